@@ -27,10 +27,13 @@ help: ## List what can be made
 run: ## Run the example that needs nothing but Go (examples/stdlib)
 	$(GO) run ./examples/stdlib
 
+# The packages whose tests last longest come first.
+LONGEST := ./store/postgres ./store/postgres/internal/session ./internal/clitest ./store/sqlite
+
 # While you work: go test -short ./... runs a part of it, and starts no programs.
 .PHONY: test
 test: services ## Run all tests but those of `make e2e`
-	$(GO) test -shuffle=on ./...
+	$(GO) test -shuffle=on $(LONGEST) ./...
 	cd otelweaver && $(GO) test -shuffle=on ./...
 
 .PHONY: services
@@ -59,7 +62,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -70,6 +73,9 @@ soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
 
 soak-model-postgres: services ## 2,000 sequences of 100 operations on the model and on PostgreSQL
 	$(GO) test ./internal/systemtest/model -run '^TestModelOnPostgres$$' -rapid.seed=$(SEED) -rapid.checks=2000 -rapid.steps=100 -timeout=4h
+
+soak-conformance: services ## The conformance suite on PostgreSQL with transactions of the size that users have; 10,000 enqueues beside rows of a user
+	WEAVER_CONFORMANCE=full $(GO) test ./store/postgres -run '^Test(Conformance|TransactionalEnqueue)$$' -timeout=1h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test ./internal/systemtest/crossing -run '^TestCrossing$$' -v -timeout=1h

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -35,6 +36,7 @@ func TestOnStoreCall(t *testing.T) {
 		h := enqueue(fx, typ, "")
 		_, err := h.Wait(fx.Context())
 		fx.must(err)
+		synctest.Wait() // the calls that are under way end: a stop would cut them short
 		fx.must(e.stop())
 		mu.Lock()
 		defer mu.Unlock()

@@ -39,13 +39,19 @@ func newDurably(ctx context.Context) (*durably, error) {
 
 func (d *durably) remove() { _ = os.RemoveAll(filepath.Dir(d.dir)) } // temporary
 
-// perSecond runs bench.mjs: what is step or seq.
-func (d *durably) perSecond(ctx context.Context, what string, n int) (float64, error) {
+// inFolder calls f with a folder of its own.
+func (d *durably) inFolder(_ context.Context, f func(place string) error) error {
 	folder, err := os.MkdirTemp(d.dir, "run")
 	if err != nil {
-		return 0, err
+		return err
 	}
-	cmd := exec.CommandContext(ctx, "node", "bench.mjs", what, strconv.Itoa(n), folder)
+	return f(folder)
+}
+
+// perSecond runs bench.mjs: what is step or seq, place a folder or the URL of a PostgreSQL
+// database.
+func (d *durably) perSecond(ctx context.Context, what string, n int, place string) (float64, error) {
+	cmd := exec.CommandContext(ctx, "node", "bench.mjs", what, strconv.Itoa(n), place)
 	cmd.Dir, cmd.Stderr = d.dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

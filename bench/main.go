@@ -8,7 +8,7 @@
 // is started for that; other peers that need a server are quoted with the figure that was measured for them on a machine of
 // this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline,liveness,waits,events,otel,codec,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgviews] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews] [-durably] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -42,7 +42,7 @@ var quoted = struct {
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline, liveness, waits, events, otel, codec, views, watch, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim, pgviews; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim, pgusual, pgviews; default all")
 	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -104,6 +104,7 @@ var benchmarks = []struct {
 	{"step", (*report).step},
 	{"seq", (*report).sequential},
 	{"idle", (*report).idle},
+	{"usual", (*report).usual},
 	{"enqueue", (*report).enqueue},
 	{"claim", (*report).claim},
 	{"pipeline", (*report).pipeline},
@@ -112,6 +113,7 @@ var benchmarks = []struct {
 	{"events", (*report).events},
 	{"otel", (*report).otel},
 	{"codec", (*report).codec},
+	{"stats", (*report).stats},
 	{"views", (*report).views},
 	{"watch", (*report).watch},
 	{"pgnoop", (*report).pgNoop},
@@ -119,6 +121,7 @@ var benchmarks = []struct {
 	{"pgidle", (*report).pgIdle},
 	{"pgsteps", (*report).pgSteps},
 	{"pgclaim", (*report).pgClaim},
+	{"pgusual", (*report).pgUsual},
 	{"pgviews", (*report).pgViews},
 }
 
@@ -165,11 +168,21 @@ func (r *report) measure(each ...func() (float64, error)) ([]figure, error) {
 	return figures, nil
 }
 
-// besides measures one quantity and, if it is installed, durably's.
-func (r *report) besides(ctx context.Context, what string, n int, asQuoted float64, ours func() (float64, error)) (f figure, peer float64, name string, err error) {
+// besides measures one quantity and, if it is installed, durably's, in the places that in
+// makes; nil: folders.
+func (r *report) besides(ctx context.Context, what string, n int, asQuoted float64, in func(context.Context, func(place string) error) error, ours func() (float64, error)) (f figure, peer float64, name string, err error) {
 	each := []func() (float64, error){ours}
 	if r.durably != nil {
-		each = append(each, func() (float64, error) { return r.durably.perSecond(ctx, what, n) })
+		if in == nil {
+			in = r.durably.inFolder
+		}
+		each = append(each, func() (v float64, err error) {
+			err = in(ctx, func(place string) error {
+				v, err = r.durably.perSecond(ctx, what, n, place)
+				return err
+			})
+			return v, err
+		})
 	}
 	figures, err := r.measure(each...)
 	if err != nil {
@@ -197,7 +210,7 @@ func (r *report) noop(ctx context.Context) error {
 }
 
 func (r *report) step(ctx context.Context) error {
-	f, peer, name, err := r.besides(ctx, "step", 2000, quoted.durablyOneStep, func() (float64, error) { return oneStep(ctx, r.n/2, full) })
+	f, peer, name, err := r.besides(ctx, "step", 2000, quoted.durablyOneStep, nil, func() (float64, error) { return oneStep(ctx, r.n/2, full) })
 	if err != nil {
 		return err
 	}
@@ -208,7 +221,7 @@ func (r *report) step(ctx context.Context) error {
 
 func (r *report) sequential(ctx context.Context) error {
 	n := max(r.n/10, 100)
-	f, peer, name, err := r.besides(ctx, "seq", 1000, quoted.durablySequential, func() (float64, error) { return sequential(ctx, n, inFile(full)) })
+	f, peer, name, err := r.besides(ctx, "seq", 1000, quoted.durablySequential, nil, func() (float64, error) { return sequential(ctx, n, inFile(full)) })
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // quotedPostgres are figures of peers on PostgreSQL that this program does not
-// measure itself, sequential steps of one run per second.
+// measure itself, unless -durably is given: sequential steps of one run per second.
 var quotedPostgres = struct{ durably, dbos float64 }{durably: 1035, dbos: 2271}
 
 // server is a PostgreSQL server as a user has it: with fsync, synchronous_commit
@@ -73,6 +73,11 @@ func (s *server) database(ctx context.Context, f func(url string) error) (err er
 
 // weaver opens a fresh store in a database of its own.
 func (s *server) weaver(ctx context.Context, f func(db store.Store) error) error {
+	return s.opened(ctx, func(_ string, db store.Store) error { return f(db) })
+}
+
+// opened is weaver for those that need the database's URL, too.
+func (s *server) opened(ctx context.Context, f func(url string, db store.Store) error) error {
 	return s.database(ctx, func(url string) (err error) {
 		db, err := postgres.Open(ctx, url)
 		if err != nil {
@@ -82,7 +87,7 @@ func (s *server) weaver(ctx context.Context, f func(db store.Store) error) error
 		if err := db.Migrate(ctx); err != nil {
 			return err
 		}
-		return f(db)
+		return f(url, db)
 	})
 }
 
@@ -165,17 +170,18 @@ func (r *report) pgSteps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := r.measure(
-		func() (float64, error) { return sequential(ctx, 1000, s.weaver) },
-		func() (float64, error) { return s.commits(ctx, 1000) },
-	)
+	ours, peer, name, err := r.besides(ctx, "seq", 1000, quotedPostgres.durably, s.database,
+		func() (float64, error) { return sequential(ctx, 1000, s.weaver) })
 	if err != nil {
 		return err
 	}
-	ours := f[0]
-	r.row("Postgres: sequential steps/s of one task", ours.String(), fmt.Sprintf("durably %.0f (quoted)", quotedPostgres.durably), ratio(ours.median()/quotedPostgres.durably))
+	bare, err := r.measure(func() (float64, error) { return s.commits(ctx, 1000) })
+	if err != nil {
+		return err
+	}
+	r.row("Postgres: sequential steps/s of one task", ours.String(), name, ratio(ours.median()/peer))
 	r.row("", "", fmt.Sprintf("DBOS %.0f (quoted)", quotedPostgres.dbos), ratio(ours.median()/quotedPostgres.dbos))
-	r.row("", "", "one-row commits of SQL alone "+f[1].String(), ratio(ours.median()/f[1].median()))
+	r.row("", "", "one-row commits of SQL alone "+bare[0].String(), ratio(ours.median()/bare[0].median()))
 	return nil
 }
 
@@ -204,27 +210,32 @@ func (s *server) commits(ctx context.Context, n int) (perSecond float64, err err
 }
 
 // pgClaim compares claims of a store that has so many tasks of the future, and
-// as many that have finished, with those of an empty one.
+// as many that have finished, with those of an empty one: right after these were
+// made, and when the server has vacuumed and written them.
 func (r *report) pgClaim(ctx context.Context) error {
 	s, err := r.postgres()
 	if err != nil {
 		return err
 	}
 	n := 20 * r.n
+	var after, empty figure
 	f, err := r.measure(
-		func() (float64, error) { return s.claims(ctx, n) },
-		func() (float64, error) { return s.claims(ctx, 0) },
+		func() (float64, error) { return s.claims(ctx, n, &after) },
+		func() (float64, error) { return s.claims(ctx, 0, &empty) },
 	)
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("Postgres: µs p99 to claim %d, beside %d of the future and %d finished", claimSize, n, n)
 	r.row(what, f[0].String(), "empty "+f[1].String(), ratio(f[0].median()/f[1].median()))
+	r.row("  the same right after they were made", after.String(), "empty "+empty.String(), ratio(after.median()/empty.median()))
 	return nil
 }
 
-func (s *server) claims(ctx context.Context, beside int) (micros float64, err error) {
-	err = s.weaver(ctx, func(db store.Store) error {
+// claims returns how long one claim in a hundred takes at least, in µs, when the
+// server has vacuumed and written what was made; after gets the same before that.
+func (s *server) claims(ctx context.Context, beside int, after *figure) (micros float64, err error) {
+	err = s.opened(ctx, func(url string, db store.Store) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
 		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Concurrency: 1000, Logger: quiet})
 		if err != nil {
@@ -243,13 +254,40 @@ func (s *server) claims(ctx context.Context, beside int) (micros float64, err er
 				return err
 			}
 		}
-		took, err := claimTimes(ctx, db, eng)
-		if err == nil {
-			micros = float64(took[len(took)*99/100].Nanoseconds()) / 1000
+		p99 := func() (float64, error) {
+			took, err := claimTimes(ctx, db, eng)
+			if err != nil {
+				return 0, err
+			}
+			return float64(took[len(took)*99/100].Nanoseconds()) / 1000, nil
 		}
+		first, err := p99()
+		if err != nil {
+			return err
+		}
+		*after = append(*after, first)
+		if err := execute(ctx, url, "VACUUM (ANALYZE)", "CHECKPOINT"); err != nil {
+			return err
+		}
+		micros, err = p99()
 		return err
 	})
 	return micros, err
+}
+
+// execute runs statements in a connection of their own.
+func execute(ctx context.Context, url string, statements ...string) (err error) {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	for _, sql := range statements {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
 }
 
 // claimTimes returns how long claims of claimSize tasks take, sorted.

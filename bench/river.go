@@ -36,6 +36,10 @@ func (w *riverWorker) Work(context.Context, *river.Job[riverArgs]) error {
 // river opens a client of River in a fresh database, tuned as `river bench` is.
 // Without workers it only inserts.
 func (s *server) river(ctx context.Context, workers int, work func(), f func(pool *pgxpool.Pool, c *river.Client[pgx.Tx]) error) error {
+	return s.riverWith(ctx, workers, func(all *river.Workers) { river.AddWorker(all, &riverWorker{work: work}) }, f)
+}
+
+func (s *server) riverWith(ctx context.Context, workers int, add func(all *river.Workers), f func(pool *pgxpool.Pool, c *river.Client[pgx.Tx]) error) error {
 	return s.database(ctx, func(url string) error {
 		pool, err := pgxpool.New(ctx, url+"&pool_max_conns=10")
 		if err != nil {
@@ -53,7 +57,7 @@ func (s *server) river(ctx context.Context, workers int, work func(), f func(poo
 		cfg := &river.Config{Logger: quiet, FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond}
 		if workers > 0 {
 			cfg.Workers = river.NewWorkers()
-			river.AddWorker(cfg.Workers, &riverWorker{work: work})
+			add(cfg.Workers)
 			cfg.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}
 		}
 		c, err := river.NewClient(driver, cfg)
@@ -83,19 +87,8 @@ func (s *server) riverNoop(ctx context.Context, n, workers int) (perSecond float
 			}
 			done += size
 		}
-		begin := time.Now()
-		if err := c.Start(ctx); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, c.Stop(ctx)) }()
-		wg.Wait()
-		for open := true; open; { // until the last result is durable
-			if err := pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state IN ('available', 'running'))").Scan(&open); err != nil {
-				return err
-			}
-		}
-		perSecond = float64(n) / time.Since(begin).Seconds()
-		return nil
+		perSecond, err = riverRun(ctx, pool, c, &wg, n)
+		return err
 	})
 	return perSecond, err
 }

@@ -52,7 +52,10 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return nil // the client is gone, or a person ended it
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("the session with the client ended (`weaver mcp` is started by a program that writes MCP to it, one JSON-RPC message a line): %w", err)
+		}
+		return nil
 	})
 }
 

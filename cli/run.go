@@ -156,7 +156,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return err
 	}
 	cfg := r.monitorConfig()
-	cfg.Conditions, cfg.Params = conditions, status.Meta[metaParams]
+	cfg.Conditions, cfg.Params, cfg.New = conditions, status.Meta[metaParams], !r.job.resumed
 	r.monitor = monitor.New(cfg, status, needs)
 	codec, err := r.codec()
 	if err != nil {
@@ -183,6 +183,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return err
 	}
 	r.greet(status)
+	r.monitor.Reconcile(status)
 	if !r.flags.Keep {
 		// What cannot be removed now is for the next run.
 		if n, err := r.removeOld(ctx); err != nil {

@@ -9,14 +9,10 @@ import (
 	"github.com/goweaver/weaver/internal/mcpserver"
 )
 
-// maxMCP is how many bytes a message of an MCP client may have.
-const maxMCP = 8 << 20
-
 // mcpHandler serves the tools of the verb mcp over HTTP, each principal those that its
 // access allows.
 func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *slog.Logger) http.Handler {
 	return api.Guard("mcp", httpapi.Read, func(w http.ResponseWriter, r *http.Request, who httpapi.Principal) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxMCP)
 		mcpserver.Handler(func(*http.Request) (mcpserver.Config, error) {
 			return mcpserver.Config{
 				Version:      s.app.Version,

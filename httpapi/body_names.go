@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goweaver/weaver/internal/jsonfields"
 )
@@ -30,6 +31,18 @@ func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error
 		}
 		for i, item := range list {
 			if err := b.fields(item, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if t.Kind() == reflect.Map && t.Elem().Kind() == reflect.String {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return checkValue(raw, t, at)
+		}
+		for name, value := range object {
+			if err := checkValue(value, t.Elem(), at+"/"+escapePointer(name)); err != nil {
 				return err
 			}
 		}
@@ -132,10 +145,13 @@ func elements(raw json.RawMessage) (n int) {
 func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 	err := json.Unmarshal(raw, reflect.New(t).Interface())
 	var wrong *json.UnmarshalTypeError
+	var noTime *time.ParseError
 	var p *Problem
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &noTime):
+		return bodyProblem(invalidBody, at, fmt.Sprintf("%q is no time: want one like 2026-01-02T03:04:05Z", strings.Trim(noTime.Value, `"`)))
 	case errors.As(err, &wrong):
 		return bodyProblem(invalidBody, at, fmt.Sprintf("want %s, and it is a JSON %s", wanted(t), wrong.Value))
 	case errors.As(err, &p):

@@ -19,9 +19,9 @@ type BulkRequest struct {
 	Newest string          `json:"newest,omitempty"`         // with q: no task that was enqueued after this one
 	Next   string          `json:"next,omitempty"`           // that of the answer before
 	Limit  int             `json:"limit,omitempty"`          // the most tasks; 0: 1,000, which is the most
-	Reason string          `json:"reason,omitempty"`
-	DryRun bool            `json:"dry_run,omitempty"` // change nothing
-	Force  bool            `json:"force,omitempty"`   // cancel: running ones end at once
+	Reason string          `json:"reason,omitempty"`         // for the audit
+	DryRun bool            `json:"dry_run,omitempty"`        // change nothing
+	Force  bool            `json:"force,omitempty"`          // cancel: running ones end at once
 }
 
 // BulkResult says what was done. While it has a next the same request goes on with that.

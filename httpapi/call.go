@@ -272,10 +272,16 @@ func (c *call) checkHeaders() error {
 // keyOf puts the header Idempotency-Key into the key of a body, which may have the same.
 // pointer is where in the body it stands.
 func (c *call) keyOf(key *string, pointer string) error {
-	given := c.r.Header.Get("Idempotency-Key")
-	if given == "" {
+	all := c.r.Header.Values("Idempotency-Key")
+	switch {
+	case len(all) == 0:
 		return nil
+	case len(all) > 1:
+		return badParam("Idempotency-Key", "it is given %d times", len(all))
+	case all[0] == "":
+		return badParam("Idempotency-Key", "it is empty: a request that is sent again would be done again. Leave it out if that is meant")
 	}
+	given := all[0]
 	if *key != "" && *key != given {
 		return bodyProblem(invalidBody, pointer, "it is another one than the header Idempotency-Key has: leave one of them out")
 	}

@@ -42,24 +42,24 @@ type Draft struct {
 
 // DraftOptions are the options of a task.
 type DraftOptions struct {
-	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
-	Coalesce         bool              `json:"coalesce,omitempty"`
-	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
-	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"` // 0: 1
-	Queue            string            `json:"queue,omitempty"`
-	Priority         int               `json:"priority,omitempty"` // 1 first to 9 last
-	Delay            Span              `json:"delay,omitempty"`
-	At               time.Time         `json:"at,omitzero"`
-	ExpireAfter      Span              `json:"expire_after,omitempty"`
-	MaxAttempts      int               `json:"max_attempts,omitempty"`
-	MaxCost          int64             `json:"max_cost,omitempty"` // micro-units
-	MaxRepairs       int               `json:"max_repairs,omitempty"`
-	MaxNoProgress    int               `json:"max_no_progress,omitempty"` // attempts in a row that record nothing new
-	Backoff          Span              `json:"backoff,omitempty"`
-	BackoffMax       Span              `json:"backoff_max,omitempty"`
-	Timeout          Span              `json:"timeout,omitempty"`
-	Labels           map[string]string `json:"labels,omitempty"`
-	Metadata         map[string]string `json:"metadata,omitempty"`
+	IdempotencyKey   string            `json:"idempotency_key,omitempty"`   // while a task of the type has this key, that one is the answer, and none is stored
+	Coalesce         bool              `json:"coalesce,omitempty"`          // a task with its key that has not started takes the input, instead of a second one
+	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`   // of the tasks with this key only some run at a time
+	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"` // how many of them; 0: 1
+	Queue            string            `json:"queue,omitempty"`             // left out: the type's, or default
+	Priority         int               `json:"priority,omitempty"`          // 1 first to 9 last
+	Delay            Span              `json:"delay,omitempty"`             // it starts this much later
+	At               time.Time         `json:"at,omitzero"`                 // it starts then or later
+	ExpireAfter      Span              `json:"expire_after,omitempty"`      // one that has not ended this long after its enqueue is cancelled
+	MaxAttempts      int               `json:"max_attempts,omitempty"`      // how often it may fail; 5 unless the type says else
+	MaxCost          int64             `json:"max_cost,omitempty"`          // micro-units
+	MaxRepairs       int               `json:"max_repairs,omitempty"`       // how often its input may be repaired; 2 unless the type says else
+	MaxNoProgress    int               `json:"max_no_progress,omitempty"`   // attempts in a row that record nothing new
+	Backoff          Span              `json:"backoff,omitempty"`           // the pause before the second attempt, which doubles for each further one
+	BackoffMax       Span              `json:"backoff_max,omitempty"`       // the longest pause between attempts
+	Timeout          Span              `json:"timeout,omitempty"`           // of one attempt
+	Labels           map[string]string `json:"labels,omitempty"`            // by which it is found
+	Metadata         map[string]string `json:"metadata,omitempty"`          // what its handler can read
 
 	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // it runs once more when it is cancelled while it waits
 }
@@ -104,10 +104,21 @@ func (d *DraftOptions) options() (opts []weaver.EnqueueOption) {
 	return opts
 }
 
+// check refuses options that exclude each other; pointer is where in the body they stand.
+func (d *DraftOptions) check(pointer string) error {
+	if d.Delay != 0 && !d.At.IsZero() {
+		return bodyProblem(invalidBody, pointer+"/at", "there is a delay, too: want one of them")
+	}
+	return nil
+}
+
 // draft makes the draft that is enqueued; pointer is where in the body it stands.
 func (c *call) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
 	if err := task.CheckTypeName(d.Type); err != nil {
 		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/task_type", err.Error())
+	}
+	if err := d.check(pointer); err != nil {
+		return weaver.Draft{}, err
 	}
 	if d.Input == nil {
 		d.Input = json.RawMessage("null")

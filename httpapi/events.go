@@ -19,6 +19,9 @@ const maxEventFrames = 16 << 10
 // if it moved past some that do not fit.
 const eventsWait = 10 * time.Second
 
+// eventsRetry is the pause between looks whether a store that was away is back.
+const eventsRetry = time.Second
+
 var eventParams = []param{
 	query("after", "string", "The id of the last event that was read: what comes behind it. 0: all that are kept. Default: what happens from now on."),
 	{name: "Last-Event-ID", in: "header", typ: "string", summary: "What a browser sends that connects again; it goes before after."},
@@ -49,11 +52,36 @@ func (c *call) events() error {
 				return err
 			}
 			req.After, req.Wait = page.Next, eventsWait
-			if page, err = c.api.client.EventPage(s.ctx, req); err != nil {
+			if page, err = c.nextEvents(s, req); err != nil {
 				return err
 			}
 		}
 	})
+}
+
+// nextEvents reads a page. While the store is unavailable it sends one error event, keeps
+// the stream open and tries again: an EventSource that reconnects and gets 503 gives up.
+func (c *call) nextEvents(s *stream, req weaver.EventsRequest) (weaver.EventPage, error) {
+	for told := false; ; {
+		page, err := c.api.client.EventPage(s.ctx, req)
+		if s.ctx.Err() != nil || !errors.Is(err, weaver.ErrUnavailable) && !errors.Is(err, weaver.ErrBusy) {
+			return page, err
+		}
+		if !told {
+			f, err := frame("error", "", c.problem(err, "a stream waits for the store"))
+			if err == nil {
+				err = s.send(f)
+			}
+			if err != nil {
+				return page, err
+			}
+			told = true
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(eventsRetry):
+		}
+	}
 }
 
 // eventsRequest reads what the client wants.

@@ -4,17 +4,20 @@ import (
 	"context"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
 )
 
 // eventsServer is an API on pipes that keeps events.
-func eventsServer(t *testing.T, change func(*Config)) (*API, *pipes, func(n int)) {
+func eventsServer(t *testing.T, s store.Store, change func(*Config)) (*API, *pipes, func(n int)) {
 	t.Helper()
-	a := testAPI(t, nil, change)
+	a := testAPI(t, s, change)
 	if err := a.client.KeepEvents(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,7 @@ func eventsServer(t *testing.T, change func(*Config)) (*API, *pipes, func(n int)
 // A client whose filter nothing fits learns where to go on, without an event.
 func TestEventsTellWhereToGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, srv, enqueue := eventsServer(t, nil)
+		a, srv, enqueue := eventsServer(t, nil, nil)
 		r := connect(t, srv.client(t), "/v1/events?queue=none")
 		r.next() // retry
 		if f, _ := r.next(); f != (sseFrame{ID: "0"}) {
@@ -61,7 +64,7 @@ func TestEventsTellWhereToGoOn(t *testing.T) {
 func TestEventsOfSlowReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events, stuck = 20_000, 20
-		a, srv, enqueue := eventsServer(t, nil)
+		a, srv, enqueue := eventsServer(t, nil, nil)
 		for range events / 500 {
 			enqueue(500)
 		}
@@ -117,11 +120,49 @@ func inUse() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// A store that goes away ends the stream with a problem; the client comes back to where
-// it was.
+// While the store is unavailable the stream stays open and has one error event; each event
+// comes when the store is back.
+func TestEventsStoreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := countCalls(memstore.New())
+		a, srv, enqueue := eventsServer(t, s.Store, nil)
+		r := connect(t, srv.client(t), "/v1/events?after=0")
+		r.next() // retry
+		enqueue(1)
+		if f, _ := r.next(); f.ID != "1" {
+			t.Fatalf("the first event is %+v", f)
+		}
+		s.set(true, false)
+		if f, _ := r.next(); f.Event != "error" || f.ID != "" || !strings.Contains(f.Data, `"status":503`) {
+			t.Fatalf("without the store the stream says %+v", f)
+		}
+		for began := time.Now(); time.Since(began) < time.Minute; {
+			if f, more := r.next(); f != (sseFrame{Comment: true}) {
+				t.Fatalf("then comes %+v (%t), want comments", f, more)
+			}
+		}
+		s.set(false, false)
+		enqueue(2)
+		for _, id := range []string{"2", "3"} {
+			if f, _ := r.next(); f.Event != "message" || f.ID != id {
+				t.Errorf("when the store is back %+v comes, want the event %s", f, id)
+			}
+		}
+		s.set(true, false)
+		if f, _ := r.next(); f.Event != "error" {
+			t.Errorf("when it goes again the stream says %+v", f)
+		}
+		a.Stop()
+		if f, more := r.next(); more {
+			t.Errorf("after Stop comes %+v", f)
+		}
+	})
+}
+
+// A store that keeps no events any more ends the stream with a problem.
 func TestEventsWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, srv, enqueue := eventsServer(t, nil)
+		a, srv, enqueue := eventsServer(t, nil, nil)
 		r := connect(t, srv.client(t), "/v1/events?after=0")
 		r.next()
 		enqueue(1)

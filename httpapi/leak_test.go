@@ -31,6 +31,7 @@ func TestNoAnswerLeaks(t *testing.T) {
 		return chargeOut{}, errors.New("the bank refused " + in.Card)
 	})
 	s.no(s.client.AnnounceTypes(t.Context(), declined.Info()))
+	s.no(s.client.KeepEvents(t.Context(), time.Hour))
 	var ids []string
 	for _, typ := range []string{"acme.billing.charge.v1", "acme.billing.declined.v1"} {
 		a := s.post("/v1/tasks", fmt.Sprintf(`{"task_type":%q,"input":%s}`, typ, input)).want(http.StatusCreated)
@@ -43,18 +44,22 @@ func TestNoAnswerLeaks(t *testing.T) {
 	reader := newServer(t, serverOptions{store: s.store, direct: true, config: func(cfg *httpapi.Config) {
 		cfg.Authorize = httpapi.Open(httpapi.Principal{Name: "reader", Access: httpapi.Read | httpapi.Operate})
 	}})
-	answers := 0
+	answers, failure := 0, false
 	for _, r := range s.api.Routes() {
 		for _, id := range append(ids, job) {
 			if r.Method != http.MethodGet || strings.HasPrefix(r.Pattern, "/v1/jobs/{id}") != (id == job) && strings.Contains(r.Pattern, "{id}") {
 				continue
 			}
 			path := strings.NewReplacer("{id}", id, "{what}", "input", "{name}", "pay").Replace(r.Pattern)
-			if r.ID == "watch" {
+			switch r.ID {
+			case "followEvents":
+				path += "?after=0"
+			case "watch":
 				path += "?topic=tasks:&topic=counts&topic=" + map[bool]string{true: "job:", false: "task:"}[id == job] + id
 			}
 			for _, at := range []*server{s, reader} {
 				status, body := at.read(path)
+				failure = failure || r.ID == "followEvents" && strings.Contains(body, `"event":"task.failed"`)
 				if status == http.StatusOK {
 					answers++
 				}
@@ -67,8 +72,8 @@ func TestNoAnswerLeaks(t *testing.T) {
 			}
 		}
 	}
-	if answers < 40 {
-		t.Errorf("only %d answers were looked at", answers)
+	if answers < 40 || !failure {
+		t.Errorf("only %d answers were looked at, in the stream of events the end of a task: %t", answers, failure)
 	}
 	if _, body := s.read("/v1/tasks/" + ids[0] + "/payloads/input"); !strings.Contains(body, plain) || !strings.Contains(body, "[redacted]") {
 		t.Errorf("the input is shown as %s", body)

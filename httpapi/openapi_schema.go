@@ -78,12 +78,12 @@ func (d *describer) of(t reflect.Type) node {
 
 // component describes a struct once, and returns a reference to that.
 func (d *describer) component(t reflect.Type) node {
-	name, described := d.names[t]
-	if !described {
+	name, found := d.names[t]
+	if !found {
 		name = d.nameOf(t)
 		d.names[t] = name
 		d.schemas[name] = nil // the name is taken
-		d.schemas[name] = d.object(t)
+		d.schemas[name] = described(d.object(t), t, "")
 	}
 	return node{"$ref": "#/components/schemas/" + name}
 }
@@ -96,6 +96,7 @@ func (d *describer) object(t reflect.Type) node {
 			of = maps.Clone(of)
 			of["maxItems"] = json.RawMessage(most)
 		}
+		of = described(of, f.Struct, f.GoName)
 		if !f.Optional {
 			required = append(required, f.Name)
 			if f.Type.Kind() == reflect.Pointer {

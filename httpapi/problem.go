@@ -256,5 +256,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 		h.Set("WWW-Authenticate", cmp.Or(p.challenge, bearerChallenge))
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the client is gone: nobody to tell
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // words like created> are for people
+	_ = enc.Encode(p)        // an error means that the client has disconnected
 }

@@ -34,7 +34,7 @@ func (c *call) stats() (err error) {
 	}
 	for _, by := range c.list("by") {
 		if !slices.Contains(weaver.StatsBys(), weaver.StatsBy(by)) {
-			return badParam("by", "%q: want of %v", by, weaver.StatsBys())
+			return badParam("by", "%q: want one or more of %v", by, weaver.StatsBys())
 		}
 		req.By = append(req.By, weaver.StatsBy(by))
 	}

@@ -14,7 +14,7 @@ import (
 func TestStreamAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loginEnds := time.Now().Add(90 * time.Minute)
-		a, srv, enqueue := eventsServer(t, func(cfg *Config) {
+		a, srv, enqueue := eventsServer(t, nil, func(cfg *Config) {
 			cfg.Authorize = func(*http.Request) (Principal, error) {
 				if time.Now().After(loginEnds) {
 					return Principal{}, unauthorized.of("The login is over.")

@@ -15,7 +15,7 @@ import (
 
 // verbRequest is what all verbs take.
 type verbRequest struct {
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"` // for the audit
 }
 
 type cancelRequest struct {
@@ -56,9 +56,9 @@ type unblockRequest struct {
 
 type signalRequest struct {
 	verbRequest
-	Name    string          `json:"name"`
+	Name    string          `json:"name"`          // what the task waits for
 	Key     string          `json:"key,omitempty"` // sent again under its key it has no other effect; left out: a new one
-	Payload json.RawMessage `json:"payload"`
+	Payload json.RawMessage `json:"payload"`       // what the wait returns
 }
 
 type repairRequest struct {
@@ -230,6 +230,9 @@ func (c *call) rerunTask() error {
 		opts = append(opts, weaver.RerunInput(body.Input))
 	}
 	if body.With != nil {
+		if err := body.With.check("/with"); err != nil {
+			return err
+		}
 		opts = append(opts, weaver.RerunWith(body.With.options()...))
 	}
 	if body.IdempotencyKey != "" {

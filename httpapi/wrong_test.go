@@ -58,6 +58,7 @@ func TestWrongInput(t *testing.T) {
 			{"GET", "/v1/tasks?a=1;b=2", "", nil, 400, "bad-query", "", "semicolon"},
 			{"GET", "/v1/tasks?q=%zz", "", nil, 400, "bad-query", "", ""},
 			{"GET", "/v1/tasks?q=stat:failed", "", nil, 400, "invalid-query", "q", "stat"},
+			{"GET", "/v1/tasks?q=stat:failed", "", nil, 400, "invalid-query", "q", "created>"},
 			{"GET", "/v1/tasks?q=state:failed+%22a", "", nil, 400, "invalid-query", "q", ""},
 			{"GET", "/v1/tasks?q=" + long, "", nil, 400, "invalid-query", "q", "at most 2048"},
 			{"GET", "/v1/tasks?q=" + strings.Repeat("x", 20<<10), "", nil, 414, "url-too-long", "", ""},
@@ -100,11 +101,17 @@ func TestWrongInput(t *testing.T) {
 			{"POST", "/v1/tasks", `{"task_type":"acme.billing.none.v1","input":{}}`, nil, 422, "unknown-type", "#/task_type", ""},
 			{"POST", "/v1/tasks", `{"task_type":"acme.billing.charge.v1","input":{"order":"1","amount":"5"}}`, nil, 422, "invalid-input", "#/input/amount", ""},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"priority":12,`, 1), nil, 422, "invalid-option", "", "Priority(12)"},
-			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"labels":{"a":1},`, 1), nil, 422, "invalid-body", "#/labels", "right values"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"labels":{"a":1},`, 1), nil, 422, "invalid-body", "#/labels/a", "want a string"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"metadata":{"a/b":{"c":1}},`, 1), nil, 422, "invalid-body", "#/metadata/a~1b", "want a string"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"labels":["a"],`, 1), nil, 422, "invalid-body", "#/labels", "want an object"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"at":"tomorrow",`, 1), nil, 422, "invalid-body", "#/at", "\"tomorrow\" is no time: want one like 2026"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"at":"2030-01-01T00:00:00Z","delay":"1h",`, 1), nil, 422, "invalid-body", "#/at", "a delay, too"},
 			{"POST", "/v1/tasks/batch", `{"tasks":[` + draft + `,` + strings.Replace(draft, "{", `{"delay":5,`, 1) + `]}`, nil, 422, "invalid-body", "#/tasks/1/delay", "want a string"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"delay":"soon",`, 1), nil, 422, "invalid-body", "#/delay", "soon"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"schema_version":9,`, 1), nil, 422, "invalid-body", "#/schema_version", ""},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"idempotency_key":"a",`, 1), []string{"Idempotency-Key", "b"}, 422, "invalid-body", "#/idempotency_key", ""},
+			{"POST", "/v1/tasks", draft, []string{"Idempotency-Key", ""}, 400, "bad-query", "Idempotency-Key", "it is empty"},
+			{"POST", "/v1/tasks", draft, []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400, "bad-query", "Idempotency-Key", "2 times"},
 			{"POST", "/v1/tasks", `{"task_type":"acme.billing.charge.v1","input":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}", nil, 400, "bad-request", "", "deeper than"},
 			{"POST", "/v1/tasks", `{"input":"` + strings.Repeat("x", 9<<20) + `"}`, nil, 413, "body-too-large", "", "8388608"},
 			{"POST", task + "/cancel", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "body-too-large", "", "1048576"},
@@ -135,6 +142,9 @@ func TestWrongInput(t *testing.T) {
 			if err := json.Unmarshal(a.body, &p); err != nil || a.status != m.status || p.Type != httpapi.ProblemBase+m.name || p.Status != m.status {
 				t.Errorf("%s: %d %.300s, want %d %s", what, a.status, a.body, m.status, m.name)
 				continue
+			}
+			if strings.Contains(string(a.body), `\u003`) {
+				t.Errorf("%s: it is escaped for HTML: %.300s", what, a.body)
 			}
 			var first httpapi.ProblemError
 			if len(p.Errors) > 0 {

@@ -39,7 +39,7 @@ type ClaimRequest struct {
 type ClaimResult struct {
 	Tasks  []Claimed
 	Now    time.Time     // the store's clock at the claim
-	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
+	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now, or the claim took Limit tasks and did not look; <0: none known
 	Waited time.Duration // how long ClaimOrWait waited before this claim; 0: it was answered at once
 
 	// AloneDue reports that the claim passed over a due task that has to run alone,

@@ -70,13 +70,13 @@ func (w *worker) untilIdle(ctx context.Context) error {
 // engine looks again at least once per lease for what such a claim waits for,
 // and each look of an idle month would cost a claim. A claim that is answered
 // at once says when the next task is due, and this store notifies of every
-// change: an idle engine sleeps until then.
+// change: an idle engine sleeps until then. Nor has it a feed of events, for which an
+// engine looks every hour.
 type engineStore struct {
 	store.Store
 	store.Notifier
 	store.StepTxer
 	store.EventReader
-	store.EventFeed
 }
 
-func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db, e.db} }
+func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db} }

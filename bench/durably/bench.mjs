@@ -1,13 +1,15 @@
-// Measures @coji/durably on a libsql file: runs of one step, and one run of
-// many steps after each other. Called by package bench, which reads the last
-// line: node bench.mjs step|seq N FOLDER
+// Measures @coji/durably on a libsql file or on PostgreSQL: runs of one step,
+// and one run of many steps after each other. Called by package bench, which
+// reads the last line: node bench.mjs step|seq N FOLDER|postgres://…
 import { createDurably, defineJob } from '@coji/durably'
 import { createClient } from '@libsql/client'
 import { LibsqlDialect } from '@libsql/kysely-libsql'
+import { PostgresDialect } from 'kysely'
 import { join } from 'node:path'
+import pg from 'pg'
 import { z } from 'zod'
 
-const [what, count, folder] = process.argv.slice(2)
+const [what, count, place] = process.argv.slice(2)
 const n = Number(count)
 
 let ended = 0
@@ -33,7 +35,9 @@ const sequence = defineJob({
   },
 })
 
-const dialect = new LibsqlDialect({ client: createClient({ url: `file:${join(folder, 'durably.db')}` }) })
+const dialect = place.startsWith('postgres://')
+  ? new PostgresDialect({ pool: new pg.Pool({ connectionString: place }) })
+  : new LibsqlDialect({ client: createClient({ url: `file:${join(place, 'durably.db')}` }) })
 const durably = createDurably({ dialect, pollingIntervalMs: 10, maxConcurrentRuns: 8, jobs: { oneStep, sequence } })
 
 let took

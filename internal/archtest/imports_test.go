@@ -79,7 +79,7 @@ var importRules = map[string]rule{
 	"internal/sqlstore":         {ours: join(values, "store", "internal/lane", "internal/propagate", "internal/rules", "internal/sqlstmt")},
 	"internal/pgharness":        {},
 	"internal/lane":             {ours: join(values, "store")},
-	"internal/workerlock":       {ours: join(values, "store")},
+	"internal/workerlock":       {ours: join(values, "store", "internal/filelock")},
 	"internal/notify":           {ours: join(values, "store")},
 	"internal/seal":             {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":           {ours: join(values, "store")},
@@ -90,7 +90,7 @@ var importRules = map[string]rule{
 	"internal/guards":           {},
 	"internal/procgroup":        {libs: []string{xsys}},
 	"internal/mcpserver":        {ours: join(library, "internal/redact"), libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"internal/devrun":           {ours: []string{"internal/group", "internal/procgroup"}},
+	"internal/devrun":           {ours: []string{"internal/filelock", "internal/group", "internal/procgroup"}},
 	"internal/mutants":          {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":         {},
 	"internal/disktest":         {libs: []string{ncruces}},
@@ -115,12 +115,13 @@ var importRules = map[string]rule{
 	"internal/monitor":     {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":        {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":        {},
+	"internal/filelock":    {},
 	"internal/jsonfields":  {},
 	"internal/value":       {ours: []string{"task", "internal/template"}},
 
 	"internal/template": {},
 
-	"internal/attemptlog": {ours: []string{"task"}},
+	"internal/attemptlog": {ours: []string{"internal/filelock", "task"}},
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 

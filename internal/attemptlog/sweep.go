@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -64,7 +65,7 @@ func (f *Folder) update(bytes int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }() // ends the lock
-	if err := lock(file); err != nil {
+	if err := filelock.Lock(file); err != nil {
 		return fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
 	u, known := readUsage(file)
@@ -199,7 +200,7 @@ func (f *Folder) list() ([]*attemptFiles, error) {
 
 // remove removes a log unless it is being written.
 func (a *attemptFiles) remove() (bool, error) {
-	if (a.empty || !haveLocks) && time.Since(a.written) < endedAfter {
+	if (a.empty || !filelock.Supported) && time.Since(a.written) < endedAfter {
 		return false, nil
 	}
 	first, err := os.Open(a.first)
@@ -208,8 +209,8 @@ func (a *attemptFiles) remove() (bool, error) {
 	case err != nil:
 		return false, err
 	default:
-		free, err := tryLock(first)
-		if err = errors.Join(err, first.Close()); err != nil || !free {
+		free, err := filelock.Try(first)
+		if err = errors.Join(err, first.Close()); err != nil || !free && filelock.Supported {
 			return false, err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/goweaver/weaver/internal/filelock"
 )
 
 // Writer writes the log of one attempt. Its methods are safe for concurrent use.
@@ -97,7 +99,8 @@ func (w *Writer) begin() error {
 // take locks a new first file, and clears the log that an attempt of this
 // number left: one of a store that was restored from a backup.
 func (w *Writer) take(f *os.File) error {
-	free, err := tryLock(f)
+	free, err := filelock.Try(f)
+	free = free || !filelock.Supported
 	if err != nil || !free {
 		return &fs.PathError{Op: "lock", Path: w.first, Err: errors.Join(err, errLockedUnless(free))}
 	}

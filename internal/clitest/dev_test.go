@@ -146,7 +146,7 @@ func TestDevStopsNow(t *testing.T) {
 	p.await("app   | up")
 	p.signal(syscall.SIGINT)
 	p.await("app   | no")
-	<-time.After(500 * time.Millisecond) // sooner, it would be taken for the first one
+	<-time.After(2 * time.Second) // within half a second it would be taken for the first one
 	p.signal(syscall.SIGINT)
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stdout.String())

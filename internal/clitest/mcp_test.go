@@ -106,3 +106,13 @@ func TestMCP(t *testing.T) {
 		t.Errorf("it wrote %s", stderr.String())
 	}
 }
+
+// What is no message of the protocol ends the session, and says what should be written.
+func TestMCPOfAPerson(t *testing.T) {
+	t.Parallel()
+	p := startProgram(t, t.TempDir(), "sh", "-c", program(t)+" migrate up && echo help | "+program(t)+" mcp")
+	if code := p.end(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	p.says("one JSON-RPC message a line")
+}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // process is the weaver command as a process of its own, in a folder of its
@@ -22,6 +23,9 @@ type process struct {
 	stdout bytes.Buffer // the standard output so far
 	stderr bytes.Buffer
 }
+
+// maxLife is how long a program may run.
+const maxLife = 4 * time.Minute
 
 // program is the path of the weaver command, which is this test's binary.
 func program(t *testing.T) string {
@@ -57,7 +61,10 @@ func startProgram(t *testing.T, dir, name string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// A test that waits in vain ends, and says where the program was.
+	tooLong := time.AfterFunc(maxLife, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
+		tooLong.Stop()
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()

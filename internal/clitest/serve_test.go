@@ -175,7 +175,7 @@ func TestServeStopsNow(t *testing.T) {
 	p.await("| up")
 	p.signal(syscall.SIGTERM)
 	p.await("stopping: ")
-	<-time.After(500 * time.Millisecond) // sooner, it would be taken for the first one
+	<-time.After(2 * time.Second) // within half a second it would be taken for the first one
 	p.signal(syscall.SIGTERM)
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/goweaver/weaver/internal/filelock"
 )
 
 // The builds of a Run are in a folder that has the file buildsLock, which its process
@@ -27,20 +29,20 @@ func (r *Runner) makeBuilds() (path string, remove func() error, err error) {
 		return "", nil, err
 	}
 	unlock, err := lockBuilds(path)
-	if err != nil { // it works without, but nobody removes what is left over
+	if err != nil || unlock == nil { // it works without, but no later run removes what is left over
 		unlock = func() error { return nil }
 	}
 	return path, func() error { return errors.Join(unlock(), os.RemoveAll(path)) }, nil
 }
 
 // lockBuilds makes the lock file of a folder. It has its name when it is locked, so that
-// nobody finds it free.
+// no other process finds it free. unlock is nil where there are no locks.
 func lockBuilds(path string) (unlock func() error, err error) {
 	f, err := os.CreateTemp(path, buildsLock)
 	if err != nil {
 		return nil, err
 	}
-	locked, err := tryLock(f)
+	locked, err := filelock.Try(f)
 	if locked && err == nil {
 		err = os.Rename(f.Name(), filepath.Join(path, buildsLock))
 	}
@@ -77,11 +79,17 @@ func sweepBuild(path string) {
 		return
 	}
 	defer func() { _ = f.Close() }()
-	free, err := tryLock(f)
+	free, err := filelock.Try(f)
 	if err != nil || !free {
 		return
 	}
 	if now, err := os.Lstat(name); err == nil && os.SameFile(now, info) {
 		_ = os.RemoveAll(path)
 	}
+}
+
+// ours reports whether this user owns a file.
+func ours(info os.FileInfo) bool {
+	uid, ok := filelock.OwnerOf(info)
+	return ok && uid == os.Getuid()
 }

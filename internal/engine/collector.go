@@ -14,9 +14,12 @@ const (
 	// collectEvery is how often the collector looks, with a tenth of jitter.
 	collectEvery = time.Minute
 	// collectRest is between two bites: as many times as the bite took, so that four
-	// fifths of the store's time are left to others, and collectPause at least.
+	// fifths of the store's time are left to others, and a pause at least. That after
+	// tasks and jobs is long: a bite of them keeps the one writer of a file for some
+	// 2 ms, which few claims may meet.
 	collectRest  = 4
-	collectPause = 5 * time.Millisecond
+	collectPause = 50 * time.Millisecond
+	lightPause   = 5 * time.Millisecond // after bites of events and statistics
 	// sweepEvery is how often leftovers are looked for in the bucket: it is listed.
 	sweepEvery = time.Hour
 	// feedEvery is how often an engine with nothing else to collect looks whether there
@@ -105,7 +108,7 @@ func (c *collector) shorten(ctx context.Context) {
 		more, err = c.feed.PruneFeed(call, c.Namespace)
 		cancel()
 		if more {
-			wait(ctx, max(collectPause, collectRest*time.Since(start)), nil)
+			wait(ctx, max(lightPause, collectRest*time.Since(start)), nil)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -318,6 +318,6 @@ func (c *collector) mergeStats(ctx context.Context) {
 		if !got.More {
 			return
 		}
-		wait(ctx, max(collectPause, collectRest*time.Since(start)), nil)
+		wait(ctx, max(lightPause, collectRest*time.Since(start)), nil)
 	}
 }

@@ -18,6 +18,9 @@ type Field struct {
 	Quoted   bool // its value is encoded inside a string
 	Optional bool // a value that says nothing is left out: omitempty or omitzero
 
+	Struct reflect.Type // that has the field, which may be embedded
+	GoName string
+
 	tagged bool // its name comes from a tag
 	depth  int  // how many embedded structs it lies in
 	order  []int
@@ -84,7 +87,7 @@ func collect(t reflect.Type, on []reflect.Type, at []int, add func(Field)) {
 		}
 		words := strings.Split(opts, ",")
 		add(Field{
-			Name: cmp.Or(name, f.Name), Type: f.Type, Tag: f.Tag, tagged: name != "", depth: len(on), order: order,
+			Name: cmp.Or(name, f.Name), Type: f.Type, Tag: f.Tag, Struct: t, GoName: f.Name, tagged: name != "", depth: len(on), order: order,
 			Quoted:   slices.Contains(words, "string") && quotable(elem),
 			Optional: slices.Contains(words, "omitempty") || slices.Contains(words, "omitzero"),
 		})

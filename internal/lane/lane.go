@@ -6,8 +6,8 @@
 // when something can be due, so that a million rows of the future and ten
 // thousand idle lanes cost nothing.
 //
-// What always holds: a lane that has rows is in the set, and its bound is
-// never too late. A lane too many, or a bound too early, costs one probe. Rows
+// What always holds, but for [Cache.Unnoticed]: a lane that has rows is in the
+// set, and its bound is never too late. A lane too many, or a bound too early, costs one probe. Rows
 // of this process are added when they are written; rows of other processes are
 // found when the store reads the lanes again, which it does after
 // [Cache.Invalidate].
@@ -54,6 +54,12 @@ type Seen struct {
 
 // Cache remembers the lanes of all namespaces. The zero value knows nothing.
 type Cache struct {
+	// Unnoticed says that other processes write at any time and nothing tells of
+	// it. Then the lanes are read for every claim, and what is remembered serves
+	// only while reading takes long: a lane of another process may be missing,
+	// or its bound be too late, for as long as [Cache.NeedsReading] says.
+	Unnoticed bool
+
 	mu      sync.Mutex
 	spaces  map[string]*space
 	version uint64   // of the last change
@@ -62,10 +68,17 @@ type Cache struct {
 
 // space is what is known of one namespace.
 type space struct {
-	lanes  map[Key]*lane
-	stale  bool          // another process wrote since it was read
-	readAt time.Time     // when it was read …
-	took   time.Duration // and how long that took
+	lanes map[Key]*lane
+	stale bool // another process wrote since it was read
+	read  Reading
+}
+
+// Reading is one reading of the lanes of a namespace from the database.
+type Reading struct {
+	Since uint64        // the cache's Version when it began
+	Now   int64         // the store's clock then, in microseconds
+	At    time.Time     // this process's clock then
+	Took  time.Duration // how long it took
 }
 
 type lane struct {
@@ -90,6 +103,17 @@ func (c *Cache) Add(ns string, key Key, available int64) {
 		return
 	}
 	sp.lanes[key] = &lane{bound: available, version: c.version}
+}
+
+// AddDue is Add for a committed row that was due, by the store's clock, when it was
+// written.
+func (c *Cache) AddDue(ns string, key Key) {
+	c.mu.Lock()
+	sp := c.spaces[ns]
+	c.mu.Unlock()
+	if sp != nil {
+		c.Add(ns, key, sp.read.Now)
+	}
 }
 
 // Observe applies what a committed claim saw.
@@ -146,10 +170,17 @@ func (c *Cache) Lanes(ns string, ok func(Key) bool) []State {
 // external write: reading them takes a millisecond.
 const Few = 256
 
+// With Unnoticed, a reading that takes Long is not repeated for every claim, but
+// after Latest at the latest.
+const (
+	Long   = 2 * time.Millisecond
+	Latest = time.Second
+)
+
 // NeedsReading reports whether a namespace's lanes must be read from the
 // database. With thousands of lanes beside a process that writes all the time,
-// reading would take all of the time, so reading more than [Few] takes at most
-// a twentieth of it: wait says how much later the next reading is.
+// reading would take all of the time, so reading more than [Few], or for [Long],
+// takes at most a twentieth of it: wait says how much later the next reading is.
 func (c *Cache) NeedsReading(ns string, now time.Time) (need bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,31 +188,57 @@ func (c *Cache) NeedsReading(ns string, now time.Time) (need bool, wait time.Dur
 	switch {
 	case sp == nil:
 		return true, 0
+	case c.Unnoticed && sp.read.Took < Long:
+		return true, 0
+	case c.Unnoticed:
+		wait = max(0, min(20*sp.read.Took, Latest)-now.Sub(sp.read.At))
+		return wait == 0, wait
 	case !sp.stale:
 		return false, 0
 	case len(sp.lanes) <= Few:
 		return true, 0
 	}
-	wait = max(0, 20*sp.took-now.Sub(sp.readAt))
+	wait = max(0, 20*sp.read.Took-now.Sub(sp.read.At))
 	return wait == 0, wait
 }
 
-// Replace sets what was read from the database, with the bound of each lane. It
-// is read in a transaction that may have deleted rows before: [Cache.Ended]
-// follows.
-func (c *Cache) Replace(ns string, read map[Key]int64, at time.Time, took time.Duration) {
+// Version changes with each row that is added and each reading.
+func (c *Cache) Version() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version
+}
+
+// Replace sets what was read from the database, with the bound of each lane.
+// Lanes of which more became known since the reading began stay. It is read in
+// a transaction that may have deleted rows before: [Cache.Ended] follows.
+func (c *Cache) Replace(ns string, read map[Key]int64, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
-	sp := &space{lanes: make(map[Key]*lane, len(read)), readAt: at, took: took}
+	sp := &space{lanes: make(map[Key]*lane, len(read)), read: r}
 	for k, bound := range read {
 		sp.lanes[k] = &lane{bound: bound, version: c.version}
+	}
+	if old := c.spaces[ns]; old != nil {
+		for k, l := range old.lanes {
+			if l.version <= r.Since {
+				continue
+			}
+			if n := sp.lanes[k]; n != nil {
+				n.bound = min(n.bound, l.bound)
+			} else {
+				sp.lanes[k] = l
+			}
+		}
 	}
 	if c.spaces == nil {
 		c.spaces = make(map[string]*space)
 	}
 	c.spaces[ns] = sp
-	c.unsure = append(c.unsure, ns)
+	if !c.Unnoticed {
+		c.unsure = append(c.unsure, ns)
+	}
 }
 
 // Ended notes the end of the transaction of the holder of the write lock. What

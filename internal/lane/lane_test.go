@@ -14,7 +14,7 @@ var (
 
 func known() *lane.Cache {
 	c := new(lane.Cache)
-	c.Replace("ns", map[lane.Key]int64{key: 100}, time.Now(), 0)
+	c.Replace("ns", map[lane.Key]int64{key: 100}, lane.Reading{At: time.Now()})
 	return c
 }
 
@@ -81,7 +81,7 @@ func TestEnded(t *testing.T) {
 		if need, _ := c.NeedsReading("ns", time.Now()); need == committed {
 			t.Errorf("committed %v: the lanes are to be read again: %v", committed, need)
 		}
-		c.Replace("ns", nil, time.Now(), 0)
+		c.Replace("ns", nil, lane.Reading{Since: c.Version(), At: time.Now()})
 		c.Ended(true)
 		c.Ended(false) // of a transaction that read nothing
 		if need, _ := c.NeedsReading("ns", time.Now()); need {
@@ -105,7 +105,7 @@ func TestNeedsReading(t *testing.T) {
 		many[lane.Key{Queue: "q", Type: "t", Priority: i}] = 1
 	}
 	at := time.Now()
-	c.Replace("ns", many, at, time.Second)
+	c.Replace("ns", many, lane.Reading{At: at, Took: time.Second})
 	c.Invalidate()
 	if need, wait := c.NeedsReading("ns", at); need || wait != 20*time.Second {
 		t.Errorf("many lanes that took 1s to read: need %v, wait %v; want 20s", need, wait)
@@ -119,9 +119,72 @@ func TestLanesAreSorted(t *testing.T) {
 	t.Parallel()
 	c := new(lane.Cache)
 	late, early, urgent := lane.Key{Queue: "a", Priority: 5}, lane.Key{Queue: "b", Priority: 5}, lane.Key{Queue: "c", Priority: 1}
-	c.Replace("ns", map[lane.Key]int64{late: 9, early: 3, urgent: 7}, time.Now(), 0)
+	c.Replace("ns", map[lane.Key]int64{late: 9, early: 3, urgent: 7}, lane.Reading{At: time.Now()})
 	got := c.Lanes("ns", all)
 	if len(got) != 3 || got[0].Key != urgent || got[1].Key != early || got[2].Key != late {
 		t.Errorf("lanes %+v, want them by priority, then by bound", got)
+	}
+}
+
+// Where other processes write unnoticed the lanes are remembered only while reading them
+// takes long, and for so long.
+func TestUnnoticed(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	for took, want := range map[time.Duration]time.Duration{
+		lane.Long - 1:          0,
+		lane.Long:              20 * lane.Long,
+		10 * time.Second:       lane.Latest,
+		20 * time.Millisecond:  400 * time.Millisecond,
+		100 * time.Microsecond: 0,
+	} {
+		c := lane.Cache{Unnoticed: true}
+		if need, _ := c.NeedsReading("ns", at); !need {
+			t.Error("lanes that were never read need no reading")
+		}
+		c.Replace("ns", map[lane.Key]int64{key: 100}, lane.Reading{Now: 150, At: at, Took: took})
+		if need, wait := c.NeedsReading("ns", at); need != (want == 0) || wait != want {
+			t.Errorf("after a reading of %s: needed %v, wait %s; want %s", took, need, wait, want)
+		}
+		if need, wait := c.NeedsReading("ns", at.Add(want-1)); want > 0 && (need || wait != 1) {
+			t.Errorf("just before the end of %s: needed %v, wait %s", want, need, wait)
+		}
+		if need, _ := c.NeedsReading("ns", at.Add(want)); !need {
+			t.Errorf("after %s it is not needed", want)
+		}
+	}
+}
+
+// A row that was due when it was written is due no earlier than the store's clock said
+// at the reading before.
+func TestAddDue(t *testing.T) {
+	t.Parallel()
+	c := lane.Cache{Unnoticed: true}
+	c.AddDue("ns", key) // never read
+	future, other := lane.Key{Queue: "q", Type: "t", Priority: 6}, lane.Key{Queue: "q", Type: "t", Priority: 7}
+	c.Replace("ns", map[lane.Key]int64{key: 100, future: 900}, lane.Reading{Now: 150, At: time.Now()})
+	for _, k := range []lane.Key{key, future, other} {
+		c.AddDue("ns", k)
+	}
+	got := c.Lanes("ns", all)
+	if len(got) != 3 || got[0].Bound != 100 || got[1].Bound != 150 || got[2].Bound != 150 {
+		t.Errorf("the lanes are %+v", got)
+	}
+}
+
+// Two readings overlap: what the later one found, and what was added meanwhile, is not
+// lost when the earlier one ends last.
+func TestReadingsOverlap(t *testing.T) {
+	t.Parallel()
+	c := lane.Cache{Unnoticed: true}
+	found, added, gone := lane.Key{Queue: "q", Type: "t", Priority: 6}, lane.Key{Queue: "q", Type: "t", Priority: 7}, lane.Key{Queue: "q", Type: "t", Priority: 8}
+	c.Replace("ns", map[lane.Key]int64{key: 100, gone: 100}, lane.Reading{At: time.Now()})
+	since := c.Version()
+	c.Replace("ns", map[lane.Key]int64{key: 90, found: 110}, lane.Reading{Since: c.Version(), At: time.Now()})
+	c.Add("ns", added, 120)
+	c.Replace("ns", map[lane.Key]int64{key: 100}, lane.Reading{Since: since, At: time.Now()})
+	got := c.Lanes("ns", all)
+	if len(got) != 3 || got[0].Bound != 90 || got[1].Key != found || got[2].Key != added {
+		t.Errorf("the lanes are %+v", got)
 	}
 }

@@ -40,10 +40,10 @@ type Config struct {
 	Logger *slog.Logger // failures, which are not shown as they are; default slog.Default()
 }
 
-// maxText is the most bytes of an answer, and of a value in it.
 const (
-	maxText  = 64 << 10
-	maxValue = 4 << 10
+	maxText  = 64 << 10 // bytes of an answer
+	maxValue = 4 << 10  // bytes of a value in it
+	maxBody  = 8 << 20  // bytes of a request over HTTP
 )
 
 const instructions = "Tools for the tasks of a Weaver store. Begin with counts and list_tasks; why explains one task or job, and what lets it go on."
@@ -83,7 +83,7 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 		case err != nil:
 			http.Error(w, "the server cannot answer now: try again later", http.StatusServiceUnavailable)
 		default:
-			opts := &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true}
+			opts := &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody}
 			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opts).ServeHTTP(w, r)
 		}
 	})

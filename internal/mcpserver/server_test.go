@@ -243,6 +243,23 @@ func TestHandler(t *testing.T) {
 		}
 		_ = res.Body.Close()
 	}
+	for size, want := range map[int]int{7 << 20: http.StatusOK, 9 << 20: http.StatusRequestEntityTooLarge} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"why","arguments":{"id":"` + strings.Repeat("x", size) + `"}}}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/read", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want {
+			t.Errorf("%d bytes: %d, want %d", size, res.StatusCode, want)
+		}
+		_ = res.Body.Close()
+	}
 }
 
 // Numbers reach the store as they were sent: not as what a float64 keeps of them.

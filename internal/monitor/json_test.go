@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,5 +70,30 @@ func TestJSON(t *testing.T) {
 {"event":"job.finished","timestamp":"2000-01-01T00:00:03Z","namespace":"default","job_id":"`+id+`","name":"nightly-report","state":"failed","duration_ns":3000000000,"tasks":[{"name":"fetch","id":"`+j.Tasks[0].ID.String()+`","state":"failed","attempts":2,"duration_ns":1000000000,"error":{"kind":"handler_error","message":"exit status 4"}},{"name":"clean","id":"`+j.Tasks[1].ID.String()+`","state":"cancelled","attempts":0,"duration_ns":0,"error":{"kind":"dependency_failed","message":"needs task fetch, which failed"}}],"critical_path":["fetch"],"critical_path_duration_ns":1000000000}
 `)
 		objects(t, out.String())
+	})
+}
+
+// A worker may have claimed tasks of a job before the process that submitted it reads
+// it for the first time.
+func TestANewJobThatRunsAlready(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := monitor.JobOf("a", "b", "c < b", "d")
+		j.Starts("a", time.Now())
+		j.Starts("b", time.Now())
+		j.Fails("b", "no", time.Now())
+		var out output
+		m, end := running(t, monitor.Config{Out: &out, Format: monitor.JSON, New: true}, j)
+		m.Reconcile(j.Snapshot())
+		m.Reconcile(j.Snapshot())
+		end()
+		want := []string{"job.started <nil> false", "task.started a <nil>", "task.started b <nil>", "task.failed b <nil>", "task.cancelled c <nil>"}
+		var got []string
+		for _, o := range objects(t, out.String()) {
+			got = append(got, fmt.Sprint(o["event"], " ", o["node"], " ", o["resumed"]))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("it says %q, want %q", got, want)
+		}
 	})
 }

@@ -63,6 +63,11 @@ type Config struct {
 	// it lacks as success.
 	Conditions map[string]task.EdgeKind
 
+	// New says that the job was submitted just now, so that all that ran of it is
+	// news: tasks that another process started before New saw the job are shown by
+	// the first Reconcile.
+	New bool
+
 	// Size returns the columns and rows of the terminal; it is asked before
 	// every drawing. Default: those of Out when it is a terminal, else 80 and
 	// 24. A size of 0 counts as 80 or 24.
@@ -124,6 +129,9 @@ func New(cfg Config, st JobTasks, needs map[string][]string) *Monitor {
 	}
 	if cfg.Logs == nil {
 		cfg.Logs = func(*task.Task) string { return "" }
+	}
+	if cfg.New {
+		st = unstarted(st)
 	}
 	m := &Monitor{
 		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: text.Painter{On: cfg.Color}, screen: screen{out: cfg.Out},

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -14,6 +15,21 @@ import (
 type JobTasks struct {
 	weaver.JobInfo
 	Tasks []weaver.TaskInfo
+}
+
+// unstarted is a job as it was before anything of it ran.
+func unstarted(st JobTasks) JobTasks {
+	st.Tasks = slices.Clone(st.Tasks)
+	for i, t := range st.Tasks {
+		if t.AttemptNo > 0 || t.State.Terminal() {
+			st.State = task.JobRunning
+			st.Tasks[i] = weaver.TaskInfo{
+				ID: t.ID, JobID: t.JobID, ParentID: t.ParentID, Node: t.Node, Type: t.Type, State: task.Pending, MaxAttempts: t.MaxAttempts,
+				ConcurrencyKey: t.ConcurrencyKey, DeadlineAt: t.DeadlineAt, AllowFailure: t.AllowFailure, CreatedAt: t.CreatedAt,
+			}
+		}
+	}
+	return st
 }
 
 // reconcile compares a snapshot of the store with the model and returns the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,9 +69,12 @@ func Reused(t testing.TB, key string, migrate, clean func(url string) error) str
 	return url
 }
 
-// Truncate empties the tables of a store in a schema of a database, and drops those of
-// users. What the migrations wrote stays.
-func Truncate(url, schema string) (err error) {
+// Analyze has the server look at all tables of a database now. It would by itself within
+// a minute.
+func Analyze(url string) error { return execute(url, "ANALYZE") }
+
+// execute executes statements in a connection of their own.
+func execute(url, sql string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := pgconn.Connect(ctx, url)
@@ -80,34 +82,9 @@ func Truncate(url, schema string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	_, err = conn.Exec(ctx, strings.ReplaceAll(sqlTruncate, "SCHEMA", "'"+strings.ReplaceAll(schema, "'", "''")+"'")).ReadAll()
+	_, err = conn.Exec(ctx, sql).ReadAll()
 	return err
 }
-
-// A table that is empty is left alone: that is most of the time.
-const sqlTruncate = `
-DO $$
-DECLARE
-  tables text[];
-  name text;
-  filled bool;
-BEGIN
-  FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
-  WHERE schemaname = SCHEMA AND tablename NOT IN ('weaver_store_meta', 'weaver_schema_versions') LOOP
-    EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
-    IF filled THEN
-      tables := tables || name;
-    END IF;
-  END LOOP;
-  IF tables IS NOT NULL THEN
-    EXECUTE 'TRUNCATE ' || array_to_string(tables, ', ');
-  END IF;
-  EXECUTE format('DELETE FROM %I.weaver_store_meta WHERE namespace <> %L', SCHEMA, '');
-  FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
-  WHERE schemaname NOT IN (SCHEMA, 'pg_catalog', 'information_schema') LOOP
-    EXECUTE 'DROP TABLE ' || name || ' CASCADE';
-  END LOOP;
-END $$`
 
 // idle has the databases that Reused made and nobody uses, by key.
 var idle = struct {
@@ -164,6 +141,7 @@ func newTemplate(s *server, key string, migrate func(url string) error) (string,
 		}()
 		err = migrate(s.url(name))
 	}()
+	err = errors.Join(err, release(s.url(name)))
 	if err != nil {
 		return "", fmt.Errorf("migrate the template %q: %w", key, err)
 	}
@@ -197,7 +175,12 @@ func fresh(t testing.TB, template func(*server) (string, error)) string {
 	}
 	t.Cleanup(func() {
 		var err error
-		outside(func() { _, err = s.query(context.Background(), "postgres", "DROP DATABASE "+name+" WITH (FORCE)") })
+		outside(func() {
+			err = release(s.url(name))
+			if _, dropErr := s.query(context.Background(), "postgres", "DROP DATABASE "+name+" WITH (FORCE)"); dropErr != nil {
+				err = errors.Join(err, dropErr)
+			}
+		})
 		if err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}

@@ -146,6 +146,7 @@ func TestReused(t *testing.T) {
 			}
 			want(t, url, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'", "0")
 			want(t, url, "INSERT INTO s.weaver_store_meta VALUES ('n', 2); INSERT INTO s.x VALUES (1); CREATE TABLE mine (a int)", "")
+			want(t, url, "INSERT INTO s.y SELECT * FROM generate_series(1, 10000)", "") // more than is deleted
 		})
 	}
 	var again string
@@ -155,4 +156,23 @@ func TestReused(t *testing.T) {
 			t.Errorf("the databases are %s and %s, want %s again", again, other, first)
 		}
 	})
+}
+
+// Truncate keeps a connection: it notices what happens to that, and to the tables.
+func TestTruncateAgain(t *testing.T) {
+	url := pgtest.URL(t)
+	want(t, url, "CREATE SCHEMA s; CREATE TABLE s.weaver_store_meta (namespace text); CREATE TABLE s.x (a int)", "")
+	for _, c := range []struct{ change, result, table string }{
+		{"INSERT INTO s.x VALUES (2)", "", "s.x"},
+		{"CREATE TABLE s.later (a int); INSERT INTO s.later VALUES (1)", "", "s.later"},
+		{"DROP TABLE s.later; CREATE TABLE s.later (b text); INSERT INTO s.later VALUES ('b')", "", "s.later"},
+		{"SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()", "t", "s.x"},
+	} {
+		want(t, url, "INSERT INTO s.weaver_store_meta VALUES ('n'); INSERT INTO s.x VALUES (1)", "")
+		want(t, url, c.change, c.result)
+		if err := pgtest.Truncate(url, "s"); err != nil {
+			t.Fatal(err)
+		}
+		want(t, url, "SELECT (SELECT count(*) FROM "+c.table+") + (SELECT count(*) FROM s.weaver_store_meta)", "0")
+	}
 }

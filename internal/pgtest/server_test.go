@@ -129,7 +129,13 @@ func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	standby := primary.Standby()
-	want(t, primary.URL("postgres"), "SELECT usename || ' ' || sync_state FROM pg_stat_replication", "postgres async")
+	// It follows the primary soon after it answers.
+	await(t, time.Now().Add(time.Minute), func() error {
+		if state, err := ask(primary.URL("postgres"), "SELECT usename || ' ' || sync_state FROM pg_stat_replication"); err != nil || state != "postgres async" {
+			return fmt.Errorf("the standby is %q, %w", state, err)
+		}
+		return nil
+	})
 	want(t, primary.URL("postgres"), "ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'", "")
 	want(t, primary.URL("postgres"), "SELECT pg_reload_conf()", "t")
 	// From here on a commit waits until the standby has applied it.

@@ -89,11 +89,11 @@ func (f *finishing) endDrawn() error {
 	}
 	f.drawn = nil
 	for _, r := range f.again {
-		if err := f.finish(r); err != nil {
+		if err := f.finishAgain(r); err != nil {
 			return err
 		}
 	}
-	return nil
+	return f.flush()
 }
 
 // waits reports whether the lease of a report is that of a retry that is to be

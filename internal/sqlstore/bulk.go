@@ -15,21 +15,44 @@ import (
 // Bulk is a Database with statements of its own for what happens alike to many tasks,
 // each for any number of them. The others write chunks.
 type Bulk interface {
+	BulkOps
+
+	// InlineMax is how long a text may be to stay on its task's row.
+	InlineMax() int
 	// InsertAlike stores new tasks with their dispatch rows; those that are stored
 	// already stay as they are.
 	InsertAlike(t *Tx, a *Alike, rows []AlikeTask) error
-	// ClaimLane looks at the n first due rows of a lane that nobody else has locked. It
-	// leases the tasks of these that are plain, of a schema that the worker reads, and
-	// never were leased, and deletes their dispatch rows. The statement answers with all
-	// rows that it looked at (available_at, task_id, and six columns of no meaning), and
-	// then with the tasks (-1, task_id, freshColumns).
-	ClaimLane(t *Tx, l *FirstLease, k *lane.Key, schema, n int) *sqlstmt.Stmt
-	// ClaimFirst leases tasks that are leased for the first time, and deletes their
-	// dispatch rows. It returns how many.
-	ClaimFirst(t *Tx, l *FirstLease, ids []task.ID) (int, error)
+	// ClaimLane looks at the n first due rows of a lane, from its Bound on, that no other
+	// transaction has locked. It leases the tasks of these that are plain, of a schema
+	// that the worker reads, and never were leased, and deletes their dispatch rows if
+	// these are all that it looked at: otherwise the caller undoes it. The statement
+	// answers with all rows that it looked at (available_at, task_id, and seven columns
+	// of no meaning), and then with the tasks (-1, task_id, freshColumns).
+	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt
+	// LockTasks reads tasks (TaskSelect), and lets no other transaction change them.
+	LockTasks(t *Tx, ids []task.ID) *sqlstmt.Stmt
+	// ReadSteps reads the steps of tasks (StepSelect), those of each task as sqlSteps orders them.
+	ReadSteps(t *Tx, ids []task.ID) *sqlstmt.Stmt
+	// ClaimTasks leases tasks that have no lease and still have the epochs with which they
+	// were read, and deletes their dispatch rows: what sqlClaimTask does to one. They were
+	// started by one version of the code. It returns how many it leased.
+	ClaimTasks(t *Tx, l *ClaimLease, version int, rows []ClaimTask) (int, error)
 	// Succeed ends plain first attempts of a claim well, and writes the rows of the
 	// attempts. It returns those that the guard accepted; nil: all.
 	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []Success) (accepted map[task.ID]bool, err error)
+	// Guard passes the guard of attempts that are to end, each of another task, and writes
+	// their last progress. The statement answers with the rows of the tasks that it
+	// accepted (LeaseColumns).
+	Guard(t *Tx, ends []*store.Finish) *sqlstmt.Stmt
+	// SucceedEach is Guard for good ends with outputs that are not long, and writes the rows
+	// of the tasks, as rules.ResolveFinish says of success. In the rows that it answers with
+	// the leases have ended.
+	SucceedEach(t *Tx, ends []*store.Finish) *sqlstmt.Stmt
+	// End writes ends whose guards passed: of each task its row, that of the attempt,
+	// and that of the decision.
+	End(t *Tx, ends []End) error
+	// Dispatch writes fresh dispatch rows.
+	Dispatch(t *Tx, rows []store.DispatchRow) error
 	// Beat extends leases to an instant. A row that somebody has locked is not waited
 	// for: the answer is to ask again, unless the lease is gone.
 	Beat(t *Tx, leases []task.Lease, until int64) ([]store.Beat, error)
@@ -38,29 +61,42 @@ type Bulk interface {
 	InsertSteps(t *Tx, lease *task.LeaseID, steps []*task.Step) (int, error)
 }
 
-// Alike is what new tasks have in common that are stored by one statement. They have
-// neither needs nor labels nor a deadline nor a key of idempotency nor a long input.
+// Alike is what new tasks have in common that are stored by one statement.
 type Alike struct {
+	Varied bool // Options is not given: each row says its own, and its key, labels and needs
+
 	Type, Queue, State, Waiting, Options, Key string
 	Priority, ReadyAt, Available              int64 // ReadyAt: 0 is none
 	SchemaVersion, MaxAttempts, MaxRepairs    int64
 	Depth, Limits                             int64
 	Job, Parent                               task.ID
-	Plain, Needed, AllowFailure               bool
+	Deadline                                  int64 // 0: none
+	Plain, Needed, AllowFailure, Waits        bool  // Waits: they have no dispatch row
 }
 
 // AlikeTask is one of them.
 type AlikeTask struct {
-	ID    task.ID
-	Input json.RawMessage
+	ID           task.ID
+	Input        json.RawMessage
+	Options, Key string // Key: of idempotency; "": none
+	Labels       map[string]string
+	Needs        []task.Edge
+	IfFailed     int // of these of the kind failed; rules.NoIfFailed: none
+
+	taken func() error // what to do when the key is taken; nil: it has none
 }
 
-// FirstLease is what the leases of a claim have in common.
-type FirstLease struct {
+// ClaimLease is what the leases of a claim have in common.
+type ClaimLease struct {
 	ID      task.LeaseID
 	Name    string // of the worker
 	Expires int64
-	Version int // of the code
+}
+
+// ClaimTask is a task that is about to be leased.
+type ClaimTask struct {
+	ID    task.ID
+	Epoch int64 // before
 }
 
 // Success is the good end of an attempt.
@@ -96,14 +132,15 @@ func (a *alikes) put(kind *Alike, row AlikeTask) {
 type Alikes struct{ alikes }
 
 // Immediate puts the tasks of a submission to those that are stored together, if all of
-// them can be, and nothing about them but their time depends on when that is.
-func (a *Alikes) Immediate(c *sqlstmt.Cache, sub *store.Submission) (bool, error) {
+// them can be, and nothing about them but their time depends on when that is, or on what
+// is stored.
+func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submission) (bool, error) {
 	if sub.Job != nil {
 		return false, nil
 	}
 	for i := range sub.Tasks {
 		n := &sub.Tasks[i]
-		if n.Coalesce || !n.At.IsZero() || n.Delay > 0 || n.ExpireAfter > 0 || !alike(n) {
+		if n.Coalesce || !n.At.IsZero() || n.Delay > 0 || n.ExpireAfter > 0 || n.IdempotencyKey != "" || len(n.Needs) > 0 || !alike(n, inlineMax) {
 			return false, nil
 		}
 	}
@@ -114,9 +151,8 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, sub *store.Submission) (bool, error
 		if err != nil {
 			return false, err
 		}
-		kind := Alike{State: string(task.Ready), Options: options, Plain: in.plain(n, time.Time{})}
-		kind.describe(n)
-		a.put(&kind, AlikeTask{n.ID, n.Input})
+		kind := Alike{State: string(task.Ready), Plain: in.plain(n, time.Time{})}
+		a.put(&kind, kind.describe(n, options))
 	}
 	return true, nil
 }
@@ -131,28 +167,76 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 	return nil
 }
 
-// alike reports whether a task that has no deadline can be stored together with others.
-func alike(n *task.New) bool {
+// alike reports whether a task can be stored together with others.
+func alike(n *task.New, inlineMax int) bool {
 	_, blob := task.BlobOf(n.Input)
-	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && !n.Coalesce && len(n.Needs)+len(n.Labels)+len(n.Expire) == 0
+	return !blob && len(n.Input) <= inlineMax && !n.Coalesce && len(n.Expire) == 0
 }
 
-// describe sets what a task itself says.
-func (a *Alike) describe(n *task.New) {
+// describe sets what a task itself says, and returns what it has of its own.
+func (a *Alike) describe(n *task.New, options string) AlikeTask {
+	row := AlikeTask{ID: n.ID, Input: n.Input}
+	a.Varied = n.Node != "" || n.IdempotencyKey != "" || a.Deadline != 0 || len(n.Labels)+len(n.Metadata)+len(n.Redact)+len(n.Needs) > 0
+	if a.Varied {
+		row.Options, row.Key, row.Labels = options, n.IdempotencyKey, n.Labels
+		row.Needs, row.IfFailed = n.Needs, rules.FirstWaits(n.Needs).IfFailed
+	} else {
+		a.Options = options
+	}
 	a.Type, a.Queue, a.Priority, a.Key = n.Type, n.Queue, int64(n.Priority), n.ConcurrencyKey
 	a.SchemaVersion, a.MaxAttempts, a.MaxRepairs = int64(n.SchemaVersion), int64(n.MaxAttempts), int64(n.MaxRepairs)
 	a.AllowFailure = n.AllowFailure
+	return row
 }
 
 // flush stores the new tasks that were put together.
 func (t *Tx) flush() error {
-	for i := range t.alike.kinds {
-		if err := t.bulk.InsertAlike(t, &t.alike.kinds[i], t.alike.rows[i]); err != nil {
+	put := t.alike
+	t.alike = alikes{}
+	var keyed []task.ID
+	for i := range put.kinds {
+		if err := t.bulk.InsertAlike(t, &put.kinds[i], put.rows[i]); err != nil {
 			return err
 		}
+		for j := range put.rows[i] {
+			if r := &put.rows[i][j]; r.taken != nil {
+				keyed = append(keyed, r.ID)
+			}
+		}
 	}
-	t.alike = alikes{}
+	if len(keyed) == 0 {
+		return nil
+	}
+	stored, err := t.existingOf(keyed)
+	if err != nil {
+		return err
+	}
+	for i := range put.kinds {
+		for j := range put.rows[i] {
+			if r := &put.rows[i][j]; r.taken != nil && !stored[r.ID] {
+				if err := r.taken(); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
+}
+
+var sqlStored = newIDSQL(func(in string) string {
+	return `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id ` + in
+})
+
+// existingOf returns which of the tasks there are.
+func (v *View) existingOf(ids []task.ID) (map[task.ID]bool, error) {
+	there := make(map[task.ID]bool, len(ids))
+	err := v.byIDs(sqlStored, ids, func(st *sqlstmt.Stmt, _ []task.ID) error {
+		for st.Next() {
+			there[st.ColID(0)] = true
+		}
+		return st.Done()
+	})
+	return there, err
 }
 
 // ClaimReads are the statements whose answers a claim always needs. Their only parameter
@@ -193,15 +277,19 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 			return false, err
 		}
 	}
-	return len(due) < n, nil
+	if len(due) < n {
+		return true, nil
+	}
+	c.tx.fx.Lanes = append(c.tx.fx.Lanes, s.Saw(due[n-1].due))
+	return false, nil
 }
 
 // claimHead leases the tasks of the n first due rows of a lane. alike is false when not
 // all of them could be: then nothing of it must stay.
 func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
 	version := c.req.Types[s.Type]
-	l := FirstLease{c.req.LeaseID, c.req.Name, c.expires(), version}
-	st := c.tx.bulk.ClaimLane(c.tx, &l, &s.Key, rules.NewestSchema(c.req, s.Type), n)
+	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
+	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n)
 	due = make([]candidate, 0, n)
 	tasks := make([]task.Task, n)
 	at := make(map[task.ID]int, n)
@@ -220,39 +308,6 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 		freshColumns.Scan(st.Row(), 2, t)
 	}
 	return due, left == 0, st.Done()
-}
-
-// succeedAll ends the plain attempts of a batch in one statement for each claim. Those
-// whose guard did not pass are ended by themselves, which finds out why.
-func (f *finishing) succeedAll() error {
-	t := f.moves.tx
-	for _, lease := range f.successes.order {
-		rows := f.successes.rows[lease]
-		claim, _ := t.fx.Claim(lease)
-		ends := make([]Success, 0, len(rows))
-		first := make(map[task.ID]*report, len(rows)) // a task may be reported twice
-		for _, r := range rows {
-			if id := r.fin.Lease.Task; first[id] == nil {
-				first[id] = r
-				ends = append(ends, Success{id, r.fin.Output, r.fin.CodeVersion, r.steps, r.hash})
-			}
-		}
-		accepted, err := t.bulk.Succeed(t, &lease, &claim, ends)
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if id := r.fin.Lease.Task; first[id] == r && (accepted == nil || accepted[id]) {
-				err = f.succeeded(r)
-			} else {
-				err = f.finish(r)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // insertAll writes the steps of a batch in one statement for each claim.

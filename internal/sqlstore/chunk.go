@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -29,6 +31,36 @@ func newChunkSQL(of func(n int) string) chunkSQL {
 		sqls[n] = of(n)
 	}
 	return sqls
+}
+
+// newIDSQL is a chunkSQL of statements over tasks whose IDs begin at parameter 2. in
+// stands behind a column of IDs.
+func newIDSQL(of func(in string) string) chunkSQL {
+	return newChunkSQL(func(n int) string {
+		if n == 1 {
+			return of("IN (/*ids*/?2)")
+		}
+		return of("IN (" + params(2, n) + ")")
+	})
+}
+
+// byIDs calls fn with statements over ids, a chunk at a time.
+func (v *View) byIDs(sqls chunkSQL, ids []task.ID, fn func(st *sqlstmt.Stmt, chunk []task.ID) error) error {
+	if c, ok := v.conn.(ListConn); ok {
+		for chunk := range slices.Chunk(ids, readChunk) {
+			if err := fn(c.StmtIDs(sqls[1], 2, chunk).Text(1, v.ns), chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return inChunks(ids, func(chunk []task.ID) error {
+		st := v.stmt(sqls[len(chunk)]).Text(1, v.ns)
+		for i := range chunk {
+			st.ID(2+i, &chunk[i])
+		}
+		return fn(st, chunk)
+	})
 }
 
 // params returns n numbered parameters.

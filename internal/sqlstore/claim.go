@@ -52,14 +52,17 @@ type claim struct {
 	quarantine  rules.Quarantine
 	unclaimable map[task.ID]bool // jobs of which no task is claimed before a chore is done
 	taken       []store.Claimed
-	first       map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
-	keys        map[string]bool   // of the tasks taken
-	looked      int               // due rows that it took, moved or left
-	over        []task.ID         // of these, those that go to the waiters: not yet written
-	fullKeys    map[string]bool   // keys of which that is known
-	stopped     bool              // it looked at as many as it may, and there are more
-	last        store.ClaimPlace  // of the last of so many
-	stale       time.Duration     // there were external writes, whose lanes are read this much later
+	leases      map[int][]ClaimTask // of those taken, by the version of the code: not yet written
+	steps       []task.ID           // those taken that may have steps: not yet read
+	stored      []task.ID           // those taken with texts out of line: not yet read
+	keys        map[string]bool     // of the tasks taken
+	looked      int                 // due rows that it took, moved or left
+	over        []task.ID           // of these, those that go to the waiters: not yet written
+	fullKeys    map[string]bool     // keys of which that is known
+	stopped     bool                // it looked at as many as it may, and there are more
+	last        store.ClaimPlace    // of the last of so many
+	stale       time.Duration       // there were external writes, whose lanes are read this much later
+	remembers   bool                // the lanes are those of an earlier claim, though there may have been external writes
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
@@ -75,7 +78,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 	if c.unclaimable, err = c.tx.unclaimable(); err != nil {
 		return store.ClaimResult{}, err
 	}
-	if c.stale, err = c.tx.readLanes(); err != nil {
+	if err := c.readLanes(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if c.req.Queues != nil {
@@ -91,9 +94,14 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.hinted()
 	default:
 		err = c.scan()
+		if err == nil && c.remembers && len(c.taken) == 0 && len(c.over) == 0 && !c.stopped {
+			if err = c.forget(); err == nil {
+				err = c.scan()
+			}
+		}
 	}
 	if err == nil {
-		err = c.writeFirst()
+		err = c.writeLeases()
 	}
 	if err == nil {
 		err = c.tx.await(c.over)
@@ -104,6 +112,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 	if err == nil && !c.req.Again {
 		err = c.insertClaim()
 	}
+	if err == nil {
+		err = c.readBeside()
+	}
 	if err != nil {
 		return store.ClaimResult{}, err
 	}
@@ -111,13 +122,41 @@ func (c *claim) run() (store.ClaimResult, error) {
 		return c.cutShort(), nil
 	}
 	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.at, Next: -1}
-	if !c.quarantine.Closed() {
+	switch {
+	case c.remembers && !c.quarantine.Closed(): // there are more, or the next claim reads the lanes
+		res.Next = 0
+	case c.tx.bulk != nil && !c.req.Again && len(c.taken) >= max(c.req.Limit, manyTaken):
+		res.Next = 0
+	case !c.quarantine.Closed():
 		res.Next, err = c.next()
 	}
 	if res.AloneDue = c.quarantine.PassedOver(); res.AloneDue {
 		c.tx.fx.Answer() // the worker is to learn of it
 	}
 	return res, err
+}
+
+// manyTaken is from how many tasks on a full claim does not look for more where that is
+// dear: PostgreSQL passes over all the rows that the claim deleted.
+const manyTaken = 32
+
+// readLanes reads the lanes, or takes those that are remembered: for a claim that looks
+// at them all in their order.
+func (c *claim) readLanes() (err error) {
+	if c.stale, err = c.tx.readLanes(); err != nil {
+		return err
+	}
+	c.remembers = c.stale > 0 && c.tx.db.Lanes().Unnoticed
+	if c.remembers && (c.req.IDs != nil || c.req.Again) {
+		return c.forget()
+	}
+	return nil
+}
+
+// forget reads the lanes that were remembered.
+func (c *claim) forget() error {
+	c.stale, c.remembers = 0, false
+	return c.tx.replaceLanes()
 }
 
 // readPaused reads what is paused; nil maps: nothing.
@@ -152,15 +191,13 @@ var (
 // readRest reads the rest of a candidate's task, by sqlTask, or by sqlTakenTask if it is
 // about to be taken: then no other transaction gives it another input meanwhile.
 func (c *claim) readRest(d *candidate, sql string) error {
-	if d.fresh {
+	if d.fresh || d.read {
 		return nil
 	}
 	st := c.tx.stmt(sql).Text(1, c.tx.ns).ID(2, &d.id)
 	if st.One() {
-		d.payloads = scanTask(st.Row(), d.task)
+		d.scanRest(st.Row())
 	}
-	t := d.task
-	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.CleanupWhenCancelled)
 	return st.Done()
 }
 
@@ -189,11 +226,15 @@ func (c *claim) cutShort() store.ClaimResult {
 	return res
 }
 
-// try claims a candidate if it may run now. Otherwise its row goes to the
-// waiters of its key, or stays (a deadline, which is the reaper's; too many
-// other quarantined tasks).
-func (c *claim) try(d *candidate) error {
+// try claims the first of some candidates if it may run now. Otherwise its row goes to
+// the waiters of its key, or stays (a deadline, which is the reaper's; too many
+// other quarantined tasks). The claim looks at the others next.
+func (c *claim) try(ahead []candidate) error {
+	d := &ahead[0]
 	if over, err := c.overCap(d); err != nil || over {
+		return err
+	}
+	if err := c.readAhead(ahead); err != nil {
 		return err
 	}
 	if err := c.readRest(d, sqlTakenTask); err != nil {
@@ -238,8 +279,8 @@ func (c *claim) mayRun(t *task.Task) bool {
 		rules.InTime(t, c.tx.at) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
-// complete adds what a handler needs beside the task's row.
-func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
+// complete adds what a handler needs beside the task's row; readBeside reads the rest of that.
+func (c *claim) complete(got *store.Claimed, payloads bool) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
@@ -250,11 +291,11 @@ func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 		got.TimeLeft = t.DeadlineAt.Sub(c.tx.at)
 	}
 	if t.AttemptNo > 1 || t.StepCount > 0 || c.req.Again {
-		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
-			return err
-		}
+		c.steps = append(c.steps, t.ID)
 	}
-	return c.tx.fetchPayloads(t, payloads)
+	if payloads {
+		c.stored = append(c.stored, t.ID)
+	}
 }
 
 const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
@@ -274,10 +315,12 @@ func (c *claim) insertClaim() error {
 		Int(4, c.expires()).Blob(5, ids).Run()
 }
 
-var (
-	sqlClaimIDs  = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
-	sqlHeldTasks = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
-)
+const sqlClaimIDs = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+
+// sqlHeldTasks reads a chunk of tasks, as far as a lease holds them.
+var sqlHeldTasks = newChunkSQL(func(n int) string {
+	return `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id IN (` + params(3, n) + `) AND lease_id = ?2`
+})
 
 // again returns what an earlier call with the same lease id still holds.
 func (c *claim) again() error {
@@ -289,24 +332,27 @@ func (c *claim) again() error {
 	if err := st.Done(); err != nil {
 		return err
 	}
-	for i := range ids {
-		st := c.tx.stmt(sqlHeldTasks).Text(1, c.tx.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
-		var got store.Claimed
-		var payloads bool
-		held := st.One()
-		if held {
-			payloads = scanTask(st.Row(), &got.Task)
+	held, payloads := make(map[task.ID]*task.Task, len(ids)), make(map[task.ID]bool)
+	err := inChunks(ids, func(chunk []task.ID) error {
+		st := c.tx.stmt(sqlHeldTasks[len(chunk)]).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID)
+		for i := range chunk {
+			st.ID(3+i, &chunk[i])
 		}
-		if err := st.Done(); err != nil {
-			return err
+		for st.Next() {
+			t := new(task.Task)
+			payloads[st.ColID(0)] = scanTask(st.Row(), t)
+			held[t.ID] = t
 		}
-		if !held {
-			continue
+		return st.Done()
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if t := held[id]; t != nil {
+			c.taken = append(c.taken, store.Claimed{Task: *t})
+			c.complete(&c.taken[len(c.taken)-1], payloads[id])
 		}
-		if err := c.complete(&got, payloads); err != nil {
-			return err
-		}
-		c.taken = append(c.taken, got)
 	}
 	return nil
 }

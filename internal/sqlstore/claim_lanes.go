@@ -19,22 +19,28 @@ ORDER BY queue, task_type, priority, available_at LIMIT 1`
 // later the next reading is. Rows of this transaction that are rolled back
 // leave a lane too many, which costs one probe.
 func (t *Tx) readLanes() (wait time.Duration, err error) {
-	start := time.Now()
-	need, wait := t.db.Lanes().NeedsReading(t.ns, start)
+	need, wait := t.db.Lanes().NeedsReading(t.ns, time.Now())
 	if !need {
 		return wait, nil
 	}
-	read, err := t.db.ReadLanes(t)
+	return 0, t.replaceLanes()
+}
+
+// replaceLanes reads the lanes into the cache.
+func (t *Tx) replaceLanes() error {
+	read, when, err := t.db.ReadLanes(t)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	t.db.Lanes().Replace(t.ns, read, start, time.Since(start))
-	return 0, nil
+	when.Now = t.mic
+	t.db.Lanes().Replace(t.ns, read, when)
+	return nil
 }
 
 // ReadLanes reads the lanes one after the other.
-func (t *Tx) ReadLanes() (map[lane.Key]int64, error) {
-	read := make(map[lane.Key]int64)
+func (t *Tx) ReadLanes() (read map[lane.Key]int64, when lane.Reading, err error) {
+	when.Since, when.At = t.db.Lanes().Version(), time.Now()
+	read = make(map[lane.Key]int64)
 	var k lane.Key
 	for {
 		st := t.stmt(sqlNextLane).Text(1, t.ns).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority)
@@ -44,7 +50,8 @@ func (t *Tx) ReadLanes() (map[lane.Key]int64, error) {
 			read[k] = st.ColInt(3)
 		}
 		if err := st.Done(); err != nil || !found {
-			return read, err
+			when.Took = time.Since(when.At)
+			return read, when, err
 		}
 	}
 }

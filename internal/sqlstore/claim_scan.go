@@ -123,7 +123,7 @@ func (c *claim) scanPriority(states []lane.State) error {
 		if s.Bound > c.tx.mic {
 			break // none of the rest has a due row
 		}
-		l := &laneCursor{state: s}
+		l := &laneCursor{state: s, seen: s.Bound}
 		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
 			l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
 		}
@@ -149,12 +149,12 @@ func (c *claim) scanPriority(states []lane.State) error {
 		if best.at == 0 {
 			c.taken = slices.Grow(c.taken, min(len(best.rows), c.req.Limit-len(c.taken)))
 		}
-		d := &best.rows[best.at]
-		if !c.look(d) {
+		ahead := best.rows[best.at:]
+		if !c.look(&ahead[0]) {
 			return nil
 		}
 		best.at++
-		if err := c.try(d); err != nil {
+		if err := c.try(ahead); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (c *claim) hinted() error {
 			d := candidate{task: new(task.Task)}
 			scanCandidate(st.Row(), &d)
 			version := st.ColInt(len(candidateColumns) + len(freshColumns))
-			if version <= int64(rules.NewestSchema(c.req, d.lane.Type)) {
+			if version <= int64(rules.NewestSchema(c.req, d.lane.Type)) && c.serves(d.lane) && byPlace(d.place(), c.req.Behind) > 0 {
 				found = append(found, d)
 			}
 		}
@@ -215,12 +215,12 @@ func (c *claim) hinted() error {
 	for i := range found {
 		d := &found[i]
 		switch {
-		case !c.serves(d.lane) || c.slots != nil && c.slots[d.lane.Queue] <= 0 || byPlace(d.place(), c.req.Behind) <= 0:
+		case c.slots != nil && c.slots[d.lane.Queue] <= 0:
 			continue
 		case c.full() || !c.look(d):
 			return nil
 		}
-		if err := c.try(d); err != nil {
+		if err := c.try(found[i:]); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func (c *claim) hinted() error {
 const (
 	sqlFirstOfLane = `
 SELECT available_at FROM weaver_outbox_events
-WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at >= ?5
 ORDER BY available_at LIMIT 1`
 
 	sqlFutureOfLane = `
@@ -290,7 +290,7 @@ const lockedFor = 20 * time.Millisecond
 // claimed but for the limits of this call. When it has looked at so many rows it says that one
 // could: the caller asks again.
 func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error) {
-	l := &laneCursor{state: *state, sql: sql}
+	l := &laneCursor{state: *state, seen: state.Bound, sql: sql}
 	for n := 1; ; n = 16 { // nearly always the first row decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {
@@ -320,10 +320,11 @@ func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error
 }
 
 func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {
-	st := c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority)
+	from := l.Bound
 	if sql == sqlFutureOfLane {
-		st.Int(5, c.tx.mic)
+		from = c.tx.mic
 	}
+	st := c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority).Int(5, from)
 	first := int64(lane.Empty)
 	if st.One() {
 		first = st.ColInt(0)

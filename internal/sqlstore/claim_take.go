@@ -27,11 +27,11 @@ func (c *claim) take(d *candidate) error {
 	if t.StartedVersion == 0 {
 		t.StartedVersion = c.req.Types[t.Type]
 	}
-	if d.fresh {
-		if c.first == nil {
-			c.first = make(map[int][]task.ID)
+	if c.tx.bulk != nil || d.fresh {
+		if c.leases == nil {
+			c.leases = make(map[int][]ClaimTask)
 		}
-		c.first[t.StartedVersion] = append(c.first[t.StartedVersion], d.id)
+		c.leases[t.StartedVersion] = append(c.leases[t.StartedVersion], ClaimTask{d.id, t.Epoch})
 	} else if err := c.write(&d.id, t.Epoch, t.StartedVersion); err != nil {
 		return err
 	}
@@ -49,9 +49,7 @@ func (c *claim) leased(d *candidate) error {
 	c.taken = append(c.taken, store.Claimed{})
 	got := &c.taken[len(c.taken)-1]
 	got.Task, got.Waited = *t, max(c.tx.at.Sub(sqlstmt.Instant(d.due)), 0)
-	if err := c.complete(got, d.payloads); err != nil {
-		return err
-	}
+	c.complete(got, d.payloads)
 	if limit, alone := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
 		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, alone).Run(); err != nil {
 			return err
@@ -95,37 +93,42 @@ UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = a
 WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
 })
 
-// writeFirst leases the plain tasks that were taken for the first time.
-func (c *claim) writeFirst() error {
-	for version, ids := range c.first {
+// writeLeases leases the tasks that were taken and not written one by one: all of them
+// where a statement takes any number, else the plain ones that never were leased.
+func (c *claim) writeLeases() error {
+	for version, rows := range c.leases {
 		if b := c.tx.bulk; b != nil {
-			n, err := b.ClaimFirst(c.tx, &FirstLease{c.req.LeaseID, c.req.Name, c.expires(), version}, ids)
-			if err == nil && n != len(ids) {
-				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(ids)-n, len(ids))
-			}
-			if err != nil {
+			n, err := b.ClaimTasks(c.tx, &ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}, version, rows)
+			if err := allLeased(n, len(rows), err); err != nil {
 				return err
 			}
 			continue
 		}
-		err := inChunks(ids, func(chunk []task.ID) error {
+		err := inChunks(rows, func(chunk []ClaimTask) error {
 			st := c.tx.stmt(sqlClaimMany[len(chunk)]).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
 				Int(4, c.expires()).Int(5, c.tx.mic).Int(6, int64(version))
+			ids := make([]task.ID, len(chunk))
 			for i := range chunk {
-				st.ID(7+i, &chunk[i])
+				ids[i] = chunk[i].ID
+				st.ID(7+i, &ids[i])
 			}
 			n, err := st.Exec()
-			if err == nil && n != len(chunk) {
-				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(chunk)-n, len(chunk))
-			}
-			if err != nil {
+			if err := allLeased(n, len(chunk), err); err != nil {
 				return err
 			}
-			return c.tx.undispatchMany(chunk)
+			return c.tx.undispatchMany(ids)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// allLeased is the error of a statement that leased n of some tasks.
+func allLeased(n, of int, err error) error {
+	if err == nil && n != of {
+		err = fmt.Errorf("%d of %d tasks changed while they were claimed", of-n, of)
+	}
+	return err
 }

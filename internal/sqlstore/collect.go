@@ -41,7 +41,7 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 		res = store.CollectResult{Next: behind.String()}
 		limit := rules.CollectLimit(req.Limit)
 		c := collecting{eraser: eraser{Tx: t, room: limit + rules.MaxMoves}, req: &req, res: &res}
-		run := func() error { return c.run(at.Stage, list) }
+		run := func() error { return c.run(at, list) }
 		if !req.DryRun {
 			err := run()
 			t.fx.Notice.Changed = rules.CollectChanges(&req, &res)
@@ -59,6 +59,7 @@ type retained struct {
 	job     task.ID
 	dropped bool
 	forgot  bool
+	labels  map[string]string // read where they are asked for
 }
 
 var (
@@ -125,25 +126,31 @@ type collecting struct {
 	eraser
 	req *store.CollectRequest
 	res *store.CollectResult
+
+	of     *records // of the next tasks
+	looked int      // how many those are
 }
 
 // run looks at each of a list again, and removes what goes, until the bite is full.
 // Crash after the commit: what was begun is a chore, and the next bite looks at the
 // rest.
-func (c *collecting) run(stage rules.CollectStage, list []retained) error {
+func (c *collecting) run(at rules.CollectCursor, list []retained) error {
 	defer func() { c.res.Gone = c.gone }()
-	for i := range list {
+	next := c.nextTasks
+	if at.Stage == rules.CollectJobs {
+		next = func(list []retained) (int, error) { return 1, c.oneJob(&list[0].id) }
+	}
+	for len(list) > 0 {
 		if c.room <= rules.MaxMoves {
-			c.res.Next = rules.CollectCursor{Stage: stage, ID: list[i-1].id}.String()
+			c.res.Next = at.String()
 			return nil
 		}
-		one := c.one
-		if stage == rules.CollectJobs {
-			one = c.oneJob
-		}
-		if err := one(&list[i].id); err != nil {
+		n, err := next(list)
+		if err != nil {
 			return err
 		}
+		at.ID = list[n-1].id
+		list = list[n:]
 	}
 	return nil
 }

@@ -66,6 +66,12 @@ var taskColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("finished_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.FinishedAt = r.Time(i) }),
 }
 
+// What a Bulk reads of tasks and steps.
+var (
+	TaskSelect = taskSelect
+	StepSelect = stepColumns.List()
+)
+
 // taskSelect is what scanTask scans.
 var taskSelect = taskColumns.List() + ", has_payloads"
 
@@ -83,6 +89,7 @@ type candidate struct {
 	dispatched
 	due      int64
 	fresh    bool // plain and never claimed: everything not in it is zero
+	read     bool // the rest of the task, with the rests of others
 	task     *task.Task
 	payloads bool // weaver_payloads may have rows of it
 	open     bool // stored as claimable
@@ -111,6 +118,7 @@ var (
 		sqlstmt.Col("t.max_repairs", func(t *task.Task, r *sqlstmt.Row, i int) { t.MaxRepairs = int(r.Int(i)) }),
 		sqlstmt.Col("t.options_json", func(t *task.Task, r *sqlstmt.Row, i int) { r.Options(i, t) }),
 		sqlstmt.Col("t.created_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.CreatedAt = r.Time(i) }),
+		sqlstmt.Col("t.idempotency_key", func(t *task.Task, r *sqlstmt.Row, i int) { t.IdempotencyKey = r.Text(i) }),
 	}
 
 	candidateSelect = candidateColumns.List() + ", " + freshColumns.List()
@@ -124,6 +132,13 @@ func scanCandidate(r *sqlstmt.Row, d *candidate) {
 		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.Type, d.lane.Queue, int(d.lane.Priority)
 		freshColumns.Scan(r, len(candidateColumns), t)
 	}
+}
+
+// scanRest reads taskSelect.
+func (d *candidate) scanRest(r *sqlstmt.Row) {
+	t := d.task
+	d.payloads = scanTask(r, t)
+	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.CleanupWhenCancelled)
 }
 
 // leaseRow is a task as seen by operations that end its attempt. Of a task
@@ -191,6 +206,9 @@ var leaseColumns = sqlstmt.Columns[leaseRow]{
 		l.cleansUp = t.CleanupWhenCancelled
 	}),
 }
+
+// LeaseColumns are what Bulk.Guard answers with.
+var LeaseColumns interface{ List() string } = leaseColumns
 
 // taskRow is a task as seen by operations that change it without its lease:
 // operator commands, the reaper, and the ends of its needs.

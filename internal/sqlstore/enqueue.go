@@ -17,8 +17,16 @@ import (
 )
 
 // inlineMax is how long a text may be to stay on its task's row, which every
-// transition rewrites. Longer ones go to weaver_payloads.
+// transition rewrites. Longer ones go to weaver_payloads. A database with Bulk has its
+// own measure.
 const inlineMax = 512
+
+func (t *Tx) inlineMax() int {
+	if t.bulk != nil {
+		return t.bulk.InlineMax()
+	}
+	return inlineMax
+}
 
 // Kinds of out-of-line texts in weaver_payloads.
 const (
@@ -91,6 +99,7 @@ func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error
 	got := make([]store.Enqueued, len(sub.Tasks))
 	for i := range sub.Tasks {
 		var err error
+		in.slot = &got[i]
 		if got[i], err = in.task(&sub.Tasks[i]); err != nil {
 			return nil, err
 		}
@@ -150,7 +159,8 @@ type insertion struct {
 	depth       int       // of children
 	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
-	together    bool // tasks that are alike are stored together
+	together    bool            // tasks that are alike are stored together
+	slot        *store.Enqueued // the answer for the task, which may change until those are stored
 }
 
 const sqlInsertTask = `
@@ -189,12 +199,17 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 	if err != nil {
 		return store.Enqueued{}, err
 	}
-	long, needed := len(n.Input) > inlineMax, in.depth > 0 || in.needed[n.ID]
-	if in.together && deadline.IsZero() && alike(n) {
-		in.alike(n, &Alike{
-			State: string(state), Waiting: string(waiting), Options: options,
+	long, needed := len(n.Input) > in.tx.inlineMax(), in.depth > 0 || in.needed[n.ID]
+	if in.together && alike(n, in.tx.inlineMax()) {
+		kind := Alike{
+			State: string(state), Waiting: string(waiting), Waits: waiting == task.WaitDeps,
 			Plain: !needed && in.plain(n, deadline), Needed: needed,
-		}, notBefore)
+		}
+		if !deadline.IsZero() {
+			kind.Deadline = deadline.UnixMicro()
+			in.tx.fx.Notice.DeadlineIn(deadline.Sub(in.tx.at))
+		}
+		in.alike(n, &kind, options, notBefore)
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 	}
 	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
@@ -240,15 +255,27 @@ func (t *Tx) available(notBefore time.Time) int64 {
 	return t.mic
 }
 
-// alike puts a task to those that are stored together.
-func (in *insertion) alike(n *task.New, a *Alike, notBefore time.Time) {
+// alike puts a task to those that are stored together. If its key is taken then, it is
+// stored, or the one that has it is found, by itself.
+func (in *insertion) alike(n *task.New, a *Alike, options string, notBefore time.Time) {
 	t := in.tx
-	a.describe(n)
+	row := a.describe(n, options)
+	if n.IdempotencyKey != "" {
+		alone, slot := *in, in.slot
+		alone.together = false
+		row.taken = func() (err error) {
+			*slot, err = alone.task(n)
+			return err
+		}
+	}
 	if a.Available = t.available(notBefore); !notBefore.IsZero() {
 		a.ReadyAt = notBefore.UnixMicro()
 	}
 	a.Job, a.Parent, a.Depth, a.Limits = in.job, in.parent, int64(in.depth), in.limits
-	t.alike.put(a, AlikeTask{n.ID, n.Input})
+	t.alike.put(a, row)
+	if a.Waits {
+		return
+	}
 	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, a.Available)
 	t.fx.Notice.Due = true
 }
@@ -261,10 +288,11 @@ func bindIfFailed(st *sqlstmt.Stmt, i int, w rules.Waits) *sqlstmt.Stmt {
 	return st.Int(i, int64(w.IfFailed))
 }
 
-// plain reports whether a task has nothing beside its row and its dispatch row.
+// plain reports whether claims and ends have nothing to do for a task but with its row
+// and its dispatch row.
 func (in *insertion) plain(n *task.New, deadline time.Time) bool {
 	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Expire) == 0
+		n.ConcurrencyKey == "" && len(n.Expire) == 0
 }
 
 const (
@@ -297,7 +325,7 @@ const (
 
 // companions writes what most tasks do not have.
 func (in *insertion) companions(n *task.New, deadline time.Time) error {
-	if len(n.Input) > inlineMax {
+	if len(n.Input) > in.tx.inlineMax() {
 		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
 			return err
 		}
@@ -338,7 +366,7 @@ ON CONFLICT (namespace, task_id, kind) DO UPDATE SET data = excluded.data`
 // outOfLine stores a text in weaver_payloads if it is long. It returns what
 // belongs on the task's row, and whether the text was long.
 func (t *Tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
-	if len(text) <= inlineMax {
+	if len(text) <= t.inlineMax() {
 		return text, false, nil
 	}
 	return nil, true, t.stmt(sqlPutPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, text).Run()

@@ -101,7 +101,7 @@ func (o *operation) expireInput(cmd store.ExpireInput, got *store.CommandResult)
 	if err := st.Done(); err != nil {
 		return err
 	}
-	if err := t.fetchPayloads(of, payloads); err != nil {
+	if err := t.fetchPayload(of, payloads); err != nil {
 		return err
 	}
 	if got.Err = rules.CheckExpire(&cmd, of.State, task.PayloadHash(of.Input)); got.Err != nil {

@@ -40,6 +40,9 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 				return err
 			}
 		}
+		if err := f.finishRest(); err != nil {
+			return err
+		}
 		succeed := f.succeedAll
 		if t.bulk == nil {
 			succeed = func() error { return f.successes.write(t, f.succeedMany, f.finish) }
@@ -72,6 +75,8 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 type finishing struct {
 	moves     moves
 	successes byClaim[*report] // to be written in chunks
+	rest      []*report        // to be ended after one guard for all
+	ends      []End            // to be written together
 	drawn     []drawn          // retries that wait until the others are counted
 	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch
@@ -116,6 +121,7 @@ type report struct {
 	steps []byte // outcome_json
 	got   *store.FinishResult
 	job   task.ID // of the task, once the guard passed
+	moved bool    // the guard has written the task's row
 
 	children [][]byte // those of a decompose but the first bite, packed
 }
@@ -145,6 +151,10 @@ func (f *finishing) add(r *report) error {
 		f.successes.put(l.ID, r)
 		return nil
 	}
+	if f.moves.tx.bulk != nil && !f.inOrder {
+		f.rest = append(f.rest, r)
+		return nil
+	}
 	return f.finish(r)
 }
 
@@ -163,8 +173,13 @@ func (f *finishing) finish(r *report) error {
 	if err != nil {
 		return err
 	}
+	return f.guarded(r, row)
+}
+
+// guarded goes on with the row that the guard accepted; nil: it refused.
+func (f *finishing) guarded(r *report, row *leaseRow) error {
 	if row == nil {
-		return t.finishedBefore(r)
+		return f.moves.tx.finishedBefore(r)
 	}
 	to, err := f.moves.resolve(r.fin, row)
 	if err != nil {
@@ -182,16 +197,14 @@ func (f *finishing) finish(r *report) error {
 func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	t := f.moves.tx
 	to.Idle = rules.IdleAttempts(r.fin, &to.Transition, row.idle)
-	if err := t.writeTransition(row, &to.Transition); err != nil {
+	output, long, err := t.keepOutput(&row.id, to.Output)
+	if err != nil {
 		return err
 	}
-	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+	if f.together(to) {
+		f.ends = append(f.ends, endOf(r, row, &to.Transition, output, long))
+	} else if err := t.writeOne(r, row, &to.Transition, output, long); err != nil {
 		return err
-	}
-	if to.Decision != nil {
-		if err := t.insertDecision(row, to.Decision); err != nil {
-			return err
-		}
 	}
 	if err := t.endLease(r.fin.Lease.ID); err != nil {
 		return err
@@ -204,6 +217,20 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 		return err
 	}
 	return f.moves.afterRunning(row, &to.Transition)
+}
+
+// writeOne writes the rows of one end.
+func (t *Tx) writeOne(r *report, row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
+	if err := t.writeTransition(row, to, output, long); err != nil {
+		return err
+	}
+	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+		return err
+	}
+	if to.Decision == nil {
+		return nil
+	}
+	return t.insertDecision(row, to.Decision)
 }
 
 // sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
@@ -234,15 +261,16 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5
   idle_attempts = ?18, repair_count = repair_count + ?19, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
 WHERE namespace = ?1 AND task_id = ?2`
 
+// keepOutput stores what of an output does not belong on the task's row.
+func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
+	if inline, long, err = t.outOfLine(id, kindOutput, text); err == nil {
+		err = t.refer(id, kindOutput, "", text)
+	}
+	return inline, long, err
+}
+
 // writeTransition moves the task whose guard passed in this transaction.
-func (t *Tx) writeTransition(row *leaseRow, to *rules.Transition) error {
-	output, long, err := t.outOfLine(&row.id, kindOutput, to.Output)
-	if err == nil {
-		err = t.refer(&row.id, kindOutput, "", to.Output)
-	}
-	if err != nil {
-		return err
-	}
+func (t *Tx) writeTransition(row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
 	failure := to.TaskError()
 	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
 		Bool(5, to.SetReadyAt).Time(6, to.ReadyAt).Bytes(7, output).Bool(8, long).

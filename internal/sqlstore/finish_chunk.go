@@ -10,14 +10,17 @@ import (
 // written in chunks; whether the task is plain is for their guard to find out.
 func (f *finishing) chunkable(fin *store.Finish) bool {
 	l := &fin.Lease
-	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || fin.Handler != "" || len(fin.Output) > inlineMax {
-		return false
-	}
-	if _, large := task.BlobOf(fin.Output); large {
+	if !f.moves.tx.inlineSuccess(fin) || l.Epoch != 1 || fin.Progress != nil || fin.Handler != "" {
 		return false
 	}
 	_, known := f.moves.tx.fx.Claim(l.ID)
 	return known
+}
+
+// inlineSuccess reports whether a finish is a good end whose output is on the task's row.
+func (t *Tx) inlineSuccess(fin *store.Finish) bool {
+	_, large := task.BlobOf(fin.Output)
+	return fin.Outcome == task.OutcomeSuccess && !large && len(fin.Output) <= t.inlineMax()
 }
 
 // sqlSucceed is guard and transition in one statement, for a chunk of first

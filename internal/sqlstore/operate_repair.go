@@ -30,7 +30,7 @@ func (o *operation) replaceInput(cmd store.ReplaceInput, got *store.CommandResul
 	if err := st.Done(); err != nil {
 		return err
 	}
-	if err := t.fetchPayloads(of, payloads); err != nil {
+	if err := t.fetchPayload(of, payloads); err != nil {
 		return err
 	}
 	was := rules.Holder{State: of.State, Waiting: of.Waiting, Hash: task.PayloadHash(of.Input), Schema: of.SchemaVersion}

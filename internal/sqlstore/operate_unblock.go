@@ -169,7 +169,11 @@ func (t *Tx) deleteLabels(id *task.ID) error {
 	if err != nil {
 		return err
 	}
-	for k, v := range of.Labels {
+	return t.deleteLabelsOf(id, of.Labels)
+}
+
+func (t *Tx) deleteLabelsOf(id *task.ID, labels map[string]string) error {
+	for k, v := range labels {
 		if err := t.stmt(sqlDeleteLabel).Text(1, t.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
 			return err
 		}

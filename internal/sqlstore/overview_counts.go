@@ -69,6 +69,9 @@ WITH RECURSIVE kinds(kind) AS (
 SELECT l.kind, l.queue, (SELECT count(*) FROM (SELECT 1 FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane
   WHERE t.namespace = ?1 AND t.task_type = l.kind AND t.queue = l.queue LIMIT ?2) d)
 FROM lanes l WHERE l.queue IS NOT NULL LIMIT ?3`
+
+	sqlCountLane = `
+SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_lane WHERE namespace = ?1 AND task_type = ?2 AND queue = ?3 LIMIT ?4) t`
 )
 
 // looks is how many rows are looked at for a count, of which not all count.
@@ -151,19 +154,48 @@ func (r *reader) succeeded(others map[task.State]store.Count) (store.Count, erro
 	return r.count(max(all-int64(n), found)), err
 }
 
-// countLanes counts the tasks of each type and queue.
+// countLanes counts the tasks of each type and queue: a little of every lane first, then
+// the rest of those lanes whose type or queue is not known to have more than is counted.
 func (r *reader) countLanes(c *store.Counts) error {
-	st := r.stmt(sqlCountLanes).Text(1, r.ns).Int(2, int64(r.cap)+1).Int(3, store.MaxCount+1)
-	lanes := 0
-	for ; st.Next(); lanes++ {
-		kind, queue, n := st.ColText(0), st.ColText(1), r.count(st.ColInt(2))
-		c.Types[kind], c.Queues[queue] = r.atMost(c.Types[kind].Plus(n)), r.atMost(c.Queues[queue].Plus(n))
+	type lane struct {
+		kind, queue string
+		n           int64
 	}
-	if c.More = lanes > store.MaxCount; c.More {
-		for name, n := range c.Queues { // a queue may have tasks of other types
-			n.More = true
-			c.Queues[name] = n
+	var large []lane
+	kinds, queues := make(map[string]int64), make(map[string]int64)
+	little, lanes := int64(max(r.cap/10, 1)), 0
+	st := r.stmt(sqlCountLanes).Text(1, r.ns).Int(2, little).Int(3, store.MaxCount+1)
+	for ; st.Next(); lanes++ {
+		l := lane{st.ColText(0), st.ColText(1), st.ColInt(2)}
+		kinds[l.kind] += l.n
+		queues[l.queue] += l.n
+		if l.n == little {
+			large = append(large, l)
 		}
 	}
-	return st.Done()
+	if err := st.Done(); err != nil {
+		return err
+	}
+	for _, l := range large {
+		enough := int64(r.cap) + 1 - min(kinds[l.kind], queues[l.queue]) // beside what is counted
+		if enough <= 0 {
+			continue
+		}
+		all, _, err := one(r.stmt(sqlCountLane).Text(1, r.ns).Text(2, l.kind).Text(3, l.queue).Int(4, l.n+enough))
+		if err != nil {
+			return err
+		}
+		kinds[l.kind] += all - l.n
+		queues[l.queue] += all - l.n
+	}
+	for name, n := range kinds {
+		c.Types[name] = r.count(n)
+	}
+	c.More = lanes > store.MaxCount
+	for name, n := range queues {
+		of := r.count(n)
+		of.More = of.More || c.More // it may have tasks of other types
+		c.Queues[name] = of
+	}
+	return nil
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // ops implements propagate.Ops row by row with prepared statements: on SQLite a
-// statement over a set costs as much as its rows by themselves (ADR 0014).
+// statement over a set costs as much as its rows by themselves (ADR 0014). A database
+// with Bulk has statements over sets for what most batches need.
 type ops struct{ tx *Tx }
 
 var _ propagate.Ops = ops{}
@@ -37,6 +38,9 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 	some, err := o.tx.anyPaused()
 	if err != nil {
 		return err
+	}
+	if o.tx.bulk != nil && !some {
+		return o.tx.dispatchAll(rows)
 	}
 	for i := range rows {
 		r := &rows[i]
@@ -68,6 +72,11 @@ WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 
 // MarkEdges implements propagate.Ops.
 func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Edge, rest []propagate.Ended, err error) {
+	if o.tx.bulk != nil && len(ended) > 1 {
+		if edges, few, err := o.markAll(ended, limit); few || err != nil {
+			return edges, nil, err
+		}
+	}
 	var awaited []bool // as edges
 	for i := range ended {
 		need := &ended[i]
@@ -105,7 +114,8 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 	return edges, rest, nil
 }
 
-var dependentColumns = sqlstmt.Columns[propagate.Dependent]{
+// DependentColumns are those of a dependent whose needs were lowered.
+var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	sqlstmt.Col("task_id", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.ID, d.Dispatch.Task = r.ID(i), r.ID(i) }),
 	sqlstmt.Col("remaining_deps", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Waits.Open = int(r.Int(i)) }),
 	sqlstmt.Col("coalesce(open_if_failed, -1)", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Waits.IfFailed = int(r.Int(i)) }),
@@ -128,14 +138,17 @@ UPDATE weaver_tasks SET
   remaining_deps = remaining_deps - ?3 - CASE WHEN open_if_failed IS NULL THEN 0 WHEN ?5 THEN open_if_failed ELSE ?4 END,
   open_if_failed = CASE WHEN ?5 THEN NULL ELSE open_if_failed - ?4 END
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason IN ('children', 'repair') AND join_kind IS NOT NULL)
-RETURNING ` + dependentColumns.List()
+RETURNING ` + DependentColumns.List()
 
 // LowerNeeds implements propagate.Ops.
 func (o ops) LowerNeeds(marked []propagate.Marked) ([]propagate.Dependent, error) {
+	if o.tx.bulk != nil && len(marked) > 1 {
+		return o.lowerAll(marked)
+	}
 	var deps []propagate.Dependent
 	for i := range marked {
 		m := &marked[i]
-		d, err := dependentColumns.One(o.tx.stmt(sqlLowerNeeds).Text(1, o.tx.ns).ID(2, &m.ID).Int(3, int64(m.All)).Int(4, int64(m.IfFailed)).Bool(5, m.Wrong))
+		d, err := DependentColumns.One(o.tx.stmt(sqlLowerNeeds).Text(1, o.tx.ns).ID(2, &m.ID).Int(3, int64(m.All)).Int(4, int64(m.IfFailed)).Bool(5, m.Wrong))
 		if err != nil {
 			return nil, err
 		}
@@ -176,6 +189,9 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, join_kind = NULL, updat
 
 // MakeReady implements propagate.Ops.
 func (o ops) MakeReady(tasks []propagate.Ready) error {
+	if o.tx.bulk != nil && len(tasks) > 1 {
+		return o.tx.bulk.MakeReady(o.tx, tasks)
+	}
 	for i := range tasks {
 		t := &tasks[i]
 		err := o.tx.stmt(sqlMakeReady).Text(1, o.tx.ns).ID(2, &t.ID).Text(3, string(t.State)).OrNull(4, string(t.Waiting)).Int(5, o.tx.mic).Run()

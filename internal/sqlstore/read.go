@@ -17,17 +17,7 @@ func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Ta
 	var list []task.Task
 	for chunk := range slices.Chunk(ids, readChunk) {
 		err := s.read(ctx, ns, func(v *View) error {
-			now := v.now()
-			for i := range chunk {
-				t, err := v.readTask(&chunk[i], now)
-				if err != nil {
-					return err
-				}
-				if t != nil {
-					list = append(list, *t)
-				}
-			}
-			return nil
+			return v.readTasks(chunk, v.now(), func(t *task.Task) bool { list = append(list, *t); return false })
 		})
 		if err != nil {
 			return nil, err

@@ -245,19 +245,60 @@ func (s *search) run(v *View) error {
 	}
 	slices.SortFunc(ids, newestFirst)
 	ids = slices.Compact(ids)
-	now := v.now()
-	for i := range ids {
-		if s.want == 0 || s.floor != nil && ids[i].Compare(*s.floor) < 0 {
-			break
-		}
-		t, err := v.readTask(&ids[i], now)
-		if err != nil {
-			return err
-		}
-		if t != nil && s.f.Selects(t) {
+	if s.floor != nil {
+		ids = slices.DeleteFunc(ids, func(id task.ID) bool { return id.Compare(*s.floor) < 0 })
+	}
+	if s.want == 0 {
+		return nil
+	}
+	ids, err := v.sift(s.f, ids)
+	if err != nil {
+		return err
+	}
+	return v.readTasks(ids, v.now(), func(t *task.Task) bool {
+		if s.f.Selects(t) {
 			s.found = append(s.found, *t)
 			s.want--
 		}
+		return s.want == 0
+	})
+}
+
+// sqlStand is what decides for most tasks that a filter does not select them.
+var sqlStand = newIDSQL(func(in string) string {
+	return `SELECT task_id, state, waiting_reason, last_error_kind, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id ` + in
+})
+
+// sift returns, of the ids, those of tasks that a filter may select, in their order.
+func (v *View) sift(f *store.Filter, ids []task.ID) ([]task.ID, error) {
+	if len(f.States)+len(f.Waiting)+len(f.ErrorKinds)+len(f.Types) == 0 && f.Queue == "" {
+		return ids, nil
 	}
-	return nil
+	may := make(map[task.ID]bool, len(ids))
+	err := v.byIDs(sqlStand, ids, func(st *sqlstmt.Stmt, _ []task.ID) error {
+		for st.Next() {
+			may[st.ColID(0)] = f.OfLane(st.ColName(4), st.ColName(5)) &&
+				maySelect(f, task.State(st.ColName(1)), task.Waiting(st.ColName(2)), task.ErrorKind(st.ColName(3)))
+		}
+		return st.Done()
+	})
+	return slices.DeleteFunc(ids, func(id task.ID) bool { return !may[id] }), err
+}
+
+// maySelect reports whether a filter may select a task that is stored in a state, in
+// which it waits for something, with the kind of its last error. Readers see a pending or
+// ready task as one or the other, and as one that waits for what is stored, for its key
+// or for the end of a pause, or for nothing (store.Derive).
+func maySelect(f *store.Filter, state task.State, waiting task.Waiting, kind task.ErrorKind) bool {
+	states, reasons := []task.State{state}, []task.Waiting{waiting}
+	if state == task.Pending || state == task.Ready {
+		states = []task.State{task.Pending, task.Ready}
+		reasons = append(reasons, task.WaitNone, task.WaitConcurrency, task.WaitPaused)
+	}
+	return anyOf(f.States, states...) && anyOf(f.Waiting, reasons...) && anyOf(f.ErrorKinds, kind)
+}
+
+// anyOf reports whether one of the values is asked for: none are if all are.
+func anyOf[T comparable](asked []T, values ...T) bool {
+	return len(asked) == 0 || slices.ContainsFunc(values, func(v T) bool { return slices.Contains(asked, v) })
 }

@@ -77,18 +77,19 @@ func (v *View) snapshot(s *store.Snapshot) (err error) {
 
 // snapTasks reads the tasks that st selects.
 func (v *View) snapTasks(s *store.Snapshot, st *sqlstmt.Stmt) error {
-	var payloads []bool
+	var stored []task.ID // out of line
 	for st.Next() {
 		s.Tasks = append(s.Tasks, task.Task{})
-		payloads = append(payloads, scanTask(st.Row(), &s.Tasks[len(s.Tasks)-1]))
+		if t := &s.Tasks[len(s.Tasks)-1]; scanTask(st.Row(), t) {
+			stored = append(stored, t.ID)
+		}
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
+	found := make(map[task.ID]*task.Task, len(s.Tasks))
 	for i := range s.Tasks {
-		if err := v.fetchPayloads(&s.Tasks[i], payloads[i]); err != nil {
-			return err
-		}
+		found[s.Tasks[i].ID] = &s.Tasks[i]
 	}
-	return nil
+	return v.fetchPayloads(found, stored)
 }

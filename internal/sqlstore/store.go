@@ -50,9 +50,10 @@ type Database interface {
 	InTx(ctx context.Context, ns string, in store.Tx, fn func(*Tx) error) error
 
 	// Lanes are the lanes with dispatch rows, as far as this process knows them, and
-	// ReadLanes reads them, with the instant before which each has no due row.
+	// ReadLanes reads them, with the instant before which each has no due row; all of
+	// when is set but Now.
 	Lanes() *lane.Cache
-	ReadLanes(t *Tx) (map[lane.Key]int64, error)
+	ReadLanes(t *Tx) (read map[lane.Key]int64, when lane.Reading, err error)
 	// Stalled returns when and for how long this process last waited to write, if
 	// that was long enough to make workers miss their leases.
 	Stalled() (until time.Time, waited time.Duration)
@@ -120,6 +121,13 @@ type Conn interface {
 	Stmt(sql string) *sqlstmt.Stmt
 	// Cache returns what the connection remembers of its rows.
 	Cache() *sqlstmt.Cache
+}
+
+// ListConn is a Conn of a database that takes lists as parameters: there the statement of
+// one ID by an idSQL is that of any number.
+type ListConn interface {
+	// StmtIDs is Stmt with a list of IDs bound to a parameter.
+	StmtIDs(sql string, i int, ids []task.ID) *sqlstmt.Stmt
 }
 
 // View reads a namespace within one transaction.

@@ -7,13 +7,13 @@ import "fmt"
 
 // ColumnLists are the generated lists in statements, by the names of their tables.
 var ColumnLists = map[string]string{
-	"taskColumns": taskColumns.List(), "dependentColumns": dependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
 	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
 	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
-	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
+	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(), "labelledTaskColumns": labelledTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
 }
 
@@ -22,13 +22,22 @@ var ColumnLists = map[string]string{
 func Chunks() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
+		"read tasks": sqlReadTasks, "stand": sqlStand, "stored": sqlStored, "payloads": sqlPayloads, "claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "held tasks": sqlHeldTasks, "await": sqlAwait, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs, "feed quotes": sqlFeedQuotes,
+		"retained tasks": sqlRetainedTasks, "erase tasks": sqlEraseTasks,
 	} {
 		for n, sql := range sqls {
 			all[fmt.Sprint(name, " ", n)] = sql
 		}
 	}
+	for _, table := range recordTables {
+		if table.erase != nil {
+			for n, sql := range table.erase {
+				all[fmt.Sprint("erase ", table.rows, n)] = sql
+			}
+		}
+	}
+	all["sqlRecordsBetween"] = sqlRecordsBetween
 	for i, sql := range sqlDelete {
 		all[fmt.Sprint("sqlDelete ", i)] = sql
 	}

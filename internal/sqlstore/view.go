@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -8,59 +9,97 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sqlReadTask reads a task with where it stands among dispatch rows, waiters
+// sqlReadTasks reads tasks with where they stand among dispatch rows, waiters
 // and pauses, which are of the tasks that may run by themselves; others may be
 // paused all the same.
-var sqlReadTask = `
+var sqlReadTasks = newIDSQL(func(in string) string {
+	return `
 SELECT ` + taskSelect + `,
-  CASE WHEN state IN ('pending', 'ready') THEN (SELECT available_at FROM weaver_outbox_events d WHERE d.namespace = ?1 AND d.task_id = ?2) END,
-  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
+  CASE WHEN state IN ('pending', 'ready') THEN (SELECT available_at FROM weaver_outbox_events d WHERE d.namespace = ?1 AND d.task_id = o.task_id) END,
+  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = o.task_id) END,
   CASE WHEN state IN ('pending', 'ready') THEN ` + lanePaused + ` END,
-  CASE WHEN state IN ('pending', 'ready') THEN (SELECT coalesce(due_at, 0) FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2) END,
-  EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2)
-FROM weaver_tasks o WHERE o.namespace = ?1 AND o.task_id = ?2`
+  CASE WHEN state IN ('pending', 'ready') THEN (SELECT coalesce(due_at, 0) FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = o.task_id) END,
+  EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = o.task_id)
+FROM weaver_tasks o WHERE o.namespace = ?1 AND o.task_id ` + in
+})
 
-// readTask reads a task as readers see it at now; nil when there is none.
-func (v *View) readTask(id *task.ID, now time.Time) (*task.Task, error) {
-	st := v.stmt(sqlReadTask).Text(1, v.ns).ID(2, id)
-	if !st.One() {
-		return nil, st.Done()
+// readTasks reads tasks as readers see them at now, and calls use with each in the
+// order of ids, until it says that this was enough. Those that there are not are left
+// out.
+func (v *View) readTasks(ids []task.ID, now time.Time, use func(*task.Task) (enough bool)) error {
+	err := v.byIDs(sqlReadTasks, ids, func(st *sqlstmt.Stmt, chunk []task.ID) error {
+		found := make(map[task.ID]*task.Task, len(chunk))
+		var stored []task.ID // out of line, of these
+		for st.Next() {
+			t, r := new(task.Task), st.Row()
+			if scanTask(r, t) {
+				stored = append(stored, t.ID)
+			}
+			stands := store.Availability{Dispatch: r.Time(taskSelected), Waiter: r.Time(taskSelected + 1), Pause: task.PauseKind(r.Name(taskSelected + 2)), Parked: r.Time(taskSelected + 3)}
+			if r.Bool(taskSelected + 4) {
+				stands.Pause = task.PauseTask
+			}
+			store.Derive(t, stands, now)
+			found[t.ID] = t
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+		if err := v.fetchPayloads(found, stored); err != nil {
+			return err
+		}
+		for _, id := range chunk {
+			if t := found[id]; t != nil && use(t) {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	t := new(task.Task)
-	r := st.Row()
-	payloads := scanTask(r, t)
-	stands := store.Availability{Dispatch: r.Time(taskSelected), Waiter: r.Time(taskSelected + 1), Pause: task.PauseKind(r.Name(taskSelected + 2)), Parked: r.Time(taskSelected + 3)}
-	if r.Bool(taskSelected + 4) {
-		stands.Pause = task.PauseTask
-	}
-	if err := st.Done(); err != nil {
-		return nil, err
-	}
-	store.Derive(t, stands, now)
-	return t, v.fetchPayloads(t, payloads)
+	return err
 }
 
-const sqlPayloads = `SELECT kind, data FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`
+// errEnough ends a read early.
+var errEnough = errors.New("enough")
 
-// fetchPayloads adds the out-of-line texts of a task that may have any.
-func (v *View) fetchPayloads(t *task.Task, payloads bool) error {
+// readTask reads a task as readers see it at now; nil when there is none.
+func (v *View) readTask(id *task.ID, now time.Time) (t *task.Task, err error) {
+	err = v.readTasks([]task.ID{*id}, now, func(found *task.Task) bool { t = found; return false })
+	return t, err
+}
+
+var sqlPayloads = newIDSQL(func(in string) string {
+	return `SELECT task_id, kind, data FROM weaver_payloads WHERE namespace = ?1 AND task_id ` + in
+})
+
+// fetchPayload adds the out-of-line texts of a task that may have any.
+func (v *View) fetchPayload(t *task.Task, payloads bool) error {
 	if !payloads {
 		return nil
 	}
-	st := v.stmt(sqlPayloads).Text(1, v.ns).ID(2, &t.ID)
-	for st.Next() {
-		switch st.ColName(0) {
-		case kindInput:
-			t.Input = st.ColBytes(1)
-		case kindOutput:
-			t.Output = st.ColBytes(1)
-		case kindUnblock:
-			t.UnblockInput = st.ColBytes(1)
-		case kindFor:
-			t.UnblockFor = st.ColText(1)
+	return v.fetchPayloads(map[task.ID]*task.Task{t.ID: t}, []task.ID{t.ID})
+}
+
+// fetchPayloads adds the out-of-line texts of tasks that may have any.
+func (v *View) fetchPayloads(of map[task.ID]*task.Task, ids []task.ID) error {
+	return v.byIDs(sqlPayloads, ids, func(st *sqlstmt.Stmt, _ []task.ID) error {
+		for st.Next() {
+			t := of[st.ColID(0)]
+			switch st.ColName(1) {
+			case kindInput:
+				t.Input = st.ColBytes(2)
+			case kindOutput:
+				t.Output = st.ColBytes(2)
+			case kindUnblock:
+				t.UnblockInput = st.ColBytes(2)
+			case kindFor:
+				t.UnblockFor = st.ColText(2)
+			}
 		}
-	}
-	return st.Done()
+		return st.Done()
+	})
 }
 
 var sqlSteps = `

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -93,14 +94,14 @@ func (l *Folder) LooksDead(ns string, id store.WorkerID) bool {
 // share opens a file and takes its lock shared, if that is free and the file has its
 // name. nil: there is no file, or one that may not be read.
 func (l *Folder) share(path string) (f *os.File, free bool) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|filelock.NoFollow, 0)
 	if err != nil {
 		return nil, false
 	}
 	if l.opened != nil {
 		l.opened()
 	}
-	free, err = tryShare(f)
+	free, err = filelock.TryShare(f)
 	return f, err == nil && free && isAt(f, path)
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/goweaver/weaver/internal/filelock"
 )
 
 // DefaultDir returns the folder of this user for locks on this machine: it is the same
@@ -33,7 +35,7 @@ func MakePrivate(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("folder for worker locks: %s is not a folder: name one that only this user can write to", dir)
 	}
-	if uid, ok := ownerOf(info); ok && uid != os.Geteuid() {
+	if uid, ok := filelock.OwnerOf(info); ok && uid != os.Geteuid() {
 		return fmt.Errorf("folder for worker locks: %s belongs to user %d, not to %d: name one that only this user can write to", dir, uid, os.Geteuid())
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {

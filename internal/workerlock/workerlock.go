@@ -22,11 +22,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/store"
 )
 
 // Supported says whether the system has such locks.
-const Supported = haveLocks
+const Supported = filelock.Supported
 
 // Folder is a folder of lock files, and those of its locks that this Folder holds.
 // It is safe for concurrent use. A nil Folder is one without locks: its methods do
@@ -43,7 +44,7 @@ type Folder struct {
 // In returns a Folder, which is made when the first lock is taken. Without
 // Supported it is nil.
 func In(dir string) *Folder {
-	if !haveLocks {
+	if !filelock.Supported {
 		return nil
 	}
 	return &Folder{dir: dir, held: make(map[string]*os.File)}
@@ -122,7 +123,7 @@ var errNameless = errors.New("the lock file was removed")
 // its file has its name: errNameless. store.ErrConflict: another process has the
 // lock.
 func (l *Folder) take(ctx context.Context, path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|noFollow|flags, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|filelock.NoFollow|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +149,13 @@ func (l *Folder) take(ctx context.Context, path string, flags int) (*os.File, er
 // a lock that can be shared is held by no worker and no reaper, and is tried again.
 func lockFile(ctx context.Context, f *os.File) (bool, error) {
 	for range maxTries {
-		if ok, err := tryLock(f); ok || err != nil {
+		if ok, err := filelock.Try(f); ok || err != nil {
 			return ok, err
 		}
-		if shared, err := tryShare(f); !shared {
+		if shared, err := filelock.TryShare(f); !shared {
 			return false, err
 		}
-		unlock(f)
+		filelock.Unlock(f)
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -234,6 +235,6 @@ func (l *Folder) BeforeLock(fn func()) { l.opened = fn }
 // program that is being started has copies of all descriptors until it executes,
 // and while one of them is open the lock is held.
 func dropLock(f *os.File) {
-	unlock(f)
+	filelock.Unlock(f)
 	_ = f.Close()
 }

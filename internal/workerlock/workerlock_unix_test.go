@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -98,7 +99,7 @@ func TestDeadWhileLookedAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := tryShare(f); !ok || err != nil {
+	if ok, err := filelock.TryShare(f); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	once := sync.OnceFunc(func() { dropLock(f) })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/goweaver/weaver/store/storetest"
 	"github.com/goweaver/weaver/task"
 )
+
+// A small heap would be collected all the time, which costs up to half of what the tests do.
+func init() { debug.SetGCPercent(400) }
 
 func TestStore(t *testing.T) {
 	times := repeat

@@ -1,10 +1,12 @@
 package postgres
 
 import (
-	"encoding/json"
 	"errors"
+	"math"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -19,24 +21,53 @@ const (
 	// The time of the server, unless a test has one of its own.
 	sqlTime = `clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS now)`
 
-	sqlInsertAlike = `
+	// Its parts: what is given of each row stands in arrays.
+	insertAlikeInto = `
 WITH ` + sqlTime + `, added AS (
   INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, plain, needed, input,
-    schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, concurrency_key, created_at, updated_at,
-    allow_failure, depth, job_limits)
+    schema_version, max_attempts, max_repairs, job_id, parent_task_id, concurrency_key, created_at, updated_at,
+    allow_failure, depth, job_limits, options_json`
+	insertAlikeValues = `
   SELECT CAST(?1 AS text), u.id, CAST(?5 AS text), CAST(?6 AS text), CAST(?7 AS bigint), CAST(?8 AS text), CAST(?9 AS text),
     CAST(?10 AS bigint), CAST(?11 AS smallint), CAST(?20 AS smallint), u.input, CAST(?13 AS bigint), CAST(?14 AS bigint), CAST(?15 AS bigint),
-    CAST(?16 AS text), CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, clk.now,
-    CAST(?21 AS smallint), CAST(?22 AS bigint), CAST(?23 AS bigint)
-  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])) AS u(id, input, created), clk
-  ON CONFLICT DO NOTHING RETURNING task_id)
+    CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, clk.now,
+    CAST(?21 AS smallint), CAST(?22 AS bigint), CAST(?23 AS bigint), `
+	insertAlikeFrom     = ` FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])`
+	insertAlikeDispatch = `
 INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
 SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), coalesce(CAST(?24 AS bigint), clk.now), CAST(?19 AS text) FROM added, clk`
 
+	insertAlikeRows = insertAlikeInto + `)` + insertAlikeValues + `CAST(?16 AS text)` + insertAlikeFrom + `) AS u(id, input, created), clk`
+
+	// The first of them fails when a task is there already; in return its rows cost a
+	// sixth less.
+	sqlInsertNew   = insertAlikeRows + ` RETURNING task_id)` + insertAlikeDispatch
+	sqlInsertAlike = insertAlikeRows + ` ON CONFLICT DO NOTHING RETURNING task_id)` + insertAlikeDispatch
+
+	// It stores also what rows have of their own: options, keys, labels, needs.
+	sqlInsertVaried = insertAlikeInto + `, idempotency_key, remaining_deps, open_if_failed, deadline_at)` + insertAlikeValues +
+		`u.options, u.key, u.needs, u.if_failed, CAST(?29 AS bigint)` + insertAlikeFrom +
+		`, CAST(?16 AS text[]), CAST(?25 AS text[]), CAST(?30 AS bigint[]), CAST(?31 AS bigint[])) AS u(id, input, created, options, key, needs, if_failed), clk
+  ON CONFLICT DO NOTHING RETURNING task_id),
+labelled AS (
+  INSERT INTO weaver_task_labels (namespace, key, value, task_id)
+  SELECT CAST(?1 AS text), l.key, l.value, l.id FROM unnest(CAST(?26 AS bytea[]), CAST(?27 AS text[]), CAST(?28 AS text[])) AS l(id, key, value)
+  WHERE l.id IN (SELECT task_id FROM added)),
+edges AS (
+  INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind)
+  SELECT CAST(?1 AS text), e.id, e.need, e.kind FROM unnest(CAST(?32 AS bytea[]), CAST(?33 AS bytea[]), CAST(?34 AS text[])) AS e(id, need, kind)
+  WHERE e.id IN (SELECT task_id FROM added)),
+timed AS (
+  INSERT INTO weaver_timers (namespace, due_at, task_id)
+  SELECT CAST(?1 AS text), CAST(?29 AS bigint), task_id FROM added WHERE CAST(?29 AS bigint) IS NOT NULL
+  ON CONFLICT DO NOTHING)` + insertAlikeDispatch + `
+WHERE CAST(?35 AS smallint) = 0`
+
+	// Dispatch rows are never updated: a locked one stays in its place.
 	sqlClaimLane = `
 WITH due AS MATERIALIZED (
-  SELECT task_id, available_at FROM weaver_outbox_events
-  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5
+  SELECT task_id, available_at, ctid AS place FROM weaver_outbox_events
+  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5 AND available_at >= ?12
   ORDER BY available_at, task_id LIMIT CAST(?6 AS bigint) FOR UPDATE SKIP LOCKED),
 ids AS MATERIALIZED (SELECT ARRAY(SELECT task_id FROM due) AS list),
 leased AS (
@@ -44,18 +75,27 @@ leased AS (
     lease_id = ?7, leased_by = ?8, lease_expires_at = ?9, started_at = ?5, updated_at = ?5, started_version = ?10
   WHERE namespace = ?1 AND task_id = ANY(CAST((SELECT list FROM ids) AS bytea[])) AND lease_epoch = 0 AND lease_id IS NULL
     AND plain = 1 AND schema_version <= ?11
-  RETURNING task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at),
+  RETURNING task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key),
 gone AS (
-  DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(ARRAY(SELECT task_id FROM leased) AS bytea[])))
-SELECT available_at, task_id, CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint) FROM due
+  DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
+    SELECT place FROM due WHERE (SELECT count(*) FROM leased) = (SELECT count(*) FROM due))))
+SELECT available_at, task_id, CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint), CAST(NULL AS text) FROM due
 UNION ALL
-SELECT CAST(-1 AS bigint), task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at FROM leased`
+SELECT CAST(-1 AS bigint), task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key FROM leased`
 
-	sqlClaimAll = `
-WITH gone AS (DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])))
+	// sqlstore's sqlClaimTask and sqlDeleteDispatch for many tasks. Whatever the server knows
+	// of the tables, it finds each row by its key: it cannot take in a subquery with a limit.
+	sqlClaimTasks = `
+WITH gone AS (
+  DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
+    SELECT o.ctid FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+      SELECT ctid FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1) o)))
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7
-WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND lease_epoch = 0 AND lease_id IS NULL`
+  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7,
+  cancel_requested = CASE WHEN cancel_requested <> 0 THEN 2 ELSE 0 END
+WHERE ctid = ANY(ARRAY(
+  SELECT t.ctid FROM unnest(CAST(?2 AS bytea[]), CAST(?8 AS bigint[])) AS u(id, epoch), LATERAL (
+    SELECT ctid FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id IS NULL LIMIT 1) t))`
 
 	// It answers with the IDs that the guard accepted, one after the other.
 	sqlSucceedAll = `
@@ -75,8 +115,7 @@ SELECT string_agg(task_id, CAST('' AS bytea)) FROM ok`
 WITH ok AS (
   UPDATE weaver_tasks SET step_count = step_count + 1
   WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND lease_epoch = 1 AND lease_id = ?8 AND cancel_requested = 0
-  RETURNING task_id)
-INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state, task_id, name, by_try, step_index, value, error_json, started_at)
+  RETURNING task_id)` + insertSteps + `
 SELECT CAST(?1 AS text), CAST(?9 AS bigint), 0, 0, 1, 'step', 'completed', u.id, u.name, u.by_try, u.step_index, u.value, u.error, u.started_at
 FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS bigint[]), CAST(?6 AS text[]), CAST(?7 AS text[]),
   CAST(?10 AS bigint[])) AS u(id, name, by_try, step_index, value, error, started_at)
@@ -84,15 +123,43 @@ WHERE u.id IN (SELECT task_id FROM ok)
 ON CONFLICT DO NOTHING`
 )
 
+var (
+	// sqlstore's sqlTakenTask for many tasks, in the order of their IDs.
+	sqlReadTaken = `
+SELECT ` + sqlstore.TaskSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+  SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE) t`
+
+	// sqlstore's sqlSteps for many tasks.
+	sqlReadTakenSteps = `
+SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+  SELECT * FROM weaver_steps WHERE namespace = ?1 AND task_id = u.id ORDER BY step_index, by_attempt, by_try, name OFFSET 0) s`
+)
+
 // InsertAlike implements sqlstore.Bulk.
 func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), a, rows)
+	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), sqlInsertAlike, a, rows)
 }
 
+// alikeRows is how many rows one statement inserts. The server works on them while the next
+// ones are put together.
+const alikeRows = 1000
+
 // insertAlike stores new tasks at an instant; 0: when the server does it, which is
-// also when they are available.
-func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	st, err := c.Statement(sqlInsertAlike)
+// also when they are available. alike is sqlInsertAlike or sqlInsertNew.
+func insertAlike(c *conn.Conn, ns string, now int64, alike string, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	for part := range slices.Chunk(rows, alikeRows) {
+		if err := insertPart(c, ns, now, alike, a, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func insertPart(c *conn.Conn, ns string, now int64, sql string, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	if a.Varied {
+		sql = sqlInsertVaried
+	}
+	st, err := c.Statement(sql)
 	if err != nil {
 		return err
 	}
@@ -103,31 +170,89 @@ func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []s
 		created.Int(rows[i].ID.Time().UnixMicro())
 	}
 	b := binder{st: st}
+	if a.Varied {
+		b.intOrNull(29, a.Deadline).bool(35, a.Waits)
+		bindVaried(st, rows)
+	} else {
+		b.orNull(16, a.Options)
+	}
 	b.text(1, ns).text(5, a.Type).text(6, a.Queue).int(7, a.Priority).text(8, a.State).orNull(9, a.Waiting)
 	b.intOrNull(10, a.ReadyAt).bool(11, a.Plain).bool(20, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
-		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
+		idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
 		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
 	return b.exec()
 }
 
-// ClaimLane implements sqlstore.Bulk.
-func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.FirstLease, k *lane.Key, schema, n int) *sqlstmt.Stmt {
-	return d.c.Stmt(sqlClaimLane).Text(1, t.Namespace()).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority).Int(5, t.Now().UnixMicro()).
-		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(l.Version)).Int(11, int64(schema))
+// bindVaried binds what rows have of their own.
+func bindVaried(st *conn.Stmt, rows []sqlstore.AlikeTask) {
+	options, keys := st.Array(16), st.Array(25)
+	tasks, names, values := st.Array(26), st.Array(27), st.Array(28)
+	needs, ifFailed := st.Array(30), st.Array(31)
+	needy, need, kinds := st.Array(32), st.Array(33), st.Array(34)
+	for i := range rows {
+		r := &rows[i]
+		textOrNull(options, r.Options)
+		textOrNull(keys, r.Key)
+		for k, v := range r.Labels {
+			tasks.Bytes(r.ID[:])
+			names.Text(k)
+			values.Text(v)
+		}
+		needs.Int(int64(len(r.Needs)))
+		if r.IfFailed == rules.NoIfFailed {
+			ifFailed.Null()
+		} else {
+			ifFailed.Int(int64(r.IfFailed))
+		}
+		for _, e := range r.Needs {
+			needy.Bytes(r.ID[:])
+			need.Bytes(e.Needs[:])
+			kinds.Text(string(e.Kind))
+		}
+	}
 }
 
-// ClaimFirst implements sqlstore.Bulk.
-func (d database) ClaimFirst(t *sqlstore.Tx, l *sqlstore.FirstLease, ids []task.ID) (int, error) {
-	st, err := d.c.Statement(sqlClaimAll)
+// InlineMax implements sqlstore.Bulk: the server keeps long texts out of line by itself,
+// and does not rewrite them with their rows.
+func (d database) InlineMax() int { return math.MaxInt }
+
+// ClaimLane implements sqlstore.Bulk.
+func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt {
+	return d.c.Stmt(sqlClaimLane).Text(1, t.Namespace()).Text(2, s.Queue).Text(3, s.Type).Int(4, s.Priority).Int(5, t.Now().UnixMicro()).
+		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(version)).Int(11, int64(schema)).Int(12, s.Bound)
+}
+
+// LockTasks implements sqlstore.Bulk.
+func (d database) LockTasks(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
+	return d.ofTasks(sqlReadTaken, t, ids)
+}
+
+// ReadSteps implements sqlstore.Bulk.
+func (d database) ReadSteps(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
+	return d.ofTasks(sqlReadTakenSteps, t, ids)
+}
+
+// ofTasks returns the handle of a statement over tasks.
+func (d database) ofTasks(sql string, t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
+	if _, err := d.bindIDs(sql, t.Namespace(), ids); err != nil {
+		return sqlstmt.Failed(err)
+	}
+	return d.c.Stmt(sql).Text(1, t.Namespace()) // a new handle, of what is bound
+}
+
+// ClaimTasks implements sqlstore.Bulk.
+func (d database) ClaimTasks(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int, rows []sqlstore.ClaimTask) (int, error) {
+	st, err := d.c.Statement(sqlClaimTasks)
 	if err != nil {
 		return 0, err
 	}
-	list := st.Array(2)
-	for i := range ids {
-		list.Bytes(ids[i][:])
+	ids, epochs := st.Array(2), st.Array(8)
+	for i := range rows {
+		ids.Bytes(rows[i].ID[:])
+		epochs.Int(rows[i].Epoch)
 	}
 	b := binder{st: st}
-	b.text(1, t.Namespace()).blob(3, l.ID[:]).text(4, l.Name).int(5, l.Expires).int(6, t.Now().UnixMicro()).int(7, int64(l.Version))
+	b.text(1, t.Namespace()).blob(3, l.ID[:]).text(4, l.Name).int(5, l.Expires).int(6, t.Now().UnixMicro()).int(7, int64(version))
 	if err := b.exec(); err != nil {
 		return 0, err
 	}
@@ -179,11 +304,9 @@ func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task
 		tries.Int(int64(s.Try))
 		indexes.Int(int64(s.Index))
 		orNull(values, s.Value)
-		var failure []byte
-		if s.Error != nil {
-			if failure, err = json.Marshal(s.Error); err != nil {
-				return 0, err
-			}
+		failure, err := stepError(s)
+		if err != nil {
+			return 0, err
 		}
 		orNull(errs, failure)
 		started.Int(s.StartedAt.UnixMicro())

@@ -92,8 +92,10 @@ func (s *source) unreachable(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case errors.As(err, &dns) && !dns.IsTimeout:
+	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Sprintf("the host %s is not known: check its name", dns.Name)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the host %s cannot be looked up: check the name servers of this machine (%s)", dns.Name, dns.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s: check that the server runs and listens there, and the URL's host and port", s.address(err))
 	case errors.Is(err, syscall.ENOENT):

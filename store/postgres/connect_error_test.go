@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// refusing is a server that answers every connection with an error, and returns its
-// address.
+// refusing is a server that answers every connection with an error, or cuts it where there is
+// no code, and returns its address.
 func refusing(t *testing.T, code, message string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -36,11 +37,10 @@ func refusing(t *testing.T, code, message string) string {
 				return
 			}
 			b := pgproto3.NewBackend(c, c)
-			if code != "" {
-				if _, err := b.ReceiveStartupMessage(); err == nil {
-					b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: message})
-					_ = b.Flush() // the client sees a cut connection then, and the test fails
-				}
+			// Read before closing: what is left unread makes the client's end a reset, not EOF.
+			if _, err := b.ReceiveStartupMessage(); err == nil && code != "" {
+				b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: message})
+				_ = b.Flush() // the client sees a cut connection then, and the test fails
 			}
 			_ = c.Close()
 		}
@@ -64,7 +64,6 @@ func TestConnectErrors(t *testing.T) {
 		want                   string
 	}{
 		"nothing listens":     {address: unused, want: "nothing listens at " + unused + ": check that the server runs"},
-		"unknown host":        {address: "nohost.invalid", want: "the host nohost.invalid is not known: check its name"},
 		"wrong password":      {code: "28P01", message: `password authentication failed for user "app"`, want: `the password of user "app" is wrong, or there is no such user`},
 		"no such user":        {code: "28000", message: `role "app" does not exist`, want: "there is no user \"app\": create it with `createuser app`"},
 		"not let in":          {code: "28000", message: `no pg_hba.conf entry for host "10.1.1.1"`, want: "look at its pg_hba.conf"},
@@ -88,6 +87,20 @@ func TestConnectErrors(t *testing.T) {
 				t.Errorf("%v\nhas the password", err)
 			}
 		})
+	}
+}
+
+// A host that does not exist, and name servers that do not answer.
+func TestHostLookup(t *testing.T) {
+	t.Parallel()
+	src := parse(t, "postgres://db.test/shop")
+	for want, dns := range map[string]net.DNSError{
+		"the host db.test is not known: check its name":                                                     {IsNotFound: true},
+		"the host db.test cannot be looked up: check the name servers of this machine (i/o timeout)":        {IsTimeout: true, Err: "i/o timeout"},
+		"the host db.test cannot be looked up: check the name servers of this machine (server misbehaving)": {IsTemporary: true, Err: "server misbehaving"},
+	} {
+		dns.Name = "db.test"
+		says(t, src.ConnectError(fmt.Errorf("dial: %w", &dns)), store.ErrUnavailable, want)
 	}
 }
 

@@ -22,10 +22,10 @@ import (
 type database struct {
 	db     *DB
 	c      *conn.Conn
-	lanes  *lane.Cache      // as the transaction sees them
 	locked map[task.ID]bool // tasks
 	jobs   map[task.ID]bool // that are locked
 	keys   map[string]bool  // that are locked
+	asked  *lane.Reading    // the reading of the lanes that began with the transaction; zero: none, or it is over
 	on     *pgconn.PgConn   // which connection to write on; nil: one of the pool
 }
 
@@ -69,6 +69,10 @@ func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, m
 			return nil, err
 		}
 	}
+	var reading lane.Reading
+	if slices.Contains(more, sqlLanes) {
+		reading = db.beginReading()
+	}
 	gen, err := ask(c, sqlstore.SQLGeneration, ns)
 	for i := 0; err == nil && i < len(more); i++ {
 		_, err = ask(c, more[i], ns)
@@ -81,7 +85,9 @@ func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, m
 		return nil, err
 	}
 	*fx = sqlstore.NewEffects(ns, &db.memory)
-	t := sqlstore.NewTx(db.database(c), c, fx, now)
+	d := db.database(c)
+	*d.asked = reading
+	t := sqlstore.NewTx(d, c, fx, now)
 	if gen.Step() {
 		t.SetGeneration(string(gen.Raw(0)))
 	}
@@ -101,35 +107,14 @@ func ask(c *conn.Conn, sql, ns string) (*conn.Stmt, error) {
 	return st, err
 }
 
-var claimReads = append([]string{sqlLanes}, sqlstore.ClaimReads...)
-
-// claim claims what is due.
-func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
-	if err := sqlstore.CheckClaim(&req); err != nil {
-		return store.ClaimResult{}, err
-	}
-	var fx sqlstore.Effects
-	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
-		t, err := db.begun(c, ns, &fx, 0, claimReads...)
-		if err == nil {
-			got, err = t.Claim(&req)
-		}
-		return err
-	})
-	if err != nil {
-		return store.ClaimResult{}, db.translate(err)
-	}
-	db.apply(&fx)
-	return got, nil
-}
-
 func (db *DB) database(c *conn.Conn) database {
-	return database{db: db, c: c, lanes: new(lane.Cache), locked: make(map[task.ID]bool), jobs: make(map[task.ID]bool), keys: make(map[string]bool)}
+	return database{db: db, c: c, asked: new(lane.Reading), locked: make(map[task.ID]bool), jobs: make(map[task.ID]bool), keys: make(map[string]bool)}
 }
 
 // apply makes the effects of a committed operation known in this process.
 func (db *DB) apply(fx *sqlstore.Effects) {
 	db.memory.Apply(fx)
+	db.lanes.Observe(fx.NS, fx.Lanes)
 	db.listeners.Notify(fx.NS, fx.Notice)
 	db.notices.Committed(fx.NS, &fx.Notice)
 }
@@ -146,34 +131,6 @@ func (d database) Read(ctx context.Context, ns string, fn func(*sqlstore.View) e
 	return d.db.translate(err)
 }
 
-// Lanes implements sqlstore.Database: each transaction reads those that it needs,
-// because other processes write too.
-func (d database) Lanes() *lane.Cache { return d.lanes }
-
-const (
-	// A loose index scan: one probe for each lane.
-	sqlLanes = `
-WITH RECURSIVE lanes AS (
-  (SELECT queue, task_type, priority, available_at FROM weaver_outbox_events WHERE namespace = ?1
-   ORDER BY queue, task_type, priority, available_at LIMIT 1)
-  UNION ALL
-  SELECT n.queue, n.task_type, n.priority, n.available_at FROM lanes l, LATERAL (
-    SELECT o.queue, o.task_type, o.priority, o.available_at FROM weaver_outbox_events o
-    WHERE o.namespace = ?1 AND (o.queue, o.task_type, o.priority) > (l.queue, l.task_type, l.priority)
-    ORDER BY o.queue, o.task_type, o.priority, o.available_at LIMIT 1) n)
-SELECT queue, task_type, priority, available_at FROM lanes`
-)
-
-// ReadLanes implements sqlstore.Database.
-func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, error) {
-	read := make(map[lane.Key]int64)
-	st := d.c.Stmt(sqlLanes).Text(1, t.Namespace())
-	for st.Next() {
-		read[lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}] = st.ColInt(3)
-	}
-	return read, st.Done()
-}
-
 // Stalled implements sqlstore.Database: nobody waits for one writer here.
 func (database) Stalled() (until time.Time, waited time.Duration) { return until, 0 }
 
@@ -185,13 +142,21 @@ func (database) GiveBack(context.Context) (freed int64, more bool, err error) { 
 func (database) Erase(*sqlstore.Tx) (undo func(), err error) { return func() {}, nil }
 
 const (
-	sqlLocksOfTasks = `SELECT task_id, job_id, concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2)`
-	sqlLockJobs     = `SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?2) ORDER BY job_id FOR UPDATE`
-	sqlLockKeys     = `SELECT key FROM weaver_conc_keys WHERE namespace = ?1 AND key = ANY(?2) ORDER BY key FOR UPDATE`
-	sqlLockDispatch = `SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
-	sqlLockTasks    = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
-	sqlMakeKey      = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 0, 1) ON CONFLICT DO NOTHING`
-	sqlAdvisory     = `SELECT pg_advisory_xact_lock(?1)::text`
+	// In the order of the list: a subquery of its own finds each row by its key, whatever
+	// the server knows of the tables.
+	sqlLocksOfTasks = `
+SELECT t.task_id, t.job_id, t.concurrency_key FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+  SELECT task_id, job_id, concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1) t`
+	sqlLockJobs = `
+SELECT 1 FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = u.id LIMIT 1 FOR UPDATE) j`
+	sqlLockKeys = `
+SELECT k.key FROM unnest(CAST(?2 AS text[])) AS u(name), LATERAL (SELECT key FROM weaver_conc_keys WHERE namespace = ?1 AND key = u.name LIMIT 1 FOR UPDATE) k`
+	sqlLockDispatch = `
+SELECT 1 FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE) o`
+	sqlLockTasks = `
+SELECT 1 FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE) t`
+	sqlMakeKey  = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 0, 1) ON CONFLICT DO NOTHING`
+	sqlAdvisory = `SELECT pg_advisory_xact_lock(?1)::text`
 )
 
 // Tasks implements sqlstore.Locks: jobs before keys before dispatch rows before tasks,
@@ -314,8 +279,9 @@ func (d database) Key(t *sqlstore.Tx, key string) error {
 	return nil
 }
 
-// bindKeys binds a namespace and keys that are to be locked.
+// bindKeys binds a namespace and keys that are to be locked, sorted.
 func (d database) bindKeys(ns string, keys ...string) (*conn.Stmt, error) {
+	slices.Sort(keys)
 	st, err := d.c.Statement(sqlLockKeys)
 	if err == nil {
 		err = st.BindText(1, ns)

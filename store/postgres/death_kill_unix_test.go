@@ -47,7 +47,8 @@ func killed(t *testing.T, victim, other process, n int) time.Duration {
 	return after
 }
 
-// How long it may take until another process goes on.
+// How long it may take until another process goes on, on a machine that does nothing
+// else.
 var kills = []struct {
 	name       string
 	ttl, grace time.Duration
@@ -94,8 +95,12 @@ func testKilled(t *testing.T) {
 			}
 			most := all[len(all)-1]
 			t.Logf("%d kills: median %s, 99 of 100 %s, most %s", len(all), all[len(all)/2].Round(time.Millisecond), all[(len(all)*99-1)/100].Round(time.Millisecond), most.Round(time.Millisecond))
-			if most > k.most {
-				t.Errorf("another process went on %s after the kill, want %s at most", most, k.most)
+			limit := k.ttl / 2 // by the end of the lease it would be later
+			if full {
+				limit = k.most
+			}
+			if most > limit {
+				t.Errorf("another process went on %s after the kill, want %s at most", most, limit)
 			}
 		}
 	})

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -103,23 +106,29 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 	for ns, list := range of {
 		a := new(sqlstore.Alikes)
 		for _, e := range list {
-			if now, err := a.Immediate(db.packed, e.sub); err != nil || !now {
+			if now, err := a.Immediate(db.packed, database{}.InlineMax(), e.sub); err != nil || !now {
 				return false, err
 			}
 		}
 		all[ns] = a
 	}
-	err = db.pool.Alone(ctx, func(c *conn.Conn) error {
-		for ns, a := range all {
-			err := a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-				return insertAlike(c, ns, given(c), kind, rows)
-			})
-			if err != nil {
-				return err
+	insert := func(alike string) error {
+		return db.pool.Alone(ctx, func(c *conn.Conn) error {
+			for ns, a := range all {
+				err := a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+					return insertAlike(c, ns, given(c), alike, kind, rows)
+				})
+				if err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}, nil)
+			return nil
+		}, nil)
+	}
+	var pg *pgconn.PgError
+	if err = insert(sqlInsertNew); errors.As(err, &pg) && pg.Code == "23505" { // some of them were stored before
+		err = insert(sqlInsertAlike)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -130,6 +139,10 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 				e.got[i] = store.Enqueued{ID: e.sub.Tasks[i].ID, Disposition: store.DispositionCreated}
 			}
 		}
+		_ = all[ns].Each(func(kind *sqlstore.Alike, _ []sqlstore.AlikeTask) error {
+			db.lanes.AddDue(ns, lane.Key{Queue: kind.Queue, Type: kind.Type, Priority: kind.Priority})
+			return nil
+		})
 		fx := sqlstore.NewEffects(ns, &db.memory)
 		fx.Notice.Due = true
 		db.apply(&fx)

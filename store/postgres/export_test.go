@@ -2,10 +2,15 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/task"
 )
 
 // Translate returns a statement as PostgreSQL reads it.
@@ -47,4 +52,54 @@ func (db *DB) RawURL() string { return db.src.config.ConnString() }
 // AlarmAt lowers the bounds of Health.
 func AlarmAt(transaction, due time.Duration, dead int64) Option {
 	return func(o *options) { o.bounds = bounds{transaction, dead, due} }
+}
+
+// StmtIDs returns which IDs of a list a caller's transaction selects.
+func StmtIDs(ctx context.Context, tx *sql.Tx, ids []task.ID) (got []task.ID, err error) {
+	st := (&sqlConn{ctx: ctx, tx: tx, cache: sqlstmt.NewCache()}).StmtIDs("SELECT u.id FROM unnest(?1::bytea[]) AS u(id) WHERE u.id IN (/*ids*/?1)", 1, ids)
+	for st.Next() {
+		got = append(got, st.ColID(0))
+	}
+	return got, st.Done()
+}
+
+// ClaimTasks leases tasks as a claim does that read them with these epochs.
+func (db *DB) ClaimTasks(ctx context.Context, ns string, rows ...sqlstore.ClaimTask) (n int, err error) {
+	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		var fx sqlstore.Effects
+		t, err := db.begun(c, ns, &fx, 0)
+		if err == nil {
+			l := sqlstore.ClaimLease{ID: task.NewLeaseID(), Name: "host:1", Expires: t.Now().UnixMicro() + 1}
+			n, err = db.database(c).ClaimTasks(t, &l, 1, rows)
+		}
+		return err
+	})
+	return n, err
+}
+
+// CountClaim claims, and returns in how many round trips.
+func (db *DB) CountClaim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, rounds int, err error) {
+	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		rounds = c.Rounds()
+		var fx sqlstore.Effects
+		t, err := db.begun(c, ns, &fx, 0, claimReads...)
+		if err == nil {
+			got, err = t.Claim(&req)
+		}
+		rounds = c.Rounds() - rounds
+		return err
+	})
+	return got, rounds, err
+}
+
+// RememberedBound returns the instant before which the store's claims look for no row of
+// a lane that they remember.
+func RememberedBound(db *DB, ns string, k lane.Key) int64 {
+	return db.lanes.Lanes(ns, func(other lane.Key) bool { return other == k })[0].Bound
+}
+
+// RememberLane has the store's claims take one lane for all that there are in a
+// namespace, as if reading the lanes took long.
+func RememberLane(db *DB, ns string, k lane.Key, bound int64) {
+	db.lanes.Replace(ns, map[lane.Key]int64{k: bound}, lane.Reading{Since: db.lanes.Version(), Now: bound, At: time.Now().Add(time.Hour), Took: time.Minute})
 }

@@ -17,7 +17,10 @@ import (
 // engines of two processes are at work.
 func TestTransactionalEnqueue(t *testing.T) {
 	t.Parallel()
-	enqueues, callers := 1000*repeat, 8
+	enqueues, callers := 200*repeat, 8
+	if inFull {
+		enqueues *= 5
+	}
 	url := pgtest.Migrated(t, "weaver", migrateURL)
 	u := connect(t, url)
 	u.exec("CREATE TABLE public.orders (n bigint PRIMARY KEY)")

@@ -77,25 +77,34 @@ func TestLocksFirst(t *testing.T) {
 		name, lock, waits string // waits is like the statement that waits
 		play              func() (arg any, op func())
 	}{
-		{"tasks", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE", func() (any, func()) {
+		{"tasks", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {
 			id := ready()
 			return id[:], cancel(id)
 		}},
-		{"dispatch rows", "SELECT 1 FROM weaver.weaver_outbox_events WHERE task_id = $1 FOR UPDATE", "%weaver_outbox_events%FOR UPDATE", func() (any, func()) {
+		{"dispatch rows", "SELECT 1 FROM weaver.weaver_outbox_events WHERE task_id = $1 FOR UPDATE", "%weaver_outbox_events%FOR UPDATE)%", func() (any, func()) {
 			id := ready()
 			return id[:], cancel(id)
 		}},
-		{"keys", "SELECT 1 FROM weaver.weaver_conc_keys WHERE key = $1 FOR UPDATE", "%weaver_conc_keys%FOR UPDATE", func() (any, func()) {
+		{"keys", "SELECT 1 FROM weaver.weaver_conc_keys WHERE key = $1 FOR UPDATE", "%weaver_conc_keys%FOR UPDATE)%", func() (any, func()) {
 			id := ready(func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = "locked", 1 })
 			w.claimWork(1)
 			return "locked", func() { w.operate(store.CancelTask{Task: id, Force: true}) }
 		}},
-		{"jobs", "SELECT 1 FROM weaver.weaver_jobs WHERE job_id = $1 FOR UPDATE", "%weaver_jobs%FOR UPDATE", func() (any, func()) {
+		{"jobs", "SELECT 1 FROM weaver.weaver_jobs WHERE job_id = $1 FOR UPDATE", "%weaver_jobs%FOR UPDATE)%", func() (any, func()) {
 			job := task.NewJob{ID: w.ids.New(), Name: "locks"}
 			n := w.draft()
 			n.Node = "n"
 			w.submit(store.Submission{Job: &job, Tasks: []task.New{n}})
 			return job.ID[:], cancel(n.ID)
+		}},
+		{"tasks that it claims", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {
+			id := ready(func(n *task.New) { n.ExpireAfter = time.Hour }) // it is not plain
+			return id[:], func() { w.claimWork(1) }
+		}},
+		{"tasks that it collects", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {
+			ids := w.enqueue(2)
+			w.succeed(w.claimWork(2)...)
+			return ids[1][:], func() { w.retain(2) }
 		}},
 		{"the graph", lockAdvisory, "%pg_advisory_xact_lock%", func() (any, func()) {
 			w.enqueue(2)

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS weaver_schema_versions (
 
 	// What the schema holds: how many of the columns of weaver_schema_versions there
 	// are, and one relation that belongs to no extension.
-	sqlHolds = `
+	sqlSchemaHolds = `
 SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1),
   coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1), true),
   (SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -208,7 +208,7 @@ func (s schemaTx) holds() (exists, ours bool, err error) {
 	var usable bool
 	var columns int
 	var relation string
-	err = s.tx.QueryRow(s.ctx, sqlHolds, pgx.QueryExecModeExec, s.src.schema).Scan(&exists, &usable, &columns, &relation)
+	err = s.tx.QueryRow(s.ctx, sqlSchemaHolds, pgx.QueryExecModeExec, s.src.schema).Scan(&exists, &usable, &columns, &relation)
 	switch {
 	case err != nil:
 		return false, false, err

@@ -82,7 +82,7 @@ func TestIdleLatency(t *testing.T) {
 			pass(70 * time.Millisecond) // idle again
 		}
 		t.Logf("from %s: Enqueue begins → handler p50 %v, p99 %v; Enqueue returns → handler p50 %v, p99 %v", c.from, total.at(50), total.at(99), delay.at(50), delay.at(99))
-		if p50 := delay.at(50); p50 > 50*time.Millisecond {
+		if p50 := delay.at(50); p50 > 200*time.Millisecond { // those who look by themselves do so each second
 			t.Errorf("from %s: half of the handlers started later than %v after the enqueue", c.from, p50)
 		}
 	}

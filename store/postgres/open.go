@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
 	"github.com/goweaver/weaver/internal/pgharness"
@@ -43,6 +44,7 @@ type DB struct {
 	pool   *conn.Pool
 
 	memory    sqlstore.Memory
+	lanes     lane.Cache
 	listeners notify.Listeners
 	notices   *notices.Notices
 	enqueues  *batch.Queue[*enqueueing]
@@ -196,6 +198,7 @@ func (db *DB) settings() conn.Settings {
 }
 
 func (db *DB) begin() {
+	db.lanes.Unnoticed = true
 	db.feed.turn = make(chan struct{}, 1)
 	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {

@@ -13,6 +13,10 @@ const (
 // fullState is the state whose plans are written down.
 const fullState = "many of everything, analyzed"
 
+// newNamespace is the state whose namespace the statistics do not know: to the server it is
+// empty. Only what scanning holds may look at many rows of it.
+const newNamespace = "many due in a new namespace"
+
 // fills are the states of a database that plans are looked at in, each with the SQL
 // that makes it of x(i, ns, id, before, job), and whether ANALYZE is run after it.
 var fills = []struct {
@@ -33,6 +37,9 @@ var fills = []struct {
 		fillTasks("'ready'", "i", "NULL"), fillDue("i"), "DELETE FROM weaver_outbox_events WHERE available_at < 9500", "VACUUM ANALYZE",
 		"DELETE FROM weaver_tasks", fillTasks("'ready'", "i", "NULL"), fillDue("i") + " ON CONFLICT DO NOTHING",
 	}},
+	{newNamespace, false, false, []string{
+		inAnother(fillTasks("'ready'", "i", "NULL")), inAnother(fillDue("i")), "DELETE FROM weaver_outbox_events", "ANALYZE", fillTasks("'ready'", "i", "NULL"), fillDue("i"),
+	}},
 	{"analyzed empty, then many due", true, true, []string{fillTasks("'ready'", "i", "NULL"), fillDue("i")}},
 	{"analyzed empty, then many of everything", true, true, fillAll},
 }
@@ -49,16 +56,29 @@ func (u *user) stayUnanalyzed() {
 // of the work.
 func (u *user) fill(n int, sql []string) {
 	u.Helper()
+	for _, s := range fillRows(n, planNS, sql) {
+		u.exec(s)
+	}
+}
+
+// fillRows is the SQL that makes n rows in each table of a state, nine in ten of them
+// in namespace ns.
+func fillRows(n int, ns string, sql []string) []string {
 	// No table for it: the first temporary one has all sessions make their plans anew.
 	rows := fmt.Sprintf("FROM (SELECT i, CASE WHEN i %% 10 = 0 THEN 'acme-prod' ELSE '%s' END AS ns, %s AS id, %s AS before, %s AS job FROM generate_series(1, %d) AS i) x",
-		planNS, fillID("i"), fillID("i - 1"), fillID("i / 100"), n)
-	for _, s := range sql {
-		u.exec(strings.Replace(s, "FROM x", rows, 1))
+		ns, fillID("i"), fillID("i - 1"), fillID("i / 100"), n)
+	filled := make([]string, len(sql))
+	for i, s := range sql {
+		filled[i] = strings.Replace(s, "FROM x", rows, 1)
 	}
+	return filled
 }
 
 // fillID is an expression for the 16 bytes of an ID.
 func fillID(i string) string { return "convert_to(lpad((" + i + ")::text, 16, '0'), 'UTF8')" }
+
+// inAnother has a fill make its rows in another namespace.
+func inAnother(sql string) string { return strings.Replace(sql, "SELECT ns,", "SELECT 'another',", 1) }
 
 // fillTasks stores plain tasks in a state. lease is an expression for their job, which
 // has their lease too when they run.

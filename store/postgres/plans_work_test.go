@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,7 @@ func (w *planWork) run() {
 		w.Fatalf("Reap: %v", err)
 	}
 	w.reads()
+	w.retain(5)
 }
 
 // plain is the life of tasks without dependents, and of those with a key.
@@ -159,6 +161,9 @@ func (w *planWork) plain() {
 	if _, err := w.db.Record(w.Context(), planNS, step(got[1], "a", 0), step(got[2], "a", 0)); err != nil {
 		w.Fatal(err)
 	}
+	mixed := []store.Record{step(got[5], "a", 0), step(got[6], "a", 0), {Lease: got[7].Lease, Checkpoint: &task.Checkpoint{Name: "cursor", Value: json.RawMessage(`7`)}}}
+	_, err := w.db.Record(w.Context(), planNS, mixed...)
+	w.ok(err)
 	w.record(store.Record{Lease: got[0].Lease, Checkpoint: &task.Checkpoint{Name: "cursor", Value: json.RawMessage(`7`)}})
 	beats, err := w.db.Heartbeat(w.Context(), planNS, store.HeartbeatRequest{Worker: "w", TTL: workTTL, Leases: leases})
 	if err != nil || beats[0].Lost {
@@ -171,6 +176,9 @@ func (w *planWork) plain() {
 	again := w.claimWork(2)
 	w.record(step(again[0], "b", 1))
 	w.succeed(again...)
+
+	w.enqueue(2, func(n *task.New) { n.Input = json.RawMessage(`"` + strings.Repeat("long ", 1<<10) + `"`) })
+	w.succeed(w.claimWork(2)...)
 
 	ids := w.enqueue(4, func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = "one", 1 })
 	for range ids {
@@ -263,5 +271,25 @@ func (w *planWork) reads() {
 func (w *planWork) ok(err error) {
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// retain has a collector remove the tasks of the work that ended, outside of jobs.
+func (w *planWork) retain(atLeast int) {
+	w.Helper()
+	req := store.CollectRequest{Retain: []store.Retention{{Types: []string{workType}}}}
+	removed := 0
+	for range 100 {
+		got, err := w.db.Collect(w.Context(), planNS, req)
+		if err != nil {
+			w.Fatalf("Collect: %v", err)
+		}
+		removed += got.Tasks
+		if req.After = got.Next; got.Done() {
+			break
+		}
+	}
+	if removed < atLeast {
+		w.Errorf("Collect removed %d tasks, want %d at least", removed, atLeast)
 	}
 }

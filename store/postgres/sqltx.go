@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -89,6 +90,19 @@ type sqlConn struct {
 func (c *sqlConn) Stmt(sql string) *sqlstmt.Stmt {
 	text := conn.Translate(sql)
 	return sqlstmt.New(&sqlStmt{c: c, text: text, args: make([]any, conn.ParamCount(text))}, c.cache)
+}
+
+// StmtIDs implements sqlstore.ListConn. The list is in text form, which every driver
+// passes on.
+func (c *sqlConn) StmtIDs(sql string, i int, ids []task.ID) *sqlstmt.Stmt {
+	var list strings.Builder
+	for j := range ids {
+		if j > 0 {
+			list.WriteByte(',')
+		}
+		fmt.Fprintf(&list, `"\\x%x"`, ids[j][:])
+	}
+	return c.Stmt(sql).Text(i, "{"+list.String()+"}")
 }
 
 // Cache implements sqlstore.Conn.

@@ -31,7 +31,7 @@ func TestNextWhenLanesAreReadLate(t *testing.T) {
 	for i := range int64(lane.Few + 1) {
 		many[lane.Key{Queue: "q", Type: "other.v1", Priority: i}] = lane.Empty - 1
 	}
-	db.lanes.Replace(ns, many, time.Now(), took)
+	db.lanes.Replace(ns, many, lane.Reading{At: time.Now(), Took: took})
 	db.lanes.Invalidate()
 	got, err := db.Claim(t.Context(), ns, store.ClaimRequest{
 		Worker: "w", LeaseID: task.NewLeaseID(), TTL: time.Second, Limit: 1, Slots: 1, Types: map[string]int{"some.v1": 1},

@@ -29,7 +29,7 @@ func TestStrayDispatchRows(t *testing.T) {
 		}
 		for _, sql := range []string{
 			"UPDATE weaver_tasks SET cancel_requested = 1 WHERE idempotency_key = 'asked'",
-			"UPDATE weaver_tasks SET plain = 0 WHERE waiting_reason = 'deps'",
+			"UPDATE weaver_tasks SET plain = 0",
 			"DELETE FROM weaver_outbox_events",
 			`INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at)
 			 SELECT namespace, task_id, queue, task_type, priority, 1 FROM weaver_tasks`,

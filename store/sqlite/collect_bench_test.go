@@ -48,7 +48,7 @@ SELECT namespace, task_id, 1, 1, task_id, 1, 1, 1, 'success' FROM weaver_tasks`}
 						select {
 						case <-stop:
 							return
-						case <-time.After(max(5*time.Millisecond, 4*time.Since(start))):
+						case <-time.After(max(50*time.Millisecond, 4*time.Since(start))):
 						}
 					}
 				})

@@ -69,7 +69,9 @@ func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sql
 func (d database) Lanes() *lane.Cache { return &d.db.lanes }
 
 // ReadLanes implements sqlstore.Database.
-func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, error) { return t.ReadLanes() }
+func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, lane.Reading, error) {
+	return t.ReadLanes()
+}
 
 // Stalled implements sqlstore.Database.
 func (d database) Stalled() (until time.Time, waited time.Duration) { return d.db.writer.Stalled() }

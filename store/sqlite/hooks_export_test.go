@@ -33,7 +33,7 @@ func (db *DB) LanesTook(ns string, d time.Duration) {
 	for _, l := range db.lanes.Lanes(ns, func(lane.Key) bool { return true }) {
 		read[l.Key] = l.Bound
 	}
-	db.lanes.Replace(ns, read, time.Now(), d)
+	db.lanes.Replace(ns, read, lane.Reading{At: time.Now(), Took: d})
 }
 
 // BeforeReads has fn called before each statement of the readers that exist.

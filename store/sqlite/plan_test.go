@@ -34,7 +34,8 @@ var wide = map[string]string{
 	"sqlUnstartedDue":     "100 rows of a lane and key, which it reads first",
 	"sqlUnstartedWaiting": "100 rows of a lane and key, which it reads first",
 
-	"sqlRecorded": "the rows of one task, up to a limit",
+	"sqlRecorded":       "the rows of one task, up to a limit",
+	"sqlRecordsBetween": "the rows of a range of tasks, up to a limit for each table",
 
 	"sqlArtifacts": "the artifacts of one task, each with its blob if it has one",
 
@@ -57,6 +58,7 @@ var wide = map[string]string{
 	"sqlCountAll":       bounded,
 	"sqlCountEnded":     bounded,
 	"sqlCountLanes":     bounded,
+	"sqlCountLane":      bounded,
 	"sqlCountNeedy":     bounded,
 	"sqlCountOldest":    bounded,
 	"sqlCountChores":    bounded,

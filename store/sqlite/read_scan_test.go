@@ -110,7 +110,7 @@ func TestScanFindsWhatASnapshotShows(t *testing.T) {
 // memory, also when they are of one job.
 func TestScanIsBounded(t *testing.T) {
 	t.Parallel()
-	n := 100_000
+	n := 20_000 // 200 pages
 	if testing.Short() || repeat < 40 {
 		n = 2_000
 	}

@@ -118,6 +118,37 @@ var retainCases = []testCase{
 		again := e.collect(afterDays(7))
 		e.check(again.Tasks == 0, "a second time %d tasks go", again.Tasks)
 	}},
+	{"among tasks that go together are some that must stay", func(e *env) {
+		before, needed, between, paused, heard := e.one(), e.one(), e.one(labels("team", "red")), e.one(), e.one()
+		parent, after := e.one(), e.one(input(`{"n":1}`))
+		e.succeed(before, needed, between, after)
+		e.operate(pauseTaskOf(paused))
+		e.operate(resumeTaskOf(paused))
+		e.operate(signalOf(heard, "unheard", "k", `1`))
+		e.succeed(paused, heard)
+		children := e.decomposed(parent, task.JoinComplete, 2)
+		e.asksFor(e.one(), needed)
+		e.silence(2 * day)
+		got := e.collect(afterDays(1))
+		e.equal("the tasks that go", got.Tasks, 5)
+		e.collected(before, between, paused, heard, after)
+		e.kept(append([]task.ID{needed, parent}, children...)...)
+	}},
+	{"tasks with artifacts go together, and their blobs with them", func(e *env) {
+		ids := e.many(3)
+		for i, id := range ids {
+			c := e.a.take(id)
+			made := step(c, "made", `1`)
+			made.Artifacts = []store.NewArtifact{artifact(e, "report.csv", e.blob(fmt.Sprint("report ", i)), 0)}
+			e.record(made)
+			e.finish(success(c))
+		}
+		e.equal("the blobs in use", e.live(), 3)
+		e.silence(2 * day)
+		e.equal("the tasks that go", e.collect(afterDays(1)).Tasks, 3)
+		e.collected(ids...)
+		e.equal("the blobs in use then", e.live(), 0)
+	}},
 	{"it is the end that counts", func(e *env) {
 		id := e.one()
 		e.silence(10 * day)

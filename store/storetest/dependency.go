@@ -134,6 +134,11 @@ var dependencyCases = []testCase{
 			e.finishOK(turn(depend(cs[0], b), success(cs[1]))...)
 			e.due(a)
 			e.succeed(a)
+
+			a, b = e.one(), e.one()
+			cs = e.a.takeAll(a, b)
+			e.finishOK(turn(depend(cs[0], b), dead(cs[1]))...)
+			e.require(e.task(a).State.Terminal(), "the task that waits for one that failed is %s", e.task(a).State)
 		})
 	}},
 	{"a job waits for a task outside of it, and is blocked by one of its own", func(e *env) {

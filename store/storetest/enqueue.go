@@ -310,12 +310,16 @@ var enqueueAgainCases = []testCase{
 	}},
 	{"the same submission again writes nothing, even after its tasks ended", func(e *env) {
 		sub := store.Submission{Tasks: append(e.drafts(4), e.draft(once("k")), e.draft(after(time.Minute)))}
-		first := e.submit(sub)
+		plain := store.Submission{Tasks: e.drafts(2)}
+		first, plainFirst := e.submit(sub), e.submit(plain)
 		again := func() {
 			e.Helper()
 			e.unchanged("the same submission", func() { e.equal("the answers", e.submit(sub), first) })
+			e.unchanged("the same submission of plain tasks", func() { e.equal("the answers", e.submit(plain), plainFirst) })
 		}
 		again()
+		e.succeed(plainFirst[0].ID)
+		e.fail(plainFirst[1].ID)
 		e.succeed(first[0].ID)
 		e.fail(first[1].ID)
 		c := e.a.take(first[2].ID)

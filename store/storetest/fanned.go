@@ -3,5 +3,5 @@
 package storetest
 
 // fanned is how many dependents fan makes: more than one transaction of a store
-// moves.
-const fanned = 1250
+// moves. [Large] sets it.
+var fanned = 1250

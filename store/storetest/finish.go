@@ -110,6 +110,9 @@ var finishCases = []testCase{
 		}
 		e.finish(retry(e.a.take(id), 0))
 		e.equal("InternalCount after a handler's error", e.task(id).InternalCount, 0)
+		e.finish(internalError(e.a.take(id), 0))
+		e.succeed(id)
+		e.equal("InternalCount after a success", e.task(id).InternalCount, 0)
 	}},
 	{"a blocked attempt counts for nothing, however often", func(e *env) {
 		id := e.one(attempts(2))

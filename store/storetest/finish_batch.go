@@ -59,6 +59,35 @@ var finishBatchCases = []testCase{
 		e.equal("RemainingDeps", e.task(g.id("c")).RemainingDeps, 1)
 		e.equal("the edges that are done", len(of(e.snap().Edges, func(r store.EdgeRow) bool { return r.Done })), 2)
 	}},
+	{"ends in one batch count for whatever waits for them: dependents, parents, tasks under repair", func(e *env) {
+		g := e.job("a", "b", "c: a b", "d: *a *b", "over: a b", "also over: *a *b")
+		e.operate(cancelOf(g.id("over")))
+		e.operate(cancelOf(g.id("also over")))
+		over := e.tasks(g.all("over", "also over")...)
+		waiting, ends := e.many(4), g.all("a", "b")
+		for _, id := range waiting[:2] {
+			ends = append(ends, e.decomposed(id, task.JoinRerun, 2)...)
+		}
+		for _, id := range waiting[2:] {
+			ends = append(ends, e.repair(id))
+		}
+		e.finishOK(mapped(e.a.takeAll(ends...), success)...)
+		for _, id := range append(waiting, g.all("c", "d")...) {
+			e.equal("the join", e.due(id).Join, task.JoinNone)
+		}
+		e.sameJSON("the tasks that had ended", e.tasks(g.all("over", "also over")...), over)
+	}},
+	{"of failures that several wait for, the later ones count for nothing", func(e *env) {
+		g := e.job("a", "b", "late", "c: !a !b late", "d: !a !b late")
+		e.fail(g.id("a"), g.id("b"))
+		for _, id := range g.all("c", "d") {
+			e.equal("RemainingDeps", e.is(id, task.Pending, task.WaitDeps).RemainingDeps, 1)
+		}
+		e.succeed(g.id("late"))
+		for _, id := range g.all("c", "d") {
+			e.due(id)
+		}
+	}},
 	{"what ends by a batch ends those that depend on it", func(e *env) {
 		// c observes the end of b, which follows from that of a, a round after x.
 		g := e.job("a", "x", "b: a", "c: b x", "d: *c")

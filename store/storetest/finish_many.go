@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +94,36 @@ var finishManyCases = []testCase{
 			return append(e.recordEach(single, mixed), e.finishEachOrAll(single, ends)...)
 		})
 	}},
+	{"ends of all kinds in one batch are those of single ones", func(e *env) {
+		e.twice(func(e *env, single bool) (answers []string) {
+			var nodes []string
+			for i := range many {
+				nodes = append(nodes, fmt.Sprintf("n%d", i))
+			}
+			g := e.job(append(nodes, "last: n0 n1", "both: *n0 *n1 *n2 *n3", "alarm: !n2 !n3 !n4")...)
+			ids := slices.Concat(g.all(nodes...), e.many(many), e.many(many, typed(beta)))
+			for round := range 3 {
+				var fs []store.Finish
+				for _, c := range e.a.claim(only(ids...), limit(len(ids))).Tasks {
+					i := (slices.Index(ids, c.Task.ID) + 5*round) % many
+					f := endOfKind(e, c, i)
+					f.CodeVersion, f.Handler, f.RouteReason = 1+i%3, fmt.Sprint("h", i%2), "the test says so"
+					fs = append(fs, f)
+				}
+				answers = append(answers, fmt.Sprint(len(fs)))
+				odd := fs[7] // the same lease once more, with another end
+				odd.Outcome, odd.Error, odd.Decision = task.OutcomeCancelled, &task.Error{Kind: task.KindCancelled, Message: "odd"}, nil
+				lost := fs[8]
+				lost.Lease.ID[3] ^= 1
+				early := fs[9]
+				early.Lease.Epoch--
+				fs = append(fs, fs[3], odd, lost, early)
+				fs = slices.Insert(fs, 4, lost, early)
+				answers = append(answers, e.finishEachOrAll(single, fs)...)
+			}
+			return answers
+		})
+	}},
 	{"the last progress is stored with the end", func(e *env) {
 		for _, n := range []int{1, 10} {
 			ids := e.many(n)
@@ -118,6 +150,45 @@ var finishManyCases = []testCase{
 			e.near("the start", a.StartedAt, e.now())
 		}
 	}},
+}
+
+// endOfKind returns an end of the i-th kind.
+func endOfKind(e *env, c store.Claimed, i int) store.Finish {
+	f := success(c)
+	switch i % 13 {
+	case 1:
+		f = retry(c, 0)
+	case 2:
+		f = retry(c, time.Minute)
+	case 3:
+		f = dead(c)
+	case 4:
+		f = block(c)
+	case 5:
+		f = suspend(c, e.now().Add(time.Hour))
+	case 6:
+		f = suspend(c, e.now())
+	case 7:
+		f = released(c)
+	case 8:
+		f = internalError(c, 0)
+	case 9:
+		f = failure(c, task.DecideSucceed, 0)
+		f.Output = json.RawMessage(`"instead"`)
+	case 10:
+		f.Output = fmt.Appendf(nil, "%q", strings.Repeat("o", 9000))
+	case 11:
+		f = decompose(c, task.JoinRerun, e.drafts(2)...)
+	case 12:
+		f = cancelled(c)
+	}
+	if i%4 == 0 {
+		f.Progress = &task.Progress{Current: float64(i), Total: many}
+	}
+	if i%5 == 0 {
+		f.StepsRun, f.Notes = []string{"s"}, map[string]string{"note": fmt.Sprint(i)}
+	}
+	return f
 }
 
 // many is more than one statement of any store is likely to take, and no

@@ -144,6 +144,23 @@ var namespaceCases = []testCase{
 			})
 		}
 	}},
+	{"what follows from a batch touches none of the same IDs in another namespace", func(e *env) {
+		other := e.sameIDs()
+		var graphs [2]*graph
+		var fs [2][]store.Finish
+		envs := [2]*env{e, other}
+		for i, here := range envs {
+			graphs[i] = here.job("a", "b", "c: a b", "d: *a *b")
+			fs[i] = mapped(here.a.takeAll(graphs[i].all("a", "b")...), success)
+		}
+		e.equal("the IDs", graphs[0].nodes, graphs[1].nodes)
+		for i, here := range envs {
+			envs[1-i].unchanged("a batch in another namespace", func() { here.finishOK(fs[i]...) })
+			for _, id := range graphs[i].all("c", "d") {
+				here.due(id)
+			}
+		}
+	}},
 }
 
 // Workers have the same IDs in both namespaces of these cases.

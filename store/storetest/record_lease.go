@@ -134,6 +134,10 @@ var recordLeaseCases = []testCase{
 			e.equal("StepCount", e.task(ids[i]).StepCount, want)
 			e.equal("the steps", len(e.steps(ids[i])), want)
 		}
+		got = e.recordAll(step(cs[0], "t", `1`), step(cs[1], "t", `1`)) // steps of different tasks may be written together
+		e.wantErr("the first of two tasks", got[0].Err, nil)
+		e.wantErr("the second of two tasks", got[1].Err, store.ErrLeaseLost)
+		e.equal("the steps of the first", len(e.steps(ids[0])), 2)
 		e.recordsRefused(cs[1])
 		e.equal("the answers to an empty batch", len(e.recordAll()), 0)
 	}},

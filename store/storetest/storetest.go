@@ -70,6 +70,11 @@ type Harness struct {
 	Share, Part int
 }
 
+// Large sets how many dependents or children the large cases make, 1,250 if it is not
+// called: more than one transaction of the store moves. Tests of a store whose
+// transactions move fewer rows than usual call it before they run.
+func Large(n int) { fanned = n }
+
 // testCase is one statement about stores, and what shows it on an empty store.
 type testCase struct {
 	name string

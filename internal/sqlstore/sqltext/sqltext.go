@@ -4,14 +4,18 @@
 package sqltext
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 )
@@ -19,55 +23,15 @@ import (
 // All returns the SQL statements in the source of the verbs and in that of the
 // packages in some folders, by their names: those of string constants and of
 // concatenations, in variables too. lists are further generated lists in them, by the
-// names of their tables. It runs in the folder of a store.
+// names of their tables. No two statements have one name, be they of different packages:
+// a test names them without their package. It runs in the folder of a store.
 func All(t testing.TB, lists map[string]string, dirs ...string) map[string]string {
 	t.Helper()
-	exprs := make(map[string]ast.Expr)
-	var files []string
-	for _, dir := range append(dirs, "../../internal/sqlstore") {
-		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
 	generated := maps.Clone(sqlstore.ColumnLists)
 	maps.Copy(generated, lists)
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if ok && len(spec.Names) == len(spec.Values) {
-				for i, name := range spec.Names {
-					exprs[name.Name] = spec.Values[i]
-				}
-			}
-			return true
-		})
-	}
-	texts := make(map[string]string)
-	for name, expr := range exprs {
-		if !strings.HasPrefix(name, "sql") {
-			continue
-		}
-		text, ok := textOf(exprs, generated, expr)
-		if !ok && holdsSeveral(expr) {
-			continue
-		}
-		if !ok {
-			t.Errorf("%s: its text is not found in the source; put its generated parts into sqlstore.ColumnLists", name)
-		}
-		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-		switch verb {
-		case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH":
-			texts[name] = text
-		}
+	texts, err := read(generated, append(slices.Clone(dirs), "../../internal/sqlstore")...)
+	if err != nil {
+		t.Error(err)
 	}
 	maps.Copy(texts, sqlstore.Chunks())
 	if len(texts) < 100 {
@@ -76,38 +40,130 @@ func All(t testing.TB, lists map[string]string, dirs ...string) map[string]strin
 	return texts
 }
 
+// source is what packages declare.
+type source struct {
+	packages []map[string]ast.Expr // by name
+	lists    map[string]string     // generated
+}
+
+// read returns the statements of the packages in some folders, and what is wrong with others.
+func read(lists map[string]string, dirs ...string) (map[string]string, error) {
+	src := source{lists: lists}
+	texts, declared := make(map[string]string), make(map[string]string)
+	var problems []error
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return texts, err
+		}
+		exprs := make(map[string]ast.Expr)
+		src.packages = append(src.packages, exprs)
+		fset := token.NewFileSet()
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(fset, name, nil, 0)
+			if err != nil {
+				return texts, err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				spec, ok := n.(*ast.ValueSpec)
+				if !ok || len(spec.Names) != len(spec.Values) {
+					return true
+				}
+				for i, name := range spec.Names {
+					at := fset.Position(name.Pos()).String()
+					if was := declared[name.Name]; was != "" && isStatement(name.Name) {
+						problems = append(problems, fmt.Errorf("%s: %s is the name of a statement at %s too; rename one of them", at, name.Name, was))
+						continue
+					}
+					declared[name.Name], exprs[name.Name] = at, spec.Values[i]
+				}
+				return true
+			})
+		}
+	}
+	for pkg, exprs := range src.packages {
+		for name, expr := range exprs {
+			if !isStatement(name) {
+				continue
+			}
+			text, ok := src.text(pkg, expr)
+			if !ok && holdsSeveral(expr) {
+				continue
+			}
+			if !ok {
+				problems = append(problems, fmt.Errorf("%s: the text of %s is not found in the source; put its generated parts into sqlstore.ColumnLists", declared[name], name))
+				continue
+			}
+			verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+			switch verb {
+			case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH":
+				texts[name] = text
+			}
+		}
+	}
+	return texts, errors.Join(problems...)
+}
+
+// isStatement reports whether a name is that of a statement, or of several.
+func isStatement(name string) bool {
+	rest, ok := strings.CutPrefix(name, "sql")
+	return ok && rest != "" && unicode.IsUpper(rune(rest[0]))
+}
+
 // holdsSeveral reports whether a variable holds several statements, which
 // sqlstore.Chunks has.
 func holdsSeveral(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
 		fun, ok := e.Fun.(*ast.Ident)
-		return ok && fun.Name == "newChunkSQL"
+		return ok && slices.Contains([]string{"newChunkSQL", "newIDSQL", "eraseFrom", "repeat"}, fun.Name)
 	case *ast.CompositeLit:
 		return true
 	}
 	return false
 }
 
-func textOf(exprs map[string]ast.Expr, generated map[string]string, e ast.Expr) (string, bool) {
+// text returns the text of an expression in a package.
+func (s *source) text(pkg int, e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(e.Value)
 		return text, err == nil && e.Kind == token.STRING
 	case *ast.Ident:
-		if of := exprs[e.Name]; of != nil {
-			return textOf(exprs, generated, of)
+		if of := s.packages[pkg][e.Name]; of != nil {
+			return s.text(pkg, of)
+		}
+	case *ast.SelectorExpr: // sqlstore.TaskSelect
+		found := -1
+		for other, exprs := range s.packages {
+			if other != pkg && exprs[e.Sel.Name] != nil {
+				if found >= 0 {
+					return "", false
+				}
+				found = other
+			}
+		}
+		if found >= 0 {
+			return s.text(found, s.packages[found][e.Sel.Name])
 		}
 	case *ast.CallExpr: // xColumns.List()
 		if fun, ok := e.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "List" {
-			if table, ok := fun.X.(*ast.Ident); ok {
-				list := generated[table.Name]
-				return list, list != ""
+			var table string
+			switch x := fun.X.(type) {
+			case *ast.Ident:
+				table = x.Name
+			case *ast.SelectorExpr: // sqlstore.XColumns.List()
+				table = x.Sel.Name
 			}
+			list := s.lists[table]
+			return list, list != ""
 		}
 	case *ast.BinaryExpr:
-		left, ok := textOf(exprs, generated, e.X)
-		right, also := textOf(exprs, generated, e.Y)
+		left, ok := s.text(pkg, e.X)
+		right, also := s.text(pkg, e.Y)
 		return left + right, ok && also && e.Op == token.ADD
 	}
 	return "", false

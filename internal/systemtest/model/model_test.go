@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,9 @@ import (
 
 	"pgregory.net/rapid"
 )
+
+// A small heap would be collected all the time, which costs up to half of what the tests do.
+func init() { debug.SetGCPercent(400) }
 
 // modelSteps is the average number of actions in a sequence.
 const modelSteps = 60

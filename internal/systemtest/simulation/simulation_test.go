@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"testing"
 	"time"
 )
+
+// A small heap would be collected all the time, which costs up to half of what the tests do.
+func init() { debug.SetGCPercent(400) }
 
 func env(t *testing.T, name string, otherwise int) int {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/task"
 )
 
 // Mode says how the server is reached.
@@ -183,6 +184,21 @@ func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
 	}
 	return h.Again()
 }
+
+// StmtIDs is Stmt with a list of IDs bound to a parameter.
+func (c *Conn) StmtIDs(sql string, i int, ids []task.ID) *sqlstmt.Stmt {
+	st, arrays := c.StmtArrays(sql)
+	if arrays != nil {
+		list := arrays.Array(i)
+		for j := range ids {
+			list.Bytes(ids[j][:])
+		}
+	}
+	return st
+}
+
+// StmtArrays is Stmt, and that by which its arrays are bound; nil: it cannot be prepared.
+func (c *Conn) StmtArrays(sql string) (*sqlstmt.Stmt, *Stmt) { return c.Stmt(sql), c.stmts[sql] }
 
 // Cache returns what the connection remembers of its rows.
 func (c *Conn) Cache() *sqlstmt.Cache { return c.cache }

@@ -10,7 +10,7 @@ import (
 
 // maxUnsent is from how many bytes on what is queued is put on its way before
 // anybody asks for an answer, so that the server works on it already.
-const maxUnsent = 128 << 10
+const maxUnsent = 32 << 10
 
 // run is one request in a round trip, and its answer.
 type run struct {

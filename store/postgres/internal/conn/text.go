@@ -20,6 +20,8 @@ var translated sync.Map // a text for SQLite → the same for PostgreSQL
 //
 //   - /*end_*/state is end_state, the column that an index has here
 //
+//   - IN (/*ids*/?2) is = ANY(CAST($2 AS bytea[])): the parameter is a list of IDs
+//
 // What stands in quotes and in other comments stays as it is.
 func Translate(sql string) string {
 	if t, ok := translated.Load(sql); ok {
@@ -59,6 +61,9 @@ func translate(sql string) string {
 	return b.String()
 }
 
+// idsMark stands behind the word IN of a list of IDs.
+const idsMark = " (/*ids*/?"
+
 // word returns what becomes of the word of n bytes that sql begins with, and how
 // much of sql that is.
 func word(sql string, n int) (text string, used int) {
@@ -77,6 +82,10 @@ func word(sql string, n int) (text string, used int) {
 	case "NOT":
 		if more, ok := follows(sql[n:], "INDEXED"); ok {
 			return "", n + more
+		}
+	case "IN":
+		if id, rest, ok := strings.Cut(sql[n:], ")"); ok && strings.HasPrefix(id, idsMark) {
+			return "= ANY(CAST($" + id[len(idsMark):] + " AS bytea[]))", len(sql) - len(rest)
 		}
 	case "CROSS":
 		if more, ok := follows(sql[n:], "JOIN"); ok {

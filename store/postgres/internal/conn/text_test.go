@@ -26,6 +26,8 @@ func TestTranslate(t *testing.T) {
 		"SELECT 'open ?1":                      "SELECT 'open ?1",
 		"SELECT /*lock":                        "SELECT /*lock",
 		"ä?1ö?2?":                              "ä$1ö$2?",
+		"a IN (/*ids*/?2) AND b IN (?3)":       "a = ANY(CAST($2 AS bytea[])) AND b IN ($3)",
+		"a IN (/*ids*/?2":                      "a IN (/*ids*/$2",
 		"":                                     "",
 	} {
 		if got := Translate(sql); got != want {

@@ -98,7 +98,7 @@ func TestKilledProcesses(t *testing.T) {
 		c.kill()
 		killed := time.Now()
 		after := (<-found).Sub(killed)
-		if least, most := testGrace+session.Margin-100*time.Millisecond, testGrace+session.Margin+2*time.Second; after < least || after > most {
+		if least, most := testGrace+session.Margin-100*time.Millisecond, testGrace+session.Margin+10*time.Second; after < least || after > most {
 			t.Errorf("found dead %s after the kill, want from %s to %s", after, least, most)
 		}
 		d.confirm(o)
@@ -114,8 +114,8 @@ func TestKilledProcesses(t *testing.T) {
 		}
 		c.kill()
 		killed := time.Now()
-		if after := (<-found).Sub(killed); after > time.Second {
-			t.Errorf("found dead %s after the kill, want within 1 s", after)
+		if after := (<-found).Sub(killed); after >= testGrace+session.Margin {
+			t.Errorf("found dead %s after the kill, which its session would show, too", after)
 		}
 		dead := o.Dead(t.Context(), ns)
 		defer dead.Close()

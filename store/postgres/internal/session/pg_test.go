@@ -140,7 +140,7 @@ func TestTerminatedSessionsComeBack(t *testing.T) {
 			seen = last
 			return back
 		})
-		if took > 2*time.Second || d.locks() != 1 {
+		if took > 10*time.Second || d.locks() != 1 {
 			t.Errorf("it was back after %s, %d locks are held", took, d.locks())
 		}
 	}
@@ -172,7 +172,7 @@ func TestAnOutageOfTheNetwork(t *testing.T) {
 		p.Resume()
 		time.Sleep(1500 * time.Millisecond)
 		last, _ := k.Session(ns, "w")
-		if silent := time.Since(last.Last); silent > 1500*time.Millisecond || began.Before(last.Since) {
+		if silent := time.Since(last.Last); silent > 3*time.Second || began.Before(last.Since) {
 			t.Errorf("direction %v: the last answer is %s old, leases of before are trusted: %t", dir, silent, !began.Before(last.Since))
 		}
 		select {

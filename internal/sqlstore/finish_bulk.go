@@ -1,0 +1,169 @@
+package sqlstore
+
+import (
+	"encoding/json"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// succeedAll ends the plain attempts of a batch in one statement for each claim. Those
+// whose guard did not pass are ended as the others are, which finds out why.
+func (f *finishing) succeedAll() error {
+	t := f.moves.tx
+	for _, lease := range f.successes.order {
+		rows := f.successes.rows[lease]
+		claim, _ := t.fx.Claim(lease)
+		ends := make([]Success, 0, len(rows))
+		first := make(map[task.ID]*report, len(rows)) // a task may be reported twice
+		for _, r := range rows {
+			if id := r.fin.Lease.Task; first[id] == nil {
+				first[id] = r
+				ends = append(ends, Success{id, r.fin.Output, r.fin.CodeVersion, r.steps, r.hash})
+			}
+		}
+		accepted, err := t.bulk.Succeed(t, &lease, &claim, ends)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if id := r.fin.Lease.Task; first[id] == r && (accepted == nil || accepted[id]) {
+				if err := f.succeeded(r); err != nil {
+					return err
+				}
+			} else {
+				f.rest = append(f.rest, r)
+			}
+		}
+	}
+	return f.finishRest()
+}
+
+// finishRest ends the attempts that are not written in chunks, in their order, after one
+// guard for the first report of each task. A task that is reported once more passes by its
+// own, when the first report is written.
+//
+// That the guards of later reports come before what follows from earlier ones changes
+// nothing: until propagate, the end of an attempt writes no row of another task that
+// exists. A good end without a long output follows from its report alone, so that its
+// guard writes the row of the task too. New children have neither needs nor the ID of a task that runs; keys, budgets,
+// cancelled children and exhausted jobs are counted in memory or in rows of their own. The
+// one exception, the end that asks for another task (DependsOn), marks that as needed:
+// such batches are ended one by one (inOrder).
+func (f *finishing) finishRest() error {
+	t, all := f.moves.tx, f.rest
+	if f.rest = nil; len(all) == 0 {
+		return nil
+	}
+	ids := make([]task.ID, 0, len(all))
+	first := make(map[task.ID]*report, len(all))
+	var well, others []*store.Finish
+	for _, r := range all {
+		id := r.fin.Lease.Task
+		if first[id] != nil || f.waits(r) {
+			continue
+		}
+		first[id], ids = r, append(ids, id)
+		if r.moved = t.inlineSuccess(r.fin); r.moved {
+			well = append(well, r.fin)
+		} else {
+			others = append(others, r.fin)
+		}
+	}
+	if _, err := t.db.Tasks(t, ids...); err != nil {
+		return err
+	}
+	rows := make(map[task.ID]*leaseRow, len(ids))
+	for _, g := range []struct {
+		ends  []*store.Finish
+		guard func(*Tx, []*store.Finish) *sqlstmt.Stmt
+	}{{well, t.bulk.SucceedEach}, {others, t.bulk.Guard}} {
+		if len(g.ends) == 0 {
+			continue
+		}
+		accepted, err := leaseColumns.All(g.guard(t, g.ends))
+		if err != nil {
+			return err
+		}
+		for i := range accepted {
+			row := &accepted[i]
+			row.leaseID = first[row.id].fin.Lease.ID
+			rows[row.id] = row
+		}
+	}
+	for _, r := range all {
+		var err error
+		if id := r.fin.Lease.Task; first[id] == r {
+			err = f.guarded(r, rows[id])
+		} else {
+			err = f.finishAgain(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.flush()
+}
+
+// finishAgain ends an attempt whose task was reported earlier in the batch.
+func (f *finishing) finishAgain(r *report) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.finish(r)
+}
+
+// End is the end of an attempt whose guard passed, and what becomes of its task.
+type End struct {
+	Task      task.ID
+	AttemptNo int
+	Epoch     int64
+	Lease     task.LeaseID
+	Worker    string
+	StartedAt int64 // in microseconds
+	To        *rules.Transition
+	Moved     bool            // the task's row is written
+	Output    json.RawMessage // nil: none, or a long one, which is stored
+	Long      bool
+	Version   int // of the code
+	Handler   string
+	Steps     []byte // outcome_json
+	Hash      string
+}
+
+func endOf(r *report, row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) End {
+	return End{
+		Task: row.id, AttemptNo: row.attemptNo, Epoch: row.epoch, Lease: row.leaseID, Worker: row.worker, StartedAt: row.startedAt,
+		To: to, Moved: r.moved, Output: output, Long: long, Version: r.fin.CodeVersion, Handler: r.fin.Handler, Steps: r.steps, Hash: r.hash,
+	}
+}
+
+// together reports whether the rows of an end can be written with those of others: not,
+// if the task gets children, which are stored for it as it is afterwards.
+func (f *finishing) together(to *resolved) bool {
+	return f.moves.tx.bulk != nil && !f.inOrder && !to.Awaited && to.Join == task.JoinNone
+}
+
+// flush writes the ends that are to be written together. It comes before whatever reads
+// their rows: a further report of one of the tasks, and propagate.
+func (f *finishing) flush() error {
+	if len(f.ends) == 0 {
+		return nil
+	}
+	ends := f.ends
+	f.ends = nil
+	return f.moves.tx.bulk.End(f.moves.tx, ends)
+}
+
+// dispatchAll is dispatch for many tasks.
+func (t *Tx) dispatchAll(rows []store.DispatchRow) error {
+	for i := range rows {
+		r := &rows[i]
+		t.db.Lanes().Add(t.ns, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.AvailableAt.UnixMicro())
+	}
+	t.fx.Notice.Due = true
+	return t.bulk.Dispatch(t, rows)
+}

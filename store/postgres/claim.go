@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+)
+
+var claimReads = append([]string{sqlLanes}, sqlstore.ClaimReads...)
+
+// claim claims what is due.
+func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
+	if err := sqlstore.CheckClaim(&req); err != nil {
+		return store.ClaimResult{}, err
+	}
+	var fx sqlstore.Effects
+	reads := claimReads
+	if need, _ := db.lanes.NeedsReading(ns, time.Now()); !need {
+		reads = sqlstore.ClaimReads
+	}
+	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		t, err := db.begun(c, ns, &fx, 0, reads...)
+		if err == nil {
+			got, err = t.Claim(&req)
+		}
+		return err
+	})
+	if err != nil {
+		return store.ClaimResult{}, db.translate(err)
+	}
+	db.apply(&fx)
+	return got, nil
+}
+
+// Lanes implements sqlstore.Database: each claim reads them, because other processes
+// write too, unless that takes long.
+func (d database) Lanes() *lane.Cache { return &d.db.lanes }
+
+// A loose index scan: one probe for each lane.
+const sqlLanes = `
+WITH RECURSIVE lanes AS (
+  (SELECT queue, task_type, priority, available_at FROM weaver_outbox_events WHERE namespace = ?1
+   ORDER BY queue, task_type, priority, available_at LIMIT 1)
+  UNION ALL
+  SELECT n.queue, n.task_type, n.priority, n.available_at FROM lanes l, LATERAL (
+    SELECT o.queue, o.task_type, o.priority, o.available_at FROM weaver_outbox_events o
+    WHERE o.namespace = ?1 AND (o.queue, o.task_type, o.priority) > (l.queue, l.task_type, l.priority)
+    ORDER BY o.queue, o.task_type, o.priority, o.available_at LIMIT 1) n)
+SELECT queue, task_type, priority, available_at FROM lanes`
+
+// ReadLanes implements sqlstore.Database.
+func (d database) ReadLanes(t *sqlstore.Tx) (read map[lane.Key]int64, when lane.Reading, err error) {
+	when = d.db.beginReading()
+	if !d.asked.At.IsZero() { // the answer came with those to all that was asked with it
+		when, *d.asked = *d.asked, lane.Reading{}
+	}
+	read = make(map[lane.Key]int64)
+	st := d.c.Stmt(sqlLanes).Text(1, t.Namespace())
+	for st.Next() {
+		read[lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}] = st.ColInt(3)
+	}
+	err = st.Done()
+	when.Took = time.Since(when.At)
+	return read, when, err
+}
+
+func (db *DB) beginReading() lane.Reading {
+	return lane.Reading{Since: db.lanes.Version(), At: time.Now()}
+}
