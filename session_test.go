@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,6 +62,12 @@ func (s *fakeSession) mend(lapsed bool) {
 	}
 }
 
+func (s *fakeSession) announced() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.granted)
+}
+
 // A lease of 30 s is relied on for no longer than 10 s after the last answer of its
 // worker's session, if that has one.
 func TestSessionGrace(t *testing.T) {
@@ -106,7 +113,7 @@ func TestSessionGrace(t *testing.T) {
 			_, cause := why()
 			fx.Errorf("the handler was ended for %v", cause)
 		}
-		equal(fx, "the announced grace", fmt.Sprint(s.granted[0]), "10s")
+		equal(fx, "the announced grace", fmt.Sprint(s.announced()[0]), "10s")
 	})
 
 	for name, c := range map[string]struct {
