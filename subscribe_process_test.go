@@ -17,7 +17,7 @@ import (
 )
 
 // childTell is handled by worker processes: it emits as many numbers as it is told, and
-// has a step after each thousand.
+// has a step after each thousand. Its first attempt never ends: it is killed.
 var childTell = weaver.Define[int, int]("child.events.tell.v1")
 
 func childTells() weaver.Handler {
@@ -35,7 +35,10 @@ func childTells() weaver.Handler {
 				fmt.Println("half")
 			}
 		}
-		return n, nil
+		if weaver.Current(ctx).AttemptNo == 1 {
+			<-ctx.Done()
+		}
+		return n, context.Cause(ctx)
 	})
 }
 
