@@ -126,7 +126,8 @@ func TestExpireInFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openFile(t, filepath.Join(dir, "weaver.db"))
 		fx := newFixture(t, db)
-		e := fx.start(db, weaver.Config{Handlers: []weaver.Handler{orderType.Handler(func(context.Context, expiringOrder) (string, error) { return "", nil })}})
+		config := weaver.Config{Handlers: []weaver.Handler{orderType.Handler(func(context.Context, expiringOrder) (string, error) { return "", nil })}}
+		e := fx.start(db, config)
 		h, err := orderType.Enqueue(fx.Context(), e, anOrder(secret))
 		fx.must(err)
 		_, err = h.Wait(fx.Context())
@@ -134,7 +135,10 @@ func TestExpireInFiles(t *testing.T) {
 		if len(holds(t, dir)) == 0 {
 			t.Fatal("the test looks at the wrong place")
 		}
+		fx.must(e.stop())
 		time.Sleep(2 * time.Hour)
+		e = fx.start(db, config)
+		time.Sleep(5 * time.Minute)
 		fx.must(e.stop())
 		fx.must(db.Close())
 	})

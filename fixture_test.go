@@ -30,9 +30,12 @@ func openStore(t testing.TB) weaver.Store {
 	return openMemory(t)
 }
 
-// everyStore returns an empty store of each kind.
+// everyStore returns an empty store of each kind; in short, of those without a file.
 func everyStore(fx *fixture) []weaver.Store {
 	fx.Helper()
+	if testing.Short() {
+		return []weaver.Store{memstore.New(), openMemory(fx)}
+	}
 	return []weaver.Store{memstore.New(), openMemory(fx), openFile(fx, filepath.Join(fx.TempDir(), "weaver.db"))}
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	hubPause = 20 * time.Millisecond // between two looks for what is to be read
 	hubReads = 4                     // at a time
-	hubShare = 20                    // a page rests for so many times as long as its read took, but no longer than
+	hubShare = 40                    // a page rests for so many times as long as its read took, but no longer than
 	hubRest  = 10 * time.Second
 
 	hubTimeout = 10 * time.Second // of a read

@@ -18,7 +18,7 @@ import (
 func TestStore(t *testing.T) {
 	times, share := 20, 0
 	if testing.Short() {
-		times, share = 2, 3
+		times, share = 2, 10
 	}
 	below := map[store.Store]*memstore.Store{}
 	storetest.Run(t, storetest.Harness{

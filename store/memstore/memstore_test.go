@@ -21,7 +21,7 @@ func init() { debug.SetGCPercent(400) }
 func TestStore(t *testing.T) {
 	times := repeat
 	if testing.Short() {
-		times /= 10
+		times /= 20
 	}
 	storetest.Run(t, storetest.Harness{
 		Name:   "memstore",

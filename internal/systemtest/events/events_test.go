@@ -46,6 +46,9 @@ func sizeOf(t *testing.T) size {
 // Readers that are cut again and again see each event once, those of a task in order,
 // while the processes that serve them and that write are killed.
 func TestEventsThroughKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weaver.db")
 	run(t, path, sizeOf(t))
