@@ -110,6 +110,9 @@ func holds(t testing.TB, dir string) (files []string) {
 // What was forgotten is in no row, and in no byte of the files: not in the log, not in
 // unused parts of pages, not in the bucket.
 func TestForget(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -22,6 +22,9 @@ import (
 // that gets nowhere stops, and its job with it. What was tried, and why it stopped, can
 // be read. The status can be asked for at any time, and a cancel ends the rest.
 func TestStoryOfAJob(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t, openFile(t, filepath.Join(t.TempDir(), "weaver.db")))
 		s := newStory(fx)

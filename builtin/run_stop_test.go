@@ -41,6 +41,9 @@ func TestRunTimeout(t *testing.T) {
 		"kills one that ignores it": {stubborn, []string{"timed out", "ended by signal: killed"}},
 		"is never a success":        {obedient, []string{"timed out", "exit status 0", "bye"}},
 	} {
+		if testing.Short() && c.line == stubborn {
+			continue // it has the whole time to end
+		}
 		for whose, ask := range map[string]func(builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption){
 			"the input's": func(in builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption) {
 				in.Timeout = builtin.Duration(limit)
@@ -126,6 +129,9 @@ func TestRunCancelsAStoppedCommand(t *testing.T) {
 
 // What the leader leaves behind when it is cancelled has as much time as it.
 func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
@@ -193,6 +199,9 @@ func TestRunEndsBackgroundChildren(t *testing.T) {
 			read -r up <"$WITNESS.up"; echo done`,
 		"failing": `sleep 1000 & exit 3`,
 	} {
+		if testing.Short() && name == "stubborn" {
+			continue // it has the whole time to end
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWitness(t)
@@ -208,6 +217,9 @@ func TestRunEndsBackgroundChildren(t *testing.T) {
 // The command had ended when the cancel came: only its children are ended by
 // it, and its own result counts.
 func TestRunCancelAfterTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)

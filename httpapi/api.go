@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,7 +125,7 @@ type API struct {
 	fails  *failures
 	quiet  quiet // what is logged of a store that is away
 	types  *types
-	spec   []byte // /openapi.json
+	spec   func() ([]byte, error) // /openapi.json, made when it is first asked for
 
 	streams   opened
 	long      opened // waits and downloads
@@ -159,9 +160,7 @@ func New(cfg Config) (*API, error) {
 	for pattern, methods := range a.paths {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
 	}
-	if a.spec, err = document(list); err != nil {
-		return nil, err
-	}
+	a.spec = sync.OnceValues(func() ([]byte, error) { return document(list) })
 	return a, nil
 }
 

@@ -19,6 +19,9 @@ func repeat(n int, element string) string {
 // that costs a small multiple of what was sent. It is not parallel, as it looks at what is
 // allocated.
 func TestLongLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	const n = 300_000
 	s := newServer(t, serverOptions{direct: true})
 	keys := make([]string, n)

@@ -24,6 +24,9 @@ func TestInputTooLargeForTheStore(t *testing.T) {
 
 // So many large inputs are checked at a time; small ones do not wait for them.
 func TestLargeInputsWaitForTheirTurn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) {
 		client, err := weaver.NewClient(cfg.Client.Store(), weaver.ClientConfig{InlineLimit: 1 << 20})

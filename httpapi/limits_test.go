@@ -68,6 +68,9 @@ func (endless) Read(p []byte) (int, error) {
 
 // The deadline of a body ends with it: what takes longer is answered.
 func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	hooks := &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 		if c.Method == "Operate" {

@@ -36,8 +36,12 @@ type Features struct {
 
 // openapi answers with the document.
 func (c *call) openapi() error {
+	doc, err := c.api.spec()
+	if err != nil {
+		return err
+	}
 	c.w.Header().Set("Content-Type", "application/json")
-	_, _ = c.w.Write(c.api.spec)
+	_, _ = c.w.Write(doc)
 	return nil
 }
 

@@ -168,6 +168,9 @@ func TestWatchFrameSizes(t *testing.T) {
 // TestWatchLargePage: a page that does not fit in a frame comes in several, also while
 // all of its rows change.
 func TestWatchLargePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	rows := make([]viewRow, 900)
 	rev := 0
 	fill := func() *view {

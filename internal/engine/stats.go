@@ -34,7 +34,7 @@ const (
 // it knows neither slots nor the store. Every 5 seconds, shortly after a multiple of
 // them by the store's clock, what the shards have is taken from them and added to the slot
 // that was under way, whose rows are then written with all that they have: a row that was
-// written before, or whose answer was lost, is replaced.
+// written before, or whose answer was lost, is replaced. While nothing was counted nobody wakes.
 // Crash here: what was counted since the last write is lost.
 //
 // It belongs to the worker, and so to all Runs of an Engine: a slot that two Runs share
@@ -46,6 +46,9 @@ type stats struct {
 	off    bool // nothing is counted, nor written
 	shards [statShards]statShard
 	ahead  atomic.Int64 // by how much the store's clock is ahead of this machine's
+
+	counted atomic.Bool // since the shards were emptied
+	wake    signal      // for the role that writes: something is counted
 
 	mu      sync.Mutex // held while counts are written
 	slots   []statSlot // that are not written yet, and the last one; the oldest first
@@ -95,7 +98,7 @@ func newStats(s store.Store, ns string, worker store.WorkerID) *stats {
 	if !ok {
 		return nil
 	}
-	c := &stats{keeper: keeper, ns: ns, worker: worker}
+	c := &stats{keeper: keeper, ns: ns, worker: worker, wake: newSignal()}
 	for i := range c.shards {
 		c.shards[i].rows = make(statRows)
 	}
@@ -118,6 +121,14 @@ func (c *stats) count(a *Attempt, fin *store.Finish) {
 	row.Count++
 	row.Run.Add(fin.Elapsed)
 	row.Wait.Add(a.waited)
+	c.note()
+}
+
+// note wakes the role that writes, once something is in a shard, unless it knows.
+func (c *stats) note() {
+	if !c.counted.Load() && c.counted.CompareAndSwap(false, true) {
+		c.wake.Set()
+	}
 }
 
 // countLost counts an attempt whose lease this worker took away. How long it ran is not
@@ -127,6 +138,7 @@ func (c *stats) countLost(t *task.Task) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.rows.of(statKey{t.Type, t.Queue, task.OutcomeLeaseLost, task.KindLeaseExpired}).Count++
+	c.note()
 }
 
 // setClock notes the store's clock.
@@ -142,6 +154,7 @@ func (c *stats) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 // take returns what was counted since it was last called.
 func (c *stats) take() []statRows {
 	var all []statRows
+	c.counted.Store(false) // before the shards are looked at
 	for i := range c.shards {
 		sh := &c.shards[i]
 		sh.mu.Lock()
@@ -170,21 +183,24 @@ func (w *statWriter) run(ctx context.Context) error {
 	if w.stats == nil || w.stats.off {
 		return nil
 	}
-	for ctx.Err() == nil {
+	for left := false; ctx.Err() == nil; {
+		if !left && !w.stats.counted.Load() {
+			wait(ctx, -1, w.stats.wake)
+		}
 		now := w.stats.now().Add(-w.lag)
 		wait(ctx, store.SlotOf(now, statsEvery).Add(statsEvery).Sub(now), nil)
 		if ctx.Err() == nil {
-			w.flush(ctx)
+			left = w.flush(ctx)
 		}
 	}
 	return nil
 }
 
-// flush writes what was counted. What cannot be written now is written with the next.
-func (w *statWriter) flush(ctx context.Context) {
+// flush writes what was counted. What cannot be written now is left, and written with the next.
+func (w *statWriter) flush(ctx context.Context) (left bool) {
 	c := w.stats
 	if c == nil {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +217,7 @@ func (w *statWriter) flush(ctx context.Context) {
 			if !c.refused && ctx.Err() == nil {
 				w.Log.Warn("write statistics: they are kept and written later", "error", err)
 			}
-			c.refused = true
+			c.refused, left = true, true
 			break
 		}
 		c.refused = false
@@ -214,6 +230,7 @@ func (w *statWriter) flush(ctx context.Context) {
 	if lost := c.forget(); lost > 0 {
 		w.Log.Warn("statistics are lost: they could not be written for too long", "attempts", lost)
 	}
+	return left
 }
 
 func (w *statWriter) write(ctx context.Context, part []*store.StatRow) error {

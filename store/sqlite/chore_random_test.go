@@ -18,8 +18,11 @@ import (
 // are allowed, and tasks that decompose, or call others, or wait for signals, some of
 // which are cancelled meanwhile.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	jobs := 150
-	if testing.Short() || repeat < 40 {
+	if repeat < 40 {
 		jobs = 30
 	}
 	db, err := sqlite.OpenMemory(t.Context())

@@ -29,7 +29,7 @@ func TestConformanceFile(t *testing.T) {
 		s.(*sqlite.DB).Kill("acme-test", w)
 	}
 	if testing.Short() {
-		h.Share = 10 // memstore plays them all
+		h.Share = 20 // memstore plays them all
 	}
 	storetest.Run(t, h)
 }

@@ -12,6 +12,9 @@ import (
 
 // The inputs of children that are not stored yet are walked and replaced like others.
 func TestDraftsAreWalked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	f := fileFixture(t)
 	c := f.parentOf()
