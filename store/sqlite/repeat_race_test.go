@@ -8,8 +8,5 @@ import "github.com/goweaver/weaver/internal/rules"
 // makes everything about ten times slower.
 const repeat = 10
 
-// memoryShare has SQLite in memory play one case in ten: in a file it plays all.
-const memoryShare = 10
-
 // Transactions move fewer rows, so that cases that need several of them are smaller.
 func init() { rules.MaxMoves = 100 }

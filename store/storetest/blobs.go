@@ -275,12 +275,12 @@ var blobCases = []testCase{
 var blobCollectCases = []testCase{
 	{"an announced blob is collected after its time, a new announcement begins it anew", func(e *env) {
 		b := e.blob("bytes")
-		e.pass(40 * time.Minute)
+		e.silence(40 * time.Minute)
 		e.collects()
 		e.upload("bytes")
-		e.pass(40 * time.Minute)
+		e.silence(40 * time.Minute)
 		e.collects()
-		e.pass(30 * time.Minute)
+		e.silence(30 * time.Minute)
 		e.collects(b)
 		e.equal("the state", e.blobState(b), task.BlobDeleting)
 		e.collects(b) // nobody said that its bytes are deleted

@@ -43,7 +43,7 @@ var readBlobCases = []testCase{
 	{"blobs are read with what refers to them, and what a collector would take", func(e *env) {
 		const day = 24 * time.Hour
 		other, waits, in := e.blob("other"), e.blob("upload"), e.blob("in")
-		e.pass(time.Hour)
+		e.silence(time.Hour)
 		u := e.used(waits, task.BlobPending, 0, 0)
 		e.check(u.Unused >= time.Hour && u.Unused < 2*time.Hour, "it is unused for %v", u.Unused)
 		e.check(!u.Collectable(day) && u.Collectable(time.Hour), "an hour after the upload it can be collected: %v, %v", u.Collectable(day), u.Collectable(time.Hour))

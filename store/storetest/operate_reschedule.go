@@ -43,7 +43,7 @@ var rescheduleCases = []testCase{
 				e.check(t.ReadyAt.Equal(at) && t.Epoch == before.Epoch && t.AttemptCount == before.AttemptCount && t.AttemptNo == before.AttemptNo, "the task is %s, was %s", show(t), show(before))
 				e.equal("the error", t.Error, before.Error)
 				e.a.getsNothing(only(id))
-				e.pass(d)
+				e.silence(d)
 				e.finish(success(e.a.take(id)))
 			}
 		}
@@ -150,7 +150,8 @@ var rescheduleCases = []testCase{
 		deadline := e.task(id).DeadlineAt
 		e.operate(rescheduleOf(id, e.now().Add(3*time.Hour)))
 		e.equal("the deadline", e.task(id).DeadlineAt, deadline)
-		e.pass(2*time.Hour + ttl)
+		e.silence(2 * time.Hour)
+		e.pass(2 * ttl)
 		e.reap()
 		e.ended(id, task.Cancelled, task.KindDeadline)
 	}},

@@ -158,7 +158,7 @@ var repairCases = []testCase{
 		cmd.OldHash = b.SHA256
 		e.operate(cmd)
 		e.hasInput(id, `7`)
-		e.pass(2 * time.Hour)
+		e.silence(2 * time.Hour)
 		e.collects(b)
 		e.finish(block(e.a.take(id)))
 		e.commandRefused(replaceOf(id, task.ID{}, "", string(b.Value())), store.ErrBlobGone)

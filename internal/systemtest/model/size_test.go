@@ -3,7 +3,7 @@
 package model_test
 
 // modelChecks is how many sequences TestModel runs.
-const modelChecks = 300
+const modelChecks = 100
 
 // postgresChecks is the same on PostgreSQL, where each takes ten times as long.
 const postgresChecks = 8

@@ -4,7 +4,7 @@ package sweep_test
 
 // sampleEvery is which points a plain run of TestSweep covers on each store:
 // every nth.
-var sampleEvery = map[string]int{"memstore": 3, "sqlite memory": 7, "sqlite file": 11, "postgres": 97}
+var sampleEvery = map[string]int{"memstore": 9, "sqlite memory": 23, "sqlite file": 31, "postgres": 197}
 
 // pairEvery is the same for the pairs of TestSweepTwoFaults.
-var pairEvery = map[string]int{"memstore": 499, "sqlite memory": 2003, "sqlite file": 4001}
+var pairEvery = map[string]int{"memstore": 997, "sqlite memory": 4001, "sqlite file": 8009}
