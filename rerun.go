@@ -140,12 +140,7 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 
 // repeated is the new task that repeats one.
 func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, error) {
-	s := settings{task: task.New{
-		Type: old.Type, Queue: old.Queue, Input: old.Input, SchemaVersion: old.SchemaVersion, Priority: old.Priority,
-		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, MaxCost: old.MaxCost, MaxNoProgress: old.MaxNoProgress, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
-		CleanupWhenCancelled: old.CleanupWhenCancelled, ConcurrencyKey: old.ConcurrencyKey, ConcurrencyLimit: old.ConcurrencyLimit,
-		Labels: old.Labels, Metadata: old.Metadata, Redact: old.Redact, Expire: old.Expire,
-	}}
+	s := settings{task: old.Again()}
 	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {
 		s.task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))
 	}

@@ -123,16 +123,8 @@ func (o *op) place(r *row, n *task.New) {
 
 // newTask translates a draft. State, deadline and edges come later.
 func newTask(n *task.New, now time.Time) task.Task {
-	t := task.Task{
-		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
-		Input: copyRaw(n.Input), SchemaVersion: n.SchemaVersion,
-		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress,
-		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
-		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
-		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
-		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata), Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
-		CreatedAt: n.ID.Time(), UpdatedAt: now,
-	}
+	t := n.Task()
+	t.CreatedAt, t.UpdatedAt = n.ID.Time(), now
 	return t
 }
 

@@ -1,0 +1,36 @@
+package task
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
+
+// Task returns the task as it is when it is stored: what the draft says of it, without
+// state, times and counters. They share no memory.
+func (n *New) Task() Task {
+	return Task{
+		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
+		Input: bytes.Clone(n.Input), SchemaVersion: n.SchemaVersion,
+		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress,
+		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
+		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
+		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
+		Labels: maps.Clone(n.Labels), Metadata: maps.Clone(n.Metadata), Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
+	}
+}
+
+// Again returns a draft of another task that is to be as this one was enqueued, without
+// an ID. What belongs to that one enqueue is left out: when the task was due and its deadline,
+// its idempotency key, and its place in a job. They share no memory.
+func (t *Task) Again() New {
+	return New{
+		Type: t.Type, Queue: t.Queue, Priority: t.Priority,
+		Input: bytes.Clone(t.Input), SchemaVersion: t.SchemaVersion,
+		MaxAttempts: t.MaxAttempts, MaxRepairs: t.MaxRepairs, MaxCost: t.MaxCost, MaxNoProgress: t.MaxNoProgress,
+		Backoff: t.Backoff, BackoffMax: t.BackoffMax, Timeout: t.Timeout,
+		CleanupWhenCancelled: t.CleanupWhenCancelled,
+		ConcurrencyKey:       t.ConcurrencyKey, ConcurrencyLimit: t.ConcurrencyLimit,
+		Labels: maps.Clone(t.Labels), Metadata: maps.Clone(t.Metadata), Redact: slices.Clone(t.Redact), Expire: slices.Clone(t.Expire),
+	}
+}
