@@ -49,6 +49,14 @@ type linked interface {
 	Direct() bool
 }
 
+// noteNamespace says so if nobody said which namespace is meant of a store on a server:
+// programs of other environments may use the same one.
+func (s *session) noteNamespace(st any, say func(string, ...any)) {
+	if _, ok := st.(linked); ok && !s.spaced {
+		say("warning: no namespace was named (--namespace, WEAVER_NAMESPACE): %q of a database that other programs may use, too", s.flags.Namespace)
+	}
+}
+
 var errBackupExists = sqlite.ErrExists
 
 // errNoStore says that a store's file does not exist.

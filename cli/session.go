@@ -19,10 +19,10 @@ import (
 // globals are the flags of every verb.
 type globals struct {
 	Store     string `env:"WEAVER_STORE" placeholder:"URL" help:"Where tasks are kept: sqlite:PATH or postgres://USER@HOST/DATABASE. Default: the nearest weaver.db upwards from the pipeline's folder, or from this one."`
-	Namespace string `env:"WEAVER_NAMESPACE" default:"default" placeholder:"NAME" help:"Environment in the store; default: default"`
+	Namespace string `env:"WEAVER_NAMESPACE" placeholder:"NAME" help:"Environment in the store; default: default"`
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
 	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
-	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Not built yet."`
+	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"How workers are told of due tasks: memory, by the store itself. Others are not built yet."`
 	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Keys that seal and open what is stored, see codec --help; default: none."`
 	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it; none for PostgreSQL, whose workers may be on several machines."`
 }
@@ -43,6 +43,7 @@ type session struct {
 	width    int  // of that screen, in columns; 0: there is none, or it is not known
 	created  bool // the store was not there before
 	named    bool // the store was named by the flag or the variable
+	spaced   bool // and so was the namespace
 
 	sealer weaver.Codec // of codec, once it was asked for
 }
@@ -52,6 +53,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	if !named {
 		g.Store = defaultStore(".")
 	}
+	spaced := g.Namespace != ""
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	terminal := isTerminal(std.stdout)
@@ -62,6 +64,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 		clock:    explain.Clock{Now: now, Zone: time.Local, Gone: make(map[task.ID][]string)},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 		named:    named,
+		spaced:   spaced,
 		width:    width,
 	}
 }

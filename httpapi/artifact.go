@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -21,14 +23,16 @@ func (c *call) artifact() error {
 		return err
 	}
 	of, err := c.idParam("task")
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case of.IsZero():
-		return badParam("task", "it is left out: want the id of the task that has the artifact")
 	}
 	reading, cancel := c.context()
 	defer cancel()
+	if of.IsZero() {
+		if of, err = c.taskOf(reading, id); err != nil {
+			return err
+		}
+	}
 	list, err := c.api.client.Artifacts(reading, of)
 	if err != nil {
 		return err
@@ -75,4 +79,17 @@ func (c *call) artifact() error {
 		return out.broken(err)
 	}
 	return nil
+}
+
+// taskOf returns the task that has an artifact, for which a store looks among all.
+func (c *call) taskOf(ctx context.Context, id task.ID) (task.ID, error) {
+	r, ok := c.api.client.Store().(store.BlobReader)
+	if !ok {
+		return task.ID{}, badParam("task", "it is left out, and this kind of store finds no artifact by its id alone: want the id of the task that has it")
+	}
+	a, err := r.Artifact(ctx, c.api.client.Namespace(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return task.ID{}, notFound.of("There is no artifact with this id.")
+	}
+	return a.TaskID, err
 }

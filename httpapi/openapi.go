@@ -121,9 +121,5 @@ func (d *describer) parameter(p *param) node {
 	if p.many {
 		s = node{"type": "array", "items": s}
 	}
-	n := node{"name": p.name, "in": p.in, "description": p.summary, "schema": s}
-	if p.must {
-		n["required"] = true
-	}
-	return n
+	return node{"name": p.name, "in": p.in, "description": p.summary, "schema": s}
 }

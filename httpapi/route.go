@@ -41,7 +41,6 @@ type param struct {
 	in      string // path, query or header
 	typ     string // string, integer, boolean, or date-time
 	many    bool   // it may be repeated
-	must    bool   // it cannot be left out
 	summary string
 }
 
@@ -53,12 +52,6 @@ func query(name, typ, summary string) param {
 // repeated is a parameter that may come more than once.
 func (p param) repeated() param {
 	p.many = true
-	return p
-}
-
-// needed is a parameter that cannot be left out.
-func (p param) needed() param {
-	p.must = true
 	return p
 }
 

@@ -50,8 +50,7 @@ func CanMove(from, to State) bool {
 }
 
 // Waiting says why a pending or blocked task does not run; empty in every
-// other state, and empty for a pending task that only waits for its due time
-// of the enqueue.
+// other state.
 type Waiting string
 
 // The reasons to wait.

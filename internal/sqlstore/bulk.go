@@ -113,9 +113,15 @@ type alikes struct {
 	of    map[Alike]int
 	kinds []Alike
 	rows  [][]AlikeTask
+	last  int // in kinds: of the row before, mostly that of the next one
 }
 
-func (a *alikes) put(kind *Alike, row AlikeTask) {
+// put adds a row; left is how many may follow it.
+func (a *alikes) put(kind *Alike, row AlikeTask, left int) {
+	if len(a.kinds) > 0 && a.kinds[a.last] == *kind {
+		a.rows[a.last] = append(a.rows[a.last], row)
+		return
+	}
 	i, ok := a.of[*kind]
 	if !ok {
 		if a.of == nil {
@@ -124,7 +130,11 @@ func (a *alikes) put(kind *Alike, row AlikeTask) {
 		i = len(a.kinds)
 		a.of[*kind] = i
 		a.kinds, a.rows = append(a.kinds, *kind), append(a.rows, nil)
+		if i == 0 { // nearly always the only one
+			a.rows[i] = make([]AlikeTask, 0, 1+left)
+		}
 	}
+	a.last = i
 	a.rows[i] = append(a.rows[i], row)
 }
 
@@ -152,7 +162,7 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submissio
 			return false, err
 		}
 		kind := Alike{State: string(task.Ready), Plain: in.plain(n, time.Time{})}
-		a.put(&kind, kind.describe(n, options))
+		a.put(&kind, kind.describe(n, options), len(sub.Tasks)-i-1)
 	}
 	return true, nil
 }

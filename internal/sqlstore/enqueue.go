@@ -272,7 +272,7 @@ func (in *insertion) alike(n *task.New, a *Alike, options string, notBefore time
 		a.ReadyAt = notBefore.UnixMicro()
 	}
 	a.Job, a.Parent, a.Depth, a.Limits = in.job, in.parent, int64(in.depth), in.limits
-	t.alike.put(a, row)
+	t.alike.put(a, row, 0)
 	if a.Waits {
 		return
 	}

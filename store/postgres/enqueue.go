@@ -112,6 +112,13 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 		}
 		all[ns] = a
 	}
+	copies := false
+	for _, a := range all {
+		_ = a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+			copies = copies || copyable(kind, len(rows))
+			return nil
+		})
+	}
 	insert := func(alike string) error {
 		return db.pool.Alone(ctx, func(c *conn.Conn) error {
 			for ns, a := range all {
@@ -125,8 +132,12 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 			return nil
 		}, nil)
 	}
+	first := func() error { return insert(sqlInsertNew) }
+	if copies {
+		first = func() error { return db.copyAll(ctx, all) }
+	}
 	var pg *pgconn.PgError
-	if err = insert(sqlInsertNew); errors.As(err, &pg) && pg.Code == "23505" { // some of them were stored before
+	if err = first(); errors.As(err, &pg) && pg.Code == "23505" { // some of them were stored before
 		err = insert(sqlInsertAlike)
 	}
 	if err != nil {
@@ -148,6 +159,25 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 		db.apply(&fx)
 	}
 	return true, nil
+}
+
+// copyAll stores new tasks in a transaction, those of many alike by COPY.
+func (db *DB) copyAll(ctx context.Context, all map[string]*sqlstore.Alikes) error {
+	return db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		now, err := c.Now()
+		for ns, a := range all {
+			if err != nil {
+				break
+			}
+			err = a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+				if copyable(kind, len(rows)) {
+					return copyAlike(c, ns, now.UnixMicro(), kind, rows)
+				}
+				return insertAlike(c, ns, now.UnixMicro(), sqlInsertNew, kind, rows)
+			})
+		}
+		return err
+	})
 }
 
 // given returns the time that a test gives the store; 0: the server says it.

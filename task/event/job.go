@@ -36,7 +36,8 @@ type (
 		Counters task.JobCounters `json:"counters"`
 		Duration time.Duration    `json:"duration_ns"` // since it was submitted
 	}
-	// JobStarted says that a process begins to work on a job.
+	// JobStarted says that `weaver run` begins to work on a job. It and the next two are lines
+	// of that command alone: engines and feeds tell of jobs by JobSettled.
 	JobStarted struct {
 		JobHeader
 		Tasks   int    `json:"tasks"`
@@ -52,7 +53,7 @@ type (
 		JobHeader
 		Blocked []string `json:"blocked"` // names of the tasks that wait for the person
 	}
-	// JobFinished says how the tasks of a job stand when the process that
+	// JobFinished says how the tasks of a job stand when the command that
 	// worked on it is done with it. State says whether they have ended: a run
 	// that was interrupted leaves a running job.
 	JobFinished struct {
