@@ -123,7 +123,7 @@ func (Default) Decide(in Input) Decision {
 
 	switch in.Outcome {
 	case task.OutcomeBlocked:
-		return decide(task.DecideBlock, 0, "", "the handler asked for a person: %s", in.Error.Message)
+		return decide(task.DecideBlock, 0, "", "the attempt needs a person: %s", in.Error.Message)
 	case task.OutcomeDecodeFailed:
 		if in.CanRepair {
 			reason.Evidence["repair_count"], reason.Evidence["max_repairs"] = in.Task.RepairCount+1, in.Task.MaxRepairs

@@ -56,7 +56,7 @@ func (c *call) artifact() error {
 	defer out.close()
 	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
 	if errors.Is(err, blob.ErrNotFound) {
-		return fmt.Errorf("%w: %w", weaver.ErrBlobGone, err)
+		return fmt.Errorf("artifact %s: %w", id, weaver.ErrBlobGone) // without the path in the bucket
 	}
 	if err != nil {
 		return err

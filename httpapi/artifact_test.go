@@ -102,11 +102,15 @@ func TestArtifactTrouble(t *testing.T) {
 				var body []byte
 				if body, err = io.ReadAll(res.Body); err == nil && res.StatusCode == http.StatusOK {
 					t.Errorf("%d changed bytes came as the whole artifact", len(body))
+				} else if err == nil && (res.StatusCode != http.StatusInternalServerError || !strings.Contains(string(body), "#bytes-changed")) {
+					t.Errorf("changed bytes are answered with %d %s", res.StatusCode, body)
 				}
 				s.no(res.Body.Close())
 			}
 			s.no(os.Remove(file))
-			s.get(path).problem(http.StatusGone, "blob-gone")
+			if p := s.get(path).problem(http.StatusGone, "blob-gone"); strings.Contains(p.Detail, folder) {
+				t.Errorf("the answer names a folder of the server: %s", p.Detail)
+			}
 		})
 	}
 }

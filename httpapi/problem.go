@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -157,6 +158,7 @@ var sentinels = []problemKind{
 	{weaver.ErrUnavailable, "store-unavailable", 503, "The store cannot be reached.", 2},
 	{weaver.ErrClosed, "store-closed", 503, "The store is closed.", 2},
 	{weaver.ErrNoBucket, "no-bucket", 503, "The value is in a bucket, and this server has none.", 0},
+	{blob.ErrCorrupt, "bytes-changed", 500, "The stored bytes have changed since they were put.", 0},
 	{weaver.ErrOtherBucket, "other-bucket", 503, "The bucket is not the one that has it.", 0},
 	{store.ErrRestartTx, "restart-transaction", 503, "The transaction must be restarted.", 1},
 }

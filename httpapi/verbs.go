@@ -73,10 +73,18 @@ type rescheduleRequest struct {
 
 // seen reads If-Match into options.
 func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption) ([]weaver.OperateOption, error) {
-	text := c.r.Header.Get("If-Match")
-	if text == "" || text == "*" {
+	all := c.r.Header.Values("If-Match")
+	switch {
+	case len(all) == 0:
+		return opts, nil
+	case len(all) > 1:
+		return nil, badParam("If-Match", "it is given %d times", len(all))
+	case all[0] == "":
+		return nil, badParam("If-Match", "it is empty: want the ETag with which the task was read. Leave it out to do this whatever has changed")
+	case all[0] == "*":
 		return opts, nil
 	}
+	text := all[0]
 	c.conditional = true
 	wrong := preconditionBad.of("If-Match is %.80q: want the ETag with which the task was read.", text)
 	epoch, at, found := strings.Cut(strings.Trim(text, `"`), "-")

@@ -121,6 +121,7 @@ func TestWrongInput(t *testing.T) {
 			{"POST", "/v1/jobs", `{"name":"x","tasks":[]}`, nil, 422, "invalid-job", "", ""},
 			{"POST", "/v1/jobs", `{"name":"x","tasks":[{"node":"a","needs":["b"],` + draft[1:] + `]}`, nil, 422, "invalid-job", "", "b"},
 
+			{"POST", task + "/cancel", "", []string{"If-Match", ""}, 400, "bad-query", "", "it is empty"},
 			{"POST", task + "/cancel", "", []string{"If-Match", "nonsense"}, 412, "precondition-failed", "", "nonsense"},
 			{"POST", task + "/cancel", "", []string{"If-Match", `W/"1-2"`}, 412, "precondition-failed", "", ""},
 			{"POST", task + "/cancel", "", []string{"If-Match", `"1-2", "3-4"`}, 412, "precondition-failed", "", ""},

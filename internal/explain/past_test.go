@@ -22,7 +22,7 @@ func TestWhyPast(t *testing.T) {
 		tried(3, "web1:7", ago(7*time.Minute), task.OutcomeReleased, nil),
 		tried(4, "web1:7", ago(6*time.Minute), task.OutcomeFailure, &task.Error{Kind: task.KindInternal, Message: "disk"}),
 		tried(5, "web1:7", ago(5*time.Minute), task.OutcomeBlocked, &task.Error{Kind: task.KindHandler, Message: "who pays?"}),
-		decided(task.DecideBlock, time.Time{}, "the handler asked for a person: who pays?"),
+		decided(task.DecideBlock, time.Time{}, "the attempt needs a person: who pays?"),
 		tried(6, "web1:7", ago(3*time.Minute), task.OutcomeDecodeFailed, &task.Error{Kind: task.KindDecode, Message: "not a number"}),
 		func(h *store.History) {
 			h.Attempts[0].StepsRun = []string{"reserve", "charge"}
@@ -39,7 +39,7 @@ func TestWhyPast(t *testing.T) {
 		"  Attempt 2 began 8m ago (2026-11-20T11:52:00Z) on web1:7 and left its worker to wait after 1s.",
 		"  Attempt 3 began 7m ago (2026-11-20T11:53:00Z) on web1:7 and was given back because its worker stopped, at no cost, after 1s.",
 		"  Attempt 4 began 6m ago (2026-11-20T11:54:00Z) on web1:7 and was stopped by an error of the engine itself, which costs no attempt, after 1s: internal: disk.",
-		"  Attempt 5 began 5m ago (2026-11-20T11:55:00Z) on web1:7 and asked for a person after 1s: who pays? It was decided to wait for a person: the handler asked for a person: who pays?",
+		"  Attempt 5 began 5m ago (2026-11-20T11:55:00Z) on web1:7 and asked for a person after 1s: who pays? It was decided to wait for a person: the attempt needs a person: who pays?",
 		"  ops unblocked it 4m ago (2026-11-20T11:56:00Z): we do.",
 		"  Attempt 6 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and could not read its input after 1s: not a number.",
 		"2 of its 5 attempts are used.",

@@ -54,6 +54,8 @@ func TestErrorsOfOpen(t *testing.T) {
 
 	_, err = sqlite.Open(t.Context(), dir)
 	failure(t, err, store.ErrNotDatabase, dir)
+	_, err = sqlite.Open(t.Context(), os.DevNull)
+	failure(t, err, store.ErrNotDatabase, "a device, a pipe or a socket")
 
 	_, err = sqlite.Open(t.Context(), filepath.Join(dir, "no", "such.db"))
 	failure(t, err, store.ErrUnavailable, filepath.Join(dir, "no"), "create it")

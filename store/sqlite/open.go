@@ -115,6 +115,9 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if isDir(abs) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
 	}
+	if info, err := os.Stat(abs); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open sqlite: %s: %w: it is a device, a pipe or a socket: name a file", path, store.ErrNotDatabase)
+	}
 	name, err := resolve(abs)
 	if err == nil {
 		err = checkLinks(name)
