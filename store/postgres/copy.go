@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -11,6 +12,9 @@ import (
 // copyFrom is how many new tasks of a kind are stored by COPY, or more: it takes two round
 // trips more than a statement over arrays, and a fifth less of the server for each row.
 const copyFrom = 500
+
+// copyMost is how many rows one COPY takes: each has the time of a statement.
+const copyMost = 5_000
 
 // copyable reports whether tasks of a kind can be stored by COPY: it stores no columns but
 // those of copyAlike, and none that rows have of their own.
@@ -24,6 +28,16 @@ func copyable(a *sqlstore.Alike, rows int) bool {
 // copyAlike stores new tasks that are available at an instant, as sqlInsertNew does: it
 // fails when one of them is there already.
 func copyAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	for part := range slices.Chunk(rows, copyMost) {
+		if err := copyRows(c, ns, now, a, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRows is copyAlike for as many as one COPY takes.
+func copyRows(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
 	const (
 		tasks = `COPY weaver_tasks (namespace, task_type, queue, state, options_json, concurrency_key, priority, schema_version,
   max_attempts, max_repairs, plain, allow_failure, updated_at, task_id, input, created_at) FROM STDIN (FORMAT binary)`

@@ -73,3 +73,15 @@ func TestManyAreCopied(t *testing.T) {
 		}
 	}
 }
+
+// One COPY takes no longer than a statement may: very many rows come in several.
+func TestVeryManyAreCopied(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Migrated(t, "weaver", migrateURL)
+	w := &planWork{TB: t, db: openURL(t, url), ids: task.NewIDs(nil)}
+	w.enqueue(5_600) // more than copyMost in store/postgres/copy.go
+	got := connect(t, url).texts(`SELECT count(DISTINCT t.task_id)::text FROM weaver.weaver_tasks t JOIN weaver.weaver_outbox_events o USING (namespace, task_id)`)
+	if got[0] != "5600" {
+		t.Errorf("%s tasks are stored", got[0])
+	}
+}
