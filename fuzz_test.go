@@ -44,7 +44,7 @@ func (s *fuzzStores) clients(t *testing.T) map[string]*weaver.Client {
 	return all
 }
 
-// keepable is what every store can keep as a text, said once more.
+// sanitized is what every store can keep as a text, said once more.
 func storableText(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }

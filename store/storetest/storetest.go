@@ -50,7 +50,7 @@ type Harness struct {
 	Second func(t *testing.T, first store.Store) store.Store
 
 	// Live returns two handles on a fresh store in real time, outside of a bubble, for a
-	// kind whose handles do not hear of each other in one. Nil: they do.
+	// kind whose handles are not notified of each other in one. Nil: they do.
 	Live func(t *testing.T) (first, second store.Store)
 
 	// Kill makes the process of worker w, which joined through s, look dead at
