@@ -49,11 +49,11 @@ type linked interface {
 	Direct() bool
 }
 
-// noteNamespace says so if nobody said which namespace is meant of a store on a server:
-// programs of other environments may use the same one.
-func (s *session) noteNamespace(st any, say func(string, ...any)) {
-	if _, ok := st.(linked); ok && !s.spaced {
-		say("warning: no namespace was named (--namespace, WEAVER_NAMESPACE): %q of a database that other programs may use, too", s.flags.Namespace)
+// warnOfNamespace warns when the namespace of a store on a server was not named: other
+// programs of the database may use the default one, too.
+func (s *session) warnOfNamespace(st any, say func(string, ...any)) {
+	if _, ok := st.(linked); ok && !s.namedNS {
+		say("warning: no namespace was named (--namespace, WEAVER_NAMESPACE): %q of a database that other programs may use, too; name one to have it to yourself", s.flags.Namespace)
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			log.serving(door.url())
 		}
 		c.greet(s, &p, roles, handlers)
-		s.noteNamespace(st, p.say)
+		s.warnOfNamespace(st, p.say)
 		err = p.run(ctx)
 		p.say("server stopped")
 		return err

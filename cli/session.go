@@ -43,7 +43,7 @@ type session struct {
 	width    int  // of that screen, in columns; 0: there is none, or it is not known
 	created  bool // the store was not there before
 	named    bool // the store was named by the flag or the variable
-	spaced   bool // and so was the namespace
+	namedNS  bool // the namespace was, too
 
 	sealer weaver.Codec // of codec, once it was asked for
 }
@@ -53,7 +53,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	if !named {
 		g.Store = defaultStore(".")
 	}
-	spaced := g.Namespace != ""
+	namedNS := g.Namespace != ""
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	terminal := isTerminal(std.stdout)
@@ -64,7 +64,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 		clock:    explain.Clock{Now: now, Zone: time.Local, Gone: make(map[task.ID][]string)},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 		named:    named,
-		spaced:   spaced,
+		namedNS:  namedNS,
 		width:    width,
 	}
 }

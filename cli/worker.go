@@ -65,7 +65,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 			link = " (" + linkOf(l.Direct()) + ")"
 		}
 		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
-		s.noteNamespace(st, log.say)
+		s.warnOfNamespace(st, log.say)
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
 		if err == nil && c.UntilIdle && log.unsuccessful() {

@@ -56,8 +56,8 @@ func TestConversionsKeepEachField(t *testing.T) {
 		name := from.Type().Field(i).Name
 		got := reflect.ValueOf(&stored).Elem().FieldByName(name)
 		if !got.IsValid() { // tasks do not have it
-			if name := reflect.ValueOf(&again).Elem().FieldByName(name); !name.IsZero() {
-				t.Errorf("a repeated task has %v of another enqueue", name)
+			if v := reflect.ValueOf(&again).Elem().FieldByName(name); !v.IsZero() {
+				t.Errorf("Task.Again has %s %v, which belongs to one enqueue", name, v)
 			}
 			continue
 		}

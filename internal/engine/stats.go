@@ -34,7 +34,7 @@ const (
 // it knows neither slots nor the store. Every 5 seconds, shortly after a multiple of
 // them by the store's clock, what the shards have is taken from them and added to the slot
 // that was under way, whose rows are then written with all that they have: a row that was
-// written before, or whose answer was lost, is replaced. While nothing was counted nobody wakes.
+// written before, or whose answer was lost, is replaced. While nothing was counted the role sleeps.
 // Crash here: what was counted since the last write is lost.
 //
 // It belongs to the worker, and so to all Runs of an Engine: a slot that two Runs share

@@ -109,13 +109,14 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if dir := filepath.Dir(abs); !isDir(dir) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: the folder %s does not exist: create it first", path, store.ErrUnavailable, dir)
 	}
-	if _, err := os.Stat(abs); errors.Is(err, fs.ErrPermission) {
+	info, err := os.Stat(abs)
+	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: check the permissions of its folder: %w", path, store.ErrUnavailable, err)
 	}
-	if isDir(abs) {
+	if err == nil && info.IsDir() {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
 	}
-	if info, err := os.Stat(abs); err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a device, a pipe or a socket: name a file", path, store.ErrNotDatabase)
 	}
 	name, err := resolve(abs)

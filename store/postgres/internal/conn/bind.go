@@ -201,16 +201,27 @@ func addBytes[B string | []byte](a *Array, v B) {
 	if a.err != nil {
 		return
 	}
-	at := len(a.buf)
-	buf, err := appendBytes(append(a.buf, 0, 0, 0, 0), a.elem, v)
+	buf, err := appendElement(a.buf, a.elem, v)
 	if err != nil {
 		a.add(nil, false, err)
 		return
 	}
 	a.buf = buf
-	binary.BigEndian.PutUint32(a.buf[at:], uint32(len(a.buf)-at-4))
 	a.n++
 }
+
+// appendElement appends a text or blob with its length, as arrays and rows have it.
+func appendElement[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error) {
+	at := len(buf)
+	buf, err := appendBytes(append(buf, 0, 0, 0, 0), oid, v)
+	if err == nil {
+		binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at-4))
+	}
+	return buf, err
+}
+
+// appendNull appends NULL, as arrays and rows have it.
+func appendNull(buf []byte) []byte { return append(buf, 0xff, 0xff, 0xff, 0xff) }
 
 func (a *Array) add(b []byte, null bool, err error) {
 	switch {
@@ -218,7 +229,7 @@ func (a *Array) add(b []byte, null bool, err error) {
 	case err != nil:
 		a.err = fmt.Errorf("element %d of an array: %w", a.n+1, err)
 	case null:
-		a.buf = append(a.buf, 0xff, 0xff, 0xff, 0xff)
+		a.buf = appendNull(a.buf)
 		a.nulls, a.n = true, a.n+1
 	default:
 		a.buf = append(binary.BigEndian.AppendUint32(a.buf, uint32(len(b))), b...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -226,24 +225,6 @@ func (c *Conn) Now() (time.Time, error) {
 	}
 	c.now = time.UnixMicro(c.clock.Int(0)).UTC()
 	return c.now, c.clock.Reset()
-}
-
-// Copy runs a COPY FROM STDIN in the transaction, with what r has. What is queued goes before
-// it.
-func (c *Conn) Copy(sql string, r io.Reader) error {
-	if !c.open {
-		return errors.New("no transaction is open")
-	}
-	if err := c.Flush(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.RoundTimeout)
-	defer cancel()
-	c.rounds++
-	if _, err := c.pg.CopyFrom(ctx, r, sql); err != nil {
-		c.err = c.explain(c.ctx, err)
-	}
-	return c.err
 }
 
 // Commit ends the transaction. The error wraps [store.ErrUnknown] when the server was
