@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/goweaver/weaver/internal/attemptlog"
@@ -82,4 +84,38 @@ func TestWriterIsKilled(t *testing.T) {
 	if has(f, a) {
 		t.Error("the log of a process that was killed is never removed")
 	}
+}
+
+// A log that is closed is free even while a program that is being started has a copy of
+// its descriptor, as every program has until it executes.
+func TestClosedBesideAFork(t *testing.T) {
+	t.Parallel()
+	f, a := folder(t, t.TempDir(), 80, 0), attempt()
+	w := f.Writer(a)
+	write(t, w, "x")
+	copyOf(t, filepath.Join(f.Dir(), a.Job.String(), a.Task.String()+".1.log"))
+	end(t, w)
+	if err := f.RemoveOf(a); err != nil || has(f, a) {
+		t.Errorf("log %v, %v", has(f, a), err)
+	}
+}
+
+// copyOf makes a copy of this process' descriptor of a file, as fork does.
+func copyOf(t *testing.T, path string) {
+	t.Helper()
+	var want, is syscall.Stat_t
+	if err := syscall.Stat(path, &want); err != nil {
+		t.Fatal(err)
+	}
+	for fd := range 1024 {
+		if syscall.Fstat(fd, &is) == nil && is.Dev == want.Dev && is.Ino == want.Ino {
+			again, err := syscall.Dup(fd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = syscall.Close(again) })
+			return
+		}
+	}
+	t.Fatalf("%s is not open", path)
 }

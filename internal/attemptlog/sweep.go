@@ -64,7 +64,7 @@ func (f *Folder) update(bytes int64) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }() // ends the lock
+	defer func() { err = errors.Join(err, filelock.Close(file)) }()
 	if err := filelock.Lock(file); err != nil {
 		return fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
@@ -210,7 +210,7 @@ func (a *attemptFiles) remove() (bool, error) {
 		return false, err
 	default:
 		free, err := filelock.Try(first)
-		if err = errors.Join(err, first.Close()); err != nil || !free && filelock.Supported {
+		if err = errors.Join(err, filelock.Close(first)); err != nil || !free && filelock.Supported {
 			return false, err
 		}
 	}

@@ -89,7 +89,7 @@ func (w *Writer) begin() error {
 	}
 	// Until it is locked the file is empty, and an empty file is not removed.
 	if err := w.take(f); err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(err, filelock.Close(f))
 	}
 	w.head, w.last = f, f
 	w.folder.grew(perFile)
@@ -172,7 +172,7 @@ func (w *Writer) Close() error {
 	if w.last != w.head {
 		errs = append(errs, w.last.Close())
 	}
-	errs = append(errs, w.head.Close()) // ends the lock
+	errs = append(errs, filelock.Close(w.head))
 	w.head, w.last = nil, nil
 	return errors.Join(errs...)
 }

@@ -47,9 +47,9 @@ func lockBuilds(path string) (unlock func() error, err error) {
 		err = os.Rename(f.Name(), filepath.Join(path, buildsLock))
 	}
 	if !locked || err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return nil, errors.Join(err, filelock.Close(f), os.Remove(f.Name()))
 	}
-	return f.Close, nil
+	return func() error { return filelock.Close(f) }, nil
 }
 
 // sweepBuilds removes what processes left over that were killed. What it cannot remove
@@ -78,7 +78,7 @@ func sweepBuild(path string) {
 	if err != nil {
 		return
 	}
-	defer func() { _ = f.Close() }()
+	defer func() { _ = filelock.Close(f) }()
 	free, err := filelock.Try(f)
 	if err != nil || !free {
 		return

@@ -61,7 +61,7 @@ func (d *Dead) Forget(ids []store.WorkerID) {
 // Close gives the locks back.
 func (d *Dead) Close() {
 	for _, f := range d.files {
-		dropLock(f)
+		_ = filelock.Close(f)
 	}
 }
 
@@ -87,7 +87,7 @@ func (l *Folder) LooksDead(ns string, id store.WorkerID) bool {
 	if f == nil {
 		return false
 	}
-	dropLock(f)
+	_ = filelock.Close(f)
 	return free
 }
 
@@ -131,7 +131,7 @@ func (l *Folder) Sweep(ctx context.Context, known map[string]bool) {
 		}
 		if lock, err := l.take(ctx, path, 0); err == nil {
 			_ = os.Remove(path)
-			dropLock(lock)
+			_ = filelock.Close(lock)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -93,7 +94,7 @@ func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Pla
 		return nil
 	}
 	if info, err := f.Stat(); err != nil || fileID(info) != p.File {
-		dropLock(f)
+		_ = filelock.Close(f)
 		return nil
 	}
 	return f
@@ -112,7 +113,7 @@ func (l *Folder) LooksDeadAt(ns string, id store.WorkerID, p Place) bool {
 	if f == nil {
 		return false
 	}
-	defer dropLock(f)
+	defer func() { _ = filelock.Close(f) }()
 	info, err := f.Stat()
 	return free && err == nil && fileID(info) == p.File
 }

@@ -86,7 +86,7 @@ func (l *Folder) Hold(ctx context.Context, ns string, id store.WorkerID) error {
 		// stays open until the new one is locked, which so cannot get its inode: a
 		// row that names the old one (Place) does not lead to the new one before
 		// that is locked.
-		defer dropLock(old)
+		defer func() { _ = filelock.Close(old) }()
 		delete(l.held, path)
 	}
 	f, err := l.create(ctx, path)
@@ -140,7 +140,7 @@ func (l *Folder) take(ctx context.Context, path string, flags int) (*os.File, er
 	default:
 		return f, nil
 	}
-	dropLock(f)
+	_ = filelock.Close(f)
 	return nil, err
 }
 
@@ -187,7 +187,7 @@ func (l *Folder) Release(ns string, id store.WorkerID) {
 		if isAt(f, path) {
 			_ = os.Remove(path) // a reaper removes a file that remains
 		}
-		dropLock(f)
+		_ = filelock.Close(f)
 		delete(l.held, path)
 	}
 }
@@ -202,7 +202,7 @@ func (l *Folder) Drop(ns string, id store.WorkerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
-		dropLock(f)
+		_ = filelock.Close(f)
 		delete(l.held, path)
 	}
 }
@@ -216,7 +216,7 @@ func (l *Folder) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for path, f := range l.held {
-		dropLock(f)
+		_ = filelock.Close(f)
 		delete(l.held, path)
 	}
 }
@@ -230,11 +230,3 @@ func (l *Folder) holds(path string) bool {
 // BeforeLock has fn called between the opening of a lock file and its locking; nil
 // takes it away. For tests, which do nothing else meanwhile.
 func (l *Folder) BeforeLock(fn func()) { l.opened = fn }
-
-// dropLock gives a lock up and closes its file. Closing alone is not enough: a
-// program that is being started has copies of all descriptors until it executes,
-// and while one of them is open the lock is held.
-func dropLock(f *os.File) {
-	filelock.Unlock(f)
-	_ = f.Close()
-}

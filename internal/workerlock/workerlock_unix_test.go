@@ -102,7 +102,7 @@ func TestDeadWhileLookedAt(t *testing.T) {
 	if ok, err := filelock.TryShare(f); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	once := sync.OnceFunc(func() { dropLock(f) })
+	once := sync.OnceFunc(func() { _ = filelock.Close(f) })
 	defer once()
 	taken := make(chan bool)
 	go func() { taken <- other.dead(t) }()
