@@ -89,7 +89,7 @@ func DraftOf(t TypeInfo, input json.RawMessage, opts ...EnqueueOption) Draft {
 	if d.err != nil {
 		return d
 	}
-	n, of := &d.set.task, &t.Defaults
+	n, of := &d.own().task, &t.Defaults
 	n.SchemaVersion = max(t.SchemaVersion, 1)
 	n.Redact, n.Expire = slices.Clone(t.Redact), slices.Clone(t.Expire)
 	n.MaxRepairs, n.CleanupWhenCancelled = max(of.MaxRepairs, 0), of.CleanupWhenCancelled

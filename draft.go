@@ -11,7 +11,7 @@ import (
 // of a task (decide.Decision.Children). Errors: those of the draft (Err), and
 // ErrInvalidOption for an IdempotencyKey, which a child cannot have.
 func (d Draft) Plain() (task.Draft, error) {
-	switch n := &d.set.task; {
+	switch n := d.options(); {
 	case d.err != nil:
 		return task.Draft{}, d.err
 	case d.typeName == "":

@@ -51,14 +51,13 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	sub := store.Submission{Tasks: make([]task.New, len(drafts))}
 	var problems []error
 	for i, d := range drafts {
-		t, err := c.toNew(d)
-		if err != nil {
+		var err error
+		if sub.Tasks[i], err = c.toNew(d); err != nil {
 			if len(drafts) > 1 {
 				err = fmt.Errorf("draft %d: %w", i, err)
 			}
 			problems = append(problems, err)
 		}
-		sub.Tasks[i] = t
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
@@ -126,7 +125,7 @@ func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 		return
 	}
 	for _, d := range drafts {
-		if d.set.task.IdempotencyKey != "" || d.typeName == "" {
+		if d.options().IdempotencyKey != "" || d.typeName == "" {
 			continue
 		}
 		if _, warned := c.warned.LoadOrStore(d.typeName, true); !warned {

@@ -115,10 +115,10 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	if j.byName[name] != nil {
 		j.problems = append(j.problems, fmt.Errorf("two tasks are named %q", name))
 	}
-	if d.set.task.IdempotencyKey != "" {
+	if d.options().IdempotencyKey != "" {
 		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have an IdempotencyKey: an existing task belongs to no job or to another one", name))
 	}
-	if d.set.task.Coalesce {
+	if d.options().Coalesce {
 		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have Coalesce: the waiting task belongs to no job", name))
 	}
 	j.byName[name] = n

@@ -39,7 +39,7 @@ func (e *Engine) warnNodes(j *Job) {
 				"task", n.name, "task_type", n.draft.typeName)
 			continue
 		}
-		queue := n.draft.set.task.Queue
+		queue := n.draft.options().Queue
 		if _, served := e.queues[queue]; e.queues != nil && !served {
 			e.log.Warn("this engine does not serve the queue of a task of the job, which waits for another worker: add it to Config.Queues",
 				"task", n.name, "task_type", n.draft.typeName, "queue", queue)

@@ -67,33 +67,55 @@ func (t *Type[In, Out]) anyType()     {}
 type Draft struct {
 	typeName string
 	input    json.RawMessage
-	set      settings
+	set      *settings // shared with the type or with other drafts; nil: the draft is empty
 	err      error
+}
+
+// options are what the draft was given. They are shared: set copies them.
+func (d *Draft) options() *task.New {
+	if d.set == nil {
+		return new(task.New)
+	}
+	return &d.set.task
+}
+
+// own gives the draft settings of its own, which may be changed.
+func (d *Draft) own() *settings {
+	var set settings
+	if d.set != nil {
+		set = d.set.clone()
+	}
+	d.set = &set
+	return &set
 }
 
 // With makes a draft: for EnqueueTasks, or for a Job's Add. The input is
 // validated (Validate() error, when it has one) and encoded at once.
 func (t *Type[In, Out]) With(in In, opts ...EnqueueOption) Draft {
-	d := Draft{typeName: t.name, set: t.set}
-	if err := validate(&in); err != nil {
-		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
-		return d
+	d := Draft{typeName: t.name, set: &t.set}
+	if d.input, d.err = t.encode(in); d.err == nil {
+		d.apply(opts)
 	}
-	raw, err := encode(in)
-	if err != nil {
-		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
-		return d
-	}
-	d.input = raw
-	d.apply(opts)
 	return d
+}
+
+// encode validates and encodes an input.
+func (t *Type[In, Out]) encode(in In) (json.RawMessage, error) {
+	err := validate(&in)
+	if err == nil {
+		var raw json.RawMessage
+		if raw, err = encode(in); err == nil {
+			return raw, nil
+		}
+	}
+	return nil, fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
 }
 
 // WithJSON is With for input that is encoded already, say by another program. It
 // must decode as In: fields that In does not have are refused, and so is what its
 // Validate refuses. It is stored as it is given, numbers with all their digits.
 func (t *Type[In, Out]) WithJSON(input json.RawMessage, opts ...EnqueueOption) Draft {
-	d := Draft{typeName: t.name, input: input, set: t.set}
+	d := Draft{typeName: t.name, input: input, set: &t.set}
 	if err := t.checkInput(input); err != nil {
 		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
 		return d
@@ -125,7 +147,8 @@ func decodeStrict(raw json.RawMessage, v any) error {
 // encoded input, which is not checked. Programs that have the Type use its With
 // or WithJSON.
 func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Draft {
-	d := Draft{typeName: typeName, input: input, set: defaults()}
+	set := defaults()
+	d := Draft{typeName: typeName, input: input, set: &set}
 	if err := task.CheckTypeName(typeName); err != nil {
 		d.err = fmt.Errorf("%w: %w", ErrInvalidInput, err)
 		return d
@@ -146,7 +169,7 @@ func (d Draft) Err() error { return d.err }
 func (d Draft) Type() string { return d.typeName }
 
 // Queue returns the queue in which the draft's task will wait.
-func (d Draft) Queue() string { return d.set.task.Queue }
+func (d Draft) Queue() string { return d.options().Queue }
 
 // And returns the draft with more options, which come after those that it has.
 func (d Draft) And(opts ...EnqueueOption) Draft {
@@ -160,18 +183,18 @@ func (d *Draft) apply(opts []EnqueueOption) {
 	if len(opts) == 0 {
 		return
 	}
-	d.set = d.set.clone()
+	set := d.own()
 	for _, o := range opts {
 		if o == nil {
-			d.set.problem("an option is nil")
+			set.problem("an option is nil")
 			continue
 		}
-		o.applyEnqueue(&d.set)
+		o.applyEnqueue(set)
 	}
-	if n := &d.set.task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
-		d.set.problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
+	if n := &set.task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
+		set.problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
 	}
-	if err := errors.Join(d.set.errs...); err != nil {
+	if err := errors.Join(set.errs...); err != nil {
 		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidOption, d.typeName, err)
 	}
 }
@@ -201,18 +224,23 @@ func (t *Type[In, Out]) EnqueueAndWait(ctx context.Context, e Enqueuer, in In, o
 // EnqueueMany stores one task per input in one transaction: all of them, or
 // none and an error. The options hold for every task.
 func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, opts ...EnqueueOption) ([]*Handle[Out], error) {
+	if len(ins) == 0 {
+		return nil, nil
+	}
+	alike := Draft{typeName: t.name, set: &t.set}
+	alike.apply(opts)
+	switch {
+	case alike.options().IdempotencyKey != "":
+		return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
+	case alike.err != nil:
+		return nil, alike.err
+	}
 	drafts := make([]Draft, len(ins))
 	for i, in := range ins {
-		drafts[i] = t.With(in, opts...)
-		if drafts[i].set.task.IdempotencyKey != "" {
-			return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
+		drafts[i] = alike
+		if drafts[i].input, alike.err = t.encode(in); alike.err != nil {
+			return nil, fmt.Errorf("input %d: %w", i, alike.err)
 		}
-		if drafts[i].err != nil {
-			return nil, fmt.Errorf("input %d: %w", i, drafts[i].err)
-		}
-	}
-	if len(drafts) == 0 {
-		return nil, nil
 	}
 	got, err := e.EnqueueTasks(ctx, drafts...)
 	if err != nil {
