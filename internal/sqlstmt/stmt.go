@@ -216,6 +216,15 @@ func (s *Stmt) Run() error {
 	return s.raw.Exec()
 }
 
+// Send has a driver that can ask several statements in one round trip run this one with
+// the next. The caller reads its rows before it binds anything again.
+func (s *Stmt) Send() *Stmt {
+	if d, ok := s.raw.(interface{ Send() error }); ok && s.err == nil {
+		s.err = d.Send()
+	}
+	return s
+}
+
 // Next steps to the next row.
 func (s *Stmt) Next() bool { return s.err == nil && s.raw.Step() }
 

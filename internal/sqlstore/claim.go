@@ -62,6 +62,8 @@ type claim struct {
 	stopped     bool                // it looked at as many as it may, and there are more
 	last        store.ClaimPlace    // of the last of so many
 	stale       time.Duration       // there were external writes, whose lanes are read this much later
+	seen        lane.State          // a lane whose first row was read on the way; zero: none
+	first       int64               // that row: until the lane changes there is none before
 	remembers   bool                // the lanes are those of an earlier claim, though there may have been external writes
 }
 

@@ -319,12 +319,19 @@ func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error
 	}
 }
 
+func (c *claim) bindFirst(sql string, l *lane.State, from int64) *sqlstmt.Stmt {
+	return c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority).Int(5, from)
+}
+
 func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {
 	from := l.Bound
-	if sql == sqlFutureOfLane {
+	switch {
+	case sql == sqlFutureOfLane:
 		from = c.tx.mic
+	case c.seen == *l: // no row came to the lane since
+		return c.first, nil
 	}
-	st := c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority).Int(5, from)
+	st := c.bindFirst(sql, l, from)
 	first := int64(lane.Empty)
 	if st.One() {
 		first = st.ColInt(0)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
@@ -74,6 +75,41 @@ func TestClaimRounds(t *testing.T) {
 		if slices.Max(rounds) > most {
 			t.Errorf("claims of 3, 6 and 300 tasks make %v round trips, want %d at most", rounds, most)
 		}
+	}
+}
+
+// A claim of tasks that have just come asks in two round trips, beside that of its commit,
+// and knows when the next one is due. One that takes all it may of a lane, and one that finds
+// other tasks than plain new ones, look for themselves.
+func TestFreshClaimRounds(t *testing.T) {
+	t.Parallel()
+	w := lockWork(t)
+	later := func(d *task.New) { d.Delay = time.Hour }
+	w.enqueue(1)
+	w.countClaim(1) // the server is asked about each statement once
+	w.enqueue(1, later)
+	time.Sleep(time.Second) // as reading the lanes took long, they are remembered
+	for range 3 {
+		w.enqueue(1)
+		rounds, got := w.countClaim(1)
+		if rounds != 2 {
+			t.Errorf("the claim of a task that has just come made %d round trips, want 2", rounds)
+		}
+		w.succeed(got...)
+	}
+	w.enqueue(1)
+	w.enqueue(1, func(d *task.New) { d.Labels = map[string]string{"not": "plain"} })
+	claimed, next := 0, time.Duration(0)
+	for limit := 1; limit < 100 && next == 0; limit++ { // 0: also when reading the lanes took long
+		req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: limit, Slots: 100, Types: map[string]int{workType: 1}}
+		res, err := w.db.Claim(t.Context(), planNS, req)
+		w.ok(err)
+		if claimed, next = claimed+len(res.Tasks), res.Next; claimed == 1 && next != 0 {
+			t.Errorf("a claim that took all it may, and left one that is due, says that the next is in %v", next)
+		}
+	}
+	if claimed != 2 || next > time.Hour || next < time.Hour-time.Minute {
+		t.Errorf("claimed %d tasks, the next in %v, want 2 and an hour", claimed, next)
 	}
 }
 
