@@ -186,9 +186,6 @@ func (a *Attempt) validFor() time.Duration {
 	return time.Duration(until - e.offset(time.Now()))
 }
 
-// key identifies the attempt among those that run.
-func (a *Attempt) key() leaseKey { return leaseKey{a.task.ID, a.task.Epoch} }
-
 // setHandler notes which handler runs, and why that one.
 func (a *Attempt) setHandler(h *Handler, why string) {
 	a.mu.Lock()

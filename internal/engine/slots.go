@@ -16,36 +16,30 @@ type slots struct {
 	queues map[string]int // the limit of each queue; nil: every queue, without limits
 
 	mu          sync.Mutex
-	running     map[leaseKey]*Attempt
-	quarantined map[*Attempt]struct{} // of running
-	ending      map[*Attempt]struct{} // of running: those whose handler has returned
-	inQueue     map[string]int        // slots taken, by queue
+	running     map[*Attempt]slot
+	quarantined int            // of running
+	ending      int            // of running: those whose handler has returned
+	inQueue     map[string]int // slots taken, by queue
 }
 
-type leaseKey struct {
-	task  task.ID
-	epoch int64
+// slot is what is known of an attempt whose lease is held.
+type slot struct {
+	quarantined bool
+	ended       bool // its handler has returned, and its slot is free
 }
 
 func newSlots(limit int, queues map[string]int) *slots {
-	return &slots{
-		limit:       limit,
-		queues:      queues,
-		running:     make(map[leaseKey]*Attempt),
-		quarantined: make(map[*Attempt]struct{}),
-		ending:      make(map[*Attempt]struct{}),
-		inQueue:     make(map[string]int),
-	}
+	return &slots{limit: limit, queues: queues, running: make(map[*Attempt]slot), inQueue: make(map[string]int)}
 }
 
 // take gives an attempt a slot.
 func (s *slots) take(a *Attempt, quarantined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running[a.key()] = a
+	s.running[a] = slot{quarantined: quarantined}
 	s.inQueue[a.task.Queue]++
 	if quarantined {
-		s.quarantined[a] = struct{}{}
+		s.quarantined++
 	}
 }
 
@@ -54,10 +48,13 @@ func (s *slots) take(a *Attempt, quarantined bool) {
 func (s *slots) end(a *Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[a.key()] != a || len(s.ending) >= s.limit {
+	held, ok := s.running[a]
+	if !ok || s.ending >= s.limit {
 		return false
 	}
-	s.ending[a] = struct{}{}
+	held.ended = true
+	s.running[a] = held
+	s.ending++
 	s.leave(a.task.Queue)
 	return true
 }
@@ -74,15 +71,19 @@ func (s *slots) leave(queue string) {
 func (s *slots) release(a *Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[a.key()] != a {
+	held, ok := s.running[a]
+	if !ok {
 		return false
 	}
-	delete(s.running, a.key())
-	if _, ended := s.ending[a]; !ended {
+	delete(s.running, a)
+	if held.ended {
+		s.ending--
+	} else {
 		s.leave(a.task.Queue)
 	}
-	delete(s.ending, a)
-	delete(s.quarantined, a)
+	if held.quarantined {
+		s.quarantined--
+	}
 	return true
 }
 
@@ -92,13 +93,9 @@ func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Slots, req.Running = s.limit, len(s.running)
-	req.Limit = min(s.limit-len(s.running)+len(s.ending), claimLimit)
-	for a := range s.quarantined {
-		req.Quarantined++
-		req.Alone = req.Alone || a.alone
-		if req.QuarantineLimit == 0 || a.quarantineLimit < req.QuarantineLimit {
-			req.QuarantineLimit = a.quarantineLimit
-		}
+	req.Limit = min(s.limit-len(s.running)+s.ending, claimLimit)
+	if req.Quarantined = s.quarantined; s.quarantined > 0 {
+		s.fillQuarantine(req)
 	}
 	if s.queues != nil {
 		req.Queues = make(map[string]int, len(s.queues))
@@ -117,12 +114,25 @@ func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	return len(s.running) == 0
 }
 
+// fillQuarantine is the part of fill that looks at the quarantined tasks.
+func (s *slots) fillQuarantine(req *store.ClaimRequest) {
+	for a, held := range s.running {
+		if !held.quarantined {
+			continue
+		}
+		req.Alone = req.Alone || a.alone
+		if req.QuarantineLimit == 0 || a.quarantineLimit < req.QuarantineLimit {
+			req.QuarantineLimit = a.quarantineLimit
+		}
+	}
+}
+
 // all returns the attempts whose lease is held.
 func (s *slots) all() []*Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*Attempt, 0, len(s.running))
-	for _, a := range s.running {
+	for a := range s.running {
 		all = append(all, a)
 	}
 	return all
@@ -133,8 +143,8 @@ func (s *slots) runsAny(ids []task.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		for key := range s.running {
-			if key.task == id {
+		for a := range s.running {
+			if a.task.ID == id {
 				return true
 			}
 		}

@@ -59,19 +59,17 @@ func (g *Group) Go(name string, fn func(ctx context.Context) error) {
 }
 
 func (g *Group) run(name string, fn func(ctx context.Context) error) {
-	err := fmt.Errorf("%s: %w", name, ErrGoexit) // returned unless it is replaced below
+	failure := ErrGoexit // unless fn returns
 	defer func() {
+		var err error
 		if p := recover(); p != nil {
 			err = &PanicError{Name: name, Value: p, Stack: string(debug.Stack())}
+		} else if failure != nil && !g.repeatsEnd(failure) {
+			err = fmt.Errorf("%s: %w", name, failure)
 		}
 		g.leave(name, err)
 	}()
-	switch failure := fn(g.ctx); {
-	case failure == nil || g.repeatsEnd(failure):
-		err = nil
-	default:
-		err = fmt.Errorf("%s: %w", name, failure)
-	}
+	failure = fn(g.ctx)
 }
 
 // repeatsEnd reports whether err says no more than that the context ended:

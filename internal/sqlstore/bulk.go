@@ -1,8 +1,10 @@
 package sqlstore
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/goweaver/weaver/internal/lane"
@@ -26,8 +28,8 @@ type Bulk interface {
 	// transaction has locked. It leases the tasks of these that are plain, of a schema
 	// that the worker reads, and never were leased, and deletes their dispatch rows if
 	// these are all that it looked at: otherwise the caller undoes it. The statement
-	// answers with all rows that it looked at (available_at, task_id, and seven columns
-	// of no meaning), and then with the tasks (-1, task_id, freshColumns).
+	// answers with a row for all that it looked at (their task_id and available_at, 24 bytes
+	// each, and seven columns of no meaning), and then with the tasks (task_id, freshColumns).
 	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt
 	// LockTasks reads tasks (TaskSelect), and lets no other transaction change them.
 	LockTasks(t *Tx, ids []task.ID) *sqlstmt.Stmt
@@ -264,11 +266,17 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	if n <= 0 || c.full() || c.tx.fx.Mixed(s.Key) {
 		return false, nil
 	}
+	tasks := taskPool.Get().(*[]task.Task)
+	defer func() {
+		clear(*tasks)
+		*tasks = (*tasks)[:0]
+		taskPool.Put(tasks)
+	}()
 	var due []candidate
 	undone := false
 	err = c.tx.undoable(func() error {
 		var alike bool
-		if due, alike, err = c.claimHead(s, n); err == nil && !alike {
+		if due, alike, err = c.claimHead(s, n, tasks); err == nil && !alike {
 			err = errUndo
 		}
 		return err
@@ -294,9 +302,13 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	return false, nil
 }
 
-// claimHead leases the tasks of the n first due rows of a lane. alike is false when not
-// all of them could be: then nothing of it must stay.
-func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
+// taskPool has lists of tasks for claims, which give copies of them.
+var taskPool = sync.Pool{New: func() any { return new([]task.Task) }}
+
+// claimHead leases the tasks of the n first due rows of a lane, which it reads into tasks,
+// an empty list of zero values. alike is false when not all of them could be: then nothing of
+// it must stay.
+func (c *claim) claimHead(s *lane.State, n int, tasks *[]task.Task) (due []candidate, alike bool, err error) {
 	version := c.req.Types[s.Type]
 	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
 	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n)
@@ -305,22 +317,20 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 		st.Send()
 		first = c.bindFirst(sqlFirstOfLane, s, s.Bound).Send()
 	}
-	due = make([]candidate, 0, n)
-	tasks := make([]task.Task, n)
-	at := make(map[task.ID]int, n)
-	left := 0
-	for st.Next() {
-		available, id := st.ColInt(0), st.ColID(1)
-		if available >= 0 {
-			at[id] = len(due)
-			due = append(due, candidate{dispatched: dispatched{id: id, lane: s.Key}, due: available, task: &tasks[len(due)]})
-			left++
-			continue
-		}
-		left--
+	if st.Next() {
+		due = dueRows(st.ColBytes(0), s.Key)
+	}
+	*tasks = slices.Grow(*tasks, len(due))[:len(due)]
+	at := make(map[task.ID]int, len(due))
+	for i := range due {
+		due[i].task, at[due[i].id] = &(*tasks)[i], i
+	}
+	left := len(due)
+	for ; st.Next(); left-- {
+		id := st.ColID(0)
 		t := due[at[id]].task
 		t.ID, t.Type, t.Queue, t.Priority, t.StartedVersion = id, s.Type, s.Queue, int(s.Priority), version
-		freshColumns.Scan(st.Row(), 2, t)
+		freshColumns.Scan(st.Row(), 1, t)
 	}
 	if err := st.Done(); err != nil || first == nil {
 		return due, left == 0, err
@@ -330,6 +340,16 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 		c.first = first.ColInt(0)
 	}
 	return due, left == 0, first.Done()
+}
+
+// dueRows are the rows of a lane that were looked at, as ClaimLane answers.
+func dueRows(list []byte, k lane.Key) []candidate {
+	const id, size = len(task.ID{}), len(task.ID{}) + 8
+	due := make([]candidate, 0, len(list)/size)
+	for ; len(list) >= size; list = list[size:] {
+		due = append(due, candidate{dispatched: dispatched{id: task.ID(list[:id]), lane: k}, due: int64(binary.BigEndian.Uint64(list[id:]))})
+	}
+	return due
 }
 
 // freshLane is for how long at most the first row of a lane is due when a claim probably

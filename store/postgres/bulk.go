@@ -79,9 +79,9 @@ leased AS (
 gone AS (
   DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
     SELECT place FROM due WHERE (SELECT count(*) FROM leased) = (SELECT count(*) FROM due))))
-SELECT available_at, task_id, CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint), CAST(NULL AS text) FROM due
+SELECT string_agg(task_id || int8send(available_at), CAST('' AS bytea)), CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint), CAST(NULL AS text) FROM due
 UNION ALL
-SELECT CAST(-1 AS bigint), task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key FROM leased`
+SELECT task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key FROM leased`
 
 	// sqlstore's sqlClaimTask and sqlDeleteDispatch for many tasks. Whatever the server knows
 	// of the tables, it finds each row by its key: it cannot take in a subquery with a limit.

@@ -166,8 +166,14 @@ func (r *run) receive(p *pgconn.Pipeline) error {
 		}
 		return nil
 	case *pgconn.ResultReader:
+		if r.stmt != nil {
+			r.expect(r.stmt.answered)
+		}
 		for res.NextRow() {
 			r.add(res.Values())
+		}
+		if r.stmt != nil {
+			r.stmt.answered = size{len(r.arena), len(r.ends)}
 		}
 		if r.kind == runStatement && !r.stmt.named() {
 			r.types(res.FieldDescriptions())

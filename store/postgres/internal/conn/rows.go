@@ -92,6 +92,19 @@ func (r *rows) types(fields []pgconn.FieldDescription) {
 	}
 }
 
+// size is how much all rows of an answer take.
+type size struct{ bytes, values int }
+
+// maxExpected bounds what is put aside for rows before they come, in bytes.
+const maxExpected = 1 << 20
+
+// expect makes room for an answer that is probably as large as the last one.
+func (r *rows) expect(s size) {
+	if s.bytes <= maxExpected {
+		r.arena, r.ends = make([]byte, 0, s.bytes), make([]int, 0, s.values)
+	}
+}
+
 // add copies a row.
 func (r *rows) add(values [][]byte) {
 	for _, v := range values {

@@ -22,6 +22,8 @@ type Stmt struct {
 	arrays  []*Array      // parameters that are arrays
 	refused map[int]error // parameters whose last value was refused
 
+	answered size // of the last answer
+
 	last *run   // of Exec
 	sent []*run // of Send, not begun
 	cur  *run   // whose rows are read
