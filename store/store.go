@@ -130,6 +130,8 @@ type Worker interface {
 	// An add_dependency adds an edge for success to any task, so that the end of that
 	// one makes the task claimable, or ends it. Whether it would wait for itself is
 	// decided in the same transaction.
+	//
+	// When the call returns without an error the list is the caller's again.
 	Finish(ctx context.Context, ns string, fins ...Finish) ([]FinishResult, error)
 
 	// Record writes what a running attempt has to show, under its lease

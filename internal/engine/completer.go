@@ -30,20 +30,24 @@ func newCompleter(e *env) *completer {
 // drain makes the completer give up sooner on a store that cannot be written.
 func (c *completer) drain() { c.draining.Store(true) }
 
-// complete writes the end of an attempt and emits its event.
-func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
+// outcome is how an attempt ends that has returned; false if it may write nothing.
+func (c *completer) outcome(a *Attempt, out json.RawMessage, err error) (fin store.Finish, ok bool) {
 	a.stopProgress()
-	fin, ok := a.outcome(out, err)
-	if !ok {
+	if fin, ok = a.outcome(out, err); !ok {
 		// A worker that lost its lease writes nothing, not even "failed".
 		a.logger().Info("the lease was lost: the attempt's result is dropped", "epoch", a.lease.Epoch)
 		c.emitLost(a)
-		return
+		return fin, false
 	}
 	a.closeEvents(&fin)
 	// Crash here: the lease expires and the reaper requeues the task; its
 	// completed steps stay.
-	res, again := c.finishKept(a, &fin)
+	return fin, true
+}
+
+// ended emits the event of an attempt whose end was written, or says why it was not. again:
+// it was written more than once.
+func (c *completer) ended(a *Attempt, fin *store.Finish, res store.FinishResult, again bool) {
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
 		a.logger().Info("the lease was lost before the result was written", "epoch", a.lease.Epoch)
@@ -56,25 +60,27 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	if res.State == task.Pending && (res.Waiting == task.WaitChildren || res.Waiting == task.WaitRepair) {
 		a.stored(a.innermost(), fin.Children)
 	}
-	c.stats.count(a, &fin)
+	c.stats.count(a, fin)
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
 	c.emitSettled(a, res, again)
 }
 
 // finishKept is finish for values that may have to go to the bucket. fin keeps the
-// values themselves, for listeners.
-func (c *completer) finishKept(a *Attempt, fin *store.Finish) (res store.FinishResult, again bool) {
+// values themselves, for listeners. refused is why the store did not take it at the first
+// try; nil: there was none.
+func (c *completer) finishKept(a *Attempt, fin *store.Finish, refused error) (res store.FinishResult, again bool) {
 	for range keepTries {
 		kept := *fin
 		if err := c.Values.keepFinish(c.work, &kept); err != nil {
 			a.logger().Warn("put a value into the bucket", "error", err)
 			*fin = a.unkept(*fin, err)
-			return c.finish(*fin)
+			return c.finish(*fin, refused)
 		}
-		if res, again = c.finish(kept); !errors.Is(res.Err, store.ErrBlobGone) {
+		if res, again = c.finish(kept, refused); !errors.Is(res.Err, store.ErrBlobGone) {
 			return res, again
 		}
+		refused = nil
 	}
 	return res, again
 }
@@ -82,16 +88,18 @@ func (c *completer) finishKept(a *Attempt, fin *store.Finish) (res store.FinishR
 // finish writes the end of one attempt. It reports whether it did so more than once,
 // so that the result may be that of a repetition. It does not give up while the process
 // lives, because the answer of a handler must not be lost to a short outage,
-// and a finish that arrives late is fenced.
-func (c *completer) finish(fin store.Finish) (res store.FinishResult, again bool) {
+// and a finish that arrives late is fenced. refused is the error of the first try, if that
+// was made already.
+func (c *completer) finish(fin store.Finish, refused error) (res store.FinishResult, again bool) {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		res, err := c.finishes.do(fin, try)
-		if err == nil {
-			return res, try > 1
+		if try > 1 || refused == nil {
+			if res, refused = c.finishes.do(fin, try); refused == nil {
+				return res, try > 1
+			}
 		}
-		if c.givesUp(err, pause) {
-			return store.FinishResult{Err: err}, true
+		if c.givesUp(refused, pause) {
+			return store.FinishResult{Err: refused}, true
 		}
 		wait(c.work, pause, nil)
 		pause = min(2*pause, 5*time.Second)
@@ -118,7 +126,7 @@ func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 }
 
 // emitEnd emits the event of an outcome that is durable.
-func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
+func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	if !c.listens() {
 		return
 	}
@@ -141,14 +149,14 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 		}
 		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
 	case task.Cancelled:
-		if te.Kind == task.KindNone || decidesToWait(&fin) {
+		if te.Kind == task.KindNone || decidesToWait(fin) {
 			te = c.refused(a)
 		}
 		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
 	case task.Blocked:
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
-		if decidesToWait(&fin) {
+		if decidesToWait(fin) {
 			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
 			return
 		}

@@ -111,7 +111,7 @@ func TestCompleterGivesUpWhileDraining(t *testing.T) {
 		f.refuseFinish = func([]store.Finish) error { return fmt.Errorf("write: %w", store.ErrUnavailable) }
 		c.drain()
 		begun := time.Now()
-		res, _ := c.finish(a.released())
+		res, _ := c.finish(a.released(), nil)
 		if !errors.Is(res.Err, store.ErrUnavailable) {
 			t.Errorf("finish: %v, want the store's error", res.Err)
 		}
@@ -128,7 +128,7 @@ func TestCompleterGivesUpOnAClosedStore(t *testing.T) {
 		a := f.lease(e)
 		f.refuseFinish = func([]store.Finish) error { return store.ErrClosed }
 		begun := time.Now()
-		if res, _ := c.finish(a.released()); !errors.Is(res.Err, store.ErrClosed) || time.Since(begun) != 0 {
+		if res, _ := c.finish(a.released(), nil); !errors.Is(res.Err, store.ErrClosed) || time.Since(begun) != 0 {
 			t.Errorf("finish: %v after %s, want ErrClosed at once", res.Err, time.Since(begun))
 		}
 	})

@@ -47,11 +47,11 @@ func (d *drain) run(grace context.Context) error {
 		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
 		fin := a.released()
 		a.closeEvents(&fin)
-		if res, again := d.completer.finish(fin); res.Err != nil {
+		if res, again := d.completer.finish(fin, nil); res.Err != nil {
 			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
 		} else {
 			d.stats.count(a, &fin)
-			d.completer.emitEnd(a, fin, res)
+			d.completer.emitEnd(a, &fin, res)
 			d.completer.emitSettled(a, res, again)
 		}
 		d.executor.release(a)

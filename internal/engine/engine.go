@@ -2,8 +2,8 @@
 //
 //   - the claimer leases due tasks into free slots (slots);
 //   - the executor runs each of them as an attempt;
-//   - the recorder writes what attempts report, and the completer how they end,
-//     both in batches (combiner);
+//   - the recorder writes what attempts report (combiner), and the completer how they
+//     end (endings), both in batches;
 //   - the heartbeater renews the leases;
 //   - the validity checker ends the attempts whose leases were not renewed in
 //     time;

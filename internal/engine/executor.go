@@ -23,13 +23,16 @@ type executor struct {
 	validity  *validityChecker
 	due       signal // wakes the claimer: a slot became free
 	attempts  *group.Group
+	endings   *endings
 }
 
 func newExecutor(e *env, handlers map[handlerKey]Handler, recorder *recorder, completer *completer, validity *validityChecker, due signal) *executor {
-	return &executor{
+	x := &executor{
 		env: e, handlers: handlers, recorder: recorder, completer: completer, validity: validity, due: due,
 		attempts: group.New(e.work),
 	}
+	x.endings = &endings{completer: completer, attempts: x.attempts, over: x.over}
+	return x
 }
 
 // start runs leased tasks, each in a slot. before is when the claim call began:
@@ -78,22 +81,32 @@ func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 	return !errors.As(x.attempts.WaitContext(ctx), &still) // attempts report their own errors
 }
 
-// execute runs the handler and writes what came of it. When it ends the
-// outcome is durable or the lease is gone.
+// over is called when the outcome of an attempt is durable or its lease is gone.
+func (x *executor) over(a *Attempt) {
+	a.close()
+	x.release(a)
+}
+
+// execute runs the handler and has what came of it written.
 func (x *executor) execute(a *Attempt) {
-	defer x.release(a)
-	defer a.close()
 	var out json.RawMessage
 	err := errGoexit
 	defer func() {
 		// Deferred, so that a handler that ends its goroutine (a FailNow of
 		// package testing does) still gets an outcome.
-		if a.abandon() {
-			if x.slots.end(a) {
-				x.due.Set() // the next claim and this outcome share a commit
-			}
-			x.completer.complete(a, out, err)
-		} // else the drain gave up on this handler and released its lease
+		if !a.abandon() { // the drain gave up on this handler and released its lease
+			x.over(a)
+			return
+		}
+		if x.slots.end(a) {
+			x.due.Set() // the next claim and this outcome share a commit
+		}
+		fin, ok := x.completer.outcome(a, out, err)
+		if !ok {
+			x.over(a)
+			return
+		}
+		x.endings.add(a, fin)
 	}()
 	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() {
 		// The lease is not valid or the task was cancelled: the handler, which

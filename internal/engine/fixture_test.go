@@ -30,8 +30,9 @@ type fixture struct {
 
 	mu           sync.Mutex
 	calls        map[string]int
-	refuseFinish func([]store.Finish) error // nil: refuses nothing
-	refuseRecord func([]store.Record) error // nil: refuses nothing
+	refuseFinish func([]store.Finish) error                      // nil: refuses nothing
+	refuseRecord func([]store.Record) error                      // nil: refuses nothing
+	answerFinish func([]store.FinishResult) []store.FinishResult // nil: as it is
 }
 
 // inBubble runs a test of roles.
@@ -94,14 +95,18 @@ func (f *fixture) Reap(ctx context.Context, ns string, req store.ReapRequest) (s
 // Finish implements store.Worker.
 func (f *fixture) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	f.mu.Lock()
-	refuse := f.refuseFinish
+	refuse, answer := f.refuseFinish, f.answerFinish
 	f.mu.Unlock()
 	if refuse != nil {
 		if err := refuse(fins); err != nil {
 			return nil, err
 		}
 	}
-	return f.Store.Finish(ctx, ns, fins...)
+	res, err := f.Store.Finish(ctx, ns, fins...)
+	if err == nil && answer != nil {
+		res = answer(res)
+	}
+	return res, err
 }
 
 // Record implements store.Worker.

@@ -17,7 +17,7 @@ func (a *Attempt) logger() *slog.Logger {
 // logEnd logs an attempt that ended badly, once that is durable: a warning, or
 // for a panic an error with its stack. Success, suspension, release and cancel
 // are no failures.
-func logEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
+func logEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	switch fin.Outcome {
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
 	default:
@@ -39,7 +39,7 @@ func logEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
 		return
 	}
 	attrs = append(attrs, "state", res.State)
-	if decidesToWait(&fin) {
+	if decidesToWait(fin) {
 		attrs = append(attrs, "decision", fin.Decision.Kind)
 	} else if !res.State.Terminal() && res.State != task.Blocked {
 		attrs = append(attrs, "retry_in", fin.Delay.Truncate(time.Microsecond))

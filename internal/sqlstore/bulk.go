@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/goweaver/weaver/internal/lane"
@@ -266,17 +265,11 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	if n <= 0 || c.full() || c.tx.fx.Mixed(s.Key) {
 		return false, nil
 	}
-	tasks := taskPool.Get().(*[]task.Task)
-	defer func() {
-		clear(*tasks)
-		*tasks = (*tasks)[:0]
-		taskPool.Put(tasks)
-	}()
 	var due []candidate
 	undone := false
 	err = c.tx.undoable(func() error {
 		var alike bool
-		if due, alike, err = c.claimHead(s, n, tasks); err == nil && !alike {
+		if due, alike, err = c.claimHead(s, n); err == nil && !alike {
 			err = errUndo
 		}
 		return err
@@ -288,7 +281,6 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	if err != nil || undone {
 		return false, err
 	}
-	c.taken = slices.Grow(c.taken, len(due))
 	for i := range due {
 		c.looked++
 		if err := c.leased(&due[i]); err != nil {
@@ -302,13 +294,10 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	return false, nil
 }
 
-// taskPool has lists of tasks for claims, which give copies of them.
-var taskPool = sync.Pool{New: func() any { return new([]task.Task) }}
-
-// claimHead leases the tasks of the n first due rows of a lane, which it reads into tasks,
-// an empty list of zero values. alike is false when not all of them could be: then nothing of
-// it must stay.
-func (c *claim) claimHead(s *lane.State, n int, tasks *[]task.Task) (due []candidate, alike bool, err error) {
+// claimHead leases the tasks of the n first due rows of a lane, and reads them to where
+// leased puts those that are taken next. alike is false when not all of them could be leased:
+// then nothing of it must stay.
+func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
 	version := c.req.Types[s.Type]
 	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
 	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n)
@@ -320,10 +309,12 @@ func (c *claim) claimHead(s *lane.State, n int, tasks *[]task.Task) (due []candi
 	if st.Next() {
 		due = dueRows(st.ColBytes(0), s.Key)
 	}
-	*tasks = slices.Grow(*tasks, len(due))[:len(due)]
+	c.taken = slices.Grow(c.taken, len(due))
+	next := c.taken[len(c.taken) : len(c.taken)+len(due)]
+	clear(next)
 	at := make(map[task.ID]int, len(due))
 	for i := range due {
-		due[i].task, at[due[i].id] = &(*tasks)[i], i
+		due[i].task, at[due[i].id] = &next[i].Task, i
 	}
 	left := len(due)
 	for ; st.Next(); left-- {

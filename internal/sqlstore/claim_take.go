@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
 
@@ -46,9 +47,12 @@ func (c *claim) leased(d *candidate) error {
 	t.Epoch++
 	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, sqlstmt.Instant(c.expires())
 	t.StartedAt, t.UpdatedAt = c.tx.at, c.tx.at
-	c.taken = append(c.taken, store.Claimed{})
+	c.taken = slices.Grow(c.taken, 1)[:len(c.taken)+1]
 	got := &c.taken[len(c.taken)-1]
-	got.Task, got.Waited = *t, max(c.tx.at.Sub(sqlstmt.Instant(d.due)), 0)
+	if t != &got.Task {
+		*got = store.Claimed{Task: *t}
+	}
+	got.Waited = max(c.tx.at.Sub(sqlstmt.Instant(d.due)), 0)
 	c.complete(got, d.payloads)
 	if limit, alone := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
 		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, alone).Run(); err != nil {

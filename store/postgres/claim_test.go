@@ -88,7 +88,10 @@ func TestFreshClaimRounds(t *testing.T) {
 	w.enqueue(1)
 	w.countClaim(1) // the server is asked about each statement once
 	w.enqueue(1, later)
-	time.Sleep(time.Second) // as reading the lanes took long, they are remembered
+	select { // as reading the lanes took long, they are remembered
+	case <-time.After(time.Second):
+	case <-t.Context().Done():
+	}
 	for range 3 {
 		w.enqueue(1)
 		rounds, got := w.countClaim(1)
