@@ -264,7 +264,10 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 			err = &KindError{Kind: task.KindTimeout, Err: timedOut(err, a.task.Timeout)}
 		}
 	}()
-	return h.Run(ctx, a.task.Input)
+	if out, err = h.Run(ctx, a.task.Input); err != nil {
+		_ = err.Error() // an error that panics, as a nil pointer may, is a panic of the handler
+	}
+	return out, err
 }
 
 // header is that of the next event: it takes the next number of this lease.

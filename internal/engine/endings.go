@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -38,31 +39,32 @@ type endingBatch struct {
 	ends []ending
 	fins []store.Finish // of ends, as they are stored
 
-	res  []store.FinishResult
-	err  error // the store refused all of them
-	next int   // the first one that is not announced yet
+	written bool
+	res     []store.FinishResult
+	err     error // the store refused all of them
+	next    int   // the first one that is not announced yet
 }
 
 // maxSpare is how many batches are kept to be filled again.
 const maxSpare = 3
 
-// add writes the end of an attempt whose handler has returned, or leaves it to the goroutine
-// that writes others. Then the attempt is over.
-func (e *endings) add(a *Attempt, fin store.Finish) {
+// put leaves the end of an attempt whose handler has returned to the goroutine that writes.
+// When there is none it returns a batch, which the caller writes (lead).
+func (e *endings) put(a *Attempt, fin store.Finish) *endingBatch {
 	kept := fin
 	if e.Values.keepFinish(e.work, &kept) != nil {
 		e.alone(a, fin, nil)
-		return
+		return nil
 	}
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	b := e.filling()
 	b.ends, b.fins = append(b.ends, ending{a, fin}), append(b.fins, kept)
-	lead := !e.leading
-	e.leading = true
-	e.mu.Unlock()
-	if lead {
-		e.lead(nil)
+	if e.leading {
+		return nil
 	}
+	e.leading = true
+	return e.next()
 }
 
 // filling returns the batch to which the next end is added. It is called with e.mu held.
@@ -80,6 +82,7 @@ func (e *endings) filling() *endingBatch {
 
 // alone writes an end on this goroutine. refused is why the store did not take it with others.
 func (e *endings) alone(a *Attempt, fin store.Finish, refused error) {
+	defer e.over(a)
 	res, again := e.finishKept(a, &fin, refused)
 	e.say(a, &fin, res, again)
 }
@@ -97,30 +100,43 @@ func (e *endings) spawn(fn func()) {
 	})
 }
 
-// lead announces a batch that was written, if there is one, and writes what waits until
-// nothing does. After a panic of the store another goroutine goes on.
-func (e *endings) lead(b *endingBatch) {
+// lead writes a batch, if it is one, and those that wait, until none does. The goroutine of a handler writes
+// one, and leaves the others to a goroutine that has nothing else to do; after a panic of the
+// store another one goes on, too.
+func (e *endings) lead(b *endingBatch, handler bool) {
 	led := false
 	defer func() {
+		p := recover()
 		if !led {
-			e.spawn(func() { e.lead(b) })
+			e.spawn(func() { e.lead(b, false) })
+		}
+		if p != nil {
+			e.Log.Error("a panic while the results of attempts were written", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	for {
+	for b != nil {
+		e.answer(b)
 		e.announce(b)
-		if b = e.take(); b == nil {
-			break
-		}
-		b.err = errNoAnswer // should the call panic, or end the goroutine
-		b.res, b.err = e.write(b.fins)
-		if b.err == nil && len(b.res) != len(b.fins) {
-			b.err = errNoAnswer
+		if b = e.take(); b != nil && handler {
+			return
 		}
 	}
 	led = true
 }
 
-var errNoAnswer = errors.New("the store gave no answer for each end of an attempt")
+// answer writes a batch, once.
+func (e *endings) answer(b *endingBatch) {
+	if b.written {
+		return
+	}
+	b.written, b.err = true, errNoAnswer // should the call not return
+	if b.res, b.err = e.write(b.fins); b.err == nil && len(b.res) != len(b.fins) {
+		b.err = errNoAnswer
+		e.Log.Error("write the results of attempts", "attempts", len(b.fins), "error", b.err)
+	}
+}
+
+var errNoAnswer = errors.New("the store gave no answer for each of them")
 
 // take returns the first batch that waits; nil: there is none, and the caller leads no more.
 func (e *endings) take() *endingBatch {
@@ -130,6 +146,11 @@ func (e *endings) take() *endingBatch {
 		e.leading = false
 		return nil
 	}
+	return e.next()
+}
+
+// next takes the first batch that waits out of the queue. It is called with e.mu held.
+func (e *endings) next() *endingBatch {
 	b := e.waiting[0]
 	e.waiting = slices.Delete(e.waiting, 0, 1)
 	return b
@@ -138,9 +159,6 @@ func (e *endings) take() *endingBatch {
 // announce says of the ends that were written how they ended, and that they are over. What
 // may take long, a listener or the log, is left to goroutines of their own.
 func (e *endings) announce(b *endingBatch) {
-	if b == nil {
-		return
-	}
 	for b.next < len(b.ends) {
 		a, fin := b.ends[b.next].a, &b.ends[b.next].fin
 		var res store.FinishResult

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,9 +37,11 @@ func (f *fixture) together(n int, change func(*Config)) (e *Engine, ids []task.I
 // Ends that come while others are being written are written together, when these are.
 func TestEndsAreWrittenTogether(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		var sizes []int // of the calls, which come one after the other
+		var sizes []int     // of the calls, which come one after the other
+		var handlers []bool // whether the goroutine of a handler made them
 		f.refuseFinish = func(fins []store.Finish) error {
 			sizes = append(sizes, len(fins))
+			handlers = append(handlers, bytes.Contains(debug.Stack(), []byte("(*executor).execute")))
 			time.Sleep(time.Second)
 			return nil
 		}
@@ -46,6 +52,8 @@ func TestEndsAreWrittenTogether(t *testing.T) {
 		}
 		if len(sizes) != 2 || sizes[0]+sizes[1] != 8 {
 			t.Errorf("calls with %v ends, want that of the first ones, and then the others", sizes)
+		} else if !handlers[0] || handlers[1] {
+			t.Errorf("goroutines of handlers made the calls: %v, want the first one alone", handlers)
 		}
 		stop()
 	})
@@ -92,6 +100,60 @@ func TestEndsOutliveTheCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An error whose text panics is a panic of the handler.
+func TestAnErrorThatPanics(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		ids := f.enqueue(1)
+		e := New(f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, (*brokenError)(nil) }))
+		stop := f.start(e)
+		got, err := f.Tasks(f.Context(), testNS, ids...)
+		if err != nil || len(got) != 1 || got[0].Error == nil || got[0].Error.Kind != task.KindPanic || e.Running() != 0 {
+			t.Errorf("the task is %+v, %v; %d slots are taken", got, err, e.Running())
+		}
+		stop()
+	})
+}
+
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
+
+// A log that panics on the way of an attempt's end takes no slot for ever.
+func TestAPanicBeforeTheEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.enqueue(1)
+		cfg := f.config(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			a, err := From(ctx)
+			if err == nil {
+				a.end(store.ErrLeaseLost)
+			}
+			return nil, err
+		})
+		logged := new(panicking)
+		cfg.Log = slog.New(logged)
+		e := New(cfg)
+		stop := f.start(e)
+		if e.Running() != 0 || !logged.Load() {
+			t.Errorf("%d slots are taken; it logged: %v", e.Running(), logged.Load())
+		}
+		stop()
+	})
+}
+
+// panicking is a log that panics when a result is dropped.
+type panicking struct{ atomic.Bool }
+
+func (p *panicking) Enabled(context.Context, slog.Level) bool { return true }
+func (p *panicking) WithAttrs([]slog.Attr) slog.Handler       { return p }
+func (p *panicking) WithGroup(string) slog.Handler            { return p }
+func (p *panicking) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "dropped") {
+		p.Store(true)
+		panic("the log is broken")
+	}
+	return nil
 }
 
 // A listener that takes its time holds up the attempt of its event, and no other end.

@@ -37,33 +37,21 @@ func newExecutor(e *env, handlers map[handlerKey]Handler, recorder *recorder, co
 
 // start runs leased tasks, each in a slot. before is when the claim call began:
 // the leases are valid from then on. Those of an answer that came too late are
-// given back, one after the other.
+// given back.
 func (x *executor) start(tasks []store.Claimed, before time.Time) {
-	var late []*Attempt
 	for i := range tasks {
 		a := newAttempt(x.env, x.recorder, tasks[i], before)
 		x.slots.take(a, tasks[i].Quarantined)
 		if a.validFor() <= 0 {
 			a.end(ErrLeaseUncertain)
-			late = append(late, a)
-			continue
+		} else {
+			x.validity.watch(a)
 		}
-		x.validity.watch(a)
-		x.run(a)
-	}
-	if len(late) > 0 {
-		x.run(late...)
-	}
-}
-
-// run executes attempts, one after the other.
-func (x *executor) run(attempts ...*Attempt) {
-	x.attempts.Go("attempt", func(context.Context) error {
-		for _, a := range attempts {
+		x.attempts.Go("attempt", func(context.Context) error {
 			x.execute(a)
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 }
 
 // release forgets an attempt, once.
@@ -94,19 +82,23 @@ func (x *executor) execute(a *Attempt) {
 	defer func() {
 		// Deferred, so that a handler that ends its goroutine (a FailNow of
 		// package testing does) still gets an outcome.
-		if !a.abandon() { // the drain gave up on this handler and released its lease
-			x.over(a)
-			return
+		ends := false
+		defer func() {
+			if !ends { // also after a panic, of a log say
+				x.over(a)
+			}
+		}()
+		if !a.abandon() {
+			return // the drain gave up on this handler and released its lease
 		}
 		if x.slots.end(a) {
 			x.due.Set() // the next claim and this outcome share a commit
 		}
-		fin, ok := x.completer.outcome(a, out, err)
-		if !ok {
-			x.over(a)
-			return
+		if fin, ok := x.completer.outcome(a, out, err); ok {
+			batch := x.endings.put(a, fin)
+			ends = true
+			x.endings.lead(batch, true)
 		}
-		x.endings.add(a, fin)
 	}()
 	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() {
 		// The lease is not valid or the task was cancelled: the handler, which

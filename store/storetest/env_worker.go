@@ -262,7 +262,9 @@ func (e *env) finish(f store.Finish) store.FinishResult {
 // finishAll ends attempts in one batch.
 func (e *env) finishAll(fs ...store.Finish) []store.FinishResult {
 	e.Helper()
-	got, err := e.s.Finish(e.Context(), e.ns, fs...)
+	list := slices.Clone(fs)
+	got, err := e.s.Finish(e.Context(), e.ns, list...)
+	clear(list) // it is the caller's again
 	e.require(err == nil, "Finish of %d: %v", len(fs), err)
 	e.require(len(got) == len(fs), "Finish of %d answered %d", len(fs), len(got))
 	return got
