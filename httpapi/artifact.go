@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"path"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -55,9 +53,6 @@ func (c *call) artifact() error {
 	}
 	defer out.close()
 	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
-	if errors.Is(err, blob.ErrNotFound) {
-		return fmt.Errorf("artifact %s: %w", id, weaver.ErrBlobGone) // without the path in the bucket
-	}
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,10 @@ func problemOf(err error) (p *Problem, known bool) {
 	if errors.As(err, &p) {
 		return p, true
 	}
+	if errors.Is(err, blob.ErrNotFound) { // its text names a file
+		p, _ = problemOf(weaver.ErrBlobGone)
+		return p, false
+	}
 	for _, k := range sentinels {
 		switch {
 		case !errors.Is(err, k.sentinel):
