@@ -44,7 +44,7 @@ func (s *fuzzStores) clients(t *testing.T) map[string]*weaver.Client {
 	return all
 }
 
-// sanitized is what every store can keep as a text, said once more.
+// storableText says which texts every store can keep, independently of the code under test.
 func storableText(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }

@@ -71,7 +71,7 @@ type Draft struct {
 	err      error
 }
 
-// options are what the draft was given. They are shared: set copies them.
+// options are what the draft was given, to be read only: they are shared (own).
 func (d *Draft) options() *task.New {
 	if d.set == nil {
 		return new(task.New)
@@ -79,7 +79,7 @@ func (d *Draft) options() *task.New {
 	return &d.set.task
 }
 
-// own gives the draft settings of its own, which may be changed.
+// own gives the draft a copy of its settings, which may be changed, and returns it.
 func (d *Draft) own() *settings {
 	var set settings
 	if d.set != nil {

@@ -131,7 +131,7 @@ type Worker interface {
 	// one makes the task claimable, or ends it. Whether it would wait for itself is
 	// decided in the same transaction.
 	//
-	// When the call returns without an error the list is the caller's again.
+	// The caller may reuse the list when the call has returned without an error.
 	Finish(ctx context.Context, ns string, fins ...Finish) ([]FinishResult, error)
 
 	// Record writes what a running attempt has to show, under its lease

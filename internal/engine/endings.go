@@ -12,20 +12,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// endings writes the ends of attempts, those that wait in one call, without a goroutine for
-// each: the goroutine of an attempt leaves its end here and is over. The one that finds
-// nobody writing writes what there is, until nothing waits, so that an attempt alone pays no
-// hand-over. An end that the store refuses goes its own way, on a goroutine of its own
-// (completer.finish).
+// endings writes the ends of attempts in batches (ADR 0047). The goroutine of an attempt adds
+// the end to a batch and returns. If no goroutine leads, that is, writes batches, it leads
+// itself: it writes one batch, so that an attempt alone needs no other goroutine, and starts
+// one that leads if more ends have come meanwhile. An end that the store refuses is tried
+// again by itself, on a goroutine of its own (completer.finish).
 type endings struct {
 	*completer
-	attempts *group.Group   // of the goroutines
+	attempts *group.Group   // all goroutines
 	over     func(*Attempt) // gives the attempt's slot back
 
 	mu      sync.Mutex
 	waiting []*endingBatch // the first ones are full
 	spare   []*endingBatch // empty
-	leading bool           // a goroutine writes
+	leading bool           // a goroutine leads
 }
 
 // ending is how an attempt ended.
@@ -48,8 +48,8 @@ type endingBatch struct {
 // maxSpare is how many batches are kept to be filled again.
 const maxSpare = 3
 
-// put leaves the end of an attempt whose handler has returned to the goroutine that writes.
-// When there is none it returns a batch, which the caller writes (lead).
+// put adds the end of an attempt whose handler has returned. If no goroutine leads it returns
+// a batch, with which the caller does.
 func (e *endings) put(a *Attempt, fin store.Finish) *endingBatch {
 	kept := fin
 	if e.Values.keepFinish(e.work, &kept) != nil {
@@ -80,15 +80,15 @@ func (e *endings) filling() *endingBatch {
 	return b
 }
 
-// alone writes an end on this goroutine. refused is why the store did not take it with others.
+// alone writes one end by itself. refused is why the store refused its batch; nil: it was in none.
 func (e *endings) alone(a *Attempt, fin store.Finish, refused error) {
 	defer e.over(a)
 	res, again := e.finishKept(a, &fin, refused)
-	e.say(a, &fin, res, again)
+	e.announceOne(a, &fin, res, again)
 }
 
-// say tells listeners and the log how an attempt ended; then it is over.
-func (e *endings) say(a *Attempt, fin *store.Finish, res store.FinishResult, again bool) {
+// announceOne emits and logs how an attempt ended. Then it is over.
+func (e *endings) announceOne(a *Attempt, fin *store.Finish, res store.FinishResult, again bool) {
 	defer e.over(a)
 	e.ended(a, fin, res, again)
 }
@@ -100,9 +100,9 @@ func (e *endings) spawn(fn func()) {
 	})
 }
 
-// lead writes a batch, if it is one, and those that wait, until none does. The goroutine of a handler writes
-// one, and leaves the others to a goroutine that has nothing else to do; after a panic of the
-// store another one goes on, too.
+// lead writes a batch, if it is not nil, and those that wait, until none does. The goroutine of
+// a handler writes only one, and then starts another goroutine that leads. So does one that a
+// panic of the store ends.
 func (e *endings) lead(b *endingBatch, handler bool) {
 	led := false
 	defer func() {
@@ -136,7 +136,7 @@ func (e *endings) answer(b *endingBatch) {
 	}
 }
 
-var errNoAnswer = errors.New("the store gave no answer for each of them")
+var errNoAnswer = errors.New("the store did not answer for every attempt of the call; each is written again by itself")
 
 // take returns the first batch that waits; nil: there is none, and the caller leads no more.
 func (e *endings) take() *endingBatch {
@@ -156,8 +156,8 @@ func (e *endings) next() *endingBatch {
 	return b
 }
 
-// announce says of the ends that were written how they ended, and that they are over. What
-// may take long, a listener or the log, is left to goroutines of their own.
+// announce announces each end of a batch that was written. Listeners and logs may take long:
+// they are called on goroutines of their own.
 func (e *endings) announce(b *endingBatch) {
 	for b.next < len(b.ends) {
 		a, fin := b.ends[b.next].a, &b.ends[b.next].fin
@@ -172,13 +172,13 @@ func (e *endings) announce(b *endingBatch) {
 			e.spawn(func() { e.alone(a, fin, refused) })
 		case res.State != task.Succeeded || e.listens():
 			fin := *fin
-			e.spawn(func() { e.say(a, &fin, res, false) })
+			e.spawn(func() { e.announceOne(a, &fin, res, false) })
 		default:
-			e.say(a, fin, res, false)
+			e.announceOne(a, fin, res, false)
 		}
 	}
 	if b.err != nil {
-		return // who knows who still has its list
+		return // the store may still use the list
 	}
 	clear(b.ends)
 	clear(b.fins)

@@ -86,7 +86,8 @@ func TestVeryManyAreCopied(t *testing.T) {
 	}
 }
 
-// A text that the server cannot store is told as it is of few, and nothing is stored.
+// A text that the server cannot store is the same error as in a small submission, and
+// nothing is stored.
 func TestTextThatIsNotCopied(t *testing.T) {
 	t.Parallel()
 	w := &planWork{TB: t, db: openURL(t, pgtest.Migrated(t, "weaver", migrateURL)), ids: task.NewIDs(nil)}

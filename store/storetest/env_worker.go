@@ -264,7 +264,7 @@ func (e *env) finishAll(fs ...store.Finish) []store.FinishResult {
 	e.Helper()
 	list := slices.Clone(fs)
 	got, err := e.s.Finish(e.Context(), e.ns, list...)
-	clear(list) // it is the caller's again
+	clear(list) // a caller may reuse it
 	e.require(err == nil, "Finish of %d: %v", len(fs), err)
 	e.require(len(got) == len(fs), "Finish of %d answered %d", len(fs), len(got))
 	return got

@@ -95,10 +95,10 @@ func (r *rows) types(fields []pgconn.FieldDescription) {
 // size is how much all rows of an answer take.
 type size struct{ bytes, values int }
 
-// maxExpected bounds what is put aside for rows before they come, in bytes.
+// maxExpected bounds the memory that is allocated for an answer before it arrives, in bytes.
 const maxExpected = 1 << 20
 
-// expect makes room for an answer that is probably as large as the last one.
+// expect allocates memory for an answer of a size: that of the last one.
 func (r *rows) expect(s size) {
 	if s.bytes <= maxExpected {
 		r.arena, r.ends = make([]byte, 0, s.bytes), make([]int, 0, s.values)
