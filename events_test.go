@@ -1,6 +1,7 @@
 package weaver_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,6 +84,24 @@ func TestSink(t *testing.T) {
 			case event.TaskSucceeded:
 				equal(fx, "the output", string(ev.Output), `"x"`)
 			}
+		}
+	})
+
+	subtest(t, "hears of an attempt when it has heard how the one before ended", func(fx *fixture) {
+		r := &recorder{}
+		fx.runConfig(fx.store, weaver.Config{Handlers: []weaver.Handler{handler}, Sink: event.SinkFunc(func(ev event.Event) {
+			switch ev.(type) {
+			case event.TaskRetrying, event.TaskSuspended:
+				time.Sleep(time.Hour)
+			}
+			r.Emit(ev)
+		})})
+		result(fx, enqueue(fx, typ, "x"))
+		synctest.Wait()
+		if got := r.all(); !slices.IsSortedFunc(got, func(a, b event.Event) int {
+			return cmp.Compare(a.Head().Sequence, b.Head().Sequence)
+		}) {
+			fx.Errorf("events out of order: %q", r.types())
 		}
 	})
 

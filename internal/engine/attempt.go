@@ -240,6 +240,13 @@ func (a *Attempt) abandon() bool {
 	return true
 }
 
+// isOver reports whether the handler has returned or was abandoned.
+func (a *Attempt) isOver() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.over
+}
+
 // call runs the handler; a panic becomes its error.
 func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	ctx := a.ctx

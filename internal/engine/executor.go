@@ -41,16 +41,28 @@ func newExecutor(e *env, handlers map[handlerKey]Handler, recorder *recorder, co
 func (x *executor) start(tasks []store.Claimed, before time.Time) {
 	for i := range tasks {
 		a := newAttempt(x.env, x.recorder, tasks[i], before)
-		x.slots.take(a, tasks[i].Quarantined)
+		ended := x.slots.take(a, tasks[i].Quarantined)
 		if a.validFor() <= 0 {
 			a.end(ErrLeaseUncertain)
 		} else {
 			x.validity.watch(a)
 		}
 		x.attempts.Go("attempt", func(context.Context) error {
+			if ended != nil && x.listens() {
+				x.awaitOrder(a, ended)
+			}
 			x.execute(a)
 			return nil
 		})
+	}
+}
+
+// awaitOrder waits until the end of the task's attempt before is announced: listeners get the
+// events of a task in order.
+func (x *executor) awaitOrder(a *Attempt, ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-a.held.Done():
 	}
 }
 

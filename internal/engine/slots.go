@@ -17,30 +17,45 @@ type slots struct {
 
 	mu          sync.Mutex
 	running     map[*Attempt]slot
-	quarantined int            // of running
-	ending      int            // of running: those whose handler has returned
-	inQueue     map[string]int // slots taken, by queue
+	latest      map[task.ID]*Attempt // of running, the last one of each task
+	quarantined int                  // of running
+	ending      int                  // of running: those whose handler has returned
+	inQueue     map[string]int       // slots taken, by queue
 }
 
 // slot is what is known of an attempt whose lease is held.
 type slot struct {
 	quarantined bool
-	ended       bool // its handler has returned, and its slot is free
+	ended       bool          // its handler has returned, and its slot is free
+	released    chan struct{} // closed when it is released; nil: nobody waits for it
 }
 
 func newSlots(limit int, queues map[string]int) *slots {
-	return &slots{limit: limit, queues: queues, running: make(map[*Attempt]slot), inQueue: make(map[string]int)}
+	return &slots{
+		limit: limit, queues: queues, running: make(map[*Attempt]slot), latest: make(map[task.ID]*Attempt),
+		inQueue: make(map[string]int),
+	}
 }
 
-// take gives an attempt a slot.
-func (s *slots) take(a *Attempt, quarantined bool) {
+// take gives an attempt a slot. ended is closed when the end of the task's attempt before,
+// whose handler has returned, is announced; nil: no such attempt is known.
+func (s *slots) take(a *Attempt, quarantined bool) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running[a] = slot{quarantined: quarantined}
+	if before := s.latest[a.task.ID]; before != nil && before.isOver() {
+		held := s.running[before]
+		if held.released == nil {
+			held.released = make(chan struct{})
+			s.running[before] = held
+		}
+		ended = held.released
+	}
+	s.running[a], s.latest[a.task.ID] = slot{quarantined: quarantined}, a
 	s.inQueue[a.task.Queue]++
 	if quarantined {
 		s.quarantined++
 	}
+	return ended
 }
 
 // end frees the slot of an attempt whose handler has returned, unless as many outcomes
@@ -76,6 +91,12 @@ func (s *slots) release(a *Attempt) bool {
 		return false
 	}
 	delete(s.running, a)
+	if s.latest[a.task.ID] == a {
+		delete(s.latest, a.task.ID)
+	}
+	if held.released != nil {
+		close(held.released)
+	}
 	if held.ended {
 		s.ending--
 	} else {

@@ -40,9 +40,11 @@ type Header struct {
 func (h Header) Head() Header { return h }
 func (Header) sealed()        {}
 
-// Sink receives events, synchronously and in order per task; those of steps that run
-// beside each other come as they happen, and their Sequence orders them. A slow or
-// panicking sink delays that task only. It must be safe for concurrent use.
+// Sink receives events, synchronously and in order per task: the next attempt of a task
+// begins when it has heard how the one before ended. Events of steps that run beside each
+// other, and those of an attempt that has lost its lease, come as they happen; their
+// Sequence orders them. A slow or panicking sink delays that task only. It must be safe
+// for concurrent use.
 type Sink interface {
 	Emit(Event)
 }
