@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -60,7 +61,7 @@ type EventsRequest struct {
 	Job   JobID    // its own events, and those of its tasks
 	Queue string   // of tasks
 	Types []string // of tasks, any of them; "acme.billing.*" is all that begin so
-	Names []string // of events, any of them: "task.failed", "step.*"
+	Names []string // of events, any of them: "task.failed", "step.*"; one that no event has is ErrInvalidOption
 
 	Limit int           // of EventPage; 0: 500, which is the most
 	Wait  time.Duration // of EventPage: for so long, if nothing is there; 0: it answers at once
@@ -186,6 +187,11 @@ func (req *EventsRequest) check() error {
 		return fmt.Errorf("%w: Limit is %d: want 1 to %d, or 0 for %[3]d", ErrInvalidOption, req.Limit, store.MaxFeedRows)
 	case slices.Contains(req.Types, "") || slices.Contains(req.Names, ""):
 		return fmt.Errorf("%w: Types and Names name something each", ErrInvalidOption)
+	}
+	for _, name := range req.Names {
+		if !slices.ContainsFunc(feedNames, func(known string) bool { return store.FeedMatches(name, known) }) {
+			return fmt.Errorf("%w: Names: no event is named %q; there are %s", ErrInvalidOption, name, strings.Join(feedNames, ", "))
+		}
 	}
 	return nil
 }

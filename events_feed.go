@@ -12,6 +12,15 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
+// feedNames are the names that events of a feed have.
+var feedNames = []string{
+	event.TaskEnqueued{}.Type(), event.TaskStarted{}.Type(), event.TaskSucceeded{}.Type(), event.TaskFailed{}.Type(),
+	event.TaskRetrying{}.Type(), event.TaskSuspended{}.Type(), event.TaskBlocked{}.Type(), event.TaskCancelled{}.Type(),
+	event.TaskReleased{}.Type(), event.TaskLeaseLost{}.Type(), event.TaskReopened{}.Type(),
+	event.StepStarted{}.Type(), event.StepCompleted{}.Type(), event.StepFailed{}.Type(),
+	event.Progress{}.Type(), event.StreamChunk{}.Type(), event.LogWritten{}.Type(), event.JobSettled{}.Type(),
+}
+
 // maskFeed masks in errors what readers do not show of their tasks' values. Lines,
 // chunks and progress were masked when they were recorded.
 func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {

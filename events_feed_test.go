@@ -163,6 +163,13 @@ func TestEventsRefuses(t *testing.T) {
 		wantError(fx, read(weaver.EventsRequest{After: "0", Limit: -1}), weaver.ErrInvalidOption, "Limit is -1")
 		wantError(fx, read(weaver.EventsRequest{After: "0", Limit: 501}), weaver.ErrInvalidOption, "want 1 to 500")
 		wantError(fx, read(weaver.EventsRequest{After: "0", Names: []string{""}}), weaver.ErrInvalidOption)
+		for _, bad := range []string{"task.faild", "task", "job.started", "steps.*"} {
+			wantError(fx, read(weaver.EventsRequest{After: "0", Names: []string{"task.failed", bad}}), weaver.ErrInvalidOption, fmt.Sprintf("%q", bad), "job.settled")
+		}
+		for _, good := range []string{"*", "task.*", "log.written", "job.settled"} {
+			_, err := fx.client.EventPage(fx.Context(), weaver.EventsRequest{After: "0", Names: []string{good}})
+			fx.must(err)
+		}
 
 		none, err := weaver.NewClient(struct{ store.Store }{fx.store}, weaver.ClientConfig{})
 		fx.must(err)

@@ -97,8 +97,11 @@ func (c *call) eventsRequest() (req weaver.EventsRequest, err error) {
 	return req, err
 }
 
-// eventsProblem names the parameter that has a bad cursor.
+// eventsProblem names the parameter that is wrong: a bad cursor, or a name that no event has.
 func (c *call) eventsProblem(err error) error {
+	if errors.Is(err, weaver.ErrInvalidOption) {
+		return badParam("name", "%s", err)
+	}
 	if !errors.Is(err, weaver.ErrBadCursor) {
 		return err
 	}

@@ -126,6 +126,7 @@ func TestEvents(t *testing.T) {
 			{"?task=x", "", "bad-query"},
 			{"?job=x", "", "bad-query"},
 			{"?since=1", "", "bad-query"},
+			{"?name=task.failed,task.faild", "", "bad-query"},
 			{"?after=1&after=2", "", "bad-query"},
 		} {
 			var headers []string

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,10 +170,12 @@ func (r *FeedRequest) Passes(row *FeedRow) bool {
 }
 
 func oneOf(list []string, name string) bool {
-	for _, want := range list {
-		if prefix, open := strings.CutSuffix(want, "*"); want == name || open && strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return len(list) == 0
+	return len(list) == 0 || slices.ContainsFunc(list, func(want string) bool { return FeedMatches(want, name) })
+}
+
+// FeedMatches reports whether a name is the one that a request wants, which may stand for all
+// that begin alike: "step.*".
+func FeedMatches(want, name string) bool {
+	prefix, open := strings.CutSuffix(want, "*")
+	return want == name || open && strings.HasPrefix(name, prefix)
 }
