@@ -43,7 +43,7 @@ func TestDraftsOfEncodedInput(t *testing.T) {
 			equal(fx, whose+" timeout", info.Timeout, time.Second)
 			equal(fx, whose+" schema version", info.SchemaVersion, 3)
 			for raw, want := range map[string]string{
-				`{"Amount": 7, "Amuont": 8}`: `unknown field "Amuont"`,
+				`{"Amount": 7, "Amuont": 8}`: `there is no field "Amuont" (did you mean "Amount"?)`,
 				`{"Amount": "7"}`:            "Amount",
 				`{"Amount": 0}`:              "the amount is not positive",
 				`{"Amount": 7`:               "not JSON",

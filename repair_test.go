@@ -110,10 +110,10 @@ func TestRepair(t *testing.T) {
 	})
 
 	for name, answer := range map[string]string{
-		"unknown field":                  `{"cents":1,"euros":2}`,
+		"there is no field":              `{"cents":1,"euros":2}`,
 		"invalid character":              `{"cents":`,
 		"it is the input that was to be": `{"cents":"7"}`,
-		"cannot unmarshal string":        `{"cents":"8"}`,
+		"cents: want a whole number":     `{"cents":"8"}`,
 		"unexpected end of JSON input":   ``,
 		"a key that stands twice":        `{"cents":1,"cents":2}`,
 	} {
@@ -325,7 +325,7 @@ func TestRepairInput(t *testing.T) {
 		e := fx.run(repairType.Handler(cents))
 		h := enqueue(fx, wrongCharge, wrong)
 		blocks(fx, h)
-		wantError(fx, e.RepairInput(fx.Context(), h.ID(), map[string]any{"cents": "x"}), weaver.ErrInvalidInput, "cannot unmarshal string")
+		wantError(fx, e.RepairInput(fx.Context(), h.ID(), map[string]any{"cents": "x"}), weaver.ErrInvalidInput, "cents: want a whole number, and it is a JSON string")
 		wantError(fx, e.RepairInput(fx.Context(), h.ID(), repairCharge{Cents: -1}), weaver.ErrInvalidInput, "cents are negative")
 		wantError(fx, e.RepairInput(fx.Context(), h.ID(), json.RawMessage(`{"cents":1,"euros":2}`)), weaver.ErrInvalidInput, "euros")
 		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), json.RawMessage(`{"cents":`)), weaver.ErrInvalidInput)

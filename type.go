@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/jsonfields"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -140,7 +141,7 @@ func (t *Type[In, Out]) checkInput(input json.RawMessage) error {
 func decodeStrict(raw json.RawMessage, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
-	return dec.Decode(v)
+	return jsonfields.Mistake(dec.Decode(v), reflect.TypeOf(v).Elem())
 }
 
 // NewDraft makes a draft of a task type that is only known by name, with

@@ -153,33 +153,11 @@ func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 	case errors.As(err, &noTime):
 		return bodyProblem(invalidBody, at, fmt.Sprintf("%q is no time: want one like 2026-01-02T03:04:05Z", strings.Trim(noTime.Value, `"`)))
 	case errors.As(err, &wrong):
-		return bodyProblem(invalidBody, at, fmt.Sprintf("want %s, and it is a JSON %s", wanted(t), wrong.Value))
+		return bodyProblem(invalidBody, at, fmt.Sprintf("want %s, and it is a JSON %s", jsonfields.Wanted(t), wrong.Value))
 	case errors.As(err, &p):
 		return p
 	}
 	return bodyProblem(invalidBody, at, strings.TrimPrefix(err.Error(), "json: "))
-}
-
-// wanted says what a field takes.
-func wanted(t reflect.Type) string {
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return "a string"
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Slice:
-		return "an array of the right values"
-	case reflect.Map:
-		return "an object of the right values"
-	case reflect.Struct:
-		return "an object"
-	}
-	return t.String()
 }
 
 // noField says that there is no field of a name, and which there are.

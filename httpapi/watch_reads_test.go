@@ -340,7 +340,7 @@ func TestWatchPrivacy(t *testing.T) {
 		h, err := secret.Enqueue(t.Context(), a.client, struct {
 			Name string `json:"name"`
 			Card string `json:"card" weaver:"redact"`
-		}{"Eve", "4111"})
+		}{"Eve", "4111-22"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +351,7 @@ func TestWatchPrivacy(t *testing.T) {
 			opened = append(opened, w)
 			w.until("task:"+id, id, `"state":"ready"`)
 			row := string(w.shown["task:"+id][id])
-			if strings.Contains(row, "4111") {
+			if strings.Contains(row, "4111-22") {
 				t.Errorf("%s sees what is redacted: %s", access, row)
 			}
 			if strings.Contains(row, "Eve") != access.Has(Payloads) || strings.Contains(row, `"payloads_hidden":true`) == access.Has(Payloads) {
@@ -402,7 +402,7 @@ func TestWatchPrivacy(t *testing.T) {
 		}
 		w := open(Full, "tasks:")
 		w.until("tasks:", id, `"state":"cancelled"`)
-		if row := string(w.shown["tasks:"][id]); strings.Contains(row, "4111") || strings.Contains(row, "Eve") {
+		if row := string(w.shown["tasks:"][id]); strings.Contains(row, "4111-22") || strings.Contains(row, "Eve") {
 			t.Errorf("a page shows %s", row)
 		}
 	})

@@ -116,7 +116,7 @@ var importRules = map[string]rule{
 	"internal/text":        {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":        {},
 	"internal/filelock":    {},
-	"internal/jsonfields":  {},
+	"internal/jsonfields":  {ours: []string{"internal/typo"}},
 	"internal/value":       {ours: []string{"task", "internal/template"}},
 
 	"internal/template": {},
@@ -125,7 +125,7 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
+	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/jsonfields", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/explainread", "internal/group", "internal/jsonfields", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},

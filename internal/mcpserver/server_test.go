@@ -38,7 +38,7 @@ func config(t *testing.T) (mcpserver.Config, task.ID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := pay.Enqueue(t.Context(), eng, card{"4111", "visible"})
+	h, err := pay.Enqueue(t.Context(), eng, card{"4111-22", "visible"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +162,13 @@ func TestPayloads(t *testing.T) {
 		if tool == "list_tasks" {
 			args = nil
 		}
-		if got, _ := call(t, connect(t, c), tool, args); strings.Contains(got, "visible") || strings.Contains(got, "4111") {
+		if got, _ := call(t, connect(t, c), tool, args); strings.Contains(got, "visible") || strings.Contains(got, "4111-22") {
 			t.Errorf("%s shows values: %s", tool, got)
 		}
 	}
 	c.ShowPayloads = true
 	cs := connect(t, c)
-	if got, _ := call(t, cs, "show_task", one); !strings.Contains(got, "visible") || strings.Contains(got, "4111") {
+	if got, _ := call(t, cs, "show_task", one); !strings.Contains(got, "visible") || strings.Contains(got, "4111-22") {
 		t.Errorf("with payloads: %s", got)
 	}
 	got, _ := call(t, cs, "logs", one)

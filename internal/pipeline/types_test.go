@@ -79,12 +79,12 @@ func TestTypeInputs(t *testing.T) {
 	}
 	for src, want := range map[string]string{
 		"type: acme.billing.charge.v1\n    input: {amount: 1}": "",
-		"type: acme.billing.charge.v1\n    input: {amuont: 1}": `5:12 task "a": invalid input of acme.billing.charge.v1: json: unknown field "amuont"`,
+		"type: acme.billing.charge.v1\n    input: {amuont: 1}": `5:12 task "a": invalid input of acme.billing.charge.v1: there is no field "amuont" (did you mean "amount"?)`,
 		"type: acme.billing.charge.v1\n    input: {amount: 0}": `5:12 task "a": invalid input of acme.billing.charge.v1: the amount is not positive`,
 		"type: acme.billing.charge.v1":                         `4:11 task "a": invalid input of acme.billing.charge.v1: the amount is not positive`,
 		"type: acme.billing.chrage.v1\n    input: {amount: 1}": `4:11 task "a" is of type acme.billing.chrage.v1, which nobody has`,
 		"type: acme.announced.type.v1\n    input: [whatever]":  "",
-		"type: weaver.exec.run.v1\n    input: {shel: echo}":    `5:12 task "a": invalid input of weaver.exec.run.v1: json: unknown field "shel"`,
+		"type: weaver.exec.run.v1\n    input: {shel: echo}":    `5:12 task "a": invalid input of weaver.exec.run.v1: there is no field "shel" (did you mean "shell"?)`,
 	} {
 		p, err := pipeline.ParseWith([]byte("name: a\ntasks:\n  a:\n    "+src+"\n"), pipeline.Types{Known: knownTypes(), Unknown: unknown})
 		var e *pipeline.Error
