@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/jsonfields"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -81,7 +83,7 @@ func (t *Type[In, Out]) input(ctx context.Context, raw json.RawMessage, upcasts 
 		}
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return refuse(fmt.Errorf("the input does not decode as %T: %w", in, err))
+		return refuse(fmt.Errorf("the input does not decode as %T: %w", in, jsonfields.Mistake(err, reflect.TypeFor[In]())))
 	}
 	if err := validate(&in); err != nil {
 		return refuse(fmt.Errorf("the input is not valid: %w", err))

@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 	}
 	says(t, weaverCommand(t, dir, "why", "agent/answer"), `waits for the signal "approved"`)
 	says(t, weaverCommand(t, dir, "why", "agent/answer/decompose[1]"),
-		"could not read its input", "cannot unmarshal string into Go struct field Topic.words of type int", "It was decided to repair its input")
+		"could not read its input", "words: want a whole number, and it is a JSON string", "It was decided to repair its input")
 	says(t, weaverCommand(t, dir, "task", "show", "agent/answer/decompose[1]"), `{"name":"rocks","words":5}`, "  repair ", "repairs        1 of 2 used")
 	says(t, weaverCommand(t, dir, "task", "show", "agent/answer/decompose[1]/repair[1]"), "succeeded", "path: words", "200 micro-units")
 	for range 2 { // twice is once
