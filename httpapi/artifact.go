@@ -76,7 +76,7 @@ func (c *call) artifact() error {
 	return nil
 }
 
-// taskOf returns the task that has an artifact, for which a store looks among all.
+// taskOf returns the task that has an artifact, the oldest if several have it.
 func (c *call) taskOf(ctx context.Context, id task.ID) (task.ID, error) {
 	r, ok := c.api.client.Store().(store.BlobReader)
 	if !ok {

@@ -114,6 +114,6 @@ type BlobReader interface {
 	Blob(ctx context.Context, ns string, id task.ID) (BlobUse, error)
 
 	// Artifact returns an artifact by its ID, the oldest if several tasks have it
-	// (RerunTask); ErrNotFound. It may look at every reference of the namespace.
+	// (RerunTask); ErrNotFound.
 	Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error)
 }

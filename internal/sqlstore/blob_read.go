@@ -26,9 +26,9 @@ SELECT b.blob_id, b.sha256, b.size_bytes, b.state, b.touched_at,` + blobRefs + `
 )
 
 var sqlArtifactByID = `
-SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
+SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_id
 LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
-WHERE a.namespace = ?1 AND a.kind = 'artifact' AND a.artifact_id = ?2 ORDER BY a.task_id LIMIT 1`
+WHERE a.namespace = ?1 AND a.artifact_id = ?2 AND a.name IS NOT NULL AND a.kind = 'artifact' ORDER BY a.task_id LIMIT 1`
 
 // Blobs implements store.BlobReader.
 func (s *Store) Blobs(ctx context.Context, ns string, after task.ID, limit int) (uses []store.BlobUse, err error) {

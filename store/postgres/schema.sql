@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0007 make.
+-- What the migrations 0001 to 0008 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -18,6 +18,8 @@ CREATE TABLE weaver_artifacts (
 );
 
 CREATE INDEX weaver_artifacts_by_blob ON weaver_artifacts USING btree (namespace, blob_id);
+
+CREATE INDEX weaver_artifacts_by_id ON weaver_artifacts USING btree (namespace, artifact_id) WHERE name IS NOT NULL;
 
 CREATE INDEX weaver_artifacts_expiring ON weaver_artifacts USING btree (namespace, collect_at, task_id, artifact_id) WHERE collect_at IS NOT NULL;
 

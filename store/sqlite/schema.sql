@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0019 make of an empty database.
+-- What the migrations 0001 to 0020 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -442,5 +442,7 @@ CREATE TABLE weaver_feed (
   name       TEXT,                        -- outcome of an attempt, type of an event
   PRIMARY KEY (namespace, pos)
 ) WITHOUT ROWID;
+
+CREATE INDEX weaver_artifacts_by_id ON weaver_artifacts (namespace, artifact_id) WHERE name IS NOT NULL;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
