@@ -89,7 +89,11 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 		fmt.Fprintf(&b, " %d tries of its steps failed.", n)
 	}
 	if d != nil {
-		b.WriteString(" " + c.Decision(d))
+		d := *d
+		if a.Error != nil { // said above
+			d.Reason.Text = strings.TrimSuffix(d.Reason.Text, ": "+a.Error.Message)
+		}
+		b.WriteString(" " + c.Decision(&d))
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ func TestWhyPast(t *testing.T) {
 		"  Attempt 2 began 8m ago (2026-11-20T11:52:00Z) on web1:7 and left its worker to wait after 1s.",
 		"  Attempt 3 began 7m ago (2026-11-20T11:53:00Z) on web1:7 and was given back because its worker stopped, at no cost, after 1s.",
 		"  Attempt 4 began 6m ago (2026-11-20T11:54:00Z) on web1:7 and was stopped by an error of the engine itself, which costs no attempt, after 1s: internal: disk.",
-		"  Attempt 5 began 5m ago (2026-11-20T11:55:00Z) on web1:7 and asked for a person after 1s: who pays? It was decided to wait for a person: the attempt needs a person: who pays?",
+		"  Attempt 5 began 5m ago (2026-11-20T11:55:00Z) on web1:7 and asked for a person after 1s: who pays? It was decided to wait for a person: the attempt needs a person.",
 		"  ops unblocked it 4m ago (2026-11-20T11:56:00Z): we do.",
 		"  Attempt 6 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and could not read its input after 1s: not a number.",
 		"2 of its 5 attempts are used.",
