@@ -75,14 +75,14 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 	hooks := &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 		if c.Method == "Operate" {
 			select {
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(3 * time.Second):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 		return next(ctx)
 	}}
-	s := newServer(t, serverOptions{store: storehook.New(memstore.New(), hooks), config: func(cfg *httpapi.Config) { cfg.BodyTimeout = 100 * time.Millisecond }})
+	s := newServer(t, serverOptions{store: storehook.New(memstore.New(), hooks), config: func(cfg *httpapi.Config) { cfg.BodyTimeout = time.Second }})
 	for range 2 { // on one connection
 		s.post("/v1/queues/billing/pause", reasonGiven).want(http.StatusNoContent)
 	}
@@ -91,12 +91,12 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 // So it is for what is served beside the API; and a body has a limit there, too.
 func TestGuardedBody(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.BodyTimeout, cfg.MaxInput = 100*time.Millisecond, 100 }})
+	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.BodyTimeout, cfg.MaxInput = time.Second, 100 }})
 	ended := make(chan error, 1)
 	listening := httptest.NewServer(s.api.Guard("tools", httpapi.Read, func(_ http.ResponseWriter, r *http.Request, who httpapi.Principal) {
 		_, err := io.ReadAll(r.Body)
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(3 * time.Second):
 		case <-r.Context().Done():
 			err = errors.Join(err, r.Context().Err())
 		}

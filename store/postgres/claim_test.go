@@ -92,13 +92,15 @@ func TestFreshClaimRounds(t *testing.T) {
 	case <-time.After(time.Second):
 	case <-t.Context().Done():
 	}
-	for range 3 {
+	least := 100
+	for try := 0; least != 2 && try < 100; try++ { // on a busy machine the task may not be that new any more
 		w.enqueue(1)
 		rounds, got := w.countClaim(1)
-		if rounds != 2 {
-			t.Errorf("the claim of a task that has just come made %d round trips, want 2", rounds)
-		}
+		least = min(least, rounds)
 		w.succeed(got...)
+	}
+	if least != 2 {
+		t.Errorf("the claims of tasks that had just come made %d round trips or more, want 2", least)
 	}
 	w.enqueue(1)
 	w.enqueue(1, func(d *task.New) { d.Labels = map[string]string{"not": "plain"} })
