@@ -140,6 +140,7 @@ type grammar struct {
 	Why      whyCmd      `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate  migrateCmd  `cmd:"" help:"Create or update the store's schema."`
 	Doctor   doctorCmd   `cmd:"" help:"Check that the store keeps its promises."`
+	Bench    benchCmd    `cmd:"" help:"Measure how many tasks the store takes and runs in a second."`
 	Codec    codecCmd    `cmd:"" help:"Make keys for what is stored, and change them."`
 	Forget   forgetCmd   `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
 	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file, while workers go on."`

@@ -121,6 +121,7 @@ var importRules = map[string]rule{
 
 	"internal/template": {},
 
+	"internal/storebench": {ours: join(library, "internal/group")},
 	"internal/attemptlog": {ours: []string{"internal/filelock", "task"}},
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
@@ -132,7 +133,7 @@ var importRules = map[string]rule{
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/procgroup", "internal/template", "internal/text", "internal/value")},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/pipeline", "internal/monitor", "internal/redact", "internal/seal", "internal/text", "internal/typo", "internal/value"), libs: []string{kong, "github.com/prometheus/client_golang"}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/pipeline", "internal/monitor", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/value"), libs: []string{kong, "github.com/prometheus/client_golang"}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},
