@@ -106,6 +106,9 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 	case err != nil:
 		return usageError(app, err)
 	}
+	if err := checkFilters(kctx); err != nil {
+		return usageError(app, err)
+	}
 	s := newSession(app, g.Globals, std, out, time.Now())
 	s.useStoreOfArgs(args)
 	kctx.BindTo(ctx, (*context.Context)(nil))

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/typo"
@@ -30,6 +33,21 @@ func (a auditFlags) who() string {
 
 func (a auditFlags) options() []weaver.OperateOption {
 	return []weaver.OperateOption{weaver.By(a.who()), weaver.Reason(a.Reason)}
+}
+
+// checkFilters refuses a flag that is given without a value, if it takes a list or has the
+// tag `filter`: --type "$TYPE" without a TYPE does not mean the tasks of every type.
+func checkFilters(c *kong.Context) error {
+	for _, p := range c.Path {
+		f := p.Flag
+		if f == nil || f.Target.Kind() != reflect.Slice && !f.Tag.Has("filter") {
+			continue
+		}
+		if f.Target.Len() == 0 {
+			return fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	}
+	return nil
 }
 
 // pageFlags choose a page of a list.

@@ -15,8 +15,8 @@ type statsCmd struct {
 	Since age      `default:"1h" placeholder:"AGE" help:"Attempts that ended since: 30m, 2h, 7d. Default: 1h."`
 	Step  age      `placeholder:"AGE" help:"Divide that into steps, each with rows of its own: 1m, 1h. Default: one."`
 	By    []string `default:"type,outcome" placeholder:"FIELD" complete:"type,queue,outcome,error_kind,worker" help:"What rows are told apart by: type, queue, outcome, error_kind, worker. Default: type,outcome."`
-	Type  string   `placeholder:"TYPE" help:"Only attempts of tasks of this type."`
-	Queue string   `placeholder:"NAME" help:"Only attempts of tasks of this queue."`
+	Type  string   `filter:"" placeholder:"TYPE" help:"Only attempts of tasks of this type."`
+	Queue string   `filter:"" placeholder:"NAME" help:"Only attempts of tasks of this queue."`
 }
 
 // Help is shown by stats --help.

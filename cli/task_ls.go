@@ -34,10 +34,10 @@ type taskCmd struct {
 type taskLsCmd struct {
 	State []string `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
 	Type  []string `placeholder:"TYPE" help:"Only tasks of these types."`
-	Queue string   `placeholder:"NAME" help:"Only tasks of this queue."`
-	Job   string   `placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
+	Queue string   `filter:"" placeholder:"NAME" help:"Only tasks of this queue."`
+	Job   string   `filter:"" placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"Only tasks with all these labels."`
-	Q     string   `placeholder:"QUERY" help:"Only tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
+	Q     string   `filter:"" placeholder:"QUERY" help:"Only tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
 	pageFlags
 }
 

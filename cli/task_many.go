@@ -17,10 +17,10 @@ import (
 type manyFlags struct {
 	State     []string      `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"All tasks in these states."`
 	Type      []string      `placeholder:"TYPE" help:"All tasks of these types."`
-	Queue     string        `placeholder:"NAME" help:"All tasks of this queue."`
-	Job       string        `placeholder:"JOB" help:"All tasks of this job."`
+	Queue     string        `filter:"" placeholder:"NAME" help:"All tasks of this queue."`
+	Job       string        `filter:"" placeholder:"JOB" help:"All tasks of this job."`
 	Label     []string      `sep:"none" placeholder:"KEY=VALUE" help:"All tasks with all these labels."`
-	Q         string        `placeholder:"QUERY" help:"All tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
+	Q         string        `filter:"" placeholder:"QUERY" help:"All tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
 	Newest    string        `placeholder:"ID" help:"With --q: no task that was enqueued later than this one."`
 	OlderThan time.Duration `placeholder:"DURATION" help:"Of those, only tasks that ended, or were enqueued if they have not ended, at least that long ago."`
 	All       bool          `help:"All tasks that the verb can change."`
