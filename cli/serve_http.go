@@ -205,8 +205,12 @@ func (d *door) url() string {
 	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
 }
 
+// stopWithin is how long the API's requests last at most when it stops, with a little for
+// what is written then.
+const stopWithin = 7 * time.Second
+
 // serve answers until ctx ends, then lets the requests that are under way end, for so
-// long as drain or until now ends.
+// long as drain, stopWithin at most, or until now ends.
 func (d *door) serve(ctx, now context.Context, drain time.Duration) error {
 	g := group.New(context.WithoutCancel(ctx))
 	g.Go("accept", func(context.Context) error {
@@ -219,7 +223,7 @@ func (d *door) serve(ctx, now context.Context, drain time.Duration) error {
 	case <-ctx.Done():
 	case <-g.Context().Done(): // it failed
 	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(drain, stopWithin))
 	defer cancel()
 	defer context.AfterFunc(now, cancel)()
 	if err := d.server.Shutdown(limit); err != nil {

@@ -170,6 +170,9 @@ var errStopping = errors.New("the server stops")
 // stopGrace is how long requests that are under way may go on when the API stops.
 const stopGrace = 5 * time.Second
 
+// lastWords is how long the answers of requests may be written that the stop ends.
+const lastWords = time.Second
+
 // Stop ends the streams and waits that are open, which an http.Server's Shutdown would
 // wait for, and refuses new ones. Five seconds later it ends all other requests, too.
 func (a *API) Stop() { a.stop(errStopping) }
@@ -178,6 +181,7 @@ func (a *API) Stop() { a.stop(errStopping) }
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := a.begin(w, r)
 	w = out
+	defer out.forget()
 	defer a.recovered(out, r)
 	if p := a.admit(r); p != nil {
 		writeProblem(w, p)
@@ -195,6 +199,10 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
 		_ = rc.SetReadDeadline(now.Add(a.cfg.BodyTimeout))
 	}
+	out.forget = context.AfterFunc(a.over, func() { // a client that neither sends nor reads does not hold up the stop
+		_ = rc.SetReadDeadline(time.Now())
+		_ = rc.SetWriteDeadline(time.Now().Add(lastWords))
+	})
 	h := out.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -223,7 +231,8 @@ func (a *API) recovered(w *writer, r *http.Request) {
 // writer knows whether an answer has begun, so that nothing else is written into it.
 type writer struct {
 	http.ResponseWriter
-	begun bool
+	begun  bool
+	forget func() bool // when the request has ended
 }
 
 func (w *writer) WriteHeader(status int) {

@@ -16,6 +16,7 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 	rt := &route{id: name, access: access}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := a.begin(w, r)
+		defer out.forget()
 		defer a.recovered(out, r)
 		c := &call{api: a, w: out, r: r, route: rt}
 		if err := c.guarded(); err != nil {
