@@ -88,7 +88,8 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 	case task.OutcomeCancelled:
 		return event.TaskCancelled{Header: h, Error: te, Duration: took}
 	case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
-		return event.TaskSuspended{Header: h, Duration: took}
+		why, until := r.waited(a)
+		return event.TaskSuspended{Header: h, Waiting: why, WakeAt: until, Duration: took}
 	}
 	switch decided.Kind {
 	case task.DecideSucceed:
@@ -97,10 +98,53 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 		return event.TaskFailed{Header: h, Error: te, Allowed: r.Task.AllowFailure, Duration: took}
 	case task.DecideBlock:
 		return event.TaskBlocked{Header: h, Error: te, Duration: took}
-	case task.DecideDecompose, task.DecideAddDependency, task.DecideRepair:
-		return event.TaskSuspended{Header: h, Error: a.Error, Duration: took}
+	case task.DecideDecompose:
+		return event.TaskSuspended{Header: h, Waiting: task.WaitChildren, Error: a.Error, Duration: took}
+	case task.DecideAddDependency:
+		return event.TaskSuspended{Header: h, Waiting: task.WaitDeps, Error: a.Error, Duration: took}
+	case task.DecideRepair:
+		return event.TaskSuspended{Header: h, Waiting: task.WaitRepair, Error: a.Error, Duration: took}
 	}
 	return event.TaskRetrying{Header: h, Error: te, Delay: max(0, decided.NextReadyAt.Sub(a.FinishedAt)), Duration: took}
+}
+
+// waited says for what an attempt waited that left its worker, and until when at most; zero:
+// no time ended that. Of several waits it is as the engine says it: the earliest instant; a
+// signal before children, and a time last.
+func (r *replay) waited(a *task.Attempt) (why task.Waiting, until time.Time) {
+	switch a.Outcome {
+	case task.OutcomeDecompose:
+		return task.WaitChildren, until
+	case task.OutcomeAddDependency:
+		return task.WaitDeps, until
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.AttemptNo > a.No || !s.CompletedAt.IsZero() && !s.CompletedAt.After(a.FinishedAt) && s.Kind != task.KindSleep {
+			continue // of a later attempt, or it had ended
+		}
+		switch s.Kind {
+		case task.KindSignal:
+			why = task.WaitSignal
+		case task.KindCall:
+			if why != task.WaitSignal {
+				why = task.WaitChildren
+			}
+		case task.KindSleep:
+			if !s.WakeAt.After(a.FinishedAt) {
+				continue
+			}
+			if why == task.WaitNone {
+				why = task.WaitSleep
+			}
+		default:
+			continue
+		}
+		if !s.WakeAt.IsZero() && (until.IsZero() || s.WakeAt.Before(until)) {
+			until = s.WakeAt
+		}
+	}
+	return why, until
 }
 
 // tryOf names a try of a step.

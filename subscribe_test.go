@@ -282,3 +282,49 @@ func TestSubscribe(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What a reader is told of a wait is what the engine said.
+func TestSubscribeTellsOfWaits(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		paid := weaver.DefineSignal[string]("paid")
+		child := weaver.Define[string, string]("engine.subscribe.child.v1")
+		typ := weaver.Define[string, string]("engine.subscribe.waits.v1")
+		r := &recorder{}
+		fx.runConfig(fx.store, weaver.Config{Sink: r, Handlers: []weaver.Handler{
+			child.Handler(func(_ context.Context, in string) (string, error) {
+				time.Sleep(time.Minute)
+				return in, nil
+			}),
+			typ.Handler(func(ctx context.Context, in string) (string, error) {
+				if err := weaver.Sleep(ctx, "nap", time.Hour); err != nil {
+					return "", err
+				}
+				if _, _, err := paid.Wait(ctx, "pay", 2*time.Hour); err != nil {
+					return "", err
+				}
+				return weaver.Call(ctx, "c", child, in)
+			}),
+		}})
+		h := enqueue(fx, typ, "x")
+		result(fx, h)
+		synctest.Wait()
+		said := func(ev event.Event) string {
+			s, ok := ev.(event.TaskSuspended)
+			if !ok || s.TaskID != h.ID() {
+				return ""
+			}
+			return fmt.Sprintln(s.AttemptNo, s.Waiting, s.WakeAt.UTC())
+		}
+		var live, read strings.Builder
+		for _, ev := range r.all() {
+			live.WriteString(said(ev))
+		}
+		for ev, err := range fx.client.Subscribe(fx.Context(), weaver.EventFilter{TaskID: h.ID(), NoWait: true}) {
+			fx.must(err)
+			read.WriteString(said(ev))
+		}
+		if live.String() != read.String() || strings.Count(live.String(), "\n") != 3 {
+			fx.Errorf("the engine said\n%sand the reader\n%s", live.String(), read.String())
+		}
+	})
+}

@@ -93,12 +93,13 @@ type (
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskSuspended says that the attempt left its worker to wait: for a time, a
-	// signal, its children, or another task. A zero WakeAt: no time lets it go on. With
-	// an Error the attempt failed, and to wait was decided.
+	// signal, its children, or another task. A zero WakeAt: no time lets it go on, or, of
+	// Client.Events, which does not know it, of a sleep or a wait for a signal too. With an
+	// Error the attempt failed, and to wait was decided.
 	TaskSuspended struct {
 		Header
 		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children or deps
-		WakeAt   time.Time     `json:"wake_at"`
+		WakeAt   time.Time     `json:"wake_at,omitzero"`
 		Error    *task.Error   `json:"error,omitempty"`
 		Duration time.Duration `json:"duration_ns"`
 	}
