@@ -23,6 +23,7 @@ func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *sl
 				Draft:        s.mcpDraft,
 				AllowWrites:  who.Access.Has(httpapi.Operate | httpapi.Submit),
 				ShowPayloads: who.Access.Has(httpapi.Payloads),
+				ToShow:       "send a token that has the access payloads",
 				Actor:        who.Name,
 				Logger:       logger,
 			}, nil

@@ -42,6 +42,9 @@ func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error
 			return checkValue(raw, t, at)
 		}
 		for name, value := range object {
+			if string(value) == "null" { // encoding/json would make a text without a character of it
+				return bodyProblem(invalidBody, at+"/"+escapePointer(name), "want a string, and it is a JSON null")
+			}
 			if err := checkValue(value, t.Elem(), at+"/"+escapePointer(name)); err != nil {
 				return err
 			}
@@ -153,7 +156,7 @@ func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 	case errors.As(err, &noTime):
 		return bodyProblem(invalidBody, at, fmt.Sprintf("%q is no time: want one like 2026-01-02T03:04:05Z", strings.Trim(noTime.Value, `"`)))
 	case errors.As(err, &wrong):
-		return bodyProblem(invalidBody, at, fmt.Sprintf("want %s, and it is a JSON %s", jsonfields.Wanted(t), wrong.Value))
+		return bodyProblem(invalidBody, at, jsonfields.Wrong(t, wrong.Value))
 	case errors.As(err, &p):
 		return p
 	}

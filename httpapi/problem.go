@@ -119,6 +119,7 @@ var httpProblems = []problemKind{
 var (
 	invalidInput = problemKind{weaver.ErrInvalidInput, "invalid-input", http.StatusUnprocessableEntity, "The input was refused.", 0}
 	notFound     = problemKind{weaver.ErrNotFound, "not-found", http.StatusNotFound, "There is nothing of this kind.", 0}
+	statsQuery   = problemKind{store.ErrStatsQuery, "invalid-stats-query", http.StatusBadRequest, "These statistics cannot be asked for.", 0}
 	invalidQuery = problemKind{weaver.ErrInvalidQuery, "invalid-query", http.StatusBadRequest, "The query cannot be read.", 0}
 )
 
@@ -130,7 +131,7 @@ var sentinels = []problemKind{
 	{weaver.ErrTooLarge, "payload-too-large", 413, "A value is over the limit.", 0},
 	invalidInput,
 	invalidQuery,
-	{store.ErrStatsQuery, "invalid-stats-query", 400, "These statistics cannot be asked for.", 0},
+	statsQuery,
 	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
 	notFound,
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},

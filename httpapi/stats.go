@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -17,6 +18,9 @@ var statsParams = []param{
 	query("type", "string", "Only attempts of tasks of this type."),
 	query("queue", "string", "Only attempts of tasks of this queue."),
 }
+
+// asParams makes of the fields of a StatsRequest the parameters that they come from.
+var asParams = strings.NewReplacer("From", "from", "To", "to", "Step", "step", "By[", "by[")
 
 // stats answers with statistics of attempts.
 func (c *call) stats() (err error) {
@@ -43,7 +47,7 @@ func (c *call) stats() (err error) {
 	got, err := c.api.client.Stats(ctx, req)
 	switch {
 	case errors.Is(err, weaver.ErrInvalidOption):
-		return badQuery.of("%s", err)
+		return statsQuery.of("%s", asParams.Replace(err.Error()))
 	case errors.Is(err, errors.ErrUnsupported):
 		return notFound.of("The store of this server keeps no statistics.")
 	case err != nil:

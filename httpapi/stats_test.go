@@ -39,11 +39,17 @@ func TestStats(t *testing.T) {
 		for query, want := range map[string]string{
 			"from=yesterday": "from: \"yesterday\": want a time", "to=1": "to: \"1\"", "step=5": "step: \"5\": want a duration", "step=-1s": "step: ", "by=day": "by: \"day\": want one or more of [type",
 			"from=0001-01-01T00:00:00Z": "from: \"0001-01-01T00:00:00Z\" is before 1970", "to=1969-12-31T23:59:59Z": "to: \"1969-12-31T23:59:59Z\" is before 1970",
-			"from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z":         "want From before To",
-			"from=2000-01-01T00:00:00Z&to=2020-01-01T00:00:00Z&step=1s": "want at most 10000 rows",
-			"by=type&by=type": "as one before",
 		} {
-			if p := s.get("/v1/stats?"+query).problem(http.StatusBadRequest, "bad-query"); !strings.Contains(p.Error(), want) {
+			if p := s.get("/v1/stats?"+query).problem(http.StatusBadRequest, "bad-query"); !strings.Contains(p.Error(), want) || len(p.Errors) != 1 {
+				t.Errorf("%s: %v, want %q", query, p, want)
+			}
+		}
+		for query, want := range map[string]string{
+			"from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z":         "want from before to",
+			"from=2000-01-01T00:00:00Z&to=2020-01-01T00:00:00Z&step=1s": "want at most 10000 rows, so a longer step or a shorter span",
+			"by=type&by=type": "by[1] is \"type\", as one before",
+		} {
+			if p := s.get("/v1/stats?"+query).problem(http.StatusBadRequest, "invalid-stats-query"); !strings.Contains(p.Detail, want) {
 				t.Errorf("%s: %v, want %q", query, p, want)
 			}
 		}

@@ -20,7 +20,7 @@ type ID [16]byte
 func ParseID(s string) (ID, error) {
 	u, err := ulid.ParseStrict(s)
 	if err != nil {
-		return ID{}, fmt.Errorf("%q is not an id: want the 26 characters that enqueue or `task ls` printed", s)
+		return ID{}, fmt.Errorf("%q is not an id: want its 26 characters, as they were printed", s)
 	}
 	return ID(u), nil
 }

@@ -44,7 +44,7 @@ func (c Clock) Rel(t time.Time) string {
 	d := t.Sub(c.Now)
 	switch {
 	case d <= -time.Second:
-		return text.Span(-d) + " ago"
+		return text.Span(c.Now.Sub(t)) + " ago" // -d of the smallest d is no span
 	case d < 0:
 		return "just now"
 	case d < time.Second:

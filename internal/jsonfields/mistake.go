@@ -18,7 +18,7 @@ import (
 func Mistake(err error, into reflect.Type) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		text := fmt.Sprintf("want %s, and it is a JSON %s", Wanted(wrong.Type), wrong.Value)
+		text := Wrong(wrong.Type, wrong.Value)
 		if wrong.Field != "" {
 			text = fmt.Sprintf("%s: %s", wrong.Field, text)
 		}
@@ -82,6 +82,19 @@ func names(t reflect.Type, within []reflect.Type) (all []string) {
 		}
 	}
 	return all
+}
+
+// Wrong says that JSON is no value of a type. what is its kind, with a number that the type
+// cannot have ("string", "number 1.5"), as encoding/json says it.
+func Wrong(t reflect.Type, what string) string {
+	wanted := Wanted(t)
+	if n, number := strings.CutPrefix(what, "number "); number && !strings.ContainsAny(n, ".eE") && !strings.Contains(wanted, "bits") {
+		switch t.Kind() {
+		case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64: // it is a whole number, and too large
+			wanted += fmt.Sprintf(" of %d bits", t.Bits())
+		}
+	}
+	return fmt.Sprintf("want %s, and it is a JSON %s", wanted, what)
 }
 
 // Wanted says what JSON a type takes: "a string", say.

@@ -31,18 +31,19 @@ type order struct {
 func TestMistake(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`{"cents":"7"}`:            "cents: want a whole number, and it is a JSON string",
-		`{"cents":7.5}`:            "cents: want a whole number, and it is a JSON number 7.5",
-		`{"rate":"x"}`:             "rate: want a number, and it is a JSON string",
-		`{"paid":1}`:               "paid: want true or false, and it is a JSON number",
-		`{"lines":{}}`:             "lines: want an array of the right values, and it is a JSON object",
-		`{"lines":[{"code":300}]}`: "lines.code: want a whole number of 8 bits, and it is a JSON number 300",
-		`{"headers":{"a":["b"]}}`:  "headers: want a string, and it is a JSON array",
-		`{"next":{"cents":[]}}`:    "next.cents: want a whole number, and it is a JSON array",
-		`"x"`:                      "want an object, and it is a JSON string",
-		`{"cetns":7}`:              `there is no field "cetns" (did you mean "cents"?)`,
-		`{"by":{"a":{"citty":7}}}`: `there is no field "citty" (did you mean "city"?)`,
-		`{"euros":7}`:              `there is no field "euros"; there are id, cents, rate, paid, lines, city, code, headers, by, at, next`,
+		`{"cents":"7"}`:                  "cents: want a whole number, and it is a JSON string",
+		`{"cents":99999999999999999999}`: "cents: want a whole number of 64 bits, and it is a JSON number 99999999999999999999",
+		`{"cents":7.5}`:                  "cents: want a whole number, and it is a JSON number 7.5",
+		`{"rate":"x"}`:                   "rate: want a number, and it is a JSON string",
+		`{"paid":1}`:                     "paid: want true or false, and it is a JSON number",
+		`{"lines":{}}`:                   "lines: want an array of the right values, and it is a JSON object",
+		`{"lines":[{"code":300}]}`:       "lines.code: want a whole number of 8 bits, and it is a JSON number 300",
+		`{"headers":{"a":["b"]}}`:        "headers: want a string, and it is a JSON array",
+		`{"next":{"cents":[]}}`:          "next.cents: want a whole number, and it is a JSON array",
+		`"x"`:                            "want an object, and it is a JSON string",
+		`{"cetns":7}`:                    `there is no field "cetns" (did you mean "cents"?)`,
+		`{"by":{"a":{"citty":7}}}`:       `there is no field "citty" (did you mean "city"?)`,
+		`{"euros":7}`:                    `there is no field "euros"; there are id, cents, rate, paid, lines, city, code, headers, by, at, next`,
 	} {
 		d := json.NewDecoder(strings.NewReader(raw))
 		d.DisallowUnknownFields()

@@ -191,7 +191,7 @@ func (t tools) show(ctx context.Context, in idInput) (string, error) {
 		v.Steps = append(v.Steps, step{s.Name, s.Kind, s.State, said(s.Error), t.value(s.Value)})
 	}
 	if !t.ShowPayloads {
-		v.Note = "values are hidden: the server was started without --show-payloads. "
+		v.Note = "values are hidden: " + t.ToShow + ". "
 	}
 	if left > 0 {
 		v.Note += fmt.Sprintf("%d earlier attempts, decisions and steps are left out: `weaver task show %s` prints them all.", left, id)
@@ -240,7 +240,7 @@ func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
 	case in.Attempt < 0:
 		return "", say("attempt %d: attempts are numbered from 1", in.Attempt)
 	case !t.ShowPayloads:
-		return "", say("logs may hold values, which are hidden here: start the server with --show-payloads, or read them with `weaver logs %s`", id)
+		return "", say("logs may hold values, which are hidden here: %s, or read them with `weaver logs %s`", t.ToShow, id)
 	}
 	answer, err := t.Logs(ctx, id, in.Attempt)
 	if err != nil {

@@ -35,6 +35,7 @@ type Config struct {
 
 	AllowWrites  bool   // there are tools that change something
 	ShowPayloads bool   // values and logs are shown
+	ToShow       string // what shows them, for messages; default "start the server with --show-payloads"
 	Actor        string // in the audit; default "mcp"
 
 	Logger *slog.Logger // failures, which are not shown as they are; default slog.Default()
@@ -53,6 +54,7 @@ func New(c Config) (*mcp.Server, error) {
 	if c.Client == nil || c.Why == nil || c.Logs == nil || c.Types == nil || c.Draft == nil {
 		return nil, errors.New("an MCP server needs Client, Why, Logs, Types and Draft")
 	}
+	c.ToShow = cmp.Or(c.ToShow, "start the server with --show-payloads")
 	c.Actor, c.Logger = cmp.Or(c.Actor, "mcp"), cmp.Or(c.Logger, slog.Default())
 	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
 	t := tools{c}

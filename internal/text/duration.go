@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -14,6 +15,9 @@ func Span(d time.Duration) string {
 			return fmt.Sprintf("%d%s%d%s", d/big, b, rest, s)
 		}
 		return fmt.Sprintf("%d%s", d/big, b)
+	}
+	if d == math.MaxInt64 { // as much as a difference of times can be
+		return "over 292 years"
 	}
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -47,6 +51,9 @@ func Until(d time.Duration) string {
 		return "a moment"
 	case d < time.Second:
 		return Took(d)
+	}
+	if d > math.MaxInt64-time.Second {
+		return Span(math.MaxInt64)
 	}
 	return Span(d + time.Second - 1)
 }

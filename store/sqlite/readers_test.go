@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -62,15 +63,18 @@ func (f *takenFile) Lock(lock vfs.LockLevel) error {
 	return f.wholeFile.Lock(lock)
 }
 
+var takenFiles atomic.Int32
+
 // The first reader opens a connection and has to wait in SQLite. The next ones
 // must not wait for it, but in SQLite as it does, where a limit applies.
 func TestReadersConnectBesideEachOther(t *testing.T) {
 	t.Parallel()
 	layer := &taken{VFSFilename: vfs.Find("").(vfs.VFSFilename)}
-	vfs.Register("taken", layer)
-	t.Cleanup(func() { vfs.Unregister("taken") })
+	name := fmt.Sprintf("taken-%d", takenFiles.Add(1)) // of a run of its own (-count)
+	vfs.Register(name, layer)
+	t.Cleanup(func() { vfs.Unregister(name) })
 	synctest.Test(t, func(t *testing.T) {
-		db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.VFS("taken"))
+		db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.VFS(name))
 		var idle sync.WaitGroup // takes the connection that Migrate left idle
 		held, release := make(chan struct{}), make(chan struct{})
 		idle.Go(func() {
