@@ -32,6 +32,7 @@ type ClientConfig struct {
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Codec       Codec        // seals values before they are stored, and opens them; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
+	Handlers    []Handler    // of task types that the program knows: RepairInput and RerunInput check inputs as an enqueue does, and CheckInput; the client runs none; default none
 	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
 
 	// Redact are keys ("password", "*token*") and paths ("/card/number") of what
@@ -55,7 +56,7 @@ type Client struct {
 	tail   tail               // of the feed of events
 	warned *sync.Map          // task types of which an enqueue without key was warned about
 	wake   func()             // of the engine that embeds this client
-	known  map[string]Handler // of that engine, by task type
+	known  map[string]Handler // of that engine, or of the configuration, by task type
 
 	live    *live         // the events of that engine; nil: there is none
 	wrapped EnqueueFunc   // of the plug-ins; nil: there are none
@@ -69,6 +70,7 @@ func NewClient(s Store, cfg ClientConfig) (*Client, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
 	c := newClient(s, cfg)
+	c.known = knownTypes(cfg.Handlers)
 	setup, problems := installAll(cfg.Plugins, new(Setup))
 	wrapped, bad := setup.enqueueFunc()
 	if problems = append(problems, bad...); len(problems) > 0 {
@@ -419,6 +421,25 @@ func (c *Client) checkSize(what string, size int) error {
 		return fmt.Errorf("%w: the %s is %d bytes, the limit is %d: pass a reference to where the data is kept, or raise InlineLimit in the Config (ClientConfig)", ErrTooLarge, what, size, c.limit)
 	}
 	return nil
+}
+
+// CheckInput returns what enqueueing a task of a type would say of an encoded input of a
+// schema version, ErrInvalidInput. It is nil for a type that the client does not know: an
+// Engine knows those of its handlers, another client those of ClientConfig.Handlers.
+func (c *Client) CheckInput(taskType string, schemaVersion int, input json.RawMessage) error {
+	if h, ok := c.known[taskType]; ok {
+		return h.CheckInput(input, schemaVersion)
+	}
+	return nil
+}
+
+// knownTypes are the handlers of which each checks inputs of its type.
+func knownTypes(handlers []Handler) map[string]Handler {
+	known := make(map[string]Handler, len(handlers))
+	for _, h := range handlers {
+		known[h.name] = h
+	}
+	return known
 }
 
 // CheckInputSize returns what enqueueing a task of a type with an input of so many bytes

@@ -100,10 +100,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if problems = append(problems, bad...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	client.known = make(map[string]Handler, len(cfg.Handlers))
-	for _, h := range cfg.Handlers {
-		client.known[h.name] = h
-	}
+	client.known = knownTypes(cfg.Handlers)
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
 	eng := &Engine{Client: client, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues), handlers: slices.Clone(cfg.Handlers)}

@@ -209,9 +209,10 @@ func (c *Client) replaceInput(ctx context.Context, input json.RawMessage, send f
 // RepairInput gives a task another input: one that is blocked, say because its input
 // does not decode and no repair helped, which runs again with it, or one that waits for
 // a repair, which is not needed any more. The input is a value, or a json.RawMessage
-// that is stored without its white space. An Engine that has a handler of the type checks it as an
-// enqueue does, and the input has the handler's schema version then; a Client does not
-// know the type, and the schema version stays. The steps that the task recorded stay.
+// that is stored without its white space. A client that knows the type (an Engine with a
+// handler of it, ClientConfig.Handlers) checks it as an enqueue does, and the input has the
+// handler's schema version then; another one does not check it, and the schema version
+// stays. The steps that the task recorded stay.
 //
 // The audit keeps who did it and why, and the SHA-256 of both inputs. ErrNotFound;
 // ErrInvalidInput; ErrTooLarge; ErrState: the task neither is blocked nor waits for a

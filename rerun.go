@@ -29,10 +29,10 @@ func rerunOption(set func(*rerunSettings)) OperateOption {
 	})
 }
 
-// RerunInput gives the new task of a Rerun another input, which is encoded. It is
-// of the schema version of the task that is repeated. An Engine that has a handler of
-// the type checks it as an enqueue does: ErrInvalidInput. A Client does not know the
-// type.
+// RerunInput gives the new task of a Rerun another input, which is encoded. A client that
+// knows the type (an Engine with a handler of it, ClientConfig.Handlers) checks it as an
+// enqueue does, ErrInvalidInput, and the new task has the handler's schema version. Another
+// one does not check it, and the schema version is that of the task that is repeated.
 func RerunInput(in any) OperateOption {
 	raw, err := encode(in)
 	return rerunOption(func(s *rerunSettings) { s.input, s.err = raw, err })
@@ -151,9 +151,10 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 		if changes.input != nil {
 			s.task.Input = changes.input
 			if h, ok := c.known[old.Type]; ok {
-				if err := h.CheckInput(s.task.Input, s.task.SchemaVersion); err != nil {
+				if err := h.Draft(s.task.Input).Err(); err != nil {
 					return task.New{}, err
 				}
+				s.task.SchemaVersion = h.schema
 			}
 		}
 		for _, o := range changes.enqueue {

@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -71,7 +73,11 @@ func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec})
+	cfg := weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec}
+	if !work { // what enqueues checks inputs itself, and a server goes by what workers announced
+		cfg.Handlers = slices.Collect(maps.Values(s.types()))
+	}
+	c, err := weaver.NewClient(st, cfg)
 	if err != nil {
 		return nil, badInput("", "--namespace: %w", err)
 	}

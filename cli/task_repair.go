@@ -30,9 +30,6 @@ func (c *taskRepairCmd) Run(ctx context.Context, s *session) error {
 		return badInput("", "--input is empty: give the new input as JSON, a file or -")
 	}
 	return s.operate(ctx, "repair", []string{c.ID}, func(client *weaver.Client, id task.ID) error {
-		if err := s.checkOther(ctx, client, id, raw); err != nil {
-			return err
-		}
 		err := client.RepairInput(ctx, id, raw, c.options()...)
 		if errors.Is(err, weaver.ErrInvalidInput) || errors.Is(err, weaver.ErrTooLarge) {
 			return badInput("", "--input: %w", err)

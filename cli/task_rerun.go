@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/goweaver/weaver"
@@ -42,9 +41,6 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		}
 		opts := c.options()
 		if raw != nil {
-			if err := s.checkOther(ctx, client, id, raw); err != nil {
-				return err
-			}
 			opts = append(opts, weaver.RerunInput(raw))
 		}
 		rerun := func() (weaver.Enqueued, error) { return client.Rerun(ctx, id, opts...) }
@@ -66,21 +62,4 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		s.printf("%s repeats %s.\n", got.ID, id)
 		return nil
 	})
-}
-
-// checkOther checks another input as an enqueue of the type does, if this program
-// knows the type.
-func (s *session) checkOther(ctx context.Context, client *weaver.Client, id task.ID, input json.RawMessage) error {
-	t, err := client.Get(ctx, id)
-	if err != nil {
-		return s.absent(ctx, client, "task", id, err)
-	}
-	h, known := s.types()[t.Type]
-	if !known {
-		return nil
-	}
-	if err := h.CheckInput(input, t.SchemaVersion); err != nil {
-		return badInput("", "--input: %w", err)
-	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store/memstore"
 )
 
 // An input that the store does not take is not checked by the schema first.
@@ -42,4 +46,43 @@ func TestLargeInputsWaitForTheirTurn(t *testing.T) {
 	s.enqueue()
 	release()
 	s.post("/v1/tasks", large).problem(http.StatusUnprocessableEntity, "invalid-input")
+}
+
+// A server that runs a type's tasks refuses what the type's own checks refuse, when a task
+// is enqueued as when it gets another input.
+func TestInputOfAKnownType(t *testing.T) {
+	t.Parallel()
+	typ := weaver.Define[checkedIn, bool]("acme.test.checked.v1")
+	st := memstore.New()
+	client, err := weaver.NewClient(st, weaver.ClientConfig{Handlers: []weaver.Handler{
+		typ.Handler(func(context.Context, checkedIn) (bool, error) { return true, nil }),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Announce(t.Context(), client, typ); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, serverOptions{store: st, config: func(c *httpapi.Config) { c.Client = client }})
+	p := s.post("/v1/tasks", `{"task_type":"acme.test.checked.v1","input":{"odd":2}}`).problem(http.StatusUnprocessableEntity, "invalid-input")
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "#/input" || !strings.Contains(p.Errors[0].Detail, "2 is even") {
+		t.Errorf("the problem is %+v", p)
+	}
+	p = s.post("/v1/jobs", `{"name":"j","tasks":[{"node":"a","task_type":"acme.test.checked.v1","input":{"odd":4}}]}`).problem(http.StatusUnprocessableEntity, "invalid-input")
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "#/tasks/0/input" {
+		t.Errorf("the problem is %+v", p)
+	}
+	s.post("/v1/tasks", `{"task_type":"acme.test.checked.v1","input":{"odd":3}}`).want(http.StatusCreated)
+}
+
+type checkedIn struct {
+	Odd int `json:"odd"`
+}
+
+// Validate implements weaver's check of inputs.
+func (c checkedIn) Validate() error {
+	if c.Odd%2 == 0 {
+		return fmt.Errorf("%d is even", c.Odd)
+	}
+	return nil
 }

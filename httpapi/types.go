@@ -122,6 +122,11 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 	if err := typ.check(ctx, d.Input, pointer+"/input"); err != nil {
 		return weaver.Draft{}, err
 	}
+	if err := t.client.CheckInput(d.Type, typ.SchemaVersion, d.Input); err != nil { // a type that this process runs
+		p := invalidInput.of("The type %s does not take the input.", d.Type)
+		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/input", Detail: err.Error()}}
+		return weaver.Draft{}, p
+	}
 	info := typ.TypeInfo
 	if err := d.hide(&info, pointer); err != nil {
 		return weaver.Draft{}, err
