@@ -63,8 +63,11 @@ func confidences() []weaver.Handler {
 		if _, err := weaver.Call(ctx, "child", confidant, in); err == nil {
 			return "", errors.New("the child succeeded")
 		}
-		if weaver.Current(ctx).AttemptNo < 6 {
-			return "", errors.New("card " + secret + " was refused")
+		if no := weaver.Current(ctx).AttemptNo; no < 6 {
+			return "", weaver.Do(ctx, "scan", func(ctx context.Context) error { // no step has the artifact
+				_, err := weaver.PutArtifact(ctx, "scan.txt", strings.NewReader(long(fmt.Sprint("scan ", no))))
+				return errors.Join(err, errors.New("card "+secret+" was refused"))
+			})
 		}
 		return long("output "), nil
 	}

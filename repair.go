@@ -170,7 +170,7 @@ func (r *repairer) run(ctx context.Context, a *engine.Attempt, raw json.RawMessa
 // Crash here: the next attempt has it from the step, and sends the same command.
 func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in *toRepair, input json.RawMessage) (repaired, error) {
 	id := a.Task().ID
-	err := c.replaceInput(ctx, input, func(kept json.RawMessage) error {
+	err := c.replaceInput(ctx, in.task, input, func(kept json.RawMessage) error {
 		res, err := c.store.Operate(ctx, c.ns, store.ReplaceInput{
 			Audit: store.Audit{By: "repair " + id.String(), Reason: fmt.Sprintf("repair %d of %d", in.No, in.MaxRepairs)},
 			Task:  in.task, Input: kept, SchemaVersion: r.version, OldHash: in.InputHash, OldSchema: in.Schema, Repair: id,
@@ -193,9 +193,9 @@ func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in
 }
 
 // replaceInput has a command sent for an input that may go to the bucket.
-func (c *Client) replaceInput(ctx context.Context, input json.RawMessage, send func(kept json.RawMessage) error) error {
+func (c *Client) replaceInput(ctx context.Context, id TaskID, input json.RawMessage, send func(kept json.RawMessage) error) error {
 	for try := 1; ; try++ {
-		kept, err := c.values.Keep(ctx, input)
+		kept, err := c.values.Keep(ctx, id, input)
 		if err != nil {
 			return fmt.Errorf("keep the input in the bucket: %w", err)
 		}
@@ -250,7 +250,7 @@ func (c *Client) RepairInput(ctx context.Context, id TaskID, input any, opts ...
 	if err := c.checkInput(old.Type, len(raw)); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return c.replaceInput(ctx, raw, func(input json.RawMessage) error {
+	return c.replaceInput(ctx, id, raw, func(input json.RawMessage) error {
 		_, err := c.operate(ctx, what, opts, func(s operateSettings) store.Command {
 			return store.ReplaceInput{
 				Audit: s.audit, Seen: s.seen, Task: id, Input: input, SchemaVersion: version,

@@ -8,6 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
 )
 
 // forgetCmd is the verb forget.
@@ -16,6 +17,7 @@ type forgetCmd struct {
 	Cancel   bool     `help:"Cancel tasks that have not ended. Those that run are asked to end: forget them when they have."`
 	Force    bool     `help:"With --cancel: take the leases of running tasks away, so that they end at once."`
 	KeepFile bool     `help:"Do not write the file of the store anew, for which all others wait: copies in unused parts of it stay."`
+	Scrub    bool     `help:"Forget no task: only write the file of the store anew, for what has expired or was erased since that was done."`
 	DryRun   bool     `help:"List the tasks that would be forgotten, and change nothing."`
 	auditFlags
 }
@@ -43,6 +45,10 @@ type forgot struct {
 func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 	labels, err := parseLabels(c.Label)
 	switch {
+	case c.Scrub && (len(c.Label) > 0 || c.Cancel || c.KeepFile || c.DryRun):
+		return badInput("", "--scrub stands alone: a forget by label writes the file anew by itself")
+	case c.Scrub:
+		return s.withClient(ctx, func(client *weaver.Client) error { return s.scrub(ctx, client) })
 	case err != nil:
 		return err
 	case len(labels) == 0:
@@ -67,6 +73,26 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 		ack, err := client.Forget(ctx, labels, opts...)
 		return c.show(s, &ack, err)
 	})
+}
+
+// scrub writes the file of the store anew, if something was erased since that was done.
+func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
+	st, ok := client.Store().(store.Scrubber)
+	if !ok {
+		return badInput("", "%s has no file of its own: VACUUM of the database removes what its tables have no longer", s.store())
+	}
+	did, err := st.Scrub(ctx, client.Namespace())
+	switch {
+	case err != nil:
+		return err
+	case s.json():
+		return s.writeJSON(forgot{Rewritten: did.Bytes})
+	case !did.Done:
+		s.printf("nothing was erased since the file of the store was written anew.\n")
+		return nil
+	}
+	s.printf("the file of the store was written anew, %.1f MiB.\n", float64(did.Bytes)/(1<<20))
+	return nil
 }
 
 // removeLogsOf removes what commands of tasks wrote. Crash behind it: the tasks are

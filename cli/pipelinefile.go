@@ -25,7 +25,7 @@ import (
 const (
 	metaFile       = "weaver.file"       // the absolute path
 	metaDefinition = "weaver.definition" // pipeline.Digest
-	metaParams     = "weaver.params"     // pipeline.ParamsJSON, if the file has params
+	metaParams     = task.MetaParams     // pipeline.ParamsJSON, if the file has params
 	metaNodes      = "weaver.nodes"      // pipelineFile.nodes, if they depend on files
 )
 

@@ -22,6 +22,11 @@ type Upload struct {
 	SHA256 string  // of the bytes, in hex
 	Size   int64
 	Bucket Bucket // into which they are put
+
+	// Task is the one whose value or artifact they are; zero: no task's. To forget it
+	// (ForgetTask) deletes what was last announced for it and nothing refers to: what a
+	// step put that failed, or that was killed.
+	Task task.ID
 }
 
 // Bucket names a bucket. The zero Bucket is one that cannot be told from others.

@@ -2,6 +2,13 @@ package task
 
 import "time"
 
+// MetaPrefix begins the metadata of a job that the command keeps there, and MetaParams is
+// what the params of its pipeline are called.
+const (
+	MetaPrefix = "weaver."
+	MetaParams = MetaPrefix + "params"
+)
+
 // NewJob is a job about to be stored with its tasks.
 type NewJob struct {
 	ID     ID

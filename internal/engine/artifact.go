@@ -19,7 +19,7 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	if err != nil {
 		return n, err
 	}
-	b, err := a.env.Values.Stream(ctx, r)
+	b, err := a.env.Values.Stream(ctx, a.task.ID, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
 		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) {
@@ -205,7 +205,7 @@ func (a *Attempt) keepRecord(ctx context.Context, rec *store.Record) error {
 	if rec.Step == nil || len(rec.Step.Value) <= v.Limit {
 		return nil
 	}
-	value, err := v.Keep(ctx, rec.Step.Value)
+	value, err := v.Keep(ctx, a.task.ID, rec.Step.Value)
 	if err != nil {
 		return fmt.Errorf("keep the value of step %q in the bucket: %w", rec.Step.Name, err)
 	}
@@ -222,7 +222,7 @@ func (v *Values) keepFinish(ctx context.Context, fin *store.Finish) error {
 		return err
 	}
 	fin.Children = children
-	output, err := v.Keep(ctx, fin.Output)
+	output, err := v.Keep(ctx, fin.Lease.Task, fin.Output)
 	if err != nil {
 		return fmt.Errorf("keep the output in the bucket: %w", err)
 	}

@@ -75,7 +75,7 @@ func (v *Values) expire(ctx context.Context, due *store.DueExpiry) (done int, er
 			return 0, err
 		}
 		if changed {
-			if cmd.Input, err = v.Keep(ctx, input); err != nil {
+			if cmd.Input, err = v.Keep(ctx, t.ID, input); err != nil {
 				return 0, err
 			}
 			done = 1

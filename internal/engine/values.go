@@ -44,21 +44,21 @@ func (v *Values) Most() int {
 	return math.MaxInt
 }
 
-// Keep returns what a row is to hold of a value: the value, or the blob that has it.
-func (v *Values) Keep(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+// Keep returns what a row is to hold of a value of a task: the value, or the blob that has it.
+func (v *Values) Keep(ctx context.Context, of task.ID, value json.RawMessage) (json.RawMessage, error) {
 	if len(value) <= v.Limit || v.Bucket == nil {
 		return value, nil
 	}
 	sum := sha256.Sum256(value)
-	b, err := v.put(ctx, hex.EncodeToString(sum[:]), int64(len(value)), func() (io.Reader, error) { return bytes.NewReader(value), nil })
+	b, err := v.put(ctx, of, hex.EncodeToString(sum[:]), int64(len(value)), func() (io.Reader, error) { return bytes.NewReader(value), nil })
 	if err != nil {
 		return nil, err
 	}
 	return b.Value(), nil
 }
 
-// put announces bytes and puts them, unless they are there.
-func (v *Values) put(ctx context.Context, sum string, size int64, open func() (io.Reader, error)) (task.Blob, error) {
+// put announces bytes of a task and puts them, unless they are there.
+func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, open func() (io.Reader, error)) (task.Blob, error) {
 	if v.Bucket == nil {
 		return task.Blob{}, ErrNoBucket
 	}
@@ -73,7 +73,7 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 	if err != nil {
 		return task.Blob{}, err
 	}
-	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: name, Size: size, Bucket: in})
+	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: name, Size: size, Bucket: in, Task: of})
 	if err != nil {
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
@@ -174,7 +174,7 @@ func (v *Values) KeepInputs(ctx context.Context, tasks []task.New) ([]task.New, 
 		if len(tasks[i].Input) <= v.Limit {
 			continue
 		}
-		input, err := v.Keep(ctx, tasks[i].Input)
+		input, err := v.Keep(ctx, tasks[i].ID, tasks[i].Input)
 		if err != nil {
 			return nil, fmt.Errorf("keep the input of %s in the bucket: %w", tasks[i].Type, err)
 		}
@@ -260,9 +260,9 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Stream puts what r gives, which is read twice: to hash it, and to put it. What cannot
+// Stream puts what r gives for a task, which is read twice: to hash it, and to put it. What cannot
 // be read again goes through a temporary file.
-func (v *Values) Stream(ctx context.Context, r io.Reader) (b task.Blob, err error) {
+func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Blob, err error) {
 	if v.Bucket == nil {
 		return task.Blob{}, ErrNoBucket
 	}
@@ -291,7 +291,7 @@ func (v *Values) Stream(ctx context.Context, r io.Reader) (b task.Blob, err erro
 	if err != nil {
 		return task.Blob{}, &sourceError{err}
 	}
-	return v.put(ctx, hex.EncodeToString(sum.Sum(nil)), size, func() (io.Reader, error) {
+	return v.put(ctx, of, hex.EncodeToString(sum.Sum(nil)), size, func() (io.Reader, error) {
 		_, err := again.Seek(start, io.SeekStart)
 		return again, err
 	})

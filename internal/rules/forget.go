@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -67,6 +68,18 @@ func ForgetTask(t *task.Task) {
 	t.Forgotten, t.ValuesDropped = true, true
 	t.Input, t.Output, t.UnblockInput, t.UnblockFor = nil, nil, nil, ""
 	t.Progress, t.Metadata, t.Error = nil, nil, ForgetError(t.Error)
+}
+
+// ForgetMeta returns what stays of the metadata of a job whose tasks are all forgotten: what
+// the command keeps there to know its file, without the params that it was given.
+func ForgetMeta(meta map[string]string) map[string]string {
+	left := make(map[string]string, len(meta))
+	for k, v := range meta {
+		if strings.HasPrefix(k, task.MetaPrefix) && k != task.MetaParams {
+			left[k] = v
+		}
+	}
+	return left
 }
 
 // ForgetAudit erases the hashes of inputs from the note of a repair, by which a short

@@ -21,8 +21,8 @@ const (
 	sqlKnownBlob = `
 SELECT blob_id, state FROM weaver_blobs INDEXED BY weaver_blobs_by_content
 WHERE namespace = ?1 AND sha256 = ?2 AND size_bytes = ?3 AND state <> 'deleting' LIMIT 1 /*lock*/`
-	sqlTouchBlob  = `UPDATE weaver_blobs SET touched_at = ?3 WHERE namespace = ?1 AND blob_id = ?2`
-	sqlInsertBlob = `INSERT INTO weaver_blobs (namespace, blob_id, sha256, size_bytes, state, touched_at) VALUES (?1, ?2, ?3, ?4, 'pending', ?5)`
+	sqlTouchBlob  = `UPDATE weaver_blobs SET touched_at = ?3, task_id = ?4 WHERE namespace = ?1 AND blob_id = ?2`
+	sqlInsertBlob = `INSERT INTO weaver_blobs (namespace, blob_id, sha256, size_bytes, state, touched_at, task_id) VALUES (?1, ?2, ?3, ?4, 'pending', ?5, ?6)`
 
 	sqlBlobState = `SELECT state FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2 /*lock*/`
 	sqlUseBlob   = `UPDATE weaver_blobs SET state = 'live' WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
@@ -43,9 +43,9 @@ func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
 		return got, err
 	}
 	if known {
-		return got, t.stmt(sqlTouchBlob).Text(1, t.ns).ID(2, &got.Blob.ID).Int(3, t.mic).Run()
+		return got, t.stmt(sqlTouchBlob).Text(1, t.ns).ID(2, &got.Blob.ID).Int(3, t.mic).IDOrNull(4, &u.Task).Run()
 	}
-	return got, t.stmt(sqlInsertBlob).Text(1, t.ns).ID(2, &u.ID).Text(3, u.SHA256).Int(4, u.Size).Int(5, t.mic).Run()
+	return got, t.stmt(sqlInsertBlob).Text(1, t.ns).ID(2, &u.ID).Text(3, u.SHA256).Int(4, u.Size).Int(5, t.mic).IDOrNull(6, &u.Task).Run()
 }
 
 // usable returns, as gone, the error for the first of the blobs that nothing can refer

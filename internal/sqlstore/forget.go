@@ -83,6 +83,7 @@ var forgetStages = []func(e *eraser, id *task.ID, at *forgetAt) (more bool, err 
 	(*eraser).forgetEdges,
 	forgetAll(func(e *eraser, id *task.ID) error { return e.forgetSome(id, sqlRefKeys, e.room) }),
 	forgetDeletes(sqlEraseCheckpts), forgetDeletes(sqlEraseEvents), forgetDeletes(sqlEraseLogs),
+	forgetAll((*eraser).forgetUploads),
 }
 
 // forgetTask erases a task that has ended, or begins to, and leaves the rest to a chore.
@@ -123,12 +124,43 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 	if err := t.stmt(sqlForgetAudit).Text(1, t.ns).Text(2, row.id.String()).Text(3, rules.Forgotten).Int(4, int64(rules.MaxMoves)).Run(); err != nil {
 		return err
 	}
+	if err := t.forgetJob(&row.job); err != nil {
+		return err
+	}
 	c := chore{kind: store.ChoreForget, id: row.id}
 	more, err := o.forgetSome(&c)
 	if err != nil || !more {
 		return err
 	}
 	return o.leave(&c)
+}
+
+const (
+	sqlRemembered = `
+SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_job
+WHERE namespace = ?1 AND job_id = ?2 AND coalesce(values_dropped, 0) <> 2 ORDER BY task_id LIMIT 1`
+	sqlForgetJob = `UPDATE weaver_jobs SET meta = ?3 WHERE namespace = ?1 AND job_id = ?2`
+)
+
+// forgetJob erases the metadata of a job that has no task any more that is not forgotten.
+// (Forget begins with the newest tasks: the first that is not is found at once.)
+func (t *Tx) forgetJob(id *task.ID) error {
+	if id.IsZero() {
+		return nil
+	}
+	st := t.stmt(sqlRemembered).Text(1, t.ns).ID(2, id)
+	remembered := st.One()
+	if err := st.Done(); err != nil || remembered {
+		return err
+	}
+	job, err := t.job(id)
+	if err != nil || job == nil {
+		return err
+	}
+	if left := rules.ForgetMeta(job.Meta); len(left) != len(job.Meta) {
+		return t.stmt(sqlForgetJob).Text(1, t.ns).ID(2, id).Strings(3, left).Run()
+	}
+	return nil
 }
 
 // forgotten reports whether a task was forgotten.
@@ -220,6 +252,24 @@ func (e *eraser) forgetEdges(id *task.ID, at *forgetAt) (more bool, err error) {
 	}
 	e.room -= len(list)
 	return len(list) == limit, err
+}
+
+// sqlUploadsOf are the blobs that were last announced for a task, and that nothing has
+// referred to since.
+const sqlUploadsOf = `
+SELECT blob_id FROM weaver_blobs INDEXED BY weaver_blobs_of_task
+WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' ORDER BY blob_id LIMIT ?3`
+
+// forgetUploads has what a task announced and did not use deleted.
+func (e *eraser) forgetUploads(id *task.ID) error {
+	list, err := ids(e.stmt(sqlUploadsOf).Text(1, e.ns).ID(2, id).Int(3, int64(e.room)))
+	for i := 0; i < len(list) && err == nil; i++ {
+		if _, err = e.blobState(&list[i]); err == nil { // which locks it: another task may begin to refer to it
+			err = e.stmt(sqlClaimBlob).Text(1, e.ns).ID(2, &list[i]).Run()
+		}
+	}
+	e.room -= len(list)
+	return err
 }
 
 // forgetAll is a stage of which nothing is left that it has looked at.

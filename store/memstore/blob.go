@@ -16,6 +16,7 @@ type blob struct {
 	deleting bool
 	used     bool      // it was referred to since it was announced
 	at       time.Time // when it was announced last
+	of       task.ID   // the task for which that was; zero: none
 }
 
 // The kinds of references of a task. Those of values have the blob's ID.
@@ -39,7 +40,7 @@ func (o *op) upload(u store.Upload) store.Uploaded {
 		o.blobs[b.ID] = b
 	}
 	got := store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}
-	b.at, b.used = o.now, got.Stored
+	b.at, b.used, b.of = o.now, got.Stored, u.Task
 	return got
 }
 

@@ -35,6 +35,14 @@ func (o *op) forgetTask(cmd store.ForgetTask) store.CommandResult {
 	for _, e := range o.dependents[r.ID] {
 		rules.ForgetEdge(e)
 	}
+	for _, b := range o.blobs {
+		if b.of == r.ID && !b.used && !o.referred(b.ID) {
+			b.deleting = true
+		}
+	}
+	if j := o.jobs[r.JobID]; j != nil && len(o.sorted(func(t *row) bool { return t.JobID == j.ID && !t.Forgotten })) == 0 {
+		j.Meta = rules.ForgetMeta(j.Meta)
+	}
 	delete(o.refs, r.ID)
 	delete(o.artifacts, r.ID)
 	delete(o.checkpoints, r.ID)

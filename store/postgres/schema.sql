@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0008 make.
+-- What the migrations 0001 to 0009 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -62,10 +62,13 @@ CREATE TABLE weaver_blobs (
   blob_id bytea NOT NULL,
   sha256 text COLLATE "C" NOT NULL,
   state text COLLATE "C" NOT NULL,
+  task_id bytea,
   PRIMARY KEY (namespace, blob_id)
 );
 
 CREATE UNIQUE INDEX weaver_blobs_by_content ON weaver_blobs USING btree (namespace, sha256, size_bytes) WHERE state <> 'deleting'::text;
+
+CREATE INDEX weaver_blobs_of_task ON weaver_blobs USING btree (namespace, task_id, blob_id) WHERE state = 'pending'::text;
 
 CREATE INDEX weaver_blobs_unused ON weaver_blobs USING btree (namespace, touched_at, blob_id) WHERE state <> 'live'::text;
 

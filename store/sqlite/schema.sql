@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0020 make of an empty database.
+-- What the migrations 0001 to 0021 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -318,7 +318,7 @@ CREATE TABLE weaver_blobs (
   sha256     TEXT NOT NULL,
   size_bytes INTEGER NOT NULL,
   state      TEXT NOT NULL,
-  touched_at INTEGER NOT NULL,
+  touched_at INTEGER NOT NULL, task_id BLOB,
   PRIMARY KEY (namespace, blob_id)
 ) WITHOUT ROWID;
 
@@ -444,5 +444,7 @@ CREATE TABLE weaver_feed (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_artifacts_by_id ON weaver_artifacts (namespace, artifact_id) WHERE name IS NOT NULL;
+
+CREATE INDEX weaver_blobs_of_task ON weaver_blobs (namespace, task_id, blob_id) WHERE state = 'pending';
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

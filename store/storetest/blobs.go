@@ -14,8 +14,14 @@ import (
 // upload announces the bytes of a text.
 func (e *env) upload(text string) store.Uploaded {
 	e.Helper()
+	return e.uploadFor(task.ID{}, text)
+}
+
+// uploadFor is upload for a task.
+func (e *env) uploadFor(id task.ID, text string) store.Uploaded {
+	e.Helper()
 	sum := sha256.Sum256([]byte(text))
-	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text))})
+	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text)), Task: id})
 	e.require(err == nil && len(got) == 1, "Upload: %v, %d results", err, len(got))
 	return got[0].Uploaded
 }

@@ -183,6 +183,28 @@ var forgetCases = []testCase{
 		e.operate(forgetOf(two))
 		e.collects(b)
 	}},
+	{"the metadata of a job goes with its last task", func(e *env) {
+		g := e.graph("a", "b")
+		meta := map[string]string{"case": secret, task.MetaParams: secret, task.MetaPrefix + "file": "/p.yaml"}
+		g.sub.Job.Meta = meta
+		g.submit()
+		e.succeed(g.id("a"), g.id("b"))
+		e.operate(forgetOf(g.id("b")))
+		e.equal("the metadata", g.read().Meta, meta)
+		e.operate(forgetOf(g.id("a")))
+		e.equal("the metadata", g.read().Meta, map[string]string{task.MetaPrefix + "file": "/p.yaml"})
+	}},
+	{"what was announced for it, and nothing uses, is deleted", func(e *env) {
+		one, other := e.one(), e.one()
+		own, others, used := e.uploadFor(one, "own").Blob, e.uploadFor(one, "both").Blob, e.uploadFor(one, "used").Blob
+		e.equal("the blob of the same bytes", e.uploadFor(other, "both").Blob, others)
+		third := e.one(valued(used))
+		e.succeed(one, other, third)
+		e.operate(forgetOf(one))
+		e.collects(own)
+		e.equal("a blob that was announced for another task since", e.blobState(others), task.BlobPending)
+		e.equal("a blob that another task uses", e.blobState(used), task.BlobLive)
+	}},
 	{"more rows than a transaction moves are forgotten", func(e *env) {
 		id := e.one()
 		c := e.a.claim(only(id), claimTTL(time.Hour)).Tasks[0]
