@@ -161,6 +161,8 @@ func (v *logsView) check(ctx context.Context, tasks []task.Task, ended bool) err
 	}
 	t := &tasks[0]
 	switch {
+	case t.Forgotten:
+		return forgottenLog(t)
 	case t.Type != builtin.Run.Name():
 		return badInput(fmt.Sprintf("`%s` shows its result. An engine with the plug-in weaver.PersistLogs keeps the lines of its tasks.", v.command("task", "show", t.ID.String())),
 			"%s is of type %s: only the output of commands (%s) is kept", taskLabel(t), t.Type, builtin.Run.Name())

@@ -46,6 +46,8 @@ func (v *logsView) missing(t *task.Task, a *task.Attempt) error {
 	}
 	here, err := os.Hostname()
 	switch {
+	case t.Forgotten:
+		return forgottenLog(t)
 	case a.No == t.AttemptNo && wroteNothing(t):
 		v.note("%s: it wrote nothing", what)
 		return nil
@@ -58,6 +60,11 @@ func (v *logsView) missing(t *task.Task, a *task.Attempt) error {
 		return nil
 	}
 	return badInput(v.endAdvice(t), "%s: there is no log of it in %s: it wrote nothing, or ran where no logs are kept", what, v.folder.Dir())
+}
+
+// forgottenLog is why a forgotten task has no log.
+func forgottenLog(t *task.Task) error {
+	return badInput("", "%s was forgotten, and what it wrote is erased", taskLabel(t))
 }
 
 func (v *logsView) endAdvice(t *task.Task) string {

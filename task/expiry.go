@@ -34,7 +34,12 @@ func Expired(at time.Time) json.RawMessage {
 }
 
 // IsExpired reports whether a value is what stands in place of a field.
-func IsExpired(value json.RawMessage) bool { return bytes.HasPrefix(value, []byte(expiredMark)) }
+func IsExpired(value json.RawMessage) bool {
+	rest, marked := bytes.CutPrefix(value, []byte(expiredMark))
+	at, ends := bytes.CutSuffix(rest, []byte(`"}`))
+	_, err := time.Parse(time.RFC3339, string(at))
+	return marked && ends && err == nil
+}
 
 // HasExpired reports whether fields of a value have expired.
 func HasExpired(value json.RawMessage) bool { return bytes.Contains(value, []byte(expiredMark)) }

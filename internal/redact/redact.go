@@ -183,8 +183,8 @@ func (m *masker) value(at [][]string) error {
 			m.out.Write(raw)
 			return nil
 		}
-		if m.mark != nil && task.IsExpired(raw) {
-			m.out.Write(raw) // before
+		if task.IsExpired(raw) { // before: nothing is left of it
+			m.out.Write(raw)
 			return nil
 		}
 		m.masked = true
@@ -240,7 +240,7 @@ func (m *masker) write(v any) error {
 
 // leaves returns the texts and numbers of a value.
 func leaves(raw json.RawMessage) (texts []string) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec := json.NewDecoder(bytes.NewReader(task.WithoutExpired(raw)))
 	dec.UseNumber()
 	for {
 		token, err := dec.Token()

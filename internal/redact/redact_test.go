@@ -122,6 +122,9 @@ func TestMask(t *testing.T) {
 		texts      int
 	}{
 		{[]string{"input/card/number"}, `{"a":1.50,"card":{"number":"4929","b":"<x>"},"number":"kept"}`, `{"a":1.50,"card":{"number":"[redacted]","b":"<x>"},"number":"kept"}`, 1},
+		{[]string{"input/card"}, `{"card":{"$weaver":"expired","$weaver":"2026-11-23T07:00:00Z"},"n":1}`, `{"card":{"$weaver":"expired","$weaver":"2026-11-23T07:00:00Z"},"n":1}`, 0},
+		{[]string{"input/card"}, `{"card":{"pin":{"$weaver":"expired","$weaver":"2026-11-23T07:00:00Z"},"number":"4929"}}`, `{"card":"[redacted]"}`, 3},
+		{[]string{"input/card"}, `{"card":{"$weaver":"expired","$weaver":"4929"}}`, `{"card":"[redacted]"}`, 0},
 		{[]string{"output/card/number"}, `{"card":{"number":"4929"}}`, `{"card":{"number":"4929"}}`, 0},
 		{[]string{"input/#/n"}, `[{"n":1},{"n":[2,"3"]},{"n":null}, 7]`, `[{"n":"[redacted]"},{"n":"[redacted]"},{"n":null},7]`, 3},
 		{[]string{"input/*/n"}, `{"x":{"n":1},"y":[{"n":2}]}`, `{"x":{"n":"[redacted]"},"y":[{"n":2}]}`, 1},
