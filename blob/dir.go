@@ -217,9 +217,9 @@ func (d *Folder) failure(verb, key string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist) && verb == "get":
-		return fmt.Errorf("get blob %s: %w: no file %s", key, ErrNotFound, d.file(key))
+		return fmt.Errorf("%w: no file %s", ErrNotFound, d.file(key))
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrCodec):
-		return fmt.Errorf("%s blob %s, the file %s: %w", verb, key, d.file(key), err)
+		return fmt.Errorf("%w: %s the file %s", err, verb, d.file(key))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return fmt.Errorf("%s blob %s: %w: %s: free some there, or name another folder: %w", verb, key, ErrFull, d.path, err)
 	case errors.Is(err, fs.ErrPermission):

@@ -108,6 +108,9 @@ func (a Action) CLI() []string {
 	case VerbRepair:
 		return []string{"task", "repair", id, "--input", "FILE"}
 	case VerbRerun:
+		if a.Args.From == "" {
+			return []string{"task", "rerun", id}
+		}
 		return append([]string{"task", "rerun", id}, flag("--from", a.Args.From)...)
 	}
 	args := []string{string(a.Target.Kind), string(a.Verb)}

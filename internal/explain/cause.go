@@ -245,8 +245,7 @@ func (w *walk) act(h *store.History, depth int) {
 		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(on(t.ID, VerbUnblock, "asks "+name+" again; with --input that is the answer to this question, and it goes on").with(Args{Ask: t.Error.Ask}))
 		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
-			w.add(on(t.ID, VerbRepair, "gives "+name+" another input, and it goes on").needsInput())
-			w.add(on(t.ID, VerbUnblock, "runs "+name+" again with the input that it has, once its program can read it"))
+			w.actUnread(h)
 		} else if from := RerunFrom(h); from != "" {
 			w.add(on(t.ID, VerbRerun, fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))).with(Args{From: from}))
 			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on, once its program can read what is recorded"))
@@ -296,12 +295,33 @@ func (w *walk) act(h *store.History, depth int) {
 	}
 }
 
+// actUnread adds what lets a task go on that could not read something: its input, which its
+// attempt's outcome says, or else a checkpoint, an artifact, or whatever its worker had no
+// key or no bucket for.
+func (w *walk) actUnread(h *store.History) {
+	t, name := &h.Task, Short(&h.Task)
+	if n := len(h.Attempts); n == 0 || h.Attempts[n-1].Outcome == task.OutcomeDecodeFailed {
+		w.add(on(t.ID, VerbRepair, "gives "+name+" another input, and it goes on").needsInput())
+		w.add(on(t.ID, VerbUnblock, "runs "+name+" again with the input that it has, once its program can read it"))
+		return
+	}
+	w.add(on(t.ID, VerbUnblock, "runs "+name+" again, once what it could not read is there, and its program can read it"))
+	w.add(on(t.ID, VerbRepair, "gives "+name+" another input, if it is the input that cannot be read").needsInput())
+	if !hasNeeds(h) {
+		w.add(on(t.ID, VerbRerun, "enqueues a new task that does all of it anew, outside of a job"))
+	}
+}
+
+// hasNeeds reports whether a task needs others, without which it cannot be rerun.
+func hasNeeds(h *store.History) bool {
+	return slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 && n.Step == "" })
+}
+
 // RerunFrom is the step of a blocked task whose recorded value does not decode, from
 // which a rerun goes on; "" if there is none, or a rerun is refused.
 func RerunFrom(h *store.History) string {
 	t := &h.Task
-	needs := slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 && n.Step == "" })
-	if t.State != task.Blocked || kindOf(t) != task.KindDecode || needs {
+	if t.State != task.Blocked || kindOf(t) != task.KindDecode || hasNeeds(h) {
 		return ""
 	}
 	return t.Error.Step

@@ -94,6 +94,13 @@ func TestWhyStates(t *testing.T) {
 		}},
 		{"blocked by a value", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindDecode, "the input does not decode")), []string{
 			"It is blocked and waits for a person: decode_error: the input does not decode.",
+			"  weaver task repair 00000000000000000000000001 --input FILE",
+		}},
+		{"blocked by what is not its input", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindDecode, `the artifact "a.csv" cannot be read`), tried(1, "web1:7", ago(time.Minute), task.OutcomeBlocked, nil)), []string{
+			"  weaver task unblock 00000000000000000000000001",
+			"      runs 00000000000000000000000001 again, once what it could not read is there, and its program can read it",
+			"      gives 00000000000000000000000001 another input, if it is the input that cannot be read",
+			"  weaver task rerun 00000000000000000000000001",
 		}},
 		{"blocked by a budget", a(1, task.Blocked, waits(task.WaitBudget, time.Time{})), []string{"It is blocked, its budget is used up."}},
 		{"blocked without progress", a(1, task.Blocked, waits(task.WaitBudget, time.Time{}), failed(task.KindPanic, "nil map"), with(func(k *task.Task) {
