@@ -227,22 +227,31 @@ func (c *call) decode(v any) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, most))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return bodyTooLarge.of("The body has more than %d bytes.", most)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
-		return bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
-	case err != nil:
-		return badRequest.of("The body ended too soon: %s.", err)
+	raw, err := c.body(most)
+	if err != nil {
+		return err
 	}
-	// The deadline is the body's: a connection that is watched for its end must outlive it.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	ctx, cancel := c.context()
 	defer cancel()
 	return decodeBody(ctx, raw, v)
+}
+
+// body reads the body, which has at most so many bytes.
+func (c *call) body(most int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, bodyTooLarge.of("The body has more than %d bytes.", most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return nil, bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
+	case err != nil:
+		return nil, badRequest.of("The body ended too soon: %s.", err)
+	}
+	// The deadline is the body's: a connection that is watched for its end must outlive it.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	return raw, nil
 }
 
 // decodeOptional is decode for a body that may be left out.

@@ -1,16 +1,16 @@
 package httpapi
 
 import (
-	"errors"
+	"bytes"
 	"io"
 	"net/http"
-	"time"
 )
 
 // Guard puts another handler under the API's authorization: h is called for requests of
 // principals with the access, which it is told, and which another site's page did not
 // send. name is what problems call it. All other requests are answered as the API's
-// own are. What h allows beyond the access is its own to decide. The context of its requests
+// own are, and so are bodies that are too long or come too slowly: h gets whole ones. What h
+// allows beyond the access is its own to decide. The context of its requests
 // ends after Config.Timeout, and soon after the API has stopped.
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access}
@@ -23,29 +23,20 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 			c.fail(err)
 			return
 		}
+		var body []byte
+		if r.ContentLength != 0 {
+			var err error
+			if body, err = c.body(a.cfg.MaxInput); err != nil {
+				c.fail(err)
+				return
+			}
+		}
 		ctx, cancel := c.context()
 		defer cancel()
 		r = r.WithContext(ctx)
-		if r.ContentLength != 0 {
-			r.Body = &guardedBody{http.MaxBytesReader(out, r.Body, a.cfg.MaxInput), http.NewResponseController(out)}
-		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		h(out, r, c.who)
 	})
-}
-
-// guardedBody ends the deadline of a body with it: a connection that is watched for its
-// end must outlive that.
-type guardedBody struct {
-	io.ReadCloser
-	of *http.ResponseController
-}
-
-func (b *guardedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = b.of.SetReadDeadline(time.Time{}) // a recorder of a test has none
-	}
-	return n, err
 }
 
 // guarded checks who sent the request, and from where.
