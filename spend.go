@@ -35,7 +35,8 @@ func MaxCost(microUnits int64) Option {
 }
 
 // MaxRepairs limits how often the input of a task may be repaired (Repair); default 2,
-// 0: never. Then the task is blocked. RepairInput, and a Retry, begin to count anew.
+// 0: never. Then the task is blocked. RepairInput, and a Retry, begin to count anew; an
+// Unblock allows one more.
 func MaxRepairs(n int) Option {
 	return option(func(s *settings) {
 		if n < 0 {

@@ -115,7 +115,7 @@ type workLog struct {
 	output                     liveOutput
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
-	allowed                    int // failed, which the job allows
+	allowed                    int // failed, which the job allows, or the task that they were to repair
 	blocked, cancelled         int
 }
 
@@ -212,7 +212,7 @@ func (l *workLog) summary() string {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
 	}
 	if l.allowed > 0 {
-		said += fmt.Sprintf(", %d failed, which the job allows", l.allowed)
+		said += fmt.Sprintf(", %d failed, which is allowed", l.allowed)
 	}
 	if l.cancelled > 0 {
 		said += fmt.Sprintf(", %d cancelled", l.cancelled)

@@ -30,6 +30,9 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		allowed := ""
 		if ev.Allowed {
 			allowed = whichAllowed
+			if ev.JobID.IsZero() { // a repair, whose task goes on without it
+				allowed = ", which its task allows"
+			}
 		}
 		return fmt.Sprintf("failed%s after %s%s: %s", InAttempt(countedNo(ev.AttemptNo, h)), text.Took(ev.Duration), allowed, eventError(&ev.Error, h))
 	case event.TaskRetrying:

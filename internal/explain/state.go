@@ -37,6 +37,9 @@ func (c Clock) TaskState(h *store.History) string {
 		}
 		return said
 	case task.Ready:
+		if t.ReadyAt.After(c.Now) { // by a clock that is a little ahead of the reader's
+			return "is ready and " + Waits(t, nil)
+		}
 		return "is ready since " + c.When(t.ReadyAt) + " and " + Waits(t, nil)
 	}
 	return c.waits(h)
