@@ -49,7 +49,7 @@ const maxListed = 12
 // in which object the name stands, so those of all are looked at.
 func meant(name string, into reflect.Type) string {
 	best, least := "", 3
-	all := names(into, nil)
+	all := names(into, make(map[reflect.Type]bool), nil)
 	for _, known := range all {
 		if d := typo.Distance(strings.ToLower(name), strings.ToLower(known), 2); d < least {
 			best, least = known, d
@@ -64,22 +64,25 @@ func meant(name string, into reflect.Type) string {
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// names returns the names of the fields that JSON of a type may have, in any object.
-// within are the types around it.
-func names(t reflect.Type, within []reflect.Type) (all []string) {
-	for k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map; k = t.Kind() {
-		t = t.Elem()
+// names adds the names of the fields that JSON of a type may have, in any object. seen are
+// the types that were looked at.
+func names(t reflect.Type, seen map[reflect.Type]bool, all []string) []string {
+	if seen[t] {
+		return all
 	}
-	if t.Kind() != reflect.Struct || slices.Contains(within, t) {
-		return nil
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return names(t.Elem(), seen, all)
+	case reflect.Struct:
+	default:
+		return all
 	}
-	within = append(slices.Clip(within), t)
 	for _, f := range Of(t) {
-		for _, name := range append([]string{f.Name}, names(f.Type, within)...) {
-			if !slices.Contains(all, name) {
-				all = append(all, name)
-			}
+		if !slices.Contains(all, f.Name) {
+			all = append(all, f.Name)
 		}
+		all = names(f.Type, seen, all)
 	}
 	return all
 }

@@ -16,6 +16,8 @@ type address struct {
 	Code int8   `json:"code"`
 }
 
+type forest []forest
+
 type order struct {
 	ID      string             `json:"id"`
 	Cents   int                `json:"cents"`
@@ -26,6 +28,7 @@ type order struct {
 	By      map[string]address `json:"by"`
 	At      time.Time          `json:"at"`
 	Next    *order             `json:"next"`
+	Forest  forest             `json:"forest"`
 }
 
 func TestMistake(t *testing.T) {
@@ -43,7 +46,7 @@ func TestMistake(t *testing.T) {
 		`"x"`:                            "want an object, and it is a JSON string",
 		`{"cetns":7}`:                    `there is no field "cetns" (did you mean "cents"?)`,
 		`{"by":{"a":{"citty":7}}}`:       `there is no field "citty" (did you mean "city"?)`,
-		`{"euros":7}`:                    `there is no field "euros"; there are id, cents, rate, paid, lines, city, code, headers, by, at, next`,
+		`{"euros":7}`:                    `there is no field "euros"; there are id, cents, rate, paid, lines, city, code, headers, by, at, next, forest`,
 	} {
 		d := json.NewDecoder(strings.NewReader(raw))
 		d.DisallowUnknownFields()
@@ -54,7 +57,7 @@ func TestMistake(t *testing.T) {
 		}
 	}
 	own := errors.New("cents are negative")
-	if err := jsonfields.Mistake(own, reflect.TypeFor[order]()); err != own {
+	if err := jsonfields.Mistake(own, reflect.TypeFor[order]()); !errors.Is(err, own) || err.Error() != own.Error() {
 		t.Errorf("another error became %v", err)
 	}
 	if err := jsonfields.Mistake(nil, reflect.TypeFor[order]()); err != nil {
