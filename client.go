@@ -92,6 +92,11 @@ func (cfg ClientConfig) problems(s Store) []error {
 	}
 	_, redactProblems := redactKeys(cfg.Redact)
 	problems = append(problems, redactProblems...)
+	for i := range cfg.Handlers {
+		if cfg.Handlers[i].name == "" {
+			problems = append(problems, fmt.Errorf("Handlers[%d] is empty: make handlers with a task type's Handler", i))
+		}
+	}
 	for i, p := range cfg.Plugins {
 		if p == nil {
 			problems = append(problems, fmt.Errorf("%s is nil", fmt.Sprintf("Plugins[%d]", i)))

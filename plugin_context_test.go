@@ -157,6 +157,8 @@ func TestInjectMetadata(t *testing.T) {
 			return errors.New("no licence")
 		})}})
 		wantError(t, err, weaver.ErrConfig, "Plugins[0]", "InjectMetadata: the function is nil", "LogAttrs: the function is nil", "OnStored: the function is nil", "no licence")
+		_, err = weaver.NewClient(memstore.New(), weaver.ClientConfig{Handlers: []weaver.Handler{{}}})
+		wantError(t, err, weaver.ErrConfig, "Handlers[0] is empty")
 		_, err = weaver.NewClient(memstore.New(), weaver.ClientConfig{Plugins: []weaver.Plugin{nil}})
 		wantError(t, err, weaver.ErrConfig, "Plugins[0] is nil")
 	})

@@ -110,6 +110,11 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 	if err := o.note(cmd.Audit, "forget", row.id.String()); err != nil {
 		return err
 	}
+	if !row.job.IsZero() { // before the task: of the last two of a job one sees that the other is forgotten
+		if err := t.db.Job(t, &row.job); err != nil {
+			return err
+		}
+	}
 	secure, err := t.db.Erase(t)
 	if err != nil {
 		return err
@@ -142,8 +147,8 @@ WHERE namespace = ?1 AND job_id = ?2 AND coalesce(values_dropped, 0) <> 2 ORDER 
 	sqlForgetJob = `UPDATE weaver_jobs SET meta = ?3 WHERE namespace = ?1 AND job_id = ?2`
 )
 
-// forgetJob erases the metadata of a job that has no task any more that is not forgotten.
-// (Forget begins with the newest tasks: the first that is not is found at once.)
+// forgetJob erases the metadata of a job that has no task any more that is not forgotten. The
+// job is locked. (Forget begins with the newest tasks: the first that is not is found at once.)
 func (t *Tx) forgetJob(id *task.ID) error {
 	if id.IsZero() {
 		return nil
@@ -153,7 +158,7 @@ func (t *Tx) forgetJob(id *task.ID) error {
 	if err := st.Done(); err != nil || remembered {
 		return err
 	}
-	job, err := t.job(id)
+	job, err := t.View.job(id)
 	if err != nil || job == nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -193,6 +194,25 @@ var forgetCases = []testCase{
 		e.equal("the metadata", g.read().Meta, meta)
 		e.operate(forgetOf(g.id("a")))
 		e.equal("the metadata", g.read().Meta, map[string]string{task.MetaPrefix + "file": "/p.yaml"})
+	}},
+	{"the metadata of a job goes also when its last two tasks are forgotten at once", func(e *env) {
+		for range 10 {
+			g := e.graph("a", "b")
+			g.sub.Job.Meta = map[string]string{"case": secret}
+			g.submit()
+			e.succeed(g.id("a"), g.id("b"))
+			var both sync.WaitGroup
+			for _, node := range []string{"a", "b"} {
+				id := g.id(node)
+				both.Go(func() {
+					if _, err := e.s.Operate(e.Context(), e.ns, forgetOf(id)); err != nil {
+						e.Errorf("Operate: %v", err)
+					}
+				})
+			}
+			both.Wait()
+			e.equal("the metadata", len(g.read().Meta), 0)
+		}
 	}},
 	{"what was announced for it, and nothing uses, is deleted", func(e *env) {
 		one, other := e.one(), e.one()
