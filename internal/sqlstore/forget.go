@@ -110,11 +110,6 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 	if err := o.note(cmd.Audit, "forget", row.id.String()); err != nil {
 		return err
 	}
-	if !row.job.IsZero() { // before the task: of the last two of a job one sees that the other is forgotten
-		if err := t.db.Job(t, &row.job); err != nil {
-			return err
-		}
-	}
 	secure, err := t.db.Erase(t)
 	if err != nil {
 		return err
@@ -148,7 +143,8 @@ WHERE namespace = ?1 AND job_id = ?2 AND coalesce(values_dropped, 0) <> 2 ORDER 
 )
 
 // forgetJob erases the metadata of a job that has no task any more that is not forgotten. The
-// job is locked. (Forget begins with the newest tasks: the first that is not is found at once.)
+// job was locked with the task: of its last two tasks one sees that the other is forgotten.
+// (Forget begins with the newest tasks: the first that is not is found at once.)
 func (t *Tx) forgetJob(id *task.ID) error {
 	if id.IsZero() {
 		return nil
