@@ -16,8 +16,8 @@ const (
 	// Submit enqueues tasks and submits jobs, and reads nothing.
 	Submit Access = 1 << iota
 	// Read reads tasks, jobs and all that is recorded about them, without values and logs.
-	// Errors and the messages of progress are meant for people, and shown; those of a
-	// command have its last lines of output.
+	// Errors, the messages of progress, labels and metadata are meant for people, and shown;
+	// the errors of a command have its last lines of output.
 	Read
 	// Payloads reads values too: inputs, outputs, what steps gave, artifacts, logs.
 	Payloads
