@@ -55,11 +55,11 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 		for i := range st.Tasks {
 			t := &st.Tasks[i]
 			work, ofFile := t.Metadata[pipeline.MetaWork]
-			if _, seen := earlier[t.Node]; seen || !ofFile {
+			if _, seen := earlier[t.Node]; seen || !ofFile && !t.Forgotten {
 				continue
 			}
 			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
-			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Age: age}
+			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Gone: t.Forgotten, Age: age}
 			found[t.Node] = t.ID
 			delete(missing, t.Node)
 		}

@@ -18,6 +18,7 @@ type Earlier struct {
 	Needed  bool   // it did not end because it was not needed
 	Allowed bool   // it went wrong, and may
 	Work    string // its MetaWork
+	Gone    bool   // it was forgotten: its values and its MetaWork are erased
 	Age     int    // of its job: 0 is the latest one
 }
 
@@ -152,6 +153,8 @@ func (u *updating) decide(name string) string {
 	switch {
 	case !known:
 		why = "it is new"
+	case e.Gone:
+		why = "it was forgotten"
 	case e.Work != u.p.work(t):
 		why = "it changed"
 	case e.State == task.Failed:

@@ -89,6 +89,9 @@ func TestUpdate(t *testing.T) {
 		{"a task more", "tasks:", "tasks:\n  more: {run: x}", nothing, "more: it is new"},
 		{"a task renamed", "left", "links", nothing, "links: it is new, join: it changed, send: it needs join; gone: left"},
 		{"a failure", "", "", ended("right", task.Failed, true), "right: it failed, join: it needs right, send: it needs join"},
+		{"a task that was forgotten", "", "", func(m map[string]pipeline.Earlier) {
+			m["join"] = pipeline.Earlier{State: task.Succeeded, Needed: true, Gone: true}
+		}, "join: it was forgotten, send: it needs join"},
 		{"a cancel", "", "", ended("send", task.Cancelled, true), "send: it had not succeeded"},
 		{"not needed", "", "", ended("send", task.Cancelled, false), ""},
 		{"a task that the file did not have when its need ran again", "", "", func(m map[string]pipeline.Earlier) {
