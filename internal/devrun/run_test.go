@@ -46,14 +46,14 @@ func help(name string) {
 		fmt.Println("stubborn runs")
 		select {}
 	case "parent": // leaves a stubborn child behind when it ends
+		ask := make(chan os.Signal, 1)
+		signal.Notify(ask, syscall.SIGTERM) // before the test hears that it runs
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), helperEnv+"=stubborn") // the last one counts
 		child.Stdout = os.Stdout
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
-		ask := make(chan os.Signal, 1)
-		signal.Notify(ask, syscall.SIGTERM)
 		<-ask
 		fmt.Println("parent ends")
 	case "runner": // is itself a runner, to be killed
@@ -340,7 +340,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Run("of a program that ends", func(t *testing.T) {
 		t.Parallel()
 		w := newWitness(t)
-		r := start(t, devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("parent"), DrainTimeout: time.Second})
+		r := start(t, devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("parent"), DrainTimeout: 5 * time.Second})
 		r.next(t, "app   | stubborn runs")
 		r.stop(t)
 		r.next(t, "app   | parent ends")
