@@ -245,6 +245,9 @@ func (c *call) body(most int64) ([]byte, error) {
 		return nil, bodyTooLarge.of("The body has more than %d bytes.", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
+		if c.api.over.Err() != nil { // which ended the deadline
+			return nil, errStopping
+		}
 		return nil, bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
 	case err != nil:
 		return nil, badRequest.of("The body ended too soon: %s.", err)

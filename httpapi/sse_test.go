@@ -245,8 +245,12 @@ func TestStopCutsStalledClients(t *testing.T) {
 				synctest.Wait()
 				began := time.Now()
 				srv.srv.RegisterOnShutdown(a.Stop)
+				answer := make(chan string, 1)
 				if name != "answer" {
-					go func() { _, _ = io.Copy(io.Discard, conn) }()
+					go func() {
+						raw, _ := io.ReadAll(conn) // the server ends it
+						answer <- string(raw)
+					}()
 				}
 				if err := srv.srv.Shutdown(t.Context()); err != nil {
 					t.Fatal(err)
@@ -255,6 +259,12 @@ func TestStopCutsStalledClients(t *testing.T) {
 					t.Errorf("the server stopped after %s, want %s and a little", took, stopGrace)
 				}
 				_ = conn.Close()
+				if name == "answer" {
+					return
+				}
+				if said := <-answer; !strings.HasPrefix(said, "HTTP/1.1 503 ") || !strings.Contains(said, "stopping") {
+					t.Errorf("the client is told %q, want that the server stops", said)
+				}
 			})
 		})
 	}
