@@ -94,7 +94,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 	problems = append(problems, redactProblems...)
 	for i := range cfg.Handlers {
 		if cfg.Handlers[i].name == "" {
-			problems = append(problems, fmt.Errorf("Handlers[%d] is empty: make handlers with a task type's Handler", i))
+			problems = append(problems, fmt.Errorf("%s is empty: make handlers with a task type's Handler", fmt.Sprintf("Handlers[%d]", i)))
 		}
 	}
 	for i, p := range cfg.Plugins {
