@@ -283,7 +283,7 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// What a reader is told of a wait is what the engine said.
+// Subscribe reports the reason and the end of a wait as the engine's own event does.
 func TestSubscribeTellsOfWaits(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		paid := weaver.DefineSignal[string]("paid")

@@ -170,8 +170,8 @@ var errStopping = errors.New("the server stops")
 // stopGrace is how long requests that are under way may go on when the API stops.
 const stopGrace = 5 * time.Second
 
-// lastWords is how long the answers of requests may be written that the stop ends.
-const lastWords = time.Second
+// answerWithin is how long a request that the stop ends may still write its answer.
+const answerWithin = time.Second
 
 // Stop ends the streams and waits that are open, which an http.Server's Shutdown would
 // wait for, and refuses new ones. Five seconds later it ends all other requests, too.
@@ -201,7 +201,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	}
 	out.forget = context.AfterFunc(a.over, func() { // a client that neither sends nor reads does not hold up the stop
 		_ = rc.SetReadDeadline(time.Now())
-		_ = rc.SetWriteDeadline(time.Now().Add(lastWords))
+		_ = rc.SetWriteDeadline(time.Now().Add(answerWithin))
 	})
 	h := out.Header()
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -246,7 +246,7 @@ func (c *call) body(most int64) ([]byte, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
 		if c.api.over.Err() != nil { // which ended the deadline
-			return nil, stopsNow()
+			return nil, stoppedProblem()
 		}
 		return nil, bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
 	case err != nil:

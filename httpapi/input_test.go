@@ -86,3 +86,13 @@ func (c checkedIn) Validate() error {
 	}
 	return nil
 }
+
+// A null is no label.
+func TestNullLabel(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	p := s.post("/v1/tasks", `{"task_type":"acme.billing.charge.v1","input":{"order":"o-1","amount":5},"labels":{"a":null}}`).problem(http.StatusUnprocessableEntity, "invalid-body")
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "#/labels/a" {
+		t.Errorf("the problem is %+v", p)
+	}
+}

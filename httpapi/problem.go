@@ -202,8 +202,10 @@ func problemOf(err error) (p *Problem, known bool) {
 	return internal.of("The server's log says what happened."), false
 }
 
-// stopsNow is the problem of a request that the API's stop has ended.
-func stopsNow() *Problem { return stopping.of("The server stopped before this was done. Try again.") }
+// stoppedProblem is the problem of a request that the API's stop has ended.
+func stoppedProblem() *Problem {
+	return stopping.of("The server stopped before this was done. Try again.")
+}
 
 // problem is problemOf for an answer: it logs what is not shown, and knows when the API's
 // stop has ended the request.
@@ -211,7 +213,7 @@ func (c *call) problem(err error, what string) *Problem {
 	_, made := errors.AsType[*Problem](err)
 	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
 	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
-		return stopsNow()
+		return stoppedProblem()
 	}
 	p, known := problemOf(err)
 	if !known {

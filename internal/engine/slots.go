@@ -27,7 +27,7 @@ type slots struct {
 type slot struct {
 	quarantined bool
 	ended       bool          // its handler has returned, and its slot is free
-	released    chan struct{} // closed when it is released; nil: nobody waits for it
+	released    chan struct{} // closed at the release; nil: no other attempt waits for that
 }
 
 func newSlots(limit int, queues map[string]int) *slots {

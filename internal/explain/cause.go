@@ -245,7 +245,7 @@ func (w *walk) act(h *store.History, depth int) {
 		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(on(t.ID, VerbUnblock, "asks "+name+" again; with --input that is the answer to this question, and it goes on").with(Args{Ask: t.Error.Ask}))
 		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
-			w.actUnread(h)
+			w.actUnreadable(h)
 		} else if from := RerunFrom(h); from != "" {
 			w.add(on(t.ID, VerbRerun, fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))).with(Args{From: from}))
 			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on, once its program can read what is recorded"))
@@ -295,10 +295,10 @@ func (w *walk) act(h *store.History, depth int) {
 	}
 }
 
-// actUnread adds what lets a task go on that could not read something: its input, which its
+// actUnreadable adds what lets a task go on that could not read something: its input, which its
 // attempt's outcome says, or else a checkpoint, an artifact, or whatever its worker had no
 // key or no bucket for.
-func (w *walk) actUnread(h *store.History) {
+func (w *walk) actUnreadable(h *store.History) {
 	t, name := &h.Task, Short(&h.Task)
 	if n := len(h.Attempts); n == 0 || h.Attempts[n-1].Outcome == task.OutcomeDecodeFailed {
 		w.add(on(t.ID, VerbRepair, "gives "+name+" another input, and it goes on").needsInput())

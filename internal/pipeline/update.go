@@ -14,12 +14,12 @@ const MetaWork = "weaver.work"
 
 // Earlier is how a task of an earlier job of the same file stands.
 type Earlier struct {
-	State   task.State
-	Needed  bool   // it did not end because it was not needed
-	Allowed bool   // it went wrong, and may
-	Work    string // its MetaWork
-	Gone    bool   // it was forgotten: its values and its MetaWork are erased
-	Age     int    // of its job: 0 is the latest one
+	State     task.State
+	Needed    bool   // it did not end because it was not needed
+	Allowed   bool   // it went wrong, and may
+	Work      string // its MetaWork
+	Forgotten bool   // its values and its MetaWork are erased
+	Age       int    // of its job: 0 is the latest one
 }
 
 // Update is what an update of an earlier job has to run.
@@ -153,7 +153,7 @@ func (u *updating) decide(name string) string {
 	switch {
 	case !known:
 		why = "it is new"
-	case e.Gone:
+	case e.Forgotten:
 		why = "it was forgotten"
 	case e.Work != u.p.work(t):
 		why = "it changed"

@@ -90,7 +90,7 @@ func TestUpdate(t *testing.T) {
 		{"a task renamed", "left", "links", nothing, "links: it is new, join: it changed, send: it needs join; gone: left"},
 		{"a failure", "", "", ended("right", task.Failed, true), "right: it failed, join: it needs right, send: it needs join"},
 		{"a task that was forgotten", "", "", func(m map[string]pipeline.Earlier) {
-			m["join"] = pipeline.Earlier{State: task.Succeeded, Needed: true, Gone: true}
+			m["join"] = pipeline.Earlier{State: task.Succeeded, Needed: true, Forgotten: true}
 		}, "join: it was forgotten, send: it needs join"},
 		{"a cancel", "", "", ended("send", task.Cancelled, true), "send: it had not succeeded"},
 		{"not needed", "", "", ended("send", task.Cancelled, false), ""},

@@ -136,7 +136,7 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 }
 
 const (
-	sqlRemembered = `
+	sqlNotForgotten = `
 SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_job
 WHERE namespace = ?1 AND job_id = ?2 AND coalesce(values_dropped, 0) <> 2 ORDER BY task_id LIMIT 1`
 	sqlForgetJob = `UPDATE weaver_jobs SET meta = ?3 WHERE namespace = ?1 AND job_id = ?2`
@@ -149,9 +149,9 @@ func (t *Tx) forgetJob(id *task.ID) error {
 	if id.IsZero() {
 		return nil
 	}
-	st := t.stmt(sqlRemembered).Text(1, t.ns).ID(2, id)
-	remembered := st.One()
-	if err := st.Done(); err != nil || remembered {
+	st := t.stmt(sqlNotForgotten).Text(1, t.ns).ID(2, id)
+	found := st.One()
+	if err := st.Done(); err != nil || found {
 		return err
 	}
 	job, err := t.View.job(id)

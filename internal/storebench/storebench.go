@@ -104,8 +104,8 @@ type bench struct {
 	stored      int            // tasks that wait
 }
 
-// tell reports a figure. each is how long the single ones took, if that was measured.
-func (b *bench) tell(name string, count int, took time.Duration, each []time.Duration) {
+// report gives a figure to Measured. each is how long the single ones took, if that was measured.
+func (b *bench) report(name string, count int, took time.Duration, each []time.Duration) {
 	f := Figure{Name: name, Count: count, Took: took, PerSecond: float64(count) / max(took, time.Nanosecond).Seconds()}
 	if slices.Sort(each); len(each) > 0 {
 		f.P50, f.P99 = each[len(each)/2], each[len(each)*99/100]
@@ -125,7 +125,7 @@ func (b *bench) enqueueOne(ctx context.Context) error {
 		}
 		each = append(each, time.Since(began))
 	}
-	b.tell(EnqueueOne, b.few, time.Since(begun), each)
+	b.report(EnqueueOne, b.few, time.Since(begun), each)
 	b.stored += b.few
 	return nil
 }
@@ -137,7 +137,7 @@ func (b *bench) enqueueMany(ctx context.Context) error {
 			return err
 		}
 	}
-	b.tell(EnqueueMany, b.Tasks, time.Since(begun), nil)
+	b.report(EnqueueMany, b.Tasks, time.Since(begun), nil)
 	b.stored += b.Tasks
 	return nil
 }
@@ -166,7 +166,7 @@ func (b *bench) enqueue(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	b.tell(Enqueue, len(all), time.Since(begun), all)
+	b.report(Enqueue, len(all), time.Since(begun), all)
 	b.stored += len(all)
 	return ctx.Err()
 }
@@ -176,7 +176,7 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.eng.RunUntilIdle(ctx); err != nil {
 		return err
 	}
-	b.tell(Run, b.stored, time.Since(begun), nil)
+	b.report(Run, b.stored, time.Since(begun), nil)
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (b *bench) sequence(ctx context.Context) error {
 	if _, err := h.Wait(ctx); err != nil {
 		return err
 	}
-	b.tell(Steps, b.few, took, nil)
+	b.report(Steps, b.few, took, nil)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (b *bench) latency(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.tell(Start, len(each), time.Since(begun), each)
+	b.report(Start, len(each), time.Since(begun), each)
 	return nil
 }
 

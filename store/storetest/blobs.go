@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
@@ -10,27 +8,6 @@ import (
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
-
-// upload announces the bytes of a text.
-func (e *env) upload(text string) store.Uploaded {
-	e.Helper()
-	return e.uploadFor(task.ID{}, text)
-}
-
-// uploadFor is upload for a task.
-func (e *env) uploadFor(id task.ID, text string) store.Uploaded {
-	e.Helper()
-	sum := sha256.Sum256([]byte(text))
-	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text)), Task: id})
-	e.require(err == nil && len(got) == 1, "Upload: %v, %d results", err, len(got))
-	return got[0].Uploaded
-}
-
-// blob is upload for who needs no more than the blob.
-func (e *env) blob(text string) task.Blob {
-	e.Helper()
-	return e.upload(text).Blob
-}
 
 // collect is one bite of a collector.
 func (e *env) collectBlobs(pending time.Duration, deleted ...task.ID) store.CollectedBlobs {

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -59,4 +61,25 @@ var bucketCases = []testCase{
 		e.equal("the audit", [2]string{audit[len(audit)-1].Verb, audit[len(audit)-1].Actor}, [2]string{"accept_bucket", admin.By})
 		e.equal("the blob", e.snap().Blobs[0].State, task.BlobPending)
 	}},
+}
+
+// upload announces the bytes of a text.
+func (e *env) upload(text string) store.Uploaded {
+	e.Helper()
+	return e.uploadFor(task.ID{}, text)
+}
+
+// uploadFor is upload for a task.
+func (e *env) uploadFor(id task.ID, text string) store.Uploaded {
+	e.Helper()
+	sum := sha256.Sum256([]byte(text))
+	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text)), Task: id})
+	e.require(err == nil && len(got) == 1, "Upload: %v, %d results", err, len(got))
+	return got[0].Uploaded
+}
+
+// blob is upload for who needs no more than the blob.
+func (e *env) blob(text string) task.Blob {
+	e.Helper()
+	return e.upload(text).Blob
 }
