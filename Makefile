@@ -5,13 +5,17 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO ?= go
-# The modules that have code: the product, its plug-in for OpenTelemetry, and its benchmarks.
-MODULES := . otelweaver bench
+# The modules that have code: the product, the tests of the whole system, the
+# plug-in for OpenTelemetry, and the benchmarks.
+MODULES := . internal/systemtest otelweaver bench
+# All tests run in one workspace, so that one go command keeps every core busy.
+TESTED := ./... ./internal/systemtest/... ./otelweaver/...
+IN_TESTS := GOWORK='$(CURDIR)/tools/tests.work' GO='$(GO)'
 # The linters, in the versions of tools/go.mod (docs/adr/0010-tools-outside-go-mod.md).
 TOOL := $(GO) tool -modfile='$(CURDIR)/tools/go.mod'
 
-# $(call but,PACKAGES) lists all packages but some.
-but = $$($(GO) list ./... | grep -vxF -e none $(addprefix -e github.com/goweaver/weaver/,$(1)))
+# $(call but,PACKAGES,FROM) lists the packages of FROM (./...) but some.
+but = $$($(GO) list $(or $(2),./...) | grep -vxF -e none $(addprefix -e github.com/goweaver/weaver/,$(1)))
 # What need not build for a system; everything else must. A browser has neither
 # terminals nor signals.
 NOT_js := cli cmd/weaver internal/clitest
@@ -27,14 +31,13 @@ help: ## List what can be made
 run: ## Run the example that needs nothing but Go (examples/stdlib)
 	$(GO) run ./examples/stdlib
 
-# The packages whose tests last longest come first.
-LONGEST := ./store/postgres ./store/postgres/internal/session ./internal/clitest ./store/sqlite
+# The packages whose tests last longest come first, so that no core waits for them in the end.
+LONGEST := ./store/postgres ./internal/clitest ./store/sqlite ./store/postgres/internal/session ./internal/systemtest/soak ./internal/systemtest/events
 
 # While you work: go test -short ./... runs a part of it, and starts no programs.
 .PHONY: test
 test: services ## Run all tests but those of `make e2e`
-	$(GO) test -shuffle=on $(LONGEST) ./...
-	cd otelweaver && $(GO) test -shuffle=on ./...
+	$(IN_TESTS) scripts/gotest.sh -shuffle=on $(LONGEST) $(TESTED)
 
 .PHONY: services
 services: ## Install what the tests start for themselves, PostgreSQL and PgBouncer, if it is missing
@@ -47,7 +50,16 @@ services: ## Install what the tests start for themselves, PostgreSQL and PgBounc
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
-	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m $(call but,$(NO_RACE)); cd otelweaver; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -shuffle=on -timeout=30m $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
+
+# Each failure is a defect of the product or of the test. N is the number of
+# runs of a package, P how many run at once; RACE=1 uses the race detector.
+N ?= 10
+P ?= 3
+PKG ?= $(TESTED)
+.PHONY: flakes
+flakes: services ## Run every package N times, P at once, shuffled, on one core and two, and count what fails
+	@$(IN_TESTS) N=$(N) P=$(P) RACE=$(RACE) scripts/flakes.sh $(PKG)
 
 # The same task code runs in a browser tab. Nothing is run here: compiling, and
 # linking the tests of the root package and of the embedded store, is the test.
@@ -69,43 +81,43 @@ soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); 
 # A seed is printed when one fails; SEED=N plays it again.
 SEED ?= 0
 soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
-	$(GO) test ./internal/systemtest/model -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
+	$(GO) test -C internal/systemtest ./model -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
 
 soak-model-postgres: services ## 2,000 sequences of 100 operations on the model and on PostgreSQL
-	$(GO) test ./internal/systemtest/model -run '^TestModelOnPostgres$$' -rapid.seed=$(SEED) -rapid.checks=2000 -rapid.steps=100 -timeout=4h
+	$(GO) test -C internal/systemtest ./model -run '^TestModelOnPostgres$$' -rapid.seed=$(SEED) -rapid.checks=2000 -rapid.steps=100 -timeout=4h
 
 soak-conformance: services ## The conformance suite on PostgreSQL with transactions of the size that users have; 10,000 enqueues beside rows of a user
 	WEAVER_CONFORMANCE=full $(GO) test ./store/postgres -run '^Test(Conformance|TransactionalEnqueue)$$' -timeout=1h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
-	WEAVER_CROSSING=10m $(GO) test ./internal/systemtest/crossing -run '^TestCrossing$$' -v -timeout=1h
+	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h
 
 soak-sweep: services ## Every fault at every store call of every case, alone and in pairs
-	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=6h
+	WEAVER_SWEEP=full $(GO) test -C internal/systemtest ./sweep -run Sweep -v -timeout=6h
 
 soak-simulation: ## 20,000 seeds of the deterministic simulation
-	WEAVER_SIMULATION=20000 $(GO) test ./internal/systemtest/simulation -timeout=4h
+	WEAVER_SIMULATION=20000 $(GO) test -C internal/systemtest ./simulation -timeout=4h
 
 soak-disk: ## Every write and sync of the disk faults, every power cut
 	WEAVER_DISK=full $(GO) test ./store/sqlite ./internal/disktest -run 'Disk|Power|Log|Limit|Sync|Images' -v -timeout=1h
 
 soak-storm: ## 200 processes killed in the middle of work
-	WEAVER_STORM=full $(GO) test ./internal/systemtest/soak -run '^TestKillStorm$$' -v -timeout=1h
+	WEAVER_STORM=full $(GO) test -C internal/systemtest ./soak -run '^TestKillStorm$$' -v -timeout=1h
 
 soak-layers: services ## A job of 10,000 tasks in 100 layers, its worker killed ten times, on SQLite and on PostgreSQL
-	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test ./internal/systemtest/soak -run '^TestLayers' -v -timeout=1h
+	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test -C internal/systemtest ./soak -run '^TestLayers' -v -timeout=1h
 
 soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it killed ten times
-	WEAVER_BULK=full $(GO) test ./internal/systemtest/soak -run '^TestBulkRetryThroughKills$$' -v -timeout=1h
+	WEAVER_BULK=full $(GO) test -C internal/systemtest ./soak -run '^TestBulkRetryThroughKills$$' -v -timeout=1h
 
 soak-events: services ## 100,000 events, 50 readers that are cut 20 times, their server killed, on SQLite and on PostgreSQL
-	WEAVER_EVENTS=full $(GO) test ./internal/systemtest/events -v -timeout=3h
+	WEAVER_EVENTS=full $(GO) test -C internal/systemtest ./events -v -timeout=3h
 
 soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
 	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h
 
 soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
-	WEAVER_SOAK=20m $(GO) test ./internal/systemtest/soak -run '^TestLongRun$$' -v -timeout=1h
+	WEAVER_SOAK=20m $(GO) test -C internal/systemtest ./soak -run '^TestLongRun$$' -v -timeout=1h
 
 SOAK ?= 20
 soak-race: ## The tests of stores, engine and root package SOAK times (20) under the race detector

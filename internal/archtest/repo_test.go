@@ -168,7 +168,8 @@ var readFiles = sync.OnceValues(func() ([]*file, error) {
 })
 
 // skipDir leaves out what is no part of the module: hidden folders and
-// testdata, as the go command does, and folders with a go.mod of their own.
+// testdata, as the go command does, and folders with a go.mod of their own, but
+// for the tests of the whole system.
 func skipDir(name, rel string, d fs.DirEntry) error {
 	if rel == "." {
 		return nil
@@ -177,9 +178,9 @@ func skipDir(name, rel string, d fs.DirEntry) error {
 		return fs.SkipDir
 	}
 	switch _, err := os.Stat(filepath.Join(name, "go.mod")); {
-	case err == nil:
+	case err == nil && rel != "internal/systemtest":
 		return fs.SkipDir
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	return nil
