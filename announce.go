@@ -38,7 +38,7 @@ func (o typeOption) applyType(s *settings) { o(s) }
 
 // Info returns what the definition says: the name, the schema version and the options
 // of tasks. Package schema adds the JSON Schemas.
-func (t *Type[In, Out]) Info() TypeInfo {
+func (t *contract) Info() TypeInfo {
 	n := &t.set.task
 	return TypeInfo{
 		Name: t.name, SchemaVersion: n.SchemaVersion, Description: t.set.description,
@@ -52,9 +52,7 @@ func (t *Type[In, Out]) Info() TypeInfo {
 }
 
 // Payloads returns the Go types of input and output.
-func (t *Type[In, Out]) Payloads() (in, out reflect.Type) {
-	return reflect.TypeFor[In](), reflect.TypeFor[Out]()
-}
+func (t *contract) Payloads() (in, out reflect.Type) { return t.in, t.out }
 
 // Type returns the task type that the handler is for, whose Info has the handler's code
 // version; nil if the handler is empty.

@@ -27,7 +27,7 @@ func Checkpoint[T any](ctx context.Context, name string, v T) error {
 	if err != nil {
 		return err
 	}
-	raw, err := encodeOutput("checkpoint", v)
+	raw, err := encodeOutput("checkpoint", &v)
 	if err != nil {
 		return a.Refuse(fmt.Errorf("checkpoint %q: %w", name, err))
 	}

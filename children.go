@@ -150,20 +150,24 @@ func Children(ctx context.Context) ([]Child, error) {
 
 // OutputOf returns the output of a child of this type. Errors: ErrWrongType,
 // ErrNotSucceeded.
-func (t *Type[In, Out]) OutputOf(child Child) (Out, error) {
-	var out Out
+func (t *Type[In, Out]) OutputOf(child Child) (out Out, err error) {
+	err = t.outputOfChild(&child, &out)
+	return out, err
+}
+
+func (t *contract) outputOfChild(child *Child, out any) error {
 	if child.Type != t.name {
-		return out, fmt.Errorf("%q is a %s, not a %s: %w", child.Node, child.Type, t.name, ErrWrongType)
+		return fmt.Errorf("%q is a %s, not a %s: %w", child.Node, child.Type, t.name, ErrWrongType)
 	}
 	if child.State != StateSucceeded {
 		why := ""
 		if child.Error != nil {
 			why = " (" + child.Error.Message + ")"
 		}
-		return out, fmt.Errorf("%q is %s%s: %w", child.Node, child.State, why, ErrNotSucceeded)
+		return fmt.Errorf("%q is %s%s: %w", child.Node, child.State, why, ErrNotSucceeded)
 	}
-	if err := json.Unmarshal(child.Output, &out); err != nil {
-		return out, fmt.Errorf("the output of %q no longer decodes: %w", child.Node, err)
+	if err := json.Unmarshal(child.Output, out); err != nil {
+		return fmt.Errorf("the output of %q no longer decodes: %w", child.Node, err)
 	}
-	return out, nil
+	return nil
 }

@@ -52,7 +52,7 @@ func Cleanup(ctx context.Context, name string, fn func(ctx context.Context) erro
 		if err := fn(ctx); err != nil {
 			return nil, err
 		}
-		return encodeOutput("value of step "+name, None{})
+		return encodeOutput("value of step "+name, &None{})
 	})
 	return err
 }

@@ -20,18 +20,19 @@ type validator interface{ Validate() error }
 // validate asks the value, or else its address: Validate may have either
 // receiver, and T may be a pointer itself. A Validate that panics on a nil
 // pointer refuses it.
-func validate[T any](v *T) (err error) {
-	if r := reflect.ValueOf(v).Elem(); r.Kind() == reflect.Pointer && r.IsNil() {
+func validate(v any) (err error) {
+	r := reflect.ValueOf(v).Elem()
+	if r.Kind() == reflect.Pointer && r.IsNil() {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("it is a nil %s, which its Validate cannot take: pass a value, or let Validate accept nil", r.Type())
 			}
 		}()
 	}
-	if c, ok := any(*v).(validator); ok {
-		return c.Validate()
+	if r.Kind() == reflect.Pointer || r.Kind() == reflect.Interface {
+		v = r.Interface() // pointers to these have no methods
 	}
-	if c, ok := any(v).(validator); ok {
+	if c, ok := v.(validator); ok {
 		return c.Validate()
 	}
 	return nil
@@ -39,7 +40,7 @@ func validate[T any](v *T) (err error) {
 
 // encode turns a value into JSON that every store can keep.
 func encode(v any) (json.RawMessage, error) {
-	raw, err := json.Marshal(v)
+	raw, err := json.Marshal(reflect.ValueOf(v).Elem().Interface())
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +51,8 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // encodeOutput validates and encodes what a handler or step returned.
-func encodeOutput[T any](what string, v T) (json.RawMessage, error) {
-	if err := validate(&v); err != nil {
+func encodeOutput(what string, v any) (json.RawMessage, error) {
+	if err := validate(v); err != nil {
 		return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the %s is not valid: %w", what, err)}
 	}
 	raw, err := encode(v)

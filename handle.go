@@ -65,7 +65,8 @@ func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error)
 	if err != nil {
 		return out, err
 	}
-	return decodeOutput[Out](&info)
+	err = decodeOutput(&info, &out)
+	return out, err
 }
 
 // Wait waits for a task that is known by its id only; see Handle.Wait. The

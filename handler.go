@@ -102,23 +102,8 @@ func VerifySuccess[Out any](ok func(ctx context.Context, out Out) error) Handler
 // when the task is cancelled, times out, or its lease is lost; context.Cause
 // says which.
 func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error), opts ...HandlerOption) Handler {
-	set := handlerSettings{version: 1}
-	for _, o := range opts {
-		if o != nil {
-			o.applyHandler(&set)
-		}
-	}
-	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, of: t, draft: t.WithJSON, redact: t.set.task.Redact, expires: len(t.set.task.Expire) > 0}
-	set.checkUpcasts(h.schema)
-	if h.problem = set.problem(t.name); h.problem != "" {
-		return h
-	}
-	if fn == nil {
-		h.problem = fmt.Sprintf("the handler of %s is nil", t.name)
-		return h
-	}
-	if set.version < 1 {
-		h.problem = fmt.Sprintf("CodeVersion(%d) of %s: want at least 1", set.version, t.name)
+	h, set := t.handler(t, fn == nil, opts)
+	if h.problem != "" {
 		return h
 	}
 	var verify func(context.Context, Out) error
@@ -129,12 +114,9 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			return h
 		}
 	}
-	if set.repair != nil {
-		h.repair = t.repairer(set.repair)
-	}
 	h.run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-		in, err := t.input(ctx, input, set.upcasts)
-		if err != nil {
+		var in In
+		if err := t.decodeInput(ctx, input, set.upcasts, &in); err != nil {
 			return nil, err
 		}
 		out, err := fn(ctx, in)
@@ -149,11 +131,37 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 				return nil, fmt.Errorf("verify the output: %w", err)
 			}
 		}
-		raw, bad := encodeOutput("output", out)
+		raw, bad := encodeOutput("output", &out)
 		if bad != nil {
 			return nil, bad
 		}
 		return raw, err
 	}
 	return h
+}
+
+// handler makes a handler that does not run yet, and returns its options.
+func (t *contract) handler(of AnyType, isNil bool, opts []HandlerOption) (Handler, *handlerSettings) {
+	set := &handlerSettings{version: 1}
+	for _, o := range opts {
+		if o != nil {
+			o.applyHandler(set)
+		}
+	}
+	n := &t.set.task
+	h := Handler{
+		name: t.name, variant: set.name, queue: n.Queue, version: set.version, schema: n.SchemaVersion,
+		of: of, draft: t.WithJSON, redact: n.Redact, expires: len(n.Expire) > 0,
+	}
+	set.checkUpcasts(h.schema)
+	switch h.problem = set.problem(t.name); {
+	case h.problem != "":
+	case isNil:
+		h.problem = fmt.Sprintf("the handler of %s is nil", t.name)
+	case set.version < 1:
+		h.problem = fmt.Sprintf("CodeVersion(%d) of %s: want at least 1", set.version, t.name)
+	case set.repair != nil:
+		h.repair = t.repairer(set.repair)
+	}
+	return h, set
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -21,63 +22,67 @@ type Waiter interface {
 
 // Wait waits for a task of this type that is known by its id only, and returns
 // its output; see Handle.Wait. Further errors: ErrNotFound, ErrWrongType.
-func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...WaitOption) (Out, error) {
-	var none Out
-	info, err := c.Get(ctx, id)
+func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...WaitOption) (out Out, err error) {
+	info, err := t.get(ctx, c, id)
 	if err != nil {
-		return none, err
-	}
-	if info.Type != t.name {
-		return none, fmt.Errorf("task %s is a %s, not a %s: %w", id, info.Type, t.name, ErrWrongType)
+		return out, err
 	}
 	if info, err = c.Wait(ctx, id, opts...); err != nil {
-		return none, err
+		return out, err
 	}
-	return decodeOutput[Out](&info)
+	err = decodeOutput(&info, &out)
+	return out, err
 }
 
 // decodeOutput decodes the output of a task that succeeded.
-func decodeOutput[Out any](info *TaskInfo) (out Out, err error) {
+func decodeOutput(info *TaskInfo, out any) error {
 	if info.Forgotten {
-		return out, fmt.Errorf("the output of task %s: %w", info.ID, ErrForgotten)
+		return fmt.Errorf("the output of task %s: %w", info.ID, ErrForgotten)
 	}
 	if info.ValuesDropped {
-		return out, fmt.Errorf("the output of task %s: %w", info.ID, ErrValuesDropped)
+		return fmt.Errorf("the output of task %s: %w", info.ID, ErrValuesDropped)
 	}
 	if len(info.Output) == 0 {
-		return out, nil // a Decider overruled the failure and gave no output
+		return nil // a Decider overruled the failure and gave no output
 	}
 	if err := unloaded("output", info.ID, info.Output); err != nil {
-		return out, err
+		return err
 	}
-	if err := json.Unmarshal(info.Output, &out); err != nil {
-		return out, fmt.Errorf("the output of task %s does not decode as %T: %w", info.ID, out, err)
+	if err := json.Unmarshal(info.Output, out); err != nil {
+		return fmt.Errorf("the output of task %s does not decode as %s: %w", info.ID, reflect.TypeOf(out).Elem(), err)
 	}
-	return out, nil
+	return nil
 }
 
 // JobOutput returns the output of a task of a job, by its name there. Inside a
 // handler of that job Output does it. Errors: ErrNotFound, ErrNoSuchNode,
 // ErrWrongType, ErrNotSucceeded. It reads the job's tasks until it finds the one.
-func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node string) (Out, error) {
-	var none Out
+func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node string) (out Out, err error) {
+	info, err := t.nodeThatSucceeded(ctx, c, job, node)
+	if err != nil {
+		return out, err
+	}
+	err = decodeOutput(&info, &out)
+	return out, err
+}
+
+// nodeThatSucceeded reads a task of a job with its output.
+func (t *contract) nodeThatSucceeded(ctx context.Context, c Reader, job JobID, node string) (TaskInfo, error) {
 	info, found, err := nodeOf(ctx, c, job, node)
 	switch {
 	case err != nil:
-		return none, err
+		return info, err
 	case !found:
-		return none, fmt.Errorf("%q of job %s: %w", node, job, ErrNoSuchNode)
+		return info, fmt.Errorf("%q of job %s: %w", node, job, ErrNoSuchNode)
 	case info.Type != t.name:
-		return none, fmt.Errorf("%q is a %s, not a %s: %w", node, info.Type, t.name, ErrWrongType)
+		return info, fmt.Errorf("%q is a %s, not a %s: %w", node, info.Type, t.name, ErrWrongType)
 	case info.State != task.Succeeded:
-		return none, fmt.Errorf("%q of job %s is %s: %w", node, job, info.State, ErrNotSucceeded)
+		return info, fmt.Errorf("%q of job %s is %s: %w", node, job, info.State, ErrNotSucceeded)
 	}
 	if _, large := task.BlobOf(info.Output); large || len(info.Output) == 0 { // a list over HTTP has no values
-		if info, err = c.Get(ctx, info.ID); err != nil {
-			return none, err
-		}
+		return c.Get(ctx, info.ID)
 	}
-	return decodeOutput[Out](&info)
+	return info, nil
 }
 
 // nodeOf finds a task of a job by its name.

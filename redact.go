@@ -26,11 +26,11 @@ func RedactText(ctx context.Context, text string) string {
 }
 
 // redactType notes which fields of a task type's input and output are tagged.
-func redactType[In, Out any](s *settings) {
+func redactType(s *settings, in, out reflect.Type) {
 	for _, of := range []struct {
 		what string
 		typ  reflect.Type
-	}{{redact.Input, reflect.TypeFor[In]()}, {redact.Output, reflect.TypeFor[Out]()}} {
+	}{{redact.Input, in}, {redact.Output, out}} {
 		paths, err := redact.Paths(of.typ)
 		if err != nil {
 			s.problem("%s: %w", of.what, err)
@@ -53,9 +53,9 @@ func errExpires(list []task.Expiry) error {
 
 // redactStep returns the tagged fields of what a step gives. A wrong tag is a mistake
 // of the program, which fails the task.
-func redactStep[T any]() ([]string, error) {
-	paths, err := redact.Paths(reflect.TypeFor[T]())
-	if expire, _ := redact.Expiries(reflect.TypeFor[T]()); err == nil && len(expire) > 0 {
+func redactStep(value reflect.Type) ([]string, error) {
+	paths, err := redact.Paths(value)
+	if expire, _ := redact.Expiries(value); err == nil && len(expire) > 0 {
 		err = errExpires(expire)
 	}
 	if err != nil {

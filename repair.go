@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -61,8 +60,8 @@ func Repair(fn func(ctx context.Context, r RepairRequest) (json.RawMessage, erro
 	})
 }
 
-func (t *Type[In, Out]) repairer(fn repairFunc) *repairer {
-	return &repairer{fn: fn, check: t.checkInput, schema: schemaOf(reflect.TypeFor[In]()), version: t.set.task.SchemaVersion}
+func (t *contract) repairer(fn repairFunc) *repairer {
+	return &repairer{fn: fn, check: t.checkInput, schema: schemaOf(t.in), version: t.set.task.SchemaVersion}
 }
 
 // Repaired is what a repair did.

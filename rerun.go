@@ -34,7 +34,7 @@ func rerunOption(set func(*rerunSettings)) OperateOption {
 // enqueue does, ErrInvalidInput, and the new task has the handler's schema version. Another
 // one does not check it, and the schema version is that of the task that is repeated.
 func RerunInput(in any) OperateOption {
-	raw, err := encode(in)
+	raw, err := encode(&in)
 	return rerunOption(func(s *rerunSettings) { s.input, s.err = raw, err })
 }
 

@@ -80,7 +80,7 @@ type Signaler interface {
 // Errors: ErrNotFound; ErrState, of a task that has ended; ErrLimit, if a thousand
 // signals were sent to it that no wait took; ErrInvalidInput and ErrTooLarge.
 func (s *Signal[T]) Send(ctx context.Context, c Signaler, id TaskID, key string, v T, opts ...OperateOption) error {
-	payload, err := encode(v)
+	payload, err := encode(&v)
 	if err == nil {
 		err = validate(&v)
 	}

@@ -81,7 +81,7 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if err != nil {
 		return value, misuse(name, err)
 	}
-	if set.Redact, err = redactStep[T](); err != nil {
+	if set.Redact, err = redactStep(reflect.TypeFor[T]()); err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
 	raw, err := a.Step(ctx, name, set, func(ctx context.Context) (json.RawMessage, error) {
@@ -89,7 +89,7 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput("value", v)
+		return encodeOutput("value", &v)
 	})
 	if err != nil {
 		return value, err
@@ -133,7 +133,7 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 	if fn == nil {
 		return value, misuse(name, errNilFunc)
 	}
-	paths, err := redactStep[T]()
+	paths, err := redactStep(reflect.TypeFor[T]())
 	if err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
@@ -146,7 +146,7 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput("value", v)
+		return encodeOutput("value", &v)
 	})
 	if err != nil {
 		return value, err

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/jsonfields"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -20,10 +18,7 @@ type None = struct{}
 // Type is a task type: a named contract between the code that enqueues tasks
 // and the code that handles them. Producers and workers share its definition;
 // In and Out travel as JSON.
-type Type[In, Out any] struct {
-	name string
-	set  settings
-}
+type Type[In, Out any] struct{ contract }
 
 // AnyType is a Type of any input and output.
 type AnyType interface {
@@ -41,27 +36,8 @@ type AnyType interface {
 // incompatibly. Define panics on a bad name or option: it is meant for package
 // variables, and a program with such a mistake must not start.
 func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
-	if err := task.CheckTypeName(name); err != nil {
-		panic("weaver.Define: " + err.Error())
-	}
-	t := &Type[In, Out]{name: name, set: defaults()}
-	redactType[In, Out](&t.set)
-	for _, o := range opts {
-		if o == nil {
-			t.set.problem("an option is nil")
-			continue
-		}
-		o.applyType(&t.set)
-	}
-	if err := errors.Join(t.set.errs...); err != nil {
-		panic(fmt.Sprintf("weaver.Define(%q): %v", name, err))
-	}
-	return t
+	return &Type[In, Out]{newContract(name, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts)}
 }
-
-// Name returns the task type's name.
-func (t *Type[In, Out]) Name() string { return t.name }
-func (t *Type[In, Out]) anyType()     {}
 
 // Draft is a task that is not enqueued yet. The call that it is given to
 // reports its mistakes.
@@ -93,47 +69,7 @@ func (d *Draft) own() *settings {
 // With makes a draft: for EnqueueTasks, or for a Job's Add. The input is
 // validated (Validate() error, when it has one) and encoded at once.
 func (t *Type[In, Out]) With(in In, opts ...EnqueueOption) Draft {
-	d := Draft{typeName: t.name, set: &t.set}
-	if d.input, d.err = t.encode(in); d.err == nil {
-		d.apply(opts)
-	}
-	return d
-}
-
-// encode validates and encodes an input.
-func (t *Type[In, Out]) encode(in In) (json.RawMessage, error) {
-	err := validate(&in)
-	if err == nil {
-		var raw json.RawMessage
-		if raw, err = encode(in); err == nil {
-			return raw, nil
-		}
-	}
-	return nil, fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
-}
-
-// WithJSON is With for input that is encoded already, say by another program. It
-// must decode as In: fields that In does not have are refused, and so is what its
-// Validate refuses. It is stored as it is given, numbers with all their digits.
-func (t *Type[In, Out]) WithJSON(input json.RawMessage, opts ...EnqueueOption) Draft {
-	d := Draft{typeName: t.name, input: input, set: &t.set}
-	if err := t.checkInput(input); err != nil {
-		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
-		return d
-	}
-	d.apply(opts)
-	return d
-}
-
-func (t *Type[In, Out]) checkInput(input json.RawMessage) error {
-	if err := checkJSON(input); err != nil {
-		return err
-	}
-	var in In
-	if err := decodeStrict(input, &in); err != nil {
-		return err
-	}
-	return validate(&in)
+	return t.draftOf(&in, opts)
 }
 
 // decodeStrict decodes what a person or another program wrote: a field that v
@@ -202,14 +138,11 @@ func (d *Draft) apply(opts []EnqueueOption) {
 
 // Enqueue stores a task durably and returns a handle without waiting for it.
 func (t *Type[In, Out]) Enqueue(ctx context.Context, e Enqueuer, in In, opts ...EnqueueOption) (*Handle[Out], error) {
-	if e == nil {
-		return nil, fmt.Errorf("enqueue %s: %w: the client is nil", t.name, ErrInvalidOption)
-	}
-	got, err := e.EnqueueTasks(ctx, t.With(in, opts...))
+	got, err := t.enqueue(ctx, e, &in, opts)
 	if err != nil {
 		return nil, err
 	}
-	return newHandle[Out](e, got[0]), nil
+	return newHandle[Out](e, got), nil
 }
 
 // EnqueueAndWait enqueues a task and waits for its output.
@@ -225,25 +158,7 @@ func (t *Type[In, Out]) EnqueueAndWait(ctx context.Context, e Enqueuer, in In, o
 // EnqueueMany stores one task per input in one transaction: all of them, or
 // none and an error. The options hold for every task.
 func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, opts ...EnqueueOption) ([]*Handle[Out], error) {
-	if len(ins) == 0 {
-		return nil, nil
-	}
-	alike := Draft{typeName: t.name, set: &t.set}
-	alike.apply(opts)
-	switch {
-	case alike.options().IdempotencyKey != "":
-		return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
-	case alike.err != nil:
-		return nil, alike.err
-	}
-	drafts := make([]Draft, len(ins))
-	for i, in := range ins {
-		drafts[i] = alike
-		if drafts[i].input, alike.err = t.encode(in); alike.err != nil {
-			return nil, fmt.Errorf("input %d: %w", i, alike.err)
-		}
-	}
-	got, err := e.EnqueueTasks(ctx, drafts...)
+	got, err := t.enqueueMany(ctx, e, len(ins), func(i int) any { return &ins[i] }, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -272,12 +187,9 @@ type Reader interface {
 // Get reads one task of this type; ErrNotFound, ErrWrongType. A payload that
 // does not fit the type any more is an error; what could be read comes with it.
 func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask[In, Out], error) {
-	info, err := c.Get(ctx, id)
+	info, err := t.get(ctx, c, id)
 	if err != nil {
 		return TypedTask[In, Out]{}, err
-	}
-	if info.Type != t.name {
-		return TypedTask[In, Out]{}, fmt.Errorf("task %s is a %s, not a %s: %w", id, info.Type, t.name, ErrWrongType)
 	}
 	typed := t.typed(info)
 	return typed, typed.DecodeError
@@ -287,8 +199,7 @@ func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask
 // page, "" at the end; see Client.List. A task whose payload does not fit the type any more is
 // listed with its DecodeError.
 func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTask[In, Out], string, error) {
-	f.Types = []string{t.name}
-	infos, next, err := c.List(ctx, f)
+	infos, next, err := t.list(ctx, c, f)
 	if err != nil {
 		return nil, "", err
 	}
@@ -301,97 +212,14 @@ func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTa
 
 func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	tt := TypedTask[In, Out]{TaskInfo: info}
-	if err := unread(&info); err != nil {
-		tt.DecodeError = err
-		return tt
-	}
-	if err := unloaded("input", info.ID, info.Input); err != nil {
-		tt.DecodeError = err
-	} else if err := json.Unmarshal(task.WithoutExpired(info.Input), &tt.Input); err != nil {
-		tt.DecodeError = fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
-	}
-	if err := unloaded("output", info.ID, info.Output); err != nil {
-		tt.DecodeError = errors.Join(tt.DecodeError, err)
-	} else if len(info.Output) > 0 {
-		if err := json.Unmarshal(info.Output, &tt.Output); err != nil {
-			tt.DecodeError = errors.Join(tt.DecodeError, fmt.Errorf("the output of task %s no longer decodes: %w", info.ID, err))
-		}
-	}
+	tt.DecodeError = decodeTask(&info, &tt.Input, &tt.Output)
 	return tt
-}
-
-// unread returns the error for a task that was read without its values. What is in the
-// store has an input, unless that was dropped.
-func unread(info *TaskInfo) error {
-	if len(info.Input) > 0 || info.ValuesDropped {
-		return nil
-	}
-	return fmt.Errorf("the values of task %s were not read: over HTTP a list has none, for which there is Get, and credentials without the access payloads see none", info.ID)
 }
 
 // Output returns, inside a handler of a job's task, the output of a task that
 // it needs, by its name in the job. Errors: ErrNoTask, ErrNoSuchNeed,
 // ErrNotSucceeded, which a need with AllowFailure may be.
-func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
-	var out Out
-	a, err := engine.From(ctx)
-	if err != nil {
-		return out, err
-	}
-	needs, err := a.Needs(ctx)
-	if err != nil {
-		return out, err
-	}
-	need, ok := findNeed(needs, node)
-	if !ok {
-		return out, fmt.Errorf("%q: %w; it needs %v", node, ErrNoSuchNeed, needNames(needs))
-	}
-	if need.State != task.Succeeded {
-		may := ""
-		if need.End().Allowed() {
-			may = ", which the job allows"
-		}
-		return out, fmt.Errorf("%q is %s%s: %w", node, need.State, may, ErrNotSucceeded)
-	}
-	got, err := a.Store().Tasks(ctx, a.Namespace(), need.ID)
-	if err != nil {
-		return out, fmt.Errorf("read the output of %q: %w", node, err)
-	}
-	if len(got) == 0 {
-		return out, fmt.Errorf("%q (%s): %w", node, need.ID, ErrNotFound)
-	}
-	if got[0].Type != t.name {
-		return out, fmt.Errorf("%q is a %s, not a %s: %w", node, got[0].Type, t.name, ErrWrongType)
-	}
-	if err := engine.Erased("output", &got[0]); err != nil {
-		return out, fmt.Errorf("%q: %w", node, err)
-	}
-	if got[0].ValuesDropped {
-		return out, fmt.Errorf("the output of %q (%s): %w", node, need.ID, ErrValuesDropped)
-	}
-	raw, err := a.Load(ctx, fmt.Sprintf("output of %q", node), got[0].Output)
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, fmt.Errorf("the output of %q no longer decodes: %w", node, err)
-	}
-	return out, nil
-}
-
-func findNeed(needs []store.Need, node string) (store.Need, bool) {
-	for _, n := range needs {
-		if n.Node == node {
-			return n, true
-		}
-	}
-	return store.Need{}, false
-}
-
-func needNames(needs []store.Need) []string {
-	names := make([]string, 0, len(needs))
-	for _, n := range needs {
-		names = append(names, n.Node)
-	}
-	return names
+func (t *Type[In, Out]) Output(ctx context.Context, node string) (out Out, err error) {
+	err = t.outputOfNeed(ctx, node, &out)
+	return out, err
 }

@@ -1,15 +1,9 @@
 package weaver
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-
-	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/internal/jsonfields"
-	"github.com/goweaver/weaver/task"
 )
 
 // upcast makes of an encoded input that of the next schema version.
@@ -58,37 +52,6 @@ func (s *handlerSettings) checkUpcasts(version int) {
 			s.problems = append(s.problems, fmt.Errorf("Upcast(%d): want a version from 1 on that is older than the type has with its SchemaVersion, %d", from, version))
 		}
 	}
-}
-
-// input decodes the input of a task that a handler of this type is to run: it is
-// brought to the handler's schema version, decoded, and validated.
-func (t *Type[In, Out]) input(ctx context.Context, raw json.RawMessage, upcasts map[int]upcast) (in In, err error) {
-	refuse := func(err error) (In, error) {
-		return in, &engine.KindError{Kind: task.KindDecode, Err: err}
-	}
-	version := t.set.task.SchemaVersion
-	if a, err := engine.From(ctx); err == nil && a.Task().Type == t.name {
-		version = a.Task().SchemaVersion
-	}
-	if version > t.set.task.SchemaVersion {
-		return refuse(fmt.Errorf("the input has schema version %d, which is newer than the handler's, %d", version, t.set.task.SchemaVersion))
-	}
-	for ; version < t.set.task.SchemaVersion; version++ {
-		up := upcasts[version]
-		if up == nil {
-			continue
-		}
-		if raw, err = up(raw); err != nil {
-			return refuse(fmt.Errorf("bring the input from schema version %d to %d: %w", version, version+1, err))
-		}
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return refuse(fmt.Errorf("the input does not decode as %T: %w", in, jsonfields.Mistake(err, reflect.TypeFor[In]())))
-	}
-	if err := validate(&in); err != nil {
-		return refuse(fmt.Errorf("the input is not valid: %w", err))
-	}
-	return in, nil
 }
 
 // problem is what New reports of the options of a handler, "" if nothing.
