@@ -29,6 +29,9 @@ import (
 //	STANDBY   a standby of the server
 //	POOLED    the same database through PgBouncer, in transaction mode
 func TestPostgresSessions(t *testing.T) {
+	if underRace {
+		return // they run one program at a time
+	}
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{
 		Fsync:    true,
@@ -39,7 +42,7 @@ func TestPostgresSessions(t *testing.T) {
 		`CREATE ROLE reader LOGIN`,
 	)
 	standby := server.Standby()
-	p := sessions(filepath.Join("testdata", "postgres"), func(env *testscript.Env) error {
+	p := sessions(t, filepath.Join("testdata", "postgres"), func(env *testscript.Env) error {
 		database := server.Database()
 		env.Setenv("PG", database)
 		env.Setenv("WITHPASS", as(t, database, url.UserPassword("pass", "hunter2")))

@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -62,13 +65,26 @@ func (m unlessShort) Run() int {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, sessions("testdata", func(*testscript.Env) error { return nil }))
+	testscript.Run(t, sessions(t, "testdata", func(*testscript.Env) error { return nil }))
 }
 
-// sessions are those of a folder. setup is called for each of them.
-func sessions(dir string, setup func(*testscript.Env) error) testscript.Params {
+// concurrent matches a session in which programs run at the same time, or one
+// on a terminal.
+var concurrent = regexp.MustCompile(`(?m)( &(\w+&)? *$|^!? ?(serve|tty) )`)
+
+// sessions returns those of a folder; under the race detector only concurrent
+// ones, because the others take minutes there and run one program at a time.
+// setup is called for each of them.
+func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) testscript.Params {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if underRace {
+		files = slices.DeleteFunc(files, func(file string) bool { return !concurrent.MatchString(read(t, file)) })
+	}
 	return testscript.Params{
-		Dir: dir,
+		Files: files,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"seed":  seed,

@@ -1,0 +1,5 @@
+//go:build race
+
+package clitest_test
+
+const underRace = true
