@@ -1,7 +1,3 @@
-//go:build !race
-
-// The race detector sees nothing here: one goroutine at a time calls the store.
-
 package sqlite_test
 
 import (
