@@ -37,6 +37,7 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 		return err
 	}, func() error {
 		c.tx.fx.NoteMixed(s.Key)
+		c.seen = lane.State{} // its first row was read before those that are taken now
 		undone = true
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -83,38 +84,48 @@ func TestClaimRounds(t *testing.T) {
 // other tasks than plain new ones, look for themselves.
 func TestFreshClaimRounds(t *testing.T) {
 	t.Parallel()
-	w := lockWork(t)
-	later := func(d *task.New) { d.Delay = time.Hour }
-	w.enqueue(1)
-	w.countClaim(1) // the server is asked about each statement once
-	w.enqueue(1, later)
-	select { // as reading the lanes took long, they are remembered
-	case <-time.After(time.Second):
-	case <-t.Context().Done():
-	}
-	least := 100
-	for try := 0; least != 2 && try < 100; try++ { // on a busy machine the task may not be that new any more
-		w.enqueue(1)
-		rounds, got := w.countClaim(1)
-		least = min(least, rounds)
+	now := time.Now().Truncate(time.Microsecond)
+	w := lockWork(t, postgres.Clock(func() time.Time { return now })) // what was enqueued is that new
+	count := func(want int) int {
+		t.Helper()
+		postgres.ReadLanes(w.db, planNS)
+		rounds, got := w.countClaim(want)
 		w.succeed(got...)
+		return rounds
 	}
-	if least != 2 {
-		t.Errorf("the claims of tasks that had just come made %d round trips or more, want 2", least)
+	mixed := func(priority int) { // in a lane: a claim remembers for a second that one is mixed
+		of := func(d *task.New) { d.Priority = priority }
+		w.enqueue(1, of)
+		w.finish(store.Finish{Lease: w.claimWork(1)[0].Lease, Outcome: task.OutcomeReleased})
+		w.enqueue(1, of)
 	}
+	for priority := range 2 { // the server is asked about each statement once
+		w.enqueue(1)
+		count(1)
+		mixed(1 + priority)
+		count(2)
+	}
+	w.enqueue(1, func(d *task.New) { d.Delay = time.Hour })
 	w.enqueue(1)
-	w.enqueue(1, func(d *task.New) { d.Labels = map[string]string{"not": "plain"} })
-	claimed, next := 0, time.Duration(0)
-	for limit := 1; limit < 100 && next == 0; limit++ { // 0: also when reading the lanes took long
-		req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: limit, Slots: 100, Types: map[string]int{workType: 1}}
+	if rounds := count(1); rounds != 2 {
+		t.Errorf("the claim of a task that had just come made %d round trips, want 2", rounds)
+	}
+	mixed(3)
+	if rounds := count(2); rounds != 8 { // it looks once whether there is a further one
+		t.Errorf("the claim of a first and of a second attempt made %d round trips, want 8", rounds)
+	}
+	mixed(4)
+	for _, c := range []struct {
+		limit int
+		next  time.Duration
+	}{{1, 0}, {2, time.Hour}} {
+		postgres.ReadLanes(w.db, planNS)
+		req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: c.limit, Slots: 100, Types: map[string]int{workType: 1}}
 		res, err := w.db.Claim(t.Context(), planNS, req)
 		w.ok(err)
-		if claimed, next = claimed+len(res.Tasks), res.Next; claimed == 1 && next != 0 {
-			t.Errorf("a claim that took all it may, and left one that is due, says that the next is in %v", next)
+		if len(res.Tasks) != 1 || res.Next != c.next {
+			t.Errorf("a claim of %d took %d tasks, the next in %v; want one, the next in %v", c.limit, len(res.Tasks), res.Next, c.next)
 		}
-	}
-	if claimed != 2 || next > time.Hour || next < time.Hour-time.Minute {
-		t.Errorf("claimed %d tasks, the next in %v, want 2 and an hour", claimed, next)
 	}
 }
 

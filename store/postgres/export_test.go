@@ -27,9 +27,12 @@ func (db *DB) Prepare(ctx context.Context, sql string) error {
 // Unsafe opens a store on a server that runs with fsync off.
 func Unsafe() Option { return func(o *options) { o.unsafe = true } }
 
+// Clock has a store take its time from now.
+func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
+
 // BubbleClock has a store take the time of this process, which in a bubble of synctest
 // is the bubble's.
-func BubbleClock() Option { return func(o *options) { o.clock = store.Now } }
+func BubbleClock() Option { return Clock(store.Now) }
 
 // OtherMachine opens a store as a process does that sees no lock of this machine.
 func OtherMachine() Option { return func(o *options) { o.elsewhere = true } }
@@ -103,3 +106,6 @@ func RememberedBound(db *DB, ns string, k lane.Key) int64 {
 func RememberLane(db *DB, ns string, k lane.Key, bound int64) {
 	db.lanes.Replace(ns, map[lane.Key]int64{k: bound}, lane.Reading{Since: db.lanes.Version(), Now: bound, At: time.Now().Add(time.Hour), Took: time.Minute})
 }
+
+// ReadLanes has the next claim in a namespace read the lanes, however long that took before.
+func ReadLanes(db *DB, ns string) { db.lanes.Replace(ns, nil, lane.Reading{}) }

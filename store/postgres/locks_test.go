@@ -16,9 +16,10 @@ import (
 )
 
 // lockWork is a worker's and a caller's calls, beside a transaction that holds locks.
-func lockWork(t *testing.T) *planWork {
+func lockWork(t *testing.T, opts ...postgres.Option) *planWork {
 	t.Helper()
-	w := &planWork{TB: t, db: openURL(t, pgtest.Migrated(t, "weaver", migrateURL), postgres.LockFolder(t.TempDir())), ids: task.NewIDs(nil)}
+	opts = append(opts, postgres.LockFolder(t.TempDir()))
+	w := &planWork{TB: t, db: openURL(t, pgtest.Migrated(t, "weaver", migrateURL), opts...), ids: task.NewIDs(nil)}
 	w.ok(w.db.Join(t.Context(), planNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: workTTL}))
 	return w
 }
