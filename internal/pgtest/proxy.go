@@ -14,6 +14,7 @@ type Proxy struct {
 	url, target string
 	listener    net.Listener
 	ends        sync.WaitGroup
+	swallowed   chan struct{} // has a value: something was
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -46,7 +47,7 @@ func NewProxy(t testing.TB, of string) *Proxy {
 	if err != nil || u.Hostname() == "" || u.Port() == "" {
 		t.Fatalf("a proxy for the test: %q is not the URL of a server on a port", of)
 	}
-	p := &Proxy{target: u.Host, links: make(map[*link]bool)}
+	p := &Proxy{target: u.Host, links: make(map[*link]bool), swallowed: make(chan struct{}, 1)}
 	p.changed = sync.NewCond(&p.mu)
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatalf("a proxy for the test: %v", err)
@@ -94,6 +95,9 @@ func (p *Proxy) Swallow(d Direction) {
 	p.held |= d
 }
 
+// AwaitSwallowed returns once data, or a connection, was swallowed since the last call.
+func (p *Proxy) AwaitSwallowed() { <-p.swallowed }
+
 // Resume ends the swallowing.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
@@ -108,6 +112,10 @@ func (p *Proxy) arrives(l *link, d Direction) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.held&d != 0 && !l.cut && !p.closed {
+		select {
+		case p.swallowed <- struct{}{}:
+		default:
+		}
 		p.changed.Wait()
 	}
 	return !l.cut && !p.closed

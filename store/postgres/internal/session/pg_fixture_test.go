@@ -117,16 +117,28 @@ func (d *database) keeper(s *session.Server) *session.Keeper {
 	return k
 }
 
-// observer returns an Observer, and a channel that says when it found something.
-func (d *database) observer(folder *workerlock.Folder) (*session.Observer, chan time.Time) {
+// observed is an Observer of the namespace.
+type observed struct {
+	*session.Observer
+	looks chan session.Seen // at the worker w, once each was compared with those before
+	found chan time.Time    // a death
+}
+
+// observer returns an Observer that looks for locks of this machine in a folder.
+func (d *database) observer(folder *workerlock.Folder) observed {
 	d.Helper()
-	found := make(chan time.Time, 1)
-	o := session.Observe(session.ObserverConfig{
-		Dial: server(d.T, d.url).Observe, Folder: folder, Log: slog.New(slog.DiscardHandler),
+	o := observed{looks: make(chan session.Seen), found: make(chan time.Time, 1)}
+	dial := server(d.T, d.url).Observe
+	o.Observer = session.Observe(session.ObserverConfig{
+		Dial: func(ctx context.Context) (session.Looker, error) {
+			l, err := dial(ctx)
+			return &looker{Looker: l, looks: o.looks}, err
+		},
+		Folder: folder, Log: slog.New(slog.DiscardHandler),
 		Own: func(string, store.WorkerID) bool { return false },
 		Found: func(string) {
 			select {
-			case found <- time.Now():
+			case o.found <- time.Now():
 			default:
 			}
 		},
@@ -137,7 +149,25 @@ func (d *database) observer(folder *workerlock.Folder) (*session.Observer, chan 
 		}
 	})
 	o.Watch(ns)
-	return o, found
+	return o
+}
+
+// looker tells of each look when the next one begins.
+type looker struct {
+	session.Looker
+	looks chan session.Seen
+	last  []session.Seen
+}
+
+func (l *looker) Look(ctx context.Context, namespaces []string) (seen []session.Seen, err error) {
+	for _, s := range l.last {
+		select {
+		case l.looks <- s:
+		default:
+		}
+	}
+	l.last, err = l.Looker.Look(ctx, namespaces)
+	return l.last, err
 }
 
 // locks returns how many advisory locks the database's sessions hold.
@@ -146,15 +176,14 @@ func (d *database) locks() int64 {
 	return d.number(`SELECT count(*) FROM pg_locks l JOIN pg_database b ON b.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`)
 }
 
-// until waits for a condition.
-func (d *database) until(what string, ok func() bool) time.Duration {
+// until waits for a condition of the server, which tells nobody.
+func (d *database) until(what string, ok func() bool) {
 	d.Helper()
-	began := time.Now()
+	ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
+	defer cancel()
 	for !ok() {
-		if time.Since(began) > 30*time.Second {
-			d.Fatalf("%s: not within 30 s", what)
+		if _, err := d.conn.Exec(ctx, `SELECT pg_sleep(0.005)`); err != nil {
+			d.Fatalf("%s: not yet: %v", what, err)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	return time.Since(began)
 }
