@@ -120,7 +120,7 @@ func (p *process) answers(url string) error {
 			return fmt.Errorf("it ended as it started: %w", err)
 		case <-ctx.Done():
 			return fmt.Errorf("it does not answer: %w", err)
-		case <-time.After(5 * time.Millisecond):
+		case <-pause():
 		}
 	}
 }

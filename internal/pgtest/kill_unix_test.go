@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver/internal/pgtest"
 )
@@ -86,16 +85,15 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 			t.Error(err)
 		}
 		_ = cmd.Wait() // it was killed
-		deadline := time.Now().Add(time.Minute)
 		for _, pid := range pids {
-			await(t, deadline, func() error {
+			await(t, func() error {
 				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
 					return fmt.Errorf("%s: process %d is there", how, pid)
 				}
 				return nil
 			})
 		}
-		await(t, deadline, func() error {
+		await(t, func() error {
 			if _, err := os.Stat(scratch); !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("%s: %s is there", how, scratch)
 			}
@@ -160,11 +158,12 @@ func TestKilledServerLeavesNoSegment(t *testing.T) {
 			t.Error("a server that was killed has no segment")
 		}
 	})
-	for end := time.Now().Add(time.Minute); createdSegment(t, list, creator); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(end) { // until then processes of the server may be ending that use it
-			t.Fatal("its segment is left")
+	await(t, func() error { // processes of the server that use it may be ending
+		if createdSegment(t, list, creator) {
+			return errors.New("its segment is left")
 		}
-	}
+		return nil
+	})
 }
 
 // createdSegment reports whether a process made one of the segments in the list.

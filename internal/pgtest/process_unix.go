@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // serverUser is who the servers run as where this program is root, which they refuse.
@@ -84,7 +83,7 @@ func freeze(pid int) error {
 		if err := toChildren(pid, syscall.SIGSTOP); err != nil {
 			return err
 		}
-		<-time.After(time.Millisecond)
+		<-pause()
 	}
 	return nil
 }

@@ -146,11 +146,14 @@ func (s *server) start() error {
 	err := s.launch()
 	// Processes of a server that was killed may take a moment to end.
 	for i := 0; err != nil && strings.Contains(err.Error(), "pre-existing shared memory block") && i < 100; i++ {
-		<-time.After(100 * time.Millisecond)
+		<-pause()
 		err = s.launch()
 	}
 	return err
 }
+
+// pause is between two looks at what tells nobody.
+func pause() <-chan time.Time { return time.After(5 * time.Millisecond) }
 
 func (s *server) launch() error {
 	p, err := launch(s.folder, "log", filepath.Join(s.bin, "postgres"), "-D", s.data)
@@ -170,7 +173,7 @@ func (s *server) launch() error {
 			return fmt.Errorf("PostgreSQL ended as it started; the end of its log:\n%s", s.logTail())
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL does not answer: %w; the end of its log:\n%s", err, s.logTail())
-		case <-time.After(5 * time.Millisecond):
+		case <-pause():
 		}
 	}
 }
