@@ -144,4 +144,5 @@ func one(t testing.TB, c *Conn, sql string) int64 {
 	return n
 }
 
-const second = time.Second
+// soon is a RoundTimeout for answers that do not come. Those that come have the default.
+const soon = 100 * time.Millisecond

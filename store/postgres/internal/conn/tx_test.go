@@ -76,11 +76,12 @@ func TestCommitFindsTheError(t *testing.T) {
 func TestReadOnlyAndTime(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})
+	began := time.Now().Truncate(time.Microsecond)
 	check(t, c.Begin(t.Context(), true))
 	now, err := c.Now()
 	check(t, err)
-	if d := time.Since(now); d < -second || d > 10*second {
-		t.Errorf("the server's time is %v off", d)
+	if end := time.Now(); now.Before(began) || now.After(end) { // on one machine
+		t.Errorf("the server's time is %v, want one from %v to %v", now, began, end)
 	}
 	exec(t, c, "UPDATE counters SET n = ?1", 1)
 	err = c.Flush()
@@ -123,8 +124,9 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	url := database(t)
 	modes(t, func(t *testing.T, s Settings) {
-		s.StatementTimeout, s.LockTimeout = 300*time.Millisecond, 100*time.Millisecond
-		a, b := connect(t, url, s), connect(t, url, s)
+		slow, impatient := s, s
+		slow.StatementTimeout, impatient.LockTimeout = 100*time.Millisecond, 100*time.Millisecond
+		a, b := connect(t, url, slow), connect(t, url, impatient)
 		begin(t, a)
 		s1 := statement(t, a, "SELECT 1 FROM pg_sleep(30)")
 		if s1.Step() {
@@ -134,6 +136,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%v is %v", s1.Err(), kind)
 		}
 		a.Rollback()
+		a = connect(t, url, s)
 		begin(t, a)
 		exec(t, a, "UPDATE counters SET n = 1 WHERE id = ?1", 1)
 		check(t, a.Flush())
@@ -271,16 +274,27 @@ func TestEndedFromInside(t *testing.T) {
 // What ends with its context ends at once, and a lost connection answers at once.
 func TestContext(t *testing.T) {
 	t.Parallel()
-	p := open(t, database(t), Settings{})
+	url := database(t)
+	p := open(t, url, Settings{})
 	c, err := p.Acquire(t.Context())
 	check(t, err)
 	cause := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	check(t, c.Begin(ctx, false))
-	s := statement(t, c, "SELECT 1 FROM pg_sleep(60)")
-	timer := time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
-	defer timer.Stop()
-	start := time.Now()
+	s := statement(t, c, "SELECT 1 FROM pg_sleep(3600)")
+	other, err := pgconn.Connect(t.Context(), url)
+	check(t, err)
+	go func() {
+		defer cancel(cause)
+		for asleep := ""; asleep == "" || asleep == "0"; {
+			res := other.ExecParams(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'", nil, nil, nil, nil).Read()
+			if res.Err != nil {
+				t.Error(res.Err)
+				return
+			}
+			asleep = string(res.Rows[0][0])
+		}
+	}()
 	if s.Step() || !errors.Is(s.Err(), cause) {
 		t.Errorf("the error is %v", s.Err())
 	}
@@ -292,9 +306,7 @@ func TestContext(t *testing.T) {
 		t.Errorf("%v is %v", err, kind)
 	}
 	p.Release(c)
-	if d := time.Since(start); d > 10*second {
-		t.Errorf("it took %v", d)
-	}
+	check(t, other.Close(t.Context()))
 	c, err = p.Acquire(t.Context())
 	check(t, err)
 	begin(t, c)
@@ -311,13 +323,14 @@ func TestContext(t *testing.T) {
 // An answer that does not come is waited for no longer than RoundTimeout.
 func TestRoundTimeout(t *testing.T) {
 	t.Parallel()
-	c := connect(t, database(t), Settings{RoundTimeout: 200 * time.Millisecond})
+	c := connect(t, database(t), Settings{})
 	begin(t, c)
+	c.RoundTimeout = soon
 	s := statement(t, c, "SELECT 1 FROM pg_sleep(20)")
 	if s.Step() {
 		t.Error("an answer")
 	}
-	want(t, s.Err(), "no answer within 200ms")
+	want(t, s.Err(), "no answer within 100ms")
 	if _, kind := Classify(s.Err()); !errors.Is(kind, store.ErrUnavailable) {
 		t.Errorf("%v is %v", s.Err(), kind)
 	}
