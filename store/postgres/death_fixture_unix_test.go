@@ -148,15 +148,16 @@ func (p process) task(t *testing.T, db *postgres.DB, id task.ID) task.Task {
 }
 
 // succeeded waits until a task has succeeded, and returns it.
-func (p process) succeeded(t *testing.T, db *postgres.DB, id task.ID) task.Task {
+func (p process) succeeded(t *testing.T, db *postgres.DB, id task.ID) (got task.Task) {
 	t.Helper()
-	for began := time.Now(); ; pause(20 * time.Millisecond) {
-		if got := p.task(t, db, id); got.State == task.Succeeded {
-			return got
-		} else if got.State.Terminal() || time.Since(began) > time.Minute {
-			t.Fatalf("the task is %s", got.State)
-		}
+	eventually(t, "the task has ended", func() bool {
+		got = p.task(t, db, id)
+		return got.State.Terminal()
+	})
+	if got.State != task.Succeeded {
+		t.Fatalf("the task is %s", got.State)
 	}
+	return got
 }
 
 // innocent checks that a task succeeded in its first attempt, and that nobody counted

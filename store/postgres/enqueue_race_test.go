@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/store"
@@ -18,14 +17,15 @@ func TestEnqueueBesideDeletes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
 	ids := task.NewIDs(nil)
-	end := time.Now().Add(2 * time.Second)
+	ctx, end := context.WithCancel(t.Context())
 	latest := make(chan task.ID, 1)
 	var all sync.WaitGroup
 	for range 4 {
 		db := openURL(t, url)
 		all.Go(func() {
 			w := &planWork{TB: t, db: db, ids: ids}
-			for time.Now().Before(end) && !t.Failed() {
+			defer end()
+			for ctx.Err() == nil {
 				n := w.draft(func(n *task.New) { n.IdempotencyKey = "often" })
 				got, err := db.Enqueue(context.Background(), planNS, nil, store.Submission{Tasks: []task.New{n}})
 				if err != nil || len(got) != 1 || got[0].ID.IsZero() {
@@ -39,26 +39,28 @@ func TestEnqueueBesideDeletes(t *testing.T) {
 			}
 		})
 	}
-	all.Go(func() { remove(t, openURL(t, url), latest, end) })
+	db := openURL(t, url)
+	all.Go(func() {
+		defer end()
+		remove(ctx, t, db, latest, 100)
+	})
 	all.Wait()
 }
 
-// remove deletes tasks as soon as they are there.
-func remove(t *testing.T, db *postgres.DB, latest <-chan task.ID, end time.Time) {
-	deleted := 0
-	for time.Now().Before(end) && !t.Failed() {
+// remove deletes so many tasks, each as soon as it is there.
+func remove(ctx context.Context, t *testing.T, db *postgres.DB, latest <-chan task.ID, tasks int) {
+	for deleted := 0; deleted < tasks && !t.Failed(); {
+		var id task.ID
 		select {
-		case id := <-latest:
-			got, err := db.Operate(context.Background(), planNS, store.CancelTask{Task: id}, store.DeleteTask{Task: id})
-			if err != nil {
-				t.Error(err)
-			} else if got[1].Err == nil {
-				deleted++
-			}
-		case <-time.After(time.Millisecond):
+		case id = <-latest:
+		case <-ctx.Done():
+			return
 		}
-	}
-	if deleted < 5 {
-		t.Errorf("%d tasks were deleted: nothing met", deleted)
+		got, err := db.Operate(context.Background(), planNS, store.CancelTask{Task: id}, store.DeleteTask{Task: id})
+		if err != nil {
+			t.Error(err)
+		} else if got[1].Err == nil {
+			deleted++
+		}
 	}
 }

@@ -110,15 +110,11 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 // feedIsThere waits until no transaction holds the feed back, e.g. of another test.
 func (w *planWork) feedIsThere() {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); ; pass(time.Millisecond) {
+	eventually(w, "all of the feed is there", func() bool {
 		state, err := w.db.Feed(w.Context(), planNS)
-		if w.ok(err); state.Newest == state.Last {
-			return
-		}
-		if time.Now().After(end) {
-			w.Fatalf("after a minute the feed is %+v", state)
-		}
-	}
+		w.ok(err)
+		return state.Newest == state.Last
+	})
 }
 
 // made counts the triggers of the feed.
@@ -139,11 +135,12 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.db.KeepFeed(ctx, planNS, time.Hour) }()
 		const waits = "SELECT count(*)::text FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND d.datname = current_database() AND relation = $1::regclass"
-		for end := time.Now().Add(time.Minute); u.texts(waits, table)[0] == "0"; pass(time.Millisecond) {
-			if len(done) > 0 || time.Now().After(end) {
+		eventually(t, "KeepFeed waits for who writes to "+table, func() bool {
+			if len(done) > 0 {
 				t.Fatalf("KeepFeed does not wait for who writes to %s", table)
 			}
-		}
+			return u.texts(waits, table)[0] != "0"
+		})
 		return done
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -245,11 +242,9 @@ func TestFeedIsPrunedMeanwhile(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.db.KeepFeed(t.Context(), planNS, 2*time.Hour) }()
 	u := connect(t, w.db.RawURL())
-	for end := time.Now().Add(time.Minute); u.texts("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%weaver_feeds%'")[0] == "0"; pass(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("KeepFeed does not wait for the row")
-		}
-	}
+	eventually(t, "KeepFeed waits for the row", func() bool {
+		return u.texts("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%weaver_feeds%'")[0] != "0"
+	})
 	w.ok(tx.Commit(t.Context()))
 	w.ok(<-done)
 	if state, err := w.db.Feed(t.Context(), planNS); err != nil || state.Kept != 7 {

@@ -44,11 +44,7 @@ func (r *feedReader) read() {
 // until reads until so many rows were seen.
 func (r *feedReader) until(n int) {
 	r.Helper()
-	for end := time.Now().Add(time.Minute); len(r.seen) < n; pass(time.Millisecond) {
-		if r.read(); time.Now().After(end) {
-			r.Fatalf("%d of %d rows are there after a minute", len(r.seen), n)
-		}
-	}
+	eventually(r, fmt.Sprintf("%d rows are there", n), func() bool { r.read(); return len(r.seen) >= n })
 	for id, n := range r.seen {
 		if n != 1 {
 			r.Errorf("the row of %s came %d times", id, n)

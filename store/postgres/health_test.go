@@ -76,13 +76,7 @@ func TestHealthRaisesAlarms(t *testing.T) {
 	exec(`DELETE FROM weaver.weaver_store_meta WHERE namespace = 'x'`)
 	// A session tells its figures when it ends, or a second later.
 	db.Pool().Reset()
-	deadline := time.Now().Add(20 * time.Second)
-	for !slices.Contains(alarms(t, db), "dead rows weaver_store_meta") {
-		if time.Now().After(deadline) {
-			t.Fatalf("with dead rows: %v", alarms(t, db))
-		}
-		exec(`SELECT pg_sleep(0.1)`)
-	}
+	eventually(t, "an alarm of dead rows", func() bool { return slices.Contains(alarms(t, db), "dead rows weaver_store_meta") })
 	exec(`VACUUM weaver.weaver_store_meta`)
 
 	exec(`INSERT INTO weaver.weaver_outbox_events (namespace, queue, task_type, priority, available_at, task_id) VALUES ('default', 'q', 'a.b.c.v1', 0, 1, '\x00')`)

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgtest"
@@ -37,7 +36,7 @@ func TestTransactionalEnqueue(t *testing.T) {
 	var dbs []*postgres.DB
 	for range 2 {
 		db := openURL(t, url)
-		running(t, db, handler)
+		running(t, db, weaver.Config{Handlers: []weaver.Handler{handler}})
 		dbs = append(dbs, db)
 	}
 
@@ -84,7 +83,7 @@ func TestTransactionalEnqueue(t *testing.T) {
 	if n := len(committed); n < enqueues*2/5 || n > enqueues*3/5 {
 		t.Errorf("%d of %d were committed, want about half", n, enqueues)
 	}
-	eventually(t, "all tasks have ended", time.Minute, func() bool {
+	eventually(t, "all tasks have ended", func() bool {
 		return u.texts("SELECT count(*)::text FROM weaver_tasks WHERE state <> 'succeeded'")[0] == "0"
 	})
 	mu.Lock()

@@ -45,10 +45,9 @@ func TestClaimPassesLocked(t *testing.T) {
 	} {
 		ids := w.enqueue(2, change)
 		tx := w.locking("SELECT 1 FROM weaver.weaver_outbox_events WHERE task_id = $1 FOR UPDATE", ids[0][:])
-		begun := time.Now()
-		got := w.claimWork(1)
-		if took := time.Since(begun); got[0].Task.ID != ids[1] || took > 5*time.Second {
-			t.Errorf("%s: it claimed %v after %v, want %v at once", name, got[0].Task.ID, took, ids[1])
+		got := w.claimWork(1) // one that waited for the lock would end with the lock's timeout, in an error
+		if got[0].Task.ID != ids[1] {
+			t.Errorf("%s: it claimed %v, want %v", name, got[0].Task.ID, ids[1])
 		}
 		// Who has the other one may give it back.
 		res, err := w.db.Claim(t.Context(), planNS, store.ClaimRequest{
@@ -130,7 +129,7 @@ func TestLocksFirst(t *testing.T) {
 			defer close(done)
 			op()
 		}()
-		eventually(t, "who decides on "+c.name+" waits for their lock", 5*time.Second, func() bool {
+		eventually(t, "who decides on "+c.name+" waits for their lock", func() bool {
 			var n int
 			err := w.db.Pool().QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
   AND query LIKE $1 AND query NOT LIKE '%UPDATE weaver%'`, c.waits).Scan(&n)

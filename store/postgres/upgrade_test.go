@@ -166,7 +166,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			return n
 		}
 		began := count()
-		eventually(t, fmt.Sprintf("programs of age %d do 50 tasks", age), 20*time.Second, func() bool { return count() >= began+50 })
+		eventually(t, fmt.Sprintf("programs of age %d do 50 tasks", age), func() bool { return count() >= began+50 })
 	}
 	enqueued := loading(t, openURL(t, url))
 
@@ -184,18 +184,13 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 	stop := start(2)
 	for _, older := range processes[:3] {
-		select {
-		case err := <-older:
-			if !errors.Is(err, store.ErrNewerSchema) {
-				t.Errorf("an older program ended with %v, want that the schema is newer", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatal("an older program does not stop")
+		if err := <-older; !errors.Is(err, store.ErrNewerSchema) {
+			t.Errorf("an older program ended with %v, want that the schema is newer", err)
 		}
 	}
 	works(2)
 	n := enqueued()
-	eventually(t, "all tasks have succeeded", 30*time.Second, func() bool {
+	eventually(t, "all tasks have succeeded", func() bool {
 		return u.texts("SELECT count(*)::text FROM weaver_tasks WHERE state <> 'succeeded'")[0] == "0"
 	})
 	stop()
@@ -244,7 +239,7 @@ func loading(t *testing.T, db *postgres.DB) (enqueued func() int) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ; ctx.Err() == nil; pass(2 * time.Millisecond) {
+		for ctx.Err() == nil {
 			if _, err := upgraded.Enqueue(t.Context(), client, int(n.Load())); err != nil {
 				if t.Context().Err() == nil {
 					t.Errorf("Enqueue: %v", err)
@@ -252,6 +247,10 @@ func loading(t *testing.T, db *postgres.DB) (enqueued func() int) {
 				return
 			}
 			n.Add(1)
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Millisecond):
+			}
 		}
 	}()
 	t.Cleanup(func() {
