@@ -298,7 +298,11 @@ func (w waits) Get(_ context.Context, id weaver.TaskID) (weaver.TaskInfo, error)
 // A wait of a client whose requests have a limit asks for less.
 func TestClientWaitWithATimeout(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, serverOptions{}) // with a network: whose waits are those of the http.Client
+	synctest.Test(t, clientWaitWithATimeout)
+}
+
+func clientWaitWithATimeout(t *testing.T) {
+	s := newServer(t, serverOptions{piped: true}) // whose waits are those of the http.Client
 	own := *s.http
 	own.Timeout = time.Second
 	log := new(lockedBuffer)

@@ -61,6 +61,7 @@ type serverOptions struct {
 	store  weaver.Store
 	mount  string                // a path, as /weaver
 	direct bool                  // without a network: for bubbles of synctest. Streams and deadlines of connections do not work
+	piped  bool                  // over pipes: for bubbles, with deadlines of connections
 	config func(*httpapi.Config) // changes the configuration
 
 	timeout time.Duration // of a request's body; 0: the default
@@ -101,13 +102,17 @@ func newServer(t *testing.T, o serverOptions) *server {
 		s.http = &http.Client{Transport: s.contract.Transport(t, handlerTransport{handler}, o.mount, &exercised), CheckRedirect: noRedirect}
 		return s
 	}
-	listening := httptest.NewServer(handler)
-	t.Cleanup(func() {
-		s.api.Stop()
-		listening.Close()
-	})
-	s.url = listening.URL + o.mount
-	s.http = &http.Client{Transport: s.contract.Transport(t, listening.Client().Transport, o.mount, &exercised), CheckRedirect: noRedirect}
+	var transport http.RoundTripper
+	if o.piped {
+		s.url, transport = "http://127.0.0.1", httpapi.ServePipes(t, handler).Transport
+	} else {
+		listening := httptest.NewServer(handler)
+		t.Cleanup(listening.Close)
+		s.url, transport = listening.URL, listening.Client().Transport
+	}
+	t.Cleanup(s.api.Stop)
+	s.url += o.mount
+	s.http = &http.Client{Transport: s.contract.Transport(t, transport, o.mount, &exercised), CheckRedirect: noRedirect}
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -27,6 +28,10 @@ func TestNoAnswerLeaks(t *testing.T) {
 		t.Skip("make test runs this")
 	}
 	t.Parallel()
+	synctest.Test(t, noAnswerLeaks)
+}
+
+func noAnswerLeaks(t *testing.T) {
 	s := newServer(t, serverOptions{store: onSQLite(t), direct: true})
 	input := fmt.Sprintf(`{"order":%q,"amount":5,"card":%q}`, plain, redacted)
 	declined := weaver.Define[chargeIn, chargeOut]("acme.billing.declined.v1", weaver.MaxAttempts(1))

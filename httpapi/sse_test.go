@@ -71,6 +71,9 @@ func (p *pipes) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// ServePipes serves on pipes, and returns a client of the server.
+func ServePipes(t *testing.T, h http.Handler) *http.Client { return servePipes(t, h).client(t) }
+
 // sseFrame is one frame of a stream, or a comment.
 type sseFrame struct {
 	Event, ID, Data string

@@ -152,8 +152,8 @@ func (w *watching) next() (event string, updates map[string]gotUpdate) {
 // until reads frames until a row says something.
 func (w *watching) until(topic, id, want string) {
 	w.Helper()
-	for limit := time.Now().Add(time.Minute); !strings.Contains(string(w.shown[topic][id]), want); {
-		if event, _ := w.next(); event == "" || time.Now().After(limit) {
+	for frames := 0; !strings.Contains(string(w.shown[topic][id]), want); frames++ {
+		if event, _ := w.next(); event == "" || frames > 1000 {
 			w.Fatalf("the row %s of %s is %s, want %s", id, topic, w.shown[topic][id], want)
 		}
 	}

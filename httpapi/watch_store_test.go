@@ -48,12 +48,11 @@ func TestWatchOperation(t *testing.T) {
 		until(`"topic":"inbox","snapshot":true`, `"topic":"stats","snapshot":true`, `"topic":"workers","snapshot":true`, `"state":"ready"`)
 		s.run()
 		until(`"state":"blocked"`, `"topic":"inbox","rows":[`)
-		before := time.Now()
 		s.api.Stop()
 		for lines.Scan() { // to the end
 		}
 		if ctx.Err() != nil {
-			t.Errorf("the stream went on for %s after Stop", time.Since(before))
+			t.Error("the stream went on after Stop")
 		}
 	})
 }
