@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -147,6 +148,22 @@ func (s *shop) progress(id weaver.TaskID) []event.Progress {
 	return reports
 }
 
+// reports waits until a task has reported so many lines and the last of them.
+func (s *shop) reports(id weaver.TaskID, want string) {
+	s.Helper()
+	for {
+		s.mu.Lock()
+		change := s.change
+		s.mu.Unlock()
+		for _, r := range s.progress(id) {
+			if fmt.Sprintf("%.0f %s", r.Progress.Current, r.Progress.Message) == want {
+				return
+			}
+		}
+		within(s, change, "the report "+want)
+	}
+}
+
 // started returns when a task's first attempt began.
 func (s *shop) started(id weaver.TaskID) time.Time {
 	s.mu.Lock()
@@ -179,7 +196,7 @@ func within(t testing.TB, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited too long for %s", what)
 	}
 }
@@ -237,7 +254,7 @@ func (w *witness) shell(line string) builtin.RunInput {
 // awaits waits for a line.
 func (w *witness) awaits(want string) {
 	w.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case line, ok := <-w.lines:

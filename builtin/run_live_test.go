@@ -142,21 +142,21 @@ func TestRunProgress(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	long := strings.Repeat("ü", 250)
-	h := s.enqueue(builtin.RunInput{Shell: `echo one; echo two; echo; printf unfinished; sleep 1.3
-		echo " $LONG"; sleep 0.7; seq 1 100000; printf 'bad \377\n\n'; sleep 0.7`, Env: map[string]string{"LONG": long}})
+	w := newWitness(t)
+	// It goes on only when the test has received the report.
+	in := w.shell(`mkfifo "$WITNESS.go"; goes() { read -r go <"$WITNESS.go"; }
+		echo one; echo two; echo; printf unfinished; goes
+		echo " $LONG"; goes; seq 1 100000; printf 'bad \377\n\n'; goes`)
+	in.Env["LONG"] = long
+	h := s.enqueue(in)
+	for _, want := range []string{"3 two", "4 unfinished " + long[:2*(200-len("unfinished "))] + "…", "100006 bad \uFFFD"} {
+		s.reports(h.ID(), want)
+		script(t, w.path+".go", "go\n", 0)
+	}
 	if _, err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	reports := s.progress(h.ID())
-	for _, want := range []string{"3 two", "4 unfinished " + long[:2*(200-len("unfinished "))] + "…", "100006 bad \uFFFD"} {
-		found := false
-		for _, r := range reports {
-			found = found || fmt.Sprintf("%.0f %s", r.Progress.Current, r.Progress.Message) == want
-		}
-		if !found {
-			t.Errorf("no report %q in %+v", want, reports)
-		}
-	}
 	info, err := h.Get(t.Context())
 	if err != nil || info.Progress == nil {
 		t.Errorf("other processes see %+v, %v", info.Progress, err)

@@ -3,6 +3,7 @@
 package builtin_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -29,40 +30,55 @@ const (
 	obedient = `trap 'echo bye; exit 0' TERM; while :; do ` + forever + `; done`
 )
 
-func TestRunTimeout(t *testing.T) {
+// An attempt whose time is over ends its command, which has a while for it.
+func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, weaver.Config{})
-	limit := 300 * time.Millisecond
 	for name, c := range map[string]struct {
 		line string
 		says []string
 	}{
-		"ends a command":            {"echo working; " + forever, []string{"timed out", "asked to end: ended by signal: terminated", "working"}},
-		"kills one that ignores it": {stubborn, []string{"timed out", "ended by signal: killed"}},
-		"is never a success":        {obedient, []string{"timed out", "exit status 0", "bye"}},
+		"a command":           {"echo working; " + forever, []string{"asked to end: ended by signal: terminated", "working"}},
+		"one that ignores it": {stubborn, []string{"ended by signal: killed"}},
+		"one that obeys":      {obedient, []string{"exit status 0", "bye"}},
 	} {
 		if testing.Short() && c.line == stubborn {
 			continue // it has the whole time to end
 		}
-		for whose, ask := range map[string]func(builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption){
-			"the input's": func(in builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption) {
-				in.Timeout = builtin.Duration(limit)
-				return in, nil
-			},
-			"the task's": func(in builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption) {
-				return in, []weaver.EnqueueOption{weaver.Timeout(limit)}
-			},
-		} {
-			t.Run(whose+" "+name, func(t *testing.T) {
+		for _, cause := range []error{weaver.ErrTimeout, weaver.ErrDeadline} {
+			t.Run(name+", "+cause.Error(), func(t *testing.T) {
 				t.Parallel()
 				w := newWitness(t)
-				s := &shop{TB: t, Engine: s.Engine}
-				in, opts := ask(w.shell(c.line))
-				s.fails(s.enqueue(in, opts...), weaver.StateFailed, task.KindTimeout, c.says...)
-				w.end()
+				ctx, end := context.WithCancelCause(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					_, err := builtin.RunCommand(ctx, w.shell(strings.ReplaceAll(c.line, "echo ready", "echo ready >&9")))
+					ended <- err
+				}()
+				w.awaits("ready")
+				end(cause)
+				err := <-ended
+				for _, part := range c.says {
+					if !errors.Is(err, cause) || !strings.Contains(err.Error(), part) {
+						t.Errorf("the error is not %v, or does not say %q: %v", cause, part, err)
+					}
+				}
+				if got := w.end(); slices.Contains(got, "term") != (c.line == stubborn) {
+					t.Errorf("the witness got %q", got)
+				}
 			})
 		}
 	}
+}
+
+// Whoever sets a limit, its end is a timeout.
+func TestRunTimeout(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	const limit = 10 * time.Millisecond
+	asleep := builtin.RunInput{Argv: []string{"sleep", "1000"}}
+	s.fails(s.enqueue(asleep, weaver.Timeout(limit)), weaver.StateFailed, task.KindTimeout, "timed out")
+	asleep.Timeout = builtin.Duration(limit)
+	s.fails(s.enqueue(asleep), weaver.StateFailed, task.KindTimeout, "timed out")
 }
 
 func TestRunTimeoutIsATimeout(t *testing.T) {
@@ -98,19 +114,6 @@ func TestRunCancel(t *testing.T) {
 	}
 }
 
-func TestRunDeadline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test runs this")
-	}
-	t.Parallel()
-	s := newShop(t, weaver.Config{})
-	w := newWitness(t)
-	s.fails(s.enqueue(w.shell(stubborn), weaver.ExpireAfter(time.Second)), weaver.StateCancelled, task.KindDeadline)
-	if got := w.end(); !slices.Equal(got, []string{"term"}) {
-		t.Errorf("got %q, want SIGTERM first", got)
-	}
-}
-
 // A stopped process receives SIGTERM only when it goes on.
 func TestRunCancelsAStoppedCommand(t *testing.T) {
 	t.Parallel()
@@ -135,7 +138,7 @@ func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
-	h := s.enqueue(w.shell(`sh -c 'trap "sleep 0.8; echo cleaned >&9; exit" TERM; while :; do sh -c "echo ready; exec sleep 1000" & wait; done'; echo never`))
+	h := s.enqueue(w.shell(`sh -c 'trap "sleep 0.3; echo cleaned >&9; exit" TERM; while :; do sh -c "echo ready; exec sleep 1000" & wait; done'; echo never`))
 	s.says(h.ID(), "ready")
 	if err := s.Cancel(t.Context(), h.ID()); err != nil {
 		t.Fatal(err)
@@ -268,12 +271,9 @@ func TestRunSlowListener(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
 	slow := event.SinkFunc(func(e event.Event) {
-		// What it waits for is that time passes.
 		if c, ok := e.(event.StreamChunk); ok && strings.HasPrefix(c.Data.(string), "first") {
 			<-w.gone
 			<-time.After(builtin.PipeGrace + 500*time.Millisecond)
-		} else if ok {
-			<-time.After(50 * time.Millisecond)
 		}
 	})
 	s := newShop(t, weaver.Config{Sink: slow})
