@@ -340,10 +340,12 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Run("of a program that ends", func(t *testing.T) {
 		t.Parallel()
 		w := newWitness(t)
-		r := start(t, devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("parent"), DrainTimeout: 5 * time.Second})
+		r := start(t, devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("parent"), DrainTimeout: time.Hour})
 		r.next(t, "app   | stubborn runs")
-		r.stop(t)
+		r.cancel()
 		r.next(t, "app   | parent ends")
+		r.runner.StopNow()
+		r.stop(t)
 		w.gone(t, 2)
 	})
 	t.Run("of a runner that is killed", func(t *testing.T) {
