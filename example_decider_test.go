@@ -111,8 +111,7 @@ func ExampleDecider_cost() {
 	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
 	h := must(ask.Enqueue(ctx, client, "?", weaver.Metadata("price", "300"), weaver.Metadata("max_cost", "1000")))
 	handler := ask.Handler(func(context.Context, string) (string, error) { return "", errors.New("no answer") })
-	for range 5 { // until no attempt is due any more
-		time.Sleep(time.Millisecond)
+	for !must(client.Get(ctx, h.ID())).State.Terminal() {
 		workWith(ctx, db, weaver.Config{Handlers: []weaver.Handler{handler}, Decider: decide.Chain(byCost)})
 	}
 	t := must(client.History(ctx, h.ID()))
