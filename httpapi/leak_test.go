@@ -66,7 +66,7 @@ func noAnswerLeaks(t *testing.T) {
 				path += "?topic=tasks:&topic=counts&topic=" + map[bool]string{true: "job:", false: "task:"}[id == job] + id
 			}
 			for _, at := range []*server{s, reader} {
-				status, body := at.read(path)
+				status, body := at.begins(path)
 				failure = failure || r.ID == "followEvents" && strings.Contains(body, `"event":"task.failed"`)
 				if status == http.StatusOK {
 					answers++
@@ -83,7 +83,7 @@ func noAnswerLeaks(t *testing.T) {
 	if answers < 40 || !failure {
 		t.Errorf("only %d answers were looked at, in the stream of events the end of a task: %t", answers, failure)
 	}
-	if _, body := s.read("/v1/tasks/" + ids[0] + "/payloads/input"); !strings.Contains(body, plain) || !strings.Contains(body, "[redacted]") {
+	if _, body := s.begins("/v1/tasks/" + ids[0] + "/payloads/input"); !strings.Contains(body, plain) || !strings.Contains(body, "[redacted]") {
 		t.Errorf("the input is shown as %s", body)
 	}
 	for _, wrong := range []string{
@@ -98,8 +98,8 @@ func noAnswerLeaks(t *testing.T) {
 	}
 }
 
-// read returns an answer, or what a stream begins with.
-func (s *server) read(path string) (status int, body string) {
+// begins returns an answer, or what a stream begins with.
+func (s *server) begins(path string) (status int, body string) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
