@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // devModule makes a folder with the README's program, changed by pairs of old and new
@@ -146,7 +145,7 @@ func TestDevStopsNow(t *testing.T) {
 	p.await("app   | up")
 	p.signal(syscall.SIGINT)
 	p.await("app   | no")
-	<-time.After(2 * time.Second) // within half a second it would be taken for the first one
+	apart()
 	p.signal(syscall.SIGINT)
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stdout.String())

@@ -24,8 +24,8 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// maxLife is how long a program may run.
-const maxLife = 4 * time.Minute
+// apart waits until another signal is not taken for the one that the program said it got.
+func apart() { <-time.After(2 * time.Second) }
 
 // program is the path of the weaver command, which is this test's binary.
 func program(t *testing.T) string {
@@ -62,7 +62,7 @@ func startProgram(t *testing.T, dir, name string, args ...string) *process {
 		t.Fatal(err)
 	}
 	// A test that waits in vain ends, and says where the program was.
-	tooLong := time.AfterFunc(maxLife, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	tooLong := time.AfterFunc(4*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
 		tooLong.Stop()
 		if p.cmd.ProcessState == nil {

@@ -157,15 +157,12 @@ func TestServeDrains(t *testing.T) {
 	if body, err := io.ReadAll(waiting); err != nil || !strings.Contains(string(body), `"state":"running"`) {
 		t.Errorf("the wait was answered with %s, %v", body, err)
 	}
-	for began := time.Now(); ; {
+	for { // until it does not listen
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			break
 		}
 		_ = c.Close()
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("it still listens")
-		}
 	}
 	write(t, filepath.Join(dir, "go"), "")
 	if code := p.end(); code != 0 {
@@ -183,7 +180,7 @@ func TestServeStopsNow(t *testing.T) {
 	p.await("| up")
 	p.signal(syscall.SIGTERM)
 	p.await("stopping: ")
-	<-time.After(2 * time.Second) // within half a second it would be taken for the first one
+	apart()
 	p.signal(syscall.SIGTERM)
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d", code)
