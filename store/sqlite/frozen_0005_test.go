@@ -13,7 +13,7 @@ import (
 var work0005 = frozenWork{
 	file:   "testdata/0005.db",
 	handle: handle0005,
-	begin:  begin0005,
+	fills:  fill0005,
 	goOn: func(p *frozenProgram) {
 		if err := p.eng.Unblock(p.Context(), p.found["blocks"], "yes"); err != nil {
 			p.Error(err)
@@ -42,7 +42,7 @@ func TestFrozenWorkOf0005(t *testing.T) {
 	work0005.test(t)
 }
 
-func begin0005(p *frozenProgram) {
+func fill0005(p *frozenProgram) {
 	for _, kind := range []string{"ends", "runs", "sleeps", "retries", "blocks", "decomposes", "completes"} {
 		p.enqueue(kind)
 	}

@@ -16,7 +16,7 @@ import (
 var work0006 = frozenWork{
 	file:   "testdata/0006.db",
 	handle: handle0006,
-	begin:  begin0006,
+	fills:  fill0006,
 	goOn: func(p *frozenProgram) {
 		ctx := p.Context()
 		if err := errors.Join(
@@ -63,7 +63,7 @@ func TestFrozenWorkOf0006(t *testing.T) {
 	work0006.test(t)
 }
 
-func begin0006(p *frozenProgram) {
+func fill0006(p *frozenProgram) {
 	ctx := p.Context()
 	ok := func(err error) {
 		p.Helper()

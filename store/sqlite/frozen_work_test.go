@@ -22,7 +22,7 @@ import (
 // that its comment names, into which this file and that of the test are copied.
 type frozenWork struct {
 	file   string
-	begin  func(p *frozenProgram) // enqueues and operates
+	fills  func(p *frozenProgram) // enqueues and operates
 	goOn   func(p *frozenProgram) // unblocks, signals, resumes
 	handle func(ctx context.Context, p *frozenProgram, kind string) (string, error)
 	states map[string]string // by input: what the file has
@@ -105,7 +105,7 @@ func (w *frozenWork) write(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &frozenProgram{fixture: fileFixture(t), name: "old", handle: w.handle}
 		stop := p.works()
-		w.begin(p)
+		w.fills(p)
 		time.Sleep(time.Second)
 		c, err := p.db.DB().Conn(t.Context())
 		if err != nil {

@@ -97,7 +97,6 @@ func writeStepsBeside(t *testing.T, rows int) map[string]int {
 
 	f = memoryFixture(t)
 	fill(f, func(n *task.New) { n.ExpireAfter = time.Microsecond })
-	time.Sleep(time.Millisecond)
 	count(f, "a claim beside due rows past their deadline", func() { ask(f, 10, 0) })
 	full := fixClaim("w", 10)
 	full.IDs = []task.ID{f.ids.New()}
