@@ -22,10 +22,9 @@ const slack = 100 * time.Millisecond
 // hold leases, and a worker that reaps and never misses a heartbeat.
 type env struct {
 	*testing.T
-	h        Harness
-	s        store.Store
-	ns       string
-	realTime bool // not in a bubble
+	h  Harness
+	s  store.Store
+	ns string
 
 	a, b   *worker
 	reaper *worker

@@ -87,9 +87,8 @@ var notifyCases = []testCase{
 			e.check(e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: "new", Name: "new", TTL: time.Minute}) == nil, "Join")
 		})
 		changed("a worker that leaves", func() { e.check(e.s.Leave(e.Context(), e.ns, "new") == nil, "Leave") })
-		if got := l.during(func() { e.a.getsNothing(only(id)) }); !e.realTime {
-			e.check(!got.Changed, "a claim that found nothing was announced: %+v", got)
-		}
+		got := l.during(func() { e.a.getsNothing(only(id)) })
+		e.check(!got.Changed, "a claim that found nothing was announced: %+v", got)
 	}},
 	{"a deadline is announced, of several the soonest", func(e *env) {
 		l := e.listen()
@@ -267,6 +266,26 @@ var notifyOtherCases = []testCase{
 	}},
 }
 
+// isTold has an idle worker be told of what another handle enqueues, in real time:
+// nothing tells when the others know that it is idle.
+func (e *env) isTold() {
+	other, l := e.second(), e.listen()
+	e.a.getsNothing()
+	var ids []task.ID
+	for late := time.After(time.Minute); !l.heardOfWork(); {
+		n := e.draft()
+		_, err := other.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{n}})
+		e.require(err == nil, "Enqueue: %v", err)
+		ids = append(ids, n.ID)
+		select {
+		case <-late:
+			e.Fatalf("%d tasks of the other handle were not announced within a minute", len(ids))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	e.a.takeAll(ids...)
+}
+
 // listener collects notices.
 type listener struct {
 	e    *env
@@ -296,13 +315,8 @@ func (r *listener) during(do func()) store.Notice {
 	r.mu.Unlock()
 	do()
 	// Notices come after the commit, at the latest a moment later.
-	if !r.e.realTime {
-		time.Sleep(slack)
-		synctest.Wait()
-	}
-	for end := time.Now().Add(10 * time.Second); r.e.realTime && !r.any() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	time.Sleep(slack)
+	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var sum store.Notice
@@ -321,8 +335,8 @@ func (r *listener) during(do func()) store.Notice {
 }
 
 // any reports whether anything was announced.
-func (r *listener) any() bool {
+func (r *listener) heardOfWork() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.all) > 0
+	return slices.ContainsFunc(r.all, func(n store.Notice) bool { return n.Due })
 }

@@ -101,7 +101,7 @@ func Run(t *testing.T, h Harness) {
 				}
 				t.Run(c.name, func(t *testing.T) {
 					if s.name == betweenHandles && h.Live != nil {
-						playLive(t, h, c)
+						playLive(t, h)
 						return
 					}
 					synctest.Test(t, func(t *testing.T) {
@@ -115,14 +115,13 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// playLive plays a case in real time.
-func playLive(t *testing.T, h Harness, c testCase) {
+// playLive is what one handle hears of another in real time.
+func playLive(t *testing.T, h Harness) {
 	first, second := h.Live(t)
 	h.Open = func(*testing.T) store.Store { return first }
 	h.Second = func(*testing.T, store.Store) store.Store { return second }
 	e := newEnv(t, h)
-	e.realTime = true
-	c.run(e)
+	e.isTold()
 	e.verify()
 }
 
