@@ -57,12 +57,13 @@ func (p process) hold(t *testing.T) *holder {
 			if err == nil {
 				h.steps.Add(1)
 			}
+			if err := lasts(ctx, 50*time.Millisecond); err != nil {
+				return "", err
+			}
 			select {
 			case <-h.finish:
 				return "done", nil
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
-			case <-time.After(50 * time.Millisecond):
+			default:
 			}
 		}
 	})
@@ -310,10 +311,8 @@ func testLongOutages(t *testing.T) {
 				return "", err
 			}
 			stored[n][i].Store(true)
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
+			if err := lasts(ctx, 100*time.Millisecond); err != nil {
+				return "", err
 			}
 		}
 		return "done", nil

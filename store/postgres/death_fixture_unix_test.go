@@ -260,11 +260,9 @@ func TestProcess(t *testing.T) {
 				fmt.Println("ended", n, err)
 				return "", err
 			}
-			select {
-			case <-ctx.Done():
-				fmt.Println("ended", n, context.Cause(ctx))
-				return "", context.Cause(ctx)
-			case <-time.After(200 * time.Millisecond):
+			if err := lasts(ctx, 200*time.Millisecond); err != nil {
+				fmt.Println("ended", n, err)
+				return "", err
 			}
 			if n < 0 && i == 15 {
 				return "done", nil

@@ -124,16 +124,24 @@ func TestUpgradingProcess(t *testing.T) {
 	}
 }
 
+// lasts is work that takes a while, in processes of their own and beside them.
+func lasts(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // work takes a step in memory, a step in the database and a little time.
 func (p upgrading) work(ctx context.Context, n int) (int, error) {
 	got, err := weaver.Step(ctx, "one", func(context.Context) (int, error) { return n + 1, nil })
 	if err != nil {
 		return 0, err
 	}
-	select {
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	case <-time.After(5 * time.Millisecond):
+	if err := lasts(ctx, 5*time.Millisecond); err != nil {
+		return 0, err
 	}
 	return weaver.StepTx(ctx, "two", func(ctx context.Context, tx pgx.Tx) (int, error) {
 		_, err := tx.Exec(ctx, "INSERT INTO public.effects VALUES ($1, $2)", n, p.Age)
@@ -247,10 +255,7 @@ func loading(t *testing.T, db *postgres.DB) (enqueued func() int) {
 				return
 			}
 			n.Add(1)
-			select {
-			case <-ctx.Done():
-			case <-time.After(2 * time.Millisecond):
-			}
+			_ = lasts(ctx, 2*time.Millisecond) // it ends with ctx
 		}
 	}()
 	t.Cleanup(func() {
