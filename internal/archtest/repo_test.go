@@ -113,14 +113,16 @@ type file struct {
 	path string // from the root, with slashes
 	text string
 	ast  *ast.File // of a Go file
-	fset *token.FileSet
 }
+
+// fileSet holds all files, so that a position tells its file.
+var fileSet = token.NewFileSet()
 
 func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
 // at returns where a node stands, for messages.
 func (f *file) at(n ast.Node) string {
-	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(n.Pos()).Line)
+	return fmt.Sprintf("%s:%d", f.path, fileSet.Position(n.Pos()).Line)
 }
 
 // importsPackage reports whether the file imports a package.
@@ -193,8 +195,7 @@ func readFile(name, rel string) (*file, error) {
 	}
 	f := &file{path: rel, text: string(text)}
 	if path.Ext(rel) == ".go" {
-		f.fset = token.NewFileSet()
-		f.ast, err = parser.ParseFile(f.fset, rel, text, parser.ParseComments)
+		f.ast, err = parser.ParseFile(fileSet, rel, text, parser.ParseComments)
 	}
 	return f, err
 }

@@ -56,29 +56,6 @@ func startsGoroutine(n ast.Node) bool {
 	return false
 }
 
-// In a bubble of testing/synctest a sleep advances the clock and takes no time,
-// so test code may sleep in a directory where a test opens one.
-func TestNoSleep(t *testing.T) {
-	t.Parallel()
-	bubbles := make(map[string]bool) // directories
-	for _, f := range goFiles(t) {
-		if f.importsPackage("testing/synctest") {
-			bubbles[path.Dir(f.path)] = true
-		}
-	}
-	for _, f := range goFiles(t) {
-		if bubbles[path.Dir(f.path)] && (f.isTest() || f.under(suites)) {
-			continue
-		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if selects(n, "time", "Sleep") {
-				t.Errorf("%s uses time.Sleep: in code wait for a timer or the context's end, whichever comes first; in a test use testing/synctest", f.at(n))
-			}
-			return true
-		})
-	}
-}
-
 // A test that is skipped for what the machine lacks proves nothing: make
 // installs what a test needs. There are two exceptions, which a stage of CI
 // makes up for. A long test asks [testing.Short], and `make test` runs it; a
