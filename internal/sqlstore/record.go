@@ -231,7 +231,7 @@ func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			return err
 		}
 		if attempt == 0 {
-			got.Err = rules.LeaseLost(l, rules.LostToAnother)
+			got.Err, got.Step = rules.LeaseLost(l, rules.LostToAnother), task.Step{} // a batch that was undone has filled it in
 			return nil
 		}
 		got.Step = rules.StoredStep(rec, attempt, t.at)

@@ -8,6 +8,18 @@ import (
 )
 
 var recordLeaseCases = []testCase{
+	{"steps under lost leases are answered by the error alone", func(e *env) {
+		cs := e.a.takeAll(e.many(3)...)
+		for _, c := range cs {
+			e.operate(forceOf(c.Task.ID))
+		}
+		got, err := e.s.Record(e.Context(), e.ns, step(cs[0], "s", `1`), step(cs[1], "s", `1`), try(cs[2], "s", 1))
+		e.require(err == nil, "Record: %v", err)
+		for i := range got {
+			e.wantErr("a step under a lost lease", got[i].Err, store.ErrLeaseLost)
+			e.equal("the step answered", got[i].Step, task.Step{})
+		}
+	}},
 	{"R-09 a record after another worker claimed finds the lease lost", func(e *env) {
 		c := e.a.take(e.one())
 		e.record(step(c, "one", `1`))
