@@ -109,8 +109,8 @@ func TestReadOperateOptions(t *testing.T) {
 	if err != nil || o.By != "ops" || o.Reason != "why" || o.SeenEpoch != 3 || !o.SeenUpdatedAt.Equal(seen) || string(o.RerunInput) != "7" || len(o.RerunWith) != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	o, err = weaver.ReadOperateOptions(store.RetryTask{}, weaver.AddAttempts(2), weaver.AddCost(3))
-	if err != nil || o.AddAttempts != 2 || o.AddCost != 3 {
+	o, err = weaver.ReadOperateOptions(store.RetryTask{}, weaver.AddAttempts(2), weaver.AddCost(3), weaver.KeepSteps())
+	if err != nil || o.AddAttempts != 2 || o.AddCost != 3 || !o.KeepSteps {
 		t.Errorf("%+v, %v", o, err)
 	}
 	_, err = weaver.ReadOperateOptions(store.RetryTask{}, weaver.Force())

@@ -27,7 +27,9 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 //
 // Like every step it happens once for the task. Another attempt does not repeat
 // the steps that were undone: a handler that undoes them although it is tried
-// again (see Final) would succeed with them undone.
+// again (see Final) would succeed with them undone. A retry by an operator, or a rerun
+// from a step, is refused after a cleanup ran, unless KeepSteps says that the steps still
+// stand.
 //
 // Give a type that relies on its cleanups the option CleanupWhenCancelled. Without
 // it a task that is cancelled while it sleeps, waits for its retry, is blocked or

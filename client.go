@@ -281,10 +281,12 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 //
 // ErrState: the task is in another state, or a task that it needs failed or was
 // cancelled: retry that one first. RetryJob does both. So it is if its job has used
-// its budget up, which RetryJob raises with AddAttempts and AddCost.
+// its budget up, which RetryJob raises with AddAttempts and AddCost. And so it is if a
+// cleanup of the task ran, or of one that would come back with it: the steps that the
+// cleanup undid would count as done. Rerun the task, or give KeepSteps if they still stand.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
-		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
+		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps}
 		cmd.AddAttempts, cmd.AddCost = s.added()
 		return cmd
 	})

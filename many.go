@@ -71,7 +71,7 @@ type RefusedTask struct {
 //
 // Tasks are changed newest first, in pages of up to 1,000, each of them by itself.
 // When it returns an error, what was done stays done, and the answer says how far
-// it came (ManyAck.After). Options: DryRun, OlderThan, By, Reason. A Filter with a
+// it came (ManyAck.After). Options: DryRun, OlderThan, KeepSteps, By, Reason. A Filter with a
 // state in which no task can be retried, a DryRun of another verb and the like:
 // ErrInvalidOption. Filter.Limit is the size of a page; an empty filter selects
 // every task.
@@ -104,7 +104,7 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 	if err := s.apply(opts); err != nil {
 		return ack, err
 	}
-	if err := s.problem(verbOptions{force: v.force, many: true}); err != nil {
+	if err := s.problem(verbOptions{force: v.force, keep: v.keep, many: true}); err != nil {
 		return ack, err
 	}
 	if s.many == nil {
@@ -132,7 +132,7 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 		f.After, ack.After = next, next
 	}
 	if s.many.dryRun {
-		return ack, c.foresee(ctx, v, &ack)
+		return ack, c.foresee(ctx, v, &s, &ack)
 	}
 	if v.twice && len(ack.Refused) > 0 {
 		return ack, c.again(ctx, &s, v, &ack)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -19,6 +20,8 @@ type foresight struct {
 	selected map[TaskID]bool
 	also     func(context.Context, TaskID) (bool, error) // whether a task is selected that is not known to be; nil: it is not
 	spent    map[JobID]error
+
+	keepSteps bool
 }
 
 // selects reports whether the verb is for a task, too.
@@ -36,11 +39,11 @@ func (f *foresight) selects(ctx context.Context, id TaskID) (bool, error) {
 
 // foresee moves the tasks of a dry run that the verb would refuse to Refused, as far
 // as it can be known before: of the first 1,000 that have others.
-func (c *Client) foresee(ctx context.Context, v *manyVerb, ack *ManyAck) error {
+func (c *Client) foresee(ctx context.Context, v *manyVerb, s *operateSettings, ack *ManyAck) error {
 	if v.foresee == nil {
 		return nil
 	}
-	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error)}
+	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error), keepSteps: s.keepSteps}
 	for i := range ack.Tasks {
 		f.selected[ack.Tasks[i].ID] = true
 	}
@@ -74,7 +77,7 @@ func (c *Client) foresee(ctx context.Context, v *manyVerb, ack *ManyAck) error {
 }
 
 // retry says why the retry of a task would be refused: a need that ended so that it
-// cannot run is not selected as well, or its job has used its budget up.
+// cannot run is not selected as well, its job has used its budget up, or its cleanup ran.
 func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) {
 	t := &h.Task
 	if !t.JobID.IsZero() {
@@ -99,6 +102,9 @@ func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) 
 	}
 	if n != nil {
 		return fmt.Errorf("task %s is %s, and of its needs task %s is %s: %w", t.ID, t.State, cmp.Or(n.Node, n.ID.String()), n.State, ErrState), nil
+	}
+	if i := slices.IndexFunc(h.Steps, func(s StepInfo) bool { return s.RanCleanup() }); i >= 0 && !f.keepSteps {
+		return fmt.Errorf("task %s is %s, but its cleanup %q ran, so the steps that it undid would count as done: %w", t.ID, t.State, h.Steps[i].Name, ErrState), nil
 	}
 	return nil, nil
 }

@@ -14,6 +14,7 @@ type manyVerb struct {
 	name    string
 	states  []State // in which a task can be changed
 	force   bool    // it has the option
+	keep    bool    // it has the option KeepSteps
 	command func(*operateSettings, TaskID) store.Command
 	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
 	refuse  func(*TaskInfo) error                                                    // what is known to be refused; nil: nothing
@@ -36,9 +37,9 @@ func (v *manyVerb) narrow(f *Filter) error {
 
 func retryVerb() *manyVerb {
 	return &manyVerb{
-		name: "retry", states: []State{StateFailed, StateCancelled},
+		name: "retry", states: []State{StateFailed, StateCancelled}, keep: true,
 		command: func(s *operateSettings, id TaskID) store.Command {
-			return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
+			return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps}
 		},
 		done:    func(r *store.CommandResult) bool { return r.State != StateFailed && r.State != StateCancelled },
 		foresee: (*foresight).retry,

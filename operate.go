@@ -23,13 +23,14 @@ type operateSettings struct {
 
 	addAttempts *int
 	addCost     *int64
+	keepSteps   bool
 	rerun       *rerunSettings // with options of Rerun
 	many        *manySettings  // with options of RetryMany and the like
 	forget      *forgetSettings
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, ask, seen, rerun, many, add, forget bool }
+type verbOptions struct{ force, ask, seen, rerun, many, add, keep, forget bool }
 
 // problem says what is wrong with options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -46,6 +47,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
 	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
+	refuse(s.keepSteps, has.keep, onlyKeepSteps)
 	if s.addAttempts != nil && *s.addAttempts < 1 {
 		problems = append(problems, fmt.Errorf("AddAttempts(%d): want 1 or more", *s.addAttempts))
 	}
@@ -69,13 +71,13 @@ func optionsOf(cmd store.Command) (has verbOptions) {
 	case store.UnblockTask:
 		has.seen, has.ask = true, true
 	case store.RetryTask:
-		has.seen, has.add = true, true
+		has.seen, has.add, has.keep = true, true, true
 	case store.RescheduleTask, store.DeleteTask, store.SendSignal, store.PauseTask, store.ResumeTask:
 		has.seen = true
 	case store.RerunTask:
-		has.seen, has.rerun = true, true
+		has.seen, has.rerun, has.keep = true, true, true
 	case store.RaiseBudget:
-		has.add = true
+		has.add, has.keep = true, true
 	}
 	return has
 }
@@ -99,6 +101,17 @@ func By(operator string) OperateOption {
 // Other verbs refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
+}
+
+const onlyKeepSteps = "KeepSteps is an option of Retry, RetryJob, RetryMany and RerunFrom only"
+
+// KeepSteps retries a task, or reruns it from a step, although a cleanup of it ran
+// ([Cleanup]): its completed steps count as done. Give it only when they still stand, for
+// instance when the cleanup undid nothing of them. The audit says so. After a retry the
+// cleanup is a past step ([StepInfo].Past), and runs again when its turn comes. Other verbs
+// refuse it: ErrInvalidOption.
+func KeepSteps() OperateOption {
+	return operateOption(func(s *operateSettings) { s.keepSteps = true })
 }
 
 // SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch

@@ -55,6 +55,13 @@ func RerunWith(opts ...EnqueueOption) OperateOption {
 // ErrNotFound: there is no such task. ErrState: it needs others, whose outputs the
 // new task could not read.
 func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (Enqueued, error) {
+	var s operateSettings
+	if err := s.apply(opts); err != nil {
+		return Enqueued{}, fmt.Errorf("rerun: %w", err)
+	}
+	if s.keepSteps {
+		return Enqueued{}, fmt.Errorf("rerun: %w: %s: leave it out here", ErrInvalidOption, onlyKeepSteps)
+	}
 	return c.rerun(ctx, id, 0, opts)
 }
 
@@ -64,7 +71,8 @@ func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (E
 // that step and those behind it anew. From a Race it waits for all of its cases
 // again. Cleanups are not taken over. ErrNoSuchStep: the task recorded no step of that
 // name. ErrState: a step before it called tasks, or more than 1,000 steps come before
-// it.
+// it, or a cleanup of the task ran, which may have undone them: KeepSteps takes them over
+// all the same.
 func (c *Client) RerunFrom(ctx context.Context, id TaskID, step string, opts ...OperateOption) (Enqueued, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
@@ -126,7 +134,7 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	}
 	n = kept[0]
 	res, err := c.operate(ctx, "rerun task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.RerunTask{Audit: s.audit, Seen: s.seen, Task: id, New: n, StepsBelow: below}
+		return store.RerunTask{Audit: s.audit, Seen: s.seen, Task: id, New: n, StepsBelow: below, KeepSteps: s.keepSteps}
 	})
 	if err != nil {
 		return Enqueued{}, err

@@ -90,7 +90,7 @@ func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, 
 		return false, err
 	}
 	_, err = c.operate(ctx, "retry job "+job.ID.String(), opts, func(s operateSettings) store.Command {
-		cmd := store.RaiseBudget{Audit: s.audit, Job: job.ID}
+		cmd := store.RaiseBudget{Audit: s.audit, Job: job.ID, KeepSteps: s.keepSteps}
 		cmd.AddAttempts, cmd.AddCost = s.added()
 		return cmd
 	})

@@ -360,7 +360,7 @@ func (r *replay) horizon(rows []store.EventRow) (to int64, seen []store.EventRow
 				return 0, nil, false, err
 			}
 			done, ok := ev.(event.StepCompleted)
-			unknown = ok && r.completed(done.Step) == nil
+			unknown = ok && r.completed(done.Step, last.No) == nil
 		}
 		if unknown {
 			return min(to, rows[i].Seq-1), rows[:i], true, nil

@@ -199,7 +199,7 @@ func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event,
 	case event.StepFailed:
 		known[tryOf{no, done.Step, done.Try}] = true
 	case event.StepCompleted:
-		if s := r.completed(done.Step); s != nil {
+		if s := r.completed(done.Step, no); s != nil {
 			done.Output = s.Value
 			known[tryOf{no, s.Name, s.Try}] = true
 		}
@@ -208,10 +208,11 @@ func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event,
 	return ev, err
 }
 
-// completed returns the completed step of a name, nil if there is none.
-func (r *replay) completed(name string) *task.Step {
+// completed returns the completed step of a name that an attempt recorded, nil if there
+// is none.
+func (r *replay) completed(name string, attempt int) *task.Step {
 	for i := range r.Steps {
-		if s := &r.Steps[i]; s.Name == name && s.State == task.StepCompleted {
+		if s := &r.Steps[i]; s.Name == name && s.State == task.StepCompleted && s.AttemptNo == attempt {
 			return s
 		}
 	}

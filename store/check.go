@@ -220,6 +220,12 @@ func (c *checker) attempts(t *task.Task) {
 func (c *checker) steps(t *task.Task) {
 	completed, waiting := map[string]int{}, map[string]bool{}
 	for _, s := range c.stepsOf[t.ID] {
+		if s.Past {
+			if s.Kind != task.KindCleanup || s.State != task.StepCompleted {
+				c.task("I6", t, "its past step %q is a %s that is %s", s.Name, s.Kind, s.State)
+			}
+			continue
+		}
 		switch s.State {
 		case task.StepCompleted:
 			completed[s.Name]++

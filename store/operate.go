@@ -54,12 +54,19 @@ type (
 	// other state, when the task has a need for which it could not run, or when a
 	// total of its job's budget is used up. AddAttempts and AddCost raise the task's
 	// own limits first; a cost of a task that has no limit of it: ErrState.
+	//
+	// ErrState, too, when a cleanup of the task completed, or of a task that the retry
+	// may bring back with it: the steps that the cleanup undid would count as done.
+	// KeepSteps retries all the same. Completed cleanups of the tasks that come back
+	// are kept as past steps (task.Step.Past), which step_count does not count, and run
+	// again when their turn comes.
 	RetryTask struct {
 		Audit
 		Seen
 		Task        task.ID
 		AddAttempts int   // to MaxAttempts
 		AddCost     int64 // to MaxCost, micro-units
+		KeepSteps   bool  // although a cleanup completed
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
 	// the handler as UnblockInput, and with it, as UnblockFor, the question that
@@ -120,12 +127,14 @@ type (
 	// RaiseBudget adds to totals of a job's budget, and brings back what ended
 	// because they were used up. ErrState if the budget has no such limit, if that
 	// is too little for the job to go on, if tasks of it are still ending, or if it has
-	// succeeded.
+	// succeeded. A task that RetryTask would refuse because a cleanup completed stays
+	// ended, unless KeepSteps is set.
 	RaiseBudget struct {
 		Audit
 		Job         task.ID
 		AddAttempts int   // to MaxTotalAttempts
 		AddCost     int64 // to MaxCost, micro-units
+		KeepSteps   bool  // see RetryTask
 	}
 	// ReplaceInput gives a task another input: one that is blocked, which goes on as by
 	// UnblockTask, or one that waits for a repair. ErrState in any other state;
@@ -162,7 +171,8 @@ type (
 	// its options are now; it is stored as by Enqueue. It takes over the completed
 	// steps of the other one with an index below StepsBelow, but for cleanups.
 	// ErrState: the task needs others, or called others in a step to be taken over, or
-	// these are more than task.MaxRerunSteps.
+	// these are more than task.MaxRerunSteps, or a cleanup of it completed and KeepSteps
+	// is not set.
 	// The same command with the same New.ID again changes nothing.
 	RerunTask struct {
 		Audit
@@ -170,6 +180,7 @@ type (
 		Task       task.ID
 		New        task.New // outside jobs, without needs
 		StepsBelow int
+		KeepSteps  bool // takes steps over although a cleanup completed
 	}
 	// PauseType keeps tasks of a type from being claimed until ResumeType, as
 	// PauseQueue does those of a queue.

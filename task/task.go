@@ -284,11 +284,17 @@ type Step struct {
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
 	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
 	Redact      []string        `json:"redact,omitempty"`      // paths in Value that readers do not show
+	Past        bool            `json:"past,omitempty"`        // a cleanup that ran before a retry that kept the task's steps; it runs again
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
 	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
 	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
+}
+
+// RanCleanup reports whether the step is a completed cleanup that does not run again.
+func (s *Step) RanCleanup() bool {
+	return s.Kind == KindCleanup && s.State == StepCompleted && !s.Past
 }
 
 // Checkpoint is the latest value that a task keeps under a name. Unlike the value

@@ -133,11 +133,12 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 			known = &entry{index: s.Index}
 			a.journal[s.Name] = known
 		}
-		switch s.State {
-		case task.StepCompleted:
+		switch {
+		case s.Past: // it runs again
+		case s.State == task.StepCompleted:
 			known.done = s
 			onRecord++
-		case task.StepWaiting:
+		case s.State == task.StepWaiting:
 			known.waiting = s
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)

@@ -255,7 +255,7 @@ func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult)
 	if !spent || job.CancelRequested { // what an operator cancelled is for a retry
 		return nil
 	}
-	c := chore{kind: store.ChoreRaise, id: cmd.Job}
+	c := chore{kind: store.ChoreRaise, id: cmd.Job, by: actorOf(cmd.KeepSteps)}
 	more, err := o.raiseSome(&c)
 	if err == nil && more {
 		err = t.putChore(&c)
@@ -294,7 +294,7 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 			return true, nil
 		}
 		t.moved++
-		if err := o.reviveSpent(&list[i]); err != nil {
+		if err := o.reviveSpent(&list[i], c.by); err != nil {
 			return false, err
 		}
 		c.at = string(list[i][:])
@@ -302,8 +302,9 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 	return len(list) == limit, nil
 }
 
-// reviveSpent brings a task back if it ended for its job's budget.
-func (o *operation) reviveSpent(id *task.ID) error {
+// reviveSpent brings a task back if it ended for its job's budget, unless a cleanup
+// completed and its steps are not kept (by).
+func (o *operation) reviveSpent(id *task.ID, by string) error {
 	row, err := o.moves.taskRow(id)
 	if err != nil || row == nil || row.contribution.Kind != task.KindBudget {
 		return err
@@ -312,11 +313,16 @@ func (o *operation) reviveSpent(id *task.ID) error {
 	if err != nil || !rules.RevivesSpent(row.contribution.State, row.contribution.Kind, needs) {
 		return err
 	}
-	root := chore{root: row.id, epoch: row.epoch + 1}
+	if by != keptSteps {
+		if ran, err := o.tx.cleanedUpWith(row); err != nil || ran != nil {
+			return err
+		}
+	}
+	root := chore{root: row.id, epoch: row.epoch + 1, by: by}
 	if _, err := o.revive(row, needs, &root); err != nil {
 		return err
 	}
-	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1}
+	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1, by: by}
 	more, err := o.reviveSome(&c)
 	if err == nil && more {
 		err = o.tx.putChore(&c)

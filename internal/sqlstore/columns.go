@@ -297,6 +297,7 @@ var stepColumns = sqlstmt.Columns[task.Step]{
 	sqlstmt.Col("children", func(s *task.Step, r *sqlstmt.Row, i int) { s.Children = int(r.Int(i)) }),
 	sqlstmt.Col("children_left", func(s *task.Step, r *sqlstmt.Row, i int) { s.ChildrenLeft = int(r.Int(i)) }),
 	sqlstmt.Col("children_stored", func(s *task.Step, r *sqlstmt.Row, i int) { s.ChildrenStored = int(r.Int(i)) }),
+	sqlstmt.Col("attempt_no", func(s *task.Step, r *sqlstmt.Row, i int) { s.Past = r.Int(i) < 0 }),
 }
 
 var attemptColumns = sqlstmt.Columns[task.Attempt]{

@@ -59,6 +59,18 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	if got.Err = rules.CheckRerun(row.id, row.contribution.State, needs, call, steps); got.Err != nil {
 		return nil
 	}
+	ran, err := t.cleanedUp(&row.id)
+	if err != nil {
+		return err
+	}
+	if steps == 0 {
+		ran = nil // none of the steps that it undid is taken over
+	}
+	if !cmd.KeepSteps {
+		if got.Err = rules.CheckRerunCleanedUp(row.id, row.contribution.State, ran); got.Err != nil {
+			return nil
+		}
+	}
 	if got.Err, err = t.usable(rules.TaskBlobs([]task.New{cmd.New})); err != nil || got.Err != nil {
 		return err
 	}
@@ -68,7 +80,7 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	}
 	got.ID, got.Existing = stored[0].ID, stored[0].Disposition == store.DispositionExisting
 	if !got.Existing {
-		if err := o.link(row, &cmd); err != nil {
+		if err := o.link(row, &cmd, ran); err != nil {
 			return err
 		}
 	}
@@ -79,10 +91,11 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	return err
 }
 
-// link notes which task the new one repeats, and gives it that one's steps.
-func (o *operation) link(row *taskRow, cmd *store.RerunTask) error {
+// link notes which task the new one repeats, and gives it that one's steps, though ran, a
+// cleanup of it, may have undone them.
+func (o *operation) link(row *taskRow, cmd *store.RerunTask, ran *rules.CleanedUp) error {
 	t, a := o.tx, cmd.Audit
-	a.Reason = rules.RerunReason(cmd.New.ID, a.Reason)
+	a.Reason = rules.RerunReason(cmd.New.ID, rules.KeepNote(row.id, ran, a.Reason))
 	if err := o.note(a, "rerun", row.id.String()); err != nil {
 		return err
 	}

@@ -58,20 +58,29 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 		got.Err = rules.JobBeingCancelled(row.id, row.job)
 		return nil
 	}
+	ran, err := o.tx.cleanedUpWith(row)
+	if err != nil {
+		return err
+	}
+	if !cmd.KeepSteps {
+		if got.Err = rules.CheckCleanedUp(row.id, row.contribution.State, needs, ran); got.Err != nil {
+			return nil
+		}
+	}
 	if got.Err, err = o.raiseLimits(&cmd); got.Err != nil || err != nil {
 		return err
 	}
-	if err := o.note(store.Audit{By: cmd.By, Reason: rules.RetryNote(&cmd)}, "retry", row.id.String()); err != nil {
+	if err := o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(row.id, ran, rules.RetryNote(&cmd))}, "retry", row.id.String()); err != nil {
 		return err
 	}
-	root := chore{root: row.id, epoch: row.epoch + 1}
+	root := chore{root: row.id, epoch: row.epoch + 1, by: actorOf(cmd.KeepSteps)}
 	if got.State, err = o.revive(row, needs, &root); err != nil {
 		return err
 	}
 	if err := o.reviveJob(row.job); err != nil {
 		return err
 	}
-	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1}
+	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1, by: root.by}
 	more, err := o.reviveSome(&c)
 	if err == nil && more {
 		err = o.tx.putChore(&c)
@@ -140,7 +149,7 @@ func (o *operation) reviveSome(c *chore) (more bool, err error) {
 			list = list[1:]
 		}
 		for i := range revived {
-			list = append(list, &chore{kind: store.ChoreRevive, id: revived[i], root: c.root, epoch: c.epoch})
+			list = append(list, &chore{kind: store.ChoreRevive, id: revived[i], root: c.root, epoch: c.epoch, by: c.by})
 		}
 	}
 	for _, l := range list {
@@ -223,6 +232,11 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 	needs, err := o.tx.retryNeeds(&row.id)
 	if err != nil || !rules.RevivesDependent(at.State, at.Kind, row.join, needs) {
 		return false, err
+	}
+	if c.by != keptSteps && row.attemptNo > 0 { // the retry was not refused: it has ended since
+		if ran, err := o.tx.cleanedUp(&row.id); err != nil || ran != nil {
+			return false, err
+		}
 	}
 	state, err := o.revive(row, needs, c)
 	if err == nil && state == task.Ready {
@@ -411,6 +425,9 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 	if err := t.recountCalls(row, needs); err != nil {
 		return "", err
 	}
+	if err := t.putAside(row); err != nil {
+		return "", err
+	}
 	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
 		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline).OrNull(9, string(v.Join))
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
@@ -426,7 +443,7 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 		return v.State, nil
 	}
 	return v.State, o.reviveChildren(&chore{
-		kind: store.ChoreReviveChildren, id: row.id, root: root.root, epoch: row.epoch + 1, why: string(row.contribution.Kind),
+		kind: store.ChoreReviveChildren, id: row.id, root: root.root, epoch: row.epoch + 1, by: root.by, why: string(row.contribution.Kind),
 	})
 }
 

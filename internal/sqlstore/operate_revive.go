@@ -115,5 +115,5 @@ func (o *operation) reviveWaiting(child *task.ID, c *chore) error {
 	if err := st.Done(); err != nil || !found {
 		return err
 	}
-	return o.tx.putChore(&chore{kind: store.ChoreRevive, id: *child}) // no root: its task may be due, or wait for its key, by then
+	return o.tx.putChore(&chore{kind: store.ChoreRevive, id: *child, by: c.by}) // no root: its task may be due, or wait for its key, by then
 }

@@ -36,6 +36,15 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	if err := rules.CheckRerun(r.ID, r.State, needs, call, len(taken)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
+	ran := rules.FirstCleanup(o.steps[r.ID])
+	if len(taken) == 0 {
+		ran = nil // none of the steps that it undid is taken over
+	}
+	if !cmd.KeepSteps {
+		if err := rules.CheckRerunCleanedUp(r.ID, r.State, ran); err != nil {
+			return store.CommandResult{State: r.State, Err: err}
+		}
+	}
 	if err := o.usable(rules.TaskBlobs([]task.New{cmd.New})); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
@@ -43,7 +52,7 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	n := o.tasks[got.ID]
 	if got.Disposition == store.DispositionCreated {
 		a := cmd.Audit
-		a.Reason = rules.RerunReason(n.ID, a.Reason)
+		a.Reason = rules.RerunReason(n.ID, rules.KeepNote(r.ID, ran, a.Reason))
 		o.note(a, "rerun", r.ID.String())
 		n.RerunOf, n.StepCount = r.ID, len(taken)
 		if len(taken) > 0 {

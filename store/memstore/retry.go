@@ -23,13 +23,19 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if err := rules.CheckJobBudget(r.ID, r.State, o.jobs[r.JobID]); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
+	ran := o.cleanedUpWith(r)
+	if !cmd.KeepSteps {
+		if err := rules.CheckCleanedUp(r.ID, r.State, o.needsOf(r), ran); err != nil {
+			return store.CommandResult{State: r.State, Err: err}
+		}
+	}
 	attempts, cost, err := rules.RaisedLimits(&cmd, r.MaxAttempts, r.MaxCost)
 	if err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	r.MaxAttempts, r.MaxCost = attempts, cost
-	o.note(store.Audit{By: cmd.By, Reason: rules.RetryNote(&cmd)}, "retry", r.ID.String())
-	o.bringBack(r)
+	o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(r.ID, ran, rules.RetryNote(&cmd))}, "retry", r.ID.String())
+	o.bringBack(r, cmd.KeepSteps)
 	if j, ok := o.jobs[r.JobID]; ok {
 		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
 		o.resolveJob(j)
@@ -37,8 +43,9 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// bringBack revives a task, and those that ended because of it.
-func (o *op) bringBack(r *row) {
+// bringBack revives a task, and those that ended because of it. A dependent whose cleanup
+// completed stays ended unless its steps are kept.
+func (o *op) bringBack(r *row, keepSteps bool) {
 	revived := append([]*row{r}, o.revive(r)...)
 	// A dependent is looked at again each time that one of its needs revives, so
 	// the last of them brings it back.
@@ -50,6 +57,7 @@ func (o *op) bringBack(r *row) {
 				o.reopenCall(d, e)
 			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
 				o.reopen(d, e)
+			case !keepSteps && rules.FirstCleanup(o.steps[d.ID]) != nil:
 			case !rules.SpentUp(o.jobs[d.JobID]) && rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
 				revived = append(append(revived, d), o.revive(d)...)
 			}
@@ -94,6 +102,7 @@ func (o *op) revive(r *row) []*row {
 		}
 	}
 	o.reviveCalls(r, needs)
+	o.putAside(r)
 	if v.State == task.Ready {
 		o.makeReady(r, o.now, task.WaitNone, nil)
 	} else {

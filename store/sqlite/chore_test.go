@@ -190,6 +190,50 @@ func TestRetryThatWasCutShort(t *testing.T) {
 	}
 }
 
+// A dependent that ends while a chore brings others back does not come back with them if
+// its cleanup completed, unless the retry keeps steps.
+func TestRetryLeavesOutWhatCleanedUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keeps steps: %v", keep), func(t *testing.T) {
+			t.Parallel()
+			f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db")))
+			n := rules.MaxMoves + 10
+			_, need := f.fan(n, task.OnSuccess, func(last *task.New) { last.Needs = nil })
+			f.operate(store.CancelTask{Task: need})
+			f.reapChores()
+			f.states(map[task.State]int{task.Cancelled: n, task.Ready: 1})
+			f.dieAfter(1)
+			if got := f.operate(store.RetryTask{Task: need, KeepSteps: keep}); got.Err != nil {
+				t.Fatal(got.Err)
+			}
+			f.db.OnCommit(nil)
+
+			other := f.elsewhere()
+			list, _, err := other.db.List(t.Context(), fixNS, store.Filter{States: []task.State{task.Cancelled}, Limit: 1})
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%d tasks are to come back, %v", len(list), err)
+			}
+			lastNeed := list[0].ID
+			c := other.claim("w", 1)[0]
+			rec := store.Record{Lease: c.Lease, Step: &task.Step{Name: "refund", Kind: task.KindCleanup, State: task.StepCompleted, Try: 1, Value: []byte("null")}}
+			if got, err := other.db.Record(t.Context(), fixNS, rec); err != nil || got[0].Err != nil {
+				t.Fatal(err, got)
+			}
+			fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeAddDependency, DependsOn: lastNeed, CodeVersion: 1}
+			if got, err := other.db.Finish(t.Context(), fixNS, fin); err != nil || got[0].Err != nil || got[0].State != task.Cancelled {
+				t.Fatalf("the dependent ended as %+v, %v", got, err)
+			}
+			other.reapChores()
+			want := map[task.State]int{task.Ready: 1, task.Pending: n - 1, task.Cancelled: 1}
+			if keep {
+				want = map[task.State]int{task.Ready: 1, task.Pending: n}
+			}
+			f.states(want)
+		})
+	}
+}
+
 // Each bite costs what the one before did, however much is done already.
 func TestBitesDoNotGrow(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,8 @@ var wide = map[string]string{
 
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
+	"sqlCleanupBeyond": "the tasks that come back with a retried one: those that it reached are scanned",
+
 	"sqlWorkers":     "a row per worker",
 	"sqlTypes":       "a row per announced type, in a read",
 	"sqlQueuePauses": "a row per paused queue",
@@ -91,6 +93,9 @@ var sorts = map[string]string{
 	"sqlEdgesOfNodes":    "the needs of one task at a time",
 	"sqlQueueDepths":     "a bounded number of rows of a queue, in a read",
 	"sqlRunning":         "groups a bounded number of tasks, in a read",
+
+	"sqlFirstCleanup":  "the cleanups of one task",
+	"sqlCleanupBeyond": "the cleanups of the tasks that come back with a retried one",
 
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",

@@ -305,7 +305,7 @@ var cleanupCases = []testCase{
 		e.paid(id, block)
 		e.operate(cancelOf(id))
 		e.cleanUp(id, task.KindCancelled)
-		e.operate(retryOf(id))
+		e.operate(keepOf(id))
 		c := e.a.take(id)
 		e.check(!c.Task.CancelRequested, "the request is still there: %s", show(c.Task))
 		e.finish(retry(c, 0))

@@ -43,7 +43,7 @@ var rerunCases = []testCase{
 		e.pass(time.Second)
 
 		n := e.draft()
-		e.operate(store.RerunTask{Audit: admin, Task: old, New: n, StepsBelow: 4})
+		e.operate(store.RerunTask{Audit: admin, Task: old, New: n, StepsBelow: 4, KeepSteps: true})
 		e.remember(n.ID)
 		e.equal("StepCount", e.task(n.ID).StepCount, 3)
 		var want []task.Step

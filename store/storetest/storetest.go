@@ -157,6 +157,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"OperateSeen", operateSeenCases},
 		{"Cancel", cancelCases},
 		{"Cleanup", cleanupCases},
+		{"KeepSteps", keepStepsCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},

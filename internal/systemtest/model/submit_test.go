@@ -165,11 +165,11 @@ func (p *pair) operateTasks(*rapid.T) {
 	for range 1 + p.number(2, "commands") {
 		a, id := p.audit(), pick(p, p.ids, "task")
 		if p.rarely(8, "a rerun") {
-			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: p.number(3, "steps")})
+			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: p.number(3, "steps"), KeepSteps: p.rarely(2, "kept steps")})
 			continue
 		}
 		cmds = append(cmds, pick(p, []store.Command{
-			store.RetryTask{Audit: a, Task: id},
+			store.RetryTask{Audit: a, Task: id, KeepSteps: p.rarely(2, "kept steps")},
 			store.UnblockTask{Audit: a, Task: id},
 			store.CancelTask{Audit: a, Task: id},
 			store.CancelTask{Audit: a, Task: id, Force: true},
@@ -207,7 +207,7 @@ func (p *pair) operateRest(*rapid.T) {
 		cmds = append(cmds, store.CancelJob{Audit: a, Job: job},
 			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 1 + p.number(4, "attempts")},
 			store.RaiseBudget{Audit: a, Job: job, AddCost: int64(1 + p.number(9, "cost"))},
-			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 3, AddCost: 9})
+			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 3, AddCost: 9, KeepSteps: p.rarely(2, "kept steps")})
 	}
 	if p.rarely(10, "restored") {
 		cmds = []store.Command{store.Restored{Audit: a, EndLeases: p.rarely(2, "end leases")}}

@@ -1,0 +1,91 @@
+package sqlstore
+
+import (
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	// task.Step.RanCleanup
+	ranCleanup = `kind = 'cleanup' AND state = 'completed' AND attempt_no = 0`
+
+	sqlFirstCleanup = `
+SELECT task_id, name FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + ranCleanup + `
+ORDER BY step_index, by_attempt, by_try, name LIMIT 1`
+
+	// sqlCleanupBeyond goes along the edges by which a retry brings tasks back: to
+	// children (way 0, rules.Need.RevivesChild) and to dependents (way 1,
+	// rules.EndedByNeeds).
+	sqlCleanupBeyond = `
+WITH RECURSIVE back(id, ran) AS (
+  SELECT task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
+  SELECT t.task_id, CASE WHEN t.attempt_no > 0 THEN 1 ELSE 0 END FROM back b
+  CROSS JOIN (SELECT 0 AS way UNION ALL SELECT 1) w ON w.way >= 0
+  CROSS JOIN weaver_tasks p ON p.namespace = ?1 AND p.task_id = b.id
+  LEFT JOIN weaver_task_dependencies c ON w.way = 0 AND c.namespace = ?1 AND c.task_id = b.id AND c.awaited > 0 AND c.kind = 'done'
+  LEFT JOIN weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need ON w.way = 1 AND d.namespace = ?1 AND d.depends_on_task_id = b.id AND d.step IS NULL
+  CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = CASE WHEN w.way = 0 THEN c.depends_on_task_id ELSE d.task_id END
+  WHERE t.task_id <> ?2 AND (t.state = 'failed' OR t.state = 'cancelled') AND CASE
+    WHEN w.way = 0 THEN c.step IS NOT NULL OR p.join_kind IS NOT NULL AND (p.last_error_kind = 'budget' AND t.last_error_kind = 'budget'
+      OR t.state = 'cancelled' AND (t.cancel_kind = 'parent_ended' OR p.last_error_kind = 'deadline' AND t.last_error_kind = 'deadline'))
+    ELSE t.state = 'cancelled' AND t.last_error_kind IN ('dependency_failed', 'not_needed', 'budget')
+      OR t.state = 'failed' AND t.last_error_kind = 'dependency_failed' AND t.join_kind = 'complete' END)
+SELECT s.task_id, s.name FROM back b
+CROSS JOIN weaver_steps s ON s.namespace = ?1 AND s.task_id = b.id AND s.kind = 'cleanup' AND s.state = 'completed' AND s.attempt_no = 0
+WHERE b.ran = 1 ORDER BY s.task_id, s.step_index, s.by_attempt, s.by_try, s.name LIMIT 1`
+)
+
+// cleanedUp returns the first completed cleanup of a task.
+func (t *Tx) cleanedUp(id *task.ID) (*rules.CleanedUp, error) { return t.cleanup(sqlFirstCleanup, id) }
+
+// cleanedUpWith returns the first completed cleanup of a task, or else of those that its
+// retry may bring back with it.
+func (t *Tx) cleanedUpWith(row *taskRow) (*rules.CleanedUp, error) {
+	ran, err := t.cleanedUp(&row.id)
+	if err != nil || ran != nil || !row.needed && !row.calls && row.join == task.JoinNone {
+		return ran, err
+	}
+	return t.cleanup(sqlCleanupBeyond, &row.id)
+}
+
+func (t *Tx) cleanup(query string, id *task.ID) (ran *rules.CleanedUp, err error) {
+	st := t.stmt(query).Text(1, t.ns).ID(2, id)
+	if st.One() {
+		ran = &rules.CleanedUp{Task: st.ColID(0), Step: st.ColText(1)}
+	}
+	return ran, st.Done()
+}
+
+const (
+	// The first time that a cleanup of a name is put aside its attempt_no becomes -1, then -2, and so on.
+	sqlPutAside = `
+UPDATE weaver_steps SET attempt_no = (SELECT min(p.attempt_no) FROM weaver_steps p
+  WHERE p.namespace = ?1 AND p.task_id = ?2 AND p.name = weaver_steps.name) - 1
+WHERE namespace = ?1 AND task_id = ?2 AND try = 0 AND ` + ranCleanup
+	sqlUncountSteps = `UPDATE weaver_tasks SET step_count = step_count - ?3 WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// putAside keeps the completed cleanups of a task that comes back as past steps, so that
+// they run again.
+func (t *Tx) putAside(row *taskRow) error {
+	if row.attemptNo == 0 {
+		return nil
+	}
+	n, err := t.stmt(sqlPutAside).Text(1, t.ns).ID(2, &row.id).Exec()
+	if err != nil || n == 0 {
+		return err
+	}
+	return t.stmt(sqlUncountSteps).Text(1, t.ns).ID(2, &row.id).Int(3, int64(n)).Run()
+}
+
+// keptSteps is the actor of a chore that brings tasks back although their cleanups
+// completed.
+const keptSteps = "keep_steps"
+
+// actorOf is the actor of the chores of a retry.
+func actorOf(keepSteps bool) string {
+	if keepSteps {
+		return keptSteps
+	}
+	return ""
+}

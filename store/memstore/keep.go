@@ -1,0 +1,52 @@
+package memstore
+
+import (
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/task"
+)
+
+// cleanedUpWith returns the first completed cleanup of a task, or else of those that its
+// retry may bring back with it, oldest first.
+func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
+	if ran := rules.FirstCleanup(o.steps[r.ID]); ran != nil {
+		return ran
+	}
+	var first *rules.CleanedUp
+	seen := map[task.ID]bool{r.ID: true}
+	for back := []*row{r}; len(back) > 0; back = back[1:] {
+		at := back[0]
+		reach := func(id task.ID) {
+			if seen[id] {
+				return
+			}
+			seen[id] = true
+			back = append(back, o.tasks[id])
+			if ran := rules.FirstCleanup(o.steps[id]); ran != nil && (first == nil || id.Compare(first.Task) < 0) {
+				first = ran
+			}
+		}
+		needs := o.needsOf(at)
+		for i := range needs {
+			if needs[i].RevivesChild(at.Join, rules.KindOf(at.Error)) {
+				reach(needs[i].Need)
+			}
+		}
+		for _, e := range o.dependents[at.ID] {
+			if d := o.tasks[e.Task]; e.Step == "" && rules.EndedByNeeds(d.State, rules.KindOf(d.Error), d.Join) {
+				reach(d.ID)
+			}
+		}
+	}
+	return first
+}
+
+// putAside keeps the completed cleanups of a task that comes back as past steps, so that
+// they run again.
+func (o *op) putAside(r *row) {
+	for i := range o.steps[r.ID] {
+		if s := &o.steps[r.ID][i]; s.RanCleanup() {
+			s.Past = true
+			r.StepCount--
+		}
+	}
+}
