@@ -21,6 +21,7 @@ type retryCmd struct {
 	From        string `placeholder:"TASK" help:"Only this task of the job, which failed or was cancelled, and those that need it."`
 	AddAttempts int    `placeholder:"N" help:"Raise max_total_attempts of the job's budget by N first."`
 	AddCost     int64  `placeholder:"N" help:"Raise max_cost of the job's budget by N micro-units first."`
+	KeepSteps   bool   `help:"Also tasks whose cleanup ran: their steps still stand."`
 	auditFlags
 }
 
@@ -29,7 +30,8 @@ func (retryCmd) Help() string {
 	return "All tasks of the job that failed or were cancelled have all their attempts ahead again, and those that were cancelled because of them " +
 		"come back with them. What succeeded does not run again, nor does an alarm or a clean-up (if: failed, if: done, on) that ran already: " +
 		"those are listed. Nothing runs here: `run FILE` or a worker goes on with the job. " +
-		"A job that has used its budget up needs --add-attempts or --add-cost, or both."
+		"A job that has used its budget up needs --add-attempts or --add-cost, or both. " +
+		"A task whose cleanup ran is refused: submit the job again, or give --keep-steps if its steps still stand."
 }
 
 // jobRetried is what a retry of a job did, for -o json.
@@ -93,12 +95,20 @@ func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, s
 	return c.retry(ctx, client, tasks)
 }
 
+// operateOptions are the options of each retry.
+func (c *retryCmd) operateOptions() []weaver.OperateOption {
+	if c.KeepSteps {
+		return append(c.options(), weaver.KeepSteps())
+	}
+	return c.options()
+}
+
 // raise retries the whole job with more of its budget.
 func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.From != "" || c.Failed {
 		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost are for the whole job: all that ended for its budget comes back")
 	}
-	opts := c.options()
+	opts := c.operateOptions()
 	if c.AddAttempts != 0 {
 		opts = append(opts, weaver.AddAttempts(c.AddAttempts))
 	}
@@ -223,7 +233,7 @@ func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []tas
 			case !now.State.Terminal():
 				continue // it came back with what it needs
 			}
-			switch refused := client.Retry(ctx, t.ID, c.options()...); {
+			switch refused := client.Retry(ctx, t.ID, c.operateOptions()...); {
 			case refused == nil:
 				retried++
 			case errors.Is(refused, store.ErrState):

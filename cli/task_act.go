@@ -18,6 +18,7 @@ type taskRetryCmd struct {
 	IDs         []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
 	AddAttempts int      `placeholder:"N" help:"Raise the task's own max_attempts by N first. Only with ids."`
 	AddCost     int64    `placeholder:"N" help:"Raise the task's own limit of its cost (MaxCost) by N micro-units first. Only with ids."`
+	KeepSteps   bool     `help:"Retry although a cleanup ran: its steps still stand."`
 	manyFlags
 	auditFlags
 }
@@ -25,7 +26,7 @@ type taskRetryCmd struct {
 // Help is shown by task retry --help.
 func (taskRetryCmd) Help() string {
 	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
-		"Its job and the tasks that were cancelled because of it revive with it. Flags select many tasks instead of ids: " +
+		"Its job and the tasks that were cancelled because of it revive with it. After a cleanup of it ran, a retry is refused: rerun it, or give --keep-steps if its steps still stand. Flags select many tasks instead of ids: " +
 		"--dry-run lists them, --yes retries them." + queryHelp
 }
 
@@ -38,10 +39,13 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 	if c.AddCost != 0 {
 		opts = append(opts, weaver.AddCost(c.AddCost))
 	}
+	if c.KeepSteps {
+		opts = append(opts, weaver.KeepSteps())
+	}
 	if len(c.IDs) == 0 && (c.AddAttempts != 0 || c.AddCost != 0) {
 		return badInput("", "--add-attempts and --add-cost are for tasks that are named by ids")
 	}
-	if each, err := s.manyOrEach(ctx, manyVerb{verb: "retry", past: "retried", audit: c.auditFlags, do: (*weaver.Client).RetryMany}, c.IDs, &c.manyFlags); !each {
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "retry", past: "retried", audit: c.auditFlags, keepSteps: c.KeepSteps, do: (*weaver.Client).RetryMany}, c.IDs, &c.manyFlags); !each {
 		return err
 	}
 	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {

@@ -38,6 +38,7 @@ type manyVerb struct {
 	verb, past string
 	audit      auditFlags
 	force      bool
+	keepSteps  bool
 
 	// do is the client's verb for a filter. nil: there is none, and it is Bulk.
 	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
@@ -105,6 +106,9 @@ func (s *session) manyOrEach(ctx context.Context, v manyVerb, ids []string, f *m
 		opts := v.audit.options()
 		if v.force {
 			opts = append(opts, weaver.Force())
+		}
+		if v.keepSteps {
+			opts = append(opts, weaver.KeepSteps())
 		}
 		if f.OlderThan > 0 {
 			opts = append(opts, weaver.OlderThan(f.OlderThan))

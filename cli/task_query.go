@@ -84,7 +84,7 @@ func (s *session) bulk(ctx context.Context, client *weaver.Client, v *manyVerb, 
 		return err
 	}
 	q = q.And(filter)
-	req := weaver.BulkRequest{Verb: weaver.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, By: v.audit.who(), Reason: v.audit.Reason}
+	req := weaver.BulkRequest{Verb: weaver.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, KeepSteps: v.keepSteps, By: v.audit.who(), Reason: v.audit.Reason}
 	if f.Newest != "" {
 		if req.Newest, err = task.ParseID(f.Newest); err != nil {
 			return badInput("", "--newest: %w", err)

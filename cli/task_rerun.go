@@ -12,6 +12,8 @@ type taskRerunCmd struct {
 	ID    string `arg:"" name:"id" help:"The task to repeat: its id, the beginning of it, or JOB/TASK."`
 	Input string `placeholder:"JSON|FILE|-" help:"Another input: JSON, a file that holds it, or - for the standard input. It is checked if this program knows the type."`
 	From  string `placeholder:"STEP" help:"Take over the values of the steps before this one, and run it and those behind it anew."`
+
+	KeepSteps bool `help:"With --from: also if a cleanup ran, as its steps still stand."`
 	auditFlags
 }
 
@@ -30,6 +32,9 @@ type rerunResult struct {
 
 // Run implements the verb.
 func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
+	if c.KeepSteps && c.From == "" {
+		return badInput("", "--keep-steps is for --from STEP: without it all steps run anew")
+	}
 	raw, err := readInput(c.Input, s.stdin)
 	if err != nil {
 		return err
@@ -40,6 +45,9 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		opts := c.options()
+		if c.KeepSteps {
+			opts = append(opts, weaver.KeepSteps())
+		}
 		if raw != nil {
 			opts = append(opts, weaver.RerunInput(raw))
 		}

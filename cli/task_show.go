@@ -294,11 +294,14 @@ func (s *session) stepTable(steps []task.Step) *table {
 		default:
 			result = cmp.Or(s.clock.StepWait(st), result)
 		}
-		color := ""
+		color, state := "", string(st.State)
 		if st.State == task.StepFailed {
 			color = text.Red
 		}
-		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(string(st.State), color),
+		if st.Past {
+			state += ", past"
+		}
+		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(state, color),
 			plain(attemptOf(st)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
 	}
 	return t

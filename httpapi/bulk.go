@@ -22,6 +22,8 @@ type BulkRequest struct {
 	Reason string          `json:"reason,omitempty"`         // for the audit
 	DryRun bool            `json:"dry_run,omitempty"`        // change nothing
 	Force  bool            `json:"force,omitempty"`          // cancel: running ones end at once
+
+	KeepSteps bool `json:"keep_steps,omitempty"` // retry: although a cleanup ran
 }
 
 // BulkResult says what was done. While it has a next the same request goes on with that.
@@ -57,7 +59,7 @@ type BulkSample struct {
 
 // bulkRequest makes the request of a body.
 func (c *call) bulkRequest(b *BulkRequest) (req weaver.BulkRequest, err error) {
-	req = weaver.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, By: c.who.Name, Reason: b.Reason}
+	req = weaver.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, KeepSteps: b.KeepSteps, By: c.who.Name, Reason: b.Reason}
 	wrong := func(pointer, format string, args ...any) error {
 		return bodyProblem(invalidBody, pointer, fmt.Sprintf(format, args...))
 	}
@@ -68,6 +70,8 @@ func (c *call) bulkRequest(b *BulkRequest) (req weaver.BulkRequest, err error) {
 		return req, wrong("/limit", "it is %d: want 1 to %d", b.Limit, weaver.MaxBulk)
 	case b.Force && b.Verb != weaver.BulkCancel:
 		return req, wrong("/force", "it is for cancel alone")
+	case b.KeepSteps && b.Verb != weaver.BulkRetry:
+		return req, wrong("/keep_steps", "it is for retry alone")
 	case b.Q != "" && b.IDs != nil:
 		return req, wrong("/ids", "there is a q, too: want one of them")
 	case b.Q == "" && b.IDs == nil:

@@ -174,6 +174,6 @@ func (c *Client) RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.O
 		return weaver.RetryAck{}, err
 	}
 	var ack RetryAck
-	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/retry"), body: retryRequest{verbRequest{o.Reason}, o.AddAttempts, o.AddCost}}, &ack)
+	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/retry"), body: retryBody(&o)}, &ack)
 	return weaver.RetryAck{Retried: ack.Retried}, err
 }

@@ -56,9 +56,12 @@ func (c *Client) Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.Op
 
 // Retry is weaver.Client.Retry over HTTP.
 func (c *Client) Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
-	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any {
-		return retryRequest{verbRequest{o.Reason}, o.AddAttempts, o.AddCost}
-	})
+	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any { return retryBody(&o) })
+}
+
+// retryBody is the body of the retry of a task or job.
+func retryBody(o *weaver.Operation) retryRequest {
+	return retryRequest{verbRequest{o.Reason}, o.AddAttempts, o.AddCost, o.KeepSteps}
 }
 
 // Unblock is weaver.Client.Unblock over HTTP.
@@ -180,7 +183,7 @@ func (c *Client) rerun(ctx context.Context, id weaver.TaskID, step string, opts 
 	if err != nil {
 		return weaver.Enqueued{}, fmt.Errorf("%s: %w", what, err)
 	}
-	body := rerunRequest{verbRequest: verbRequest{o.Reason}, From: step, Input: o.RerunInput, With: with}
+	body := rerunRequest{verbRequest: verbRequest{o.Reason}, From: step, KeepSteps: o.KeepSteps, Input: o.RerunInput, With: with}
 	var got Enqueued
 	if err := c.send(ctx, request{method: http.MethodPost, path: taskPath(id, "rerun"), ifMatch: etagSeen(&o), body: body, safe: with != nil && with.IdempotencyKey != ""}, &got); err != nil {
 		return weaver.Enqueued{}, err

@@ -295,7 +295,8 @@ func (s *server) enqueue(opts ...func(*httpapi.Draft)) weaver.TaskID {
 	return got.ID
 }
 
-// run does all that can be done now. Orders named "bad" fail, named "ask" they block.
+// run does all that can be done now. Orders named "bad" fail, named "refunded" they do
+// so after a cleanup, named "ask" they block.
 func (s *server) run(more ...weaver.Handler) {
 	s.Helper()
 	e, err := weaver.New(s.store, weaver.Config{
@@ -307,6 +308,8 @@ func (s *server) run(more ...weaver.Handler) {
 				return chargeOut{}, err
 			case in.Order == "bad":
 				return chargeOut{}, errors.New("the card was refused")
+			case in.Order == "refunded":
+				return chargeOut{}, errors.Join(errors.New("no courier"), weaver.Cleanup(ctx, "refund", func(context.Context) error { return nil }))
 			case in.Order == "ask":
 				return chargeOut{}, weaver.Blocked("look at it")
 			}

@@ -278,6 +278,9 @@ func (c *call) retryJob() error {
 	if body.AddCost != 0 {
 		opts = append(opts, weaver.AddCost(body.AddCost))
 	}
+	if body.KeepSteps {
+		opts = append(opts, weaver.KeepSteps())
+	}
 	ctx, cancel := c.context()
 	defer cancel()
 	ack, err := c.api.client.RetryJob(ctx, id, opts...)

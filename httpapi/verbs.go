@@ -26,13 +26,15 @@ type cancelRequest struct {
 type retryRequest struct {
 	verbRequest
 	AddAttempts int   `json:"add_attempts,omitempty"`
-	AddCost     int64 `json:"add_cost,omitempty"` // micro-units
+	AddCost     int64 `json:"add_cost,omitempty"`   // micro-units
+	KeepSteps   bool  `json:"keep_steps,omitempty"` // although a cleanup ran: the completed steps still stand
 }
 
 type rerunRequest struct {
 	verbRequest
-	From           string          `json:"from,omitempty"`  // a step: those before it keep their values
-	Input          json.RawMessage `json:"input,omitempty"` // instead of the task's own
+	From           string          `json:"from,omitempty"`       // a step: those before it keep their values
+	KeepSteps      bool            `json:"keep_steps,omitempty"` // with from: although a cleanup ran
+	Input          json.RawMessage `json:"input,omitempty"`      // instead of the task's own
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	With           *DraftOptions   `json:"with,omitempty"` // options instead of the task's own
 }
@@ -142,6 +144,9 @@ func retryTask(ctx context.Context, c *call, id task.ID, b *retryRequest, opts [
 	if b.AddCost != 0 {
 		opts = append(opts, weaver.AddCost(b.AddCost))
 	}
+	if b.KeepSteps {
+		opts = append(opts, weaver.KeepSteps())
+	}
 	return c.api.client.Retry(ctx, id, opts...)
 }
 
@@ -245,6 +250,9 @@ func (c *call) rerunTask() error {
 	}
 	if body.IdempotencyKey != "" {
 		opts = append(opts, weaver.RerunWith(weaver.IdempotencyKey(body.IdempotencyKey)))
+	}
+	if body.KeepSteps {
+		opts = append(opts, weaver.KeepSteps())
 	}
 	var got weaver.Enqueued
 	if body.From == "" {

@@ -23,6 +23,7 @@ import (
 var (
 	okType    = weaver.Define[int, string]("acme.demo.ok.v1", weaver.Queue("work"))
 	failType  = weaver.Define[int, string]("acme.demo.fail.v1", weaver.Queue("work"), weaver.NoRetry())
+	buyType   = weaver.Define[int, string]("acme.demo.buy.v1", weaver.Queue("work"), weaver.NoRetry())
 	retryType = weaver.Define[int, string]("acme.demo.retry.v1", weaver.Queue("work"), weaver.MaxAttempts(3), weaver.Backoff(time.Hour))
 	askType   = weaver.Define[int, string]("acme.demo.ask.v1", weaver.Queue("work"))
 	twoAsks   = weaver.Define[int, string]("acme.demo.approve.v1", weaver.Queue("work"))
@@ -43,6 +44,16 @@ func fail(ctx context.Context, _ int) (string, error) {
 	}
 	err := weaver.Do(ctx, "charge", func(context.Context) error { return errors.New("card refused\nby the bank \x1b[31m") })
 	return "", err
+}
+
+// buy cannot ship what it charged, and refunds it.
+func buy(ctx context.Context, _ int) (string, error) {
+	nothing := func(context.Context) error { return nil }
+	err := weaver.Do(ctx, "charge", nothing)
+	if err == nil {
+		err = weaver.Do(ctx, "ship", func(context.Context) error { return errors.New("courier down") })
+	}
+	return "", errors.Join(err, weaver.Cleanup(ctx, "refund", nothing))
 }
 
 func retry(context.Context, int) (string, error) { return "", errors.New("the bank is closed") }
@@ -104,6 +115,19 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.check(err)
 		w.work()
 		return w.one("FAILED", h.ID(), nil)
+	},
+	"refunded": func(w *fixture) map[string]task.ID {
+		h, err := buyType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("REFUNDED", h.ID(), nil)
+	},
+	"refundedjob": func(w *fixture) map[string]task.ID {
+		j := weaver.NewJob("orders")
+		j.Add("buy", buyType.With(1))
+		ids := w.submit(j)
+		w.work()
+		return ids
 	},
 	"retry": func(w *fixture) map[string]task.ID {
 		h, err := retryType.Enqueue(w.ctx, w.client, 1)
@@ -294,7 +318,7 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 
 // work runs everything that is due.
 func (w *fixture) work() {
-	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
+	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
 }
 
 // unread enqueues a task whose input does not decode and whose repair ends with an

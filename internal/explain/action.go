@@ -18,7 +18,7 @@ const (
 	VerbRerun      Verb = "rerun"      // ArgFrom
 	VerbReschedule Verb = "reschedule" // to now
 	VerbResume     Verb = "resume"
-	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost
+	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost, ArgKeepSteps
 	VerbRun        Verb = "run"     // start a worker that takes the task over: no door but the command line can
 	VerbSignal     Verb = "signal"  // ArgName; needs the payload
 	VerbUnblock    Verb = "unblock" // ArgAsk
@@ -51,6 +51,7 @@ type Args struct {
 	Name        string `json:"name,omitempty"` // of a signal
 	AddAttempts int64  `json:"add_attempts,omitempty"`
 	AddCost     int64  `json:"add_cost,omitempty"` // micro-units
+	KeepSteps   bool   `json:"keep_steps,omitempty"`
 }
 
 // Action is what a person can do about where a task or job stands. A door renders it:
@@ -131,6 +132,9 @@ func (a Action) CLI() []string {
 	}
 	if n := a.Args.AddCost; n != 0 {
 		args = append(args, "--add-cost", strconv.FormatInt(n, 10))
+	}
+	if a.Args.KeepSteps {
+		args = append(args, "--keep-steps")
 	}
 	if a.Target.Kind != TargetJob {
 		args = append(args, id)

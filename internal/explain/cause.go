@@ -259,13 +259,18 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(raise(w.OfJob, "raises the budget of its job and goes on with what had ended for it"))
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
 		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
-		if slices.ContainsFunc(h.Steps, func(s task.Step) bool { return s.Kind == task.KindCleanup && s.State == task.StepCompleted }) {
-			effect += ", and do not run again, though its cleanup may have undone them"
+		args := retryArgs(t)
+		if ranCleanup(h) != "" {
+			args.KeepSteps = true
+			effect += ", and do not run again: only if its cleanup did not undo them"
+			if !slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 }) {
+				w.add(on(t.ID, VerbRerun, "enqueues a new task that runs all steps anew, outside of a job"))
+			}
 		}
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
 			effect += ", and what was cancelled because of it revives"
 		}
-		w.add(on(t.ID, VerbRetry, effect).with(retryArgs(t)))
+		w.add(on(t.ID, VerbRetry, effect).with(args))
 	case w.gone(t) != "":
 		a := on(t.ID, VerbRun, "takes "+name+" over at once")
 		a.Command = w.Gone[t.ID][0]

@@ -25,6 +25,7 @@ func (c Clock) notes(h *store.History) []string {
 		costNote(t),
 	}, c.pauseNotes(h), []string{
 		stepsNote(h),
+		cleanupNote(h),
 		unreachedNote(h),
 		dependentsNote(h),
 	}), func(note string) bool { return note == "" })
@@ -182,7 +183,7 @@ func stepsNote(h *store.History) string {
 	}
 	var done []string
 	for _, st := range h.Steps {
-		if st.State == task.StepCompleted && st.Kind != task.KindSleep && !(st.Kind == task.KindSignal && len(st.Value) == 0) {
+		if st.State == task.StepCompleted && !st.Past && st.Kind != task.KindSleep && !(st.Kind == task.KindSignal && len(st.Value) == 0) {
 			done = append(done, st.Name)
 		}
 	}
@@ -190,6 +191,34 @@ func stepsNote(h *store.History) string {
 		return ""
 	}
 	return "Recorded and not run again: " + named("step", done) + "."
+}
+
+// ranCleanup is the first completed cleanup of a task, "" if there is none.
+func ranCleanup(h *store.History) string {
+	for i := range h.Steps {
+		if s := &h.Steps[i]; s.RanCleanup() {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// cleanupNote: a cleanup that refuses the retry of its task, or one that runs again.
+func cleanupNote(h *store.History) string {
+	var past []string
+	for i := range h.Steps {
+		if s := &h.Steps[i]; s.Past && !slices.Contains(past, s.Name) {
+			past = append(past, s.Name)
+		}
+	}
+	ended := h.Task.State == task.Failed || h.Task.State == task.Cancelled
+	switch name := ranCleanup(h); {
+	case name != "" && ended:
+		return fmt.Sprintf("Its cleanup %q ran: a retry without --keep-steps is refused, as the steps that it undid would count as done.", text.OneLine(name, MaxNote))
+	case len(past) > 0 && !h.Task.State.Terminal():
+		return "A retry kept its steps though " + named("cleanup", past) + " ran, which runs again when its turn comes."
+	}
+	return ""
 }
 
 // unreachedNote: a finished task whose last attempt ignored recorded steps.

@@ -88,10 +88,24 @@ func TestWhyRetryAfterACleanup(t *testing.T) {
 	h := a(1, task.Failed, failed(task.KindHandler, "no seat"), func(h *store.History) {
 		h.Steps = []task.Step{{Name: "reserve", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1}}
 	})
-	const warning = "its cleanup may have undone them"
-	neverSays(t, why(t, h), warning)
+	const (
+		refused = "Its cleanup \"release\" ran: a retry without --keep-steps is refused, as the steps that it undid would count as done."
+		rerun   = "  weaver task rerun 00000000000000000000000001"
+		stays   = "Recorded and not run again: step \"reserve\"."
+	)
+	says(t, why(t, h), stays, "  weaver task retry 00000000000000000000000001")
+	neverSays(t, why(t, h), refused, rerun)
 	h.Steps = append(h.Steps, task.Step{Name: "release", Kind: task.KindCleanup, State: task.StepCompleted, AttemptNo: 1})
-	says(t, why(t, h), "      starts 00000000000000000000000001 again with all its attempts ahead; recorded steps stay, and do not run again, though "+warning)
+	says(t, why(t, h), refused, rerun, "  weaver task retry --keep-steps 00000000000000000000000001",
+		"      starts 00000000000000000000000001 again with all its attempts ahead; recorded steps stay, and do not run again: only if its cleanup did not undo them")
+	h.Needs = []store.Need{{ID: id(2), Node: "pay", State: task.Succeeded}}
+	says(t, why(t, h), refused)
+	neverSays(t, why(t, h), rerun)
+	h.Steps[1].Past = true
+	says(t, why(t, h), stays)
+	neverSays(t, why(t, h), "release", "keep-steps")
+	h.Task.State, h.Task.Error = task.Ready, nil
+	says(t, why(t, h), stays, "A retry kept its steps though cleanup \"release\" ran, which runs again when its turn comes.")
 }
 
 func TestEarlier(t *testing.T) {

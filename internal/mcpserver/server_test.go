@@ -177,6 +177,36 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
+// The retry of a task whose cleanup ran is refused with what to do instead.
+func TestRetryAfterCleanup(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	st := memstore.New()
+	eng, err := weaver.New(st, weaver.Config{Handlers: []weaver.Handler{pay.Handler(func(ctx context.Context, _ card) (weaver.None, error) {
+		return weaver.None{}, errors.Join(errors.New("no"), weaver.Cleanup(ctx, "refund", func(context.Context) error { return nil }))
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := pay.Enqueue(t.Context(), eng, card{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Client, c.AllowWrites = eng.Client, true
+	cs := connect(t, c)
+	args := map[string]any{"id": h.ID().String(), "reason": "it is open"}
+	if got, wrong := call(t, cs, "retry", args); !wrong || !strings.Contains(got, `its cleanup "refund" ran`) || !strings.Contains(got, "rerun it") {
+		t.Errorf("retry: %s", got)
+	}
+	args["keep_steps"] = true
+	if got, wrong := call(t, cs, "retry", args); wrong || !strings.Contains(got, `"state":"ready"`) || !strings.Contains(got, `"state":"completed","past":true`) {
+		t.Errorf("retry with keep_steps: %s", got)
+	}
+}
+
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	c, id := config(t)

@@ -13,7 +13,7 @@ import (
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false
 	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
-	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
+	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again. It is refused after a cleanup of the task ran, which may have undone them, unless keep_steps is set.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
 	add(t, s, "cancel", "Cancels a task that has not ended. A running one is asked to end.", nil, t.cancel)
 	add(t, s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
 }
@@ -64,8 +64,18 @@ func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ..
 	return t.show(ctx, idInput{in.ID})
 }
 
-func (t tools) retry(ctx context.Context, in operateInput) (string, error) {
-	return t.operate(ctx, in, func(id task.ID, opts ...weaver.OperateOption) error { return t.Client.Retry(ctx, id, opts...) })
+type retryInput struct {
+	operateInput
+	KeepSteps bool `json:"keep_steps,omitempty" jsonschema:"retry although a cleanup ran: only if the completed steps still stand"`
+}
+
+func (t tools) retry(ctx context.Context, in retryInput) (string, error) {
+	return t.operate(ctx, in.operateInput, func(id task.ID, opts ...weaver.OperateOption) error {
+		if in.KeepSteps {
+			opts = append(opts, weaver.KeepSteps())
+		}
+		return t.Client.Retry(ctx, id, opts...)
+	})
 }
 
 func (t tools) cancel(ctx context.Context, in operateInput) (string, error) {
