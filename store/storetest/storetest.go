@@ -185,6 +185,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ListFilters", listFilterCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
+		{"KeysWaiting", keyWaitingCases},
 		{"KeysLanes", keyLaneCases},
 		{"Edges", edgeCases},
 		{"IfFailed", ifFailedCases},
