@@ -125,13 +125,6 @@ func (f *file) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.path, fileSet.Position(n.Pos()).Line)
 }
 
-// importsPackage reports whether the file imports a package.
-func (f *file) importsPackage(importPath string) bool {
-	return slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool {
-		return spec.Path.Value == `"`+importPath+`"`
-	})
-}
-
 // under reports whether the file is below one of the directories of a table.
 func (f *file) under(exceptions map[string]string) bool {
 	for dir := range exceptions {
