@@ -136,6 +136,12 @@ GUARDS ?=
 guards: ## Remove every guard of the rules, one at a time, and see a test fail
 	$(GO) run ./internal/guards $(GUARDS)
 
+# More flags, as in: make planted N=5 GUARDS='-only storm'
+N ?= 20
+.PHONY: planted
+planted: services ## Plant a defect for each proof of docs/reliability.md and see it found in N runs of N
+	$(GO) run ./internal/guards -proofs -repeat $(N) $(GUARDS)
+
 # Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
 MUTANTS ?=
 .PHONY: mutants

@@ -10,10 +10,15 @@ import (
 // guard can be parsed. Run the command to see that tests fail then.
 func TestAnchors(t *testing.T) {
 	t.Parallel()
-	all, err := parseList(list)
+	all, err := parseList(list, ruleName)
 	if err != nil {
 		t.Fatal(err)
 	}
+	planted, err := parseList(proofs, proofName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, planted...)
 	root, err := moduleRoot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -22,10 +27,10 @@ func TestAnchors(t *testing.T) {
 	for i := range all {
 		g := &all[i]
 		if _, err := code.without(g); err != nil {
-			t.Errorf("guards.txt: %v", err)
+			t.Error(err)
 		}
 		if names[g.name] {
-			t.Errorf("guards.txt:%d: the name %s is used twice", g.line, g.name)
+			t.Errorf("line %d: the name %s is used twice", g.line, g.name)
 		}
 		names[g.name] = true
 	}
@@ -41,7 +46,7 @@ var without = map[string]string{
 
 func TestEveryRuleHasAnEntry(t *testing.T) {
 	t.Parallel()
-	all, err := parseList(list)
+	all, err := parseList(list, ruleName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,7 @@ func TestMatches(t *testing.T) {
 
 func TestParseList(t *testing.T) {
 	t.Parallel()
-	got, err := parseList("# a remark\n\nR2 W1 a.b: goes wrong\n@ x/y.f\n- a\n- b\n+ c\n- d\n@ z.sql\n- e\n+ f\n+ g\ntests p q\nrun TestX|TestY\n")
+	got, err := parseList("# a remark\n\nR2 W1 a.b: goes wrong\n@ x/y.f\n- a\n- b\n+ c\n- d\n@ z.sql\n- e\n+ f\n+ g\ntests p q\nrun TestX|TestY\n", ruleName)
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
@@ -99,7 +104,7 @@ func TestParseList(t *testing.T) {
 		t.Errorf("read %+v", g)
 	}
 	for _, bad := range []string{"R2 a", "R99 a: b", "R2 a: b", "R2 a: b\n- c", "R2 a: b\n@ x\n+ c", "R2 a: b\n@ x\nwhy"} {
-		if _, err := parseList(bad); err == nil {
+		if _, err := parseList(bad, ruleName); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // rule, and how to take it out.
 type guard struct {
 	line  int
-	rules []string // as in "R2" or "§4"
+	rules []string // as in "R2" or "§4"; the proof in proofs.txt
 	name  string
 	why   string // what goes wrong without it
 	edits []edit
@@ -30,7 +30,12 @@ type edit struct {
 // invariants.
 var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([1-9]|1[0-2]))$`)
 
-// parseList reads entries, which are paragraphs:
+// proofName is the first word of an entry of proofs.txt: a row of the table in
+// docs/reliability.md.
+var proofName = regexp.MustCompile(`^[a-z][a-z-]*$`)
+
+// parseList reads entries whose labels match a pattern, ruleName or proofName. An
+// entry is a paragraph:
 //
 //	R8 R2 finish.epoch: a holder of an earlier lease could end the task
 //	@ store/sqlite.sqlGuard
@@ -44,7 +49,7 @@ var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([
 // the package of the first anchor is tested (the verbs in SQL by store/sqlite). A
 // run line says which tests of the packages: those of all would take too long. A
 // line that begins with # is a remark.
-func parseList(text string) ([]guard, error) {
+func parseList(text string, label *regexp.Regexp) ([]guard, error) {
 	var list []guard
 	var g *guard
 	anchor, last := "", ""
@@ -59,7 +64,7 @@ func parseList(text string) ([]guard, error) {
 		case g == nil:
 			list = append(list, guard{line: i + 1})
 			g = &list[len(list)-1]
-			if err := g.head(line); err != nil {
+			if err := g.head(line, label); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
 		case mark == "@":
@@ -96,17 +101,17 @@ func parseList(text string) ([]guard, error) {
 	return list, nil
 }
 
-// head reads the first line: rules, name, and what goes wrong.
-func (g *guard) head(line string) error {
+// head reads the first line: labels, name, and what goes wrong.
+func (g *guard) head(line string, label *regexp.Regexp) error {
 	before, why, ok := strings.Cut(line, ": ")
 	words := strings.Fields(before)
 	if !ok || len(words) < 2 {
-		return fmt.Errorf("want RULES NAME: WHY, not %q", line)
+		return fmt.Errorf("want LABELS NAME: WHY, not %q", line)
 	}
 	g.rules, g.name, g.why = words[:len(words)-1], words[len(words)-1], why
 	for _, r := range g.rules {
-		if !ruleName.MatchString(r) {
-			return fmt.Errorf("%s is no rule", r)
+		if !label.MatchString(r) {
+			return fmt.Errorf("%s does not match %s", r, label)
 		}
 	}
 	return nil

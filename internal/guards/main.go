@@ -9,6 +9,11 @@
 //	go run ./internal/guards              # all
 //	go run ./internal/guards -only R7     # those whose rule, name or package matches
 //	go run ./internal/guards -list        # rules, names and reasons
+//	go run ./internal/guards -proofs -repeat 20   # the defects of proofs.txt, 20 runs each
+//
+// proofs.txt lists the defects that are planted for the proofs of docs/reliability.md.
+// They are played in the size that `make test` has (with -race: `make race`), and the
+// command prints in how many of the runs the proof found the defect.
 //
 // It prints a line for each and exits with 1 when a guard can be removed
 // unnoticed, when its anchor is not found, or when the code without it does not
@@ -39,8 +44,11 @@ var listed string
 //go:embed postgres.txt
 var onPostgres string
 
-// list has all entries.
+// list has all guards.
 var list = listed + "\n" + onPostgres
+
+//go:embed proofs.txt
+var proofs string
 
 func main() {
 	if err := run(context.Background(), os.Stdout, os.Args[1:]); err != nil {
@@ -54,6 +62,9 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	only := fs.String("only", "", "only guards whose rules, name or anchor match this `regexp`")
 	show := fs.Bool("list", false, "list the guards and remove none")
 	short := fs.Bool("short", false, "run the tests with -short only")
+	planted := fs.Bool("proofs", false, "plant the defects of proofs.txt in place of removing guards")
+	repeat := fs.Int("repeat", 1, "with -proofs: runs of each proof")
+	race := fs.Bool("race", false, "with -proofs: run under the race detector")
 	timeout := fs.Duration("timeout", 3*time.Minute, "for the tests of one guard; tests that do not end have failed")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -62,17 +73,24 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	all, err := parseList(list)
+	text, label := list, ruleName
+	if *planted {
+		text, label = proofs, proofName
+	}
+	all, err := parseList(text, label)
 	if err != nil {
-		return fmt.Errorf("guards.txt: %w", err)
+		return fmt.Errorf("read the list: %w", err)
 	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
-	b := &bench{code: newModule(root), flags: []string{"-vet=off", "-failfast", "-timeout=" + timeout.String()}, sizes: []string{"-short"}}
+	b := &bench{code: newModule(root), timeout: *timeout, flags: []string{"-vet=off", "-failfast", "-timeout=" + timeout.String()}, sizes: []string{"-short"}}
 	if !*short {
 		b.sizes = append(b.sizes, "-short=false")
+	}
+	if *race {
+		b.flags = append(b.flags, "-race")
 	}
 	counts := make(map[verdict]int)
 	for i := range all {
@@ -85,7 +103,13 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			continue
 		}
 		began := time.Now()
-		v, by := b.try(ctx, g)
+		var v verdict
+		var by string
+		if *planted {
+			v, by = b.plant(ctx, g, *repeat)
+		} else {
+			v, by = b.try(ctx, g)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -99,6 +123,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	switch {
 	case counts[wrong] > 0:
 		return errors.New("some entries do not fit the code: update their anchors")
+	case counts[survived] > 0 && *planted:
+		return errors.New("some planted defects are missed: make the proof larger")
 	case counts[survived] > 0:
 		return errors.New("some guards can be removed unnoticed: write the test that fails without them")
 	}
@@ -116,9 +142,10 @@ func moduleRoot(ctx context.Context) (string, error) {
 
 // bench runs tests.
 type bench struct {
-	code  *module
-	flags []string
-	sizes []string // flags of the rounds: the next one runs if the one before noticed nothing
+	code    *module
+	timeout time.Duration
+	flags   []string
+	sizes   []string // flags of the rounds: the next one runs if the one before noticed nothing
 }
 
 // verdict is what became of a guard.
