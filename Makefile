@@ -79,7 +79,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -120,6 +120,9 @@ soak-events: services ## 100,000 events, 50 readers that are cut 20 times, their
 
 soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
 	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h
+
+soak-plans: services ## The plans of all statements in twelve states of a database
+	WEAVER_PLANS=full $(GO) test ./store/postgres -run '^TestPlans$$' -v
 
 soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test -C internal/systemtest ./soak -run '^TestLongRun$$' -v -timeout=1h

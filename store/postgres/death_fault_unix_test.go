@@ -106,9 +106,6 @@ func newProcess(t *testing.T, u string, ttl, grace time.Duration) process {
 // An outage that is shorter than the grace ends no handler.
 func testShortOutage(t *testing.T) {
 	ttl, outage := 30*time.Second, 8*time.Second
-	if !full {
-		ttl, outage = 15*time.Second, 2*time.Second
-	}
 	p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), ttl, 0)
 	proxy := pgtest.NewProxy(t, p.URL)
 	far := p
@@ -165,10 +162,7 @@ func testPartition(t *testing.T) {
 // Whose connections are cut, or ended by an administrator, again and again, loses no
 // lease: its session is back before the grace is over.
 func testCutConnections(t *testing.T) {
-	cuts := 3
-	if full {
-		cuts = 20
-	}
+	const cuts = 20
 	t.Run("cut", func(t *testing.T) {
 		p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), 12*time.Second, 4*time.Second)
 		proxy := pgtest.NewProxy(t, p.URL)
@@ -256,11 +250,7 @@ func testServerRestarts(t *testing.T) {
 	p := newProcess(t, both.String(), 30*time.Second, 10*time.Second)
 	h := p.hold(t)
 	_, took := p.watch(t)
-	modes := []pgtest.Mode{pgtest.Fast}
-	if full {
-		modes = append(modes, pgtest.Immediate)
-	}
-	for _, mode := range modes {
+	for _, mode := range []pgtest.Mode{pgtest.Fast, pgtest.Immediate} {
 		s.Stop(mode)
 		pause(500 * time.Millisecond)
 		s.Start()
@@ -290,13 +280,9 @@ func testLongOutages(t *testing.T) {
 	if err := migrateURL(u); err != nil {
 		t.Fatal(err)
 	}
-	const tasks, ttl = 60, time.Second
-	steps, outages := 15, 1
-	if full {
-		steps, outages = 60, 3
-	}
+	const tasks, steps, outages, ttl = 60, 60, 3, time.Second
 	p := newProcess(t, u, ttl, ttl)
-	var stored [tasks][60]atomic.Bool
+	var stored [tasks][steps]atomic.Bool
 	var ran atomic.Int64
 	work := func(ctx context.Context, n int) (string, error) {
 		for i := range steps {
@@ -409,22 +395,28 @@ func testLostDirectWay(t *testing.T) {
 }
 
 // TestDeath plays who is found dead, and who is not, in processes and on networks that
-// fail; `make soak-death` plays it in full.
+// fail. Only `make soak-death` plays what the tests of internal/session find without an
+// engine.
 func TestDeath(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	type deathTest struct {
 		name string
 		fn   func(t *testing.T)
-	}{
+	}
+	tests := []deathTest{
 		{"killed", testKilled},
-		{"short outage", testShortOutage},
 		{"partition", testPartition},
-		{"cut connections", testCutConnections},
-		{"stopped process", testStoppedProcess},
-		{"server restarts", testServerRestarts},
-		{"long outages", testLongOutages},
-		{"pooler", testPooler},
-		{"lost direct way", testLostDirectWay},
+	}
+	if full {
+		tests = append(tests, []deathTest{
+			{"short outage", testShortOutage},
+			{"cut connections", testCutConnections},
+			{"stopped process", testStoppedProcess},
+			{"server restarts", testServerRestarts},
+			{"long outages", testLongOutages},
+			{"pooler", testPooler},
+			{"lost direct way", testLostDirectWay},
+		}...)
 	}
 	inTurn(t, len(tests), func(i int) (string, func(t *testing.T)) { return tests[i].name, tests[i].fn })
 }

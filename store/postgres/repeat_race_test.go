@@ -6,4 +6,5 @@ package postgres_test
 const (
 	repeat = 5
 	played = 1
+	states = 1 // of TestPlans
 )
