@@ -4,6 +4,6 @@ package simulation_test
 
 // seeds is how many every run of the tests covers.
 const (
-	seeds = 50
-	twice = 6 // of them run twice, for their logs
+	seeds = 20
+	twice = 2 // of them run twice, for their logs
 )
