@@ -22,9 +22,10 @@ import (
 const childVariable = "WEAVER_PGTEST_CHILD"
 
 // Servers, paused ones too, and PgBouncer end with the program that started
-// them, when that is killed or ends as it should; so do their files.
+// them, when that is killed; so do their files. An exit without cleanup is the same
+// to them: a pipe that closes.
 func TestNothingOutlivesTheProgram(t *testing.T) {
-	if how := os.Getenv(childVariable); how != "" {
+	if os.Getenv(childVariable) != "" {
 		url := pgtest.URL(t)
 		paused := pgtest.Start(t, pgtest.Options{})
 		for _, url := range []string{url, paused.URL("postgres")} {
@@ -37,69 +38,54 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 		_ = pgtest.Bouncer(t, url, "transaction")
 		paused.Pause()
 		fmt.Println("ready")
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has looked
-		if how == "kill" {
-			select {}
-		}
-		os.Exit(0) // no cleanup
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or the test has ended
+		return
 	}
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs PostgreSQL")
 	}
-	for _, how := range []string{"kill", "exit"} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestNothingOutlivesTheProgram$")
-		cmd.Env = append(os.Environ(), childVariable+"="+how)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNothingOutlivesTheProgram$")
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	var folders []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+		if name, ok := strings.CutPrefix(lines.Text(), "pidfile "); ok {
+			folders = append(folders, filepath.Dir(filepath.Dir(name)))
 		}
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var folders []string
-		lines := bufio.NewScanner(out)
-		for lines.Scan() && lines.Text() != "ready" {
-			if name, ok := strings.CutPrefix(lines.Text(), "pidfile "); ok {
-				folders = append(folders, filepath.Dir(filepath.Dir(name)))
-			}
-		}
-		if len(folders) != 2 {
-			t.Fatalf("%s: %d servers were started, want 2", how, len(folders))
-		}
-		scratch := filepath.Dir(folders[0])
-		pids := pidsIn(t, scratch)
-		if len(pids) != 3 {
-			t.Errorf("%s: processes %v in %s, want two servers and PgBouncer", how, pids, scratch)
-		}
-		if how == "kill" {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-		for _, pid := range pids {
-			await(t, func() error {
-				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
-					return fmt.Errorf("%s: process %d is there", how, pid)
-				}
-				return nil
-			})
-		}
+	}
+	if len(folders) != 2 {
+		t.Fatalf("%d servers were started, want 2", len(folders))
+	}
+	scratch := filepath.Dir(folders[0])
+	pids := pidsIn(t, scratch)
+	if len(pids) != 3 {
+		t.Errorf("processes %v in %s, want two servers and PgBouncer", pids, scratch)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	for _, pid := range pids {
 		await(t, func() error {
-			if _, err := os.Stat(scratch); !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("%s: %s is there", how, scratch)
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
+				return fmt.Errorf("process %d is there", pid)
 			}
 			return nil
 		})
 	}
+	await(t, func() error {
+		if _, err := os.Stat(scratch); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s is there", scratch)
+		}
+		return nil
+	})
 }
 
 // pidsIn returns the processes of the servers in a folder.
