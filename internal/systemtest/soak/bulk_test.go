@@ -22,7 +22,7 @@ func sizeOfBulk(t *testing.T) bulkSize {
 	t.Helper()
 	switch size := os.Getenv("WEAVER_BULK"); size {
 	case "":
-		return bulkSize{tasks: 5000, limit: 200, kills: 3}
+		return bulkSize{tasks: 2000, limit: 80, kills: 2}
 	case "full":
 		return bulkSize{tasks: 100_000, limit: 1000, kills: 10}
 	default:

@@ -17,6 +17,15 @@ type stormSize struct {
 	calm   time.Duration // how much longer than a small size the rest may take, after the last kill
 }
 
+// The sizes of `make test`: each planted defect is found in each of 20 runs
+// (internal/guards/proofs.txt).
+var (
+	shortStorm  = stormSize{kills: 5, tasks: 100, nodes: 20, visits: 3, pause: 40 * time.Millisecond}
+	shortLayers = layersSize{layers: 15, width: 10, kills: 2}
+)
+
+const shortRun = 3 * time.Second
+
 // fullStorm is what WEAVER_STORM=full asks for.
 var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, visits: 20, pause: 40 * time.Millisecond, calm: 20 * time.Minute}
 
