@@ -62,15 +62,20 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &pg) && pg.Code == code
 }
 
+// once makes a key that no earlier run of a test had (-count).
+func once(key string) string { return key + strconv.FormatInt(runs.Add(1), 10) }
+
+var runs atomic.Int64
+
 func TestMigrated(t *testing.T) {
-	calls := 0
+	key, calls := once("made"), 0
 	migrate := func(url string) error {
 		calls++
 		_, err := ask(url, "CREATE TABLE made (a int); INSERT INTO made VALUES (7)")
 		return err
 	}
 	for range 2 {
-		url := pgtest.Migrated(t, "made", migrate)
+		url := pgtest.Migrated(t, key, migrate)
 		want(t, url, "SELECT a FROM made", "7")
 		want(t, url, "UPDATE made SET a = 8", "")
 	}
@@ -83,11 +88,12 @@ func TestMigrated(t *testing.T) {
 func TestDatabasesAreMadeTogether(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
+	key := once("together")
 	for i := range 20 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			want(t, pgtest.URL(t), "SELECT 1", "1")
-			want(t, pgtest.Migrated(t, "together", func(url string) error {
+			want(t, pgtest.Migrated(t, key, func(url string) error {
 				calls.Add(1)
 				_, err := ask(url, "CREATE TABLE made (a int)")
 				return err
