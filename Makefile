@@ -34,7 +34,7 @@ run: ## Run the example that needs nothing but Go (examples/stdlib)
 # The packages whose tests last longest come first, so that no core waits for them in the end.
 LONGEST := ./store/postgres ./internal/clitest ./store/sqlite ./store/postgres/internal/session ./internal/systemtest/soak ./internal/systemtest/events
 
-# While you work: go test -short ./... runs a part of it, and starts no programs.
+# While you work: go test -short ./... runs a part of it. It needs PostgreSQL: make services, once.
 .PHONY: test
 test: services ## Run all tests but those of `make e2e`
 	$(IN_TESTS) scripts/gotest.sh -shuffle=on $(LONGEST) $(TESTED)
@@ -136,7 +136,7 @@ soak-guards: guards ## The same as make guards
 # Flags, as in: make guards GUARDS='-only R7'
 GUARDS ?=
 .PHONY: guards
-guards: ## Remove every guard of the rules, one at a time, and see a test fail
+guards: services ## Remove every guard of the rules, one at a time, and see a test fail
 	$(GO) run ./internal/guards $(GUARDS)
 
 # More flags, as in: make planted N=5 GUARDS='-only storm'
@@ -148,7 +148,7 @@ planted: services ## Plant a defect for each proof of docs/reliability.md and se
 # Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
 MUTANTS ?=
 .PHONY: mutants
-mutants: ## Change the code in small ways, a sample per package, and count what no test notices
+mutants: services ## Change the code in small ways, a sample per package, and count what no test notices
 	$(GO) run ./internal/mutants $(MUTANTS)
 
 # Flags for the benchmarks, as in: make bench BENCH='-runs 1 -only noop'

@@ -104,6 +104,6 @@ The tests need ${missing[*]} (PostgreSQL $oldest or later, and PgBouncer), which
   Fedora:          sudo dnf install postgresql-server pgbouncer
   Alpine:          apk add postgresql pgbouncer
   macOS:           brew install postgresql@17 pgbouncer
-Programs in another folder: WEAVER_POSTGRES_BIN=<folder of postgres and initdb>. Without a database: go test -short ./...
+Programs in another folder: WEAVER_POSTGRES_BIN=<folder of postgres and initdb>.
 EOF
 exit 1

@@ -51,6 +51,8 @@ var targets = []target{
 	{"store/sqlite", []string{"store/sqlite"}},
 	{"store/sqlite/internal/commit", []string{"store/sqlite/internal/commit", "store/sqlite"}},
 	{"store/sqlite/internal/conn", []string{"store/sqlite/internal/conn", "store/sqlite"}},
+	{"internal/sqlstore", []string{"store/sqlite", "store/postgres"}},
+	{"store/postgres", []string{"store/postgres"}},
 }
 
 // options are the flags.

@@ -133,6 +133,7 @@ func TestRun(t *testing.T) {
 		"killed      22:9: a && !b: && becomes ||  TestBoth",
 		"killed      23:3: !b: negated  TestBoth",
 		"not reached 27:35: n + 1: + becomes -",
+		"killed      31:11: SQL condition always true: c = 1  TestFew",
 	} {
 		if text := strings.ReplaceAll(out.String(), "internal/mutants/testdata/sample/sample.go:", ""); !strings.Contains(text, line) {
 			t.Errorf("the output does not say %q:\n%s", line, &out)

@@ -83,21 +83,33 @@ func weave(files []*source, chosen []*mutation) map[string]string {
 
 func count(vars map[string][]int) (n int) {
 	for _, ids := range vars {
-		n += len(ids)
+		n += 1 + len(ids)
 	}
 	return n
 }
 
-// spread adds the constants and variables whose values are made of the known.
+// spread adds the constants and variables whose values are made of the known, and the
+// constants that are declared together with such: they are variables too.
 func (s *source) spread(vars map[string][]int) {
 	ast.Inspect(s.tree, func(n ast.Node) bool {
+		if decl, ok := n.(*ast.GenDecl); ok && becomesVar(decl, vars) {
+			for _, spec := range decl.Specs {
+				for _, name := range namesOf(spec.(*ast.ValueSpec)) {
+					vars[name] = vars[name]
+				}
+			}
+		}
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
 		for _, name := range namesOf(spec) {
 			for _, used := range namesIn(spec) {
-				for _, id := range vars[used] {
+				ids, known := vars[used]
+				if known {
+					vars[name] = vars[name]
+				}
+				for _, id := range ids {
 					if !slices.Contains(vars[name], id) {
 						vars[name] = append(vars[name], id)
 					}
@@ -125,16 +137,23 @@ func namesIn(spec *ast.ValueSpec) (names []string) {
 // variables makes variables of constants that depend on mutants.
 func (s *source) variables(vars map[string][]int) (edits []edit) {
 	ast.Inspect(s.tree, func(n ast.Node) bool {
-		decl, ok := n.(*ast.GenDecl)
-		if ok && decl.Tok == token.CONST && slices.ContainsFunc(decl.Specs, func(spec ast.Spec) bool {
-			return slices.ContainsFunc(namesOf(spec.(*ast.ValueSpec)), func(name string) bool { return len(vars[name]) > 0 })
-		}) {
+		if decl, ok := n.(*ast.GenDecl); ok && becomesVar(decl, vars) {
 			from := s.offset(decl.Pos())
 			edits = append(edits, edit{from: from, to: from + len("const"), text: "var"})
 		}
 		return true
 	})
 	return edits
+}
+
+// becomesVar reports whether a declaration of constants has one that depends on mutants.
+func becomesVar(decl *ast.GenDecl, vars map[string][]int) bool {
+	return decl.Tok == token.CONST && slices.ContainsFunc(decl.Specs, func(spec ast.Spec) bool {
+		return slices.ContainsFunc(namesOf(spec.(*ast.ValueSpec)), func(name string) bool {
+			_, ok := vars[name]
+			return ok
+		})
+	})
 }
 
 // uses wraps what functions read of the variables.

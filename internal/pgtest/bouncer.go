@@ -23,9 +23,7 @@ import (
 // the end of the test.
 func Bouncer(t testing.TB, url, mode string, lines ...string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL and PgBouncer")
-	}
+	skipShort(t)
 	var through, dir string
 	var p *process
 	err := errors.New("it did not return")

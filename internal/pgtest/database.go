@@ -46,9 +46,7 @@ func template(s *server, key string, migrate func(url string) error) (string, er
 // whatever the test put into it. That is much faster than a copy.
 func Reused(t testing.TB, key string, migrate, clean func(url string) error) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL")
-	}
+	skipShort(t)
 	var url string
 	var err error
 	outside(func() { url, err = reuse(key, migrate) })
@@ -155,9 +153,7 @@ func newTemplate(s *server, key string, migrate func(url string) error) (string,
 // fresh copies a database of the shared server.
 func fresh(t testing.TB, template func(*server) (string, error)) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL")
-	}
+	skipShort(t)
 	var s *server
 	var name string
 	err := errors.New("the template was not made")

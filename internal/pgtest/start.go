@@ -40,9 +40,7 @@ const (
 // Start starts a server, which is removed at the end of the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL")
-	}
+	skipShort(t)
 	s := &Server{t: t, o: o}
 	if err := s.do(func() (err error) {
 		s.s, err = boot(o)

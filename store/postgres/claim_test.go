@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres"
@@ -133,7 +134,7 @@ func TestFreshClaimRounds(t *testing.T) {
 // there are others, nothing of the claim stays.
 func TestClaimTasks(t *testing.T) {
 	t.Parallel()
-	w := lockWork(t)
+	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
 	ids := w.manyKinds(1)
 	u := connect(t, w.db.RawURL())
 	u.exec("UPDATE weaver.weaver_tasks SET lease_epoch = 7 WHERE task_id = '\\x" + hex.EncodeToString(ids[0][:]) + "'")

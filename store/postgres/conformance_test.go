@@ -37,6 +37,10 @@ var inFull = os.Getenv("WEAVER_CONFORMANCE") == "full"
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	locks := t.TempDir()
+	template, prepare := "weaver, known", migrateKnown
+	if testing.Short() {
+		template, prepare = "weaver", migrateURL // its cases are small
+	}
 	// The databases are copies of one, whose workers have the same IDs.
 	open := func(t *testing.T, url string) *postgres.DB {
 		return openURL(t, url, postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(filepath.Join(locks, path.Base(url))))
@@ -47,7 +51,7 @@ func TestConformance(t *testing.T) {
 		Share:  parts,
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*postgres.DB).Kill(w) },
 		Open: func(t *testing.T) store.Store {
-			return open(t, pgtest.Reused(t, "weaver, known", migrateKnown, truncate))
+			return open(t, pgtest.Reused(pgtest.InShort(t), template, prepare, truncate))
 		},
 		Second: func(t *testing.T, first store.Store) store.Store {
 			return open(t, first.(*postgres.DB).RawURL())
@@ -57,6 +61,9 @@ func TestConformance(t *testing.T) {
 			url := pgtest.Migrated(t, "weaver", migrateURL)
 			return openURL(t, url), openURL(t, url)
 		},
+	}
+	if testing.Short() {
+		h.Sample, h.Repeat = 100, 2
 	}
 	for h.Part = range played {
 		part := h

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func TestHeartbeatWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	const ns, typ, ttl = "default", "acme.test.noop.v1", time.Minute
-	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
+	db := openURL(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
 	ctx := t.Context()
 	check := func(err error) {
 		t.Helper()
@@ -42,6 +43,7 @@ func TestHeartbeatWaitsForNoLock(t *testing.T) {
 
 	tx, err := db.Pool().Begin(ctx)
 	check(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it may have ended
 	_, err = tx.Exec(ctx, "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", leases[0].Task[:])
 	check(err)
 	// One that waited for the lock would end with the lock's timeout, in an error.

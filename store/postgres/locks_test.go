@@ -18,8 +18,14 @@ import (
 // lockWork is a worker's and a caller's calls, beside a transaction that holds locks.
 func lockWork(t *testing.T, opts ...postgres.Option) *planWork {
 	t.Helper()
+	return workIn(t, pgtest.Migrated(t, "weaver", migrateURL), opts...)
+}
+
+// workIn is lockWork in a database.
+func workIn(t *testing.T, url string, opts ...postgres.Option) *planWork {
+	t.Helper()
 	opts = append(opts, postgres.LockFolder(t.TempDir()))
-	w := &planWork{TB: t, db: openURL(t, pgtest.Migrated(t, "weaver", migrateURL), opts...), ids: task.NewIDs(nil)}
+	w := &planWork{TB: t, db: openURL(t, url, opts...), ids: task.NewIDs(nil)}
 	w.ok(w.db.Join(t.Context(), planNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: workTTL}))
 	return w
 }
@@ -38,7 +44,7 @@ func (w *planWork) locking(sql string, args ...any) pgx.Tx {
 // A claim takes what it can get, and waits for no transaction that has one of the rows.
 func TestClaimPassesLocked(t *testing.T) {
 	t.Parallel()
-	w := lockWork(t)
+	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
 	for name, change := range map[string]func(*task.New){
 		"first attempts of plain tasks": func(*task.New) {},
 		"tasks with a key":              func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = "many", 9 },
@@ -64,7 +70,7 @@ func TestClaimPassesLocked(t *testing.T) {
 // What decides on a row locks it before it reads it.
 func TestLocksFirst(t *testing.T) {
 	t.Parallel()
-	w := lockWork(t)
+	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
 	ready := func(change ...func(*task.New)) task.ID { return w.enqueue(1, change...)[0] }
 	cancel := func(id task.ID) func() { return func() { w.operate(store.CancelTask{Task: id}) } }
 	advisory := func(what string) int64 {

@@ -13,7 +13,7 @@ import (
 // PostgreSQL reads every statement, also those that no test runs.
 func TestEveryStatementPrepares(t *testing.T) {
 	t.Parallel()
-	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
+	db := openURL(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
 	own := map[string]bool{"sqlSchemaHolds": true} // reads the catalog in any schema
 	for name, sql := range sqltext.All(t, nil, ".") {
 		if own[name] {

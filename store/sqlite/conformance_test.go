@@ -28,8 +28,8 @@ func TestConformanceFile(t *testing.T) {
 	h.Kill = func(_ *testing.T, s store.Store, w store.WorkerID) {
 		s.(*sqlite.DB).Kill("acme-test", w)
 	}
-	if testing.Short() {
-		h.Share = 20 // memstore plays them all
+	if testing.Short() || sampled {
+		h.Sample = 10 // memstore plays them all
 	}
 	storetest.Run(t, h)
 }

@@ -8,5 +8,8 @@ import "github.com/goweaver/weaver/internal/rules"
 // makes everything about ten times slower.
 const repeat = 10
 
+// sampled: the suite plays its core, with all concurrent topics, and one in ten of the rest.
+const sampled = true
+
 // Transactions move fewer rows, so that cases that need several of them are smaller.
 func init() { rules.MaxMoves = 100 }

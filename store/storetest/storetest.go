@@ -13,7 +13,7 @@
 //   - Cases named R-… are the interleavings of docs/leases.md: ordered ones
 //     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
-//   - Nothing is skipped, unless Harness.Share asks for a part. Cases of an optional interface (store.StepTxer,
+//   - Nothing is skipped, unless Harness.Sample or Share asks for a part. Cases of an optional interface (store.StepTxer,
 //     store.Notifier, store.WaitingClaimer, store.JobCounter, store.OrphanReader, store.TypeReader) belong to the suite of the stores
 //     that implement it.
 //
@@ -29,6 +29,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,9 +65,12 @@ type Harness struct {
 	// Repeat is how often a concurrent case runs. 0: 200.
 	Repeat int
 
-	// Share plays one case in so many, always the same ones: for a quick look
-	// while one works. 0: all, which alone shows that a store may be used.
-	// Part says which one of so many.
+	// Sample plays the core topics whole and one case in so many of the others,
+	// always the same ones: for a quick look while one works. 0: all, which alone
+	// shows that a store may be used.
+	Sample int
+
+	// Share plays one case in so many of those, Part which one. 0: all.
 	Share, Part int
 }
 
@@ -92,10 +96,16 @@ func Run(t *testing.T, h Harness) {
 	if h.Repeat == 0 {
 		h.Repeat = 200
 	}
-	n := 0
-	for _, s := range suites(t, h) {
+	core, others := suites(t, h)
+	n, seen := 0, 0
+	for i, s := range slices.Concat(core, others) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
+				if i >= len(core) {
+					if seen++; h.Sample > 1 && seen%h.Sample != 0 {
+						continue
+					}
+				}
 				if n++; h.Share > 1 && n%h.Share != h.Part {
 					continue
 				}
@@ -129,25 +139,35 @@ func playLive(t *testing.T, h Harness) {
 const betweenHandles = "NotifyOthers"
 
 // suites returns the topics that stores of this kind have to pass: all, less
-// those of the optional interfaces that they do not implement.
-func suites(t *testing.T, h Harness) []suite {
-	all := []suite{
+// those of the optional interfaces that they do not implement. The core topics are
+// about the life of a task without needs, calls or a job, which reaches most
+// statements of a store in little time, and about concurrent calls.
+func suites(t *testing.T, h Harness) (core, others []suite) {
+	core = []suite{
 		{"Enqueue", enqueueCases},
-		{"EnqueueAgain", enqueueAgainCases},
-		{"EnqueueJob", enqueueJobCases},
-		{"Values", valueCases},
 		{"Claim", claimCases},
-		{"ClaimLanes", claimLaneCases},
-		{"ClaimQuarantine", claimQuarantineCases},
-		{"ClaimBound", claimBoundCases},
 		{"ClaimSchema", claimSchemaCases},
 		{"Heartbeat", heartbeatCases},
 		{"Finish", finishCases},
 		{"FinishLease", finishLeaseCases},
-		{"FinishBatch", finishBatchCases},
 		{"FinishMany", finishManyCases},
 		{"Record", recordCases},
 		{"RecordLease", recordLeaseCases},
+		{"Cancel", cancelCases},
+		{"KeysWaiting", keyWaitingCases},
+		{"Concurrent", concurrentCases},
+		{"ConcurrentSubmit", concurrentSubmitCases},
+		{"ConcurrentGraph", concurrentGraphCases},
+		{"ConcurrentWaits", concurrentWaitCases},
+	}
+	others = []suite{
+		{"EnqueueAgain", enqueueAgainCases},
+		{"EnqueueJob", enqueueJobCases},
+		{"Values", valueCases},
+		{"ClaimLanes", claimLaneCases},
+		{"ClaimQuarantine", claimQuarantineCases},
+		{"ClaimBound", claimBoundCases},
+		{"FinishBatch", finishBatchCases},
 		{"Checkpoint", checkpointCases},
 		{"Reap", reapCases},
 		{"ReapCrash", reapCrashCases},
@@ -155,7 +175,6 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ReapDeadline", reapDeadlineCases},
 		{"Operate", operateCases},
 		{"OperateSeen", operateSeenCases},
-		{"Cancel", cancelCases},
 		{"Cleanup", cleanupCases},
 		{"KeepSteps", keepStepsCases},
 		{"Retry", retryCases},
@@ -185,7 +204,6 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ListFilters", listFilterCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
-		{"KeysWaiting", keyWaitingCases},
 		{"KeysLanes", keyLaneCases},
 		{"Edges", edgeCases},
 		{"IfFailed", ifFailedCases},
@@ -212,50 +230,46 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Namespaces", namespaceCases},
 		{"NamespaceWorkers", namespaceWorkerCases},
 		{"Verbs", verbCases},
-		{"Concurrent", concurrentCases},
-		{"ConcurrentSubmit", concurrentSubmitCases},
-		{"ConcurrentGraph", concurrentGraphCases},
-		{"ConcurrentWaits", concurrentWaitCases},
 		{"Walk", walkCases},
 	}
 	if h.ShiftClock != nil {
-		all = append(all, suite{"Clock", clockCases})
+		others = append(others, suite{"Clock", clockCases})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t)
 		if _, ok := s.(store.WaitingClaimer); ok {
-			all = append(all, suite{"ClaimWait", claimWaitCases})
+			others = append(others, suite{"ClaimWait", claimWaitCases})
 		}
 		if _, ok := s.(store.StepTxer); ok {
-			all = append(all, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
+			others = append(others, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
-			all = append(all, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
+			others = append(others, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
 		}
 		if _, ok := s.(store.JobCounter); ok {
-			all = append(all, suite{"CountJob", countJobCases})
+			others = append(others, suite{"CountJob", countJobCases})
 		}
 		if _, ok := s.(store.EventReader); ok {
-			all = append(all, suite{"Events", eventCases})
+			others = append(others, suite{"Events", eventCases})
 		}
 		if _, ok := s.(store.EventFeed); ok {
-			all = append(all, suite{"Feed", feedCases})
+			others = append(others, suite{"Feed", feedCases})
 		}
 		if _, ok := s.(store.ValueWalker); ok {
-			all = append(all, suite{"WalkValues", valueWalkCases})
+			others = append(others, suite{"WalkValues", valueWalkCases})
 		}
 		if _, ok := s.(store.OrphanReader); ok {
-			all = append(all, suite{"ReadOrphans", readOrphanCases})
+			others = append(others, suite{"ReadOrphans", readOrphanCases})
 		}
 		if _, ok := s.(store.StatsKeeper); ok {
-			all = append(all, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
+			others = append(others, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
 		}
 		if _, ok := s.(store.TypeReader); ok {
-			all = append(all, suite{"Types", typeCases})
+			others = append(others, suite{"Types", typeCases})
 		}
 		if _, ok := s.(store.BlobReader); ok {
-			all = append(all, suite{"ReadBlobs", readBlobCases})
+			others = append(others, suite{"ReadBlobs", readBlobCases})
 		}
 	})
-	return all
+	return core, others
 }

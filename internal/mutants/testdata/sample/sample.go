@@ -25,3 +25,14 @@ func Both(a, b bool) bool {
 
 // Untested has no test.
 func Untested(n int) int { return n + 1 }
+
+const (
+	limit  = ` LIMIT 5`
+	recent = `SELECT a FROM things WHERE c = 1`
+)
+
+// few is made of a constant that is declared beside one with mutants.
+const few = `SELECT a FROM things` + limit
+
+// Few returns statements.
+func Few() [2]string { return [2]string{recent, few} }

@@ -11,6 +11,12 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+func TestFew(t *testing.T) {
+	if all := Few(); !strings.HasSuffix(all[0], "WHERE c = 1") || !strings.HasSuffix(all[1], "LIMIT 5") {
+		t.Error(all)
+	}
+}
+
 func TestClamp(t *testing.T) {
 	if Clamp(5, 3) != 3 || Clamp(1, 3) != 1 {
 		t.Error(Clamp(5, 3), Clamp(1, 3))
