@@ -4,7 +4,7 @@ package sweep_test
 
 // sampleEvery is which points a plain run of TestSweep covers on each store:
 // every nth.
-var sampleEvery = map[string]int{"memstore": 9, "sqlite memory": 23, "sqlite file": 31, "postgres": 197}
+var sampleEvery = map[string]int{"memstore": 13, "sqlite memory": 131, "sqlite file": 131, "postgres": 1009}
 
 // pairEvery is the same for the pairs of TestSweepTwoFaults.
-var pairEvery = map[string]int{"memstore": 997, "sqlite memory": 4001, "sqlite file": 8009}
+var pairEvery = map[string]int{"memstore": 2003, "sqlite memory": 8009}
