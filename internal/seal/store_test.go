@@ -16,7 +16,7 @@ import (
 // A store that seals is a store: what depends on values, above all on whether two of
 // them are equal, is as it is without a codec.
 func TestStore(t *testing.T) {
-	times, share := 20, 0
+	times, share := 20, casesShare
 	if testing.Short() {
 		times, share = 2, 10
 	}
