@@ -177,6 +177,9 @@ func RetryNote(cmd *store.RetryTask) string {
 // RaiseNote is the reason of a raised budget in the audit.
 func RaiseNote(cmd *store.RaiseBudget) string {
 	text := fmt.Sprintf("%d attempts and a cost of %d more", cmd.AddAttempts, cmd.AddCost)
+	if cmd.KeepSteps {
+		text += ", steps kept though cleanups ran"
+	}
 	if cmd.Reason != "" {
 		text += ": " + cmd.Reason
 	}

@@ -167,14 +167,29 @@ var keepStepsCases = []testCase{
 		inner := e.waitsForCall(kids[1], "part", 1)
 		e.succeed(kids[0])
 		e.undoes(inner[0], dead)
-		e.fail(kids[1], kids[2], p)
-		for _, id := range []task.ID{kids[1], p} {
-			e.contains("the refusal", e.commandRefused(retryOf(id), store.ErrState), inner[0].String(), `whose cleanup "refund" ran`)
+		e.undoes(kids[2], dead)
+		e.fail(kids[1], p)
+		for id, oldest := range map[task.ID]task.ID{kids[1]: inner[0], p: kids[2]} {
+			e.contains("the refusal", e.commandRefused(retryOf(id), store.ErrState), oldest.String(), `whose cleanup "refund" ran`)
 		}
 		e.operate(keepOf(p))
 		e.left(p, "build", 2)
 		e.all(task.Ready, task.WaitNone, kids[1], kids[2], inner[0])
-		e.equal("the past steps", e.past(inner[0]), []string{"refund of 1"})
+		for _, id := range []task.ID{inner[0], kids[2]} {
+			e.equal("the past steps", e.past(id), []string{"refund of 1"})
+		}
+	}},
+	{"a retry is refused for the cleanup of a task that waited for a child that comes back", func(e *env) {
+		p, other := e.one(), e.one()
+		kids := e.decomposed(p, task.JoinRerun, 1)
+		e.undoesAndAsks(other, kids[0])
+		e.operate(cancelOf(p))
+		e.ended(other, task.Cancelled, task.KindDependencyFailed)
+		e.contains("the refusal", e.commandRefused(retryOf(p), store.ErrState), other.String(), `whose cleanup "refund" ran`)
+		e.operate(keepOf(p))
+		e.finishChores()
+		e.is(other, task.Pending, task.WaitDeps)
+		e.equal("the past steps", e.past(other), []string{"refund of 1"})
 	}},
 	{"a child that succeeded after its cleanup refuses no retry", func(e *env) {
 		p := e.one()
@@ -249,6 +264,7 @@ var keepStepsCases = []testCase{
 			e.due(g.id("plain"))
 			e.due(g.id("spends"))
 			if keep {
+				e.contains("the note", e.lastReason(), "10 attempts", "steps kept though cleanups ran", admin.Reason)
 				e.due(g.id("saga"))
 				for _, id := range append(kids, g.id("saga")) {
 					e.equal("the past steps", e.past(id), []string{"refund of 1"})
