@@ -88,6 +88,13 @@ func count(vars map[string][]int) (n int) {
 	return n
 }
 
+// know adds a name, which may have no mutants of its own.
+func know(vars map[string][]int, name string) {
+	if _, known := vars[name]; !known {
+		vars[name] = nil
+	}
+}
+
 // spread adds the constants and variables whose values are made of the known, and the
 // constants that are declared together with such: they are variables too.
 func (s *source) spread(vars map[string][]int) {
@@ -95,7 +102,7 @@ func (s *source) spread(vars map[string][]int) {
 		if decl, ok := n.(*ast.GenDecl); ok && becomesVar(decl, vars) {
 			for _, spec := range decl.Specs {
 				for _, name := range namesOf(spec.(*ast.ValueSpec)) {
-					vars[name] = vars[name]
+					know(vars, name)
 				}
 			}
 		}
@@ -107,7 +114,7 @@ func (s *source) spread(vars map[string][]int) {
 			for _, used := range namesIn(spec) {
 				ids, known := vars[used]
 				if known {
-					vars[name] = vars[name]
+					know(vars, name)
 				}
 				for _, id := range ids {
 					if !slices.Contains(vars[name], id) {
