@@ -206,7 +206,13 @@ func settled(ctx context.Context, t *testing.T, c *weaver.Client, n int) map[wea
 		}
 		wait(ctx, 100*time.Millisecond)
 	}
-	t.Fatalf("the tasks did not end: %v", context.Cause(ctx))
+	left, _, err := c.List(context.WithoutCancel(ctx), weaver.Filter{States: []weaver.State{
+		weaver.StatePending, weaver.StateReady, weaver.StateRunning, weaver.StateBlocked, weaver.StateFailed, weaver.StateCancelled,
+	}, Limit: 10})
+	for i := range left {
+		t.Logf("task %s is %s after attempt %d and %d crashes: %+v", left[i].ID, left[i].State, left[i].AttemptNo, left[i].CrashCount, left[i])
+	}
+	t.Fatalf("the tasks did not end: %v", errors.Join(context.Cause(ctx), err))
 	return nil
 }
 
