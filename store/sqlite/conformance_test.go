@@ -51,6 +51,9 @@ func TestConformanceMemory(t *testing.T) {
 		return db
 	})
 	h.Share = 10 // in a file it plays all
+	if sampled {
+		h.Share = 50
+	}
 	storetest.Run(t, h)
 }
 

@@ -92,7 +92,7 @@ func TestTruncatedLog(t *testing.T) {
 		offsets := []int{0, 1, frameHeader - 1, frameHeader, frameHeader + 1, frameHeader + 511, frameHeader + pageSize/2, frameSize - 1}
 		for frame, at := 0, logHeader; at <= len(l.log); frame, at = frame+1, at+frameSize {
 			for i, off := range offsets {
-				if cut := at + off; cut <= len(l.log) && (diskFull || frame%diskShare == 0 && (i == 0 || i == 1+frame%(len(offsets)-1))) {
+				if cut := at + off; cut <= len(l.log) && (diskFull || frame%20 == 0 && (i == 0 || i == 1+frame%(len(offsets)-1))) {
 					l.wants(fmt.Sprintf("the log of %d bytes ends at %d", len(l.log), cut), dir, l.log[:cut], cut)
 					points++
 				}
@@ -123,7 +123,7 @@ func TestGarbledLog(t *testing.T) {
 		offsets := []int{0, 3, 5, 7, 9, 15, 16, 23, frameHeader, frameHeader + 100, frameHeader + pageSize/2, frameSize - 1}
 		for frame, at := 0, logHeader; at < len(l.log); frame, at = frame+1, at+frameSize {
 			for i, off := range offsets {
-				if diskFull || frame%diskShare == 0 && i == frame%len(offsets) {
+				if diskFull || frame%20 == 0 && i == frame%len(offsets) {
 					flip(at+off, at)
 				}
 			}

@@ -52,7 +52,10 @@ func (df diskFault) sweepMemory(t *testing.T, beside string) {
 	}
 	points, played, errs := dry.disk.Count(df.counts), 0, 0
 	dry.agrees("on a disk that works")
-	sample := of(5, points)
+	sample := memoryPoints
+	if diskFull {
+		sample = points
+	}
 	step := spread(points, sample)
 	for n := 1 + step/2; n <= points; n += step {
 		m := startMemory(t, df, df.plan(n), beside)

@@ -111,7 +111,7 @@ func TestPowerFailsOverANewFile(t *testing.T) {
 func (r *rig) powerFailsOverNew(flaws disktest.Flaws) (sum powerLosses) {
 	r.Helper()
 	platter, dir := r.hist.Platter(flaws), r.TempDir()
-	for _, at := range r.positions() {
+	for _, at := range r.positions(otherShare) {
 		platter.Advance(at)
 		for s := range disktest.Survivals {
 			c := cut{at: at, survival: s}

@@ -97,10 +97,11 @@ func (r *rig) none(what string, list []string) {
 	}
 }
 
-// positions returns all positions of a history, or those around its syncs.
-func (r *rig) positions() []int {
+// positions returns all positions of a history, or one in so many of those around its
+// syncs.
+func (r *rig) positions(share int) []int {
 	if !diskFull {
-		return some(r.hist.Syncs())
+		return some(r.hist.Syncs(), share)
 	}
 	all := make([]int, r.hist.Len()+1)
 	for i := range all {
@@ -118,7 +119,7 @@ func TestPowerFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)
 		r.script()
-		sum := r.powerFails(r.positions(), of(1, 3), false, false)
+		sum := r.powerFails(r.positions(powerShare), of(1, 3), false, false)
 		t.Logf("%d points, %d with a loss", sum.points, sum.lost)
 		r.none("acknowledged work is lost", sum.losses)
 		r.none("the file is not in order", sum.broken)
@@ -177,7 +178,7 @@ func TestPowerFailsAfterAFailedSync(t *testing.T) {
 		dry := df.start(t, nil)
 		dry.script()
 		syncs, points := dry.disk.Count(disktest.Sync), 0
-		for n := 1; n <= syncs; n += spread(syncs, of(6, syncs)) {
+		for n := 1; n <= syncs; n += spread(syncs, of(4, syncs)) {
 			r := df.start(t, df.plan(n))
 			r.script()
 			for _, drops := range []bool{false, true} {
@@ -231,7 +232,7 @@ func TestPowerFailsInACrowd(t *testing.T) {
 	}
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)
-		rounds := 4
+		rounds := 2
 		if diskFull {
 			rounds = 12
 		}
@@ -240,7 +241,7 @@ func TestPowerFailsInACrowd(t *testing.T) {
 		if !diskFull {
 			positions = positions[len(positions)/2:]
 		}
-		sum := r.powerFails(some(positions), 1, false, false)
+		sum := r.powerFails(some(positions, otherShare), 1, false, false)
 		t.Logf("%d points in a history of %d changes, %d calls", sum.points, r.hist.Len(), len(r.led.calls))
 		r.none("acknowledged work is lost", sum.losses)
 		r.none("the file is not in order", sum.broken)

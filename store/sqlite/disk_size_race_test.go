@@ -2,6 +2,12 @@
 
 package sqlite_test
 
-// diskShare: one of so many points of the short size is played under the race
-// detector, which makes everything about ten times slower.
-const diskShare = 20
+// One of so many points of the short sizes is played under the race detector, which
+// makes everything about ten times slower.
+const (
+	diskShare  = 16
+	powerShare = 8
+	otherShare = 8
+)
+
+const memoryPoints = 1

@@ -37,12 +37,12 @@ func of(short, full int) int {
 // spread is the distance between points, when so many of all are played.
 func spread(all, played int) int { return max(1, all/max(1, played)) }
 
-// some is a list, or in the short size under the race detector a part of it.
-func some(list []int) (part []int) {
+// some is one in so many of a list, or all of it in the full size.
+func some(list []int, share int) (part []int) {
 	if diskFull {
 		return list
 	}
-	for i := 0; i < len(list); i += diskShare {
+	for i := 0; i < len(list); i += share {
 		part = append(part, list[i])
 	}
 	return part
