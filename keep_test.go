@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goweaver/weaver"
@@ -12,7 +13,7 @@ import (
 
 // shop sells: it charges, ships, and refunds when that is the end of its task.
 type shop struct {
-	charged, refunded, shipped int
+	charged, refunded, shipped atomic.Int64
 	closed                     bool // it cannot ship
 }
 
@@ -20,25 +21,25 @@ var buy = weaver.Define[string, string]("engine.keep.buy.v1", weaver.NoRetry())
 
 func (s *shop) handler() weaver.Handler {
 	return buy.Handler(func(ctx context.Context, _ string) (string, error) {
-		err := weaver.Do(ctx, "charge", func(context.Context) error { s.charged++; return nil })
+		err := weaver.Do(ctx, "charge", func(context.Context) error { s.charged.Add(1); return nil })
 		if err == nil {
 			err = weaver.Do(ctx, "ship", func(context.Context) error {
 				if s.closed {
 					return errors.New("courier down")
 				}
-				s.shipped++
+				s.shipped.Add(1)
 				return nil
 			})
 		}
 		if weaver.Final(ctx, err) {
-			return "", errors.Join(err, weaver.Cleanup(ctx, "refund", func(context.Context) error { s.refunded++; return nil }))
+			return "", errors.Join(err, weaver.Cleanup(ctx, "refund", func(context.Context) error { s.refunded.Add(1); return nil }))
 		}
 		return "sold", err
 	})
 }
 
 func (s *shop) String() string {
-	return fmt.Sprintf("charged %d, refunded %d, shipped %d", s.charged, s.refunded, s.shipped)
+	return fmt.Sprintf("charged %d, refunded %d, shipped %d", s.charged.Load(), s.refunded.Load(), s.shipped.Load())
 }
 
 // sells runs what is due.
@@ -163,12 +164,12 @@ func TestKeepSteps_Budget(t *testing.T) {
 		costs := int64(10)
 		run := func() {
 			e, err := weaver.New(fx.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
-				err := weaver.Do(ctx, "charge", func(ctx context.Context) error { s.charged++; return weaver.Spend(ctx, costs) })
+				err := weaver.Do(ctx, "charge", func(ctx context.Context) error { s.charged.Add(1); return weaver.Spend(ctx, costs) })
 				if err == nil {
-					err = weaver.Do(ctx, "ship", func(context.Context) error { s.shipped++; return nil })
+					err = weaver.Do(ctx, "ship", func(context.Context) error { s.shipped.Add(1); return nil })
 				}
 				if weaver.Final(ctx, err) {
-					err = errors.Join(err, weaver.Cleanup(ctx, "refund", func(context.Context) error { s.refunded++; return nil }))
+					err = errors.Join(err, weaver.Cleanup(ctx, "refund", func(context.Context) error { s.refunded.Add(1); return nil }))
 				}
 				return "", err
 			})}})
