@@ -7,7 +7,7 @@ package sqlite_test
 const (
 	diskShare  = 16
 	powerShare = 8
-	otherShare = 4 // with fewer its control finds no loss
+	otherShare = 8
 )
 
 const memoryPoints = 1
