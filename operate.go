@@ -108,7 +108,7 @@ const onlyKeepSteps = "KeepSteps is an option of Retry, RetryJob, RetryMany and 
 // KeepSteps retries a task, or reruns it from a step, although a cleanup of it ran
 // ([Cleanup]): its completed steps count as done. Give it only when they still stand, for
 // instance when the cleanup undid nothing of them. The audit says so. After a retry the
-// cleanup is a past step ([StepInfo].Past), and runs again when its turn comes. Other verbs
+// cleanup is a past step ([StepInfo.Past]), and runs again when its turn comes. Other verbs
 // refuse it: ErrInvalidOption.
 func KeepSteps() OperateOption {
 	return operateOption(func(s *operateSettings) { s.keepSteps = true })

@@ -298,7 +298,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 		if st.State == task.StepFailed {
 			color = text.Red
 		}
-		if st.Past {
+		if st.Past() {
 			state += ", past"
 		}
 		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(state, color),

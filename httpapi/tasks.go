@@ -330,7 +330,7 @@ func (c *call) stepPayload() error {
 	if h.Task.ValuesDropped {
 		return gone(&h.Task)
 	}
-	i := slices.IndexFunc(h.Steps, func(s task.Step) bool { return s.Name == c.path("name") && s.State == task.StepCompleted && !s.Past })
+	i := slices.IndexFunc(h.Steps, func(s task.Step) bool { return s.Name == c.path("name") && s.State == task.StepCompleted && !s.Past() })
 	if i < 0 {
 		return weaver.ErrNoSuchStep
 	}

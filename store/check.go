@@ -27,7 +27,7 @@ const leaseGrace = 2 * time.Minute
 //
 //   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
 //   - I4 the epochs of a task's attempts grow, up to its own
-//   - I6 one completed value per step name, as many as step_count says, and
+//   - I6 one completed value per step name and round, as many as step_count says, and
 //     one value of a checkpoint
 //   - I7 open needs and children are counted, those of calls by their calls, nothing
 //     runs before its needs allow it, and children of a task that has ended have
@@ -44,6 +44,8 @@ const leaseGrace = 2 * time.Minute
 //     attempts say, and nothing is left to run of a job whose budget is used up
 //   - I14 a signal is kept or is the value of one wait, none is kept for a wait, and
 //     what is suspended has a wait or a time ahead
+//   - I15 steps are undone once in each round, and what ended is undone or says that it
+//     gave up
 //   - R2 a lease is set if and only if the task runs
 //
 // What a chore is still to do is no violation.
@@ -69,6 +71,7 @@ func (c *checker) tasks() {
 		c.lease(t)
 		c.attempts(t)
 		c.steps(t)
+		c.undo(t)
 		c.costs(t)
 		c.waits(t)
 		c.needs(t)
@@ -215,15 +218,15 @@ func (c *checker) attempts(t *task.Task) {
 	}
 }
 
-// steps checks that a step has one completed value, or waits for it, and that the
-// values are counted (I6).
+// steps checks that a step has one completed value in its round, or waits for it, and
+// that the values are counted (I6).
 func (c *checker) steps(t *task.Task) {
 	completed, waiting := map[string]int{}, map[string]bool{}
 	for _, s := range c.stepsOf[t.ID] {
-		if s.Past {
-			if s.Kind != task.KindCleanup || s.State != task.StepCompleted {
-				c.task("I6", t, "its past step %q is a %s that is %s", s.Name, s.Kind, s.State)
-			}
+		if s.Past() && s.Kind == task.KindCleanup && s.State != task.StepCompleted {
+			c.task("I6", t, "its past cleanup %q is %s", s.Name, s.State)
+		}
+		if s.Kind == task.KindUndo || s.Past() {
 			continue
 		}
 		switch s.State {
@@ -232,13 +235,13 @@ func (c *checker) steps(t *task.Task) {
 			if completed[s.Name] == 2 {
 				c.task("I6", t, "its step %q is completed more than once", s.Name)
 			}
-		case task.StepWaiting:
+		case task.StepWaiting, task.StepBegun:
 			waiting[s.Name] = true
 		}
 	}
 	for name := range waiting {
 		if completed[name] > 0 {
-			c.task("I6", t, "its step %q waits and is completed", name)
+			c.task("I6", t, "its step %q waits, or has only begun, and is completed", name)
 		}
 	}
 	if len(completed) != t.StepCount {

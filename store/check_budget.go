@@ -22,7 +22,7 @@ func (c *checker) budget(j *task.Job, tasks []*task.Task) {
 			least += counted
 		}
 		cost += t.Cost
-		if !t.State.Terminal() && !t.CancelRequested {
+		if !t.State.Terminal() && !t.CancelRequested && t.Undo == nil {
 			unfinished++
 		}
 	}

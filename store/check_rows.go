@@ -147,21 +147,21 @@ func (c *checker) claimable(t *task.Task) {
 		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows, parked %d times", t.Waiting, len(ds), len(ws), parked)
 	}
 	cleansUp := t.State == task.Ready && t.CleanupWhenCancelled && t.AttemptNo > 0
-	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && !cleansUp {
-		c.task("I9", t, "was asked to cancel, which only tasks are that run or clean up")
+	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && t.Undo == nil && !cleansUp {
+		c.task("I9", t, "was asked to cancel, which only tasks are that run, clean up or are undone")
 	}
 	for _, d := range ds {
-		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.ConcurrencyKey {
+		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.DispatchKey() {
 			c.task("I9", t, "its dispatch row is of another lane: queue %q, type %q, priority %d, key %q instead of %q, %q, %d, %q",
-				d.Queue, d.Type, d.Priority, d.ConcurrencyKey, t.Queue, t.Type, t.Priority, t.ConcurrencyKey)
+				d.Queue, d.Type, d.Priority, d.ConcurrencyKey, t.Queue, t.Type, t.Priority, t.DispatchKey())
 		}
 		if t.State == task.Ready && d.AvailableAt.After(c.Now) {
 			c.task("I9", t, "its dispatch row is only due at %v", d.AvailableAt)
 		}
 	}
 	for _, w := range ws {
-		if w.Key != t.ConcurrencyKey {
-			c.task("I9", t, "waits for the key %q instead of %q", w.Key, t.ConcurrencyKey)
+		if w.Key != t.DispatchKey() {
+			c.task("I9", t, "waits for the key %q instead of %q", w.Key, t.DispatchKey())
 		}
 		if w.Queue != t.Queue || w.Type != t.Type {
 			c.task("I9", t, "waits in the lane of queue %q, type %q instead of %q, %q", w.Queue, w.Type, t.Queue, t.Type)
@@ -233,7 +233,8 @@ type keyUse struct {
 // keyLane is a lane of a key: waiters of any priority are one line.
 type keyLane struct{ queue, taskType string }
 
-// keys checks that concurrency keys are held by the tasks that run, and that
+// keys checks that concurrency keys are held by the tasks that run, or hold them while
+// they are undone, and that
 // under a key with room for more each lane with waiters has a due dispatch row:
 // so a row that no worker takes, of another type or of a paused queue, holds up
 // none but its own lane (I11). A row of tomorrow does not count. Held may be
@@ -247,7 +248,7 @@ func (c *checker) keys() {
 			held, limit = u.row.Held, u.row.Cap
 		}
 		if held != len(u.running) {
-			c.report("I11", key, "key %q is held %d times, and %d tasks run with it: [%s]", key, held, len(u.running), strings.Join(u.running, " "))
+			c.report("I11", key, "key %q is held %d times, and %d tasks run, or are undone, with it: [%s]", key, held, len(u.running), strings.Join(u.running, " "))
 		}
 		if held > 0 && held >= limit || c.pending[ChoreRow{Kind: ChoreWakeKey, Subject: key}] {
 			continue
@@ -276,7 +277,7 @@ func (c *checker) keyUses() map[string]*keyUse {
 		use(c.Keys[i].Key).row = &c.Keys[i]
 	}
 	for _, t := range c.Tasks {
-		if t.State == task.Running && t.ConcurrencyKey != "" {
+		if t.HoldsKey() {
 			u := use(t.ConcurrencyKey)
 			u.running = append(u.running, t.ID.String())
 		}

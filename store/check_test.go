@@ -107,6 +107,23 @@ func TestCheckFindsNothing(t *testing.T) {
 	}
 }
 
+// A task holds its key from one attempt of its undo phase to the next, in a dispatch row
+// without the key.
+func TestCheckAllowsAKeyHeldInThePhase(t *testing.T) {
+	t.Parallel()
+	s := sound()
+	s.Tasks[later].Waiting, s.Tasks[later].ConcurrencyKey = task.WaitUndo, "held"
+	s.Tasks[later].Undo = &task.UndoPhase{EndsAs: task.Cancelled, HoldsKey: true}
+	s.Keys = append(s.Keys, store.KeyRow{Key: "held", Held: 1, Cap: 1})
+	if got := store.Check(s); len(got) != 0 {
+		t.Errorf("Check found %v", got)
+	}
+	s.Tasks[later].Undo.HoldsKey = false
+	if got := store.Check(s); len(got) != 2 || got[0].Invariant != "I9" || got[1].Invariant != "I11" {
+		t.Errorf("Check of a key that is not held found %v", got)
+	}
+}
+
 // Each case breaks one thing, which exactly one check can see.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
@@ -147,7 +164,7 @@ func TestCheckFinds(t *testing.T) {
 
 		{"a step completed twice", "I6", id(ended), `"a" is completed more than once`, func(s *store.Snapshot) { s.Steps[0].State = task.StepCompleted }},
 		{"a past step that is no cleanup", "I6", id(ended), `its past step "a" is a step that is completed`, func(s *store.Snapshot) {
-			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", Kind: task.KindStep, State: task.StepCompleted, Past: true})
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", Kind: task.KindStep, State: task.StepCompleted, Undo: task.UndoSkipped})
 		}},
 		{"a step that is not counted", "I6", id(ended), "2 completed steps with step_count 1", func(s *store.Snapshot) { s.Tasks[ended].StepCount = 1 }},
 		{"a step of an unknown task", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},
@@ -179,6 +196,7 @@ func TestCheckFinds(t *testing.T) {
 		{"a ready task with an open need", "I7", id(ready), "1 open needs", func(s *store.Snapshot) { needs(s, ready, second) }},
 		{"a running task with an open need", "I7", id(runs), "1 open needs", func(s *store.Snapshot) { needs(s, runs, second) }},
 		{"a succeeded task with an open need", "I7", id(ended), "1 open needs", func(s *store.Snapshot) { needs(s, ended, second) }},
+		{"a step that began and is completed", "I6", id(ended), `"a" waits, or has only begun, and is completed`, func(s *store.Snapshot) { s.Steps[0].State = task.StepBegun }},
 		{"a need that is gone", "I7", id(third), "which does not exist", func(s *store.Snapshot) { s.Edges[0].Needs = id(99) }},
 		{"an edge of an unknown task", "I7", id(99), "an edge is of task", func(s *store.Snapshot) { s.Edges[2].Task = id(99) }},
 
@@ -213,6 +231,42 @@ func TestCheckFinds(t *testing.T) {
 		{"an ended attempt under the number that runs", "I10", id(runs), "1 ended attempts with attempt_no 1", func(s *store.Snapshot) {
 			s.Tasks[runs].Epoch = 2
 			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(runs), No: 1, Epoch: 1})
+		}},
+
+		{"an undo that is not counted", "I15", id(ended), "has 1 steps to undo with undo_open 0", func(s *store.Snapshot) { s.Steps[1].Undo = task.UndoOpen }},
+		{"an end with an open undo", "I15", id(skipped), "has 1 steps to undo", func(s *store.Snapshot) {
+			s.Tasks[skipped].UndoOpen = 1
+			s.Steps = append(s.Steps, task.Step{TaskID: id(skipped), Name: "s", State: task.StepBegun, Undo: task.UndoOpen})
+		}},
+		{"a number above the task's", "I15", id(ended), "undo_no 3, above its own, 0", func(s *store.Snapshot) { s.Steps[1].UndoNo = 3 }},
+		{"an undo before a point of no return", "I15", id(ended), `"a" began before a point of no return`, func(s *store.Snapshot) {
+			s.Tasks[ended].UndoOpen, s.Tasks[ended].UndoNo = 1, 1
+			s.Steps[1].Undo, s.Steps[1].UndoNo, s.Steps[2].Kind, s.Steps[2].UndoNo = task.UndoOpen, 1, task.KindPoint, 1
+		}},
+		{"a wait for an undo without a phase", "I15", id(later), "no undo phase", func(s *store.Snapshot) { s.Tasks[later].Waiting = task.WaitUndo }},
+		{"another wait in the phase", "I15", id(later), `waits for "retry" in its undo phase`, func(s *store.Snapshot) {
+			s.Tasks[later].Undo = &task.UndoPhase{EndsAs: task.Failed}
+		}},
+		{"an end in the phase", "I15", id(ended), "in its undo phase", func(s *store.Snapshot) { s.Tasks[ended].Undo = &task.UndoPhase{EndsAs: task.Failed} }},
+		{"a phase that gave up and goes on", "I15", id(later), "gave its undo up: true", func(s *store.Snapshot) {
+			s.Tasks[later].Waiting, s.Tasks[later].Undo = task.WaitUndo, &task.UndoPhase{EndsAs: task.Failed, GaveUp: true}
+		}},
+		{"a phase that ends nowhere", "I15", id(later), `is to end "succeeded"`, func(s *store.Snapshot) {
+			s.Tasks[later].Waiting, s.Tasks[later].Undo = task.WaitUndo, &task.UndoPhase{EndsAs: task.Succeeded}
+		}},
+		{"a round that is missing", "I15", id(ended), `"a" has no round 0 of 2`, func(s *store.Snapshot) {
+			s.Steps[1].Round = 2
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", State: task.StepCompleted, Undo: task.UndoUndone, Round: 1})
+		}},
+		{"a step in the round that was undone", "I15", id(ended), `"a" is in round 0 after 1`, func(s *store.Snapshot) {
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", State: task.StepBegun, Undo: task.UndoSkipped})
+		}},
+		{"an undo of nothing", "I15", id(ended), `has 1 undos of the step "a" in round 0, which is undone: false`, func(s *store.Snapshot) {
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", Kind: task.KindUndo, State: task.StepCompleted})
+		}},
+		{"two undos of a step", "I15", id(ended), `has 2 undos of the step "z"`, func(s *store.Snapshot) {
+			undo := task.Step{TaskID: id(ended), Name: "z", Kind: task.KindUndo, State: task.StepCompleted}
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "z", State: task.StepBegun, Undo: task.UndoUndone}, undo, undo)
 		}},
 
 		{"one idempotency key twice", "I11", id(later), "same idempotency key", func(s *store.Snapshot) { s.Tasks[later].IdempotencyKey = "one" }},

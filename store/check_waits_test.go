@@ -80,7 +80,7 @@ func TestCheckFindsInWaits(t *testing.T) {
 			s.Tasks[caller].State, s.Tasks[caller].Waiting, s.Tasks[caller].FinishedAt = task.Failed, "", now
 		}},
 		{"a wait that is over at no time", "I6", waiter, `"a" is completed with completed_at 0001`, func(s *store.Snapshot) { s.Steps[1].CompletedAt = time.Time{} }},
-		{"a name that waits and is completed", "I6", waiter, `"b" waits and is completed`, func(s *store.Snapshot) {
+		{"a name that waits and is completed", "I6", waiter, `"b" waits, or has only begun, and is completed`, func(s *store.Snapshot) {
 			s.Steps = append(s.Steps, task.Step{TaskID: id(waiter), Name: "b", Kind: task.KindStep, State: task.StepCompleted, CompletedAt: now})
 			s.Tasks[waiter].StepCount = 2
 		}},

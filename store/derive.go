@@ -16,8 +16,9 @@ type Availability struct {
 
 // Derive turns a stored task into what a reader sees at now: a pending task
 // whose dispatch row came due is ready, one that is paused, with its type or its
-// queue or by itself, or whose key is taken, is pending for that reason. ReadyAt
-// becomes the time from which it is claimable.
+// queue or by itself, or whose key is taken, is pending for that reason. In its undo
+// phase a task that is due stays pending for the undo. ReadyAt becomes the time from
+// which it is claimable.
 func Derive(t *task.Task, s Availability, now time.Time) {
 	if s.Pause == task.PauseTask {
 		t.Pause = s.Pause
@@ -36,7 +37,7 @@ func Derive(t *task.Task, s Availability, now time.Time) {
 	case s.Dispatch.IsZero():
 	case s.Pause != task.PauseNone:
 		t.State, t.Waiting, t.Pause, t.ReadyAt = task.Pending, task.WaitPaused, s.Pause, s.Dispatch
-	case s.Dispatch.After(now):
+	case s.Dispatch.After(now), t.Waiting == task.WaitUndo:
 		t.ReadyAt = s.Dispatch
 	default:
 		t.State, t.Waiting, t.ReadyAt = task.Ready, task.WaitNone, s.Dispatch

@@ -69,13 +69,14 @@ const (
 	WaitConcurrency Waiting = "concurrency"
 	WaitRate        Waiting = "rate"
 	WaitPaused      Waiting = "paused"
+	WaitUndo        Waiting = "undo" // in its undo phase, also when it is due
 )
 
 // Waitings lists every reason to wait but WaitNone.
 func Waitings() []Waiting {
 	return []Waiting{
 		WaitDelay, WaitDeps, WaitRetry, WaitRepair, WaitManual, WaitBudget, WaitDeadline, WaitSleep, WaitSignal, WaitChildren,
-		WaitConcurrency, WaitRate, WaitPaused,
+		WaitConcurrency, WaitRate, WaitPaused, WaitUndo,
 	}
 }
 
@@ -98,13 +99,14 @@ const (
 	KindNotNeeded        ErrorKind = "not_needed"
 	KindPoison           ErrorKind = "poison"
 	KindInternal         ErrorKind = "internal"
+	KindUndoFailed       ErrorKind = "undo_failed" // its undo was given up
 )
 
 // ErrorKinds lists every kind but KindNone.
 func ErrorKinds() []ErrorKind {
 	return []ErrorKind{
 		KindHandler, KindPanic, KindTimeout, KindDecode, KindValidation, KindBudget, KindDeadline, KindCancelled, KindLeaseExpired,
-		KindDependencyFailed, KindNotNeeded, KindPoison, KindInternal,
+		KindDependencyFailed, KindNotNeeded, KindPoison, KindInternal, KindUndoFailed,
 	}
 }
 
@@ -124,6 +126,9 @@ const (
 	OutcomeAddDependency Outcome = "add_dependency"
 	OutcomeReleased      Outcome = "released"   // drained: given back unfinished
 	OutcomeLeaseLost     Outcome = "lease_lost" // written by the reaper, never by a worker
+
+	OutcomeUndone     Outcome = "undone"      // nothing is left to undo
+	OutcomeUndoFailed Outcome = "undo_failed" // a cleanup or an undo failed
 )
 
 // Counts reports whether an attempt that ended so counts against MaxAttempts.

@@ -135,6 +135,10 @@ type Task struct {
 	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
 	StartedVersion int       `json:"started_version,omitempty"` // code version of the first attempt
 
+	UndoOpen int        `json:"undo_open,omitempty"` // steps that began, with an undo, and were not undone
+	UndoNo   int        `json:"-"`                   // number of the last beginning of such a step
+	Undo     *UndoPhase `json:"undo,omitempty"`      // in its undo phase, or when that was given up
+
 	DeadlineAt time.Time `json:"deadline_at,omitzero"`
 	CreatedAt  time.Time `json:"created_at"` // the ID's time
 	UpdatedAt  time.Time `json:"updated_at"`
@@ -245,6 +249,7 @@ const (
 	StepCompleted StepState = "completed"
 	StepFailed    StepState = "failed"
 	StepWaiting   StepState = "waiting" // for a signal, or for the children of a call; it becomes completed
+	StepBegun     StepState = "begun"   // a step with an undo whose end is not on record; it becomes completed
 )
 
 // StepKind says what a name in the one name space of a task's steps is for.
@@ -264,6 +269,9 @@ const (
 	KindCall   StepKind = "call"   // it has no value: its children have what they gave
 	KindRace   StepKind = "race"   // its value is the number of the wait that came first
 	KindEach   StepKind = "each"   // its value says which children ended next
+
+	KindUndo  StepKind = "undo"  // a try to undo the step of its name and round
+	KindPoint StepKind = "point" // a point of no return; it has no value
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
@@ -284,18 +292,25 @@ type Step struct {
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
 	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
 	Redact      []string        `json:"redact,omitempty"`      // paths in Value that readers do not show
-	Past        bool            `json:"past,omitempty"`        // a cleanup that ran before a retry that kept the task's steps; it runs again
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
 	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
 	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
+
+	Undo   UndoState `json:"undo,omitempty"`    // of the step, or of the cleanup that a retry took off
+	UndoNo int       `json:"undo_no,omitempty"` // steps are undone in descending order of it
+	Round  int       `json:"round,omitempty"`   // how often the step, which has an undo, was undone or skipped before
 }
 
 // RanCleanup reports whether the step is a completed cleanup that does not run again.
 func (s *Step) RanCleanup() bool {
-	return s.Kind == KindCleanup && s.State == StepCompleted && !s.Past
+	return s.Kind == KindCleanup && s.State == StepCompleted && !s.Past()
 }
+
+// Past reports whether the step no longer counts as run: it was undone or skipped, or it is
+// a cleanup that ran before a retry that kept the steps of its task, and runs again.
+func (s *Step) Past() bool { return s.Undo == UndoUndone || s.Undo == UndoSkipped }
 
 // Checkpoint is the latest value that a task keeps under a name. Unlike the value
 // of a step it is replaced.

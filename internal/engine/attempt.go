@@ -134,7 +134,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 			a.journal[s.Name] = known
 		}
 		switch {
-		case s.Past: // it runs again
+		case s.Past(): // it runs again
 		case s.State == task.StepCompleted:
 			known.done = s
 			onRecord++

@@ -183,7 +183,7 @@ func stepsNote(h *store.History) string {
 	}
 	var done []string
 	for _, st := range h.Steps {
-		if st.State == task.StepCompleted && !st.Past && st.Kind != task.KindSleep && !(st.Kind == task.KindSignal && len(st.Value) == 0) {
+		if st.State == task.StepCompleted && !st.Past() && st.Kind != task.KindSleep && !(st.Kind == task.KindSignal && len(st.Value) == 0) {
 			done = append(done, st.Name)
 		}
 	}
@@ -207,7 +207,7 @@ func ranCleanup(h *store.History) string {
 func cleanupNote(h *store.History) string {
 	var past []string
 	for i := range h.Steps {
-		if s := &h.Steps[i]; s.Past && !slices.Contains(past, s.Name) {
+		if s := &h.Steps[i]; s.Past() && !slices.Contains(past, s.Name) {
 			past = append(past, s.Name)
 		}
 	}

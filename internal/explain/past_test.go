@@ -101,7 +101,7 @@ func TestWhyRetryAfterACleanup(t *testing.T) {
 	h.Needs = []store.Need{{ID: id(2), Node: "pay", State: task.Succeeded}}
 	says(t, why(t, h), refused)
 	neverSays(t, why(t, h), rerun)
-	h.Steps[1].Past = true
+	h.Steps[1].Undo = task.UndoSkipped
 	says(t, why(t, h), stays)
 	neverSays(t, why(t, h), "release", "keep-steps")
 	h.Task.State, h.Task.Error = task.Ready, nil

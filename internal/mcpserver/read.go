@@ -189,7 +189,7 @@ func (t tools) show(ctx context.Context, in idInput) (string, error) {
 		v.Decisions = append(v.Decisions, decision{d.AttemptNo, d.Kind, d.NextReadyAt, short(d.Reason.Text, maxMessage)})
 	}
 	for _, s := range last(h.Steps) {
-		v.Steps = append(v.Steps, step{s.Name, s.Kind, s.State, s.Past, said(s.Error), t.value(s.Value)})
+		v.Steps = append(v.Steps, step{s.Name, s.Kind, s.State, s.Past(), said(s.Error), t.value(s.Value)})
 	}
 	if !t.ShowPayloads {
 		v.Note = "values are hidden: " + t.ToShow + ". "

@@ -16,7 +16,7 @@ func TestFirstCleanup(t *testing.T) {
 	steps := []task.Step{
 		{TaskID: id, Name: "a", Kind: task.KindStep, State: task.StepCompleted},
 		{TaskID: id, Name: "b", Kind: task.KindCleanup, State: task.StepFailed},
-		{TaskID: id, Name: "c", Kind: task.KindCleanup, State: task.StepCompleted, Past: true},
+		{TaskID: id, Name: "c", Kind: task.KindCleanup, State: task.StepCompleted, Undo: task.UndoSkipped},
 	}
 	if got := rules.FirstCleanup(steps); got != nil {
 		t.Errorf("FirstCleanup = %+v of steps without one", got)

@@ -166,5 +166,24 @@ func (r *Row) Progress(i int) *task.Progress {
 	return &p
 }
 
+// Undo decodes the undo of a step.
+func (r *Row) Undo(i int) task.UndoState {
+	n := int(r.Int(i))
+	if n == 0 {
+		return task.UndoNone
+	}
+	return task.UndoStates()[n-1]
+}
+
+// Phase decodes an undo phase; nil for NULL.
+func (r *Row) Phase(i int) *task.UndoPhase {
+	if r.Null(i) {
+		return nil
+	}
+	p := new(task.UndoPhase)
+	r.JSON(i, p)
+	return p
+}
+
 // Options sets the fields of t that packed options hold.
 func (r *Row) Options(i int, t *task.Task) { r.fail(r.st.cache.unpackOptions(r.Raw(i), t)) }

@@ -59,6 +59,9 @@ var taskColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("cancel_kind", func(t *task.Task, r *sqlstmt.Row, i int) { t.CancelKind = task.ErrorKind(r.Name(i)) }),
 	sqlstmt.Col("cancel_by", func(t *task.Task, r *sqlstmt.Row, i int) { t.CancelBy = r.Text(i) }),
 	sqlstmt.Col("cancel_reason", func(t *task.Task, r *sqlstmt.Row, i int) { t.CancelReason = r.Text(i) }),
+	sqlstmt.Col("undo_open", func(t *task.Task, r *sqlstmt.Row, i int) { t.UndoOpen = int(r.Int(i)) }),
+	sqlstmt.Col("undo_no", func(t *task.Task, r *sqlstmt.Row, i int) { t.UndoNo = int(r.Int(i)) }),
+	sqlstmt.Col("undo", func(t *task.Task, r *sqlstmt.Row, i int) { t.Undo = r.Phase(i) }),
 	sqlstmt.Col("deadline_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.DeadlineAt = r.Time(i) }),
 	sqlstmt.Col("created_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.CreatedAt = r.Time(i) }),
 	sqlstmt.Col("updated_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.UpdatedAt = r.Time(i) }),
@@ -297,7 +300,9 @@ var stepColumns = sqlstmt.Columns[task.Step]{
 	sqlstmt.Col("children", func(s *task.Step, r *sqlstmt.Row, i int) { s.Children = int(r.Int(i)) }),
 	sqlstmt.Col("children_left", func(s *task.Step, r *sqlstmt.Row, i int) { s.ChildrenLeft = int(r.Int(i)) }),
 	sqlstmt.Col("children_stored", func(s *task.Step, r *sqlstmt.Row, i int) { s.ChildrenStored = int(r.Int(i)) }),
-	sqlstmt.Col("attempt_no", func(s *task.Step, r *sqlstmt.Row, i int) { s.Past = r.Int(i) < 0 }),
+	sqlstmt.Col("undo", func(s *task.Step, r *sqlstmt.Row, i int) { s.Undo = r.Undo(i) }),
+	sqlstmt.Col("undo_no", func(s *task.Step, r *sqlstmt.Row, i int) { s.UndoNo = int(r.Int(i)) }),
+	sqlstmt.Col("round", func(s *task.Step, r *sqlstmt.Row, i int) { s.Round = int(r.Int(i)) }),
 }
 
 var attemptColumns = sqlstmt.Columns[task.Attempt]{

@@ -60,7 +60,7 @@ const (
 	// The first time that a cleanup of a name is put aside its attempt_no becomes -1, then -2, and so on.
 	sqlPutAside = `
 UPDATE weaver_steps SET attempt_no = (SELECT min(p.attempt_no) FROM weaver_steps p
-  WHERE p.namespace = ?1 AND p.task_id = ?2 AND p.name = weaver_steps.name) - 1
+  WHERE p.namespace = ?1 AND p.task_id = ?2 AND p.name = weaver_steps.name) - 1, undo = 3
 WHERE namespace = ?1 AND task_id = ?2 AND try = 0 AND ` + ranCleanup
 	sqlUncountSteps = `UPDATE weaver_tasks SET step_count = step_count - ?3 WHERE namespace = ?1 AND task_id = ?2`
 )

@@ -48,6 +48,7 @@ func copyTask(t *task.Task) task.Task {
 	c.Output = copyRaw(t.Output)
 	c.UnblockInput = copyRaw(t.UnblockInput)
 	c.Error = copyPtr(t.Error)
+	c.Undo = t.Undo.Clone()
 	c.Progress = copyPtr(t.Progress)
 	c.Labels = copyMap(t.Labels)
 	c.Metadata = copyMap(t.Metadata)

@@ -45,7 +45,7 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 func (o *op) putAside(r *row) {
 	for i := range o.steps[r.ID] {
 		if s := &o.steps[r.ID][i]; s.RanCleanup() {
-			s.Past = true
+			s.Undo = task.UndoSkipped
 			r.StepCount--
 		}
 	}

@@ -108,7 +108,7 @@ func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordRe
 // recordedStep returns the step under a name that is completed, or waits, or nil.
 func (o *op) recordedStep(id task.ID, name string) *task.Step {
 	for i, s := range o.steps[id] {
-		if s.State != task.StepFailed && s.Name == name && !s.Past {
+		if s.State != task.StepFailed && s.Name == name && !s.Past() {
 			return &o.steps[id][i]
 		}
 	}

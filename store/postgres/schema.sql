@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0009 make.
+-- What the migrations 0001 to 0010 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -348,6 +348,9 @@ CREATE TABLE weaver_steps (
   value text COLLATE "C",
   error_json text COLLATE "C",
   redact text COLLATE "C",
+  undo smallint DEFAULT 0,
+  undo_no bigint DEFAULT 0,
+  round bigint DEFAULT 0,
   PRIMARY KEY (namespace, task_id, name, attempt_no, try)
 );
 
@@ -452,6 +455,9 @@ CASE
     WHEN ((state = 'failed'::text) OR (state = 'blocked'::text) OR (state = 'cancelled'::text)) THEN state
     ELSE NULL::text
 END) STORED,
+  undo_open bigint DEFAULT 0,
+  undo_no bigint DEFAULT 0,
+  undo text COLLATE "C",
   CHECK ((lease_id IS NOT NULL) = (state = 'running'::text)),
   PRIMARY KEY (namespace, task_id)
 ) WITH (fillfactor=45, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000, autovacuum_analyze_scale_factor=0.05);

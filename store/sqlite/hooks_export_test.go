@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -70,3 +71,23 @@ type proven struct {
 }
 
 func (p proven) Dead(context.Context, string) (sqlstore.Dead, error) { return p.dead, nil }
+
+// CountWrites runs fn, and returns how many statements the writer has run meanwhile, and
+// how many rows these changed.
+func (db *DB) CountWrites(ctx context.Context, fn func()) (statements int, rows int64, err error) {
+	count := func(on func(sqlite3.TraceEvent, any, any) error, sign int64) error {
+		var terr error
+		err := db.writer.Exclusive(ctx, func(c *conn.Conn) {
+			terr = c.Raw().Trace(sqlite3.TRACE_STMT, on)
+			rows += sign * c.Raw().TotalChanges()
+		})
+		return errors.Join(err, terr)
+	}
+	err = count(func(sqlite3.TraceEvent, any, any) error { statements++; return nil }, -1)
+	if err != nil {
+		return 0, 0, err
+	}
+	fn()
+	err = count(nil, 1)
+	return statements, rows, err
+}

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0021 make of an empty database.
+-- What the migrations 0001 to 0022 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -76,7 +76,7 @@ CREATE TABLE weaver_tasks (
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL,
   started_at        INTEGER,
-  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB, values_dropped INTEGER DEFAULT 0,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB, values_dropped INTEGER DEFAULT 0, undo_open INTEGER DEFAULT 0, undo_no INTEGER DEFAULT 0, undo TEXT,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;
@@ -153,7 +153,7 @@ CREATE TABLE weaver_steps (
   error_json   TEXT,
   wake_at      INTEGER,
   started_at   INTEGER NOT NULL,
-  completed_at INTEGER NOT NULL, awaits TEXT, children INTEGER, children_left INTEGER, children_stored INTEGER, cost INTEGER, redact TEXT,
+  completed_at INTEGER NOT NULL, awaits TEXT, children INTEGER, children_left INTEGER, children_stored INTEGER, cost INTEGER, redact TEXT, undo INTEGER DEFAULT 0, undo_no INTEGER DEFAULT 0, round INTEGER DEFAULT 0,
   PRIMARY KEY (namespace, task_id, name, attempt_no, try)
 ) WITHOUT ROWID;
 

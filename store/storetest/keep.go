@@ -26,7 +26,7 @@ func keepOf(id task.ID) store.RetryTask {
 func (e *env) past(id task.ID) (list []string) {
 	e.Helper()
 	for _, s := range e.steps(id) {
-		if s.Past {
+		if s.Past() {
 			list = append(list, fmt.Sprint(s.Name, " of ", s.AttemptNo))
 		}
 	}
@@ -87,7 +87,7 @@ var keepStepsCases = []testCase{
 			c := e.a.take(id)
 			e.equal("the steps handed out", len(c.Steps), 1+round)
 			got := e.record(indexed(refund(c), 1))
-			e.check(got.Step.AttemptNo == c.Task.AttemptNo && !got.Step.Past, "the cleanup is answered by %+v", got.Step)
+			e.check(got.Step.AttemptNo == c.Task.AttemptNo && !got.Step.Past(), "the cleanup is answered by %+v", got.Step)
 			e.equal("StepCount", e.task(id).StepCount, 2)
 			e.finish(dead(c))
 		}

@@ -16,7 +16,7 @@ var listFilterCases = []testCase{
 			by[t.Waiting] = append(by[t.Waiting], t.ID)
 		}
 		for _, w := range task.Waitings() {
-			if w != task.WaitDeadline && w != task.WaitRate { // no task waits for them
+			if w != task.WaitDeadline && w != task.WaitRate && w != task.WaitUndo { // no task waits for them
 				e.check(len(by[w]) > 0, "no task waits for %s", w)
 			}
 			e.lists(store.Filter{Waiting: []task.Waiting{w}}, slices.Clone(by[w])...)

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"github.com/goweaver/weaver/task"
+)
+
+// undo checks that steps are undone within their rounds, as often as undo_open says,
+// and that an undo phase is there while it lasts (I15).
+func (c *checker) undo(t *task.Task) {
+	c.phase(t)
+	open, begun, point := 0, 0, -1
+	for _, s := range c.stepsOf[t.ID] {
+		switch {
+		case s.Kind == task.KindPoint && s.State == task.StepCompleted:
+			point = max(point, s.UndoNo)
+		case s.Undo == task.UndoOpen:
+			open++
+		}
+		begun = max(begun, s.UndoNo)
+	}
+	if open != t.UndoOpen {
+		c.task("I15", t, "has %d steps to undo with undo_open %d", open, t.UndoOpen)
+	}
+	if begun > t.UndoNo {
+		c.task("I15", t, "has a step with undo_no %d, above its own, %d", begun, t.UndoNo)
+	}
+	for _, s := range c.stepsOf[t.ID] {
+		if s.Undo == task.UndoOpen && s.UndoNo <= point {
+			c.task("I15", t, "its step %q began before a point of no return and is to be undone", s.Name)
+		}
+	}
+	c.rounds(t)
+}
+
+// phase checks that a task has an undo phase while it is in one, or if it gave up.
+func (c *checker) phase(t *task.Task) {
+	gaveUp := t.State == task.Failed && t.End().Kind == task.KindUndoFailed
+	waits := t.Waiting == task.WaitUndo
+	switch {
+	case t.Undo == nil && (waits || gaveUp):
+		c.task("I15", t, "waits for %q with an error of the kind %q, and has no undo phase", t.Waiting, t.End().Kind)
+	case t.Undo == nil && t.UndoOpen > 0 && (t.State == task.Failed || t.State == task.Cancelled):
+		c.task("I15", t, "has %d steps to undo", t.UndoOpen)
+	case t.Undo == nil:
+	case t.Undo.GaveUp != gaveUp:
+		c.task("I15", t, "gave its undo up: %v, with an error of the kind %q", t.Undo.GaveUp, t.End().Kind)
+	case !gaveUp && t.State != task.Running && (t.State != task.Pending && t.State != task.Blocked || !waits):
+		c.task("I15", t, "waits for %q in its undo phase", t.Waiting)
+	case t.Undo.EndsAs != task.Failed && t.Undo.EndsAs != task.Cancelled && t.Undo.Of.IsZero():
+		c.task("I15", t, "is to end %q after its undo", t.Undo.EndsAs)
+	}
+}
+
+// rounds checks that the rounds of each step follow each other, that the last one alone
+// may count as run, and that each undo is the only one of a step that it undid. A cleanup has
+// no rounds.
+func (c *checker) rounds(t *task.Task) {
+	type round struct {
+		name string
+		no   int
+	}
+	past, undone, now := map[round]bool{}, map[round]int{}, map[string]int{}
+	for _, s := range c.stepsOf[t.ID] {
+		at := round{s.Name, s.Round}
+		switch {
+		case s.State == task.StepFailed, s.Kind == task.KindCleanup:
+		case s.Kind == task.KindUndo:
+			undone[at]++
+		case s.Past() && past[at]:
+			c.task("I15", t, "its step %q is undone more than once in round %d", s.Name, s.Round)
+		case s.Past():
+			past[at] = true
+		default:
+			now[s.Name] = s.Round
+		}
+	}
+	before := map[string]int{}
+	for at := range past {
+		before[at.name] = max(before[at.name], at.no+1)
+	}
+	for name, n := range before {
+		for no := range n {
+			if !past[round{name, no}] {
+				c.task("I15", t, "its step %q has no round %d of %d", name, no, n)
+			}
+		}
+	}
+	for name, no := range now {
+		if no != before[name] {
+			c.task("I15", t, "its step %q is in round %d after %d", name, no, before[name])
+		}
+	}
+	for at, n := range undone {
+		if n > 1 || !past[at] {
+			c.task("I15", t, "has %d undos of the step %q in round %d, which is undone: %v", n, at.name, at.no, past[at])
+		}
+	}
+}
