@@ -66,6 +66,15 @@ type Finish struct {
 	StepsUnreached []string // kept with the attempt
 
 	Notes map[string]string // kept with the attempt
+
+	Unclean  bool // a cleanup of this attempt failed, or could not run
+	Panicked bool // the handler did not return
+
+	// EndsAs is set in every finish of an attempt in an undo phase: that of the phase.
+	// Then the outcome is undone (all is undone), undo_failed (with Error; tried again
+	// after Delay, given up if that is negative), blocked or suspended with Waiting
+	// undo, released, or success (nothing was undone in the phase).
+	EndsAs task.State
 }
 
 // Hash identifies the content of a finish: the same attempt reported twice
@@ -112,6 +121,10 @@ func (f *Finish) Hash() string {
 	if f.Waiting == task.WaitSignal || f.Waiting == task.WaitChildren {
 		b = append(b, 7)
 		text(string(f.Waiting))
+	}
+	if f.EndsAs != "" {
+		b = append(b, 8)
+		text(string(f.EndsAs))
 	}
 	b = binary.AppendVarint(b, int64(f.Delay))
 	b = binary.AppendVarint(b, f.WakeAt.UnixMicro())

@@ -90,6 +90,8 @@ func (t *Transition) Overrule(j *task.Job) {
 // after one that led to t. Attempts that were cut short do not matter.
 func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 	switch {
+	case t.SetUndo:
+		return before
 	case t.State == task.Succeeded, f.Outcome == task.OutcomeDecompose, f.Outcome == task.OutcomeAddDependency:
 		return 0
 	case f.Outcome == task.OutcomeReleased, KindOf(f.Error) == task.KindInternal, f.Idle && (f.Waiting == task.WaitSignal || f.Waiting == task.WaitChildren):

@@ -73,4 +73,6 @@ func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition
 
 // InTime reports whether a due task may start as far as its deadline is
 // concerned: that has not passed, or the task runs only to clean up.
-func InTime(t *task.Task, now time.Time) bool { return t.CancelRequested || !Past(t.DeadlineAt, now) }
+func InTime(t *task.Task, now time.Time) bool {
+	return t.CancelRequested || t.Undo != nil || !Past(t.DeadlineAt, now)
+}

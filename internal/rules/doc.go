@@ -12,6 +12,7 @@
 //   - key.go: whether a concurrency key has room, and which waiters wake.
 //   - quarantine.go: which tasks may run beside each other after crashes.
 //   - cleanup.go: whether a task that is to end runs once more to clean up.
+//   - undo.go: whether the end of a task waits for its undo, and how that goes on.
 //   - reap.go: which worker may take expired leases, what a lost lease means.
 //   - operate.go: which state an operator's command needs, what a retry revives.
 //   - message.go: the failure messages that stores record.

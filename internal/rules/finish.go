@@ -27,6 +27,15 @@ type Transition struct {
 	Awaited    bool            // the edge to the task that it asked for is to be written
 	JoinOutput json.RawMessage // that it ends with, when they have succeeded
 
+	// Undo is the undo phase of the task afterwards, if SetUndo; else that stays as it is.
+	Undo    *task.UndoPhase
+	SetUndo bool
+	Kept    task.ErrorKind // of the error that a task keeps as its undo phase ends
+
+	// Unaware: the task ends though its handler did not come to an end of its own, in
+	// which it would have cleaned up.
+	Unaware bool
+
 	// Of the attempt.
 	Outcome  task.Outcome   // as recorded
 	Failure  *task.Error    // nil: none
@@ -48,6 +57,14 @@ func (t *Transition) TaskError() *task.Error {
 	return t.Failure
 }
 
+// EndKind is the kind of the error with which a task ends.
+func (t *Transition) EndKind() task.ErrorKind {
+	if t.KeepError {
+		return t.Kept
+	}
+	return KindOf(t.TaskError())
+}
+
 // CountsAttempt reports whether the attempt counts against MaxAttempts.
 func (t *Transition) CountsAttempt() bool {
 	return !t.Uncounted && task.Counts(t.Outcome, KindOf(t.Failure))
@@ -58,6 +75,9 @@ func (t *Transition) CountsAttempt() bool {
 func CheckFinish(f *store.Finish) error {
 	if err := checkEvents(&f.Lease, f.Events); err != nil {
 		return err
+	}
+	if f.EndsAs != "" {
+		return checkUndo(f)
 	}
 	switch f.Outcome {
 	case task.OutcomeSuccess, task.OutcomeReleased, task.OutcomeCancelled:
@@ -176,6 +196,10 @@ type Recorded struct {
 // Of one that was to clean up next it says what would have become of it otherwise;
 // of one that asked for another task, that it waits for that.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
+	if f.EndsAs != "" {
+		t := ResolveUndo(f, &task.UndoPhase{EndsAs: f.EndsAs}, 0, false, was.At)
+		return store.FinishResult{State: t.State, Waiting: t.Waiting}
+	}
 	var cancel CancelRequest
 	if was.Outcome == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled

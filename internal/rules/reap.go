@@ -87,6 +87,9 @@ type LostLease struct {
 	Alone    bool          // the task ran alone in its process
 	Cancel   CancelRequest // CleansUp also if none was asked for
 	Deadline time.Time     // of the task; zero: none
+
+	Phase *task.UndoPhase // nil: the task is in none
+	Key   bool            // it has a concurrency key
 }
 
 // Loss is the verdict on a lost lease.
@@ -102,6 +105,9 @@ type Loss struct {
 // clean up if it was asked to cancel. A deadline that passed has it cleaned up too:
 // [ResolveEnd]. The attempt's own error is [LeaseLostFailure].
 func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
+	if l.Phase != nil {
+		return l.loseUndo(budget, now)
+	}
 	loss := Loss{Transition: Transition{State: task.Ready, ReadyAt: now, Outcome: task.OutcomeLeaseLost, KeepError: true}}
 	switch {
 	case l.Cancel.Kind != "" && !l.Cancel.CleansUp:
