@@ -127,7 +127,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 				equal(fx, "message", te.Message, "cancelled by ann: changed her mind")
 				cleanedUp(fx, j, h, weaver.ErrCancelled)
 				equal(fx, "attempts", j.attempts.Load(), 2)
-				equal(fx, "the last outcome", fx.outcomes(h.ID())[1], task.OutcomeCancelled)
+				equal(fx, "the last outcome", fx.outcomes(h.ID())[1], task.OutcomeUndone)
 				fx.must(e.stop())
 			}
 		})
@@ -144,6 +144,34 @@ func TestCleanupWhenCancelled(t *testing.T) {
 			near(fx, "its end", fx.get(h.ID()).FinishedAt.Sub(fx.get(h.ID()).CreatedAt), time.Hour)
 		})
 	}
+
+	subtest(t, "a cleanup of a task that was retried is tried for another 24 h", func(fx *fixture) {
+		j := of("blocked by a question")
+		j.undo = func(context.Context) error {
+			switch j.undone {
+			case 1:
+				return weaver.Permanent(errors.New("no such account"))
+			case 2:
+				return errors.New("psp 503")
+			}
+			return nil
+		}
+		fx.run(j.handler())
+		h := begin(fx, j)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		te := failure(fx, h)
+		equal(fx, "state and kind", fmt.Sprint(te.State, " ", te.Kind), "failed undo_failed")
+		if !strings.Contains(te.Message, `cleanup "refund" failed after 1 tries`) || !strings.Contains(te.Message, "no such account") {
+			fx.Errorf("the error is %q", te.Message)
+		}
+		time.Sleep(48 * time.Hour)
+		fx.must(fx.client.Retry(fx.Context(), h.ID()))
+		time.Sleep(time.Minute)
+		fx.wantState(h.ID(), weaver.StateBlocked)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		equal(fx, "the tries", j.undone, 3)
+	})
 
 	subtest(t, "one that never ran ends at once, and one that is forced", func(fx *fixture) {
 		j := of("asleep")
@@ -162,7 +190,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		end   func(error) (string, error)
 		state weaver.State
 	}{
-		"succeeds all the same": {func(error) (string, error) { return "kept", nil }, weaver.StateSucceeded},
+		"succeeds all the same": {func(error) (string, error) { return "kept", nil }, weaver.StateCancelled},
 		"wants to be retried":   {func(err error) (string, error) { return "", weaver.RetryAfter(time.Hour, err) }, weaver.StateCancelled},
 		"wants to be blocked":   {func(error) (string, error) { return "", weaver.Blocked("and now?") }, weaver.StateCancelled},
 		"panics":                {func(err error) (string, error) { panic(err) }, weaver.StateCancelled},
@@ -182,17 +210,20 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		})
 	}
 
-	for name, wrong := range map[string]func(ctx context.Context) error{
-		"waits once more": func(ctx context.Context) error { return weaver.Sleep(ctx, "another", time.Hour) },
-		"repeats a name":  func(ctx context.Context) error { return weaver.Sleep(ctx, "trial", time.Hour) },
+	for name, wrong := range map[string]struct {
+		do    func(ctx context.Context) error
+		state weaver.State
+	}{
+		"waits once more": {func(ctx context.Context) error { return weaver.Sleep(ctx, "another", time.Hour) }, weaver.StateCancelled},
+		"repeats a name":  {func(ctx context.Context) error { return weaver.Sleep(ctx, "trial", time.Hour) }, weaver.StateBlocked},
 	} {
 		subtest(t, "a cleanup that "+name+" is the last attempt", func(fx *fixture) {
 			j := of("asleep")
-			fx.run(typHandler(j, wrong))
+			fx.run(typHandler(j, wrong.do))
 			h := begin(fx, j)
 			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
-			equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
-			time.Sleep(48 * time.Hour)
+			time.Sleep(time.Hour)
+			fx.wantState(h.ID(), wrong.state)
 			equal(fx, "attempts", j.attempts.Load(), 2)
 		})
 	}
@@ -232,10 +263,13 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		}
 	})
 
-	subtest(t, "a cleanup lasts for 30 s from the attempt's begin", func(fx *fixture) {
+	subtest(t, "a cleanup lasts as long as its attempt and 30 s, and is tried again", func(fx *fixture) {
 		j := of("blocked by a question")
 		var took time.Duration
 		j.undo = func(ctx context.Context) error {
+			if j.undone > 1 {
+				return nil
+			}
 			began := time.Now()
 			<-ctx.Done()
 			took = time.Since(began)
@@ -243,13 +277,14 @@ func TestCleanupWhenCancelled(t *testing.T) {
 			return ctx.Err()
 		}
 		e := fx.run(j.handler())
-		h := begin(fx, j, weaver.Timeout(time.Hour))
+		h := begin(fx, j, weaver.Timeout(time.Minute))
 		fx.must(e.stop())
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		time.Sleep(time.Hour) // it is due for long
 		fx.run(j.handler())
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
-		equal(fx, "the time of the cleanup", took.Round(time.Second), weaver.CleanupLimit)
+		equal(fx, "the time of the cleanup", took.Round(time.Second), time.Minute+weaver.CleanupLimit)
+		equal(fx, "the tries", j.undone, 2)
 	})
 
 	subtest(t, "a cleanup that the engine's stop cuts short goes on with the next one", func(fx *fixture) {
@@ -267,11 +302,11 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		synctest.Wait()
 		fx.wantState(h.ID(), weaver.StateRunning)
 		fx.must(e.stop())
-		fx.wantState(h.ID(), weaver.StateReady)
+		fx.wantState(h.ID(), weaver.StatePending)
 		fx.run(j.handler())
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
 		equal(fx, "steps", recordedAs(fx, h.ID()), "[charge step completed trial sleep completed refund cleanup completed]")
-		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled)
+		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeUndone)
 	})
 
 	subtest(t, "a cancel that comes as the task falls asleep is followed by a cleanup", func(fx *fixture) {
@@ -286,7 +321,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
 		h := enqueue(fx, saga, "")
 		cleanedUp(fx, j, h, weaver.ErrCancelled)
-		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeCancelled)
+		fx.wantOutcomes(h.ID(), task.OutcomeCancelled, task.OutcomeUndone)
 	})
 
 	subtest(t, "a cancel between the claim and an answer that was lost is followed by a cleanup", func(fx *fixture) {

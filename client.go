@@ -261,8 +261,8 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 	return js, next, nil
 }
 
-// Cancel ends a task. One that does not run is cancelled at once, or runs once
-// more for its cleanup (CleanupWhenCancelled); the context of a running one ends
+// Cancel ends a task. One that does not run is cancelled at once, or its cleanups
+// run first (CleanupWhenCancelled); the context of a running one ends
 // with cause ErrCancelled, and it ends cancelled unless its handler still returns
 // success. Terminal tasks: ErrState.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {

@@ -153,6 +153,9 @@ var (
 	ErrCancelled = engine.ErrCancelled
 	// ErrDeadline: the task's or the job's time is over; it ends cancelled.
 	ErrDeadline = engine.ErrDeadline
+	// ErrUndoing: the task ends for another reason, and its cleanups run first
+	// (CleanupWhenCancelled).
+	ErrUndoing = engine.ErrUndoing
 	// ErrTimeout: the attempt took longer than Timeout allows. It counts as a
 	// failure, and the task is tried again while attempts are left.
 	ErrTimeout = engine.ErrTimeout

@@ -35,7 +35,7 @@ func ExampleCleanupWhenCancelled() {
 	fmt.Println(must(h.Get(ctx)).State)
 	// Output:
 	// deposit charged
-	// ready
+	// pending
 	// deposit paid back
 	// cancelled
 }

@@ -116,22 +116,23 @@ func Timeout(d time.Duration) Option {
 	})
 }
 
-// CleanupWhenCancelled runs a task once more when it is cancelled, or its deadline
-// passes, while it does not run: while it sleeps, waits for its retry, is blocked
-// or is due again. Without it such a task ends at once. The handler runs with a
-// context that has ended, with cause ErrCancelled or ErrDeadline. Completed steps
-// return what they recorded, others do not run, and the Sleep or Ask in which the
+// CleanupWhenCancelled has a task undone before it ends when it is cancelled, or its
+// deadline passes, while it does not run: while it sleeps, waits for its retry, is
+// blocked or is due again. Without it such a task ends at once. The handler runs with a
+// context that has ended, with cause ErrCancelled, ErrDeadline or [ErrUndoing]. Completed
+// steps return what they recorded, others do not run, and the Sleep or Ask in which the
 // task waited returns the cause; so the handler comes to its error path, whose
 // steps of Cleanup run and are recorded, for CleanupLimit. Then the task ends
-// cancelled, whatever the handler returns but success. A handler that waits by
+// cancelled, whatever the handler returns but success without a cleanup. A handler that waits by
 // returning Blocked looks at its context before it does.
 //
-// That attempt is the last one and does not count against MaxAttempts. Only one
-// that is cut short, because the engine stops or its process dies, is followed by
-// another; a process that dies again and again ends the task as poison. The task
-// is ready until then and waits like others for a worker, its queue and its
-// concurrency key. A task that never ran has nothing to undo and ends at once, as
-// does one that is cancelled with Force.
+// If a cleanup fails, another attempt tries it again: after a second, two, and so on, at
+// most a minute. After 24 hours, or at a Permanent error, the task fails with the kind
+// [github.com/goweaver/weaver/task.KindUndoFailed]. These attempts do not count against MaxAttempts. The task is pending
+// until it ends, with the reason [github.com/goweaver/weaver/task.WaitUndo], and waits like others for a worker, its
+// queue and its concurrency key. A value that its worker cannot read blocks the task, and
+// Unblock without an input goes on. A task that never ran has nothing to undo and ends
+// at once, as does one that is cancelled with Force.
 func CleanupWhenCancelled() Option {
 	return option(func(s *settings) { s.task.CleanupWhenCancelled = true })
 }

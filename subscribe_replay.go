@@ -85,6 +85,8 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 		return event.TaskLeaseLost{Header: h, Duration: took}
 	case task.OutcomeReleased:
 		return event.TaskReleased{Header: h, Duration: took}
+	case task.OutcomeUndone, task.OutcomeUndoFailed:
+		return event.TaskSuspended{Header: h, Waiting: task.WaitUndo, Error: a.Error, Duration: took}
 	case task.OutcomeCancelled:
 		return event.TaskCancelled{Header: h, Error: te, Duration: took}
 	case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:

@@ -49,7 +49,7 @@ func Final(ctx context.Context, err error) bool {
 	if err == nil || Suspended(err) {
 		return false
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrDeadline) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrDeadline) || errors.Is(cause, ErrUndoing) {
 		return true
 	} else if errors.Is(cause, ErrDraining) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrLeaseUncertain) {
 		return false

@@ -250,7 +250,7 @@ func (o *operated) sentence() string {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
 	case o.Asked && o.State != task.Running:
-		return fmt.Sprintf("%s is %s and was asked to end: it runs once more to clean up, as soon as a worker takes it. --force ends it at once.", o.ID, state)
+		return fmt.Sprintf("%s is %s and was asked to end: its cleanups run before it ends, as soon as a worker takes it. --force ends it without them.", o.ID, state)
 	case o.Asked:
 		return fmt.Sprintf("%s is running and was asked to end; its worker is notified with the next heartbeat. --force ends it at once.", o.ID)
 	case o.Verb == "pause" && o.State == task.Running:

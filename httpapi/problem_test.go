@@ -43,6 +43,7 @@ var notOverHTTP = map[string]string{
 	"weaver.ErrTimeout":        "why the context of an attempt ended",
 	"weaver.ErrTxType":         "an attempt gets it",
 	"weaver.ErrUnbound":        "a handle of a transaction returns it",
+	"weaver.ErrUndoing":        "why the context of an attempt ended",
 }
 
 // Every error that a caller can ask for has a problem, or a reason for having none.

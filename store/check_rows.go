@@ -50,7 +50,7 @@ func (c *checker) needs(t *task.Task) {
 	}
 	if t.Join != task.JoinNone {
 		open = c.children(t)
-		waits = t.State == task.Pending
+		waits = t.State == task.Pending && t.Waiting != task.WaitUndo
 	}
 	switch {
 	case !t.State.Terminal() && t.RemainingDeps != open:
@@ -66,7 +66,7 @@ func (c *checker) needs(t *task.Task) {
 // which it waits as long as its Join is set, and returns how many it waits for. When it has ended before
 // them, they have ended too, or are asked to.
 func (c *checker) children(t *task.Task) (open int) {
-	waits := t.State == task.Pending
+	waits := t.State == task.Pending && t.Waiting != task.WaitUndo
 	if waits != (t.Waiting == t.Join.Waiting()) {
 		c.task("I7", t, "waits for %q with the join %q", t.Waiting, t.Join)
 	}
@@ -86,7 +86,7 @@ func (c *checker) children(t *task.Task) (open int) {
 			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
 		case e.Done && !child.State.Terminal() && (t.Waiting == task.WaitChildren || t.Waiting == task.WaitRepair) && e.Awaited == t.AttemptNo: // else it was retried while its parent ran
 			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
-		case !e.Done && !child.State.Terminal() && t.State.Terminal() && e.Kind == task.OnDone && !child.CancelRequested && !ending:
+		case !e.Done && !child.State.Terminal() && (t.State.Terminal() || t.Undo != nil) && e.Kind == task.OnDone && !child.CancelRequested && child.Undo == nil && !ending:
 			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
 		}
 		if e.Done == (e.EndedState == "") {
@@ -146,9 +146,8 @@ func (c *checker) claimable(t *task.Task) {
 	if n := len(ds) + len(ws) + parked; !t.State.Terminal() && (n < least || n > most) {
 		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows, parked %d times", t.Waiting, len(ds), len(ws), parked)
 	}
-	cleansUp := t.State == task.Ready && t.CleanupWhenCancelled && t.AttemptNo > 0
-	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && t.Undo == nil && !cleansUp {
-		c.task("I9", t, "was asked to cancel, which only tasks are that run, clean up or are undone")
+	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && t.Undo == nil {
+		c.task("I9", t, "was asked to cancel, which only tasks are that run or are being undone")
 	}
 	for _, d := range ds {
 		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.DispatchKey() {

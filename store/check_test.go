@@ -163,8 +163,8 @@ func TestCheckFinds(t *testing.T) {
 		{"a decision of an unknown task", "I4", id(99), "a decision is of task", func(s *store.Snapshot) { s.Decisions[0].TaskID = id(99) }},
 
 		{"a step completed twice", "I6", id(ended), `"a" is completed more than once`, func(s *store.Snapshot) { s.Steps[0].State = task.StepCompleted }},
-		{"a past step that is no cleanup", "I6", id(ended), `its past step "a" is a step that is completed`, func(s *store.Snapshot) {
-			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", Kind: task.KindStep, State: task.StepCompleted, Undo: task.UndoSkipped})
+		{"a past cleanup that failed", "I6", id(ended), `its past cleanup "a" is failed`, func(s *store.Snapshot) {
+			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", Kind: task.KindCleanup, State: task.StepFailed, Undo: task.UndoSkipped})
 		}},
 		{"a step that is not counted", "I6", id(ended), "2 completed steps with step_count 1", func(s *store.Snapshot) { s.Tasks[ended].StepCount = 1 }},
 		{"a step of an unknown task", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},

@@ -81,7 +81,7 @@ func (c *checker) callEdge(t *task.Task, e *EdgeRow) {
 		c.task("I7", t, "its edge to its child %s has done %v and the end %q", e.Needs, e.Done, e.EndedState)
 	case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 		c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
-	case !e.Done && !child.State.Terminal() && t.State.Terminal() && !child.CancelRequested && !ending:
+	case !e.Done && !child.State.Terminal() && (t.State.Terminal() || t.Undo != nil) && !child.CancelRequested && child.Undo == nil && !ending:
 		c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
 	}
 }
@@ -89,7 +89,7 @@ func (c *checker) callEdge(t *task.Task, e *EdgeRow) {
 // call checks a call, of whose children so many are stored and so many of those
 // have not ended.
 func (c *checker) call(t *task.Task, s *task.Step, stored, open int) {
-	counts := !t.State.Terminal() && !t.CancelRequested && !c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
+	counts := !t.State.Terminal() && !t.CancelRequested && t.Undo == nil && !c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
 	switch left := open + s.Children - s.ChildrenStored; {
 	case stored > s.ChildrenStored || s.ChildrenStored > s.Children: // fewer: some were deleted while it had ended
 		c.task("I7", t, "its call %q has %d children stored of %d, and there are %d", s.Name, s.ChildrenStored, s.Children, stored)

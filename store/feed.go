@@ -157,8 +157,8 @@ func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Ou
 		return "task.suspended"
 	}
 	switch waiting {
-	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal:
-		return "task.suspended" // decided after a failure
+	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal, task.WaitUndo:
+		return "task.suspended" // decided after a failure, or for an undo
 	}
 	return "task.retrying"
 }

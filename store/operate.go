@@ -32,8 +32,8 @@ type Seen struct {
 type (
 	// CancelTask cancels a task. One that does not run ends cancelled at once,
 	// unless it is to clean up (task.New.CleanupWhenCancelled) and has run before:
-	// it becomes claimable with the request on it (Asked in the result), whatever
-	// its deadline, and ends with the attempt that follows. A running one is asked
+	// its undo phase begins (Asked in the result), and it ends when an attempt reports
+	// that it is undone. One that is in its phase goes on. A running one is asked
 	// to end (Asked), which its worker learns with the next heartbeat. With Force
 	// its lease is revoked, and any task ends cancelled at once. A terminal task is
 	// left alone: ErrState.

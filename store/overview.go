@@ -63,7 +63,7 @@ type Overview struct {
 // Counts says how many tasks there are. Each is counted up to MaxCount, and so are
 // the states, types and queues that are counted.
 type Counts struct {
-	// States has every state. What succeeded is the rest, when all others are
+	// States has every state. A task that waits for its undo counts as ready once it is due. What succeeded is the rest, when all others are
 	// counted; of a million that failed the rest is not known: it is {0, true}.
 	States map[task.State]Count `json:"states"`
 	Types  map[string]Count     `json:"task_types,omitempty"` // of all states

@@ -83,7 +83,7 @@ var importRules = map[string]rule{
 	"internal/notify":           {ours: join(values, "store")},
 	"internal/seal":             {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":           {ours: join(values, "store")},
-	"internal/engine":           {ours: join(ports, "internal/build", "internal/group", "internal/batch", "internal/redact", "internal/seal")},
+	"internal/engine":           {ours: join(ports, "internal/build", "internal/group", "internal/batch", "internal/redact", "internal/rules", "internal/seal")},
 	"internal/query":            {ours: join(values, "store", "internal/typo")},
 	"internal/storehook":        {ours: join(values, "store")},
 	"internal/faultstore":       {ours: join(values, "store", "internal/storehook")},

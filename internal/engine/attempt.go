@@ -73,6 +73,10 @@ type Attempt struct {
 	cancelBy  cancelAsk
 	progress  progress
 
+	uncleaned      *failedCleanup // in an undo phase: the first cleanup that failed
+	cleaned        bool           // in an undo phase: a cleanup ran, now or in an attempt before
+	failedCleanups []task.Step    // in an undo phase: tries of attempts before
+
 	redaction redaction
 
 	checkpoints  checkpoints
@@ -128,6 +132,13 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	onRecord := 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
+		if a.undoes() && s.Kind == task.KindCleanup {
+			if s.State == task.StepFailed {
+				a.failedCleanups = append(a.failedCleanups, *s)
+			} else if !s.CompletedAt.Before(a.task.Undo.Began) {
+				a.cleaned = true
+			}
+		}
 		known := a.journal[s.Name]
 		if known == nil {
 			known = &entry{index: s.Index}
@@ -146,13 +157,16 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	a.progress.replays(onRecord, c.Task.Progress)
 	a.held, a.lose = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
 	a.ctx, a.cancel = context.WithCancelCause(a.held)
-	if c.TimeLeft > 0 {
+	if c.TimeLeft > 0 && !a.undoes() {
 		a.deadline = e.offset(a.begun.Add(c.TimeLeft))
 		var stop context.CancelFunc
 		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
 		a.stopTimer(stop)
 	}
-	if t := &a.task; t.CancelRequested && a.undoes() {
+	switch t := &a.task; {
+	case a.undoes():
+		a.endForUndo()
+	case t.CancelRequested && a.cleansUp(): // the cancel came between the claim and its answer
 		a.askCancel(t.CancelKind, t.CancelBy, t.CancelReason)
 	}
 	return a

@@ -25,10 +25,6 @@ type cleanupKey struct{}
 
 func inCleanup(ctx context.Context) bool { return ctx.Value(cleanupKey{}) != nil }
 
-// undoes reports whether the handler is to be called although the task was asked
-// to end: it cleans up what earlier attempts did.
-func (a *Attempt) undoes() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
-
 // cutShort reports whether a cleanup may have been kept from its end by what ends
 // an attempt alone. Then the task is to clean up once more.
 func (a *Attempt) cutShort() bool {
@@ -55,15 +51,20 @@ func stepKind(ctx context.Context) task.StepKind {
 
 // Cleanup is Step for what undoes others: it runs, and its value is recorded,
 // also when the attempt was asked to end by a cancel, its deadline or a timeout,
-// until CleanupLimit after that. What ends the attempt alone, of a task that goes
-// on, and the end of the lease end a cleanup too.
+// until CleanupLimit after that, and without that limit in an undo phase. What ends the
+// attempt alone, of a task that goes on, and the end of the lease end a cleanup too.
 func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	if a.cleanupLeft() <= 0 {
 		return nil, fmt.Errorf("cleanup %q, %s after the end was asked for: %w", name, CleanupLimit, ErrCleanupTooLong)
 	}
 	ctx, stop := a.outlive(ctx)
 	defer stop()
-	return a.Step(ctx, name, opts, fn)
+	replays, began := a.recordedStep(name), a.storeNow()
+	value, err := a.Step(ctx, name, opts, fn)
+	if !replays {
+		a.noteCleanup(name, began, err)
+	}
+	return value, err
 }
 
 // outlive returns the context of a cleanup: ctx without its end. It ends with the
@@ -84,8 +85,11 @@ func (a *Attempt) outlive(ctx context.Context) (cleanup context.Context, stop fu
 // cleanupLeft is how long a cleanup of this attempt may still last, as far as its
 // end is known: a cancel is when it comes.
 func (a *Attempt) cleanupLeft() time.Duration {
-	end := int64(math.MaxInt64)
-	for _, known := range []int64{a.cancelledAt.Load(), a.deadline, a.timesOut.Load()} {
+	end, ends := int64(math.MaxInt64), []int64{a.timesOut.Load(), a.cancelledAt.Load(), a.deadline}
+	if a.undoes() { // which no cancel ends
+		ends = ends[:1]
+	}
+	for _, known := range ends {
 		if known != 0 {
 			end = min(end, known)
 		}

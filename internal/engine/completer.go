@@ -156,6 +156,10 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 	case task.Blocked:
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
+		if res.Waiting == task.WaitUndo && fin.Outcome != task.OutcomeReleased { // it begins, or is tried again
+			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
+			return
+		}
 		if decidesToWait(fin) {
 			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
 			return

@@ -112,7 +112,7 @@ func (x *executor) execute(a *Attempt) {
 			x.endings.lead(batch, true)
 		}
 	}()
-	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() {
+	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() && !a.cleansUp() {
 		// The lease is not valid or the task was cancelled: the handler, which
 		// may act before it looks at its context, is not called but to clean up.
 		err = context.Cause(a.ctx)

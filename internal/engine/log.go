@@ -19,7 +19,7 @@ func (a *Attempt) logger() *slog.Logger {
 // are no failures.
 func logEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	switch fin.Outcome {
-	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
+	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed, task.OutcomeUndoFailed:
 	default:
 		return
 	}

@@ -20,7 +20,15 @@ const maxInternal = 10
 func (a *Attempt) released() store.Finish {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun, Notes: a.notesNow()}
+	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun, Notes: a.notesNow(), EndsAs: a.endsAs()}
+}
+
+// endsAs is that of the task's undo phase; "": it is in none.
+func (a *Attempt) endsAs() task.State {
+	if a.task.Undo == nil {
+		return ""
+	}
+	return a.task.Undo.EndsAs
 }
 
 // outcome turns what the handler returned into what the store is to write. ok is
@@ -39,9 +47,13 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		StepsUnreached: a.unreached(),
 		Notes:          a.notesNow(),
 		Idle:           !a.news,
+		EndsAs:         a.endsAs(),
 	}
 	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
+	if a.undoes() {
+		return a.undoOutcome(fin, out, err)
+	}
 	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
 	children, decomposes := asksForChildren(err)
 	other, depends := asksForTask(err)
@@ -192,7 +204,7 @@ func sanitize(s string) string {
 }
 
 func isCancel(cause error) bool {
-	return errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrDeadline)
+	return errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrDeadline) || errors.Is(cause, ErrUndoing)
 }
 
 func cancelError(cause error, ask cancelAsk) *task.Error {

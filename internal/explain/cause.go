@@ -239,6 +239,13 @@ func (w *walk) act(h *store.History, depth int) {
 	name, asked := Short(t), depth == 1
 	switch {
 	case t.Forgotten: // nothing starts it again
+	case t.Undo != nil && !t.State.Terminal() && w.gone(t) == "":
+		if t.State == task.Blocked {
+			w.add(on(t.ID, VerbUnblock, "tries the undo of "+name+" again, once its program can do it"))
+		}
+		if asked {
+			w.add(on(t.ID, VerbCancel, "ends "+name+" at once, without its undo").with(Args{Force: true}))
+		}
 	case t.State == task.Blocked:
 		if Question(t.Type, t.Error) != "" {
 			w.add(on(t.ID, VerbUnblock, "approves "+name+"; with --input "+refusal+" it fails"))

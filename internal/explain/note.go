@@ -18,6 +18,9 @@ func Status(t *task.Task, took time.Duration, now time.Time) (long, short string
 	switch t.State {
 	case task.Running:
 		d := text.Span(now.Sub(t.StartedAt))
+		if t.Undo != nil {
+			return "undoing " + d, "undoing"
+		}
 		if t.CancelRequested {
 			return "ending " + d, "ending"
 		}
@@ -34,6 +37,8 @@ func Status(t *task.Task, took time.Duration, now time.Time) (long, short string
 			return "retry in " + d, "retry " + d
 		case task.WaitSleep:
 			return "wakes in " + text.Until(t.ReadyAt.Sub(now)), "asleep"
+		case task.WaitUndo:
+			return "being undone", "undoing"
 		}
 		return "waiting", "waiting"
 	}
@@ -51,6 +56,8 @@ func (c Clock) Note(t *task.Task) string {
 		switch {
 		case c.gone(t) != "":
 			said += ", its process is gone"
+		case t.Undo != nil:
+			said += ", undoing"
 		case t.CancelRequested:
 			said += ", asked to end"
 		case c.Passed(t.LeaseExpiresAt):
@@ -82,6 +89,8 @@ func (c Clock) waitNote(t *task.Task) string {
 		return "retries" + due + ": " + Failure(t.Error, MaxNote)
 	case t.Waiting == task.WaitSleep:
 		return "sleeps, wakes" + due
+	case t.Waiting == task.WaitUndo && due != "":
+		return "is being undone, next" + due
 	case t.Waiting == task.WaitSignal && due != "":
 		return Waits(t, nil) + ", goes on" + due + " at the latest"
 	}
@@ -95,9 +104,6 @@ const maxNeeds = 5
 // it only waits for a time. needs are its needs as far as they are known.
 func Waits(t *task.Task, needs []store.Need) string {
 	if t.State == task.Ready {
-		if t.CancelRequested {
-			return "waits for a worker to clean up"
-		}
 		return "waits for a worker"
 	}
 	switch t.Waiting {
@@ -129,6 +135,8 @@ func Waits(t *task.Task, needs []store.Need) string {
 			return "waits for the children of a call"
 		}
 		return "waits for " + children(t.RemainingDeps)
+	case task.WaitUndo:
+		return "is being undone"
 	case task.WaitRepair:
 		return "waits for the repair of its input"
 	case task.WaitConcurrency:

@@ -101,7 +101,7 @@ func TestNote(t *testing.T) {
 		{task.Task{State: task.Pending, Waiting: task.WaitSleep, ReadyAt: in(time.Minute)}, "sleeps, wakes in 1m"},
 		{task.Task{State: task.Pending, Waiting: task.WaitDeps, RemainingDeps: 1}, "needs 1 more task"},
 		{task.Task{State: task.Ready, ReadyAt: ago(time.Minute)}, "waits for a worker"},
-		{task.Task{State: task.Ready, ReadyAt: ago(time.Minute), CancelRequested: true}, "waits for a worker to clean up"},
+		{task.Task{State: task.Pending, Waiting: task.WaitUndo, CancelRequested: true}, "is being undone"},
 		{task.Task{State: task.Running, LeasedBy: "web1:7", CancelRequested: true}, "on web1:7, asked to end"},
 		{task.Task{State: task.Running, LeasedBy: "web1:7", LeaseExpiresAt: ago(time.Minute)}, "on web1:7, lease ended 1m ago"},
 		{task.Task{State: task.Running, LeasedBy: "web1:7", Progress: &task.Progress{Current: 1, Total: 2}}, "on web1:7, 1 of 2"},

@@ -19,6 +19,7 @@ func (c Clock) notes(h *store.History) []string {
 		rerunNote(t),
 		c.leaseNote(t),
 		cancelNote(t),
+		undoNote(t),
 		crashNote(h),
 		c.deadlineNote(t),
 		attemptsNote(t),
@@ -71,10 +72,21 @@ func cancelNote(t *task.Task) string {
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
 	}
-	if t.State != task.Running && !t.State.Terminal() {
-		return text.Stop(what) + " It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled."
+	if t.Undo != nil {
+		return text.Stop(what)
 	}
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
+}
+
+// undoNote: a task that is undone before it ends, or whose undo was given up.
+func undoNote(t *task.Task) string {
+	switch {
+	case t.Undo == nil:
+		return ""
+	case t.Undo.GaveUp:
+		return fmt.Sprintf("Its undo was given up: without it the task would have ended %s.", t.Undo.EndsAs)
+	}
+	return fmt.Sprintf("Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends %s. What needs the task waits until then.", t.Undo.EndsAs)
 }
 
 // crashNote: leases lost in a row, which end as poison.

@@ -140,6 +140,10 @@ func outcome(a *task.Attempt) string {
 		return "split itself into tasks"
 	case task.OutcomeAddDependency:
 		return "asked for another task first"
+	case task.OutcomeUndone:
+		return "cleaned up"
+	case task.OutcomeUndoFailed:
+		return "did not clean up"
 	}
 	return "ended (" + string(a.Outcome) + ")"
 }

@@ -84,6 +84,8 @@ func blocked(t *task.Task) string {
 		said = ", its input has to be repaired"
 	case task.WaitDeadline:
 		said = ", its deadline has passed"
+	case task.WaitUndo:
+		said = " in its undo, which needs a person"
 	}
 	if why := blockedBy(t, MaxMessage); why != "" {
 		said += ": " + why
@@ -160,8 +162,26 @@ func (c Clock) waits(h *store.History) string {
 		return orElse("waits for a person")
 	case task.WaitDeadline:
 		return orElse("waits to be ended: its deadline has passed")
+	case task.WaitUndo:
+		return c.undo(t, due)
 	}
 	return orElse("waits: " + string(t.Waiting))
+}
+
+// undo is that a task is being undone before it ends.
+func (c Clock) undo(t *task.Task, due string) string {
+	said := "is being undone"
+	if due != "" {
+		said += ", next " + due
+	}
+	if t.Undo == nil {
+		return said
+	}
+	said += fmt.Sprintf(", and then ends %s", t.Undo.EndsAs)
+	if t.Error != nil {
+		said += ": " + Failure(t.Error, MaxMessage)
+	}
+	return said
 }
 
 // awaited reports whether a task waits for the end of a need. It waits for none

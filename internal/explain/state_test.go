@@ -146,17 +146,42 @@ func TestWhyStates(t *testing.T) {
 		})), []string{
 			"It was asked to end because its deadline passed. Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return.",
 		}},
-		{"to clean up", a(1, task.Ready, waits("", ago(time.Minute)), with(func(k *task.Task) {
+		{"being undone", a(1, task.Pending, waits(task.WaitUndo, in(time.Minute)), with(func(k *task.Task) {
 			k.CancelRequested, k.CancelKind, k.CancelBy, k.CancelReason, k.DeadlineAt = true, task.KindCancelled, "ops", "too late", ago(time.Second)
+			k.Error = &task.Error{Kind: task.KindCancelled, Message: "cancelled by ops: too late"}
+			k.Undo = &task.UndoPhase{EndsAs: task.Cancelled, Error: k.Error}
 		})), []string{
-			"It is ready since " + minuteAgo + " and waits for a worker to clean up.",
-			"It was asked to cancel by ops: too late. It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled.",
+			"It is being undone, next in 1m (2026-11-20T12:01:00Z), and then ends cancelled: cancelled by ops: too late.",
+			"It was asked to cancel by ops: too late.",
+			"Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends cancelled. What needs the task waits until then.",
 			"  weaver task cancel --force 00000000000000000000000001",
 		}},
-		{"to clean up, in a paused queue", a(1, task.Pending, waits(task.WaitPaused, ago(time.Minute)), with(func(k *task.Task) {
+		{"being undone, in a paused queue", a(1, task.Pending, waits(task.WaitPaused, ago(time.Minute)), with(func(k *task.Task) {
 			k.CancelRequested, k.CancelKind = true, task.KindDeadline
+			k.Undo = &task.UndoPhase{EndsAs: task.Cancelled}
 		})), []string{
-			"It was asked to end because its deadline passed. It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled.",
+			"It was asked to end because its deadline passed.",
+			"Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends cancelled. What needs the task waits until then.",
+		}},
+		{"blocked in its undo", a(1, task.Blocked, waits(task.WaitUndo, time.Time{}), with(func(k *task.Task) {
+			k.Error = &task.Error{Kind: task.KindDecode, Message: "no such field"}
+			k.Undo = &task.UndoPhase{EndsAs: task.Failed}
+		})), []string{
+			"It is blocked in its undo, which needs a person: decode_error: no such field.",
+			"  weaver task unblock 00000000000000000000000001",
+			"  weaver task cancel --force 00000000000000000000000001",
+		}},
+		{"running in its undo", a(1, task.Running, runs(2, "web1:7", ago(time.Minute), in(time.Second)), with(func(k *task.Task) {
+			k.Undo = &task.UndoPhase{EndsAs: task.Failed}
+		})), []string{
+			"It is running on web1:7, in its attempt 2, which began " + minuteAgo + ", to be undone before it ends failed.",
+		}},
+		{"its undo given up", a(1, task.Failed, with(func(k *task.Task) {
+			k.Error = &task.Error{Kind: task.KindUndoFailed, Message: "undo given up: psp 503"}
+			k.Undo = &task.UndoPhase{EndsAs: task.Cancelled, GaveUp: true}
+		})), []string{
+			"Its undo was given up: without it the task would have ended cancelled.",
+			"  weaver task retry 00000000000000000000000001",
 		}},
 		{"succeeded though asked to end", a(1, task.Succeeded, with(func(k *task.Task) { k.CancelRequested, k.CancelBy = true, "ops" })), []string{
 			"It was asked to cancel by ops, but its handler returned success all the same.",

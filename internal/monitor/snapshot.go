@@ -134,7 +134,7 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	case !ran:
 	case t.Waiting == task.WaitRetry:
 		shown = append(shown, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
-	case t.Waiting == task.WaitSleep, t.Waiting == task.WaitSignal, t.Waiting == task.WaitChildren, t.Waiting == task.WaitRepair:
+	case t.Waiting == task.WaitSleep, t.Waiting == task.WaitSignal, t.Waiting == task.WaitChildren, t.Waiting == task.WaitRepair, t.Waiting == task.WaitUndo:
 		shown = append(shown, event.TaskSuspended{Header: at(), Waiting: t.Waiting, WakeAt: t.ReadyAt, Duration: took})
 	}
 	return shown

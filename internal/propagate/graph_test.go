@@ -189,6 +189,14 @@ func (g *graph) CancelDependents(tasks []propagate.Unmet) error {
 	return g.note("cancel", "%s", strings.Join(list, ", "))
 }
 
+func (g *graph) BeginUndo(tasks []propagate.Undoing) error {
+	var list []string
+	for _, u := range tasks {
+		list = append(list, fmt.Sprintf("%d %s", u.ID[0], u.To.Undo.EndsAs))
+	}
+	return g.note("undo", "%s", strings.Join(list, ", "))
+}
+
 func (g *graph) CountJobs(changes []propagate.JobChange) ([]propagate.JobState, []task.ID, error) {
 	var moved []propagate.JobState
 	for _, c := range changes {

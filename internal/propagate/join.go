@@ -31,16 +31,27 @@ func (r *run) join(parents []*Dependent) error {
 	for i := range edges {
 		failures[edges[i].Dependent] = rules.ChildFailure(&edges[i].EndedNeed, rules.TaskName(nodes[i], children[i]))
 	}
-	ends := make([]Joined, len(parents))
-	for i, p := range parents {
-		ends[i] = Joined{ID: p.ID, Deadline: p.Deadline, Failure: failures[p.ID]}
+	ends := make([]Joined, 0, len(parents))
+	var begins []Undoing
+	for _, p := range parents {
+		failure := failures[p.ID]
+		if failure != nil {
+			if u := r.mayUndo(p, task.Failed, failure); u != nil {
+				begins = append(begins, *u)
+				continue
+			}
+		}
+		ends = append(ends, Joined{ID: p.ID, Deadline: p.Deadline, Failure: failure})
 		end := task.End{State: task.Succeeded, AllowFailure: p.MayFail}
-		if failure := failures[p.ID]; failure != nil {
+		if failure != nil {
 			end.State, end.Kind = task.Failed, failure.Kind
 		}
 		r.Count(p.Job, p.waits(), Contribution{End: end})
 		r.End(p.ID, end, p.Needed)
 		r.noteEnd(p)
+	}
+	if err := r.beginUndo(begins); err != nil || len(ends) == 0 {
+		return err
 	}
 	return r.ops.Complete(ends)
 }

@@ -66,6 +66,10 @@ type Ops interface {
 	// CancelDependents writes the end of dependents that cannot run any more.
 	CancelDependents(tasks []Unmet) error
 
+	// BeginUndo makes tasks claimable for their undo (rules.Transition.BeginUndo): their
+	// dispatch rows follow with InsertDispatch.
+	BeginUndo(tasks []Undoing) error
+
 	// CountJobs adds changes to the counters of jobs, and to what they have used of
 	// their budgets, and derives their states. It returns those whose state is
 	// another then, and those that rules.Exhausts says are to end now, of which it
@@ -133,6 +137,8 @@ type Dependent struct {
 	Needed   bool              // an edge leads to it
 	Calls    bool              // it has children of a call
 	Dispatch store.DispatchRow // to be written; its AvailableAt is not set
+
+	Undoable rules.Undoable // what its end leaves to undo
 }
 
 // Ready is a dependent that may be claimed from an instant on.
@@ -155,6 +161,13 @@ type Unmet struct {
 	ID       task.ID
 	Deadline time.Time // that is not watched any more; zero: it had none
 	Failure  *task.Error
+}
+
+// Undoing is a task that would have ended, and whose undo phase begins.
+type Undoing struct {
+	ID       task.ID
+	Deadline time.Time // that is not watched any more; zero: it had none
+	To       rules.Transition
 }
 
 // JobChange is what a batch adds to the counters of a job, and to what it has used

@@ -122,7 +122,7 @@ func (b *Batch) change(job task.ID, more JobChange) {
 type Result struct {
 	Ended   []task.ID  // dependents that ended
 	Jobs    []JobState // that got another state
-	Callers []Caller   // dependents that ended with children of calls, which may not have
+	Callers []Caller   // dependents that ended, or whose undo began, with children that may not have
 	Marked  int        // edges
 	Chores  bool       // some were added
 
@@ -300,15 +300,45 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 	if err != nil {
 		return err
 	}
-	ends := make([]Unmet, len(unmet))
+	ends := make([]Unmet, 0, len(unmet))
+	var begins []Undoing
 	for i, d := range unmet {
-		ends[i] = Unmet{ID: d.ID, Deadline: d.Deadline, Failure: reasons[i]}
+		if u := r.mayUndo(d, task.Cancelled, reasons[i]); u != nil {
+			begins = append(begins, *u)
+			continue
+		}
+		ends = append(ends, Unmet{ID: d.ID, Deadline: d.Deadline, Failure: reasons[i]})
 		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
 		r.Count(d.Job, d.waits(), Contribution{End: end})
 		r.End(d.ID, end, d.Needed)
 		r.noteEnd(d)
 	}
+	if err := r.beginUndo(begins); err != nil || len(ends) == 0 {
+		return err
+	}
 	return r.ops.CancelDependents(ends)
+}
+
+// mayUndo returns the begin of the undo phase of a task that is to end, nil if there is
+// nothing to undo.
+func (r *run) mayUndo(d *Dependent, state task.State, failure *task.Error) *Undoing {
+	u := Undoing{ID: d.ID, Deadline: d.Deadline, To: rules.Transition{State: state, Failure: failure}}
+	if !u.To.BeginUndo(&d.Undoable, time.Time{}, r.now) {
+		return nil
+	}
+	row := d.Dispatch
+	row.AvailableAt = u.To.ReadyAt
+	r.Dispatch(row)
+	r.Count(d.Job, d.waits(), Unfinished(u.To.State, u.To.Waiting))
+	r.result.Callers = append(r.result.Callers, Caller{d.ID, d.Job})
+	return &u
+}
+
+func (r *run) beginUndo(tasks []Undoing) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	return r.ops.BeginUndo(tasks)
 }
 
 // reasons says why dependents cannot run: for an edge that has to hold, or

@@ -66,8 +66,7 @@ func BudgetFailure(why string, last *task.Error) *task.Error {
 
 // failForBudget makes the transition the end of its task.
 func (t *Transition) failForBudget(why string) {
-	uncounted := t.Uncounted
-	*t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: BudgetFailure(why, t.Failure), Uncounted: uncounted}
+	*t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: BudgetFailure(why, t.Failure), Unaware: t.Unaware}
 	t.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "budget", Version: 1, Text: "the budget is used up: " + why}}
 }
 

@@ -59,7 +59,7 @@ func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline,
 	}
 	t := refused(f, failure)
 	if cancel.Kind != "" {
-		return t.asked(&cancel, deadline, now)
+		return t.asked(&cancel, deadline)
 	}
 	return t
 }

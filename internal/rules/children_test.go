@@ -54,7 +54,6 @@ func TestResolveDecompose(t *testing.T) {
 		{"one too many", 4001, task.JoinRerun, rules.Parent{Children: 6000}, rules.CancelRequest{}, task.Failed, "", task.OutcomeFailure, "", true},
 		{"too deep", 1, task.JoinComplete, rules.Parent{Depth: 8}, rules.CancelRequest{}, task.Failed, "", task.OutcomeFailure, "", true},
 		{"to be cancelled", 1, task.JoinRerun, rules.Parent{}, rules.CancelRequest{Kind: task.KindCancelled}, task.Cancelled, "", task.OutcomeCancelled, "", true},
-		{"to be cancelled, and cleans up", 1, task.JoinComplete, rules.Parent{}, rules.CancelRequest{Kind: task.KindCancelled, CleansUp: true}, task.Ready, "", task.OutcomeDecompose, "", false},
 	} {
 		f := store.Finish{Outcome: task.OutcomeDecompose, Join: tc.join, Children: children(tc.children), Output: json.RawMessage("7")}
 		got := rules.ResolveDecompose(&f, tc.parent, tc.cancel, time.Time{}, now)

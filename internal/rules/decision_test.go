@@ -32,7 +32,6 @@ func decomposes(o task.Outcome, join task.Join, n int) store.Finish {
 func TestDecidedDecompose(t *testing.T) {
 	t.Parallel()
 	asked := rules.CancelRequest{Kind: task.KindCancelled}
-	cleansUp := rules.CancelRequest{Kind: task.KindCancelled, CleansUp: true}
 	for _, tc := range []struct {
 		name    string
 		fin     store.Finish
@@ -50,7 +49,6 @@ func TestDecidedDecompose(t *testing.T) {
 		{"too many, blocked", decomposes(task.OutcomeBlocked, task.JoinRerun, 2), rules.Parent{Children: 9_999}, rules.CancelRequest{}, task.Failed, task.OutcomeBlocked, task.KindValidation, task.DecideMarkDead, false},
 		{"to be cancelled", decomposes(task.OutcomeFailure, task.JoinRerun, 1), rules.Parent{}, asked, task.Cancelled, task.OutcomeCancelled, task.KindCancelled, "", true},
 		{"too deep and to be cancelled", decomposes(task.OutcomeFailure, task.JoinRerun, 1), rules.Parent{Depth: 8}, asked, task.Cancelled, task.OutcomeCancelled, task.KindCancelled, "", true},
-		{"to clean up", decomposes(task.OutcomeFailure, task.JoinRerun, 1), rules.Parent{}, cleansUp, task.Ready, task.OutcomeFailure, task.KindHandler, "", true},
 	} {
 		got := rules.ResolveDecompose(&tc.fin, tc.parent, tc.cancel, time.Time{}, now)
 		if got.State != tc.state || got.Outcome != tc.outcome || rules.KindOf(got.Failure) != tc.kind || kindOf(got.Decision) != tc.decided || got.CountsAttempt() != tc.counts {
@@ -58,9 +56,6 @@ func TestDecidedDecompose(t *testing.T) {
 		}
 		if waits := got.State == task.Pending; waits != (got.Join == tc.fin.Join) || waits && (got.Waiting != task.WaitChildren || got.KeepError || len(got.Decision.ChildIDs) != len(tc.fin.Children)) {
 			t.Errorf("%s: %+v", tc.name, got)
-		}
-		if got.State == task.Ready {
-			continue
 		}
 		if again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Decision: kindOf(got.Decision), At: now}); again.State != got.State || again.Waiting != got.Waiting {
 			t.Errorf("%s: reported again: %+v", tc.name, again)

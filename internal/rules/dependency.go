@@ -79,7 +79,7 @@ func ResolveDependency(f *store.Finish, d *Dependency, cancel CancelRequest, dea
 		t.Outcome, t.Uncounted = task.OutcomeCancelled, true
 	}
 	if cancel.Kind != "" {
-		return t.asked(&cancel, deadline, now)
+		return t.asked(&cancel, deadline)
 	}
 	return t
 }

@@ -39,7 +39,6 @@ func TestResolveDependency(t *testing.T) {
 		{"it is this one", self, at(open), rules.CancelRequest{}, task.Failed, "", task.KindValidation, false, true},
 		{"there is none", f, rules.Dependency{}, rules.CancelRequest{}, task.Failed, "", task.KindValidation, false, true},
 		{"this one is to be cancelled", f, at(open), rules.CancelRequest{Kind: task.KindCancelled}, task.Cancelled, "", task.KindCancelled, false, true},
-		{"this one is to be cancelled, and cleans up", f, at(open), rules.CancelRequest{Kind: task.KindCancelled, CleansUp: true}, task.Ready, "", "", false, false},
 	} {
 		got := rules.ResolveDependency(&tc.fin, &tc.on, tc.cancel, time.Time{}, now)
 		if got.State != tc.state || got.Waiting != tc.waiting || rules.KindOf(got.Failure) != tc.kind || got.Awaited != tc.awaited || got.CountsAttempt() != tc.counts {
@@ -62,18 +61,5 @@ func TestResolveDependency(t *testing.T) {
 	}
 	if err := rules.CheckFinish(&store.Finish{Outcome: task.OutcomeAddDependency}); err == nil {
 		t.Error("an add_dependency without a task")
-	}
-}
-
-// A task that waits for one that its handler asked for has run: it cleans up.
-func TestCleanupOfOneThatAskedForAnother(t *testing.T) {
-	t.Parallel()
-	waits := rules.Unfinished{State: task.Pending, Waiting: task.WaitDeps, Attempts: 1, CleansUp: true}
-	if got := rules.ResolveEnd(&waits); got != rules.EndsNow {
-		t.Errorf("waiting for its needs: %v", got)
-	}
-	waits.Join = task.JoinDependency
-	if got := rules.ResolveEnd(&waits); got != rules.CleansUp {
-		t.Errorf("waiting for a task that it asked for: %v", got)
 	}
 }

@@ -11,7 +11,7 @@
 //   - claim.go: how many due rows a claim looks at.
 //   - key.go: whether a concurrency key has room, and which waiters wake.
 //   - quarantine.go: which tasks may run beside each other after crashes.
-//   - cleanup.go: whether a task that is to end runs once more to clean up.
+//   - end.go: what a cancel or a deadline does to a task.
 //   - undo.go: whether the end of a task waits for its undo, and how that goes on.
 //   - reap.go: which worker may take expired leases, what a lost lease means.
 //   - operate.go: which state an operator's command needs, what a retry revives.

@@ -114,11 +114,10 @@ func CheckFinish(f *store.Finish) error {
 
 // ResolveFinish is the finish table: what a finish, which [CheckFinish]
 // accepted, makes of its task. A task that was asked to cancel ends cancelled
-// unless it succeeded, or runs once more to clean up. deadline is the task's, for
-// the failure message.
+// unless it succeeded. deadline is the task's, for the failure message.
 func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Time) Transition {
 	if f.Outcome == task.OutcomeSuccess {
-		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true, Uncounted: cancel.Before}
+		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true}
 	}
 	t := Transition{Outcome: f.Outcome, Failure: f.Error}
 	switch f.Outcome {
@@ -139,7 +138,7 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 		t.decide(f, now)
 	}
 	if cancel.Kind != "" {
-		t = t.asked(&cancel, deadline, now)
+		t = t.asked(&cancel, deadline)
 	}
 	return t
 }
@@ -193,8 +192,8 @@ type Recorded struct {
 
 // ReplayedResult answers a finish that is reported again (R8): what it made of
 // its task when it was recorded. What the task has become since does not matter.
-// Of one that was to clean up next it says what would have become of it otherwise;
-// of one that asked for another task, that it waits for that.
+// For a finish that began an undo phase it returns the state without that; for one that
+// asked for another task, that it waits for that.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
 	if f.EndsAs != "" {
 		t := ResolveUndo(f, &task.UndoPhase{EndsAs: f.EndsAs}, 0, false, was.At)

@@ -52,14 +52,14 @@ func TestResolveFinish(t *testing.T) {
 		},
 		{
 			"failure of a task that was asked to cancel", decided(task.DecideRetry, time.Second), asked,
-			rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: &task.Error{Kind: task.KindCancelled, Message: "cancelled by ops: wrong"}},
+			rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: &task.Error{Kind: task.KindCancelled, Message: "cancelled by ops: wrong"}, Unaware: true},
 			true,
 		},
 		{
 			"sleep of a task whose deadline passed",
 			store.Finish{Outcome: task.OutcomeSuspended, WakeAt: at(time.Hour)},
 			late,
-			rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: rules.DeadlineFailure(at(-time.Second))},
+			rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: rules.DeadlineFailure(at(-time.Second)), Unaware: true},
 			true,
 		},
 		{

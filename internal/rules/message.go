@@ -9,15 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CancelRequest is a cancel that a task was asked for that runs, or is to clean
-// up, as its row has it. Without a Kind none was asked for.
+// CancelRequest is a cancel that a running task was asked for, as its row has it.
+// Without a Kind none was asked for.
 type CancelRequest struct {
 	Kind   task.ErrorKind // cancelled, deadline, parent_ended, budget or job_budget; "" if none
 	By     string         // not with deadline
 	Reason string         // not with deadline
-
-	CleansUp bool // the task does when it is cancelled
-	Before   bool // the attempt that runs began with the request: it is for the cleanup alone
 }
 
 // CancelFailure is the failure message of a cancelled task: who asked for it and

@@ -68,12 +68,18 @@ func JobBeingCancelled(id, job task.ID) error {
 	return fmt.Errorf("task %v cannot be retried while the tasks of its job %v are being cancelled, try again in a moment: %w", id, job, store.ErrState)
 }
 
-// CheckUnblock refuses to unblock a task that is not blocked, and one that waits
+// inUndo is why a blocked task takes no input in its undo phase.
+const inUndo = "in its undo, which takes no input: unblock it without one to try the undo again; a forced cancel ends it without its undo"
+
+// CheckUnblock refuses to unblock a task that is not blocked, or in its undo phase, and one that waits
 // with another question than the command is for ([store.ErrChanged]). failure is
 // the task's last error.
-func CheckUnblock(cmd *store.UnblockTask, s task.State, failure *task.Error) error {
+func CheckUnblock(cmd *store.UnblockTask, s task.State, why task.Waiting, failure *task.Error) error {
 	if s != task.Blocked {
 		return refuse(cmd.Task, s, "only blocked tasks can be unblocked")
+	}
+	if why == task.WaitUndo && len(cmd.Input) > 0 {
+		return refuse(cmd.Task, s, inUndo)
 	}
 	if asked := askOf(failure); cmd.Ask != "" && cmd.Ask != asked {
 		with := fmt.Sprintf("with the question %q", asked)

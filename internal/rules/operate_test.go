@@ -38,7 +38,9 @@ func TestCheckOperations(t *testing.T) {
 		{"retry with successful needs whose failure would count", retry(ifFailed(succeeded), ifFailed(succeeded)), nil},
 		{"retry with an open need whose failure would count", retry(ifFailed(succeeded), ifFailed(open)), retryable},
 		{"pause", func(s task.State) error { return rules.CheckPause(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
-		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
+		{"unblock", func(s task.State) error {
+			return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, task.WaitManual, nil)
+		}, []task.State{task.Blocked}},
 		{"delete", func(s task.State) error {
 			return rules.CheckDelete(id, s, task.ID{}, task.ID{}, rules.Awaiter{}, task.ID{})
 		}, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
@@ -106,7 +108,7 @@ func TestUnblockFor(t *testing.T) {
 		if got := rules.UnblockFor(&tc.cmd, tc.failure); got != tc.want {
 			t.Errorf("%s: the input is for %q, want %q", name, got, tc.want)
 		}
-		if err := rules.CheckUnblock(&tc.cmd, task.Blocked, tc.failure); errors.Is(err, store.ErrChanged) != tc.refused || err != nil && !tc.refused {
+		if err := rules.CheckUnblock(&tc.cmd, task.Blocked, task.WaitManual, tc.failure); errors.Is(err, store.ErrChanged) != tc.refused || err != nil && !tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -82,11 +82,11 @@ func (w *Worker) Forgettable(ttl time.Duration, now time.Time) bool {
 
 // LostLease is what is known of a lease that is taken from its worker.
 type LostLease struct {
-	Stopped  bool          // its process is known to be dead, or had [Worker.Stopped]
-	Crashes  int           // the task's crash_count
-	Alone    bool          // the task ran alone in its process
-	Cancel   CancelRequest // CleansUp also if none was asked for
-	Deadline time.Time     // of the task; zero: none
+	Stopped  bool // its process is known to be dead, or had [Worker.Stopped]
+	Crashes  int  // the task's crash_count
+	Alone    bool // the task ran alone in its process
+	Cancel   CancelRequest
+	Deadline time.Time // of the task; zero: none
 
 	Phase *task.UndoPhase // nil: the task is in none
 	Key   bool            // it has a concurrency key
@@ -100,23 +100,22 @@ type Loss struct {
 }
 
 // ResolveLoss says what becomes of a task whose lease is taken (R7): cancelled,
-// if that was asked for (failed if it used its budget up) or its deadline passed, unless it cleans up; failed as
-// poison, if this crash is one too many (budget < 0: never); else ready again, to
-// clean up if it was asked to cancel. A deadline that passed has it cleaned up too:
-// [ResolveEnd]. The attempt's own error is [LeaseLostFailure].
+// if that was asked for (failed if it used its budget up) or its deadline passed; failed
+// as poison, if this crash is one too many (budget < 0: never); else ready again. The
+// attempt's own error is [LeaseLostFailure].
 func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	if l.Phase != nil {
 		return l.loseUndo(budget, now)
 	}
 	loss := Loss{Transition: Transition{State: task.Ready, ReadyAt: now, Outcome: task.OutcomeLeaseLost, KeepError: true}}
 	switch {
-	case l.Cancel.Kind != "" && !l.Cancel.CleansUp:
+	case l.Cancel.Kind != "":
 		state := task.Cancelled
 		if l.Cancel.Kind == task.KindBudget {
 			state = task.Failed
 		}
 		loss.end(state, CancelFailure(l.Cancel, l.Deadline))
-	case Past(l.Deadline, now) && !l.Cancel.CleansUp:
+	case Past(l.Deadline, now):
 		loss.end(task.Cancelled, DeadlineFailure(l.Deadline))
 	case l.Stopped && Quarantined(l.Crashes) && !l.Alone:
 		loss.QuarantineLoss = true

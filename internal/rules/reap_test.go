@@ -76,7 +76,6 @@ func TestResolveLoss(t *testing.T) {
 	t.Parallel()
 	past := now.Add(-time.Second)
 	ask := rules.CancelRequest{Kind: task.KindCancelled, By: "ops"}
-	cleans := rules.CancelRequest{Kind: task.KindCancelled, CleansUp: true}
 	for _, tc := range []struct {
 		name        string
 		lost        rules.LostLease
@@ -95,9 +94,6 @@ func TestResolveLoss(t *testing.T) {
 		{"with a budget of none", rules.LostLease{Stopped: true}, 0, task.Failed, task.KindPoison, true, false},
 		{"asked to cancel", rules.LostLease{Stopped: true, Cancel: ask, Deadline: past}, 1, task.Cancelled, task.KindCancelled, false, false},
 		{"past its deadline", rules.LostLease{Stopped: true, Deadline: past}, 1, task.Cancelled, task.KindDeadline, false, false},
-		{"asked to cancel, to clean up", rules.LostLease{Stopped: true, Cancel: cleans, Deadline: past}, 3, task.Ready, "", true, false},
-		{"past its deadline, to clean up", rules.LostLease{Cancel: rules.CancelRequest{CleansUp: true}, Deadline: past}, 3, task.Ready, "", false, false},
-		{"one crash too many, to clean up", rules.LostLease{Stopped: true, Cancel: cleans}, 1, task.Failed, task.KindPoison, true, false},
 		{"before its deadline", rules.LostLease{Stopped: true, Deadline: now.Add(1)}, 3, task.Ready, "", true, false},
 	} {
 		got := rules.ResolveLoss(&tc.lost, tc.budget, now)

@@ -41,6 +41,9 @@ func CheckReplace(cmd *store.ReplaceInput, h Holder) (existing bool, err error) 
 		return false, fmt.Errorf("task %v: the new input has %d bytes and the schema version %d", cmd.Task, len(cmd.Input), cmd.SchemaVersion)
 	}
 	byHand, repairing := cmd.Repair.IsZero(), h.State == task.Pending && h.Waiting == task.WaitRepair
+	if h.Waiting == task.WaitUndo {
+		return false, refuse(cmd.Task, h.State, inUndo)
+	}
 	switch same := h.Hash == task.PayloadHash(cmd.Input) && h.Schema == cmd.SchemaVersion; {
 	case same && h.State == task.Blocked && byHand:
 		return false, refuse(cmd.Task, h.State, "and has this input already: unblock it to run it again with it")

@@ -7,17 +7,17 @@ import (
 )
 
 // CheckReschedule refuses to reschedule a task that neither waits for a time nor
-// is due, and one that was asked to end and is due to clean up. Its state and what
+// is due, and one that is being undone (undoing). Its state and what
 // it waits for are those that are stored.
-func CheckReschedule(id task.ID, s task.State, why task.Waiting, asked bool) error {
+func CheckReschedule(id task.ID, s task.State, why task.Waiting, undoing bool) error {
 	const needs = "only tasks that wait for a time, or are due, can be rescheduled"
 	switch {
 	case s == task.Blocked:
 		return refuse(id, s, "and goes on when it is unblocked: "+needs)
 	case s != task.Pending && s != task.Ready:
 		return refuse(id, s, needs)
-	case asked:
-		return refuse(id, s, "but only to clean up, because it was asked to end; a forced cancel ends it without that")
+	case undoing:
+		return refuse(id, s, "but only to be undone; a forced cancel ends it without that")
 	}
 	switch why {
 	case task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep:

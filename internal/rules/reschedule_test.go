@@ -19,7 +19,7 @@ func TestCheckReschedule(t *testing.T) {
 			waits := why == task.WaitNone || why == task.WaitDelay || why == task.WaitRetry || why == task.WaitSleep
 			allowed := waits && (s == task.Pending || s == task.Ready)
 			if err := rules.CheckReschedule(id, s, why, true); err == nil {
-				t.Errorf("reschedule a task that is %s/%s and is to clean up", s, why)
+				t.Errorf("reschedule a task that is %s/%s and is being undone", s, why)
 			}
 			err := rules.CheckReschedule(id, s, why, false)
 			if (err == nil) != allowed || err != nil && (!errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "is "+string(s))) {

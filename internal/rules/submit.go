@@ -9,7 +9,7 @@ import (
 // Available returns the state of a task that may be claimed from an instant on:
 // ready once that has passed, until then pending for the reason given.
 func Available(at time.Time, why task.Waiting, now time.Time) (task.State, task.Waiting) {
-	if at.After(now) {
+	if at.After(now) || why == task.WaitUndo {
 		return task.Pending, why
 	}
 	return task.Ready, task.WaitNone

@@ -12,7 +12,7 @@ import (
 
 // A task that is to end without success, and left something to undo, waits for that
 // first: the verdict on it is kept ([task.UndoPhase]), its cleanups and undos run in
-// attempts of their own, and the phase ends with the verdict (ADR 0048). Every end of a
+// attempts of their own, and the phase ends with the verdict (ADR 0049). Every end of a
 // task passes [Transition.BeginUndo].
 
 // Undoable says whether the end of a task waits for an undo phase.
@@ -101,6 +101,14 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	default: // of a program that did not know of the phase
 		again(max(f.Delay, undoRetryAfter))
 	}
+	return t
+}
+
+// ResumeUndo is the transition of a task that is unblocked in its undo phase. The task shows
+// the error with which it ends again, and tries up to its last attempt do not count.
+func ResumeUndo(p *task.UndoPhase, attemptNo int, now time.Time) Transition {
+	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: later(now, p.NotBefore), SetUndo: true, Undo: p.Clone()}
+	t.Undo.Since, t.Undo.Crashes = attemptNo, 0
 	return t
 }
 

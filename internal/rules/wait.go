@@ -135,7 +135,7 @@ func ResolveSuspend(f *store.Finish, wakeSeq int, cancel CancelRequest, deadline
 		t := Transition{Outcome: f.Outcome, KeepError: true}
 		t.waitUntil(now, task.WaitNone, now)
 		if cancel.Kind != "" {
-			return t.asked(&cancel, deadline, now)
+			return t.asked(&cancel, deadline)
 		}
 		return t
 	}

@@ -69,10 +69,10 @@ func (t *Tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.R
 	return m.propagate()
 }
 
-// A task that has ended, or was asked to, does not count the ends of children for
+// A task that has ended, or was asked to, or is being undone, does not count the ends of children for
 // its calls: rules.CountsCalls.
 const sqlCounts = `EXISTS (SELECT 1 FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2
-  AND t.state <> 'succeeded' AND t.state <> 'failed' AND t.state <> 'cancelled' AND t.cancel_requested = 0)`
+  AND t.state <> 'succeeded' AND t.state <> 'failed' AND t.state <> 'cancelled' AND t.cancel_requested = 0 AND t.undo IS NULL)`
 
 const sqlLowerCall = `
 UPDATE weaver_steps SET children_left = children_left - ?4,

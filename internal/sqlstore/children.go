@@ -49,6 +49,10 @@ type resolved struct {
 
 // resolve says what a finish makes of its task.
 func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
+	if row.undo != nil {
+		to.Transition = rules.ResolveUndo(fin, row.undo, row.undoOpen, row.key != "", m.tx.at)
+		return to, nil
+	}
 	cancel, deadline, now := row.cancelRequest(), row.deadlineAt(), m.tx.at
 	switch asks := rules.Asks(fin); {
 	case asks == task.OutcomeDecompose:
@@ -184,12 +188,12 @@ const sqlOpenChildren = `
 SELECT depends_on_task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND done = 0 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
-// cancelSomeChildren cancels the next children of a task that has ended, or asks
-// them to end. A task that was retried meanwhile waits for them again.
+// cancelSomeChildren cancels the next children of a task that has ended or is being
+// undone, or asks them to end. A task that was retried meanwhile waits for them again.
 func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 	t := m.tx
 	parent, err := m.taskRow(&c.id)
-	if err != nil || parent == nil || !parent.contribution.State.Terminal() {
+	if err != nil || parent == nil || !parent.contribution.State.Terminal() && parent.undo == nil {
 		return false, err
 	}
 	limit := max(1, (rules.MaxMoves-t.moved)/2) // the edges to as many are marked

@@ -275,10 +275,10 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 
 // mayRun reports whether a due task may run now: it is in time (the reaper ends it
 // otherwise), the worker reads its schema version, no chore is at work on its job
-// (which may end it) unless it runs to clean up, and quarantine does not hold it back.
+// (which may end it) unless it is being undone, and quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.CancelRequested || !c.unclaimable[t.JobID]) &&
-		rules.InTime(t, c.tx.at) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.Undo != nil || !c.unclaimable[t.JobID]) &&
+		rules.InTime(t, c.tx.at) && c.quarantine.HasRoom(rules.CrashesOf(t.CrashCount, t.Undo), t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row; readBeside reads the rest of that.
@@ -286,7 +286,7 @@ func (c *claim) complete(got *store.Claimed, payloads bool) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
-	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
+	if got.Quarantined = rules.Quarantined(rules.CrashesOf(t.CrashCount, t.Undo)); got.Quarantined {
 		got.QuarantineLimit, got.Alone = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses), rules.Alone(c.req.Slots, t.QuarantineLosses)
 	}
 	if !t.DeadlineAt.IsZero() {

@@ -4,19 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
-
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // sqlClaimTask compares the epoch that was read in this transaction: the same
-// row, or an error. A request to end that is on the row is there before the
-// attempt: askedBefore.
+// row, or an error.
 const sqlClaimTask = `
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8,
-  cancel_requested = CASE WHEN cancel_requested <> 0 THEN 2 ELSE 0 END
+  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
 // sqlSetIsolated records whether a quarantined task runs alone.
@@ -54,7 +52,7 @@ func (c *claim) leased(d *candidate) error {
 	}
 	got.Waited = max(c.tx.at.Sub(sqlstmt.Instant(d.due)), 0)
 	c.complete(got, d.payloads)
-	if limit, alone := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
+	if limit, alone := c.quarantine.Add(rules.CrashesOf(t.CrashCount, t.Undo), t.QuarantineLosses); limit > 0 {
 		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, alone).Run(); err != nil {
 			return err
 		}

@@ -141,7 +141,7 @@ func scanCandidate(r *sqlstmt.Row, d *candidate) {
 func (d *candidate) scanRest(r *sqlstmt.Row) {
 	t := d.task
 	d.payloads = scanTask(r, t)
-	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.CleanupWhenCancelled)
+	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.Undo != nil)
 }
 
 // leaseRow is a task as seen by operations that end its attempt. Of a task
@@ -163,21 +163,14 @@ type leaseRow struct {
 	limits    int64 // of its job's budget
 	idle      int   // attempts
 
-	asked     cancelRequested
+	asked     bool           // to end
 	cancelled task.ErrorKind // why it was asked to end; "" when it was not
 	by        string
 	reason    string
-	cleansUp  bool // when it is cancelled; of a leaseRow only if it was asked to end
+
+	undoOpen int             // steps to undo
+	undo     *task.UndoPhase // nil: it is in none
 }
-
-// cancelRequested is what weaver_tasks.cancel_requested holds.
-type cancelRequested int
-
-const (
-	notAsked    cancelRequested = iota
-	asked                       // to end; also while a cleanup is due
-	askedBefore                 // the attempt that runs, or was the last, was claimed
-)
 
 var leaseColumns = sqlstmt.Columns[leaseRow]{
 	sqlstmt.Col("task_id", func(l *leaseRow, r *sqlstmt.Row, i int) { l.id = r.ID(i) }),
@@ -199,15 +192,12 @@ var leaseColumns = sqlstmt.Columns[leaseRow]{
 	sqlstmt.Col("deadline_at", func(l *leaseRow, r *sqlstmt.Row, i int) { l.deadline = r.Int(i) }),
 	sqlstmt.Col("job_limits", func(l *leaseRow, r *sqlstmt.Row, i int) { l.limits = r.Int(i) }),
 	sqlstmt.Col("idle_attempts", func(l *leaseRow, r *sqlstmt.Row, i int) { l.idle = int(r.Int(i)) }),
-	sqlstmt.Col("cancel_requested", func(l *leaseRow, r *sqlstmt.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
+	sqlstmt.Col("cancel_requested", func(l *leaseRow, r *sqlstmt.Row, i int) { l.asked = r.Bool(i) }),
 	sqlstmt.Col("CASE WHEN cancel_requested <> 0 THEN cancel_kind END", func(l *leaseRow, r *sqlstmt.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
 	sqlstmt.Col("cancel_by", func(l *leaseRow, r *sqlstmt.Row, i int) { l.by = r.Text(i) }),
 	sqlstmt.Col("cancel_reason", func(l *leaseRow, r *sqlstmt.Row, i int) { l.reason = r.Text(i) }),
-	sqlstmt.Col("CASE WHEN cancel_requested <> 0 THEN options_json END", func(l *leaseRow, r *sqlstmt.Row, i int) {
-		var t task.Task
-		r.Options(i, &t)
-		l.cleansUp = t.CleanupWhenCancelled
-	}),
+	sqlstmt.Col("undo_open", func(l *leaseRow, r *sqlstmt.Row, i int) { l.undoOpen = int(r.Int(i)) }),
+	sqlstmt.Col("undo", func(l *leaseRow, r *sqlstmt.Row, i int) { l.undo = r.Phase(i) }),
 }
 
 // LeaseColumns are what Bulk.Guard answers with.
@@ -218,6 +208,7 @@ var LeaseColumns interface{ List() string } = leaseColumns
 type taskRow struct {
 	leaseRow      // of the lease, if it runs
 	contribution  propagate.Contribution
+	cleansUp      bool // when it ends without its handler
 	crashes       int
 	depth         int
 	isolated      bool

@@ -154,7 +154,7 @@ func (m *moves) storeSomeChildren(c *chore) (more bool, err error) {
 	if err := t.stmt(sqlDropDrafts).Text(1, t.ns).ID(2, &c.id).Int(3, int64(first)).Run(); err != nil {
 		return false, err
 	}
-	if row.contribution.State.Terminal() || row.asked != notAsked {
+	if row.contribution.State.Terminal() || row.asked || row.undo != nil {
 		if err := m.endStored(row, list); err != nil {
 			return false, err
 		}

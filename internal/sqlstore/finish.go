@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -196,6 +197,9 @@ func (f *finishing) guarded(r *report, row *leaseRow) error {
 // write writes the end of an attempt whose guard passed.
 func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	t := f.moves.tx
+	if err := f.moves.mayUndo(r.fin, row, &to.Transition); err != nil {
+		return err
+	}
 	to.Idle = rules.IdleAttempts(r.fin, &to.Transition, row.idle)
 	output, long, err := t.keepOutput(&row.id, to.Output)
 	if err != nil {
@@ -219,9 +223,30 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	return f.moves.afterRunning(row, &to.Transition)
 }
 
+// mayUndo turns the end of a task into the begin of its undo phase, if something is to
+// be undone.
+func (m *moves) mayUndo(fin *store.Finish, row *leaseRow, to *rules.Transition) error {
+	if to.State != task.Failed && to.State != task.Cancelled || row.undo != nil {
+		return nil
+	}
+	u := rules.Undoable{Open: row.undoOpen, Began: true, Unclean: fin.Unclean, Unaware: to.Unaware || fin.Panicked, Key: row.key != ""}
+	if u.Unaware {
+		of, err := m.tx.options(&row.id)
+		if err != nil {
+			return err
+		}
+		u.CleansUp = of.CleanupWhenCancelled
+	}
+	to.BeginUndo(&u, time.Time{}, m.tx.at)
+	return nil
+}
+
 // writeOne writes the rows of one end.
 func (t *Tx) writeOne(r *report, row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
 	if err := t.writeTransition(row, to, output, long); err != nil {
+		return err
+	}
+	if err := t.setUndo(&row.id, to); err != nil {
 		return err
 	}
 	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {

@@ -96,7 +96,10 @@ func (f *finishing) finishRest() error {
 	}
 	for _, r := range all {
 		var err error
-		if id := r.fin.Lease.Task; first[id] == r {
+		if id := r.fin.Lease.Task; first[id] == r && r.moved && rows[id] == nil {
+			r.moved = false // its guard says why: its lease is lost, or it is in its undo phase
+			err = f.finish(r)
+		} else if first[id] == r {
 			err = f.guarded(r, rows[id])
 		} else {
 			err = f.finishAgain(r)
@@ -142,9 +145,9 @@ func endOf(r *report, row *leaseRow, to *rules.Transition, output json.RawMessag
 }
 
 // together reports whether the rows of an end can be written with those of others: not,
-// if the task gets children, which are stored for it as it is afterwards.
+// if the task gets children, which are stored for it as it is afterwards, or an undo phase.
 func (f *finishing) together(to *resolved) bool {
-	return f.moves.tx.bulk != nil && !f.inOrder && !to.Awaited && to.Join == task.JoinNone
+	return f.moves.tx.bulk != nil && !f.inOrder && !to.Awaited && to.Join == task.JoinNone && !to.SetUndo
 }
 
 // flush writes the ends that are to be written together. It comes before whatever reads

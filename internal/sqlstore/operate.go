@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -214,18 +215,16 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	return err
 }
 
-// endBy ends a task, or asks it to end, by an operator's cancel or because its
+// endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or because its
 // parent ended or its job's budget is used up (kind). It returns the task's state afterwards.
 func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	switch rules.ResolveEnd(row.unfinished(force)) {
 	case rules.EndAsked:
 		return task.Running, m.ask(row, kind, a)
-	case rules.CleansUp:
-		return task.Ready, m.cleanUp(row, kind, a)
-	case rules.CleanupDue:
+	case rules.InPhase:
 		return row.contribution.State, nil
 	}
-	return task.Cancelled, m.cancelNow(row, kind, a)
+	return m.cancelNow(row, kind, a, force)
 }
 
 // endEach is endBy for those of a list that have not ended.
@@ -257,7 +256,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	t := m.tx
 	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
-	if row.asked != notAsked {
+	if row.asked {
 		return nil
 	}
 	if err := t.deleteTimer(&row.id, row.deadline); err != nil {
@@ -267,22 +266,28 @@ func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 }
 
 const sqlCancelledBy = `
-UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4,
+  cancel_requested = CASE WHEN state = 'pending' THEN 1 ELSE cancel_requested END
+WHERE namespace = ?1 AND task_id = ?2`
 
-// cancelNow ends a task as cancelled, taking its lease away if it runs.
-func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit) error {
+// cancelNow ends a task as cancelled, taking its lease away if it runs, or begins its
+// undo, and returns the state that it gets.
+func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, row.deadlineAt())
+	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure, SetUndo: row.undo != nil}
+	if !force {
+		to.BeginUndo(row.undoable(), time.Time{}, m.tx.at)
+	}
 	var err error
 	if row.contribution.State == task.Running {
-		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
 		err = m.revoke(row, &to, failure)
 	} else {
-		err = m.end(row, task.Cancelled, failure)
+		err = m.end(row, &to)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	return m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
+	return to.State, m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
 const sqlCancelJob = `

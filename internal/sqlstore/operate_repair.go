@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"time"
+
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -87,10 +89,12 @@ func (o *operation) cancelRepair(row *taskRow, got *store.CommandResult) error {
 func (o *operation) endRepair(id *task.ID) error {
 	row, err := o.moves.taskRow(id)
 	switch {
-	case err != nil || row == nil || row.contribution.State.Terminal():
+	case err != nil || row == nil || row.contribution.State.Terminal() || row.undo != nil:
 		return err
 	case row.contribution.State == task.Running:
 		return o.moves.ask(row, task.KindCancelled, store.Audit{Reason: rules.RepairNotNeeded().Message})
 	}
-	return o.moves.end(row, task.Cancelled, rules.RepairNotNeeded())
+	to := rules.Transition{State: task.Cancelled, Failure: rules.RepairNotNeeded()}
+	to.BeginUndo(row.undoable(), time.Time{}, o.tx.at)
+	return o.moves.end(row, &to)
 }

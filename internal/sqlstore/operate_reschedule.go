@@ -29,7 +29,7 @@ func (o *operation) reschedule(cmd store.RescheduleTask, got *store.CommandResul
 		return err
 	}
 	why := row.contribution.Waiting
-	if got.Err = rules.CheckReschedule(row.id, row.contribution.State, why, row.asked != notAsked); got.Err != nil {
+	if got.Err = rules.CheckReschedule(row.id, row.contribution.State, why, row.undo != nil); got.Err != nil {
 		return nil
 	}
 	t := o.tx

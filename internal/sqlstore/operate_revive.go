@@ -33,7 +33,7 @@ func (o *operation) reviveChildren(c *chore) error {
 func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	t := o.tx
 	parent, err := o.moves.taskRow(&c.id)
-	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.asked != notAsked {
+	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.asked || parent.undo != nil {
 		return false, err
 	}
 	join := parent.join

@@ -35,11 +35,15 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	if err := st.Done(); err != nil {
 		return err
 	}
-	if got.Err = rules.CheckUnblock(&cmd, row.contribution.State, failure); got.Err != nil {
+	if got.Err = rules.CheckUnblock(&cmd, row.contribution.State, row.contribution.Waiting, failure); got.Err != nil {
 		return nil
 	}
 	if err := o.note(cmd.Audit, "unblock", row.id.String()); err != nil {
 		return err
+	}
+	if row.undo != nil {
+		got.State = task.Pending
+		return o.resumeUndo(row)
 	}
 	for kind, data := range map[string][]byte{kindUnblock: cmd.Input, kindFor: []byte(rules.UnblockFor(&cmd, failure))} {
 		if err := t.replacePayload(&row.id, kind, data); err != nil {
@@ -51,6 +55,17 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 		return err
 	}
 	return o.unblocked(row, got)
+}
+
+// resumeUndo makes a task that is blocked in its undo phase claimable for its undo.
+func (o *operation) resumeUndo(row *taskRow) error {
+	to := rules.ResumeUndo(row.undo, row.attemptNo, o.tx.at)
+	if err := o.moves.writeBegin(&row.id, &to); err != nil {
+		return err
+	}
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(to.State, to.Waiting))
+	o.moves.pending.Dispatch(row.dispatchRow(to.ReadyAt))
+	return nil
 }
 
 // unblocked makes a task claimable whose row says that it is ready.

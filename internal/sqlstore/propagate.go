@@ -130,6 +130,17 @@ var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	sqlstmt.Col("task_type", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Type = r.Name(i) }),
 	sqlstmt.Col("priority", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Priority = int(r.Int(i)) }),
 	sqlstmt.Col("concurrency_key", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.ConcurrencyKey = r.Text(i) }),
+	sqlstmt.Col("undo_open", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Undoable.Open = int(r.Int(i)) }),
+	sqlstmt.Col("attempt_no", func(d *propagate.Dependent, r *sqlstmt.Row, i int) {
+		d.Undoable.Began, d.Undoable.Unaware = rules.Began(task.Pending, task.WaitDeps, d.Join, int(r.Int(i))), true
+	}),
+	sqlstmt.Col("CASE WHEN join_kind IS NOT NULL THEN options_json END", func(d *propagate.Dependent, r *sqlstmt.Row, i int) {
+		if d.Undoable.Began {
+			var t task.Task
+			r.Options(i, &t)
+			d.Undoable.CleansUp = t.CleanupWhenCancelled
+		}
+	}),
 }
 
 // sqlLowerNeeds is rules.Waits.After.
@@ -231,6 +242,27 @@ func (o ops) CancelDependents(tasks []propagate.Unmet) error {
 	for i := range tasks {
 		u := &tasks[i]
 		if err := o.tx.writeEnd(&u.ID, task.Cancelled, u.Failure); err != nil {
+			return err
+		}
+		if u.Deadline.IsZero() {
+			continue
+		}
+		if err := o.tx.deleteTimer(&u.ID, u.Deadline.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeginUndo implements propagate.Ops.
+func (o ops) BeginUndo(tasks []propagate.Undoing) error {
+	m := moves{tx: o.tx}
+	for i := range tasks {
+		u := &tasks[i]
+		if err := m.writeBegin(&u.ID, &u.To); err != nil {
+			return err
+		}
+		if _, err := o.tx.unpause(&u.ID); err != nil {
 			return err
 		}
 		if u.Deadline.IsZero() {

@@ -219,9 +219,16 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	}
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: dead, Crashes: row.crashes, Alone: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
+		Phase: row.undo, Key: row.key != "",
 	}, r.req.CrashBudget, r.tx.at)
-	if loss.Crash || loss.QuarantineLoss {
-		err := r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, id).Bool(3, loss.Crash).Bool(4, loss.QuarantineLoss).Run()
+	u := row.undoable()
+	var notBefore time.Time
+	if r.restored { // its attempt may still run
+		u.Hold, notBefore = row.leaseID, end
+	}
+	loss.BeginUndo(u, notBefore, r.tx.at)
+	if counts := loss.Crash && row.undo == nil; counts || loss.QuarantineLoss {
+		err := r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, id).Bool(3, counts).Bool(4, loss.QuarantineLoss).Run()
 		if err != nil {
 			return store.Reaped{}, err
 		}
@@ -261,7 +268,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		if err != nil {
 			return nil, err
 		}
-		if row == nil || row.contribution.State.Terminal() || row.asked != notAsked {
+		if row == nil || row.contribution.State.Terminal() || row.asked || row.undo != nil {
 			continue
 		}
 		if err := r.deadline(row); err != nil {
@@ -272,16 +279,19 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 	return expired, nil
 }
 
-// deadline ends a task whose deadline has passed, or asks it to end, or to clean up.
+// deadline ends a task whose deadline has passed, or asks it to end.
 func (r *reaping) deadline(row *taskRow) error {
-	switch rules.ResolveEnd(row.unfinished(false)) {
-	case rules.EndAsked:
+	ask := func() error { return r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &row.id).Run() }
+	if rules.ResolveEnd(row.unfinished(false)) == rules.EndAsked {
 		r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, row.id)
-		return r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &row.id).Run()
-	case rules.CleansUp:
-		return r.moves.cleanUp(row, task.KindDeadline, store.Audit{})
+		return ask()
 	}
-	return r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
+	to := rules.Transition{State: task.Cancelled, Failure: rules.DeadlineFailure(row.deadlineAt())}
+	begins := to.BeginUndo(row.undoable(), time.Time{}, r.tx.at)
+	if err := r.moves.end(row, &to); err != nil || !begins {
+		return err
+	}
+	return ask()
 }
 
 const (

@@ -130,7 +130,8 @@ const sqlRecordGuard = `
 UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+const sqlAttemptNo = `
+SELECT attempt_no, CASE WHEN cancel_requested <> 0 OR undo IS NOT NULL THEN 1 ELSE 0 END FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // recordTry writes a failed try and a progress report. Both are kept also when
 // the task is to be cancelled.
@@ -162,7 +163,7 @@ func (t *Tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 }
 
 // accept passes a guard and returns the number of the attempt, 0 if the lease is
-// lost, and whether its task was asked to cancel.
+// lost, and whether its task was asked to cancel, or is being undone.
 func (t *Tx) accept(guard string, rec *store.Record) (attempt int, cancelled bool, err error) {
 	l := &rec.Lease
 	n, err := t.stmt(guard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, rec.Progress).Exec()
@@ -211,9 +212,11 @@ func (t *Tx) renameStarted(rec *store.Record, got *store.RecordResult) error {
 }
 
 // sqlStepGuard accepts a lease and counts the step that is about to be
-// inserted. A completed step sets the crashes before it back.
+// inserted. A completed step sets the crashes before it back, in an undo phase those of
+// that.
 const sqlStepGuard = `
-UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = 0, quarantine_losses = 0, progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END, quarantine_losses = 0,
+  undo = json_remove(undo, '$.crashes'), progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 var errUndo = errors.New("undo the element")

@@ -69,23 +69,29 @@ func (m *moves) taskRow(id *task.ID) (*taskRow, error) {
 
 // cancelRequest is the cancel that the task was asked for.
 func (l *leaseRow) cancelRequest() rules.CancelRequest {
-	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason, CleansUp: l.cleansUp, Before: l.asked == askedBefore}
+	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason}
 }
 
 // unfinished is the task as a cancel or its deadline meets it.
 func (w *taskRow) unfinished(force bool) *rules.Unfinished {
-	return &rules.Unfinished{
-		State: w.contribution.State, Waiting: w.contribution.Waiting, Join: w.join, Attempts: w.attemptNo,
-		CleansUp: w.cleansUp, Asked: w.asked != notAsked, Force: force,
+	return &rules.Unfinished{State: w.contribution.State, InPhase: w.undo != nil, Force: force}
+}
+
+// undoable is what the end of the task leaves to undo, which comes without its handler.
+func (w *taskRow) undoable() *rules.Undoable {
+	c := &w.contribution
+	return &rules.Undoable{
+		Open: w.undoOpen, Began: rules.Began(c.State, c.Waiting, w.join, w.attemptNo), CleansUp: w.cleansUp, Unaware: true,
+		Phase: w.undo, Key: c.State == task.Running && w.key != "",
 	}
 }
 
 // deadlineAt is the task's deadline; zero: none.
 func (l *leaseRow) deadlineAt() time.Time { return sqlstmt.Instant(l.deadline) }
 
-// endOf is how a task that gets into a state with an error ends there, if it does.
-func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
-	return task.End{State: state, Kind: rules.KindOf(failure), AllowFailure: l.mayFail}
+// endOf is how a task that gets into a state with an error of a kind ends there, if it does.
+func (l *leaseRow) endOf(state task.State, kind task.ErrorKind) task.End {
+	return task.End{State: state, Kind: kind, AllowFailure: l.mayFail}
 }
 
 // unschedule makes a task that does not run unclaimable, before anything else
@@ -113,47 +119,87 @@ func (t *Tx) writeEnd(id *task.ID, state task.State, failure *task.Error) error 
 		Error(5, failure).Int(6, t.mic).Run()
 }
 
-// end moves a task that does not run into a terminal state.
-func (m *moves) end(row *taskRow, state task.State, failure *task.Error) error {
+// end moves a task that does not run into a terminal state, or into its undo phase.
+func (m *moves) end(row *taskRow, to *rules.Transition) error {
 	if err := m.unschedule(row); err != nil {
 		return err
 	}
-	if err := m.tx.writeEnd(&row.id, state, failure); err != nil {
+	if to.SetUndo && to.Undo != nil {
+		return m.beginUndo(row, to)
+	}
+	if held := row.undo; held != nil && held.HoldsKey && row.key != "" {
+		if err := m.tx.dropKey(row.key); err != nil {
+			return err
+		}
+	}
+	if err := m.tx.writeEnd(&row.id, to.State, to.Failure); err != nil {
 		return err
 	}
-	end := row.endOf(state, failure)
+	if err := m.tx.setUndo(&row.id, to); err != nil {
+		return err
+	}
+	end := row.endOf(to.State, to.EndKind())
 	m.pending.Count(row.job, row.contribution, propagate.Contribution{End: end})
 	return m.ended(&row.leaseRow, end)
 }
 
-const sqlCleanUp = `
-UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, remaining_deps = 0, updated_at = ?6,
-  cancel_requested = 1, cancel_kind = ?3, cancel_by = ?4, cancel_reason = ?5
+const (
+	// plain is cleared: a success in the phase is not written blindly.
+	sqlSetUndo   = `UPDATE weaver_tasks SET undo = ?3, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
+	sqlBeginUndo = `
+UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'undo', ready_at = NULL, remaining_deps = 0, updated_at = ?3,
+  last_error_kind = ?4, last_error_json = ?5
 WHERE namespace = ?1 AND task_id = ?2`
+)
 
-// cleanUp makes a task that does not run claimable for its cleanup. The deadline
-// need not be watched any more.
-func (m *moves) cleanUp(row *taskRow, kind task.ErrorKind, a store.Audit) error {
-	if err := m.unschedule(row); err != nil {
-		return err
+// setUndo writes the undo phase of a task, or its end, if the transition has one.
+func (t *Tx) setUndo(id *task.ID, to *rules.Transition) error {
+	if !to.SetUndo {
+		return nil
 	}
-	if _, err := m.tx.unpause(&row.id); err != nil {
-		return err
+	st := t.stmt(sqlSetUndo).Text(1, t.ns).ID(2, id)
+	if to.Undo == nil {
+		return st.Null(3).Run()
 	}
-	if err := m.tx.deleteTimer(&row.id, row.deadline); err != nil {
-		return err
+	return st.JSON(3, to.Undo).Run()
+}
+
+// beginUndo makes a task that does not run claimable for its undo.
+func (m *moves) beginUndo(row *taskRow, to *rules.Transition) error {
+	err := m.writeBegin(&row.id, to)
+	if err == nil {
+		err = m.undoBegan(&row.leaseRow)
 	}
-	err := m.tx.stmt(sqlCleanUp).Text(1, m.tx.ns).ID(2, &row.id).Text(3, string(kind)).OrNull(4, a.By).OrNull(5, a.Reason).Int(6, m.tx.mic).Run()
 	if err != nil {
 		return err
 	}
-	m.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
-	m.pending.Dispatch(row.dispatchRow(m.tx.at))
+	m.pending.Count(row.job, row.contribution, propagate.Unfinished(to.State, to.Waiting))
+	m.pending.Dispatch(row.dispatchRow(to.ReadyAt))
 	return nil
 }
 
+// writeBegin writes the begin of the undo phase of a task without a lease.
+func (m *moves) writeBegin(id *task.ID, to *rules.Transition) error {
+	failure := to.TaskError()
+	err := m.tx.stmt(sqlBeginUndo).Text(1, m.tx.ns).ID(2, id).Int(3, m.tx.mic).OrNull(4, string(rules.KindOf(failure))).Error(5, failure).Run()
+	if err != nil {
+		return err
+	}
+	return m.tx.setUndo(id, to)
+}
+
+// undoBegan notes what follows when the undo phase of a task has begun: neither its pause nor
+// its deadline holds any more, and its children are cancelled, as with its end.
+func (m *moves) undoBegan(row *leaseRow) error {
+	if _, err := m.tx.unpause(&row.id); err != nil {
+		return err
+	}
+	m.endChildren(row)
+	return m.tx.deleteTimer(&row.id, row.deadline)
+}
+
 const sqlRevoke = `
-UPDATE weaver_tasks SET state = ?5, lease_epoch = lease_epoch + 1, lease_id = NULL, lease_expires_at = NULL, waiting_reason = NULL, updated_at = ?6
+UPDATE weaver_tasks SET state = ?5, lease_epoch = lease_epoch + 1, lease_id = NULL, lease_expires_at = NULL, waiting_reason = ?7, updated_at = ?6
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 // revoke takes the lease of a running task and ends its attempt with an error.
@@ -162,17 +208,25 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 // heartbeat.
 func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) error {
 	n, err := m.tx.stmt(sqlRevoke).Text(1, m.tx.ns).ID(2, &row.id).Int(3, row.epoch).Lease(4, &row.leaseID).
-		Text(5, string(t.State)).Int(6, m.tx.mic).Exec()
+		Text(5, string(t.State)).Int(6, m.tx.mic).OrNull(7, string(t.Waiting)).Exec()
 	if err != nil || n == 0 {
 		return err
 	}
 	if err := m.tx.insertAttempt(&row.leaseRow, 0, "", t.Outcome, attempt, nil, ""); err != nil {
 		return err
 	}
-	if t.State.Terminal() {
-		if err := m.tx.writeEnd(&row.id, t.State, t.TaskError()); err != nil {
-			return err
+	switch {
+	case t.State.Terminal():
+		if err = m.tx.writeEnd(&row.id, t.State, t.TaskError()); err == nil {
+			err = m.tx.setUndo(&row.id, t)
 		}
+	case t.SetUndo && row.undo == nil:
+		err = m.writeBegin(&row.id, t)
+	default:
+		err = m.tx.setUndo(&row.id, t)
+	}
+	if err != nil {
+		return err
 	}
 	if err := m.tx.endLease(row.leaseID); err != nil {
 		return err
@@ -184,13 +238,19 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 // afterRunning notes what follows when a task, whose row is written, has left
 // running: its key is free, and it is claimable again, or blocked, or has ended.
 func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
-	end := row.endOf(t.State, t.TaskError())
+	end := row.endOf(t.State, t.EndKind())
 	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting, Join: t.Join, Timed: t.Timed()})
-	if row.key != "" {
+	holds := t.State == task.Pending && t.SetUndo && t.Undo.HoldsKey
+	if row.key != "" && !holds {
 		if err := m.tx.dropKey(row.key); err != nil {
 			return err
 		}
 		m.pending.FreeKey(row.key)
+	}
+	if row.undo == nil && t.SetUndo {
+		if err := m.undoBegan(row); err != nil {
+			return err
+		}
 	}
 	switch {
 	case t.State == task.Pending && !t.Claimable():
@@ -200,7 +260,11 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 		if at.Before(m.tx.at) {
 			at = m.tx.at
 		}
-		m.pending.Dispatch(row.dispatchRow(at))
+		d := row.dispatchRow(at)
+		if holds {
+			d.ConcurrencyKey = ""
+		}
+		m.pending.Dispatch(d)
 		return nil
 	case t.State == task.Blocked:
 		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
@@ -216,10 +280,15 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
+	m.endChildren(row)
+	return m.tx.deleteTimer(&row.id, row.deadline)
+}
+
+// endChildren has the children of a task cancelled that have not ended.
+func (m *moves) endChildren(row *leaseRow) {
 	if row.join != task.JoinNone || row.calls {
 		m.parents = append(m.parents, endedParent{row.id, row.job})
 	}
-	return m.tx.deleteTimer(&row.id, row.deadline)
 }
 
 // deleteTimer ends the watch of a deadline; 0: there is none.
@@ -230,7 +299,17 @@ func (t *Tx) deleteTimer(id *task.ID, deadline int64) error {
 	return t.stmt(sqlDeleteTimer).Text(1, t.ns).Int(2, deadline).ID(3, id).Run()
 }
 
-// dispatchRow is the row by which the task is claimable from an instant on.
+// dispatchRow is the row by which the task is claimable from an instant on: without its
+// key, if it holds that.
+func (w *taskRow) dispatchRow(at time.Time) store.DispatchRow {
+	d := w.dispatched.dispatchRow(at)
+	if w.undo != nil && w.undo.HoldsKey && w.contribution.State == task.Pending {
+		d.ConcurrencyKey = ""
+	}
+	return d
+}
+
+// dispatchRow is the row by which a task that holds no key is claimable from an instant on.
 func (d *dispatched) dispatchRow(at time.Time) store.DispatchRow {
 	return store.DispatchRow{
 		Task: d.id, Queue: d.lane.Queue, Type: d.lane.Type, Priority: int(d.lane.Priority), AvailableAt: at, ConcurrencyKey: d.key,

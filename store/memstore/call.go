@@ -66,7 +66,7 @@ func (o *op) lowerCalls(ended map[call]int) {
 	})
 	for _, c := range calls {
 		s := o.callWaits(c.parent.ID, c.step)
-		if s == nil || !rules.CountsCalls(c.parent.State, c.parent.CancelRequested) {
+		if s == nil || !rules.CountsCalls(c.parent.State, c.parent.toEnd()) {
 			continue
 		}
 		if s.ChildrenLeft -= ended[c]; s.ChildrenLeft == 0 {
@@ -98,7 +98,7 @@ func (o *op) reviveCalls(r *row, needs []rules.Need) {
 // reopenCall has a call wait again for a child that is retried.
 func (o *op) reopenCall(parent *row, e *store.EdgeRow) {
 	s := o.callWaits(parent.ID, e.Step)
-	if !e.Done || !rules.ReopensCall(s != nil, parent.State, parent.CancelRequested) {
+	if !e.Done || !rules.ReopensCall(s != nil, parent.State, parent.toEnd()) {
 		return
 	}
 	open(e)

@@ -22,38 +22,23 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	return store.CommandResult{State: r.State, Asked: asked}
 }
 
-// endBy ends a task, or asks it to end, by an operator's cancel or because its
-// parent ended (kind).
+// endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or
+// because its parent ended (kind).
 func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (asked bool) {
 	switch rules.ResolveEnd(r.unfinished(force)) {
 	case rules.EndAsked:
 		o.ask(r, kind, a)
-	case rules.CleansUp:
-		o.cleanUp(r, kind, a)
-	case rules.CleanupDue:
+	case rules.InPhase:
 	case rules.EndsNow:
-		o.cancelNow(r, kind, a)
-		return false
+		o.cancelNow(r, kind, a, force)
+		return r.State != task.Cancelled
 	}
 	return true
 }
 
 // unfinished is a task as a cancel or its deadline meets it.
 func (r *row) unfinished(force bool) *rules.Unfinished {
-	return &rules.Unfinished{
-		State: r.State, Waiting: r.Waiting, Join: r.Join, Attempts: r.AttemptNo,
-		CleansUp: r.CleanupWhenCancelled, Asked: r.CancelRequested, Force: force,
-	}
-}
-
-// cleanUp makes a task that does not run claimable for its cleanup.
-func (o *op) cleanUp(r *row, kind task.ErrorKind, a store.Audit) {
-	o.unschedule(r)
-	delete(o.pausedTask, r.ID)
-	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = true, kind, a.By, a.Reason
-	r.RemainingDeps = 0 // it waits for its children no longer
-	o.makeReady(r, o.now, task.WaitNone, r.Error)
-	r.ReadyAt = time.Time{} // it counted before
+	return &rules.Unfinished{State: r.State, InPhase: r.Undo != nil, Force: force}
 }
 
 // ask asks a running task to end. The first request stays on record.
@@ -66,17 +51,21 @@ func (o *op) ask(r *row, kind task.ErrorKind, a store.Audit) {
 	r.CancelBy, r.CancelReason = a.By, a.Reason
 }
 
-// cancelNow ends a task as cancelled, revoking its lease if it runs.
-func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit) {
+// cancelNow ends a task as cancelled, revoking its lease if it runs, or begins its undo.
+func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit, force bool) {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, r.DeadlineAt)
+	to := rules.Transition{State: task.Cancelled, Failure: failure, SetUndo: r.Undo != nil}
+	if !force {
+		r.CancelRequested = to.BeginUndo(r.undoable(), time.Time{}, o.now)
+	}
 	r.CancelKind, r.CancelBy, r.CancelReason = kind, a.By, a.Reason
-	err := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, r.DeadlineAt)
 	if r.State == task.Running {
-		o.recordAttempt(r.attempt(), task.OutcomeCancelled, err)
+		o.recordAttempt(r.attempt(), task.OutcomeCancelled, failure)
 		r.Epoch++
 		o.endLease(r)
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	}
-	o.end(r, task.Cancelled, err)
+	o.leave(r, &to)
 }
 
 // cancelJob ends the tasks of a job that do not run and asks the others to.

@@ -10,6 +10,9 @@ import (
 
 // resolve says what a finish makes of its task.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
+	if r.Undo != nil {
+		return rules.ResolveUndo(f, r.Undo, r.UndoOpen, r.ConcurrencyKey != "", o.now)
+	}
 	if f.Outcome == task.OutcomeSuspended {
 		return rules.ResolveSuspend(f, r.WakeSeq, r.cancelRequest(), r.DeadlineAt, o.now)
 	}
@@ -121,11 +124,18 @@ func (o *op) insertChild(n *task.New, parent *row) {
 	o.place(r, n)
 }
 
-// cancelChildren cancels the children that have not ended of all tasks that have,
-// and theirs.
+// cancelChildren cancels the children that have not ended of all tasks that have, or
+// whose undo has begun, and theirs.
 func (o *op) cancelChildren() {
-	for i := 0; i < len(o.ended); i++ {
-		for _, e := range o.children(o.ended[i]) {
+	for i := 0; i < len(o.ended) || len(o.undone) > 0; {
+		var parent *row
+		if len(o.undone) > 0 {
+			parent, o.undone = o.undone[0], o.undone[1:]
+		} else {
+			parent = o.ended[i]
+			i++
+		}
+		for _, e := range o.children(parent) {
 			if child := o.tasks[e.Needs]; !e.Done && !child.State.Terminal() {
 				o.endBy(child, task.KindParentEnded, store.Audit{Reason: rules.ParentEnded}, false)
 			}
@@ -140,7 +150,7 @@ func (o *op) join(r *row) {
 		needs[i].End.State = e.EndedState // a child may have been retried since
 	}
 	if wrong := rules.WrongChild(needs); wrong != nil {
-		o.end(r, task.Failed, rules.ChildFailure(&wrong.EndedNeed, wrong.Name))
+		o.fail(r, task.Failed, rules.ChildFailure(&wrong.EndedNeed, wrong.Name))
 		return
 	}
 	r.Output = r.joinOutput

@@ -78,7 +78,7 @@ func (c *claim) run() {
 		last = placeOf(d)
 		r := c.tasks[d.Task]
 		switch {
-		case !c.hasRoom(r.ConcurrencyKey):
+		case !c.hasRoom(d.ConcurrencyKey):
 			moved++
 			c.queueUp(d)
 		case !c.mayRun(r):
@@ -129,13 +129,14 @@ func (c *claim) roomIn(queue string) bool {
 // otherwise), the worker reads its schema version, and quarantine
 // does not hold it back.
 func (c *claim) mayRun(r *row) bool {
-	return c.reads(r) && rules.InTime(&r.Task, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
+	return c.reads(r) && rules.InTime(&r.Task, c.now) && c.quarantine.HasRoom(rules.CrashesOf(r.CrashCount, r.Undo), r.QuarantineLosses)
 }
 
 // lease gives a task away (R1, R3).
 func (c *claim) lease(r *row) {
 	delete(c.dispatch, r.ID)
 	c.notice.Changed = true
+	holds := r.State == task.Pending && r.HoldsKey()
 	r.AttemptNo++
 	r.Epoch++
 	c.move(r, task.Running, task.WaitNone, r.Error)
@@ -146,10 +147,12 @@ func (c *claim) lease(r *row) {
 	if r.StartedVersion == 0 {
 		r.StartedVersion = c.req.Types[r.Type]
 	}
-	r.worker, r.cleaning = c.req.Worker, r.CancelRequested
-	_, r.alone = c.quarantine.Add(r.CrashCount, r.QuarantineLosses)
+	r.worker = c.req.Worker
+	_, r.alone = c.quarantine.Add(rules.CrashesOf(r.CrashCount, r.Undo), r.QuarantineLosses)
 	c.taken[r.Queue]++
-	c.hold(r)
+	if !holds {
+		c.hold(r)
+	}
 }
 
 // handOut adds a leased task to the answer.
@@ -158,7 +161,7 @@ func (c *claim) handOut(r *row) {
 		Task:        c.derived(r, c.now),
 		Lease:       task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
 		Steps:       copyAll(c.steps[r.ID], copyStep),
-		Quarantined: rules.Quarantined(r.CrashCount),
+		Quarantined: rules.Quarantined(rules.CrashesOf(r.CrashCount, r.Undo)),
 	}
 	got.Task.Pause = task.PauseNone // it may have been paused since
 	if got.Quarantined {
@@ -183,7 +186,7 @@ func (c *claim) next() time.Duration {
 		switch {
 		case d.AvailableAt.After(c.now):
 			soonest = rules.Earliest(soonest, d.AvailableAt)
-		case c.mayRun(r) && c.hasRoom(r.ConcurrencyKey):
+		case c.mayRun(r) && c.hasRoom(d.ConcurrencyKey):
 			return 0
 		}
 	}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -82,6 +83,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	if j := o.limited(r); j != nil {
 		t.Overrule(j)
 	}
+	o.mayUndo(r, f, &t)
 	t.Idle = rules.IdleAttempts(f, &t, r.IdleAttempts)
 	decision, err := o.decision(r, &t)
 	if err != nil {
@@ -120,6 +122,22 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		res.Job = j.State // until all of the batch is counted
 	}
 	return res
+}
+
+// mayUndo turns the end of a task into the begin of its undo phase, if something is to
+// be undone.
+func (o *op) mayUndo(r *row, f *store.Finish, t *rules.Transition) {
+	u := r.undoable()
+	u.Unclean, u.Unaware = f.Unclean, t.Unaware || f.Panicked
+	t.BeginUndo(u, time.Time{}, o.now)
+}
+
+// undoable is what the end of a task leaves to undo, which comes without its handler.
+func (r *row) undoable() *rules.Undoable {
+	return &rules.Undoable{
+		Open: r.UndoOpen, Began: rules.Began(r.State, r.Waiting, r.Join, r.AttemptNo), CleansUp: r.CleanupWhenCancelled, Unaware: true,
+		Phase: r.Undo, Key: r.State == task.Running && r.ConcurrencyKey != "",
+	}
 }
 
 // finishedBefore answers a finish whose lease is not valid (R8): it is the
@@ -183,7 +201,7 @@ func (r *row) count(t *rules.Transition) {
 	}
 }
 
-// transition moves a task that left running to where the rules send it.
+// transition moves a task that left running, or is not running, to where the rules send it.
 func (o *op) transition(r *row, t *rules.Transition) {
 	failure := copyPtr(t.TaskError())
 	if t.KeepError {
@@ -192,9 +210,19 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
 	}
+	begins := t.SetUndo && t.Undo != nil && r.Undo == nil
+	if t.SetUndo {
+		o.setUndo(r, t.Undo, t.State)
+	}
+	if begins {
+		o.undoBegan(r)
+	}
 	switch {
 	case t.Claimable():
 		o.makeReady(r, t.ReadyAt, t.Waiting, failure)
+		if begins {
+			r.ReadyAt = time.Time{} // it counted before
+		}
 	case t.State == task.Pending:
 		o.move(r, t.State, t.Waiting, failure)
 	case t.State == task.Blocked:
@@ -207,9 +235,49 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	}
 }
 
+// setUndo gives a task that gets into a state another undo phase, or none. From one
+// attempt of it to the next it may hold the task's key.
+func (o *op) setUndo(r *row, p *task.UndoPhase, to task.State) {
+	held := r.State == task.Pending && r.HoldsKey()
+	r.Undo = p.Clone()
+	switch keeps := to == task.Pending && p != nil && p.HoldsKey; {
+	case held && !keeps:
+		o.drop(r)
+	case keeps && !held:
+		o.hold(r)
+	}
+}
+
+// leave moves a task that does not run to its end, or to the begin of its undo phase.
+func (o *op) leave(r *row, t *rules.Transition) {
+	o.unschedule(r)
+	if !t.State.Terminal() {
+		o.transition(r, t)
+		return
+	}
+	if t.SetUndo {
+		o.setUndo(r, t.Undo, t.State)
+	}
+	o.end(r, t.State, copyPtr(t.Failure))
+}
+
+// fail ends a task that does not run, and waits for others, with an error.
+func (o *op) fail(r *row, s task.State, failure *task.Error) {
+	t := rules.Transition{State: s, Failure: failure}
+	t.BeginUndo(r.undoable(), time.Time{}, o.now)
+	o.leave(r, &t)
+}
+
+// undoBegan ends what holds for a task no more whose undo phase begins: its pause, its
+// time, and its wait for its children, which are cancelled.
+func (o *op) undoBegan(r *row) {
+	delete(o.pausedTask, r.ID)
+	r.RemainingDeps = 0
+	o.undone = append(o.undone, r)
+}
+
 // cancelRequest is the cancel that the task was asked for.
-func (r *row) cancelRequest() rules.CancelRequest {
-	c := rules.CancelRequest{CleansUp: r.CleanupWhenCancelled, Before: r.cleaning}
+func (r *row) cancelRequest() (c rules.CancelRequest) {
 	if r.CancelRequested {
 		c.Kind, c.By, c.Reason = r.CancelKind, r.CancelBy, r.CancelReason
 	}

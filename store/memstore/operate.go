@@ -116,8 +116,14 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckUnblock(&cmd, r.State, r.Error); err != nil {
+	if err := rules.CheckUnblock(&cmd, r.State, r.Waiting, r.Error); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
+	}
+	if r.Undo != nil {
+		to := rules.ResumeUndo(r.Undo, r.AttemptNo, o.now)
+		o.leave(r, &to)
+		o.note(cmd.Audit, "unblock", r.ID.String())
+		return store.CommandResult{State: r.State}
 	}
 	r.AttemptCount = rules.UnblockedAttempts(r.AttemptCount, r.MaxAttempts)
 	r.UnblockInput, r.UnblockFor = copyRaw(cmd.Input), rules.UnblockFor(&cmd, r.Error)
@@ -200,7 +206,7 @@ func (o *op) restored(cmd store.Restored) (ended int) {
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
 		if cmd.EndLeases {
 			ended++
-			o.take(r, false, -1, rules.RestoredFailure(r.LeasedBy))
+			o.take(r, false, -1, rules.RestoredFailure(r.LeasedBy), held{r.LeaseID, r.LeaseExpiresAt})
 		}
 	}
 	return ended

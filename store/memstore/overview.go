@@ -35,7 +35,11 @@ func (o *op) counts() store.Counts {
 	one := store.CountOf(1)
 	for _, r := range o.tasks {
 		t := o.derived(r, o.now)
-		c.States[t.State] = c.States[t.State].Plus(one)
+		state := t.State
+		if t.Waiting == task.WaitUndo && state == task.Pending && !t.ReadyAt.After(o.now) {
+			state = task.Ready
+		}
+		c.States[state] = c.States[state].Plus(one)
 		c.Types[t.Type] = c.Types[t.Type].Plus(one)
 		c.Queues[t.Queue] = c.Queues[t.Queue].Plus(one)
 	}

@@ -152,9 +152,9 @@ func (o *op) resolveEdges(ended []*row) {
 		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)
 		r.RemainingDeps = waits.Open
 		if need := rules.Blame(marked[r]); need != nil {
-			o.end(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
+			o.fail(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
 		} else if waits.NotNeeded() {
-			o.end(r, task.Cancelled, o.notNeeded(r))
+			o.fail(r, task.Cancelled, o.notNeeded(r))
 		} else if waits.Open == 0 && r.Join == task.JoinComplete {
 			o.join(r)
 		} else if waits.Open == 0 {

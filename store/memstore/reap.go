@@ -87,16 +87,27 @@ func (o *op) lostLeases(eligible bool) (lost []*row, passedOver bool) {
 // reap takes one lease away and says what becomes of the task (R7).
 func (o *op) reap(r *row, budget int) store.Reaped {
 	stopped := o.seenDead(r.worker) || o.observed(r.worker).Stopped(r.LeaseExpiresAt)
-	return o.take(r, stopped, budget, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now))
+	return o.take(r, stopped, budget, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now), held{})
+}
+
+// held is a lease under which an attempt may run on though it was taken; zero: there is
+// none.
+type held struct {
+	lease task.LeaseID
+	until time.Time
 }
 
 // take ends a lease.
-func (o *op) take(r *row, stopped bool, budget int, failure *task.Error) store.Reaped {
+func (o *op) take(r *row, stopped bool, budget int, failure *task.Error, hold held) store.Reaped {
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: stopped, Crashes: r.CrashCount, Alone: r.alone, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
+		Phase: r.Undo, Key: r.ConcurrencyKey != "",
 	}, budget, o.now)
+	u := r.undoable()
+	u.Hold = hold.lease
+	loss.BeginUndo(u, hold.until, o.now)
 	o.recordAttempt(r.attempt(), loss.Outcome, failure)
-	if loss.Crash {
+	if loss.Crash && r.Undo == nil {
 		r.CrashCount++
 	}
 	if loss.QuarantineLoss {
@@ -113,24 +124,29 @@ func (o *op) take(r *row, stopped bool, budget int, failure *task.Error) store.R
 // that were not yet asked to end.
 func (o *op) pastDeadline(limit int) []*row {
 	rows := o.sorted(func(r *row) bool {
-		return !r.State.Terminal() && !r.CancelRequested && rules.Past(r.DeadlineAt, o.now)
+		return r.hasDeadline() && rules.Past(r.DeadlineAt, o.now)
 	})
 	slices.SortStableFunc(rows, func(a, b *row) int { return a.DeadlineAt.Compare(b.DeadlineAt) })
 	return rows[:min(limit, len(rows))]
 }
 
-// expire ends a task whose deadline has passed, or asks it to end, or to clean up.
+// hasDeadline reports whether the deadline of a task, if it has one, will end it.
+func (r *row) hasDeadline() bool {
+	return !r.State.Terminal() && !r.CancelRequested && r.Undo == nil && !r.DeadlineAt.IsZero()
+}
+
+// expire ends a task whose deadline has passed, or asks it to end.
 func (o *op) expire(r *row) {
-	switch rules.ResolveEnd(r.unfinished(false)) {
-	case rules.EndAsked:
+	if rules.ResolveEnd(r.unfinished(false)) == rules.EndAsked {
 		r.CancelRequested, r.CancelKind = true, task.KindDeadline
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
-	case rules.CleansUp:
-		o.cleanUp(r, task.KindDeadline, store.Audit{})
-	case rules.CleanupDue:
-	case rules.EndsNow:
-		o.end(r, task.Cancelled, rules.DeadlineFailure(r.DeadlineAt))
+		return
 	}
+	to := rules.Transition{State: task.Cancelled, Failure: rules.DeadlineFailure(r.DeadlineAt)}
+	if to.BeginUndo(r.undoable(), time.Time{}, o.now) {
+		r.CancelRequested, r.CancelKind = true, task.KindDeadline
+	}
+	o.leave(r, &to)
 }
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent
@@ -160,7 +176,7 @@ func (o *op) watch(r *row) {
 func (o *op) nextDeadline() time.Duration {
 	var n store.Notice
 	for _, r := range o.tasks {
-		if !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() {
+		if r.hasDeadline() {
 			n.DeadlineIn(r.DeadlineAt.Sub(o.now))
 		}
 	}
@@ -179,7 +195,7 @@ func (o *op) nextReap(eligibleAt time.Time) time.Duration {
 			}
 			soonest = rules.Earliest(soonest, end)
 		}
-		if !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() {
+		if r.hasDeadline() {
 			soonest = rules.Earliest(soonest, r.DeadlineAt)
 		}
 	}

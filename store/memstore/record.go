@@ -84,7 +84,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordResult {
 	start := rec.Tasks
 	stored := o.recordedStep(r.ID, step.Name)
-	repeated, err := rules.AcceptStep(stored, &step, r.CancelRequested)
+	repeated, err := rules.AcceptStep(stored, &step, r.toEnd())
 	switch {
 	case err != nil && stored != nil:
 		return store.RecordResult{Step: copyStep(*stored), Err: err}
@@ -97,13 +97,26 @@ func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordRe
 	o.refer(r.ID, refStep, step.Name, step.Value)
 	o.addArtifacts(rec.Artifacts, &step)
 	r.StepCount++
-	r.CrashCount, r.QuarantineLosses = 0, 0
+	r.progresses()
 	res := store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}
 	if len(start) > 0 {
 		res.Enqueued = o.enqueue(store.Submission{Tasks: start}, r.ID)
 	}
 	return res
 }
+
+// progresses notes that a step was recorded: the crashes before it do not count any more.
+func (r *row) progresses() {
+	if r.Undo != nil {
+		r.Undo.Crashes = 0
+	} else {
+		r.CrashCount = 0
+	}
+	r.QuarantineLosses = 0
+}
+
+// toEnd reports whether a task was asked to end, or is being undone.
+func (r *row) toEnd() bool { return r.CancelRequested || r.Undo != nil }
 
 // recordedStep returns the step under a name that is completed, or waits, or nil.
 func (o *op) recordedStep(id task.ID, name string) *task.Step {

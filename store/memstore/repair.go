@@ -40,11 +40,11 @@ func (o *op) replaceInput(cmd store.ReplaceInput) store.CommandResult {
 // cancelRepair ends the repair that a task waits for, or asks it to end.
 func (o *op) cancelRepair(r *row) {
 	for _, e := range o.children(r) {
-		if child := o.tasks[e.Needs]; !e.Done && e.Step == "" && !child.State.Terminal() {
+		if child := o.tasks[e.Needs]; !e.Done && e.Step == "" && !child.State.Terminal() && child.Undo == nil {
 			if child.State == task.Running {
 				o.ask(child, task.KindCancelled, store.Audit{Reason: rules.RepairNotNeeded().Message})
 			} else {
-				o.end(child, task.Cancelled, rules.RepairNotNeeded())
+				o.fail(child, task.Cancelled, rules.RepairNotNeeded())
 			}
 		}
 	}

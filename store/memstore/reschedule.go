@@ -12,7 +12,7 @@ func (o *op) reschedule(cmd store.RescheduleTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckReschedule(r.ID, r.State, r.Waiting, r.CancelRequested); err != nil {
+	if err := rules.CheckReschedule(r.ID, r.State, r.Waiting, r.Undo != nil); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, "reschedule", r.ID.String())

@@ -48,9 +48,8 @@ type space struct {
 // not to run (a wish, a retry, a sleep), not what readers see.
 type row struct {
 	task.Task
-	worker   store.WorkerID // of the running attempt
-	alone    bool           // it is quarantined, and runs as the only task of its worker
-	cleaning bool           // it was claimed when it had been asked to end
+	worker store.WorkerID // of the running attempt
+	alone  bool           // it is quarantined, and runs as the only task of its worker
 
 	joinOutput json.RawMessage // that it ends with when its children have succeeded
 }

@@ -83,6 +83,7 @@ type op struct {
 	freed   map[string]bool             // keys that may have room for waiters
 	ready   []store.DispatchRow         // of tasks that are claimable again
 	ended   []*row                      // tasks that ended and whose dependents are yet to be looked at
+	undone  []*row                      // tasks whose undo phase begins
 	counted []*task.Job                 // whose counters changed
 	jobWas  map[*task.Job]task.JobState // that were resolved, with their states before the operation
 	notice  store.Notice                // for the listeners, after the commit

@@ -12,7 +12,7 @@ import (
 func (o *op) recordWait(r *row, rec *store.Record) store.RecordResult {
 	step := copyStep(rules.StoredStep(rec, r.AttemptNo, o.now))
 	stored := o.recordedStep(r.ID, step.Name)
-	answered, err := rules.AcceptWait(stored, &step, r.CancelRequested)
+	answered, err := rules.AcceptWait(stored, &step, r.toEnd())
 	switch {
 	case err != nil && stored == nil:
 		return store.RecordResult{Err: err}

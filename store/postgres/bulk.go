@@ -91,8 +91,7 @@ WITH gone AS (
     SELECT o.ctid FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
       SELECT ctid FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1) o)))
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7,
-  cancel_requested = CASE WHEN cancel_requested <> 0 THEN 2 ELSE 0 END
+  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7
 WHERE ctid = ANY(ARRAY(
   SELECT t.ctid FROM unnest(CAST(?2 AS bytea[]), CAST(?8 AS bigint[])) AS u(id, epoch), LATERAL (
     SELECT ctid FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id IS NULL LIMIT 1) t))`

@@ -20,15 +20,15 @@ FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bytea[]), CAST
 WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id = u.lease
 RETURNING ` + leaseColumns.List()
 
-// sqlSucceedEach is the guard of good ends, and their sqlTransition. An attempt that began
-// with the request to end is not counted.
+// sqlSucceedEach is the guard of good ends, and their sqlTransition. It accepts none of an
+// undo phase.
 var sqlSucceedEach = `
 UPDATE weaver_tasks SET state = 'succeeded', waiting_reason = NULL, output = u.result, progress = coalesce(u.said, progress),
-  last_error_kind = NULL, last_error_json = NULL, attempt_count = attempt_count + CASE WHEN cancel_requested = 2 THEN 0 ELSE 1 END,
+  last_error_kind = NULL, last_error_json = NULL, attempt_count = attempt_count + 1,
   crash_count = 0, quarantine_losses = 0, internal_count = 0, idle_attempts = 0,
   lease_id = NULL, lease_expires_at = NULL, updated_at = ?7, finished_at = ?7
 FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bytea[]), CAST(?5 AS text[]), CAST(?6 AS text[])) AS u(id, epoch, lease, said, result)
-WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id = u.lease
+WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id = u.lease AND undo IS NULL
 RETURNING ` + leaseColumns.List()
 
 // What follows the guard, for all of them at once: sqlTransition, sqlInsertAttempt,

@@ -160,10 +160,9 @@ var budgetRaiseCases = []testCase{
 		g.submit()
 		e.finish(retry(e.a.take(g.id("b")), time.Hour))
 		e.succeed(g.id("a"))
-		e.due(g.id("b"))
 		c := e.a.take(g.id("b"))
 		e.equal("the kind", c.Task.CancelKind, task.KindJobBudget)
-		e.finish(cancelled(c))
+		e.finish(undone(c))
 		e.spentEnd(twoOfTwo, g.id("b"))
 		g.used(2, 0, true)
 	}},

@@ -32,6 +32,24 @@ var aside = map[string]func(e *env) func(store.Claimed) store.Finish{
 	"released": func(*env) func(store.Claimed) store.Finish { return released },
 }
 
+// undone ends an attempt that leaves nothing to undo.
+func undone(c store.Claimed) store.Finish {
+	return inPhase(c, store.Finish{Outcome: task.OutcomeUndone})
+}
+
+// undoFails ends an attempt whose cleanup failed.
+func undoFails(c store.Claimed, delay time.Duration) store.Finish {
+	return inPhase(c, store.Finish{Outcome: task.OutcomeUndoFailed, Error: &task.Error{Kind: task.KindHandler, Message: "psp 503", Step: "refund"}, Delay: delay})
+}
+
+// inPhase makes a finish one of the undo phase of its task.
+func inPhase(c store.Claimed, f store.Finish) store.Finish {
+	if f.Lease = c.Lease; c.Task.Undo != nil {
+		f.EndsAs = c.Task.Undo.EndsAs
+	}
+	return f
+}
+
 // refund is the step by which a cleanup undoes.
 func refund(c store.Claimed) store.Record {
 	r := step(c, "refund", `null`)
@@ -42,8 +60,9 @@ func refund(c store.Claimed) store.Record {
 // isToCleanUp expects a task to be due for its cleanup, with a reason.
 func (e *env) isToCleanUp(what string, id task.ID, kind task.ErrorKind) task.Task {
 	e.Helper()
-	t := e.is(id, task.Ready, task.WaitNone)
+	t := e.is(id, task.Pending, task.WaitUndo)
 	e.check(t.CancelRequested && t.CancelKind == kind && t.FinishedAt.IsZero(), "%s: %s", what, show(t))
+	e.check(t.Undo != nil && t.Undo.EndsAs == task.Cancelled && !t.Undo.HoldsKey, "%s: the phase is %+v", what, t.Undo)
 	e.equal(what+": its dispatch rows", len(e.dispatch(id)), 1)
 	return t
 }
@@ -58,7 +77,7 @@ func (e *env) cleanUp(id task.ID, kind task.ErrorKind) {
 	e.recordRefused(step(c, "more", `2`), store.ErrCancelRequested)
 	e.record(refund(c))
 	count := t.AttemptCount
-	e.finish(cancelled(c))
+	e.finish(undone(c))
 	got := e.ended(id, task.Cancelled, kind)
 	e.equal("the attempts that count", got.AttemptCount, count)
 	e.notDispatched(id)
@@ -69,10 +88,11 @@ var cleanupCases = []testCase{
 		for what, end := range aside {
 			id := e.one(cleansUp(), expires(30*time.Second))
 			e.paid(id, end(e))
-			e.equal(what, e.operate(cancelOf(id)), store.CommandResult{State: task.Ready, Asked: true})
+			e.equal(what, e.operate(cancelOf(id)), store.CommandResult{State: task.Pending, Asked: true})
 			t := e.isToCleanUp(what, id, task.KindCancelled)
 			e.check(t.CancelBy == admin.By && t.CancelReason == admin.Reason, "%s: the actor and reason are lost: %s", what, show(t))
-			e.equal(what+": its failure", t.Error, e.lastAttempt(id).Error)
+			e.equal(what+": its failure", t.Error, t.Undo.Error)
+			e.contains(what, t.Error.Message, admin.By, admin.Reason)
 			e.pass(time.Minute) // its deadline has passed
 			e.reapsNothing()
 			e.cleanUp(id, task.KindCancelled)
@@ -117,12 +137,12 @@ var cleanupCases = []testCase{
 		e.paid(id, aside["asleep"](e))
 		e.operate(cancelOf(id))
 		again := store.CancelTask{Audit: store.Audit{By: "bob", Reason: "me too"}, Task: id}
-		e.equal("the second answer", e.operate(again), store.CommandResult{State: task.Ready, Asked: true})
+		e.equal("the second answer", e.operate(again), store.CommandResult{State: task.Pending, Asked: true})
 		e.isToCleanUp("asked twice", id, task.KindCancelled)
 		c := e.a.take(id)
 		e.equal("the third answer", e.operate(again), store.CommandResult{State: task.Running, Asked: true})
-		e.finish(cancelled(c))
-		e.endsCancelled("asked three times", id, task.KindCancelled, admin.By, admin.Reason)
+		e.finish(undone(c))
+		e.contains("asked three times", e.ended(id, task.Cancelled, task.KindCancelled).Error.Message, admin.By, admin.Reason)
 	}},
 	{"a task that is to clean up is neither unblocked, rescheduled, retried nor deleted", func(e *env) {
 		for what, end := range aside {
@@ -135,9 +155,9 @@ var cleanupCases = []testCase{
 			e.isToCleanUp(what, id, task.KindCancelled)
 		}
 	}},
-	{"however the cleanup ends, its task is cancelled", func(e *env) {
+	{"a report that is none of the phase leaves it as it is", func(e *env) {
 		for what, end := range map[string]func(store.Claimed) store.Finish{
-			"cancelled": cancelled, "retry": func(c store.Claimed) store.Finish { return retry(c, time.Hour) }, "dead": dead, "block": block,
+			"cancelled": cancelled, "retry": func(c store.Claimed) store.Finish { return retry(c, time.Minute) }, "dead": dead, "block": block,
 			"asleep":   func(c store.Claimed) store.Finish { return suspend(c, e.now().Add(time.Hour)) },
 			"internal": func(c store.Claimed) store.Finish { return internalError(c, time.Second) },
 		} {
@@ -145,9 +165,9 @@ var cleanupCases = []testCase{
 			e.paid(id, block) // all its attempts are used
 			e.operate(cancelOf(id))
 			c := e.a.take(id)
-			e.equal(what, e.finish(end(c)).State, task.Cancelled)
-			e.equal(what+", reported again", e.finish(end(c)).State, task.Cancelled)
-			e.ended(id, task.Cancelled, task.KindCancelled)
+			e.equal(what, e.finish(end(c)), store.FinishResult{State: task.Pending, Waiting: task.WaitUndo})
+			e.pass(2 * time.Minute)
+			e.cleanUp(id, task.KindCancelled)
 			e.equal(what+": the attempts that count", e.task(id).AttemptCount, 1)
 		}
 	}},
@@ -155,31 +175,34 @@ var cleanupCases = []testCase{
 		id := e.one(cleansUp(), attempts(1))
 		e.paid(id, block)
 		e.operate(cancelOf(id))
-		e.finish(success(e.a.take(id)))
-		e.equal("the attempts that count", e.ended(id, task.Succeeded, task.KindNone).AttemptCount, 1)
+		e.finish(inPhase(e.a.take(id), store.Finish{Outcome: task.OutcomeSuccess, Output: []byte(`"done"`)}))
+		t := e.ended(id, task.Succeeded, task.KindNone)
+		e.check(t.AttemptCount == 1 && t.Undo == nil && string(t.Output) == `"done"`, "it succeeded as %s", show(t))
 	}},
 	{"a cleanup that is released or lost is due again, as often as its process may crash", func(e *env) {
 		id := e.one(cleansUp(), expires(time.Minute))
 		e.paid(id, block)
 		e.operate(cancelOf(id))
-		e.equal("released", e.finish(released(e.a.take(id))).State, task.Ready)
+		e.equal("released", e.finish(inPhase(e.a.take(id), store.Finish{Outcome: task.OutcomeReleased})).State, task.Pending)
 		e.isToCleanUp("released", id, task.KindCancelled)
 		for range 2 {
-			e.equal("the reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Ready, Crash: true})
+			e.equal("the reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Pending, Crash: true})
 			e.isToCleanUp("lost", id, task.KindCancelled)
 		}
 		e.equal("the reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Failed, Crash: true})
-		e.ended(id, task.Failed, task.KindPoison)
+		t := e.ended(id, task.Failed, task.KindUndoFailed)
+		e.check(t.CrashCount == 0 && t.Undo != nil && t.Undo.GaveUp && t.Undo.Crashes == 3, "%s, %+v", show(t), t.Undo)
+		e.contains("its failure", t.Error.Message, "3 leases", admin.Reason)
 	}},
 	{"a running task that was asked to end cleans up after a lost lease", func(e *env) {
 		id := e.one(cleansUp())
 		c := e.worker("doomed").take(id)
 		e.operate(cancelOf(id))
 		e.record(refund(c))
-		e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Ready, Crash: true})
+		e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Pending})
 		c = e.a.take(id)
 		e.equal("the steps", len(c.Steps), 1)
-		e.finish(cancelled(c))
+		e.finish(undone(c))
 		e.ended(id, task.Cancelled, task.KindCancelled)
 	}},
 	{"an attempt that ended before it knew of the request is followed by a cleanup", func(e *env) {
@@ -188,7 +211,7 @@ var cleanupCases = []testCase{
 			c := e.a.take(id)
 			e.record(step(c, "charge", `1`))
 			e.operate(cancelOf(id))
-			e.equal(what, e.finish(end(e)(c)), store.FinishResult{State: task.Ready})
+			e.equal(what, e.finish(end(e)(c)), store.FinishResult{State: task.Pending, Waiting: task.WaitUndo})
 			e.isToCleanUp(what, id, task.KindCancelled)
 			e.cleanUp(id, task.KindCancelled)
 		}
@@ -219,10 +242,12 @@ var cleanupCases = []testCase{
 		e.worker("doomed").take(id)
 		e.pass(2 * ttl)
 		got := e.reap()
-		e.equal("the reaped", got.Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
-		e.equal("the expired", got.Expired, []task.ID{id})
-		e.isToCleanUp("lost", id, task.KindDeadline)
-		e.cleanUp(id, task.KindDeadline)
+		e.equal("the reaped", got.Reaped, []store.Reaped{{Task: id, State: task.Pending}})
+		e.equal("the expired", len(got.Expired), 0)
+		e.isUndoing("lost", id, task.Cancelled, task.KindDeadline)
+		e.reapsNothing()
+		e.finish(undone(e.a.take(id)))
+		e.ended(id, task.Cancelled, task.KindDeadline)
 	}},
 	{"a job's cancel and deadline let what waits clean up, and its dependents end as ever", func(e *env) {
 		for what, kind := range map[string]task.ErrorKind{"cancel": task.KindCancelled, "deadline": task.KindDeadline} {
@@ -280,7 +305,7 @@ var cleanupCases = []testCase{
 		e.finishChores()
 		g.counts(task.JobRunning, fanned+1, ran, ran, fanned-ran, 1)
 		cs := e.a.takeAll(sagas...)
-		e.finishOK(finishes(cs, cancelled)...)
+		e.finishOK(finishes(cs, undone)...)
 		e.finishChores()
 		g.counts(task.JobCancelled, fanned+1, 0, 0, fanned, 1)
 	}},
@@ -321,6 +346,6 @@ var cleanupCases = []testCase{
 		e.a.gets([]task.ID{id}, under(lease))
 		c := e.a.gets([]task.ID{id}, lookUp(lease))[0]
 		e.check(c.Task.CancelRequested && len(c.Steps) == 1, "it was handed out as %s with %d steps", show(c.Task), len(c.Steps))
-		e.finish(cancelled(c))
+		e.finish(undone(c))
 	}},
 }

@@ -98,17 +98,30 @@ var decomposeEndCases = []testCase{
 			e.ended(id, task.Cancelled, task.KindDeadline)
 		}
 	}},
-	{"it cleans up first, and its children are cancelled when it has", func(e *env) {
-		p := e.one(func(n *task.New) { n.CleanupWhenCancelled = true })
+	{"its children are cancelled when its cleanup begins", func(e *env) {
+		p := e.one(cleansUp())
 		kids := e.decomposed(p, task.JoinRerun, 2)
+		c := e.a.take(kids[0])
 		e.operate(cancelOf(p))
-		e.due(p)
-		e.succeed(kids[0])
-		e.is(kids[1], task.Ready, task.WaitNone)
-		c := e.a.take(p)
-		e.finish(cancelled(c))
-		e.ended(p, task.Cancelled, task.KindCancelled)
+		e.isToCleanUp("a cancel", p, task.KindCancelled)
 		e.equal("the kind", e.ended(kids[1], task.Cancelled, task.KindCancelled).CancelKind, task.KindParentEnded)
+		e.finish(success(c))
+		e.finish(undone(e.a.take(p)))
+		e.ended(p, task.Cancelled, task.KindCancelled)
+	}},
+	{"one that fails with its children cleans up first", func(e *env) {
+		g := e.graph("saga", "next: saga", "alarm: !saga").with("saga", cleansUp()).submit()
+		p := g.id("saga")
+		kids := e.decomposed(p, task.JoinComplete, 2)
+		e.succeed(kids[0])
+		e.fail(kids[1])
+		t := e.is(p, task.Pending, task.WaitUndo)
+		e.check(t.Undo != nil && t.Undo.EndsAs == task.Failed && t.RemainingDeps == 0, "%s, %+v", show(t), t.Undo)
+		e.contains("its failure", t.Error.Message, "its child")
+		e.all(task.Pending, task.WaitDeps, g.all("next", "alarm")...)
+		e.finish(undone(e.a.take(p)))
+		e.ended(p, task.Failed, task.KindDependencyFailed)
+		e.is(g.id("alarm"), task.Ready, task.WaitNone)
 	}},
 	{"one that is to be cancelled stores no child", func(e *env) {
 		p := e.one()

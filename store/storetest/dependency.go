@@ -188,8 +188,17 @@ var dependencyCases = []testCase{
 		e.operate(cancelOf(a))
 		c := e.a.take(a)
 		e.succeed(b)
-		e.finish(cancelled(c))
+		e.finish(undone(c))
 		e.ended(a, task.Cancelled, task.KindCancelled)
+	}},
+	{"one that cleans up does so when the other one failed", func(e *env) {
+		a, b := e.one(cleansUp()), e.one()
+		e.asksFor(a, b)
+		e.fail(b)
+		t := e.is(a, task.Pending, task.WaitUndo)
+		e.check(t.Undo != nil && t.Undo.EndsAs == task.Cancelled, "%s, %+v", show(t), t.Undo)
+		e.finish(undone(e.a.take(a)))
+		e.ended(a, task.Cancelled, task.KindDependencyFailed)
 	}},
 	{"a deadline ends it", func(e *env) {
 		a, b := e.one(expires(time.Minute)), e.one()

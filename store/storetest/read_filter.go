@@ -16,7 +16,7 @@ var listFilterCases = []testCase{
 			by[t.Waiting] = append(by[t.Waiting], t.ID)
 		}
 		for _, w := range task.Waitings() {
-			if w != task.WaitDeadline && w != task.WaitRate && w != task.WaitUndo { // no task waits for them
+			if w != task.WaitDeadline && w != task.WaitRate { // no task waits for them
 				e.check(len(by[w]) > 0, "no task waits for %s", w)
 			}
 			e.lists(store.Filter{Waiting: []task.Waiting{w}}, slices.Clone(by[w])...)
@@ -145,6 +145,7 @@ func (e *env) everyWait() []task.Task {
 	c = e.a.take(e.one())
 	e.record(wait(c, "answer", "approve", time.Hour))
 	e.finish(suspended(c, task.WaitSignal, e.now().Add(time.Hour)))
+	e.undoing()
 	e.waitsForCall(e.one(), "call", 2)
 	e.finish(suspended(e.a.take(e.one()), task.WaitChildren, e.now().Add(time.Hour)))
 	e.decomposed(e.one(), task.JoinRerun, 2)

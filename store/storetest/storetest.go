@@ -177,6 +177,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		{"OperateSeen", operateSeenCases},
 		{"Cleanup", cleanupCases},
 		{"KeepSteps", keepStepsCases},
+		{"UndoPhase", undoPhaseCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},

@@ -215,16 +215,18 @@ var callEndCases = []testCase{
 		e.succeed(kids[1])
 		e.over(p, "build", 2)
 	}},
-	{"it cleans up first, and its children are cancelled when it has", func(e *env) {
-		p := e.one(func(n *task.New) { n.CleanupWhenCancelled = true })
-		kids := e.waitsForCall(p, "build", 2)
+	{"its children are cancelled when its cleanup begins", func(e *env) {
+		p := e.one(cleansUp())
+		kids := e.waitsForCall(p, "build", 3)
+		c := e.a.take(kids[0])
+		e.succeed(kids[1])
 		e.operate(cancelOf(p))
-		e.due(p)
-		e.succeed(kids[0])
-		e.is(kids[1], task.Ready, task.WaitNone)
+		e.isToCleanUp("a cancel", p, task.KindCancelled)
+		e.equal("the kind", e.ended(kids[2], task.Cancelled, task.KindCancelled).CancelKind, task.KindParentEnded)
+		e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{Cancel: task.KindParentEnded, Reason: "its parent ended"}})
+		e.finish(success(c))
 		e.left(p, "build", 2) // it is to end: they are counted when it is retried
-		e.finish(cancelled(e.a.take(p)))
-		e.equal("the kind", e.ended(kids[1], task.Cancelled, task.KindCancelled).CancelKind, task.KindParentEnded)
+		e.finish(undone(e.a.take(p)))
 		e.operate(retryOf(p))
 		e.left(p, "build", 1)
 	}},

@@ -135,6 +135,9 @@ func (p *pair) letGo(l task.Lease) {
 // ending makes one of the reports with which an attempt can end.
 func (p *pair) ending(c store.Claimed) store.Finish {
 	f := store.Finish{Lease: c.Lease, Elapsed: time.Millisecond, CodeVersion: 1}
+	if c.Task.Undo != nil && !p.rarely(6, "does not know of its phase") {
+		return p.undoing(f, c.Task.Undo)
+	}
 	decide := func(k task.DecisionKind) {
 		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no luck", Step: "s1"}
 		f.Decision = &task.Decision{Kind: k, Reason: task.Reason{
@@ -195,11 +198,33 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 		}
 	}
 	f.Idle = p.rarely(2, "idle")
+	f.Unclean = p.rarely(4, "unclean")
 	if d := f.Decision; d != nil && d.Kind == task.DecideBlock && p.rarely(2, "for its budget") {
 		f.Waiting = task.WaitBudget
 	}
 	if p.rarely(4, "with progress") {
 		f.Progress = &task.Progress{Current: float64(p.number(5, "current")), Total: 5}
+	}
+	return f
+}
+
+// undoing makes one of the reports of an attempt of an undo phase.
+func (p *pair) undoing(f store.Finish, u *task.UndoPhase) store.Finish {
+	f.EndsAs = u.EndsAs
+	failure := &task.Error{Kind: task.KindHandler, Message: "psp 503", Step: "undo0"}
+	switch p.number(9, "ending of an undo") {
+	case 0, 1, 2:
+		f.Outcome = task.OutcomeUndone
+	case 3:
+		f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
+	case 4, 5:
+		f.Outcome, f.Error, f.Delay = task.OutcomeUndoFailed, failure, pick(p, delays, "delay")
+	case 6:
+		f.Outcome, f.Error, f.Delay = task.OutcomeUndoFailed, &task.Error{Kind: task.KindUndoFailed, Message: "undo given up"}, -1
+	case 7:
+		f.Outcome, f.Waiting, f.Error = task.OutcomeBlocked, task.WaitUndo, failure
+	case 8:
+		f.Outcome = task.OutcomeReleased
 	}
 	return f
 }

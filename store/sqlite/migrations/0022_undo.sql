@@ -6,3 +6,21 @@ ALTER TABLE weaver_tasks ADD COLUMN undo TEXT;                -- the undo phase,
 ALTER TABLE weaver_steps ADD COLUMN undo INTEGER DEFAULT 0;       -- 0 none, 1 open, 2 undone, 3 skipped, 4 kept: a point of no return came after it
 ALTER TABLE weaver_steps ADD COLUMN undo_no INTEGER DEFAULT 0;    -- the undo_no of its task when it began
 ALTER TABLE weaver_steps ADD COLUMN round INTEGER DEFAULT 0;      -- how often a step of this name was undone or skipped before
+
+-- Tasks that were to run once more to clean up are in their undo phase. They were
+-- cancelled, missed their deadlines, or used their budgets up.
+UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'undo', cancel_requested = 1, plain = 0, last_error_kind = e.kind, last_error_json = e.error,
+  undo = json_object('ends_as', CASE WHEN cancel_kind = 'budget' THEN 'failed' ELSE 'cancelled' END, 'error', json(e.error),
+    'began', strftime('%Y-%m-%dT%H:%M:%SZ', updated_at / 1000000, 'unixepoch'))
+FROM (
+  SELECT namespace AS ns, task_id AS id, kind, json_object('kind', kind, 'message', message) AS error FROM (
+    SELECT t.namespace, t.task_id,
+      CASE t.cancel_kind WHEN 'deadline' THEN 'deadline' WHEN 'budget' THEN 'budget' WHEN 'job_budget' THEN 'budget' ELSE 'cancelled' END AS kind,
+      CASE t.cancel_kind WHEN 'deadline' THEN 'its deadline passed at ' || strftime('%Y-%m-%dT%H:%M:%SZ', t.deadline_at / 1000000, 'unixepoch')
+        WHEN 'budget' THEN 'the budget is used up: ' || coalesce(t.cancel_reason, '') WHEN 'job_budget' THEN 'the budget is used up: ' || coalesce(t.cancel_reason, '')
+        ELSE 'cancelled' || coalesce(' by ' || t.cancel_by, '') || coalesce(': ' || t.cancel_reason, '') END AS message
+    FROM (SELECT namespace, task_id FROM weaver_outbox_events UNION SELECT namespace, task_id FROM weaver_conc_waiters
+      UNION SELECT namespace, task_id FROM weaver_paused_tasks) d
+    CROSS JOIN weaver_tasks t ON t.namespace = d.namespace AND t.task_id = d.task_id
+    WHERE t.state = 'ready' AND t.cancel_requested <> 0)
+) e WHERE namespace = e.ns AND task_id = e.id;

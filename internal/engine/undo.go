@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// ErrUndoing is the cause of the end of a handler's context while its task, which
+// failed, is being undone.
+var ErrUndoing = errors.New("the task is being undone")
+
+// In an undo phase (task.Task.Undo) the handler is called for its cleanups alone. Its
+// context has ended from the start: recorded steps answer, no other step begins, and
+// what the handler returns does not matter. The attempt says whether its cleanups ran.
+// One that failed is tried again by another attempt (rules.UndoDelay).
+
+// undoes reports whether the attempt is one of an undo phase.
+func (a *Attempt) undoes() bool { return a.task.Undo != nil }
+
+// cleansUp reports whether the handler is to be called although the task was asked to end
+// before: it cleans up what earlier attempts did.
+func (a *Attempt) cleansUp() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
+
+// endForUndo ends the context of the handler of an attempt that undoes, with the cause
+// with which the task ends.
+func (a *Attempt) endForUndo() {
+	t := &a.task
+	switch kind := endKind(t); {
+	case t.CancelRequested:
+		a.askCancel(t.CancelKind, t.CancelBy, t.CancelReason)
+	case kind == task.KindDeadline:
+		a.end(ErrDeadline)
+	case kind == task.KindCancelled:
+		a.end(ErrCancelled)
+	default:
+		a.end(ErrUndoing)
+	}
+}
+
+func endKind(t *task.Task) task.ErrorKind {
+	if t.Undo.Error == nil {
+		return task.KindNone
+	}
+	return t.Undo.Error.Kind
+}
+
+// failedCleanup is a cleanup of this attempt that failed.
+type failedCleanup struct {
+	name  string
+	err   error
+	began time.Time // by the store's clock
+}
+
+// noteCleanup keeps how a cleanup of this attempt ended. What ends the attempt alone, or
+// is over before it, is no failure of the cleanup.
+func (a *Attempt) noteCleanup(name string, began time.Time, err error) {
+	if !a.undoes() || a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.cleaned = true
+	case a.uncleaned == nil:
+		a.uncleaned = &failedCleanup{name, err, began}
+	}
+}
+
+// recordedStep reports whether an earlier attempt completed a step.
+func (a *Attempt) recordedStep(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := a.journal[name]
+	return known != nil && known.done != nil
+}
+
+// undoOutcome is outcome for an attempt of an undo phase.
+func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) (store.Finish, bool) {
+	a.mu.Lock()
+	fatal, failed, cleaned := a.fatal, a.uncleaned, a.cleaned
+	a.mu.Unlock()
+	lost := context.Cause(a.held)
+	switch {
+	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
+		return fin, false
+	case fatal != nil && kindOf(fatal) != task.KindInternal:
+		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(fatal)
+	case errors.Is(lost, ErrDraining), errors.Is(lost, ErrLeaseUncertain):
+		fin.Outcome = task.OutcomeReleased
+	case failed != nil:
+		a.cleanupFailed(&fin, failed)
+	case fatal != nil, err != nil && kindOf(err) == task.KindInternal:
+		if fatal == nil {
+			fatal = err
+		}
+		fin.Outcome, fin.Error = task.OutcomeUndoFailed, a.taskError(fatal)
+		fin.Delay, _ = rules.UndoDelay(nil, rules.UndoRetry{}, 0, a.storeNow())
+	case err != nil && kindOf(err) == task.KindDecode:
+		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
+	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
+		fin.Outcome, fin.Output = task.OutcomeSuccess, out
+	default:
+		fin.Outcome = task.OutcomeUndone
+	}
+	return fin, true
+}
+
+// cleanupFailed has a cleanup that failed tried again, or gives it up.
+func (a *Attempt) cleanupFailed(fin *store.Finish, failed *failedCleanup) {
+	t := &a.task
+	tries := []task.Step{{TaskID: t.ID, Name: failed.name, State: task.StepFailed, AttemptNo: t.AttemptNo, StartedAt: failed.began}}
+	first := failed.began
+	for i := range a.failedCleanups {
+		if s := &a.failedCleanups[i]; s.Name == failed.name && s.AttemptNo > t.Undo.Since && !s.StartedAt.Before(t.Undo.Began) {
+			tries = append(tries, *s)
+			if s.StartedAt.Before(first) {
+				first = s.StartedAt
+			}
+		}
+	}
+	fin.Outcome, fin.Error = task.OutcomeUndoFailed, a.taskError(failed.err)
+	now := a.storeNow()
+	delay, giveUp := rules.UndoDelay(tries, rules.UndoRetry{}, t.Undo.Since, now)
+	var v *Verdict
+	if errors.As(failed.err, &v) && v.Kind == Permanent {
+		giveUp = true
+	}
+	if fin.Delay = delay; giveUp {
+		fin.Delay = -1
+		fin.Error = rules.UndoFailure(&rules.GivenUp{
+			Step: failed.name, Cleanup: true, Tries: len(tries), Took: now.Sub(first), Last: fin.Error, Phase: t.Undo,
+		})
+	}
+}
