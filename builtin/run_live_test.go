@@ -143,8 +143,9 @@ func TestRunProgress(t *testing.T) {
 	s := newShop(t, weaver.Config{})
 	long := strings.Repeat("ü", 250)
 	w := newWitness(t)
-	// It goes on only when the test has received the report.
-	in := w.shell(`mkfifo "$WITNESS.go"; goes() { read -r go <"$WITNESS.go"; }
+	// It goes on only when the test has received the report. A writer that has
+	// not closed the pipe yet lets the next open through, to read its end.
+	in := w.shell(`mkfifo "$WITNESS.go"; goes() { until read -r go <"$WITNESS.go"; do :; done; }
 		echo one; echo two; echo; printf unfinished; goes
 		echo " $LONG"; goes; seq 1 100000; printf 'bad \377\n\n'; goes`)
 	in.Env["LONG"] = long
