@@ -31,9 +31,17 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 // from a step, is refused after a cleanup ran, unless KeepSteps says that the steps still
 // stand.
 //
+// A cleanup that fails, or is kept from running by CleanupLimit, in an attempt with which
+// the task would end is tried again before it ends, by further attempts: after 1 s, 2 s, …
+// up to 1 min, for 24 h. Until then the task is pending, or running, for the reason undo,
+// and shows the error with which it ends. In such attempts the handler's context has ended
+// with its cause, or [ErrUndoing]; steps answer with what is on record, an error too, and
+// none is run. A cleanup that is given up leaves the task failed, with the kind
+// undo_failed; [Permanent] gives it up at once. (ADR 0049)
+//
 // Give a type that relies on its cleanups the option CleanupWhenCancelled. Without
 // it a task that is cancelled while it sleeps, waits for its retry, is blocked or
-// has lost its worker ends without them. A panic ends an attempt without them, too.
+// has lost its worker, and one whose handler panics, ends without them.
 //
 // It does not run where the task goes on without this attempt: when the engine
 // stops (ErrDraining), after a wait (ErrSuspended), and when the lease is lost

@@ -122,8 +122,12 @@ func TestCleanup(t *testing.T) {
 		} {
 			subtest(t, "lasts for 30 s after "+how+", and does not begin after them"+name, func(fx *fixture) {
 				var began, ended time.Time
+				tries := 0
 				id := play(fx, unreaped(fx).store, how, saga(func(ctx context.Context) error {
 					ctx = given(ctx)
+					if tries++; tries > 1 {
+						return weaver.Cleanup(ctx, "slow", func(context.Context) error { time.Sleep(time.Minute); return nil })
+					}
 					err := weaver.Cleanup(ctx, "slow", func(ctx context.Context) error {
 						began = time.Now()
 						<-ctx.Done()
@@ -140,7 +144,7 @@ func TestCleanup(t *testing.T) {
 				if took := ended.Sub(began).Round(time.Second); took != weaver.CleanupLimit {
 					fx.Errorf("it was ended after %s", took)
 				}
-				equal(fx, "steps", recordedAs(fx, id), "[book step completed]")
+				equal(fx, "steps, of the cleanup that had another try", recordedAs(fx, id), "[book step completed slow cleanup completed]")
 			})
 		}
 	}
@@ -168,6 +172,9 @@ func TestCleanup(t *testing.T) {
 		var ended time.Time
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return "", weaver.Cleanup(ctx, "undo", func(ctx context.Context) error {
+				if !ended.IsZero() {
+					return nil
+				}
 				<-ctx.Done()
 				ended = time.Now()
 				return context.Cause(ctx)
@@ -196,17 +203,23 @@ func TestCleanup(t *testing.T) {
 		equal(fx, "steps", recordedAs(fx, h.ID()), "[undo cleanup failed undo cleanup failed undo cleanup completed]")
 	})
 
-	subtest(t, "that fails is recorded so, and tried again", func(fx *fixture) {
+	subtest(t, "that fails is recorded so, and tried again, in the attempt and by others", func(fx *fixture) {
 		tries := 0
 		id := play(fx, fx.store, "a cancel", saga(func(ctx context.Context) error {
-			err := weaver.Cleanup(ctx, "unbook", func(context.Context) error { tries++; return errors.New("no") }, weaver.StepRetry(2, time.Second))
-			if _, is := errors.AsType[*weaver.StepError](err); !is {
+			err := weaver.Cleanup(ctx, "unbook", func(context.Context) error {
+				if tries++; tries < 4 {
+					return errors.New("no")
+				}
+				return nil
+			}, weaver.StepRetry(2, time.Second))
+			if _, is := errors.AsType[*weaver.StepError](err); !is && tries < 4 {
 				fx.Errorf("a cleanup that failed returned %#v", err)
 			}
 			return err
 		}))
-		equal(fx, "tries", tries, 2)
-		equal(fx, "steps", recordedAs(fx, id), "[book step completed unbook cleanup failed unbook cleanup failed]")
+		equal(fx, "tries", tries, 4)
+		equal(fx, "steps", recordedAs(fx, id), "[book step completed unbook cleanup failed unbook cleanup failed unbook cleanup failed unbook cleanup completed]")
+		equal(fx, "outcomes", fmt.Sprint(fx.outcomes(id)), "[cancelled undone]")
 	})
 
 	subtest(t, "is recorded although the store is away for a while", func(fx *fixture) {

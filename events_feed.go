@@ -15,7 +15,7 @@ import (
 // feedNames are the names that events of a feed have.
 var feedNames = []string{
 	event.TaskEnqueued{}.Type(), event.TaskStarted{}.Type(), event.TaskSucceeded{}.Type(), event.TaskFailed{}.Type(),
-	event.TaskRetrying{}.Type(), event.TaskSuspended{}.Type(), event.TaskBlocked{}.Type(), event.TaskCancelled{}.Type(),
+	event.TaskRetrying{}.Type(), event.TaskSuspended{}.Type(), event.TaskUndoing{}.Type(), event.TaskBlocked{}.Type(), event.TaskCancelled{}.Type(),
 	event.TaskReleased{}.Type(), event.TaskLeaseLost{}.Type(), event.TaskReopened{}.Type(),
 	event.StepStarted{}.Type(), event.StepCompleted{}.Type(), event.StepFailed{}.Type(),
 	event.Progress{}.Type(), event.StreamChunk{}.Type(), event.LogWritten{}.Type(), event.JobSettled{}.Type(),
@@ -151,6 +151,8 @@ func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 		return event.TaskReleased{Header: h, Duration: took(row)}
 	case "task.suspended":
 		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took(row)}
+	case "task.undoing":
+		return event.TaskUndoing{Header: h, Error: te, Duration: took(row)}
 	case "task.retrying":
 		return event.TaskRetrying{Header: h, Error: te, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took(row)}
 	case "task.lease_lost":

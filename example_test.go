@@ -180,9 +180,12 @@ func ExampleSleep() {
 	defer db.Close()
 	eng := must(weaver.New(db, weaver.Config{Handlers: []weaver.Handler{
 		Greet.Handler(func(ctx context.Context, name string) (string, error) {
-			fmt.Println("the handler runs")
+			night := func(context.Context) error { fmt.Println("good night,", name); return nil }
+			if err := weaver.Do(ctx, "night", night); err != nil {
+				return "", err
+			}
 			if err := weaver.Sleep(ctx, "cool-down", 20*time.Millisecond); err != nil {
-				return "", err // it runs again, from the top, when the time has come
+				return "", err // it runs again, from the top, when the time has come; steps do not
 			}
 			return "good morning, " + name, nil
 		}),
@@ -193,8 +196,7 @@ func ExampleSleep() {
 	stop()
 	fmt.Println(<-done)
 	// Output:
-	// the handler runs
-	// the handler runs
+	// good night, Ann
 	// good morning, Ann <nil>
 	// <nil>
 }

@@ -118,7 +118,8 @@ func Timeout(d time.Duration) Option {
 
 // CleanupWhenCancelled has a task undone before it ends when it is cancelled, or its
 // deadline passes, while it does not run: while it sleeps, waits for its retry, is
-// blocked or is due again. Without it such a task ends at once. The handler runs with a
+// blocked or is due again, and when its handler panics in its last attempt. Without it
+// such a task ends at once. The handler runs with a
 // context that has ended, with cause ErrCancelled, ErrDeadline or [ErrUndoing]. Completed
 // steps return what they recorded, others do not run, and the Sleep or Ask in which the
 // task waited returns the cause; so the handler comes to its error path, whose

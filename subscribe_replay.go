@@ -79,6 +79,13 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 			decided = r.Decisions[i]
 		}
 	}
+	if r.begins(a) {
+		u := event.TaskUndoing{Header: h, Error: te, Duration: took}
+		if r.Task.Undo != nil {
+			u.EndsAs = r.Task.Undo.EndsAs
+		}
+		return u
+	}
 	switch a.Outcome {
 	case task.OutcomeLeaseLost:
 		h.Sequence = event.SequenceWithoutLease(a.Epoch, 0)
@@ -108,6 +115,21 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 		return event.TaskSuspended{Header: h, Waiting: task.WaitRepair, Error: a.Error, Duration: took}
 	}
 	return event.TaskRetrying{Header: h, Error: te, Delay: max(0, decided.NextReadyAt.Sub(a.FinishedAt)), Duration: took}
+}
+
+// begins reports whether the undo phase of the task began with the end of an attempt: an
+// attempt of that phase is the next one, or is still to come.
+func (r *replay) begins(a *task.Attempt) bool {
+	ofUndo := func(o task.Outcome) bool { return o == task.OutcomeUndone || o == task.OutcomeUndoFailed }
+	if a.Outcome != task.OutcomeFailure && a.Outcome != task.OutcomeCancelled {
+		return false
+	}
+	for i := range r.Attempts {
+		if next := &r.Attempts[i]; next.No > a.No && next.Outcome != task.OutcomeReleased && next.Outcome != task.OutcomeLeaseLost {
+			return ofUndo(next.Outcome)
+		}
+	}
+	return r.Task.Undo != nil
 }
 
 // waited says for what an attempt waited that left its worker, and until when at most; zero:

@@ -162,10 +162,15 @@ func (m *Metrics) onEvent(ev event.Event) {
 		m.ended(e.Header, task.OutcomeBlocked, &e.Error, e.Duration)
 	case event.TaskSuspended:
 		outcome := task.OutcomeSuspended
-		if e.Error != nil {
+		switch {
+		case e.Error != nil && e.Waiting == task.WaitUndo:
+			outcome = task.OutcomeUndoFailed
+		case e.Error != nil:
 			outcome = task.OutcomeFailure
 		}
 		m.ended(e.Header, outcome, e.Error, e.Duration)
+	case event.TaskUndoing:
+		m.ended(e.Header, outcomeOf(e.EndsAs), &e.Error, e.Duration)
 	case event.TaskCancelled:
 		m.ended(e.Header, task.OutcomeCancelled, &e.Error, e.Duration)
 	case event.TaskReleased:
@@ -173,6 +178,14 @@ func (m *Metrics) onEvent(ev event.Event) {
 	case event.TaskLeaseLost:
 		m.leaseLost(&e)
 	}
+}
+
+// outcomeOf is that of an attempt that ended a task in a state.
+func outcomeOf(s task.State) task.Outcome {
+	if s == task.Cancelled {
+		return task.OutcomeCancelled
+	}
+	return task.OutcomeFailure
 }
 
 func (m *Metrics) ended(h event.Header, outcome task.Outcome, err *task.Error, took time.Duration) {

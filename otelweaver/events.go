@@ -37,6 +37,12 @@ func (p *Plugin) onEvent(ev event.Event) {
 		p.ended(e.Header, end{outcome: task.OutcomeBlocked, decision: task.DecideBlock, err: &e.Error, duration: e.Duration})
 	case event.TaskSuspended:
 		p.suspended(e)
+	case event.TaskUndoing:
+		what := end{outcome: task.OutcomeFailure, waiting: task.WaitUndo, err: &e.Error, duration: e.Duration}
+		if e.EndsAs == task.Cancelled {
+			what.outcome = task.OutcomeCancelled
+		}
+		p.ended(e.Header, what)
 	case event.TaskCancelled:
 		p.ended(e.Header, end{outcome: task.OutcomeCancelled, err: &e.Error, duration: e.Duration})
 	case event.TaskReleased:
@@ -49,7 +55,10 @@ func (p *Plugin) onEvent(ev event.Event) {
 // suspended ends an attempt that waits. One that failed waits by decision.
 func (p *Plugin) suspended(e event.TaskSuspended) {
 	what := end{outcome: task.OutcomeSuspended, waiting: e.Waiting, err: e.Error, duration: e.Duration}
-	if e.Error != nil {
+	switch {
+	case e.Error != nil && e.Waiting == task.WaitUndo:
+		what.outcome = task.OutcomeUndoFailed
+	case e.Error != nil:
 		what.outcome = task.OutcomeFailure
 		switch what.decision = task.DecideDecompose; e.Waiting {
 		case task.WaitDeps:

@@ -157,8 +157,13 @@ func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Ou
 		return "task.suspended"
 	}
 	switch waiting {
-	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal, task.WaitUndo:
-		return "task.suspended" // decided after a failure, or for an undo
+	case task.WaitUndo:
+		if outcome != task.OutcomeUndone && outcome != task.OutcomeUndoFailed {
+			return "task.undoing"
+		}
+		return "task.suspended" // until it is tried again
+	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal:
+		return "task.suspended" // decided after a failure
 	}
 	return "task.retrying"
 }

@@ -3,6 +3,7 @@ package weavertest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,4 +56,49 @@ func TestCleanupOfATaskThatWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A refund that fails is told to the test, which mends it and goes on.
+func TestUndoThatFails(t *testing.T) {
+	order := weaver.Define[string, string]("weavertest.shop.order.v1", weaver.NoRetry())
+	outer := weaver.Define[string, string]("weavertest.shop.outer.v1", weaver.NoRetry())
+	refunds, down := 0, true
+	e := weavertest.New(t, order.Handler(func(ctx context.Context, _ string) (string, error) {
+		return "", errors.Join(errors.New("courier down"), weaver.Cleanup(ctx, "refund", func(context.Context) error {
+			if down {
+				return errors.New("psp 503")
+			}
+			refunds++
+			return nil
+		}))
+	}), outer.Handler(func(ctx context.Context, in string) (string, error) {
+		return weaver.Call(ctx, "order", order, in)
+	}))
+	for name, typ := range map[string]*weaver.Type[string, string]{"alone": order, "as a child": outer} {
+		t.Run(name, func(t *testing.T) {
+			down, refunds = true, 0
+			h, err := typ.Enqueue(t.Context(), e, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = weavertest.ContinueErr(t, e, typ, h.ID())
+			if !errors.Is(err, weaver.ErrUndoing) || !strings.Contains(err.Error(), "psp 503") {
+				t.Fatalf("while the refund fails: %v", err)
+			}
+			down = false
+			_, err = weavertest.ContinueErr(t, e, typ, h.ID())
+			if te, is := errors.AsType[*weaver.TaskError](err); !is || te.State != weaver.StateFailed || refunds != 1 {
+				t.Errorf("afterwards: %v, %d refunds", err, refunds)
+			}
+		})
+	}
+	t.Run("in a job", func(t *testing.T) {
+		down = true
+		j := weaver.NewJob("order")
+		j.Add("order", order.With(""))
+		if _, err := weavertest.RunJobErr(t, e, j); !errors.Is(err, weaver.ErrUndoing) {
+			t.Errorf("a job whose task is being undone: %v", err)
+		}
+		weavertest.Advance(t, e, 25*time.Hour) // given up
+	})
 }

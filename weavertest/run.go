@@ -23,15 +23,18 @@ func Run[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, op
 
 // RunErr is Run for tasks that are expected to fail: it returns what the
 // handle's Wait returned, a *weaver.TaskError or an error that is
-// weaver.ErrBlocked.
+// weaver.ErrBlocked. When an undo of the task, or of a child, has failed ten times, an
+// error that is weaver.ErrUndoing says so, and the task is left as it is: the test mends what
+// fails and calls ContinueErr.
 func RunErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
 	t.Helper()
 	e.requireHandler(t, typ.Name())
 	var h *weaver.Handle[Out]
 	var out Out
 	var err error
-	e.play(t, func(ctx context.Context) {
+	e.play(t, func(ctx context.Context, w *worker) {
 		if h, err = typ.Enqueue(ctx, e, in, opts...); err == nil {
+			w.await(h.ID(), weaver.JobID{})
 			out, err = h.Wait(ctx)
 			err = e.ended(ctx, h.ID(), err)
 		}
@@ -63,7 +66,8 @@ func ContinueErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], i
 	if !got.State.Terminal() {
 		e.requireHandler(t, typ.Name())
 	}
-	e.play(t, func(ctx context.Context) {
+	e.play(t, func(ctx context.Context, w *worker) {
+		w.await(id, weaver.JobID{})
 		if _, err = e.Wait(ctx, id); err == nil {
 			got, err = typ.Get(ctx, e, id)
 		}
@@ -96,8 +100,9 @@ func RunJobErr(t *testing.T, e *Env, j *weaver.Job) (weaver.JobResult, error) {
 	var h *weaver.JobHandle
 	var res weaver.JobResult
 	var err error
-	e.play(t, func(ctx context.Context) {
+	e.play(t, func(ctx context.Context, w *worker) {
 		if h, err = e.Submit(ctx, j); err == nil {
+			w.await(weaver.TaskID{}, h.ID())
 			res, err = h.Wait(ctx)
 			err = e.jobEnded(ctx, h.ID(), err)
 		}
@@ -116,7 +121,7 @@ func Advance(t *testing.T, e *Env, d time.Duration) {
 	if d < 0 {
 		t.Fatalf("weavertest: Advance(%s): time does not go back", d)
 	}
-	e.play(t, func(context.Context) {
+	e.play(t, func(context.Context, *worker) {
 		time.Sleep(d)
 		synctest.Wait()
 	})
@@ -142,13 +147,13 @@ func RunUntilIdle(t *testing.T, e *Env) {
 }
 
 // play runs f beside a worker, in fake time.
-func (e *Env) play(t *testing.T, f func(ctx context.Context)) {
+func (e *Env) play(t *testing.T, f func(ctx context.Context, w *worker)) {
 	t.Helper()
 	var err error
 	e.clock.bubble(t, func(t *testing.T) {
 		var w *worker
 		if w, err = newWorker(e.engineStore(), e.cfg); err == nil {
-			err = w.beside(t.Context(), f)
+			err = w.beside(t.Context(), func(ctx context.Context) { f(ctx, w) })
 		}
 	})
 	if err != nil {

@@ -3,25 +3,94 @@ package weavertest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // worker is an engine of one bubble.
 type worker struct {
 	*weaver.Engine
 	handlers sync.WaitGroup // calls that have not returned
+
+	mu          sync.Mutex
+	stop        context.CancelCauseFunc // ends what the test waits for
+	awaited     weaver.TaskID           // the task that the test waits for, or
+	job         weaver.JobID            // the job
+	undosFailed map[weaver.TaskID]int
 }
 
 func newWorker(s weaver.Store, cfg weaver.Config) (*worker, error) {
 	w := new(worker)
 	cfg.Middleware = slices.Concat([]func(weaver.HandlerFunc) weaver.HandlerFunc{w.count}, cfg.Middleware)
 	var err error
-	w.Engine, err = weaver.New(s, cfg)
+	if w.Engine, err = weaver.New(s, cfg); err == nil {
+		weaver.On(w.Engine, w.onSuspended)
+	}
 	return w, err
+}
+
+// undoTries is how often the undo of a task may fail before a test that waits for the task
+// is told: the engine goes on for a day, in which nobody would mend what fails.
+const undoTries = 10
+
+// undoError says that the undo of a task fails over and over. It is weaver.ErrUndoing.
+type undoError struct {
+	ev event.TaskSuspended
+}
+
+// Error implements error.
+func (e *undoError) Error() string {
+	return fmt.Sprintf("the undo of task %s (%s) failed %d times and is tried again for 24 h: %s; mend what fails and call Continue, or Advance by a day to have it given up",
+		e.ev.TaskID, e.ev.TaskType, undoTries, e.ev.Error.Message)
+}
+
+// Is makes it weaver.ErrUndoing.
+func (*undoError) Is(target error) bool { return target == weaver.ErrUndoing }
+
+// await says what the test waits for: a task or a job.
+func (w *worker) await(id weaver.TaskID, job weaver.JobID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awaited, w.job = id, job
+}
+
+// onSuspended counts undos that fail, of what the test waits for.
+func (w *worker) onSuspended(ev event.TaskSuspended) {
+	if ev.Waiting != task.WaitUndo || ev.Error == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.undosFailed == nil {
+		w.undosFailed = make(map[weaver.TaskID]int)
+	}
+	if w.undosFailed[ev.TaskID]++; w.undosFailed[ev.TaskID] == undoTries && w.stop != nil && w.concerns(ev) {
+		w.stop(&undoError{ev})
+	}
+}
+
+// concerns reports whether an event is of what the test waits for, or of its children.
+func (w *worker) concerns(ev event.TaskSuspended) bool {
+	if !w.job.IsZero() && ev.JobID == w.job {
+		return true
+	}
+	for id := ev.TaskID; !id.IsZero(); {
+		if id == w.awaited {
+			return true
+		}
+		info, err := w.Get(context.Background(), id)
+		if err != nil {
+			return false
+		}
+		id = info.ParentID
+	}
+	return false
 }
 
 // count counts the calls of a handler.
@@ -42,6 +111,8 @@ func (w *worker) beside(ctx context.Context, f func(ctx context.Context)) error 
 	defer stop()
 	limited, cancel := context.WithTimeoutCause(ctx, forever, errForever)
 	defer cancel()
+	limited, w.stop = context.WithCancelCause(limited)
+	defer w.stop(nil)
 	done := make(chan error, 1)
 	go func() {
 		done <- w.Run(run)

@@ -104,13 +104,21 @@ func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 			}
 			t := &h.Task
 			r.emit(event.TaskLeaseLost{
-				Header: event.Header{
-					At: time.Now().UTC(), Namespace: r.Namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node,
-					AttemptNo: a.No, Sequence: event.SequenceWithoutLease(a.Epoch, 0),
-				},
-				State: reaped[i].State, Crash: reaped[i].Crash, Duration: a.FinishedAt.Sub(a.StartedAt),
+				Header: r.headerOf(t, &a, 0),
+				State:  reaped[i].State, Crash: reaped[i].Crash, Duration: a.FinishedAt.Sub(a.StartedAt),
 			})
+			if u := t.Undo; u != nil && !u.GaveUp && u.Error != nil && !u.Began.Before(a.FinishedAt) {
+				r.emit(event.TaskUndoing{Header: r.headerOf(t, &a, 1), Error: *u.Error, EndsAs: u.EndsAs})
+			}
 			break
 		}
+	}
+}
+
+// headerOf is that of an event of an attempt whose lease was taken away.
+func (r *reaper) headerOf(t *task.Task, a *task.Attempt, n int) event.Header {
+	return event.Header{
+		At: time.Now().UTC(), Namespace: r.Namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node,
+		AttemptNo: a.No, Sequence: event.SequenceWithoutLease(a.Epoch, n),
 	}
 }

@@ -73,9 +73,12 @@ type Attempt struct {
 	cancelBy  cancelAsk
 	progress  progress
 
-	uncleaned      *failedCleanup // in an undo phase: the first cleanup that failed
+	panicked       bool           // the handler did not return
+	uncleaned      *failedCleanup // the first cleanup of this attempt that failed, or could not begin
 	cleaned        bool           // in an undo phase: a cleanup ran, now or in an attempt before
 	failedCleanups []task.Step    // in an undo phase: tries of attempts before
+	steps          int            // in an undo phase: that were completed
+	children       int            // in an undo phase: that have not ended
 
 	redaction redaction
 
@@ -97,6 +100,7 @@ type entry struct {
 	used  bool       // in this attempt
 	done  *task.Step // completed by an earlier attempt
 
+	failed  *task.Step // in an undo phase: the last failed try of earlier attempts
 	waiting *task.Step // that an earlier attempt left waiting
 }
 
@@ -149,8 +153,13 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		case s.State == task.StepCompleted:
 			known.done = s
 			onRecord++
+			if s.Kind != task.KindCleanup {
+				a.steps++
+			}
 		case s.State == task.StepWaiting:
 			known.waiting = s
+		case s.State == task.StepFailed && a.undoes():
+			known.failed = s
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
@@ -280,7 +289,7 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
+			out, err, a.panicked = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}, true
 		}
 		if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && a.ctx.Err() == nil {
 			err = &KindError{Kind: task.KindTimeout, Err: timedOut(err, a.task.Timeout)}

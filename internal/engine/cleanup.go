@@ -55,7 +55,11 @@ func stepKind(ctx context.Context) task.StepKind {
 // attempt alone, of a task that goes on, and the end of the lease end a cleanup too.
 func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	if a.cleanupLeft() <= 0 {
-		return nil, fmt.Errorf("cleanup %q, %s after the end was asked for: %w", name, CleanupLimit, ErrCleanupTooLong)
+		err := fmt.Errorf("cleanup %q, %s after the end was asked for: %w", name, CleanupLimit, ErrCleanupTooLong)
+		if !a.recordedStep(name) {
+			a.noteCleanup(name, a.storeNow(), err)
+		}
+		return nil, err
 	}
 	ctx, stop := a.outlive(ctx)
 	defer stop()

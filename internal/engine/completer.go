@@ -156,7 +156,11 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 	case task.Blocked:
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
-		if res.Waiting == task.WaitUndo && fin.Outcome != task.OutcomeReleased { // it begins, or is tried again
+		if res.Waiting == task.WaitUndo && fin.EndsAs == "" {
+			c.emitUndoing(a, h, te, d)
+			return
+		}
+		if res.Waiting == task.WaitUndo && fin.Outcome != task.OutcomeReleased { // it is tried again
 			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
 			return
 		}
@@ -175,6 +179,20 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 			c.emit(event.TaskSuspended{Header: h, Waiting: cmp.Or(fin.Waiting, res.Waiting), WakeAt: fin.WakeAt, Duration: d})
 		}
 	}
+}
+
+// emitUndoing emits the event of an attempt that ended its task, which is undone first. As
+// what the task ends, and with which error, is read, for listeners only.
+func (c *completer) emitUndoing(a *Attempt, h event.Header, te task.Error, took time.Duration) {
+	ev := event.TaskUndoing{Header: h, Error: te, Duration: took}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
+	defer cancel()
+	if got, err := c.Store.Tasks(ctx, c.Namespace, a.task.ID); err == nil && len(got) == 1 && got[0].Undo != nil {
+		if ev.EndsAs = got[0].Undo.EndsAs; got[0].Undo.Error != nil {
+			ev.Error = *got[0].Undo.Error
+		}
+	}
+	c.emit(ev)
 }
 
 // refused returns the error of a task that asked for children, for another task or for

@@ -106,6 +106,9 @@ func (x *executor) execute(a *Attempt) {
 		if x.slots.end(a) {
 			x.due.Set() // the next claim and this outcome share a commit
 		}
+		if errors.Is(err, errGoexit) {
+			a.panicked = true
+		}
 		if fin, ok := x.completer.outcome(a, out, err); ok {
 			batch := x.endings.put(a, fin)
 			ends = true
@@ -129,6 +132,12 @@ func (x *executor) execute(a *Attempt) {
 		return
 	}
 	a.redacts(&h, a.recorded())
+	if a.undoes() {
+		if a.children, err = a.unendedChildren(); err != nil || a.children > 0 {
+			return
+		}
+		err = errGoexit
+	}
 	if x.listens() {
 		x.emit(a.masked(event.TaskStarted{Header: a.headerOf(event.FirstSequence(a.lease.Epoch)), Input: a.task.Input}))
 	}

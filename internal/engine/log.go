@@ -48,6 +48,10 @@ func logEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 		log.Error("attempt panicked", append(attrs, "stack", fin.Error.Stack)...)
 		return
 	}
+	if fin.EndsAs != "" && res.State == task.Failed {
+		log.Error("undo given up", attrs...)
+		return
+	}
 	log.Warn("attempt failed", attrs...)
 }
 

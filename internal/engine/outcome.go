@@ -48,6 +48,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Notes:          a.notesNow(),
 		Idle:           !a.news,
 		EndsAs:         a.endsAs(),
+		Unclean:        a.uncleaned != nil,
+		Panicked:       a.panicked,
 	}
 	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()

@@ -84,8 +84,11 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	}
 	known.used = true
 	a.progress.reached(known.done != nil)
-	if known.done != nil {
+	switch {
+	case known.done != nil:
 		return known.done, known.index, nil
+	case known.failed != nil && !inCleanup(ctx): // in an undo phase no step is tried again
+		return known.failed, known.index, nil
 	}
 	if err := a.checkValidity(ctx); err != nil {
 		return nil, 0, err

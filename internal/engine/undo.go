@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -58,14 +59,16 @@ type failedCleanup struct {
 }
 
 // noteCleanup keeps how a cleanup of this attempt ended. What ends the attempt alone, or
-// is over before it, is no failure of the cleanup.
+// is over before it, is no failure of the cleanup; nor is a mistake of the program, which
+// has its own end. A failure is tried again, should the task end.
 func (a *Attempt) noteCleanup(name string, began time.Time, err error) {
-	if !a.undoes() || a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
+	if a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
+	case a.fatal != nil:
 	case err == nil:
 		a.cleaned = true
 	case a.uncleaned == nil:
@@ -81,6 +84,38 @@ func (a *Attempt) recordedStep(name string) bool {
 	return known != nil && known.done != nil
 }
 
+// unendedChildren returns how many children of the task have not ended. Cleanups and undos
+// come after them: until then a child may do what its parent undoes.
+func (a *Attempt) unendedChildren() (n int, err error) {
+	needs, err := a.readNeeds(a.held, false)
+	for i := range needs {
+		if child := &needs[i]; child.Kind == task.OnDone && child.Awaited > 0 && !child.State.Terminal() {
+			n++
+		}
+	}
+	return n, err
+}
+
+// childrenAfter is the pause before an attempt of the phase looks again whether the children
+// have ended: a quarter of the time that it has waited, from 1 s to 1 min.
+func (a *Attempt) childrenAfter() time.Duration {
+	return min(max(a.storeNow().Sub(a.task.Undo.Began)/4, time.Second), time.Minute)
+}
+
+// unreachedCleanup returns the name of a cleanup that failed in an earlier attempt, and that
+// this one did not reach; "": there is none.
+func (a *Attempt) unreachedCleanup() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.failedCleanups {
+		name := a.failedCleanups[i].Name
+		if known := a.journal[name]; known.done == nil && !known.used {
+			return name
+		}
+	}
+	return ""
+}
+
 // undoOutcome is outcome for an attempt of an undo phase.
 func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) (store.Finish, bool) {
 	a.mu.Lock()
@@ -94,6 +129,8 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(fatal)
 	case errors.Is(lost, ErrDraining), errors.Is(lost, ErrLeaseUncertain):
 		fin.Outcome = task.OutcomeReleased
+	case a.children > 0:
+		fin.Outcome, fin.Waiting, fin.Delay = task.OutcomeSuspended, task.WaitUndo, a.childrenAfter()
 	case failed != nil:
 		a.cleanupFailed(&fin, failed)
 	case fatal != nil, err != nil && kindOf(err) == task.KindInternal:
@@ -104,12 +141,38 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 		fin.Delay, _ = rules.UndoDelay(nil, rules.UndoRetry{}, 0, a.storeNow())
 	case err != nil && kindOf(err) == task.KindDecode:
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
+	case a.unreachedCleanup() != "":
+		a.blockUndo(&fin, fmt.Errorf("cleanup %q failed before, and the handler no longer reaches it%s", a.unreachedCleanup(), panicText(err)), err)
+	case a.panicked && !cleaned && a.steps > 0:
+		a.blockUndo(&fin, fmt.Errorf("the handler ended before any cleanup%s", panicText(err)), err)
 	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
 	default:
 		fin.Outcome = task.OutcomeUndone
 	}
 	return fin, true
+}
+
+// blockUndo ends an attempt whose handler does not lead to what is to be undone: a person
+// deploys code that does, or gives the undo up. err is what the handler returned.
+func (a *Attempt) blockUndo(fin *store.Finish, text, err error) {
+	fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(&KindError{Kind: task.KindHandler, Err: text})
+	if a.panicked {
+		fin.Error.Kind, fin.Error.Stack = task.KindPanic, a.hide(stackOf(err))
+	}
+	fin.Error.Message += fmt.Sprintf("; deploy code that does, then: weaver task unblock %[1]s; to give it up: weaver task cancel %[1]s --force", a.task.ID)
+}
+
+// panicText quotes the panic of a handler.
+func panicText(err error) string {
+	var pe *task.PanicError
+	switch {
+	case errors.As(err, &pe):
+		return ": " + pe.Error()
+	case errors.Is(err, errGoexit):
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 // cleanupFailed has a cleanup that failed tried again, or gives it up.

@@ -41,6 +41,10 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		switch {
 		case ev.Waiting == task.WaitRepair && ev.Error != nil:
 			return "its input is repaired: " + eventError(ev.Error, h)
+		case ev.Waiting == task.WaitUndo && ev.Error != nil:
+			return fmt.Sprintf("undo failed in attempt %d: %s; it is tried again", ev.AttemptNo, eventError(ev.Error, h))
+		case ev.Waiting == task.WaitUndo:
+			return "goes on with its undo later"
 		case ev.Error != nil:
 			return fmt.Sprintf("attempt %d failed: %s; waits for other tasks, as was decided", max(1, countedNo(ev.AttemptNo, h)), eventError(ev.Error, h))
 		case ev.Waiting == task.WaitSignal && ev.WakeAt.IsZero():
@@ -54,6 +58,12 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 			return "waits"
 		}
 		return "asleep until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
+	case event.TaskUndoing:
+		verdict := "its end"
+		if ev.EndsAs != "" {
+			verdict = "it ends " + string(ev.EndsAs)
+		}
+		return fmt.Sprintf("is being undone before %s: %s", verdict, eventError(&ev.Error, h))
 	case event.TaskLeaseLost:
 		return "lost its lease" + whichCrashed(ev.Crash)
 	case event.TaskBlocked:

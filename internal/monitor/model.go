@@ -188,6 +188,10 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 		end, _ := of(task.Pending, ev.Error, ev.Duration)
 		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
 		return end, true
+	case event.TaskUndoing:
+		end, _ := of(task.Pending, ev.Error, ev.Duration)
+		end.waiting = task.WaitUndo
+		return end, true
 	case event.TaskSuspended:
 		if ev.Error != nil {
 			end, _ := of(task.Pending, *ev.Error, ev.Duration)

@@ -93,7 +93,7 @@ func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {
 // endsAttempt reports whether an event is the last one of an attempt.
 func endsAttempt(ev Event) bool {
 	switch ev.(type) {
-	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskBlocked, TaskCancelled, TaskReleased, TaskLeaseLost:
+	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskUndoing, TaskBlocked, TaskCancelled, TaskReleased, TaskLeaseLost:
 		return true
 	}
 	return false

@@ -95,13 +95,22 @@ type (
 	// TaskSuspended says that the attempt left its worker to wait: for a time, a
 	// signal, its children, or another task. A zero WakeAt: no time lets it go on, or, of
 	// Client.Events, which does not know it, of a sleep or a wait for a signal too. With an
-	// Error the attempt failed, and to wait was decided.
+	// Error the attempt failed, and to wait was decided; for undo: it could not undo all,
+	// and is tried again.
 	TaskSuspended struct {
 		Header
-		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children or deps
+		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children, deps, repair or undo
 		WakeAt   time.Time     `json:"wake_at,omitzero"`
 		Error    *task.Error   `json:"error,omitempty"`
 		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskUndoing says that the task is over, but left something to undo: it ends, as
+	// EndsAs, when that is done (task.UndoPhase).
+	TaskUndoing struct {
+		Header
+		Error    task.Error    `json:"error"`
+		EndsAs   task.State    `json:"ends_as,omitempty"` // "": the reader does not know
+		Duration time.Duration `json:"duration_ns"`       // of the attempt that ended it
 	}
 	// TaskBlocked says that a person has to help.
 	TaskBlocked struct {
@@ -201,6 +210,9 @@ func (TaskRetrying) Type() string { return "task.retrying" }
 
 // Type implements Event.
 func (TaskSuspended) Type() string { return "task.suspended" }
+
+// Type implements Event.
+func (TaskUndoing) Type() string { return "task.undoing" }
 
 // Type implements Event.
 func (TaskBlocked) Type() string { return "task.blocked" }
