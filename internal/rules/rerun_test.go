@@ -13,17 +13,23 @@ import (
 func TestCheckRerun(t *testing.T) {
 	t.Parallel()
 	for _, s := range task.States() {
-		if err := rules.CheckRerun(task.ID{1}, s, false, "", task.MaxRerunSteps); err != nil {
+		if err := rules.CheckRerun(task.ID{1}, s, false, "", "", task.MaxRerunSteps); err != nil {
 			t.Errorf("a %s task: %v", s, err)
 		}
 	}
-	if err := rules.CheckRerun(task.ID{1}, task.Failed, true, "", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "needs other tasks") {
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, true, "", "", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "needs other tasks") {
 		t.Errorf("a task with needs: %v", err)
 	}
-	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "fan", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"fan"`) {
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "fan", "", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"fan"`) {
 		t.Errorf("a step that called: %v", err)
 	}
-	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "", task.MaxRerunSteps+1); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "not 1001") {
+	if err := rules.CheckRerun(task.ID{1}, task.Blocked, false, "", "charge", 1); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"charge" may still be undone`) {
+		t.Errorf("a step that may be undone: %v", err)
+	}
+	if err := rules.CheckRerun(task.ID{1}, task.Succeeded, false, "", "charge", 1); err != nil {
+		t.Errorf("a step of a task that succeeded: %v", err)
+	}
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "", "", task.MaxRerunSteps+1); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "not 1001") {
 		t.Errorf("many steps: %v", err)
 	}
 	if got := rules.RerunReason(task.ID{15: 1}, ""); got != "as 00000000000000000000000001" {

@@ -32,7 +32,11 @@ func CheckRecord(rec *store.Record) error {
 		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
 	case rec.Step != nil && rec.Step.Cost < 0:
 		return fmt.Errorf("record for task %v: step %q has the cost %d, which is negative", rec.Lease.Task, rec.Step.Name, rec.Step.Cost)
-	case rec.Step == nil || rec.Step.State == task.StepFailed:
+	case rec.Step == nil:
+		return nil
+	case OfUndo(rec.Step):
+		return checkUndoRecord(rec)
+	case rec.Step.State == task.StepFailed:
 		return nil
 	case rec.Step.State != task.StepCompleted && rec.Step.State != task.StepWaiting:
 		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
@@ -46,7 +50,7 @@ func StoredStep(rec *store.Record, attemptNo int, now time.Time) task.Step {
 	step := *rec.Step
 	step.TaskID, step.AttemptNo = rec.Lease.Task, attemptNo
 	step.StartedAt, step.CompletedAt = Instant(now.Add(-rec.Elapsed)), now
-	if step.State == task.StepWaiting {
+	if step.State == task.StepWaiting || step.State == task.StepBegun {
 		step.CompletedAt = time.Time{}
 	}
 	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
@@ -72,24 +76,27 @@ func StartedValue(id task.ID) json.RawMessage {
 	return value
 }
 
-// Unwanted reports whether a new completed step is not stored because its task
-// was asked to cancel. A cleanup, which undoes what others did, is.
+// Unwanted reports whether a new step is not stored because its task was asked to
+// cancel. A cleanup and an undo, which undo what others did, are.
 func Unwanted(step *task.Step, cancelRequested bool) bool {
-	return cancelRequested && step.Kind != task.KindCleanup
+	return cancelRequested && step.Kind != task.KindCleanup && step.Kind != task.KindUndo
 }
 
-// AcceptStep decides about a completed step (R10). stored is the completed step
-// that is recorded under its name, or nil. The step is new, or a repetition of
-// what is stored: the same attempt and the same content, at another time.
-// Errors: [store.ErrStepConflict], and [store.ErrCancelRequested] for a new step
-// that is [Unwanted].
+// AcceptStep decides about a step that completed, or that begins with an undo (R10).
+// stored is the step that is recorded under its name, or nil. The step is new, or a
+// repetition of what is stored: the same attempt and the same content, at another time.
+// One that begins is new once. One that only began gets its value ([EndOfBegun]), also when
+// its task was asked to cancel: its effect is there. Errors: [store.ErrStepConflict], and
+// [store.ErrCancelRequested] for a new step that is [Unwanted].
 func AcceptStep(stored, step *task.Step, cancelRequested bool) (repeated bool, err error) {
 	switch {
+	case stored != nil && stored.State == task.StepBegun && stored.Kind == step.Kind:
+		return step.State == task.StepBegun, nil
 	case stored == nil && Unwanted(step, cancelRequested):
 		return false, fmt.Errorf("step %q of task %v: %w", step.Name, step.TaskID, store.ErrCancelRequested)
 	case stored == nil:
 		return false, nil
-	case stored.AttemptNo != step.AttemptNo || stored.Kind != step.Kind ||
+	case stored.AttemptNo != step.AttemptNo || stored.Kind != step.Kind || stored.State != step.State ||
 		!bytes.Equal(stored.Value, step.Value) || !reflect.DeepEqual(stored.Error, step.Error):
 		return false, fmt.Errorf("step %q of task %v: %w: attempt %d recorded it", step.Name, step.TaskID, store.ErrStepConflict, stored.AttemptNo)
 	}

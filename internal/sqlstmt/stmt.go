@@ -3,6 +3,7 @@ package sqlstmt
 import (
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -85,6 +86,11 @@ func (s *Stmt) Text(i int, v string) *Stmt {
 		s.err = s.raw.BindText(i, v)
 	}
 	return s
+}
+
+// Undo binds the undo of a step: its number in task.UndoStates, 0 for none.
+func (s *Stmt) Undo(i int, u task.UndoState) *Stmt {
+	return s.Int(i, int64(slices.Index(task.UndoStates(), u)+1))
 }
 
 // OrNull binds NULL for the empty string.

@@ -10,10 +10,10 @@ const (
 	sqlNeedsOthers = `SELECT 1 FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited = 0 LIMIT 1`
 
 	// The steps that a rerun takes over: rules.TakesOver.
-	takenOver = `state = 'completed' AND step_index < ?3 AND kind <> 'cleanup'`
+	takenOver = `state = 'completed' AND step_index < ?3 AND kind <> 'cleanup' AND attempt_no = 0`
 
 	sqlTaken = `
-SELECT count(*), min(CASE WHEN kind = 'call' THEN name END) FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
+SELECT count(*), min(CASE WHEN kind = 'call' THEN name END), min(CASE WHEN undo = 1 THEN name END) FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 	sqlTakeSteps = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
   wake_at, started_at, completed_at, awaits, redact)
@@ -49,14 +49,14 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 		return err
 	}
 	st = t.stmt(sqlTaken).Text(1, t.ns).ID(2, &row.id).Int(3, int64(cmd.StepsBelow))
-	call, steps := "", 0
+	call, open, steps := "", "", 0
 	if st.One() {
-		steps, call = int(st.ColInt(0)), st.ColText(1)
+		steps, call, open = int(st.ColInt(0)), st.ColText(1), st.ColText(2)
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
-	if got.Err = rules.CheckRerun(row.id, row.contribution.State, needs, call, steps); got.Err != nil {
+	if got.Err = rules.CheckRerun(row.id, row.contribution.State, needs, call, open, steps); got.Err != nil {
 		return nil
 	}
 	ran, err := t.cleanedUp(&row.id)

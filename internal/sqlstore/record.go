@@ -122,6 +122,9 @@ func (t *Tx) recordOne(rec *store.Record, got *store.RecordResult) error {
 	if rec.Step == nil || rec.Step.State == task.StepFailed {
 		return t.recordTry(rec, got)
 	}
+	if rules.OfUndo(rec.Step) {
+		return t.recordUndoable(rec, got)
+	}
 	return t.recordCompleted(rec, got)
 }
 
@@ -268,6 +271,9 @@ func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 		}
 		return t.renameStarted(rec, got)
 	}, func() error {
+		if got.Err == nil && got.Step.State == task.StepBegun { // by code that declared an undo
+			return t.recordUndoable(rec, got)
+		}
 		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 			return nil
 		}
@@ -317,13 +323,10 @@ ON CONFLICT DO NOTHING`
 
 // insertStep reports false when the key is taken.
 func (t *Tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
-	st := t.stmt(sqlInsertStep)
-	if len(s.Redact) > 0 {
-		st.JSON(17, s.Redact)
-	} else {
-		st.Null(17)
+	if rules.OfUndo(s) {
+		return t.insertUndoable(s, keyAttempt, keyTry)
 	}
-	n, err := st.Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
+	n, err := redacts(t.stmt(sqlInsertStep), 17, s).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
 		Int(6, int64(s.AttemptNo)).Int(7, int64(s.Try)).Int(8, int64(s.Index)).Text(9, string(s.Kind)).Text(10, string(s.State)).
 		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Int(16, s.Cost).Exec()
 	return n > 0, err

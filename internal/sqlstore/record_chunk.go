@@ -31,7 +31,7 @@ func chunkableStep(rec *store.Record) bool {
 		return false
 	}
 	_, large := task.BlobOf(s.Value)
-	return !large && s.State == task.StepCompleted && s.Kind == task.KindStep &&
+	return !large && s.State == task.StepCompleted && s.Kind == task.KindStep && !rules.OfUndo(s) &&
 		len(rec.Tasks) == 0 && rec.Progress == nil && rec.Lease.Epoch == 1
 }
 

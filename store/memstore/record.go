@@ -63,8 +63,11 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 		}
 		step.Value = rules.StartedValue(started)
 	}
-	if step.State == task.StepFailed {
+	switch {
+	case step.State == task.StepFailed:
 		return o.failedTry(r, step)
+	case step.Kind == task.KindUndo:
+		return o.recordUndo(r, step)
 	}
 	return o.completed(r, step, rec)
 }
@@ -80,7 +83,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 	return store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}
 }
 
-// completed keeps the value of a step, once and for all (R10).
+// completed keeps the value of a step, once and for all (R10), or its beginning.
 func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordResult {
 	start := rec.Tasks
 	stored := o.recordedStep(r.ID, step.Name)
@@ -93,7 +96,25 @@ func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordRe
 	case repeated:
 		return store.RecordResult{Step: copyStep(*stored), Enqueued: o.startedBefore(start)}
 	}
-	o.addStep(step)
+	switch {
+	case stored != nil: // it began
+		step = copyStep(rules.EndOfBegun(stored, &step))
+		*stored = copyStep(step)
+	case step.Undo == task.UndoOpen:
+		r.UndoOpen++
+		r.UndoNo++
+		step.UndoNo = r.UndoNo
+		o.addStep(step)
+	case step.Kind == task.KindPoint:
+		step.UndoNo = r.UndoNo
+		o.keepUndos(r)
+		o.addStep(step)
+	default:
+		o.addStep(step)
+	}
+	if step.State == task.StepBegun {
+		return store.RecordResult{Step: copyStep(step)}
+	}
 	o.refer(r.ID, refStep, step.Name, step.Value)
 	o.addArtifacts(rec.Artifacts, &step)
 	r.StepCount++
@@ -121,7 +142,7 @@ func (r *row) toEnd() bool { return r.CancelRequested || r.Undo != nil }
 // recordedStep returns the step under a name that is completed, or waits, or nil.
 func (o *op) recordedStep(id task.ID, name string) *task.Step {
 	for i, s := range o.steps[id] {
-		if s.State != task.StepFailed && s.Name == name && !s.Past() {
+		if s.State != task.StepFailed && s.Name == name && !s.Past() && s.Kind != task.KindUndo {
 			return &o.steps[id][i]
 		}
 	}

@@ -18,7 +18,7 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	if err := rules.CheckValues(&r.Task); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
-	needs, call := false, ""
+	needs, call, open := false, "", ""
 	for _, e := range o.needs[r.ID] {
 		needs = needs || e.Awaited == 0
 	}
@@ -30,10 +30,14 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 		if s.Kind == task.KindCall && call == "" {
 			call = s.Name
 		}
+		if s.Undo == task.UndoOpen && open == "" {
+			open = s.Name
+		}
 		s.TaskID, s.AttemptNo, s.Cost = cmd.New.ID, 0, 0 // the old task has spent it
+		s.Undo, s.UndoNo, s.Round = task.UndoNone, 0, 0  // and would undo it
 		taken = append(taken, copyStep(s))
 	}
-	if err := rules.CheckRerun(r.ID, r.State, needs, call, len(taken)); err != nil {
+	if err := rules.CheckRerun(r.ID, r.State, needs, call, open, len(taken)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	ran := rules.FirstCleanup(o.steps[r.ID])

@@ -178,6 +178,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		{"Cleanup", cleanupCases},
 		{"KeepSteps", keepStepsCases},
 		{"UndoPhase", undoPhaseCases},
+		{"Undo", undoCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},
@@ -242,7 +243,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 			others = append(others, suite{"ClaimWait", claimWaitCases})
 		}
 		if _, ok := s.(store.StepTxer); ok {
-			others = append(others, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
+			others = append(others, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases}, suite{"UndoTx", undoTxCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
 			others = append(others, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
