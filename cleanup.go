@@ -52,8 +52,11 @@ func Cleanup(ctx context.Context, name string, fn func(ctx context.Context) erro
 		return fmt.Errorf("cleanup %q: %w", name, err)
 	}
 	set, err := stepOptions(opts)
-	if fn == nil {
+	switch {
+	case fn == nil:
 		err = errNilFunc
+	case err == nil && set.Undo != nil:
+		err = fmt.Errorf("%w: a Cleanup has no Undo", ErrInvalidOption)
 	}
 	if err != nil {
 		return misuse(name, err)

@@ -352,11 +352,20 @@ type CurrentInfo struct {
 	InlineLimit    int           // bytes that an input, output or step value may have
 	Labels         map[string]string
 	Metadata       map[string]string
+	Undoing        bool // the task is over, and is being undone: see Undo
+
+	attempt *engine.Attempt
 }
 
 // StepKey returns a key for a partner's idempotency header: the same for this
-// task and step name in every attempt, different for all others.
-func (c CurrentInfo) StepKey(name string) string { return c.TaskID.String() + ":" + name }
+// task and step name in every attempt, different for all others. A step that was
+// undone ([Undo]) and runs again, after a retry, has another one.
+func (c CurrentInfo) StepKey(name string) string {
+	if c.attempt != nil {
+		return c.attempt.StepKey(name)
+	}
+	return task.StepKey(c.TaskID, name, 0)
+}
 
 // Current describes the attempt that ctx belongs to. Outside a handler it is
 // the zero value.
@@ -384,6 +393,8 @@ func Current(ctx context.Context) CurrentInfo {
 		InlineLimit:    a.InlineLimit(),
 		Labels:         maps.Clone(t.Labels),
 		Metadata:       maps.Clone(t.Metadata),
+		Undoing:        t.Undo != nil,
+		attempt:        a,
 	}
 }
 

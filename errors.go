@@ -153,7 +153,7 @@ var (
 	ErrCancelled = engine.ErrCancelled
 	// ErrDeadline: the task's or the job's time is over; it ends cancelled.
 	ErrDeadline = engine.ErrDeadline
-	// ErrUndoing: the task ends for another reason, and its cleanups run first
+	// ErrUndoing: the task ends for another reason, and its undos and cleanups run first
 	// (CleanupWhenCancelled).
 	ErrUndoing = engine.ErrUndoing
 	// ErrTimeout: the attempt took longer than Timeout allows. It counts as a

@@ -26,7 +26,7 @@ func stepOptions(opts []StepOption) (engine.StepOptions, error) {
 		}
 		o.applyStep(&set)
 	}
-	return set, nil
+	return set, set.Wrong
 }
 
 var errNilFunc = fmt.Errorf("%w: the function is nil", ErrInvalidOption)
@@ -81,6 +81,9 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if err != nil {
 		return value, misuse(name, err)
 	}
+	if err := undoFits(&set, reflect.TypeFor[T]()); err != nil {
+		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
+	}
 	if set.Redact, err = redactStep(reflect.TypeFor[T]()); err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
@@ -124,20 +127,32 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // Return nil to commit and an error to roll back: a function that ends tx itself
 // fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
 // rollback that an error follows is none of that.)
-func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error)) (T, error) {
+//
+// Of the options it takes [Undo], [UndoTx] and [UndoRetry]: what did not commit did not
+// happen, so that such an undo always has the value.
+func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error), opts ...StepOption) (T, error) {
 	var value T
 	a, err := engine.From(ctx)
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
 	}
-	if fn == nil {
-		return value, misuse(name, errNilFunc)
+	set, err := stepOptions(opts)
+	switch {
+	case fn == nil:
+		err = errNilFunc
+	case err == nil && (set.Tries > 1 || set.RecordError):
+		err = fmt.Errorf("%w: StepTx takes neither StepRetry nor RecordError", ErrInvalidOption)
 	}
-	paths, err := redactStep(reflect.TypeFor[T]())
 	if err != nil {
+		return value, misuse(name, err)
+	}
+	if err := undoFits(&set, reflect.TypeFor[T]()); err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
-	raw, err := a.StepTx(ctx, name, paths, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+	if set.Redact, err = redactStep(reflect.TypeFor[T]()); err != nil {
+		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
+	}
+	raw, err := a.StepTx(ctx, name, set, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		handle, ok := tx.Handle().(Tx)
 		if !ok {
 			return nil, Permanent(fmt.Errorf("%w: the function wants a %s, this store (%s) gives a %T", ErrTxType, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))

@@ -185,7 +185,7 @@ func (r *replay) steps(a *task.Attempt, known map[tryOf]bool) []event.Event {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		key := tryOf{s.AttemptNo, s.Name, s.Try}
-		if s.AttemptNo != a.No || s.State == task.StepWaiting || s.Kind != task.KindStep && s.Kind != task.KindCleanup || known[key] {
+		if s.AttemptNo != a.No || s.State == task.StepWaiting || s.State == task.StepBegun || s.Kind != task.KindStep && s.Kind != task.KindCleanup && s.Kind != task.KindUndo || known[key] {
 			continue
 		}
 		known[key] = true
@@ -198,9 +198,9 @@ func (r *replay) steps(a *task.Attempt, known map[tryOf]bool) []event.Event {
 	for _, s := range found {
 		h, took := r.header(a.No, s.CompletedAt, 0), s.CompletedAt.Sub(s.StartedAt)
 		if s.Error != nil {
-			list = append(list, event.StepFailed{Header: h, Step: s.Name, Index: s.Index, Try: s.Try, Error: *s.Error, Duration: took})
+			list = append(list, event.StepFailed{Header: h, Step: s.Name, Index: s.Index, Try: s.Try, Error: *s.Error, Duration: took, Undo: s.Kind == task.KindUndo})
 		} else {
-			list = append(list, event.StepCompleted{Header: h, Step: s.Name, Index: s.Index, Output: s.Value, Duration: took})
+			list = append(list, event.StepCompleted{Header: h, Step: s.Name, Index: s.Index, Output: s.Value, Duration: took, Undo: s.Kind == task.KindUndo})
 		}
 	}
 	return list

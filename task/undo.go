@@ -1,6 +1,9 @@
 package task
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // UndoState says whether a step is to be undone when its task ends without success.
 type UndoState string
@@ -66,4 +69,19 @@ func (t *Task) DispatchKey() string {
 		return ""
 	}
 	return t.ConcurrencyKey
+}
+
+// StepKey is the key by which a partner recognizes a step that it has seen: the same in every
+// attempt. A step that was undone has another one when it runs again.
+func StepKey(id ID, step string, round int) string {
+	key := id.String() + ":" + step
+	if round > 0 {
+		key += "#" + strconv.Itoa(round)
+	}
+	return key
+}
+
+// UndoKey is the key of the undo of a step, the same in every try.
+func UndoKey(id ID, step string, round int) string {
+	return id.String() + ":" + step + "#" + strconv.Itoa(round) + "/undo"
 }

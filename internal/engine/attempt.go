@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -78,6 +79,9 @@ type Attempt struct {
 	cleaned        bool           // in an undo phase: a cleanup ran, now or in an attempt before
 	failedCleanups []task.Step    // in an undo phase: tries of attempts before
 	steps          int            // in an undo phase: that were completed
+	open           []*task.Step   // in an undo phase: to be undone, in this order
+	failedUndos    []task.Step    // in an undo phase: tries of attempts before
+	undoFailed     *failedUndo    // the undo of this attempt that failed
 	children       int            // in an undo phase: that have not ended
 
 	redaction redaction
@@ -100,7 +104,11 @@ type entry struct {
 	used  bool       // in this attempt
 	done  *task.Step // completed by an earlier attempt
 
-	failed  *task.Step // in an undo phase: the last failed try of earlier attempts
+	begun   *task.Step // an earlier attempt, or this one, recorded that it begins
+	round   int        // how often it was undone
+	undo    *Undo      // that this attempt declared
+	retry   rules.UndoRetry
+	failed  *task.Step // in an undo phase: the last failed try of earlier attempts, in the round
 	waiting *task.Step // that an earlier attempt left waiting
 }
 
@@ -136,12 +144,11 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	onRecord := 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if a.undoes() && s.Kind == task.KindCleanup {
-			if s.State == task.StepFailed {
-				a.failedCleanups = append(a.failedCleanups, *s)
-			} else if !s.CompletedAt.Before(a.task.Undo.Began) {
-				a.cleaned = true
-			}
+		if a.undoes() {
+			a.noteForUndo(s)
+		}
+		if s.Kind == task.KindUndo {
+			continue
 		}
 		known := a.journal[s.Name]
 		if known == nil {
@@ -150,6 +157,11 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		}
 		switch {
 		case s.Past(): // it runs again
+			if s.Kind != task.KindCleanup {
+				known.round = max(known.round, s.Round+1)
+			}
+		case s.State == task.StepBegun:
+			known.begun = s
 		case s.State == task.StepCompleted:
 			known.done = s
 			onRecord++
@@ -163,6 +175,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
+	a.orderUndos()
 	a.progress.replays(onRecord, c.Task.Progress)
 	a.held, a.lose = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
 	a.ctx, a.cancel = context.WithCancelCause(a.held)

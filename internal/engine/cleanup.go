@@ -25,6 +25,14 @@ type cleanupKey struct{}
 
 func inCleanup(ctx context.Context) bool { return ctx.Value(cleanupKey{}) != nil }
 
+// staysKey marks a context under which is recorded what happened although the attempt was
+// asked to end.
+type staysKey struct{}
+
+func stays(ctx context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), staysKey{}, true)
+}
+
 // cutShort reports whether a cleanup may have been kept from its end by what ends
 // an attempt alone. Then the task is to clean up once more.
 func (a *Attempt) cutShort() bool {
@@ -33,9 +41,9 @@ func (a *Attempt) cutShort() bool {
 }
 
 // scope returns the context of the attempt that bounds a step with ctx: its own,
-// or, of a cleanup, the lease's.
+// or, of a cleanup and of what [stays], the lease's.
 func (a *Attempt) scope(ctx context.Context) context.Context {
-	if inCleanup(ctx) {
+	if inCleanup(ctx) || ctx.Value(staysKey{}) != nil {
 		return a.held
 	}
 	return a.ctx
@@ -57,7 +65,7 @@ func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn
 	if a.cleanupLeft() <= 0 {
 		err := fmt.Errorf("cleanup %q, %s after the end was asked for: %w", name, CleanupLimit, ErrCleanupTooLong)
 		if !a.recordedStep(name) {
-			a.noteCleanup(name, a.storeNow(), err)
+			a.noteCleanup(name, opts.UndoRetry, a.storeNow(), err)
 		}
 		return nil, err
 	}
@@ -66,7 +74,7 @@ func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn
 	replays, began := a.recordedStep(name), a.storeNow()
 	value, err := a.Step(ctx, name, opts, fn)
 	if !replays {
-		a.noteCleanup(name, began, err)
+		a.noteCleanup(name, opts.UndoRetry, began, err)
 	}
 	return value, err
 }

@@ -100,14 +100,16 @@ func (x *executor) execute(a *Attempt) {
 				x.over(a)
 			}
 		}()
+		if errors.Is(err, errGoexit) {
+			a.panicked = true
+		}
+		a.undoSteps(err)
+		a.awaitUndoables()
 		if !a.abandon() {
 			return // the drain gave up on this handler and released its lease
 		}
 		if x.slots.end(a) {
 			x.due.Set() // the next claim and this outcome share a commit
-		}
-		if errors.Is(err, errGoexit) {
-			a.panicked = true
 		}
 		if fin, ok := x.completer.outcome(a, out, err); ok {
 			batch := x.endings.put(a, fin)

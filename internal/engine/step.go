@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -22,6 +23,10 @@ type StepOptions struct {
 	Backoff     time.Duration // before the second try; doubles
 	RecordError bool          // the last error is the step's result
 	Redact      []string      // paths in the value that nobody but the handler sees
+
+	Undo      *Undo           // how the step is undone; nil: it is not
+	UndoRetry rules.UndoRetry // of the undo, or of a cleanup
+	Wrong     error           // a mistake in the options
 }
 
 // DefaultStepBackoff is the pause before a step's second try.
@@ -89,6 +94,11 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 		return known.done, known.index, nil
 	case known.failed != nil && !inCleanup(ctx): // in an undo phase no step is tried again
 		return known.failed, known.index, nil
+	}
+	if err := a.checkUndoKey(name); err != nil {
+		a.fatal = err
+		a.end(err)
+		return nil, 0, err
 	}
 	if err := a.checkValidity(ctx); err != nil {
 		return nil, 0, err
@@ -166,6 +176,9 @@ func (a *Attempt) failFatally(err error) error {
 // value durable before it returns. On replay it returns the recorded bytes
 // and does not call fn.
 func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	if err := a.declareUndo(name, &opts); err != nil {
+		return nil, err
+	}
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
 		return nil, err
@@ -174,6 +187,13 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		return a.replayed(ctx, done)
 	}
 	defer a.leave()
+	round, ends := a.roundOf(name), ctx // under which its value is recorded
+	if opts.Undo != nil {
+		if err := a.begin(ctx, name, index, round); err != nil {
+			return nil, err
+		}
+		ends = stays(ctx)
+	}
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
@@ -183,7 +203,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		begun := time.Now()
 		scope := &stepScope{name: name}
 		value, stepErr := a.runStep(ctx, scope, fn)
-		step := task.Step{Name: name, Index: index, Kind: stepKind(ctx), AttemptNo: a.task.AttemptNo, Try: try, Cost: scope.purse.take()}
+		step := task.Step{Name: name, Index: index, Kind: stepKind(ctx), AttemptNo: a.task.AttemptNo, Try: try, Round: round, Cost: scope.purse.take()}
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
@@ -191,14 +211,20 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		}
 		if stepErr == nil {
 			step.State, step.Value, step.Redact = task.StepCompleted, value, opts.Redact
+			if opts.Undo != nil {
+				step.Undo = task.UndoOpen
+			}
 			a.completedStep(&step)
-			_, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed, Artifacts: scope.artifacts})
+			_, err := a.record(ends, store.Record{Step: &step, Elapsed: elapsed, Artifacts: scope.artifacts})
 			if err != nil {
 				return nil, err
 			}
 			a.emit(func(h event.Header) event.Event {
 				return event.StepCompleted{Header: h, Step: name, Index: index, Output: a.stepOutput(&step), Duration: elapsed}
 			})
+			if cause := context.Cause(a.ctx); opts.Undo != nil && isCancel(cause) { // it was in flight when the task was asked to end
+				return nil, cause
+			}
 			return value, nil
 		}
 		if !a.recordable(ctx, stepErr) {
@@ -212,7 +238,9 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: a.hide(stackOf(stepErr))}
 		noResult := over || se.Kind == task.KindValidation || a.noResult(stepErr)
 		if last && opts.RecordError && !noResult {
-			step.State = task.StepCompleted
+			if step.State = task.StepCompleted; opts.Undo != nil {
+				step.Undo = task.UndoOpen
+			}
 		}
 		if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 			return nil, err
@@ -335,9 +363,10 @@ func replay(done *task.Step) (json.RawMessage, error) {
 // store errors, for as long as the lease is valid.
 func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordResult, error) {
 	rec.Lease = a.lease
-	// What was in flight when a cancel arrived is not stored, but for cleanups.
+	// What was in flight when a cancel arrived is not stored, but for cleanups, undos, and
+	// values of steps that have one.
 	scope := a.scope(ctx)
-	if cause := context.Cause(scope); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
+	if cause := context.Cause(scope); cause != nil && rec.Step != nil && (rec.Step.State == task.StepCompleted || rec.Step.State == task.StepBegun) && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
 	whole, kept := rec, 1

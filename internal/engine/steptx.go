@@ -14,10 +14,13 @@ import (
 
 // StepTx is Step inside the store's transaction: the value and whatever fn
 // writes through the transaction commit together.
-func (a *Attempt) StepTx(ctx context.Context, name string, paths []string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
 	st, ok := a.env.Store.(store.StepTxer)
 	if !ok {
 		return nil, a.failFatally(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
+	}
+	if err := a.declareUndo(name, &opts); err != nil {
+		return nil, err
 	}
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
@@ -35,7 +38,10 @@ func (a *Attempt) StepTx(ctx context.Context, name string, paths []string, fn fu
 	a.rows.inTx.Add(1) // no event may wait for the transaction
 	defer a.rows.inTx.Add(-1)
 	begun := time.Now()
-	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Redact: paths}
+	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Redact: opts.Redact, Round: a.roundOf(name)}
+	if opts.Undo != nil { // what did not commit did not happen: no beginning is recorded
+		step.Undo = task.UndoOpen
+	}
 	var stepErr error
 	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.env.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -55,7 +61,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, paths []string, fn fu
 	switch {
 	case err == nil:
 		a.recordedNew()
-		done := task.Step{Value: res.Step.Value, Redact: paths}
+		done := task.Step{Value: res.Step.Value, Redact: opts.Redact}
 		a.completedStep(&done)
 		a.emit(func(h event.Header) event.Event {
 			return event.StepCompleted{Header: h, Step: name, Index: index, Output: a.stepOutput(&done), Duration: elapsed}
@@ -67,6 +73,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, paths []string, fn fu
 		return nil, err
 	}
 	se := a.stepError(name, err)
+	step.Undo = task.UndoNone
 	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: a.hide(stackOf(err))}
 	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ func endKind(t *task.Task) task.ErrorKind {
 // failedCleanup is a cleanup of this attempt that failed.
 type failedCleanup struct {
 	name  string
+	retry rules.UndoRetry
 	err   error
 	began time.Time // by the store's clock
 }
@@ -61,7 +62,7 @@ type failedCleanup struct {
 // noteCleanup keeps how a cleanup of this attempt ended. What ends the attempt alone, or
 // is over before it, is no failure of the cleanup; nor is a mistake of the program, which
 // has its own end. A failure is tried again, should the task end.
-func (a *Attempt) noteCleanup(name string, began time.Time, err error) {
+func (a *Attempt) noteCleanup(name string, retry rules.UndoRetry, began time.Time, err error) {
 	if a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
 		return
 	}
@@ -72,7 +73,7 @@ func (a *Attempt) noteCleanup(name string, began time.Time, err error) {
 	case err == nil:
 		a.cleaned = true
 	case a.uncleaned == nil:
-		a.uncleaned = &failedCleanup{name, err, began}
+		a.uncleaned = &failedCleanup{name, retry, err, began}
 	}
 }
 
@@ -143,6 +144,10 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
 	case a.unreachedCleanup() != "":
 		a.blockUndo(&fin, fmt.Errorf("cleanup %q failed before, and the handler no longer reaches it%s", a.unreachedCleanup(), panicText(err)), err)
+	case a.undoFailed != nil:
+		a.undoGoesOn(&fin, a.undoFailed)
+	case len(a.open) > 0:
+		a.blockUndo(&fin, fmt.Errorf("to be undone, but the handler no longer leads to it, or it has no Undo any more: step %s%s", a.notReached(), panicText(err)), err)
 	case a.panicked && !cleaned && a.steps > 0:
 		a.blockUndo(&fin, fmt.Errorf("the handler ended before any cleanup%s", panicText(err)), err)
 	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
@@ -179,26 +184,14 @@ func panicText(err error) string {
 func (a *Attempt) cleanupFailed(fin *store.Finish, failed *failedCleanup) {
 	t := &a.task
 	tries := []task.Step{{TaskID: t.ID, Name: failed.name, State: task.StepFailed, AttemptNo: t.AttemptNo, StartedAt: failed.began}}
-	first := failed.began
 	for i := range a.failedCleanups {
 		if s := &a.failedCleanups[i]; s.Name == failed.name && s.AttemptNo > t.Undo.Since && !s.StartedAt.Before(t.Undo.Began) {
 			tries = append(tries, *s)
-			if s.StartedAt.Before(first) {
-				first = s.StartedAt
-			}
 		}
 	}
-	fin.Outcome, fin.Error = task.OutcomeUndoFailed, a.taskError(failed.err)
-	now := a.storeNow()
-	delay, giveUp := rules.UndoDelay(tries, rules.UndoRetry{}, t.Undo.Since, now)
-	var v *Verdict
-	if errors.As(failed.err, &v) && v.Kind == Permanent {
-		giveUp = true
+	var open []task.Step
+	for _, s := range a.open {
+		open = append(open, *s)
 	}
-	if fin.Delay = delay; giveUp {
-		fin.Delay = -1
-		fin.Error = rules.UndoFailure(&rules.GivenUp{
-			Step: failed.name, Cleanup: true, Tries: len(tries), Took: now.Sub(first), Last: fin.Error, Phase: t.Undo,
-		})
-	}
+	a.triesAgain(fin, failed.err, failed.retry, tries, &rules.GivenUp{Step: failed.name, Cleanup: true, Open: open})
 }

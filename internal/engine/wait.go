@@ -97,12 +97,13 @@ func (a *Attempt) waitFor(why task.Waiting, until time.Time) {
 }
 
 // wentOnAfter reports whether an earlier attempt recorded a step behind the one with
-// an index, or in an undo phase a failed try of one: it did not end there.
+// an index, the beginning of one with an undo, or in an undo phase a failed try: it did not
+// end there.
 func (a *Attempt) wentOnAfter(index int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.journal {
-		last := cmp.Or(e.done, e.failed)
+		last := cmp.Or(e.done, e.begun, e.failed)
 		if last != nil && last.Kind != task.KindCleanup && e.index > index {
 			return true
 		}

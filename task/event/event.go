@@ -149,6 +149,7 @@ type (
 		Step  string `json:"step"`
 		Index int    `json:"index"`
 		Try   int    `json:"try"`
+		Undo  bool   `json:"undo,omitempty"` // it is the undo of the step
 	}
 	// StepCompleted follows the commit of the step's value.
 	StepCompleted struct {
@@ -157,6 +158,7 @@ type (
 		Index    int             `json:"index"`
 		Output   json.RawMessage `json:"output,omitempty"`
 		Duration time.Duration   `json:"duration_ns"`
+		Undo     bool            `json:"undo,omitempty"` // it is the undo of the step
 	}
 	// StepFailed follows the commit of the failed try.
 	StepFailed struct {
@@ -166,6 +168,7 @@ type (
 		Try      int           `json:"try"`
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
+		Undo     bool          `json:"undo,omitempty"` // it is the undo of the step
 	}
 	// Progress follows the commit of a report of the handler. Of several reports
 	// within 200 ms the latest is written and has an event.
