@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,8 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 				stores = append(everyStore(fx), polled(openMemory(fx)))
 			}
 			for _, s := range stores {
-				fx, tries, charged := newFixture(fx.T, s), 0, 0
+				fx, charged := newFixture(fx.T, s), 0
+				var tries atomic.Int32
 				var undoing []event.TaskUndoing
 				e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 					if err := weaver.Do(ctx, "charge", func(context.Context) error { charged++; return nil }); err != nil {
@@ -59,7 +61,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 						return "", err
 					}
 					return "", errors.Join(err, weaver.Cleanup(ctx, "refund", func(context.Context) error {
-						if tries++; tries < 4 {
+						if tries.Add(1) < 4 {
 							return errors.New("psp 503")
 						}
 						return nil
@@ -72,7 +74,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 					end.ask(fx, h.ID())
 				}
 				for range 3 * 3600 { // to the pause before the second try of the phase
-					if time.Sleep(time.Second); tries == 2 {
+					if time.Sleep(time.Second); tries.Load() == 2 {
 						break
 					}
 				}
@@ -83,7 +85,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 				}
 				got := failure(fx, h)
 				equal(fx, "state and kind", fmt.Sprint(got.State, " ", got.Kind), fmt.Sprint(end.state, " ", end.kind))
-				equal(fx, "charges and tries of the refund", fmt.Sprint(charged, tries), "1 4")
+				equal(fx, "charges and tries of the refund", fmt.Sprint(charged, tries.Load()), "1 4")
 				equal(fx, "outcomes", fmt.Sprint(fx.outcomes(h.ID())), "["+end.first+" undo_failed undo_failed undone]")
 				if len(undoing) != 1 || undoing[0].EndsAs != end.state || undoing[0].Error.Kind != end.kind {
 					fx.Errorf("task.undoing: %+v", undoing)
