@@ -79,7 +79,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -115,6 +115,9 @@ soak-layers: services ## A job of 10,000 tasks in 100 layers, its worker killed 
 soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it killed ten times
 	WEAVER_BULK=full $(GO) test -C internal/systemtest ./soak -run '^TestBulkRetryThroughKills$$' -v -timeout=1h
 
+soak-saga: services ## Orders that partners charge and ship, through 600 kills, on SQLite and on PostgreSQL
+	WEAVER_SAGA=full $(GO) test -C internal/systemtest ./saga -v -timeout=1h
+
 soak-events: services ## 100,000 events, 50 readers that are cut 20 times, their server killed, on SQLite and on PostgreSQL
 	WEAVER_EVENTS=full $(GO) test -C internal/systemtest ./events -v -timeout=3h
 
@@ -143,7 +146,7 @@ guards: services ## Remove every guard of the rules, one at a time, and see a te
 N ?= 20
 .PHONY: planted
 planted: services ## Plant a defect for each proof of docs/reliability.md and see it found in N runs of N
-	$(GO) run ./internal/guards -proofs -repeat $(N) $(GUARDS)
+	$(IN_TESTS) $(GO) run ./internal/guards -proofs -repeat $(N) $(GUARDS)
 
 # Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
 MUTANTS ?=
