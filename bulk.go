@@ -53,6 +53,7 @@ type BulkRequest struct {
 	DryRun     bool // change nothing
 	Force      bool // BulkCancel: see Force
 	KeepSteps  bool // BulkRetry: see KeepSteps
+	Cleanups   bool // BulkRetry: see Cleanups
 	By, Reason string
 }
 
@@ -111,7 +112,7 @@ func (b *bulk) run(ctx context.Context) error {
 		return err
 	}
 	b.res.Next, b.res.Newest = b.req.After, b.req.Newest
-	b.sight = foresight{client: b.c, selected: make(map[TaskID]bool), spent: make(map[JobID]error), keepSteps: b.req.KeepSteps}
+	b.sight = foresight{client: b.c, selected: make(map[TaskID]bool), spent: make(map[JobID]error), keepSteps: b.req.KeepSteps, cleanups: b.req.Cleanups}
 	if b.query == nil {
 		b.until = time.Now().Add(searchTime)
 		return b.byID(ctx)
@@ -136,8 +137,8 @@ func (b *bulk) check(ctx context.Context) error {
 	}
 	b.verb = verb()
 	b.set.audit = store.Audit{By: b.req.By, Reason: b.req.Reason}
-	b.set.force, b.set.keepSteps = b.req.Force, b.req.KeepSteps
-	if err := b.set.problem(verbOptions{force: b.verb.force, keep: b.verb.keep}); err != nil {
+	b.set.force, b.set.keepSteps, b.set.cleanups = b.req.Force, b.req.KeepSteps, b.req.Cleanups
+	if err := b.set.problem(verbOptions{force: b.verb.force, keep: b.verb.keep, cleanups: b.verb.keep}); err != nil {
 		return err
 	}
 	if b.req.Limit == 0 {

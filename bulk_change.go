@@ -58,7 +58,7 @@ func (b *bulk) refuses(t *TaskInfo) bool {
 	if b.verb.refuse == nil {
 		return false
 	}
-	err := b.verb.refuse(t)
+	err := b.verb.refuse(&b.set, t)
 	if err != nil {
 		b.refuse(t.ID, err)
 	}

@@ -68,6 +68,8 @@ type Operation struct {
 	AddAttempts int   // 0: none
 	AddCost     int64 // micro-units; 0: none
 	KeepSteps   bool
+	Cleanups    bool
+	AbandonUndo bool
 
 	RerunInput json.RawMessage // nil: that of the task that is repeated
 	RerunWith  []EnqueueOption
@@ -85,7 +87,7 @@ func ReadOperateOptions(verb store.Command, opts ...OperateOption) (Operation, e
 	}
 	o := Operation{By: s.audit.By, Reason: s.audit.Reason, Force: s.force, Ask: s.ask, SeenEpoch: s.seen.Epoch, SeenUpdatedAt: s.seen.UpdatedAt}
 	o.AddAttempts, o.AddCost = s.added()
-	o.KeepSteps = s.keepSteps
+	o.KeepSteps, o.Cleanups, o.AbandonUndo = s.keepSteps, s.cleanups, s.abandonUndo
 	if s.rerun != nil {
 		if s.rerun.err != nil {
 			return Operation{}, fmt.Errorf("%w: %w", ErrInvalidInput, s.rerun.err)

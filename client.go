@@ -264,10 +264,11 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 // Cancel ends a task. One that does not run is cancelled at once, or its cleanups
 // run first (CleanupWhenCancelled); the context of a running one ends
 // with cause ErrCancelled, and it ends cancelled unless its handler still returns
-// success. Terminal tasks: ErrState.
+// success. One that is being undone goes on with that. Terminal tasks: ErrState. See Force
+// and AbandonUndo for what to do about a task that does not end.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "cancel task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force}
+		return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force, Abandon: s.abandonUndo}
 	})
 	return err
 }
@@ -284,9 +285,11 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 // its budget up, which RetryJob raises with AddAttempts and AddCost. And so it is if a
 // cleanup of the task ran, or of one that would come back with it: the steps that the
 // cleanup undid would count as done. Rerun the task, or give KeepSteps if they still stand.
+// And so is a task that is being undone, or whose undo was given up: Cleanups tries that
+// again.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
-		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps}
+		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps, Cleanup: s.cleanups}
 		cmd.AddAttempts, cmd.AddCost = s.added()
 		return cmd
 	})

@@ -71,7 +71,7 @@ type RefusedTask struct {
 //
 // Tasks are changed newest first, in pages of up to 1,000, each of them by itself.
 // When it returns an error, what was done stays done, and the answer says how far
-// it came (ManyAck.After). Options: DryRun, OlderThan, KeepSteps, By, Reason. A Filter with a
+// it came (ManyAck.After). Options: DryRun, OlderThan, KeepSteps, Cleanups, By, Reason. A Filter with a
 // state in which no task can be retried, a DryRun of another verb and the like:
 // ErrInvalidOption. Filter.Limit is the size of a page; an empty filter selects
 // every task.
@@ -80,7 +80,8 @@ func (c *Client) RetryMany(ctx context.Context, f Filter, opts ...OperateOption)
 }
 
 // CancelMany cancels the tasks that a filter selects and that have not ended; see
-// Cancel, and RetryMany for the rest. It has the option Force, too.
+// Cancel, and RetryMany for the rest. It has the option Force, too, with which tasks that
+// are being undone are refused.
 func (c *Client) CancelMany(ctx context.Context, f Filter, opts ...OperateOption) (ManyAck, error) {
 	return c.many(ctx, f, opts, cancelVerb())
 }
@@ -104,7 +105,7 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 	if err := s.apply(opts); err != nil {
 		return ack, err
 	}
-	if err := s.problem(verbOptions{force: v.force, keep: v.keep, many: true}); err != nil {
+	if err := s.problem(verbOptions{force: v.force, keep: v.keep, cleanups: v.keep, many: true}); err != nil {
 		return ack, err
 	}
 	if s.many == nil {
@@ -154,7 +155,7 @@ func (c *Client) manyOf(ctx context.Context, page []TaskInfo, s *operateSettings
 	for i := range page {
 		t := &page[i]
 		if v.refuse != nil {
-			if err := v.refuse(t); err != nil {
+			if err := v.refuse(s, t); err != nil {
 				ack.Refused = append(ack.Refused, RefusedTask{t.ID, err})
 				if s.many.known == nil {
 					s.many.known = make(map[TaskID]bool)

@@ -21,7 +21,7 @@ type foresight struct {
 	also     func(context.Context, TaskID) (bool, error) // whether a task is selected that is not known to be; nil: it is not
 	spent    map[JobID]error
 
-	keepSteps bool
+	keepSteps, cleanups bool
 }
 
 // selects reports whether the verb is for a task, too.
@@ -43,7 +43,7 @@ func (c *Client) foresee(ctx context.Context, v *manyVerb, s *operateSettings, a
 	if v.foresee == nil {
 		return nil
 	}
-	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error), keepSteps: s.keepSteps}
+	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error), keepSteps: s.keepSteps, cleanups: s.cleanups}
 	for i := range ack.Tasks {
 		f.selected[ack.Tasks[i].ID] = true
 	}
@@ -76,10 +76,18 @@ func (c *Client) foresee(ctx context.Context, v *manyVerb, s *operateSettings, a
 	return nil
 }
 
-// retry says why the retry of a task would be refused: a need that ended so that it
+// retry says why the retry of a task would be refused: its undo was given up, a need that ended so that it
 // cannot run is not selected as well, its job has used its budget up, or its cleanup ran.
 func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) {
 	t := &h.Task
+	switch {
+	case f.cleanups && t.Undo == nil:
+		return fmt.Errorf("task %s is %s, and nothing is to be undone: %w", t.ID, t.State, ErrState), nil
+	case f.cleanups:
+		return nil, nil
+	case t.Undo != nil:
+		return fmt.Errorf("task %s is %s, its undo was given up: try that again with weaver task retry %[1]s --cleanup (Cleanups): %[3]w", t.ID, t.State, ErrState), nil
+	}
 	if !t.JobID.IsZero() {
 		why, known := f.spent[t.JobID]
 		if !known {

@@ -14,10 +14,10 @@ type manyVerb struct {
 	name    string
 	states  []State // in which a task can be changed
 	force   bool    // it has the option
-	keep    bool    // it has the option KeepSteps
+	keep    bool    // it has the options KeepSteps and Cleanups
 	command func(*operateSettings, TaskID) store.Command
 	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
-	refuse  func(*TaskInfo) error                                                    // what is known to be refused; nil: nothing
+	refuse  func(*operateSettings, *TaskInfo) error                                  // what is known to be refused; nil: nothing
 	foresee func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
 	twice   bool                                                                     // what is refused is tried once more
 }
@@ -39,7 +39,7 @@ func retryVerb() *manyVerb {
 	return &manyVerb{
 		name: "retry", states: []State{StateFailed, StateCancelled}, keep: true,
 		command: func(s *operateSettings, id TaskID) store.Command {
-			return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps}
+			return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps, Cleanup: s.cleanups}
 		},
 		done:    func(r *store.CommandResult) bool { return r.State != StateFailed && r.State != StateCancelled },
 		foresee: (*foresight).retry,
@@ -51,9 +51,15 @@ func cancelVerb() *manyVerb {
 	return &manyVerb{
 		name: "cancel", states: []State{StatePending, StateReady, StateRunning, StateBlocked}, force: true,
 		command: func(s *operateSettings, id TaskID) store.Command {
-			return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force}
+			return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force, Spare: true}
 		},
 		done: func(r *store.CommandResult) bool { return r.State.Terminal() },
+		refuse: func(s *operateSettings, t *TaskInfo) error {
+			if !s.force || t.Undo == nil {
+				return nil
+			}
+			return fmt.Errorf("task %s is %s, and is being undone: give that up with weaver task cancel %[1]s --abandon-undo (AbandonUndo): %[3]w", t.ID, t.State, ErrState)
+		},
 	}
 }
 
@@ -66,7 +72,10 @@ func deleteVerb() *manyVerb {
 		done:    func(r *store.CommandResult) bool { return errors.Is(r.Err, ErrNotFound) },
 		twice:   true, // the children of a task that is deleted too
 		foresee: (*foresight).delete,
-		refuse: func(t *TaskInfo) error {
+		refuse: func(_ *operateSettings, t *TaskInfo) error {
+			if t.Undo.Stands() {
+				return fmt.Errorf("task %s is %s, but its undo was given up: accept that with weaver task cancel %[1]s --abandon-undo (AbandonUndo): %[3]w", t.ID, t.State, ErrState)
+			}
 			if t.JobID.IsZero() {
 				return nil
 			}
@@ -83,7 +92,7 @@ func unblockVerb() *manyVerb {
 			return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id}
 		},
 		done: func(r *store.CommandResult) bool { return r.Err != nil && r.State != "" && r.State != StateBlocked },
-		refuse: func(t *TaskInfo) error {
+		refuse: func(_ *operateSettings, t *TaskInfo) error {
 			if t.Error == nil || t.Error.Ask == "" {
 				return nil
 			}

@@ -21,6 +21,9 @@ type operateSettings struct {
 	force bool
 	ask   string
 
+	abandonUndo bool
+	cleanups    bool
+
 	addAttempts *int
 	addCost     *int64
 	keepSteps   bool
@@ -30,7 +33,7 @@ type operateSettings struct {
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, ask, seen, rerun, many, add, keep, forget bool }
+type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, forget bool }
 
 // problem says what is wrong with options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -41,6 +44,8 @@ func (s *operateSettings) problem(has verbOptions) error {
 		}
 	}
 	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
+	refuse(s.abandonUndo, has.abandon, "AbandonUndo is an option of Cancel only")
+	refuse(s.cleanups, has.cleanups, "Cleanups is an option of Retry and RetryMany only")
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
 	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch and SeenVersion are options of the verbs of one task only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
@@ -48,6 +53,9 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
 	refuse(s.keepSteps, has.keep, onlyKeepSteps)
+	if has.cleanups && s.cleanups && (s.keepSteps || s.addAttempts != nil || s.addCost != nil) {
+		problems = append(problems, errors.New("Cleanups tries the undo of a task again, alone: leave KeepSteps, AddAttempts and AddCost out"))
+	}
 	if s.addAttempts != nil && *s.addAttempts < 1 {
 		problems = append(problems, fmt.Errorf("AddAttempts(%d): want 1 or more", *s.addAttempts))
 	}
@@ -65,13 +73,13 @@ func (s *operateSettings) problem(has verbOptions) error {
 func optionsOf(cmd store.Command) (has verbOptions) {
 	switch cmd.(type) {
 	case store.CancelTask:
-		has.seen, has.force = true, true
+		has.seen, has.force, has.abandon = true, true, true
 	case store.ReplaceInput:
 		has.seen = true
 	case store.UnblockTask:
 		has.seen, has.ask = true, true
 	case store.RetryTask:
-		has.seen, has.add, has.keep = true, true, true
+		has.seen, has.add, has.keep, has.cleanups = true, true, true, true
 	case store.RescheduleTask, store.DeleteTask, store.SendSignal, store.PauseTask, store.ResumeTask:
 		has.seen = true
 	case store.RerunTask:
@@ -97,10 +105,32 @@ func By(operator string) OperateOption {
 }
 
 // Force makes Cancel revoke the lease of a running task, so that it ends at
-// once, whatever its handler does, and without its cleanup one that does not run.
-// Other verbs refuse it: ErrInvalidOption.
+// once, whatever its handler does. One that left something to undo is undone first:
+// no undo begins before the revoked lease has ended, as the handler may run until then.
+//
+// Of a task that is being undone the first forced cancel revokes the attempt that does so;
+// another one follows when that lease has ended. The second gives the undo up: see
+// AbandonUndo. Other verbs than Cancel and CancelMany refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
+}
+
+// AbandonUndo makes Cancel give up the undo of a task that is being undone: it fails at
+// once, with [github.com/goweaver/weaver/task.KindUndoFailed], and what was not undone
+// stays. For a task whose undo was given up it says that somebody has seen to that: the
+// task may be deleted then, and rules of retention see it. The audit says who did so. A task
+// with no undo to abandon is ErrState; other verbs refuse it: ErrInvalidOption.
+func AbandonUndo() OperateOption {
+	return operateOption(func(s *operateSettings) { s.abandonUndo = true })
+}
+
+// Cleanups makes Retry try the undo of a task again, and not the task: one that was given
+// up, one that is blocked, or one that waits for its next try, which is due now. It is
+// tried for another 24 h, and the task ends as it would have before. What needs the task
+// and has not started waits for that. A task with nothing to undo, or whose undo runs, is
+// ErrState; other verbs than Retry and RetryMany refuse it: ErrInvalidOption.
+func Cleanups() OperateOption {
+	return operateOption(func(s *operateSettings) { s.cleanups = true })
 }
 
 const onlyKeepSteps = "KeepSteps is an option of Retry, RetryJob, RetryMany and RerunFrom only"

@@ -82,6 +82,9 @@ func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, 
 	if err := s.apply(opts); err != nil {
 		return false, fmt.Errorf("retry job: %w", err)
 	}
+	if s.cleanups {
+		return false, fmt.Errorf("retry job: %w", s.problem(verbOptions{add: true, keep: true}))
+	}
 	if s.addAttempts == nil && s.addCost == nil {
 		return false, nil
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -125,7 +126,7 @@ func (c *checker) signals() {
 			continue
 		}
 		if g.Step == "" {
-			if waits[callOf{g.TaskID, g.Name}] {
+			if waits[callOf{g.TaskID, g.Name}] && t.Undo == nil && !c.undid(t) {
 				c.task("I14", t, "keeps signal %d, for whose name %q it waits", g.Seq, g.Name)
 			}
 			continue
@@ -135,6 +136,13 @@ func (c *checker) signals() {
 			c.task("I14", t, "its signal %d was taken by the step %q, which is not completed with it", g.Seq, g.Step)
 		}
 	}
+}
+
+// undid reports whether a task has been in an undo phase, in which no wait takes a signal.
+func (c *checker) undid(t *task.Task) bool {
+	return slices.ContainsFunc(c.attemptsOf[t.ID], func(a task.Attempt) bool {
+		return a.Outcome == task.OutcomeUndone || a.Outcome == task.OutcomeUndoFailed
+	})
 }
 
 // sameValue compares two values. Two that are sealed with different keys may be the

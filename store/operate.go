@@ -34,14 +34,25 @@ type (
 	// unless it is to clean up (task.New.CleanupWhenCancelled) and has run before:
 	// its undo phase begins (Asked in the result), and it ends when an attempt reports
 	// that it is undone. One that is in its phase goes on. A running one is asked
-	// to end (Asked), which its worker learns with the next heartbeat. With Force
-	// its lease is revoked, and any task ends cancelled at once. A terminal task is
-	// left alone: ErrState.
+	// to end (Asked), which its worker learns with the next heartbeat. A terminal task
+	// is left alone: ErrState.
+	//
+	// With Force the lease of a running task is revoked, and any task ends cancelled at
+	// once, or begins its undo phase: with the end of the revoked lease at the earliest.
+	// In the phase the first Force (task.UndoPhase.Forced) revokes a running attempt
+	// likewise. The second one abandons the undo, as Abandon does at any time: the task
+	// fails at once with task.KindUndoFailed, and what was not undone stays. With Spare
+	// it is ErrState instead.
+	//
+	// Abandon also accepts that an undo was given up: the task may be deleted then. A
+	// task with nothing to abandon: ErrState.
 	CancelTask struct {
 		Audit
 		Seen
-		Task  task.ID
-		Force bool
+		Task    task.ID
+		Force   bool
+		Abandon bool
+		Spare   bool // with Force: no task in its undo phase
 	}
 	// RetryTask revives a failed or cancelled task: attempt_count, crash_count
 	// and repair_count go to 0, the epoch rises, attempt_no and the completed
@@ -60,6 +71,16 @@ type (
 	// KeepSteps retries all the same. Completed cleanups of the tasks that come back
 	// are kept as past steps (task.Step.Past), which step_count does not count, and run
 	// again when their turn comes.
+	//
+	// A task that is being undone, or whose undo was given up, is ErrState, and so is one
+	// with a child of a call whose undo was given up.
+	//
+	// With Cleanup the undo alone is tried again, for as long as if it had just begun. A
+	// task whose undo was given up is pending for it again, and its job goes on; dependents
+	// that have not started wait for it, those that ended stay. One that is blocked for it
+	// or waits for its next try is due now, or when the revoked lease that it waits for
+	// ends. A task that is neither, or whose undo runs: ErrState. The other options are not
+	// allowed then.
 	RetryTask struct {
 		Audit
 		Seen
@@ -67,6 +88,7 @@ type (
 		AddAttempts int   // to MaxAttempts
 		AddCost     int64 // to MaxCost, micro-units
 		KeepSteps   bool  // although a cleanup completed
+		Cleanup     bool  // try the undo again
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
 	// the handler as UnblockInput, and with it, as UnblockFor, the question that
@@ -104,7 +126,8 @@ type (
 		Payload json.RawMessage // valid JSON
 	}
 	// DeleteTask removes a terminal task outside any job, with all its
-	// records, and frees its idempotency key. Otherwise ErrState, and so is one for
+	// records, and frees its idempotency key. Otherwise ErrState, and so is one whose undo
+	// was given up (CancelTask.Abandon comes first), and one for
 	// which a task waits, or waited as its parent (or because its handler asked for
 	// it) that has not succeeded: a retry of that one reads it again.
 	DeleteTask struct {
@@ -113,8 +136,8 @@ type (
 		Task task.ID
 	}
 	// DeleteJob removes a job that has ended, with all its tasks and their records.
-	// ErrState: it has not ended, is still being changed, or a task outside needs
-	// one of its tasks.
+	// ErrState: it has not ended, is still being changed, a task outside needs one of its
+	// tasks, or the undo of one was given up (CancelTask.Abandon comes first).
 	DeleteJob struct {
 		Audit
 		Job task.ID
@@ -214,8 +237,8 @@ type (
 	// events and log lines, its references to blobs (its artifacts among them), and the
 	// texts of its errors and decisions, also where those who waited for it keep them.
 	// The rest stays: IDs, names, keys, labels, states, kinds of errors, times,
-	// attempts and the audit. ErrState: it has not ended, or its children are still
-	// being stored. One that was forgotten before is not changed, nor audited
+	// attempts and the audit. ErrState: it has not ended, its children are still
+	// being stored, or its undo was given up (CancelTask.Abandon comes first). One that was forgotten before is not changed, nor audited
 	// (Existing). It cannot be retried or rerun.
 	ForgetTask struct {
 		Audit
@@ -287,7 +310,7 @@ func (Upload) command()         {}
 type CommandResult struct {
 	Err   error
 	State task.State // of the task afterwards; "" for other commands
-	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
+	Asked bool       // CancelTask: it has not ended: it was asked to end, or is being undone
 
 	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already; ForgetTask: it was forgotten before; AnnounceTypes: all of it was known
 

@@ -30,10 +30,10 @@ func (s State) Valid() bool {
 
 // moves is the whole law of state changes; no other move exists.
 var moves = map[State][]State{
-	Pending:   {Ready, Running, Cancelled, Blocked},
+	Pending:   {Ready, Running, Failed, Cancelled, Blocked}, // failed: its undo was abandoned
 	Ready:     {Running, Pending, Cancelled, Blocked},
 	Running:   {Succeeded, Failed, Cancelled, Blocked, Pending, Ready},
-	Blocked:   {Pending, Ready, Cancelled},
+	Blocked:   {Pending, Ready, Failed, Cancelled},
 	Failed:    {Pending, Ready}, // by an operator's retry only
 	Cancelled: {Pending, Ready}, // by an operator's retry only
 	Succeeded: {},

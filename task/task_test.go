@@ -15,10 +15,10 @@ import (
 
 // legal is the table of moves once more, written independently of the code.
 const legal = `
-pending   > ready running cancelled blocked
+pending   > ready running failed cancelled blocked
 ready     > running pending cancelled blocked
 running   > succeeded failed cancelled blocked pending ready
-blocked   > pending ready cancelled
+blocked   > pending ready failed cancelled
 failed    > pending ready
 cancelled > pending ready
 succeeded >

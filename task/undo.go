@@ -40,9 +40,14 @@ type UndoPhase struct {
 	Hold      LeaseID   `json:"hold,omitzero"`
 	NotBefore time.Time `json:"not_before,omitzero"`
 
-	GaveUp bool `json:"gave_up,omitempty"` // the task failed with KindUndoFailed
-	Of     ID   `json:"of,omitzero"`       // of an undo task: the child whose steps it undoes
+	GaveUp    bool `json:"gave_up,omitempty"`   // the task failed with KindUndoFailed
+	Abandoned bool `json:"abandoned,omitempty"` // an operator gave the undo up, or accepted that it was given up
+	Of        ID   `json:"of,omitzero"`         // of an undo task: the child whose steps it undoes
 }
+
+// Stands reports whether the undo of a task was given up and no operator has accepted
+// that: the task may not be deleted or forgotten.
+func (p *UndoPhase) Stands() bool { return p != nil && p.GaveUp && !p.Abandoned }
 
 // Clone returns a copy that shares nothing with p; nil for nil.
 func (p *UndoPhase) Clone() *UndoPhase {

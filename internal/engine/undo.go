@@ -165,7 +165,7 @@ func (a *Attempt) blockUndo(fin *store.Finish, text, err error) {
 	if a.panicked {
 		fin.Error.Kind, fin.Error.Stack = task.KindPanic, a.hide(stackOf(err))
 	}
-	fin.Error.Message += fmt.Sprintf("; deploy code that does, then: weaver task unblock %[1]s; to give it up: weaver task cancel %[1]s --force", a.task.ID)
+	fin.Error.Message += fmt.Sprintf("; deploy code that does, then: weaver task retry %[1]s --cleanup; to give it up: weaver task cancel %[1]s --abandon-undo", a.task.ID)
 }
 
 // panicText quotes the panic of a handler.

@@ -11,25 +11,32 @@ type Ending int
 
 // The endings.
 const (
-	EndsNow  Ending = iota // it ends cancelled, or begins its undo phase ([Transition.BeginUndo])
-	EndAsked               // it runs: its worker is asked to end it
-	InPhase                // its undo goes on
+	EndsNow      Ending = iota // it ends cancelled, or begins its undo phase ([Transition.BeginUndo])
+	EndAsked                   // it runs: its worker is asked to end it
+	InPhase                    // its undo goes on
+	ForcesUndo                 // its undo goes on without the attempt that runs ([ForceUndo])
+	AbandonsUndo               // its undo is given up ([AbandonUndo])
 )
 
 // Unfinished is what an [Ending] follows from.
 type Unfinished struct {
 	State   task.State
-	InPhase bool // it is being undone
-	Force   bool // the cancel is to end it at once
+	Phase   *task.UndoPhase // nil: it is not being undone
+	Force   bool            // the cancel is to end it at once
+	Abandon bool            // the cancel is to end its undo
 }
 
 // ResolveEnd says what a cancel or the deadline does to a task.
 func ResolveEnd(t *Unfinished) Ending {
 	switch {
+	case t.Phase != nil && (t.Abandon || t.Force && t.Phase.Forced):
+		return AbandonsUndo
+	case t.Phase != nil && t.Force:
+		return ForcesUndo
+	case t.Phase != nil:
+		return InPhase
 	case t.Force:
 		return EndsNow
-	case t.InPhase:
-		return InPhase
 	case t.State == task.Running:
 		return EndAsked
 	}

@@ -11,6 +11,7 @@ import (
 
 func TestResolveEnd(t *testing.T) {
 	t.Parallel()
+	undo, forced := &task.UndoPhase{EndsAs: task.Failed}, &task.UndoPhase{EndsAs: task.Failed, Forced: true}
 	for _, tc := range []struct {
 		name string
 		of   rules.Unfinished
@@ -21,9 +22,12 @@ func TestResolveEnd(t *testing.T) {
 		{"ready", rules.Unfinished{State: task.Ready}, rules.EndsNow},
 		{"running", rules.Unfinished{State: task.Running}, rules.EndAsked},
 		{"running, forced", rules.Unfinished{State: task.Running, Force: true}, rules.EndsNow},
-		{"due for its undo", rules.Unfinished{State: task.Pending, InPhase: true}, rules.InPhase},
-		{"in its undo", rules.Unfinished{State: task.Running, InPhase: true}, rules.InPhase},
-		{"in its undo, forced", rules.Unfinished{State: task.Running, InPhase: true, Force: true}, rules.EndsNow},
+		{"due for its undo", rules.Unfinished{State: task.Pending, Phase: undo}, rules.InPhase},
+		{"in its undo", rules.Unfinished{State: task.Running, Phase: undo}, rules.InPhase},
+		{"in its undo, forced", rules.Unfinished{State: task.Running, Phase: undo, Force: true}, rules.ForcesUndo},
+		{"in its undo, forced twice", rules.Unfinished{State: task.Blocked, Phase: forced, Force: true}, rules.AbandonsUndo},
+		{"in its forced undo", rules.Unfinished{State: task.Running, Phase: forced}, rules.InPhase},
+		{"in its undo, abandoned", rules.Unfinished{State: task.Running, Phase: undo, Abandon: true}, rules.AbandonsUndo},
 	} {
 		if got := rules.ResolveEnd(&tc.of); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)

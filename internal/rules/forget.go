@@ -68,6 +68,9 @@ func ForgetTask(t *task.Task) {
 	t.Forgotten, t.ValuesDropped = true, true
 	t.Input, t.Output, t.UnblockInput, t.UnblockFor = nil, nil, nil, ""
 	t.Progress, t.Metadata, t.Error = nil, nil, ForgetError(t.Error)
+	if t.Undo = t.Undo.Clone(); t.Undo != nil {
+		t.Undo.Error = ForgetError(t.Undo.Error)
+	}
 }
 
 // ForgetMeta returns what stays of the metadata of a job whose tasks are all forgotten: what

@@ -27,14 +27,7 @@ func CancelFailure(c CancelRequest, deadline time.Time) *task.Error {
 	if c.Kind == task.KindJobBudget || c.Kind == task.KindBudget {
 		return BudgetFailure(c.Reason, nil)
 	}
-	text := "cancelled"
-	if c.By != "" {
-		text += " by " + c.By
-	}
-	if c.Reason != "" {
-		text += ": " + c.Reason
-	}
-	return &task.Error{Kind: task.KindCancelled, Message: text}
+	return &task.Error{Kind: task.KindCancelled, Message: "cancelled" + byWhom(store.Audit{By: c.By, Reason: c.Reason})}
 }
 
 // DeadlineFailure is [CancelFailure] for a deadline that passed.

@@ -46,22 +46,6 @@ func refuse(id task.ID, s task.State, why string) error {
 	return &refusal{fmt.Sprintf("task %v is %s, %s", id, s, why)}
 }
 
-// CheckCancel refuses to cancel a task that has ended.
-func CheckCancel(id task.ID, s task.State) error {
-	if s.Terminal() {
-		return refuse(id, s, "a task that ended cannot be cancelled")
-	}
-	return nil
-}
-
-// CancelVerb is the verb of a cancel in the audit.
-func CancelVerb(force bool) string {
-	if force {
-		return "force_cancel"
-	}
-	return "cancel"
-}
-
 // JobBeingCancelled refuses to retry a task of a job whose other tasks are still
 // being cancelled: [store.ErrState].
 func JobBeingCancelled(id, job task.ID) error {
@@ -69,7 +53,7 @@ func JobBeingCancelled(id, job task.ID) error {
 }
 
 // inUndo is why a blocked task takes no input in its undo phase.
-const inUndo = "in its undo, which takes no input: unblock it without one to try the undo again; a forced cancel ends it without its undo"
+const inUndo = "in its undo, which takes no input: unblock it without one to try the undo again; a cancel with --abandon-undo (AbandonUndo) gives it up"
 
 // CheckUnblock refuses to unblock a task that is not blocked, or in its undo phase, and one that waits
 // with another question than the command is for ([store.ErrChanged]). failure is

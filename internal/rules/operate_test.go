@@ -26,7 +26,7 @@ func TestCheckOperations(t *testing.T) {
 		check func(task.State) error
 		allow []task.State
 	}{
-		{"cancel", func(s task.State) error { return rules.CheckCancel(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
+		{"cancel", func(s task.State) error { return rules.CheckCancel(&store.CancelTask{Task: id}, s, nil) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
 		{"retry", retry(), retryable},
 		{"retry with a failed need", retry(needs(failed)), nil},
 		{"retry with a failed need that may", retry(needs(allowed)), retryable},
@@ -74,8 +74,16 @@ func TestCheckOperations(t *testing.T) {
 			}
 		}
 	}
-	if rules.CancelVerb(true) == rules.CancelVerb(false) {
-		t.Error("the audit does not tell a forced cancel from a plain one")
+	for want, verb := range map[string]string{
+		"cancel":        rules.CancelVerb(&store.CancelTask{}, rules.EndsNow),
+		"force_cancel":  rules.CancelVerb(&store.CancelTask{Force: true}, rules.ForcesUndo),
+		"abandon_undo":  rules.CancelVerb(&store.CancelTask{Force: true}, rules.AbandonsUndo),
+		"retry":         rules.RetryVerb(&store.RetryTask{}),
+		"retry_cleanup": rules.RetryVerb(&store.RetryTask{Cleanup: true}),
+	} {
+		if verb != want {
+			t.Errorf("the audit says %q, want %q", verb, want)
+		}
 	}
 	if err := rules.UnknownCommand(nil); err == nil {
 		t.Error("a command that stores do not know is accepted")

@@ -17,7 +17,7 @@ func CheckReschedule(id task.ID, s task.State, why task.Waiting, undoing bool) e
 	case s != task.Pending && s != task.Ready:
 		return refuse(id, s, needs)
 	case undoing:
-		return refuse(id, s, "but only to be undone; a forced cancel ends it without that")
+		return refuse(id, s, "but only to be undone: a retry with --cleanup (Cleanups) tries that at once")
 	}
 	switch why {
 	case task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep:

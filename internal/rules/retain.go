@@ -23,11 +23,13 @@ type Retained struct {
 	State task.State // of a job by the same name
 	Type  string     // "": a job
 	At    time.Time  // its end
+
+	Stands bool // its undo was given up ([task.UndoPhase.Stands])
 }
 
 // Goes reports whether a task or job that has ended is no longer to be kept.
 func Goes(retain []store.Retention, of *Retained, now time.Time) bool {
-	return of.State.Terminal() && over(retain, false, of, now)
+	return of.State.Terminal() && !of.Stands && over(retain, false, of, now)
 }
 
 // DropsValues reports whether the values of a task that succeeded are no longer to
@@ -70,6 +72,9 @@ func FirstID(at time.Time) (id task.ID) {
 	return id
 }
 
+// MayStand reports whether the undo of a task of a job may have been given up.
+func MayStand(j *task.Job) bool { return j.Counters.Failed+j.Counters.Allowed > 0 }
+
 // JobMayRead reports whether a task of a job that has ended may run again, and read
 // what others of it put out.
 func JobMayRead(j *task.Job) bool {
@@ -77,9 +82,9 @@ func JobMayRead(j *task.Job) bool {
 }
 
 // CheckDeleteJob refuses to delete a job that has not ended, one whose tasks
-// operators' commands are still changing (busy), and one with a task that others
-// need (needed).
-func CheckDeleteJob(j *task.Job, busy, needed bool) error {
+// operators' commands are still changing (busy), one with a task that others need
+// (needed), and one with a task whose undo was given up (stands; zero: none).
+func CheckDeleteJob(j *task.Job, busy, needed bool, stands task.ID) error {
 	switch {
 	case !j.State.Terminal():
 		return refuseJob(j, "only jobs that ended can be deleted: cancel it first")
@@ -87,6 +92,8 @@ func CheckDeleteJob(j *task.Job, busy, needed bool) error {
 		return refuseJob(j, "but its tasks are still being changed, try again in a moment")
 	case needed:
 		return refuseJob(j, "but a task outside of it needs one of its tasks, delete that one first")
+	case !stands.IsZero():
+		return refuseJob(j, fmt.Sprintf("but the undo of its task %v was given up: try that again with %s, or accept it with %s", stands, tryUndo(stands), abandonUndo(stands)))
 	}
 	return nil
 }

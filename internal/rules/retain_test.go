@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,10 +85,19 @@ func TestCheckDeleteJob(t *testing.T) {
 		{task.JobCancelled, true, false, true},
 		{task.JobCancelled, false, true, true},
 	} {
-		err := rules.CheckDeleteJob(&task.Job{State: c.state}, c.busy, c.needed)
+		err := rules.CheckDeleteJob(&task.Job{State: c.state}, c.busy, c.needed, task.ID{})
 		if c.refused != errors.Is(err, store.ErrState) || !c.refused && err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
+	}
+}
+
+func TestCheckDeleteJob_GivenUp(t *testing.T) {
+	t.Parallel()
+	stands := task.NewIDs(nil).New()
+	err := rules.CheckDeleteJob(&task.Job{State: task.JobFailed}, false, false, stands)
+	if !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), stands.String()+" --abandon-undo") {
+		t.Errorf("a job with an undo that was given up: %v", err)
 	}
 }
 

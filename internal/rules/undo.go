@@ -104,11 +104,12 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	return t
 }
 
-// ResumeUndo is the transition of a task that is unblocked in its undo phase. The task shows
-// the error with which it ends again, and tries up to its last attempt do not count.
+// ResumeUndo is the transition of a task that is unblocked in its undo phase, or whose undo
+// an operator has tried again. The task shows the error with which it ends again, and tries
+// up to its last attempt do not count.
 func ResumeUndo(p *task.UndoPhase, attemptNo int, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: later(now, p.NotBefore), SetUndo: true, Undo: p.Clone()}
-	t.Undo.Since, t.Undo.Crashes = attemptNo, 0
+	t.Undo.Since, t.Undo.Crashes, t.Undo.GaveUp, t.Undo.Abandoned = attemptNo, 0, false, false
 	return t
 }
 

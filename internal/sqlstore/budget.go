@@ -313,6 +313,9 @@ func (o *operation) reviveSpent(id *task.ID, by string) error {
 	if err != nil || !rules.RevivesSpent(row.contribution.State, row.contribution.Kind, needs) {
 		return err
 	}
+	if gaveUp, err := o.tx.givenUpWith(row); err != nil || !gaveUp.IsZero() {
+		return err
+	}
 	if by != keptSteps {
 		if ran, err := o.tx.cleanedUpWith(row); err != nil || ran != nil {
 			return err
@@ -338,3 +341,33 @@ const sqlUnclaimable = `SELECT subject FROM weaver_chores WHERE namespace = ?1 A
 // unclaimable returns the jobs of which no task is claimed before a chore is done;
 // nil: there are none.
 func (v *View) unclaimable() (map[task.ID]bool, error) { return v.jobsOf(sqlUnclaimable) }
+
+const (
+	sqlLimits = `
+SELECT max_attempts, coalesce(json_extract(options_json, '$.max_cost'), 0) FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlRaiseLimits = `
+UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN CAST(?4 AS bigint) > 0 THEN json_set(options_json, '$.max_cost', CAST(?4 AS bigint)) ELSE options_json END
+WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// raiseLimits raises the own limits of a task, if the retry says so.
+func (o *operation) raiseLimits(cmd *store.RetryTask) (refused, err error) {
+	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
+		return nil, nil
+	}
+	t := o.tx
+	var attempts int
+	var cost int64
+	st := t.stmt(sqlLimits).Text(1, t.ns).ID(2, &cmd.Task)
+	if st.One() {
+		attempts, cost = int(st.ColInt(0)), st.ColInt(1)
+	}
+	if err := st.Done(); err != nil {
+		return nil, err
+	}
+	if attempts, cost, refused = rules.RaisedLimits(cmd, attempts, cost); refused != nil {
+		return refused, nil
+	}
+	return nil, t.stmt(sqlRaiseLimits).Text(1, t.ns).ID(2, &cmd.Task).Int(3, int64(attempts)).Int(4, cost).Run()
+}

@@ -82,6 +82,7 @@ var (
 		sqlstmt.Col("state", func(c *retained, r *sqlstmt.Row, i int) { c.of.State = task.State(r.Name(i)) }),
 		sqlstmt.Col("finished_at", func(c *retained, r *sqlstmt.Row, i int) { c.of.At = r.Time(i) }),
 		sqlstmt.Col("job_id", func(c *retained, r *sqlstmt.Row, i int) { c.job = r.ID(i) }),
+		sqlstmt.Col("undo", func(c *retained, r *sqlstmt.Row, i int) { c.of.Stands = r.Phase(i).Stands() }),
 		sqlstmt.Col("values_dropped", func(c *retained, r *sqlstmt.Row, i int) { c.dropped, c.forgot = r.Bool(i), r.Int(i) == forgottenValues }),
 	}
 )

@@ -215,6 +215,7 @@ type taskRow struct {
 	node          string
 	cost, maxCost int64
 	updatedAt     int64
+	leaseEnd      int64
 }
 
 // taskRowColumns follow leaseColumns.
@@ -229,6 +230,7 @@ var (
 		sqlstmt.Col("depth", func(w *taskRow, r *sqlstmt.Row, i int) { w.depth = int(r.Int(i)) }),
 		sqlstmt.Col("cost", func(w *taskRow, r *sqlstmt.Row, i int) { w.cost = r.Int(i) }),
 		sqlstmt.Col("updated_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.updatedAt = r.Int(i) }),
+		sqlstmt.Col("lease_expires_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.leaseEnd = r.Int(i) }),
 		sqlstmt.Col("isolated", func(w *taskRow, r *sqlstmt.Row, i int) { w.isolated = r.Bool(i) }),
 		sqlstmt.Col("options_json", func(w *taskRow, r *sqlstmt.Row, i int) {
 			var t task.Task

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -278,10 +279,26 @@ SELECT 1 FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_ne
 
 const sqlHasDrafts = `SELECT 1 FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2 LIMIT 1`
 
-const sqlEnded = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND finished_at IS NOT NULL`
+const (
+	sqlEnded    = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND finished_at IS NOT NULL`
+	sqlPhaseOf  = `SELECT undo, task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND undo IS NOT NULL`
+	sqlPhasesOf = `
+SELECT undo, task_id FROM weaver_tasks INDEXED BY weaver_tasks_by_job
+WHERE namespace = ?1 AND job_id = ?2 AND last_error_kind = 'undo_failed' ORDER BY task_id`
+)
 
-// removable reports whether a task outside jobs can go: it has ended, as its
-// children have, no task has an edge to it, and it is not on its way yet.
+// stands returns the first task that a statement finds whose undo was given up; zero: none.
+func stands(st *sqlstmt.Stmt) (id task.ID, err error) {
+	for st.Next() {
+		if id.IsZero() && st.Row().Phase(0).Stands() {
+			id = st.ColID(1)
+		}
+	}
+	return id, st.Done()
+}
+
+// removable reports whether a task outside jobs can go: it has ended, and its undo was not given up, its
+// children have ended, no task has an edge to it, and it is not on its way yet.
 func (e *eraser) removable(id *task.ID) (bool, error) {
 	for _, probe := range []struct {
 		sql  string
@@ -292,6 +309,9 @@ func (e *eraser) removable(id *task.ID) (bool, error) {
 		if err := st.Done(); err != nil || found != probe.want {
 			return false, err
 		}
+	}
+	if at, err := stands(e.stmt(sqlPhaseOf).Text(1, e.ns).ID(2, id)); err != nil || !at.IsZero() {
+		return false, err
 	}
 	child, err := e.firstID(e.stmt(sqlOpenChildren).Text(1, e.ns).ID(2, id).Blob(3, nil).Int(4, 1))
 	if err != nil || !child.IsZero() {
@@ -372,7 +392,13 @@ func (t *Tx) checkDeleteJob(j *task.Job) (refusal, err error) {
 			return nil, err
 		}
 	}
-	return rules.CheckDeleteJob(j, found[0], found[1]), nil
+	var at task.ID
+	if rules.MayStand(j) {
+		if at, err = stands(t.stmt(sqlPhasesOf).Text(1, t.ns).ID(2, &j.ID)); err != nil {
+			return nil, err
+		}
+	}
+	return rules.CheckDeleteJob(j, found[0], found[1], at), nil
 }
 
 // deleteJob removes a job that has ended.

@@ -23,7 +23,8 @@ const (
 	sqlForgetTask  = `
 UPDATE weaver_tasks SET input = NULL, output = NULL, progress = NULL, has_payloads = 0, values_dropped = 2,
   options_json = json_remove(options_json, '$.metadata'),
-  last_error_json = json_remove(json_set(last_error_json, '$.message', ?3), '$.code', '$.stack')
+  last_error_json = json_remove(json_set(last_error_json, '$.message', ?3), '$.code', '$.stack'),
+  undo = json_remove(json_set(undo, '$.error.message', ?3), '$.error.code', '$.error.stack')
 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlForgetAudit = `
@@ -98,6 +99,9 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 	if err != nil || forgotten {
 		got.Existing = forgotten
 		return err
+	}
+	if got.Err = rules.CheckStands(row.id, row.contribution.State, row.undo); got.Err != nil {
+		return nil
 	}
 	st := t.stmt(sqlHasDrafts).Text(1, t.ns).ID(2, &row.id)
 	drafts := st.One()

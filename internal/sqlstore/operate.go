@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
-	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -204,21 +203,29 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	if err != nil || row == nil {
 		return err
 	}
-	if got.Err = rules.CheckCancel(row.id, row.contribution.State); got.Err != nil {
+	if got.Err = rules.CheckCancel(&cmd, row.contribution.State, row.undo); got.Err != nil {
 		return nil
 	}
-	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
+	ending := rules.ResolveEnd(&rules.Unfinished{State: row.contribution.State, Phase: row.undo, Force: cmd.Force, Abandon: cmd.Abandon})
+	if err := o.note(cmd.Audit, rules.CancelVerb(&cmd, ending), row.id.String()); err != nil {
 		return err
 	}
-	got.State, err = o.moves.endBy(row, task.KindCancelled, cmd.Audit, cmd.Force)
-	got.Asked = got.State != task.Cancelled
+	switch ending {
+	case rules.ForcesUndo:
+		got.State, err = o.moves.forceUndo(row, cmd.Audit)
+	case rules.AbandonsUndo:
+		got.State, err = o.moves.abandonUndo(row, cmd.Audit)
+	default:
+		got.State, err = o.moves.endBy(row, task.KindCancelled, cmd.Audit, cmd.Force)
+	}
+	got.Asked = !got.State.Terminal()
 	return err
 }
 
 // endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or because its
 // parent ended or its job's budget is used up (kind). It returns the task's state afterwards.
 func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
-	switch rules.ResolveEnd(row.unfinished(force)) {
+	switch rules.ResolveEnd(&rules.Unfinished{State: row.contribution.State, Phase: row.undo, Force: force}) {
 	case rules.EndAsked:
 		return task.Running, m.ask(row, kind, a)
 	case rules.InPhase:
@@ -274,10 +281,10 @@ WHERE namespace = ?1 AND task_id = ?2`
 // undo, and returns the state that it gets.
 func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, row.deadlineAt())
-	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure, SetUndo: row.undo != nil}
-	if !force {
-		to.BeginUndo(row.undoable(), time.Time{}, m.tx.at)
-	}
+	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
+	u, lease := row.undoable(), row.revoked()
+	u.Forced, u.Hold = force, lease.Lease
+	to.BeginUndo(u, lease.Until, m.tx.at)
 	var err error
 	if row.contribution.State == task.Running {
 		err = m.revoke(row, &to, failure)

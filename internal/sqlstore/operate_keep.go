@@ -13,13 +13,20 @@ const (
 SELECT task_id, name FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + ranCleanup + `
 ORDER BY step_index, by_attempt, by_try, name LIMIT 1`
 
-	// sqlCleanupBeyond goes along the edges by which a retry brings tasks back: to
+	sqlCleanupBeyond = backWith + `
+SELECT s.task_id, s.name FROM back b
+CROSS JOIN weaver_steps s ON s.namespace = ?1 AND s.task_id = b.id AND s.kind = 'cleanup' AND s.state = 'completed' AND s.attempt_no = 0
+WHERE b.ran = 1 ORDER BY s.task_id, s.step_index, s.by_attempt, s.by_try, s.name LIMIT 1`
+	sqlGivenUpBeyond = backWith + `
+SELECT id FROM back WHERE gave_up = 1 ORDER BY id LIMIT 1`
+
+	// backWith goes along the edges by which a retry brings tasks back: to
 	// children (way 0, rules.Need.RevivesChild) and to dependents (way 1,
 	// rules.EndedByNeeds).
-	sqlCleanupBeyond = `
-WITH RECURSIVE back(id, ran) AS (
-  SELECT task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
-  SELECT t.task_id, CASE WHEN t.attempt_no > 0 THEN 1 ELSE 0 END FROM back b
+	backWith = `
+WITH RECURSIVE back(id, ran, gave_up) AS (
+  SELECT task_id, 0, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
+  SELECT t.task_id, CASE WHEN t.attempt_no > 0 THEN 1 ELSE 0 END, CASE WHEN t.undo IS NULL THEN 0 ELSE 1 END FROM back b
   CROSS JOIN (SELECT 0 AS way UNION ALL SELECT 1) w ON w.way >= 0
   CROSS JOIN weaver_tasks p ON p.namespace = ?1 AND p.task_id = b.id
   LEFT JOIN weaver_task_dependencies c ON w.way = 0 AND c.namespace = ?1 AND c.task_id = b.id AND c.awaited > 0 AND c.kind = 'done'
@@ -29,10 +36,7 @@ WITH RECURSIVE back(id, ran) AS (
     WHEN w.way = 0 THEN c.step IS NOT NULL OR p.join_kind IS NOT NULL AND (p.last_error_kind = 'budget' AND t.last_error_kind = 'budget'
       OR t.state = 'cancelled' AND (t.cancel_kind = 'parent_ended' OR p.last_error_kind = 'deadline' AND t.last_error_kind = 'deadline'))
     ELSE t.state = 'cancelled' AND t.last_error_kind IN ('dependency_failed', 'not_needed', 'budget')
-      OR t.state = 'failed' AND t.last_error_kind = 'dependency_failed' AND t.join_kind = 'complete' END)
-SELECT s.task_id, s.name FROM back b
-CROSS JOIN weaver_steps s ON s.namespace = ?1 AND s.task_id = b.id AND s.kind = 'cleanup' AND s.state = 'completed' AND s.attempt_no = 0
-WHERE b.ran = 1 ORDER BY s.task_id, s.step_index, s.by_attempt, s.by_try, s.name LIMIT 1`
+      OR t.state = 'failed' AND t.last_error_kind = 'dependency_failed' AND t.join_kind = 'complete' END)`
 )
 
 // cleanedUp returns the first completed cleanup of a task.
@@ -46,6 +50,15 @@ func (t *Tx) cleanedUpWith(row *taskRow) (*rules.CleanedUp, error) {
 		return ran, err
 	}
 	return t.cleanup(sqlCleanupBeyond, &row.id)
+}
+
+// givenUpWith returns the first task that the retry of another one would bring back though
+// its undo was given up; zero: none.
+func (t *Tx) givenUpWith(row *taskRow) (task.ID, error) {
+	if !row.needed && !row.calls && row.join == task.JoinNone {
+		return task.ID{}, nil
+	}
+	return t.firstID(t.stmt(sqlGivenUpBeyond).Text(1, t.ns).ID(2, &row.id))
 }
 
 func (t *Tx) cleanup(query string, id *task.ID) (ran *rules.CleanedUp, err error) {

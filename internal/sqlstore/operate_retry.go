@@ -31,6 +31,12 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if got.Err = rules.CheckForgotten(row.id, row.contribution.State, forgotten); got.Err != nil {
 		return nil
 	}
+	if cmd.Cleanup {
+		return o.retryUndo(row, &cmd, got)
+	}
+	if got.Err = rules.CheckUndone(row.id, row.contribution.State, row.undo); got.Err != nil {
+		return nil
+	}
 	needs, err := o.tx.retryNeeds(&row.id)
 	if err != nil {
 		return err
@@ -58,6 +64,13 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 		got.Err = rules.JobBeingCancelled(row.id, row.job)
 		return nil
 	}
+	gaveUp, err := o.tx.givenUpWith(row)
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckChildUndone(row.id, row.contribution.State, gaveUp); got.Err != nil {
+		return nil
+	}
 	ran, err := o.tx.cleanedUpWith(row)
 	if err != nil {
 		return err
@@ -70,7 +83,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if got.Err, err = o.raiseLimits(&cmd); got.Err != nil || err != nil {
 		return err
 	}
-	if err := o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(row.id, ran, rules.RetryNote(&cmd))}, "retry", row.id.String()); err != nil {
+	if err := o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(row.id, ran, rules.RetryNote(&cmd))}, rules.RetryVerb(&cmd), row.id.String()); err != nil {
 		return err
 	}
 	root := chore{root: row.id, epoch: row.epoch + 1, by: actorOf(cmd.KeepSteps)}
@@ -80,10 +93,15 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err := o.reviveJob(row.job); err != nil {
 		return err
 	}
-	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1, by: root.by}
-	more, err := o.reviveSome(&c)
+	return o.reviveRest(&chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1, by: root.by})
+}
+
+// reviveRest brings back what ended because of a task that is retried, and then makes that
+// claimable.
+func (o *operation) reviveRest(c *chore) error {
+	more, err := o.reviveSome(c)
 	if err == nil && more {
-		err = o.tx.putChore(&c)
+		err = o.tx.putChore(c)
 	}
 	if err != nil {
 		return err
@@ -91,37 +109,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	o.rest = func(t *Tx) (*chore, error) {
 		return choreColumns.One(t.stmt(sqlChoreOfRoot).Text(1, t.ns).ID(2, &c.root))
 	}
-	return o.releaseRoot(&c)
-}
-
-const (
-	sqlLimits = `
-SELECT max_attempts, coalesce(json_extract(options_json, '$.max_cost'), 0) FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
-
-	sqlRaiseLimits = `
-UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN CAST(?4 AS bigint) > 0 THEN json_set(options_json, '$.max_cost', CAST(?4 AS bigint)) ELSE options_json END
-WHERE namespace = ?1 AND task_id = ?2`
-)
-
-// raiseLimits raises the own limits of a task, if the retry says so.
-func (o *operation) raiseLimits(cmd *store.RetryTask) (refused, err error) {
-	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
-		return nil, nil
-	}
-	t := o.tx
-	var attempts int
-	var cost int64
-	st := t.stmt(sqlLimits).Text(1, t.ns).ID(2, &cmd.Task)
-	if st.One() {
-		attempts, cost = int(st.ColInt(0)), st.ColInt(1)
-	}
-	if err := st.Done(); err != nil {
-		return nil, err
-	}
-	if attempts, cost, refused = rules.RaisedLimits(cmd, attempts, cost); refused != nil {
-		return refused, nil
-	}
-	return nil, t.stmt(sqlRaiseLimits).Text(1, t.ns).ID(2, &cmd.Task).Int(3, int64(attempts)).Int(4, cost).Run()
+	return o.releaseRoot(c)
 }
 
 func (o *operation) reviveJob(job task.ID) error {
@@ -201,10 +189,13 @@ func (o *operation) releaseRoot(c *chore) error {
 		o.rest = nil
 	}
 	row, err := o.moves.taskRow(&c.root)
-	if err != nil || row == nil || row.contribution.State != task.Ready || row.epoch != c.epoch {
+	if err != nil || row == nil || row.epoch != c.epoch {
 		return err
 	}
-	return o.redispatch(row)
+	if at := row.contribution; at.State == task.Ready || at.State == task.Pending && at.Waiting == task.WaitUndo {
+		err = o.redispatch(row)
+	}
+	return err
 }
 
 // reviveDependent brings a dependent of a revived task back that ended because
@@ -222,7 +213,7 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 	if e.Done && rules.ReopensEdge(at.State, at.Waiting, row.attemptNo, row.join, e.Awaited > 0) {
 		return false, o.reopen(row, &c.id)
 	}
-	if !at.State.Terminal() {
+	if !at.State.Terminal() || c.by == undoAgain {
 		return false, nil
 	}
 	job, err := o.moves.usage(&row.leaseRow, limitsAttempts|limitsCost)
@@ -473,5 +464,9 @@ func (o *operation) redispatch(row *taskRow) error {
 	if _, err := o.tx.undispatch(&row.id); err != nil {
 		return err
 	}
-	return ops{o.tx}.InsertDispatch([]store.DispatchRow{row.dispatchRow(o.tx.at)})
+	at := o.tx.at
+	if p := row.undo; p != nil && p.NotBefore.After(at) {
+		at = p.NotBefore
+	}
+	return ops{o.tx}.InsertDispatch([]store.DispatchRow{row.dispatchRow(at)})
 }

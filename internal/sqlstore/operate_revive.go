@@ -76,7 +76,7 @@ const sqlCancelKind = `SELECT cancel_kind FROM weaver_tasks WHERE namespace = ?1
 func (o *operation) reviveChild(n *rules.Need, join task.Join, c *chore) error {
 	id := &n.Need
 	row, err := o.moves.taskRow(id)
-	if err != nil || row == nil {
+	if err != nil || row == nil || row.undo != nil { // in its undo phase; or the retry was not refused: it has given up since
 		return err
 	}
 	n.End = row.contribution.End

@@ -57,7 +57,7 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	return o.unblocked(row, got)
 }
 
-// resumeUndo makes a task that is blocked in its undo phase claimable for its undo.
+// resumeUndo makes a task that does not run in its undo phase claimable for its undo.
 func (o *operation) resumeUndo(row *taskRow) error {
 	to := rules.ResumeUndo(row.undo, row.attemptNo, o.tx.at)
 	if err := o.moves.writeBegin(&row.id, &to); err != nil {
@@ -115,6 +115,9 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
 		return err
+	}
+	if got.Err = rules.CheckStands(row.id, row.contribution.State, row.undo); got.Err != nil {
+		return nil
 	}
 	t := o.tx
 	dependent, err := t.firstID(t.stmt(sqlWaitsForIt).Text(1, t.ns).ID(2, &row.id))

@@ -282,7 +282,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 // deadline ends a task whose deadline has passed, or asks it to end.
 func (r *reaping) deadline(row *taskRow) error {
 	ask := func() error { return r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &row.id).Run() }
-	if rules.ResolveEnd(row.unfinished(false)) == rules.EndAsked {
+	if rules.ResolveEnd(&rules.Unfinished{State: row.contribution.State, Phase: row.undo}) == rules.EndAsked {
 		r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, row.id)
 		return ask()
 	}

@@ -72,11 +72,6 @@ func (l *leaseRow) cancelRequest() rules.CancelRequest {
 	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason}
 }
 
-// unfinished is the task as a cancel or its deadline meets it.
-func (w *taskRow) unfinished(force bool) *rules.Unfinished {
-	return &rules.Unfinished{State: w.contribution.State, InPhase: w.undo != nil, Force: force}
-}
-
 // undoable is what the end of the task leaves to undo, which comes without its handler.
 func (w *taskRow) undoable() *rules.Undoable {
 	c := &w.contribution
@@ -124,7 +119,7 @@ func (m *moves) end(row *taskRow, to *rules.Transition) error {
 	if err := m.unschedule(row); err != nil {
 		return err
 	}
-	if to.SetUndo && to.Undo != nil {
+	if !to.State.Terminal() {
 		return m.beginUndo(row, to)
 	}
 	if held := row.undo; held != nil && held.HoldsKey && row.key != "" {

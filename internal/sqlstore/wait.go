@@ -175,9 +175,11 @@ func (o *operation) sendSignal(cmd store.SendSignal, got *store.CommandResult) e
 	if got.Existing || got.Err != nil {
 		return nil
 	}
-	wait, err := stepColumns.One(t.stmt(sqlOldestWait).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name))
-	if err != nil {
-		return err
+	var wait *task.Step
+	if row.undo == nil {
+		if wait, err = stepColumns.One(t.stmt(sqlOldestWait).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name)); err != nil {
+			return err
+		}
 	}
 	taken := ""
 	if wait != nil {

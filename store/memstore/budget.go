@@ -81,7 +81,7 @@ func (o *op) raiseBudget(cmd store.RaiseBudget) store.CommandResult {
 	}
 	for _, r := range o.sorted(func(r *row) bool { return spent && !j.CancelRequested && r.JobID == j.ID }) {
 		if rules.RevivesSpent(r.State, rules.KindOf(r.Error), o.needsOf(r)) {
-			if cmd.KeepSteps || o.cleanedUpWith(r) == nil {
+			if o.givenUpWith(r).IsZero() && (cmd.KeepSteps || o.cleanedUpWith(r) == nil) {
 				o.bringBack(r, cmd.KeepSteps)
 			}
 		}

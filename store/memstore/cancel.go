@@ -1,8 +1,6 @@
 package memstore
 
 import (
-	"time"
-
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -14,31 +12,73 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckCancel(r.ID, r.State); err != nil {
+	if err := rules.CheckCancel(&cmd, r.State, r.Undo); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
-	o.note(cmd.Audit, rules.CancelVerb(cmd.Force), r.ID.String())
-	asked := o.endBy(r, task.KindCancelled, cmd.Audit, cmd.Force)
-	return store.CommandResult{State: r.State, Asked: asked}
+	ending := rules.ResolveEnd(&rules.Unfinished{State: r.State, Phase: r.Undo, Force: cmd.Force, Abandon: cmd.Abandon})
+	o.note(cmd.Audit, rules.CancelVerb(&cmd, ending), r.ID.String())
+	switch ending {
+	case rules.ForcesUndo:
+		o.forceUndo(r, cmd.Audit)
+	case rules.AbandonsUndo:
+		o.abandonUndo(r, cmd.Audit)
+	default:
+		o.endBy(r, task.KindCancelled, cmd.Audit, cmd.Force)
+	}
+	return store.CommandResult{State: r.State, Asked: !r.State.Terminal()}
+}
+
+// forceUndo takes the lease of the attempt that undoes a task, if one does.
+func (o *op) forceUndo(r *row, a store.Audit) {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, r.DeadlineAt)
+	to := rules.ForceUndo(r.Undo, r.revoked(), failure, o.now)
+	if r.State != task.Running {
+		r.Undo = to.Undo
+		return
+	}
+	o.revoke(r, failure)
+	o.leave(r, &to)
+}
+
+// abandonUndo gives the undo of a task up, or accepts that it was given up.
+func (o *op) abandonUndo(r *row, a store.Audit) {
+	if r.State.Terminal() {
+		r.Undo = rules.AcceptGivenUp(r.Undo)
+		return
+	}
+	to := rules.AbandonUndo(r.Undo, r.revoked(), a, o.now)
+	if r.State == task.Running {
+		o.revoke(r, to.Failure)
+	}
+	o.leave(r, &to)
+}
+
+// revoked is the lease of a task, should an operator take it away.
+func (r *row) revoked() *rules.Revoked {
+	if r.State != task.Running {
+		return new(rules.Revoked)
+	}
+	return &rules.Revoked{Lease: r.LeaseID, Until: r.LeaseExpiresAt, Key: r.ConcurrencyKey != ""}
+}
+
+// revoke takes the lease of a running task and ends its attempt with an error.
+func (o *op) revoke(r *row, attempt *task.Error) {
+	o.recordAttempt(r.attempt(), task.OutcomeCancelled, attempt)
+	r.Epoch++
+	o.endLease(r)
+	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 }
 
 // endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or
 // because its parent ended (kind).
 func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (asked bool) {
-	switch rules.ResolveEnd(r.unfinished(force)) {
+	switch rules.ResolveEnd(&rules.Unfinished{State: r.State, Phase: r.Undo, Force: force}) {
 	case rules.EndAsked:
 		o.ask(r, kind, a)
-	case rules.InPhase:
 	case rules.EndsNow:
 		o.cancelNow(r, kind, a, force)
-		return r.State != task.Cancelled
 	}
-	return true
-}
-
-// unfinished is a task as a cancel or its deadline meets it.
-func (r *row) unfinished(force bool) *rules.Unfinished {
-	return &rules.Unfinished{State: r.State, InPhase: r.Undo != nil, Force: force}
+	return r.State != task.Cancelled
 }
 
 // ask asks a running task to end. The first request stays on record.
@@ -54,16 +94,13 @@ func (o *op) ask(r *row, kind task.ErrorKind, a store.Audit) {
 // cancelNow ends a task as cancelled, revoking its lease if it runs, or begins its undo.
 func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit, force bool) {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, r.DeadlineAt)
-	to := rules.Transition{State: task.Cancelled, Failure: failure, SetUndo: r.Undo != nil}
-	if !force {
-		r.CancelRequested = to.BeginUndo(r.undoable(), time.Time{}, o.now)
-	}
+	to := rules.Transition{State: task.Cancelled, Failure: failure}
+	u, lease := r.undoable(), r.revoked()
+	u.Forced, u.Hold = force, lease.Lease
+	r.CancelRequested = to.BeginUndo(u, lease.Until, o.now)
 	r.CancelKind, r.CancelBy, r.CancelReason = kind, a.By, a.Reason
 	if r.State == task.Running {
-		o.recordAttempt(r.attempt(), task.OutcomeCancelled, failure)
-		r.Epoch++
-		o.endLease(r)
-		o.notice.Cancels = append(o.notice.Cancels, r.ID)
+		o.revoke(r, failure)
 	}
 	o.leave(r, &to)
 }

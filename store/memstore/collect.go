@@ -97,7 +97,7 @@ func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
 		}
 		at.ID = j.ID
 		of := rules.Retained{State: task.State(j.State), At: j.FinishedAt}
-		if !rules.Goes(c.req.Retain, &of, c.now) || c.neededOutside(j) {
+		if !rules.Goes(c.req.Retain, &of, c.now) || c.neededOutside(j) || !c.stands(j).IsZero() {
 			continue
 		}
 		c.jobs = append(c.jobs, j)
@@ -110,6 +110,14 @@ func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
 	}
 	*at = at.NextStage()
 	return true
+}
+
+// stands returns the first task of a job whose undo was given up; zero: none.
+func (o *op) stands(j *task.Job) (first task.ID) {
+	if rows := o.sorted(func(r *row) bool { return r.JobID == j.ID && r.Undo.Stands() }); len(rows) > 0 {
+		return rows[0].ID
+	}
+	return first
 }
 
 // neededOutside reports whether a task that is not of a job has an edge to one of it.
@@ -136,7 +144,7 @@ func (c *collecting) scanTasks(at *rules.CollectCursor) bool {
 			return false
 		}
 		at.ID = r.ID
-		of := rules.Retained{State: r.State, Type: r.Type, At: r.FinishedAt}
+		of := rules.Retained{State: r.State, Type: r.Type, At: r.FinishedAt, Stands: r.Undo.Stands()}
 		switch {
 		case c.gone[r.ID]:
 		case r.JobID.IsZero() && rules.Goes(c.req.Retain, &of, c.now) && c.removable(r):
@@ -154,7 +162,7 @@ func (c *collecting) scanTasks(at *rules.CollectCursor) bool {
 // removable reports whether a task can go: it has ended, as its children have, and
 // no task that stays has an edge to it.
 func (c *collecting) removable(r *row) bool {
-	return r.State.Terminal() &&
+	return r.State.Terminal() && !r.Undo.Stands() &&
 		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return !c.gone[e.Task] }) &&
 		!slices.ContainsFunc(c.children(r), func(e *store.EdgeRow) bool { return !e.Done })
 }
@@ -225,7 +233,7 @@ func (o *op) deleteJob(cmd store.DeleteJob) store.CommandResult {
 	if !ok {
 		return store.CommandResult{Err: rules.JobNotFound(cmd.Job)}
 	}
-	if err := rules.CheckDeleteJob(j, false, o.neededOutside(j)); err != nil {
+	if err := rules.CheckDeleteJob(j, false, o.neededOutside(j), o.stands(j)); err != nil {
 		return store.CommandResult{Err: err}
 	}
 	var res store.CommandResult

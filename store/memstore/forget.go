@@ -14,6 +14,9 @@ func (o *op) forgetTask(cmd store.ForgetTask) store.CommandResult {
 	if r.Forgotten {
 		return store.CommandResult{State: r.State, Existing: true}
 	}
+	if err := rules.CheckStands(r.ID, r.State, r.Undo); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	if err := rules.CheckForget(r.ID, r.State, false); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}

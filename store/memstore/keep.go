@@ -5,6 +5,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// givenUpWith returns the first task that the retry of another one would bring back though
+// its undo was given up; zero: none.
+func (o *op) givenUpWith(r *row) (first task.ID) {
+	for _, back := range o.backWith(r) {
+		if back.Undo != nil && (first.IsZero() || back.ID.Compare(first) < 0) {
+			first = back.ID
+		}
+	}
+	return first
+}
+
 // cleanedUpWith returns the first completed cleanup of a task, or else of those that its
 // retry may bring back with it, oldest first.
 func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
@@ -12,6 +23,16 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 		return ran
 	}
 	var first *rules.CleanedUp
+	for _, back := range o.backWith(r) {
+		if ran := rules.FirstCleanup(o.steps[back.ID]); ran != nil && (first == nil || back.ID.Compare(first.Task) < 0) {
+			first = ran
+		}
+	}
+	return first
+}
+
+// backWith returns the tasks that the retry of another one may bring back with it.
+func (o *op) backWith(r *row) (list []*row) {
 	seen := map[task.ID]bool{r.ID: true}
 	for back := []*row{r}; len(back) > 0; back = back[1:] {
 		at := back[0]
@@ -20,10 +41,7 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 				return
 			}
 			seen[id] = true
-			back = append(back, o.tasks[id])
-			if ran := rules.FirstCleanup(o.steps[id]); ran != nil && (first == nil || id.Compare(first.Task) < 0) {
-				first = ran
-			}
+			back, list = append(back, o.tasks[id]), append(list, o.tasks[id])
 		}
 		needs := o.needsOf(at)
 		for i := range needs {
@@ -37,7 +55,7 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 			}
 		}
 	}
-	return first
+	return list
 }
 
 // putAside keeps the completed cleanups of a task that comes back as past steps, so that

@@ -140,6 +140,9 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
+	if err := rules.CheckStands(r.ID, r.State, r.Undo); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	var waiting, child task.ID
 	var by rules.Awaiter
 	for _, e := range o.dependents[r.ID] {

@@ -137,7 +137,7 @@ func (r *row) hasDeadline() bool {
 
 // expire ends a task whose deadline has passed, or asks it to end.
 func (o *op) expire(r *row) {
-	if rules.ResolveEnd(r.unfinished(false)) == rules.EndAsked {
+	if rules.ResolveEnd(&rules.Unfinished{State: r.State, Phase: r.Undo}) == rules.EndAsked {
 		r.CancelRequested, r.CancelKind = true, task.KindDeadline
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
 		return

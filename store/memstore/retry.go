@@ -17,10 +17,19 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if err := rules.CheckForgotten(r.ID, r.State, r.Forgotten); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
+	if cmd.Cleanup {
+		return o.retryUndo(r, &cmd)
+	}
+	if err := rules.CheckUndone(r.ID, r.State, r.Undo); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	if err := rules.CheckRetry(r.ID, r.State, rules.KindOf(r.Error), r.Join, o.needsOf(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	if err := rules.CheckJobBudget(r.ID, r.State, o.jobs[r.JobID]); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	if err := rules.CheckChildUndone(r.ID, r.State, o.givenUpWith(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	ran := o.cleanedUpWith(r)
@@ -34,13 +43,50 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	r.MaxAttempts, r.MaxCost = attempts, cost
-	o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(r.ID, ran, rules.RetryNote(&cmd))}, "retry", r.ID.String())
+	o.note(store.Audit{By: cmd.By, Reason: rules.KeepNote(r.ID, ran, rules.RetryNote(&cmd))}, rules.RetryVerb(&cmd), r.ID.String())
 	o.bringBack(r, cmd.KeepSteps)
 	if j, ok := o.jobs[r.JobID]; ok {
 		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
 		o.resolveJob(j)
 	}
 	return store.CommandResult{State: r.State}
+}
+
+// retryUndo tries the undo of a task again, alone.
+func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
+	if err := rules.CheckUndoRetry(cmd, r.State, r.Undo); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	o.note(cmd.Audit, rules.RetryVerb(cmd), r.ID.String())
+	gaveUp := r.State.Terminal()
+	to := rules.ResumeUndo(r.Undo, r.AttemptNo, o.now)
+	o.leave(r, &to)
+	if !gaveUp {
+		return store.CommandResult{State: r.State}
+	}
+	r.FinishedAt = time.Time{}
+	r.Epoch++
+	for _, e := range o.dependents[r.ID] {
+		o.waitAgain(o.tasks[e.Task], e)
+	}
+	if j, ok := o.jobs[r.JobID]; ok {
+		o.resolveJob(j)
+	}
+	return store.CommandResult{State: r.State}
+}
+
+// waitAgain has a dependent that has not started, or a call, wait for a need that goes on.
+// It reports whether it does.
+func (o *op) waitAgain(d *row, e *store.EdgeRow) bool {
+	switch {
+	case e.Step != "":
+		o.reopenCall(d, e)
+		return true
+	case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
+		o.reopen(d, e)
+		return true
+	}
+	return false
 }
 
 // bringBack revives a task, and those that ended because of it. A dependent whose cleanup
@@ -53,10 +99,7 @@ func (o *op) bringBack(r *row, keepSteps bool) {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
 			switch {
-			case e.Step != "":
-				o.reopenCall(d, e)
-			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
-				o.reopen(d, e)
+			case o.waitAgain(d, e):
 			case !keepSteps && rules.FirstCleanup(o.steps[d.ID]) != nil:
 			case !rules.SpentUp(o.jobs[d.JobID]) && rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
 				revived = append(append(revived, d), o.revive(d)...)

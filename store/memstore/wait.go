@@ -95,7 +95,7 @@ func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
 		TaskID: r.ID, Seq: len(o.signals[r.ID]) + 1, Name: cmd.Name, Key: cmd.Key,
 		Payload: copyRaw(cmd.Payload), SentAt: o.now, Actor: cmd.By,
 	}
-	if wait := o.oldestWait(r.ID, cmd.Name); wait != nil {
+	if wait := o.oldestWait(r.ID, cmd.Name); wait != nil && r.Undo == nil {
 		rules.ResolveWait(wait, &s, false, o.now)
 		s.Step = wait.Name
 		o.waitEnded(r)

@@ -47,6 +47,7 @@ var wide = map[string]string{
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
 	"sqlCleanupBeyond": "the tasks that come back with a retried one: those that it reached are scanned",
+	"sqlGivenUpBeyond": "the same",
 
 	"sqlWorkers":     "a row per worker",
 	"sqlTypes":       "a row per announced type, in a read",
@@ -96,6 +97,7 @@ var sorts = map[string]string{
 
 	"sqlFirstCleanup":  "the cleanups of one task",
 	"sqlCleanupBeyond": "the cleanups of the tasks that come back with a retried one",
+	"sqlGivenUpBeyond": "the tasks that come back with a retried one",
 
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",

@@ -115,7 +115,7 @@ var cleanupCases = []testCase{
 			e.equal(what, e.operate(cancelOf(id)), store.CommandResult{State: task.Cancelled})
 		}
 	}},
-	{"a forced cancel ends it without its cleanup, also while that is due or runs", func(e *env) {
+	{"a forced cancel does not end it without its cleanup, also while that is due or runs", func(e *env) {
 		for what, end := range aside {
 			ids := e.many(3, cleansUp())
 			for _, id := range ids {
@@ -125,11 +125,14 @@ var cleanupCases = []testCase{
 			e.operate(cancelOf(ids[2]))
 			c := e.a.take(ids[2])
 			for _, id := range ids {
-				e.equal(what, e.operate(forceOf(id)), store.CommandResult{State: task.Cancelled})
-				e.ended(id, task.Cancelled, task.KindCancelled)
-				e.notDispatched(id)
+				e.equal(what, e.operate(forceOf(id)), store.CommandResult{State: task.Pending, Asked: true})
+				e.check(e.task(id).Undo.Forced, "%s: its undo is not forced", what)
 			}
 			e.powerless(what, c)
+			e.pass(ttl)
+			for _, id := range ids {
+				e.cleanUp(id, task.KindCancelled)
+			}
 		}
 	}},
 	{"the first request counts, before and during the cleanup", func(e *env) {

@@ -146,19 +146,6 @@ var undoPhaseCases = []testCase{
 		e.is(g.id("alarm"), task.Ready, task.WaitNone)
 		e.lists(store.Filter{ErrorKinds: []task.ErrorKind{task.KindUndoFailed}}, id)
 	}},
-	{"a task whose undo was given up runs anew when it is retried", func(e *env) {
-		id := e.undoing(key("k", 1), attempts(1))
-		f := undoFails(e.a.take(id), -1)
-		f.Error = &task.Error{Kind: task.KindUndoFailed, Message: "undo given up"}
-		e.finish(f)
-		e.equal("the answer", e.operate(retryOf(id)), store.CommandResult{State: task.Ready})
-		c := e.a.take(id)
-		e.check(c.Task.Undo == nil && c.Task.Error == nil, "it comes with %+v, %v", c.Task.Undo, c.Task.Error)
-		e.finish(unclean(c))
-		e.isUndoing("failed again", id, task.Failed, task.KindHandler)
-		e.finish(undone(e.a.take(id)))
-		e.ended(id, task.Failed, task.KindHandler)
-	}},
 	{"an undo that needs a person is blocked, and takes no input", func(e *env) {
 		g := e.graph("saga").with("saga", key("k", 1)).submit()
 		id := g.id("saga")
@@ -184,8 +171,6 @@ var undoPhaseCases = []testCase{
 		e.finish(f)
 		e.is(id, task.Blocked, task.WaitUndo)
 		e.equal("a cancel", e.operate(cancelOf(id)), store.CommandResult{State: task.Blocked, Asked: true})
-		e.equal("a forced one", e.operate(forceOf(id)), store.CommandResult{State: task.Cancelled})
-		e.check(e.ended(id, task.Cancelled, task.KindCancelled).Undo == nil, "the phase is still there")
 	}},
 	{"an attempt that does not know the end of the phase leaves it as it is", func(e *env) {
 		id := e.undoing()
@@ -225,7 +210,7 @@ var undoPhaseCases = []testCase{
 		e.finish(undoFails(e.a.take(id), 0))
 		later := e.one(key("k", 1))
 		e.b.getsNothing(only(later))
-		e.operate(forceOf(id))
+		e.finish(undone(e.a.take(id)))
 		e.succeed(later)
 	}},
 	{"no cancel and no deadline ends an undo", func(e *env) {

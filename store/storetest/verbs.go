@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,21 @@ var situations = []situation{
 	{"blocked in a paused queue", func(e *env, s *subject) { s.ran(e, block); s.pause(e) }},
 }
 
+// undoSituations are those of a task that is being undone, or whose undo was given up.
+var undoSituations = []situation{
+	{"to be undone", func(e *env, s *subject) { s.ran(e, unclean) }},
+	{"being undone", func(e *env, s *subject) { s.ran(e, unclean); s.last = e.a.take(s.id) }},
+	{"blocked in its undo", func(e *env, s *subject) { s.undoEnds(e, blocksUndo) }},
+	{"given up", func(e *env, s *subject) { s.undoEnds(e, givesUp) }},
+}
+
+// undoEnds runs the first attempt of the subject's undo phase and ends it.
+func (s *subject) undoEnds(e *env, end func(store.Claimed) store.Finish) {
+	s.ran(e, unclean)
+	s.last = e.a.take(s.id)
+	e.finish(end(s.last))
+}
+
 // verb is one operation on a subject. Most are refused in most states.
 type verb struct {
 	name string
@@ -172,6 +188,8 @@ var verbs = []verb{
 	commanding("force", func(s *subject) store.Command { return forceOf(s.id) }),
 	commanding("cancel the job", func(s *subject) store.Command { return cancelJobOf(s.job) }),
 	commanding("retry", func(s *subject) store.Command { return retryOf(s.id) }),
+	commanding("abandon", func(s *subject) store.Command { return abandonOf(s.id) }),
+	commanding("retry the undo", func(s *subject) store.Command { return cleanupsOf(s.id) }),
 	commanding("retry the need", func(s *subject) store.Command { return retryOf(s.need) }),
 	commanding("unblock", func(s *subject) store.Command { return unblockOf(s.id, answer) }),
 	commanding("run now", func(s *subject) store.Command { return runNowOf(s.id) }),
@@ -191,7 +209,7 @@ var answer = `"` + strings.Repeat("yes ", 1<<10) + `"`
 var verbCases = []testCase{
 	{"I3 every verb in every situation makes legal moves only", func(e *env) {
 		seen := map[move]bool{}
-		for _, st := range situations {
+		for _, st := range slices.Concat(situations, undoSituations) {
 			here := e.in(st.name)
 			for _, v := range verbs {
 				s := &subject{queue: v.name}
@@ -223,7 +241,7 @@ var verbCases = []testCase{
 		}
 	}},
 	{"I3 a terminal task changes by an operator only", func(e *env) {
-		for _, st := range situations {
+		for _, st := range slices.Concat(situations, undoSituations) {
 			s := &subject{queue: "terminal/" + st.name}
 			st.reach(e, s)
 			before := e.task(s.id)
@@ -232,7 +250,7 @@ var verbCases = []testCase{
 			}
 			for _, v := range verbs {
 				switch v.name {
-				case "retry", "retry the need", "delete", "restored", "time", "reap":
+				case "retry", "retry the need", "retry the undo", "abandon", "delete", "restored", "time", "reap":
 					continue
 				}
 				v.do(e, s)
