@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -127,7 +126,7 @@ func UndoRetry(d time.Duration, pauses ...time.Duration) StepOption {
 		default:
 			base, most = pauses[0], pauses[1]
 		}
-		if s.UndoRetry = (rules.UndoRetry{For: d, Base: base, Most: most}); d < 0 || base <= 0 || most < base || len(pauses) > 2 {
+		if s.UndoRetry = (engine.UndoRetry{For: d, Base: base, Most: most}); d < 0 || base <= 0 || most < base || len(pauses) > 2 {
 			s.Wrong = fmt.Errorf("%w: UndoRetry(%s, %v): want a time, the first pause and the longest one, all above 0", ErrInvalidOption, d, pauses)
 		}
 	})

@@ -19,6 +19,8 @@ var mayTakeTime = map[string]string{
 	"internal/attemptlog/TestRotation":                          "a file was made a minute older: it is that old at least",
 	"internal/clitest/apart":                                    "signals within half a second count as one",
 	"internal/pgtest/pause":                                     "polls what tells nobody",
+	"internal/systemtest/saga/partner.ServeHTTP":                "one answer in ten is late, so that its caller may be killed meanwhile",
+	"internal/systemtest/saga/storm":                            "workers are killed a second apart",
 	"internal/systemtest/crossing/TestCrossing":                 "plays for a time, and until it has seen enough",
 	"internal/systemtest/crossing/play":                         "plays for a time",
 	"internal/systemtest/events/wait":                           "readers are cut after random times",

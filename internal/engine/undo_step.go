@@ -17,6 +17,9 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
+// UndoRetry says how an undo, or a cleanup, that failed is tried again.
+type UndoRetry = rules.UndoRetry
+
 // Undo is how a step is undone.
 type Undo struct {
 	Of  reflect.Type // of the step's value
