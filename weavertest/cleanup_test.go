@@ -102,3 +102,69 @@ func TestUndoThatFails(t *testing.T) {
 		weavertest.Advance(t, e, 25*time.Hour) // given up
 	})
 }
+
+// A saga that fails is killed after everything that it records, and each partner sees each
+// effect under one key, undone in reverse.
+func TestReplayErrOfASaga(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		saga := weaver.Define[string, string]("weavertest.shop.saga.v1", weaver.NoRetry())
+		var order []string
+		seen := map[string]int{}
+		call := func(key string) {
+			if seen[key]++; seen[key] == 1 {
+				_, what, _ := strings.Cut(key, ":")
+				order = append(order, what)
+			}
+		}
+		fails := 1
+		step := func(ctx context.Context, name string) error {
+			return weaver.Do(ctx, name, func(ctx context.Context) error { call(weaver.Current(ctx).StepKey(name)); return nil },
+				weaver.Undo(func(_ context.Context, u weaver.Undoing[weaver.None]) error {
+					if !u.Done {
+						return weaver.Permanent(errors.New("its value is on record"))
+					}
+					if name == "ship" && fails > 0 {
+						fails--
+						return errors.New("not now")
+					}
+					call(u.UndoKey)
+					return nil
+				}))
+		}
+		attempts := 0
+		e := weavertest.New(t, saga.Handler(func(ctx context.Context, _ string) (string, error) {
+			attempts++
+			err := step(ctx, "charge")
+			if err == nil {
+				err = weaver.Sleep(ctx, "pack", time.Hour)
+			}
+			if err == nil {
+				err = step(ctx, "ship")
+			}
+			if err == nil {
+				err = errors.New("lost")
+			}
+			if weaver.Final(ctx, err) {
+				err = errors.Join(err, weaver.Cleanup(ctx, "tell", func(context.Context) error { call("x:tell"); return nil }))
+			}
+			return "", err
+		}))
+		_, err := weavertest.ReplayErr(t, e, saga, "")
+		if te, is := errors.AsType[*weaver.TaskError](err); !is || te.State != weaver.StateFailed || !strings.Contains(te.Message, "lost") {
+			t.Errorf("it ended with %v", err)
+		}
+		if got := strings.Join(order, " "); got != "charge ship tell ship#0/undo charge#0/undo" {
+			t.Errorf("the partners saw %s", got)
+		}
+		for key, n := range seen {
+			if n != 1 { // a step that is on record does not run again, nor an undo
+				t.Errorf("%s was called %d times", key, n)
+			}
+		}
+		// Killed after two beginnings, two values, the sleep, the cleanup and two undos, and before
+		// the failure, the failed undo, and the end; suspended once, failed once, and ended.
+		if attempts != 14 {
+			t.Errorf("%d runs of the handler, want 14", attempts)
+		}
+	})
+}

@@ -15,8 +15,8 @@ import (
 )
 
 // Replay is Run with a worker that dies: it is killed after every step that
-// the task completes, and once more after the handler returned but before the
-// result was written; each time another worker takes the task over at once, so
+// the task completes or, with an Undo, begins, and once more after the handler returned but
+// before the result was written; each time another worker takes the task over at once, so
 // that the handler replays from its recorded steps.
 //
 // The test fails when the task does, and when an attempt does not ask for steps
@@ -26,23 +26,56 @@ import (
 // three times more at most and fails the test when it has ended.
 func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) Out {
 	t.Helper()
+	out, _, err := replay(t, e, typ, in, false, opts)
+	if err != nil {
+		t.Fatalf("weavertest: replayed: %v", err)
+	}
+	return out
+}
+
+// ReplayErr is Replay for tasks that are expected to fail: it returns what RunErr does. The
+// worker is killed, too, after every undo and every cleanup, and before the first result of each kind is
+// written. The test fails when the task has ended and a step is still to be undone, although
+// no undo was given up.
+func ReplayErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
+	t.Helper()
+	out, id, err := replay(t, e, typ, in, true, opts)
+	if id.IsZero() {
+		return out, err
+	}
+	info, getErr := e.Get(t.Context(), id)
+	if getErr != nil {
+		t.Fatalf("weavertest: %v", getErr)
+	}
+	if info.State.Terminal() && info.State != weaver.StateSucceeded && info.UndoOpen > 0 && (info.Error == nil || info.Error.Kind != task.KindUndoFailed) {
+		t.Errorf("weavertest: task %s is %s with %d steps to undo", id, info.State, info.UndoOpen)
+	}
+	return out, err
+}
+
+func replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, mayFail bool, opts []weaver.EnqueueOption) (out Out, id weaver.TaskID, err error) {
+	t.Helper()
 	e.requireHandler(t, typ.Name())
 	var h *weaver.Handle[Out]
-	var out Out
-	var err, engineErr error
+	var engineErr error
 	var names stepNames
+	drops := map[task.Outcome]bool{task.OutcomeSuccess: true}
+	if mayFail {
+		drops[task.OutcomeFailure], drops[task.OutcomeUndone], drops[task.OutcomeUndoFailed] = true, true, true
+	}
 	e.clock.bubble(t, func(t *testing.T) {
 		if h, err = typ.Enqueue(t.Context(), e, in, opts...); err != nil {
 			return
 		}
-		finishDropped := false
+		id = h.ID()
 		for {
-			k := &killer{engineStore: e.engineStore(), target: h.ID(), names: &names, dropFinish: !finishDropped}
+			k := &killer{engineStore: e.engineStore(), target: h.ID(), names: &names, drops: drops}
 			var w *worker
 			if w, engineErr = newWorker(k, e.dying()); engineErr != nil {
 				return
 			}
 			k.stop = w.StopNow
+			w.await(h.ID(), weaver.JobID{})
 			engineErr = w.beside(t.Context(), func(ctx context.Context) {
 				out, err = h.Wait(ctx)
 				err = e.ended(ctx, h.ID(), err)
@@ -56,7 +89,6 @@ func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 			if err = e.passTime(t.Context(), h.ID()); err != nil {
 				return
 			}
-			finishDropped = finishDropped || k.atFinish
 		}
 	})
 	switch {
@@ -64,12 +96,10 @@ func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 		failUnasked(t, names.unasked)
 	case engineErr != nil:
 		t.Errorf("weavertest: the engine: %v", engineErr)
-	case err != nil:
-		t.Fatalf("weavertest: replayed: %v", err)
-	default:
+	case err == nil:
 		e.requireAllStepsReached(t, h.ID())
 	}
-	return out
+	return out, id, err
 }
 
 // dying is the configuration of the workers that die: they say nothing of it.
@@ -178,15 +208,15 @@ func (n *stepNames) spared() bool { return n.strays >= spareAfter }
 // attempt had asked for.
 type killer struct {
 	engineStore
-	target     task.ID
-	dropFinish bool   // die before the target's next result is written
-	stop       func() // stops the engine at once
+	target task.ID
+	stop   func() // stops the engine at once
 
-	mu       sync.Mutex
-	names    *stepNames
-	isDead   bool
-	atFinish bool
-	held     []task.Lease // when it died
+	mu     sync.Mutex
+	drops  map[task.Outcome]bool // die before the target's next result of such an outcome is written
+	names  *stepNames
+	undoes bool // the target is in its undo phase
+	isDead bool
+	held   []task.Lease // when it died
 }
 
 var errKilled = errors.New("weavertest: this worker was killed")
@@ -224,7 +254,9 @@ func (k *killer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (
 	for _, c := range res.Tasks {
 		if c.Task.ID == k.target {
 			k.mu.Lock()
-			k.names.began(c.Steps)
+			if k.undoes = c.Task.Undo != nil; !k.undoes {
+				k.names.began(c.Steps)
+			}
 			k.mu.Unlock()
 		}
 	}
@@ -265,7 +297,8 @@ func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([
 		return res, err
 	}
 	for i, rec := range recs {
-		if rec.Lease.Task == k.target && rec.Step != nil && res[i].Step.State == task.StepCompleted && res[i].Err == nil && k.completed() {
+		at := res[i].Step.State
+		if rec.Lease.Task == k.target && rec.Step != nil && (at == task.StepCompleted || at == task.StepBegun) && res[i].Err == nil && k.completed() {
 			return nil, errKilled
 		}
 	}
@@ -304,13 +337,15 @@ func (k *killer) diesOf(fins []store.Finish) bool {
 		if f.Lease.Task != k.target {
 			continue
 		}
-		k.names.ended(f.StepsUnreached)
+		if !k.undoes { // in the phase the handler ends at the first step that is not on record
+			k.names.ended(f.StepsUnreached)
+		}
 		switch {
 		case k.isDead:
 		case len(k.names.unasked) > 0:
 			k.die()
-		case k.dropFinish && f.Outcome == task.OutcomeSuccess && !k.names.spared():
-			k.atFinish = true
+		case k.drops[f.Outcome] && !k.names.spared():
+			k.drops[f.Outcome] = false
 			k.die()
 		}
 	}

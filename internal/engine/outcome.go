@@ -51,6 +51,9 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Unclean:        a.uncleaned != nil,
 		Panicked:       a.panicked,
 	}
+	if a.undoes() { // the handler ends at the first step that is not on record
+		fin.StepsUnreached = nil
+	}
 	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
 	if a.undoes() {
