@@ -35,6 +35,8 @@ func (c *term) row(t *task.Task) bool {
 		return c.has(t.ParentID.String())
 	case fieldJob:
 		return c.has(t.JobID.String())
+	case fieldUndo:
+		return c.undo(t.Undo, t.State)
 	case fieldLabel:
 		label, found := t.Labels[c.path[0]]
 		return found && c.has(label)

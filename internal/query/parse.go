@@ -252,6 +252,7 @@ var fields = map[string]*field{
 	fieldState:   {ops: ":", usage: "state:failed,blocked", check: oneOf("state", task.States())},
 	fieldWaiting: {ops: ":", usage: "waiting:signal", check: oneOf("reason to wait", task.Waitings())},
 	fieldError:   {ops: ":", usage: "error:timeout", check: oneOf("kind of error", task.ErrorKinds())},
+	fieldUndo:    {ops: ":", usage: "undo:failed", check: oneOf("state of an undo", []string{undoOpen, undoBlocked, undoFailed, undoAbandoned})},
 	fieldType:    {ops: ":", usage: "type:acme.billing.charge.v1 or type:acme.billing.*", check: checkType},
 	fieldQueue:   {ops: ":", usage: "queue:NAME", check: anything},
 	fieldKey:     {ops: ":", usage: "key:KEY", check: anything},

@@ -3,6 +3,7 @@
 //	state:failed,blocked type:acme.billing.* queue:billing waiting:signal error:timeout
 //	label.team=pay input.order.id=42 created>-2h key:evt-456 node:sum "no such card"
 //
+// undo: is open, blocked (open, and for a person), failed (given up) or abandoned.
 // All terms must hold; commas are "any of". Texts with spaces, commas or quotes stand in
 // double quotes, with \" and \\ in them. A text without a qualifier is looked for, in
 // whatever case, in the last error (message, code and step), the task's name in its job
@@ -50,6 +51,7 @@ const (
 	fieldQueue   = "queue"
 	fieldWaiting = "waiting"
 	fieldError   = "error"
+	fieldUndo    = "undo"
 	fieldLabel   = "label"
 	fieldInput   = "input"
 	fieldOutput  = "output"
@@ -63,7 +65,7 @@ const (
 // Words are the qualifiers that there are.
 func Words() []string {
 	return []string{
-		"state:", "type:", "queue:", "waiting:", "error:", "label.KEY=", "input.PATH=", "output.PATH=",
+		"state:", "type:", "queue:", "waiting:", "error:", "undo:", "label.KEY=", "input.PATH=", "output.PATH=",
 		"created>", "created<", "key:", "node:", "parent:", "job:",
 	}
 }
@@ -106,7 +108,47 @@ func (q *Query) Filter() (f store.Filter) {
 			q.terms[i].narrow(&f)
 		}
 	}
+	for i := range q.terms {
+		if t := &q.terms[i]; t.field == fieldUndo && len(t.values) == 1 {
+			hintUndo(&f, t.values[0].text)
+		}
+	}
 	return f
+}
+
+// The states of an undo phase.
+const (
+	undoOpen      = "open"      // it is not over
+	undoBlocked   = "blocked"   // it waits for a person
+	undoFailed    = "failed"    // it was given up, and no operator has accepted that
+	undoAbandoned = "abandoned" // an operator gave it up, or accepted that it was given up
+)
+
+// hintUndo narrows a filter to tasks whose undo phase may be in a state, as far as other
+// terms do not.
+func hintUndo(f *store.Filter, state string) {
+	states := map[string][]task.State{
+		undoOpen: {task.Pending, task.Running, task.Blocked}, undoBlocked: {task.Blocked}, undoFailed: {task.Failed}, undoAbandoned: {task.Failed},
+	}
+	if len(f.States) == 0 {
+		f.States = states[state]
+	}
+	if len(f.ErrorKinds) == 0 && (state == undoFailed || state == undoAbandoned) {
+		f.ErrorKinds = []task.ErrorKind{task.KindUndoFailed}
+	}
+}
+
+// undo reports whether the undo phase of a task is in a state.
+func (t *term) undo(p *task.UndoPhase, s task.State) bool {
+	switch {
+	case p == nil:
+		return false
+	case p.Stands():
+		return t.has(undoFailed)
+	case p.GaveUp:
+		return t.has(undoAbandoned)
+	}
+	return t.has(undoOpen) || s == task.Blocked && t.has(undoBlocked)
 }
 
 func (t *term) narrow(f *store.Filter) {

@@ -229,3 +229,49 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]store.Filter{
+		"undo:failed":                 {States: []task.State{task.Failed}, ErrorKinds: []task.ErrorKind{task.KindUndoFailed}},
+		"undo:blocked":                {States: []task.State{task.Blocked}},
+		"state:cancelled undo:failed": {States: []task.State{task.Cancelled}, ErrorKinds: []task.ErrorKind{task.KindUndoFailed}},
+		"undo:failed,open":            {},
+	} {
+		if q := mustParse(t, text); !reflect.DeepEqual(q.Filter(), want) || q.Exact() {
+			t.Errorf("%s: filter %+v, exact %t, want %+v", text, q.Filter(), q.Exact(), want)
+		}
+	}
+	phase := func(s task.State, p *task.UndoPhase) *task.Task { return &task.Task{State: s, Undo: p} }
+	for name, tc := range map[string]struct {
+		of   *task.Task
+		want string
+	}{
+		"none":      {phase(task.Failed, nil), ""},
+		"pending":   {phase(task.Pending, &task.UndoPhase{}), "open"},
+		"running":   {phase(task.Running, &task.UndoPhase{}), "open"},
+		"blocked":   {phase(task.Blocked, &task.UndoPhase{}), "open blocked"},
+		"given up":  {phase(task.Failed, &task.UndoPhase{GaveUp: true}), "failed"},
+		"abandoned": {phase(task.Failed, &task.UndoPhase{GaveUp: true, Abandoned: true}), "abandoned"},
+	} {
+		var got []string
+		for _, state := range []string{"open", "blocked", "failed", "abandoned"} {
+			q, err := query.Parse("undo:"+state, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q.Exact() {
+				t.Errorf("undo:%s is said to be exact", state)
+			}
+			if q.Row(tc.of) {
+				got = append(got, state)
+			}
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s is %q, want %q", name, got, tc.want)
+		}
+	}
+	if _, err := query.Parse("undo:lost", time.Now()); err == nil {
+		t.Error("undo:lost is accepted")
+	}
+}
