@@ -141,6 +141,7 @@ func (b *bulk) check(ctx context.Context) error {
 	if err := b.set.problem(verbOptions{force: b.verb.force, keep: b.verb.keep, cleanups: b.verb.keep}); err != nil {
 		return err
 	}
+	b.verb.with(&b.set)
 	if b.req.Limit == 0 {
 		b.req.Limit = MaxBulk
 	}

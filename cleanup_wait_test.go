@@ -161,7 +161,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		te := failure(fx, h)
 		equal(fx, "state and kind", fmt.Sprint(te.State, " ", te.Kind), "failed undo_failed")
-		if !strings.Contains(te.Message, `cleanup "refund" failed after 1 tries`) || !strings.Contains(te.Message, "no such account") {
+		if !strings.Contains(te.Message, `cleanup "refund" failed after 1 try`) || !strings.Contains(te.Message, "no such account") {
 			fx.Errorf("the error is %q", te.Message)
 		}
 		time.Sleep(48 * time.Hour)

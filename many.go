@@ -71,7 +71,8 @@ type RefusedTask struct {
 //
 // Tasks are changed newest first, in pages of up to 1,000, each of them by itself.
 // When it returns an error, what was done stays done, and the answer says how far
-// it came (ManyAck.After). Options: DryRun, OlderThan, KeepSteps, Cleanups, By, Reason. A Filter with a
+// it came (ManyAck.After). With Cleanups it is for tasks whose undo was given up, or those
+// that are blocked or pending if the filter asks for these states. Options: DryRun, OlderThan, KeepSteps, Cleanups, By, Reason. A Filter with a
 // state in which no task can be retried, a DryRun of another verb and the like:
 // ErrInvalidOption. Filter.Limit is the size of a page; an empty filter selects
 // every task.
@@ -111,6 +112,7 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 	if s.many == nil {
 		s.many = new(manySettings)
 	}
+	v.with(&s)
 	if err := v.narrow(&f); err != nil {
 		return ack, err
 	}

@@ -7,19 +7,30 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // manyVerb is a verb of many tasks.
 type manyVerb struct {
-	name    string
-	states  []State // in which a task can be changed
-	force   bool    // it has the option
-	keep    bool    // it has the options KeepSteps and Cleanups
-	command func(*operateSettings, TaskID) store.Command
-	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
-	refuse  func(*operateSettings, *TaskInfo) error                                  // what is known to be refused; nil: nothing
-	foresee func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
-	twice   bool                                                                     // what is refused is tried once more
+	name   string
+	states []State // in which a task can be changed
+	force  bool    // it has the option
+
+	byDefault Filter // states and kinds of errors of a filter without states; none: all states
+	keep      bool   // it has the options KeepSteps and Cleanups
+	command   func(*operateSettings, TaskID) store.Command
+	done      func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
+	refuse    func(*operateSettings, *TaskInfo) error                                  // what is known to be refused; nil: nothing
+	foresee   func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
+	twice     bool                                                                     // what is refused is tried once more
+}
+
+// with has the options of a call change what the verb is for: with Cleanups a retry is for
+// tasks whose undo was given up, is blocked or waits.
+func (v *manyVerb) with(s *operateSettings) {
+	if s.cleanups {
+		v.states, v.byDefault = []State{StateFailed, StatePending, StateBlocked}, Filter{States: []State{StateFailed}, ErrorKinds: []ErrorKind{task.KindUndoFailed}}
+	}
 }
 
 // narrow makes a filter select only tasks that the verb can change.
@@ -29,8 +40,14 @@ func (v *manyVerb) narrow(f *Filter) error {
 			return fmt.Errorf("%w: a task that is %s cannot be changed so; the states are %v", ErrInvalidOption, state, v.states)
 		}
 	}
-	if len(f.States) == 0 {
-		f.States = v.states
+	if len(f.States) > 0 {
+		return nil
+	}
+	if f.States = v.states; len(v.byDefault.States) > 0 {
+		f.States = v.byDefault.States
+		if len(f.ErrorKinds) == 0 {
+			f.ErrorKinds = v.byDefault.ErrorKinds
+		}
 	}
 	return nil
 }

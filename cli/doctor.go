@@ -25,7 +25,7 @@ func (doctorCmd) Help() string {
 		"edges with the tasks they join, keys with who runs, jobs with their tasks, and large values and artifacts with the bucket: " +
 		"what of it is missing, what of it no task has. It exits with 1 and lists each violation if it does not agree, " +
 		"and with 1 if the store cannot be written to, which it tries; it prints why. It warns of what endangers the store or slows it down: " +
-		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts, pauses that hold due tasks up, workers that are dead or silent while they hold leases."
+		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts, pauses that hold due tasks up, undos of tasks that were given up, need a person, are held up by a pause or have taken an hour, workers that are dead or silent while they hold leases."
 }
 
 // checkup is what doctor found, for -o json.
@@ -52,6 +52,9 @@ type checkup struct {
 
 	Server   map[string]any `json:"server,omitempty"`   // figures of the server, when the store has one
 	Warnings []warning      `json:"warnings,omitempty"` // what endangers the store, or slows it down
+
+	Undos []undoFound `json:"undos,omitempty"` // undos that were given up or do not end: the first thousand
+	undos []task.Task // of all that were not abandoned
 }
 
 // violation is a store.Violation with its JSON names.
@@ -165,6 +168,7 @@ func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 // counted here, and checked in store.CheckPart.
 func (f *checkup) count(s *store.Snapshot) {
 	f.Tasks, f.Attempts, f.Steps, f.Signals = f.Tasks+len(s.Tasks), f.Attempts+len(s.Attempts), f.Steps+len(s.Steps), f.Signals+len(s.Signals)
+	f.noteUndos(s)
 	f.Chores = len(s.Chores) // each part has all of them
 	for i := range s.Steps {
 		if s.Steps[i].State == task.StepWaiting {

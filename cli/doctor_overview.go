@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// examineOverview warns of pauses that hold due tasks up, and of workers that hold
-// leases and do nothing.
+// examineOverview warns of pauses that hold due tasks up, of undos that do not end, and of
+// workers that hold leases and do nothing.
 func (f *checkup) examineOverview(ctx context.Context, s *session, client *weaver.Client) error {
 	o, err := client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewQueues | weaver.OverviewWorkers})
 	if err != nil {
@@ -41,6 +41,7 @@ func (f *checkup) examineOverview(ctx context.Context, s *session, client *weave
 		}
 		warn("paused", "%s was paused%s, %s, and %s in it: `%s` ends that", what, by, s.clock.When(q.Pause.At), due, verb)
 	}
+	f.examineUndos(s, o.Queues, warn)
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		name := text.OneLine(w.Name, explain.MaxNote)

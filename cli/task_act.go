@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
@@ -19,6 +20,7 @@ type taskRetryCmd struct {
 	AddAttempts int      `placeholder:"N" help:"Raise the task's own max_attempts by N first. Only with ids."`
 	AddCost     int64    `placeholder:"N" help:"Raise the task's own limit of its cost (MaxCost) by N micro-units first. Only with ids."`
 	KeepSteps   bool     `help:"Retry although a cleanup ran: its steps still stand."`
+	Cleanup     bool     `help:"Try the undo again that was given up, is blocked or waits."`
 	manyFlags
 	auditFlags
 }
@@ -26,7 +28,7 @@ type taskRetryCmd struct {
 // Help is shown by task retry --help.
 func (taskRetryCmd) Help() string {
 	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
-		"Its job and the tasks that were cancelled because of it revive with it. After a cleanup of it ran, a retry is refused: rerun it, or give --keep-steps if its steps still stand. Flags select many tasks instead of ids: " +
+		"Its job and the tasks that were cancelled because of it revive with it. After a cleanup of it ran, a retry is refused: rerun it, or give --keep-steps if its steps still stand. A task whose undo was given up is retried with --cleanup: its undo alone is tried again. Flags select many tasks instead of ids: " +
 		"--dry-run lists them, --yes retries them." + queryHelp
 }
 
@@ -42,10 +44,13 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 	if c.KeepSteps {
 		opts = append(opts, weaver.KeepSteps())
 	}
+	if c.Cleanup {
+		opts = append(opts, weaver.Cleanups())
+	}
 	if len(c.IDs) == 0 && (c.AddAttempts != 0 || c.AddCost != 0) {
 		return badInput("", "--add-attempts and --add-cost are for tasks that are named by ids")
 	}
-	if each, err := s.manyOrEach(ctx, manyVerb{verb: "retry", past: "retried", audit: c.auditFlags, keepSteps: c.KeepSteps, do: (*weaver.Client).RetryMany}, c.IDs, &c.manyFlags); !each {
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "retry", past: "retried", audit: c.auditFlags, keepSteps: c.KeepSteps, cleanup: c.Cleanup, do: (*weaver.Client).RetryMany}, c.IDs, &c.manyFlags); !each {
 		return err
 	}
 	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {
@@ -56,6 +61,8 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 type taskCancelCmd struct {
 	IDs   []string `arg:"" optional:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
 	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
+
+	AbandonUndo bool `help:"Give the undo of a task up, or accept that it was given up. Only with ids."`
 	manyFlags
 	auditFlags
 }
@@ -63,7 +70,8 @@ type taskCancelCmd struct {
 // Help is shown by task cancel --help.
 func (taskCancelCmd) Help() string {
 	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
-		"unless the handler still returns success. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them." + queryHelp
+		"unless the handler still returns success. What is to be undone is undone first, with --force after the lease that it takes away has ended. " +
+		"--force again, or --abandon-undo, gives that up: the task fails with the kind undo_failed. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them." + queryHelp
 }
 
 // Run implements the verb.
@@ -71,6 +79,12 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 	opts := c.options()
 	if c.Force {
 		opts = append(opts, weaver.Force())
+	}
+	if c.AbandonUndo {
+		opts = append(opts, weaver.AbandonUndo())
+	}
+	if c.AbandonUndo && len(c.IDs) == 0 {
+		return badInput("", "--abandon-undo is for tasks that are named by ids")
 	}
 	if each, err := s.manyOrEach(ctx, manyVerb{verb: "cancel", past: "cancelled", audit: c.auditFlags, force: c.Force, do: (*weaver.Client).CancelMany}, c.IDs, &c.manyFlags); !each {
 		return err
@@ -190,6 +204,8 @@ type operated struct {
 	State   task.State   `json:"state,omitempty"` // afterwards; "" when it was deleted
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
 	Error   string       `json:"error,omitempty"`
+
+	undo *task.UndoPhase // then
 }
 
 // operate applies a verb to tasks, one after the other: what cannot be done
@@ -237,7 +253,8 @@ func (o *operated) look(ctx context.Context, client *weaver.Client) error {
 		return fmt.Errorf("%s was done, but its effect cannot be read: %w", o.Verb, err)
 	}
 	o.State, o.Waiting = t.State, t.Waiting
-	o.Asked = o.Verb == "cancel" && t.CancelRequested && !t.State.Terminal()
+	o.Asked = o.Verb == "cancel" && (t.CancelRequested || t.Undo != nil) && !t.State.Terminal()
+	o.undo = t.Undo
 	return nil
 }
 
@@ -249,8 +266,12 @@ func (o *operated) sentence() string {
 	switch {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
-	case o.Asked && o.State != task.Running:
-		return fmt.Sprintf("%s is %s and was asked to end: its cleanups run before it ends, as soon as a worker takes it. --force ends it without them.", o.ID, state)
+	case o.Asked && o.undo != nil && o.undo.NotBefore.After(time.Now()):
+		return fmt.Sprintf("%s is %s: its lease was taken away, its cleanups run before it ends, from %s on. --abandon-undo ends it without them.", o.ID, state, o.undo.NotBefore.UTC().Format(time.RFC3339))
+	case o.Asked && o.undo != nil:
+		return fmt.Sprintf("%s is %s: its cleanups run before it ends. --abandon-undo ends it without them.", o.ID, state)
+	case o.Verb == "cancel" && o.undo != nil:
+		return fmt.Sprintf("%s is %s, and its undo is abandoned.", o.ID, state)
 	case o.Asked:
 		return fmt.Sprintf("%s is running and was asked to end; its worker is notified with the next heartbeat. --force ends it at once.", o.ID)
 	case o.Verb == "pause" && o.State == task.Running:

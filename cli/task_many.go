@@ -39,6 +39,7 @@ type manyVerb struct {
 	audit      auditFlags
 	force      bool
 	keepSteps  bool
+	cleanup    bool
 
 	// do is the client's verb for a filter. nil: there is none, and it is Bulk.
 	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
@@ -109,6 +110,9 @@ func (s *session) manyOrEach(ctx context.Context, v manyVerb, ids []string, f *m
 		}
 		if v.keepSteps {
 			opts = append(opts, weaver.KeepSteps())
+		}
+		if v.cleanup {
+			opts = append(opts, weaver.Cleanups())
 		}
 		if f.OlderThan > 0 {
 			opts = append(opts, weaver.OlderThan(f.OlderThan))

@@ -15,7 +15,7 @@ import (
 
 // queryHelp is shown with verbs that take --q.
 const queryHelp = "\n\n--q asks in one line, as 'state:failed type:acme.billing.* label.team=pay created>-2h': all terms must hold, commas are any of. " +
-	"There are state:, type:, queue:, waiting:, error:, label.KEY=, input.PATH=, output.PATH=, created>, created<, key:, node:, parent:, job:, and words " +
+	"There are state:, type:, queue:, waiting:, error:, undo: (open, blocked, failed, abandoned), label.KEY=, input.PATH=, output.PATH=, created>, created<, key:, node:, parent:, job:, and words " +
 	"that stand in the last error, the name or the keys. Texts with spaces stand in double quotes."
 
 // parseQuery reads --q.
@@ -84,7 +84,7 @@ func (s *session) bulk(ctx context.Context, client *weaver.Client, v *manyVerb, 
 		return err
 	}
 	q = q.And(filter)
-	req := weaver.BulkRequest{Verb: weaver.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, KeepSteps: v.keepSteps, By: v.audit.who(), Reason: v.audit.Reason}
+	req := weaver.BulkRequest{Verb: weaver.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, KeepSteps: v.keepSteps, Cleanups: v.cleanup, By: v.audit.who(), Reason: v.audit.Reason}
 	if f.Newest != "" {
 		if req.Newest, err = task.ParseID(f.Newest); err != nil {
 			return badInput("", "--newest: %w", err)

@@ -140,8 +140,9 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 		s.field("failure", "its job allows it")
 	}
 	if t.CleanupWhenCancelled {
-		s.field("when cancelled", "runs once more to clean up, if it waits")
+		s.field("when cancelled", "its cleanups run before it ends")
 	}
+	s.field("undo", s.clock.Undo(t))
 	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", text.Setting(t.Backoff), text.Setting(t.BackoffMax)))
 	if t.State == task.Running {
 		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, text.OneLine(t.LeasedBy, explain.MaxNote), c.When(t.LeaseExpiresAt)))

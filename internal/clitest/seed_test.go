@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,6 +24,7 @@ import (
 var (
 	okType    = weaver.Define[int, string]("acme.demo.ok.v1", weaver.Queue("work"))
 	failType  = weaver.Define[int, string]("acme.demo.fail.v1", weaver.Queue("work"), weaver.NoRetry())
+	sagaType  = weaver.Define[int, string]("acme.demo.saga.v1", weaver.Queue("work"), weaver.NoRetry(), weaver.CleanupWhenCancelled())
 	buyType   = weaver.Define[int, string]("acme.demo.buy.v1", weaver.Queue("work"), weaver.NoRetry())
 	retryType = weaver.Define[int, string]("acme.demo.retry.v1", weaver.Queue("work"), weaver.MaxAttempts(3), weaver.Backoff(time.Hour))
 	askType   = weaver.Define[int, string]("acme.demo.ask.v1", weaver.Queue("work"))
@@ -73,6 +75,30 @@ func approve(ctx context.Context, _ int) (string, error) {
 	return weaver.Ask[string](ctx, "signature", "needs a signature")
 }
 
+// refundsOf are the tries of refunds, by task.
+var refundsOf sync.Map
+
+// saga is buy whose partner knows no such account at first, twice. A negative n waits for a day.
+func saga(ctx context.Context, n int) (string, error) {
+	err := weaver.Do(ctx, "charge", func(context.Context) error { return nil })
+	switch {
+	case err == nil && n < 0:
+		err = weaver.Sleep(ctx, "courier", 24*time.Hour)
+	case err == nil:
+		err = errors.New("courier down")
+	}
+	if !weaver.Final(ctx, err) {
+		return "", err
+	}
+	return "", errors.Join(err, weaver.Cleanup(ctx, "refund", func(ctx context.Context) error {
+		tries, _ := refundsOf.LoadOrStore(weaver.Current(ctx).TaskID, new(int))
+		if *tries.(*int)++; *tries.(*int) <= 2 {
+			return weaver.Permanent(errors.New("no such account"))
+		}
+		return nil
+	}))
+}
+
 func sleep(ctx context.Context, _ int) (string, error) {
 	return "rested", weaver.Sleep(ctx, "cool-down", 24*time.Hour)
 }
@@ -115,6 +141,18 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.check(err)
 		w.work()
 		return w.one("FAILED", h.ID(), nil)
+	},
+	"givenup": func(w *fixture) map[string]task.ID {
+		h, err := sagaType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("GIVENUP", h.ID(), nil)
+	},
+	"saga": func(w *fixture) map[string]task.ID { // and it sleeps
+		h, err := sagaType.Enqueue(w.ctx, w.client, -1)
+		w.check(err)
+		w.work()
+		return w.one("SAGA", h.ID(), nil)
 	},
 	"refunded": func(w *fixture) map[string]task.ID {
 		h, err := buyType.Enqueue(w.ctx, w.client, 1)
@@ -318,7 +356,7 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 
 // work runs everything that is due.
 func (w *fixture) work() {
-	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
+	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), sagaType.Handler(saga), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
 }
 
 // unread enqueues a task whose input does not decode and whose repair ends with an

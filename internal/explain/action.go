@@ -13,12 +13,12 @@ type Verb string
 
 // The verbs of actions.
 const (
-	VerbCancel     Verb = "cancel"     // ArgForce
+	VerbCancel     Verb = "cancel"     // ArgForce, ArgAbandonUndo
 	VerbRepair     Verb = "repair"     // needs the input
 	VerbRerun      Verb = "rerun"      // ArgFrom
 	VerbReschedule Verb = "reschedule" // to now
 	VerbResume     Verb = "resume"
-	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost, ArgKeepSteps
+	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost, ArgKeepSteps, ArgCleanup
 	VerbRun        Verb = "run"     // start a worker that takes the task over: no door but the command line can
 	VerbSignal     Verb = "signal"  // ArgName; needs the payload
 	VerbUnblock    Verb = "unblock" // ArgAsk
@@ -52,6 +52,8 @@ type Args struct {
 	AddAttempts int64  `json:"add_attempts,omitempty"`
 	AddCost     int64  `json:"add_cost,omitempty"` // micro-units
 	KeepSteps   bool   `json:"keep_steps,omitempty"`
+	Cleanup     bool   `json:"cleanup,omitempty"` // of the undo alone
+	AbandonUndo bool   `json:"abandon_undo,omitempty"`
 }
 
 // Action is what a person can do about where a task or job stands. A door renders it:
@@ -135,6 +137,12 @@ func (a Action) CLI() []string {
 	}
 	if a.Args.KeepSteps {
 		args = append(args, "--keep-steps")
+	}
+	if a.Args.Cleanup {
+		args = append(args, "--cleanup")
+	}
+	if a.Args.AbandonUndo {
+		args = append(args, "--abandon-undo")
 	}
 	if a.Target.Kind != TargetJob {
 		args = append(args, id)

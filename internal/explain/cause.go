@@ -239,13 +239,8 @@ func (w *walk) act(h *store.History, depth int) {
 	name, asked := Short(t), depth == 1
 	switch {
 	case t.Forgotten: // nothing starts it again
-	case t.Undo != nil && !t.State.Terminal() && w.gone(t) == "":
-		if t.State == task.Blocked {
-			w.add(on(t.ID, VerbUnblock, "tries the undo of "+name+" again, once its program can do it"))
-		}
-		if asked {
-			w.add(on(t.ID, VerbCancel, "ends "+name+" at once, without its undo").with(Args{Force: true}))
-		}
+	case t.Undo != nil && w.gone(t) == "":
+		w.actUndo(t, asked)
 	case t.State == task.Blocked:
 		if Question(t.Type, t.Error) != "" {
 			w.add(on(t.ID, VerbUnblock, "approves "+name+"; with --input "+refusal+" it fails"))
@@ -282,13 +277,15 @@ func (w *walk) act(h *store.History, depth int) {
 		a := on(t.ID, VerbRun, "takes "+name+" over at once")
 		a.Command = w.Gone[t.ID][0]
 		w.add(a)
-		if asked {
+		if asked && t.Undo == nil {
 			w.add(on(t.ID, VerbCancel, "gives "+name+" up").with(Args{Force: true}))
 		}
 	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
-		w.add(on(t.ID, VerbCancel, "takes the lease of "+name+" away and ends it at once, whatever its handler does").with(Args{Force: true}))
-	case t.CancelRequested && !t.State.Terminal() && asked:
-		w.add(on(t.ID, VerbCancel, "ends "+name+" at once, without its cleanup").with(Args{Force: true}))
+		effect := "takes the lease of " + name + " away and ends it at once, whatever its handler does"
+		if t.CleanupWhenCancelled || t.UndoOpen > 0 {
+			effect += "; what it left to undo is undone when that lease has ended"
+		}
+		w.add(on(t.ID, VerbCancel, effect).with(Args{Force: true}))
 	case t.State == task.Running && asked:
 		w.add(on(t.ID, VerbCancel, "asks "+name+" to end"))
 	case t.State == task.Pending && t.Waiting == task.WaitRepair && asked:

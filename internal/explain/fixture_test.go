@@ -189,3 +189,17 @@ func neverSays(t *testing.T, text string, parts ...string) {
 		}
 	}
 }
+
+// undoAttempts are attempts of an undo phase, the first of which began half an hour ago.
+func undoAttempts(outcomes ...task.Outcome) func(*store.History) {
+	return func(h *store.History) {
+		for i, o := range outcomes {
+			a := task.Attempt{TaskID: h.Task.ID, No: i + 1, Outcome: o, StartedAt: ago(30*time.Minute - time.Duration(i)*time.Minute)}
+			a.FinishedAt = a.StartedAt.Add(time.Second)
+			if o == task.OutcomeUndoFailed {
+				a.Error = &task.Error{Kind: task.KindHandler, Step: "refund", Message: "psp 503"}
+			}
+			h.Attempts = append(h.Attempts, a)
+		}
+	}
+}

@@ -78,17 +78,6 @@ func cancelNote(t *task.Task) string {
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
 }
 
-// undoNote: a task that is undone before it ends, or whose undo was given up.
-func undoNote(t *task.Task) string {
-	switch {
-	case t.Undo == nil:
-		return ""
-	case t.Undo.GaveUp:
-		return fmt.Sprintf("Its undo was given up: without it the task would have ended %s.", t.Undo.EndsAs)
-	}
-	return fmt.Sprintf("Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends %s. What needs the task waits until then.", t.Undo.EndsAs)
-}
-
 // crashNote: leases lost in a row, which end as poison.
 func crashNote(h *store.History) string {
 	t := &h.Task
@@ -225,7 +214,7 @@ func cleanupNote(h *store.History) string {
 	}
 	ended := h.Task.State == task.Failed || h.Task.State == task.Cancelled
 	switch name := ranCleanup(h); {
-	case name != "" && ended:
+	case name != "" && ended && h.Task.Undo == nil:
 		return fmt.Sprintf("Its cleanup %q ran: a retry without --keep-steps is refused, as the steps that it undid would count as done.", text.OneLine(name, MaxNote))
 	case len(past) > 0 && !h.Task.State.Terminal():
 		return "A retry kept its steps though " + named("cleanup", past) + " ran, which runs again when its turn comes."

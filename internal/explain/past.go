@@ -81,10 +81,10 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 		fmt.Fprintf(&b, " with the handler %s", routed)
 	}
 	if a.FinishedAt.IsZero() {
-		b.WriteString(" and is running" + ranSteps(a) + ".")
+		b.WriteString(" and is running" + ranSteps(a, steps) + ".")
 		return b.String()
 	}
-	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), text.Took(a.FinishedAt.Sub(a.StartedAt)), reasonOf(a), ranSteps(a))))
+	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), text.Took(a.FinishedAt.Sub(a.StartedAt)), reasonOf(a), ranSteps(a, steps))))
 	if n := failedTries(a, steps); n > 1 {
 		fmt.Fprintf(&b, " %d tries of its steps failed.", n)
 	}
@@ -159,11 +159,42 @@ func reasonOf(a *task.Attempt) string {
 	return ": " + text.OneLine(a.Error.Message, MaxMessage)
 }
 
-func ranSteps(a *task.Attempt) string {
-	if len(a.StepsRun) == 0 {
-		return ""
+// ranSteps names the steps that an attempt ran, and those that it tried alone: each of
+// their tries failed.
+func ranSteps(a *task.Attempt, steps []task.Step) string {
+	var ran, tried []string
+	for _, name := range a.StepsRun {
+		if failedIn(a, name, steps) {
+			tried = append(tried, name)
+		} else {
+			ran = append(ran, name)
+		}
 	}
-	return "; it ran " + named("step", a.StepsRun)
+	switch {
+	case len(ran) > 0 && len(tried) > 0:
+		return "; it ran " + named("step", ran) + " and tried " + named("step", tried)
+	case len(ran) > 0:
+		return "; it ran " + named("step", ran)
+	case len(tried) > 0:
+		return "; it tried " + named("step", tried)
+	}
+	return ""
+}
+
+// failedIn reports whether a step failed in an attempt and was not completed by it.
+func failedIn(a *task.Attempt, name string, steps []task.Step) bool {
+	failed := false
+	for i := range steps {
+		s := &steps[i]
+		if s.Name != name || s.AttemptNo != a.No {
+			continue
+		}
+		if s.State != task.StepFailed {
+			return false
+		}
+		failed = true
+	}
+	return failed
 }
 
 func failedTries(a *task.Attempt, steps []task.Step) int {
@@ -220,7 +251,7 @@ var operated = map[string]string{
 	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it", "reschedule": "rescheduled it", "signal": "sent it a signal",
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
 	"rerun": "reran it", "pause_task": "paused it", "resume_task": "resumed it",
-	"forget": "had it forgotten",
+	"forget": "had it forgotten", "retry_cleanup": "had its undo tried again", "abandon_undo": "abandoned its undo",
 }
 
 // Operated describes an operator's command.

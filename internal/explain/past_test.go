@@ -35,7 +35,7 @@ func TestWhyPast(t *testing.T) {
 		})
 	text := why(t, h)
 	says(t, text,
-		`  Attempt 1 began 10m ago (2026-11-20T11:50:00Z) on web1:7 and failed after 1s: handler_error in step "charge": boom at line 3; it ran steps "reserve", "charge". 2 tries of its steps failed. It was decided to retry, due 9m ago (2026-11-20T11:51:00Z): attempt 1 of 5 failed: retry after 2s, by exponential backoff.`,
+		`  Attempt 1 began 10m ago (2026-11-20T11:50:00Z) on web1:7 and failed after 1s: handler_error in step "charge": boom at line 3; it ran step "reserve" and tried step "charge". 2 tries of its steps failed. It was decided to retry, due 9m ago (2026-11-20T11:51:00Z): attempt 1 of 5 failed: retry after 2s, by exponential backoff.`,
 		"  Attempt 2 began 8m ago (2026-11-20T11:52:00Z) on web1:7 and left its worker to wait after 1s.",
 		"  Attempt 3 began 7m ago (2026-11-20T11:53:00Z) on web1:7 and was given back because its worker stopped, at no cost, after 1s.",
 		"  Attempt 4 began 6m ago (2026-11-20T11:54:00Z) on web1:7 and was stopped by an error of the engine itself, which costs no attempt, after 1s: internal: disk.",

@@ -163,25 +163,9 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitDeadline:
 		return orElse("waits to be ended: its deadline has passed")
 	case task.WaitUndo:
-		return c.undo(t, due)
+		return c.undo(h, due)
 	}
 	return orElse("waits: " + string(t.Waiting))
-}
-
-// undo is that a task is being undone before it ends.
-func (c Clock) undo(t *task.Task, due string) string {
-	said := "is being undone"
-	if due != "" {
-		said += ", next " + due
-	}
-	if t.Undo == nil {
-		return said
-	}
-	said += fmt.Sprintf(", and then ends %s", t.Undo.EndsAs)
-	if t.Error != nil {
-		said += ": " + Failure(t.Error, MaxMessage)
-	}
-	return said
 }
 
 // awaited reports whether a task waits for the end of a need. It waits for none

@@ -154,7 +154,26 @@ func TestWhyStates(t *testing.T) {
 			"It is being undone, next in 1m (2026-11-20T12:01:00Z), and then ends cancelled: cancelled by ops: too late.",
 			"It was asked to cancel by ops: too late.",
 			"Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends cancelled. What needs the task waits until then.",
-			"  weaver task cancel --force 00000000000000000000000001",
+			"  weaver task retry --cleanup 00000000000000000000000001",
+			"      tries the undo of 00000000000000000000000001 now",
+			"  weaver task cancel --abandon-undo 00000000000000000000000001",
+		}},
+		{"its undo failed before", a(1, task.Pending, waits(task.WaitUndo, in(time.Minute)), with(func(k *task.Task) {
+			k.Error = &task.Error{Kind: task.KindHandler, Message: "courier down"}
+			k.Undo = &task.UndoPhase{EndsAs: task.Failed, Error: k.Error, Began: ago(time.Hour), Since: 2}
+		}), undoAttempts(task.OutcomeUndoFailed, task.OutcomeUndoFailed, task.OutcomeUndoFailed, task.OutcomeUndoFailed)), []string{
+			`It is being undone, which failed twice: handler_error in step "refund": psp 503; it is tried again in 1m (2026-11-20T12:01:00Z), and then ends failed: handler_error: courier down.`,
+		}},
+		{"to be undone after its children", a(1, task.Pending, waits(task.WaitUndo, in(time.Second)), with(func(k *task.Task) {
+			k.Undo = &task.UndoPhase{EndsAs: task.Failed, Began: ago(time.Hour)}
+		}), undoAttempts(task.OutcomeSuspended)), []string{
+			"It is to be undone when its children have ended, and looks again in 1s (2026-11-20T12:00:01Z), and then ends failed.",
+		}},
+		{"to be undone after a revoked lease", a(1, task.Pending, waits(task.WaitUndo, in(time.Minute)), with(func(k *task.Task) {
+			k.Undo = &task.UndoPhase{EndsAs: task.Cancelled, Began: ago(time.Second), Forced: true, NotBefore: in(time.Minute)}
+		})), []string{
+			"It is to be undone in 1m (2026-11-20T12:01:00Z), when the lease that was revoked has ended, and then ends cancelled.",
+			"  weaver task cancel --abandon-undo 00000000000000000000000001",
 		}},
 		{"being undone, in a paused queue", a(1, task.Pending, waits(task.WaitPaused, ago(time.Minute)), with(func(k *task.Task) {
 			k.CancelRequested, k.CancelKind = true, task.KindDeadline
@@ -168,20 +187,32 @@ func TestWhyStates(t *testing.T) {
 			k.Undo = &task.UndoPhase{EndsAs: task.Failed}
 		})), []string{
 			"It is blocked in its undo, which needs a person: decode_error: no such field.",
-			"  weaver task unblock 00000000000000000000000001",
-			"  weaver task cancel --force 00000000000000000000000001",
+			"  weaver task retry --cleanup 00000000000000000000000001",
+			"  weaver task cancel --abandon-undo 00000000000000000000000001",
 		}},
 		{"running in its undo", a(1, task.Running, runs(2, "web1:7", ago(time.Minute), in(time.Second)), with(func(k *task.Task) {
 			k.Undo = &task.UndoPhase{EndsAs: task.Failed}
 		})), []string{
 			"It is running on web1:7, in its attempt 2, which began " + minuteAgo + ", to be undone before it ends failed.",
+			"  weaver task cancel --force 00000000000000000000000001",
+			"      takes the lease of 00000000000000000000000001 away; its undo begins anew when that has ended",
+			"  weaver task cancel --abandon-undo 00000000000000000000000001",
+			"      gives the undo of 00000000000000000000000001 up: what was not undone stays",
 		}},
 		{"its undo given up", a(1, task.Failed, with(func(k *task.Task) {
 			k.Error = &task.Error{Kind: task.KindUndoFailed, Message: "undo given up: psp 503"}
 			k.Undo = &task.UndoPhase{EndsAs: task.Cancelled, GaveUp: true}
 		})), []string{
-			"Its undo was given up: without it the task would have ended cancelled.",
-			"  weaver task retry 00000000000000000000000001",
+			"Its undo was given up: without it the task would have ended cancelled. What was not undone stays as it is. The task is neither deleted nor forgotten before its undo is retried, or abandoned by an operator.",
+			"  weaver task retry --cleanup 00000000000000000000000001",
+			"  weaver task cancel --abandon-undo 00000000000000000000000001",
+		}},
+		{"its undo abandoned", a(1, task.Failed, with(func(k *task.Task) {
+			k.Error = &task.Error{Kind: task.KindUndoFailed, Message: "undo given up: abandoned by ops"}
+			k.Undo = &task.UndoPhase{EndsAs: task.Failed, GaveUp: true, Abandoned: true}
+		})), []string{
+			"Its undo was abandoned: without it the task would have ended failed. What was not undone stays as it is.",
+			"  weaver task retry --cleanup 00000000000000000000000001",
 		}},
 		{"succeeded though asked to end", a(1, task.Succeeded, with(func(k *task.Task) { k.CancelRequested, k.CancelBy = true, "ops" })), []string{
 			"It was asked to cancel by ops, but its handler returned success all the same.",

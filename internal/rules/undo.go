@@ -211,7 +211,11 @@ type GivenUp struct {
 // UndoFailure is the failure message of a task whose undo phase is given up. It names
 // each step that stands.
 func UndoFailure(g *GivenUp) *task.Error {
-	tried := fmt.Sprintf("failed after %d tries in %v: %s", g.Tries, g.Took.Round(time.Second), g.Last.Message)
+	tries := "1 try"
+	if g.Tries != 1 {
+		tries = fmt.Sprintf("%d tries", g.Tries)
+	}
+	tried := fmt.Sprintf("failed after %s in %v: %s", tries, g.Took.Round(time.Second), g.Last.Message)
 	var parts []string
 	if g.Cleanup {
 		parts = append(parts, fmt.Sprintf("cleanup %q %s", g.Step, tried))

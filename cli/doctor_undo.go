@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// undoFound is a task whose undo was given up or does not end, as JSON.
+type undoFound struct {
+	ID    task.ID   `json:"id"`
+	Type  string    `json:"task_type"`
+	Queue string    `json:"queue"`
+	What  undoWhat  `json:"what"`
+	Since time.Time `json:"since"` // of its undo phase
+	Error string    `json:"error,omitempty"`
+}
+
+// undoWhat is what is wrong with an undo.
+type undoWhat string
+
+const (
+	undoGivenUp undoWhat = "given_up"
+	undoBlocked undoWhat = "blocked" // it needs a person
+	undoPaused  undoWhat = "paused"  // with its queue or type, or by itself
+	undoLong    undoWhat = "long"    // it has taken an hour
+)
+
+// An undo that takes longer than this is warned of.
+const longUndo = time.Hour
+
+// How many undos a warning names, and how many as JSON.
+const (
+	maxUndos     = 10
+	maxUndosJSON = 1000
+)
+
+// noteUndos keeps the tasks of a snapshot that are being undone, or whose undo was given up.
+func (f *checkup) noteUndos(s *store.Snapshot) {
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		if t.Undo == nil || t.Undo.Abandoned {
+			continue
+		}
+		kept := task.Task{ID: t.ID, Type: t.Type, Queue: t.Queue, State: t.State, Undo: t.Undo, Error: t.Error}
+		if slices.ContainsFunc(s.PausedTasks, func(p store.PausedTask) bool { return p.Task == t.ID }) {
+			kept.Pause = task.PauseTask
+		}
+		f.undos = append(f.undos, kept)
+	}
+}
+
+// examineUndos warns of undos that were given up or do not end.
+func (f *checkup) examineUndos(s *session, lanes []weaver.QueueInfo, warn func(key, format string, args ...any)) {
+	paused := make(map[string]bool) // by queue, and by type behind a NUL
+	for i := range lanes {
+		if l := &lanes[i]; l.Pause != nil && l.Type != "" {
+			paused["\x00"+l.Type] = true
+		} else if l.Pause != nil {
+			paused[l.Name] = true
+		}
+	}
+	of := make(map[undoWhat][]task.ID)
+	for i := range f.undos {
+		t := &f.undos[i]
+		what := undoTrouble(t, paused[t.Queue] || paused["\x00"+t.Type], f.At)
+		if what == "" {
+			continue
+		}
+		of[what] = append(of[what], t.ID)
+		if len(f.Undos) < maxUndosJSON {
+			found := undoFound{ID: t.ID, Type: t.Type, Queue: t.Queue, What: what, Since: t.Undo.Began}
+			if t.Error != nil {
+				found.Error = t.Error.Message
+			}
+			f.Undos = append(f.Undos, found)
+		}
+	}
+	for _, w := range []struct {
+		what       undoWhat
+		key, said  string
+		then, verb string
+	}{
+		{undoGivenUp, "undo given up", "was given up, and what was not undone stays", "tries it again", s.command("task", "retry", "ID", "--cleanup")},
+		{undoBlocked, "undo blocked", "needs a person", "tells why", s.command("why", "ID")},
+		{undoPaused, "undo paused", "is held up by a pause", "tells whose", s.command("why", "ID")},
+		{undoLong, "long undo", "has taken more than an hour", "tells why", s.command("why", "ID")},
+	} {
+		ids := of[w.what]
+		if len(ids) == 0 {
+			continue
+		}
+		warn(w.key, "the undo of %s %s (%s): `%s` %s", text.Plural(len(ids), "task"), w.said, listed(ids), w.verb, w.then)
+	}
+}
+
+// undoTrouble is what is wrong with the undo of a task, whose queue or type may be paused; "":
+// nothing is.
+func undoTrouble(t *task.Task, paused bool, now time.Time) undoWhat {
+	switch p := t.Undo; {
+	case p.GaveUp:
+		return undoGivenUp
+	case t.State == task.Blocked:
+		return undoBlocked
+	case t.State == task.Pending && (paused || t.Pause != task.PauseNone):
+		return undoPaused
+	case now.Sub(p.Began) > longUndo:
+		return undoLong
+	}
+	return ""
+}
+
+// listed names the first tasks of a list.
+func listed(ids []task.ID) (said string) {
+	for i, id := range ids {
+		switch {
+		case i == maxUndos:
+			return said + fmt.Sprintf(" and %d more", len(ids)-i)
+		case i > 0:
+			said += ", "
+		}
+		said += id.String()
+	}
+	return said
+}

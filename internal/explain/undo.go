@@ -1,0 +1,122 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// undoTries counts the attempts of an undo phase that failed since it began, or was last
+// tried again by an operator, and returns the error of the last of them.
+func undoTries(h *store.History) (n int, last *task.Error) {
+	for i := range h.Attempts {
+		if a := &h.Attempts[i]; a.Outcome == task.OutcomeUndoFailed && a.No > h.Task.Undo.Since && !a.StartedAt.Before(h.Task.Undo.Began) {
+			n, last = n+1, a.Error
+		}
+	}
+	return n, last
+}
+
+// undo is that a task is being undone before it ends: when, for which end, and how its
+// last try failed.
+func (c Clock) undo(h *store.History, due string) string {
+	t := &h.Task
+	p := t.Undo
+	if p == nil {
+		return "is being undone"
+	}
+	said := "is being undone"
+	switch n, last := undoTries(h); {
+	case p.NotBefore.After(c.Now):
+		said = "is to be undone " + c.When(p.NotBefore) + ", when the lease that was revoked has ended"
+	case last != nil:
+		said += fmt.Sprintf(", which failed %s: %s; it is tried again", times(n), Failure(last, MaxMessage))
+		if due != "" {
+			said += " " + due
+		}
+	case c.waitsForChildren(h):
+		said = "is to be undone when its children have ended"
+		if due != "" {
+			said += ", and looks again " + due
+		}
+	case due != "":
+		said += ", next " + due
+	}
+	said += fmt.Sprintf(", and then ends %s", p.EndsAs)
+	if t.Error != nil {
+		said += ": " + Failure(t.Error, MaxMessage)
+	}
+	return said
+}
+
+// waitsForChildren reports whether the last attempt of an undo phase left a task to wait for
+// its children.
+func (c Clock) waitsForChildren(h *store.History) bool {
+	if len(h.Attempts) == 0 {
+		return false
+	}
+	a := &h.Attempts[len(h.Attempts)-1]
+	return a.Outcome == task.OutcomeSuspended && !a.StartedAt.Before(h.Task.Undo.Began)
+}
+
+// undoNote: a task that is undone before it ends, or whose undo was given up.
+func undoNote(t *task.Task) string {
+	p := t.Undo
+	if p == nil {
+		return ""
+	}
+	if p.GaveUp {
+		how := "given up"
+		if p.Abandoned {
+			how = "abandoned"
+		}
+		note := fmt.Sprintf("Its undo was %s: without it the task would have ended %s. What was not undone stays as it is.", how, p.EndsAs)
+		if p.Stands() {
+			note += " The task is neither deleted nor forgotten before its undo is retried, or abandoned by an operator."
+		}
+		return note
+	}
+	return fmt.Sprintf("Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends %s. What needs the task waits until then.", p.EndsAs)
+}
+
+// Undo is the undo phase of a task in a few words; "": it is in none.
+func (c Clock) Undo(t *task.Task) string {
+	switch p := t.Undo; {
+	case p == nil:
+		return ""
+	case p.Abandoned:
+		return fmt.Sprintf("abandoned; the task would have ended %s", p.EndsAs)
+	case p.GaveUp:
+		return fmt.Sprintf("given up; the task would have ended %s", p.EndsAs)
+	case p.NotBefore.After(c.Now):
+		return fmt.Sprintf("not before %s, when a revoked lease ends; then it ends %s", c.When(p.NotBefore), p.EndsAs)
+	default:
+		return fmt.Sprintf("since %s; then it ends %s", c.When(p.Began), p.EndsAs)
+	}
+}
+
+// actUndo adds what a person can do about a task that is being undone, or whose undo was
+// given up.
+func (w *walk) actUndo(t *task.Task, asked bool) {
+	p, name := t.Undo, Short(t)
+	again := func(effect string) { w.add(on(t.ID, VerbRetry, effect).with(Args{Cleanup: true})) }
+	if p.GaveUp {
+		again("tries the undo of " + name + " again")
+		if p.Stands() {
+			w.add(on(t.ID, VerbCancel, "says that somebody has seen to what was not undone: "+name+" may be deleted then").with(Args{AbandonUndo: true}))
+		}
+		return
+	}
+	switch {
+	case t.State == task.Blocked:
+		again("tries the undo of " + name + " again, once its program can do it")
+	case t.State == task.Pending && asked && t.Waiting == task.WaitUndo && t.ReadyAt.After(w.Now) && !p.NotBefore.After(w.Now):
+		again("tries the undo of " + name + " now")
+	case t.State == task.Running && asked && !p.Forced:
+		w.add(on(t.ID, VerbCancel, "takes the lease of "+name+" away; its undo begins anew when that has ended").with(Args{Force: true}))
+	}
+	if asked {
+		w.add(on(t.ID, VerbCancel, "gives the undo of "+name+" up: what was not undone stays").with(Args{AbandonUndo: true}))
+	}
+}
