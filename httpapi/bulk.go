@@ -24,6 +24,7 @@ type BulkRequest struct {
 	Force  bool            `json:"force,omitempty"`          // cancel: running ones end at once
 
 	KeepSteps bool `json:"keep_steps,omitempty"` // retry: although a cleanup ran
+	Cleanup   bool `json:"cleanup,omitempty"`    // retry: try undos again that were given up
 }
 
 // BulkResult says what was done. While it has a next the same request goes on with that.
@@ -59,7 +60,7 @@ type BulkSample struct {
 
 // bulkRequest makes the request of a body.
 func (c *call) bulkRequest(b *BulkRequest) (req weaver.BulkRequest, err error) {
-	req = weaver.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, KeepSteps: b.KeepSteps, By: c.who.Name, Reason: b.Reason}
+	req = weaver.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, KeepSteps: b.KeepSteps, Cleanups: b.Cleanup, By: c.who.Name, Reason: b.Reason}
 	wrong := func(pointer, format string, args ...any) error {
 		return bodyProblem(invalidBody, pointer, fmt.Sprintf(format, args...))
 	}
@@ -72,6 +73,8 @@ func (c *call) bulkRequest(b *BulkRequest) (req weaver.BulkRequest, err error) {
 		return req, wrong("/force", "it is for cancel alone")
 	case b.KeepSteps && b.Verb != weaver.BulkRetry:
 		return req, wrong("/keep_steps", "it is for retry alone")
+	case b.Cleanup && b.Verb != weaver.BulkRetry:
+		return req, wrong("/cleanup", "it is for retry alone")
 	case b.Q != "" && b.IDs != nil:
 		return req, wrong("/ids", "there is a q, too: want one of them")
 	case b.Q == "" && b.IDs == nil:

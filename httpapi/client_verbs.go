@@ -50,13 +50,13 @@ func why(o weaver.Operation) any { return verbRequest{o.Reason} }
 // Cancel is weaver.Client.Cancel over HTTP.
 func (c *Client) Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
 	return c.operate(ctx, id, "cancel", store.CancelTask{}, opts, func(o weaver.Operation) any {
-		return cancelRequest{verbRequest{o.Reason}, o.Force}
+		return cancelRequest{verbRequest{o.Reason}, o.Force, o.AbandonUndo}
 	})
 }
 
 // Retry is weaver.Client.Retry over HTTP.
 func (c *Client) Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
-	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any { return retryBody(&o) })
+	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any { return taskRetryRequest{retryBody(&o), o.Cleanups} })
 }
 
 // retryBody is the body of the retry of a task or job.

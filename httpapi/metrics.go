@@ -28,6 +28,9 @@ import (
 //
 //   - weaver_attempts_total{type,outcome,error_kind}: attempts that ended here, and those
 //     of other workers whose leases this process took over (lease_lost).
+//   - weaver_undos_total{type,result}: undo phases that attempts here began ("began"), tries
+//     in them that failed and are tried again ("failed"), and phases that were given up
+//     ("given_up").
 //   - weaver_attempt_seconds: how long attempts ran.
 //   - weaver_claim_latency_seconds: for how long tasks were due before they began.
 //   - weaver_steps_total: runs of functions of steps, each try for itself.
@@ -40,6 +43,7 @@ import (
 // The label type has the task types with a handler in the engines, and "(other)".
 type Metrics struct {
 	attempts *prometheus.CounterVec
+	undos    *prometheus.CounterVec
 	lost     *prometheus.CounterVec
 	steps    prometheus.Counter
 	ran      prometheus.Histogram
@@ -55,6 +59,7 @@ func NewMetrics() *Metrics {
 	seconds := []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_attempts_total", Help: "Attempts that ended."}, []string{"type", "outcome", "error_kind"}),
+		undos:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_undos_total", Help: "Undo phases that began, failed tries in them, and those that were given up."}, []string{"type", "result"}),
 		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_leases_lost_total", Help: "Leases that were taken over, or gone."}, []string{"why"}),
 		steps:    prometheus.NewCounter(prometheus.CounterOpts{Name: "weaver_steps_total", Help: "Runs of functions of steps."}),
 		ran:      prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_attempt_seconds", Help: "How long attempts ran.", Buckets: seconds}),
@@ -80,6 +85,13 @@ const (
 	lostTaken   = "taken"
 	lostCrash   = "crash"
 	lostDropped = "dropped"
+)
+
+// Results of undos.
+const (
+	undoBegan   = "began"
+	undoFailed  = "failed"
+	undoGivenUp = "given_up"
 )
 
 // Install implements weaver.Plugin.
@@ -110,7 +122,7 @@ func (m *Metrics) Install(s *weaver.Setup) error {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.attempts, m.lost, m.steps, m.ran, m.latency, m.ops}
+	return []prometheus.Collector{m.attempts, m.undos, m.lost, m.steps, m.ran, m.latency, m.ops}
 }
 
 // Describe implements prometheus.Collector.
@@ -155,6 +167,9 @@ func (m *Metrics) onEvent(ev event.Event) {
 	case event.TaskSucceeded:
 		m.ended(e.Header, task.OutcomeSuccess, nil, e.Duration)
 	case event.TaskFailed:
+		if e.Error.Kind == task.KindUndoFailed {
+			m.undo(e.Header, undoGivenUp)
+		}
 		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
 	case event.TaskRetrying:
 		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
@@ -165,11 +180,13 @@ func (m *Metrics) onEvent(ev event.Event) {
 		switch {
 		case e.Error != nil && e.Waiting == task.WaitUndo:
 			outcome = task.OutcomeUndoFailed
+			m.undo(e.Header, undoFailed)
 		case e.Error != nil:
 			outcome = task.OutcomeFailure
 		}
 		m.ended(e.Header, outcome, e.Error, e.Duration)
 	case event.TaskUndoing:
+		m.undo(e.Header, undoBegan)
 		m.ended(e.Header, outcomeOf(e.EndsAs), &e.Error, e.Duration)
 	case event.TaskCancelled:
 		m.ended(e.Header, task.OutcomeCancelled, &e.Error, e.Duration)
@@ -178,6 +195,10 @@ func (m *Metrics) onEvent(ev event.Event) {
 	case event.TaskLeaseLost:
 		m.leaseLost(&e)
 	}
+}
+
+func (m *Metrics) undo(h event.Header, result string) {
+	m.undos.WithLabelValues(m.typeLabel(h.TaskType), result).Inc()
 }
 
 // outcomeOf is that of an attempt that ended a task in a state.

@@ -95,7 +95,7 @@ func (a *API) taskVerbs() []route {
 	signal.params = append(signal.params, idempotencyKey)
 	return []route{
 		of("cancel", "cancelTask", "Cancel a task.", typeOf[cancelRequest](), verb(func(b *cancelRequest) string { return b.Reason }, cancelTask)),
-		of("retry", "retryTask", "Start a failed or cancelled task again.", typeOf[retryRequest](), verb(func(b *retryRequest) string { return b.Reason }, retryTask)),
+		of("retry", "retryTask", "Start a failed or cancelled task again.", typeOf[taskRetryRequest](), verb(func(b *taskRetryRequest) string { return b.Reason }, retryTask)),
 		rerun,
 		of("unblock", "unblockTask", "Let a blocked task go on.", typeOf[unblockRequest](), verb(func(b *unblockRequest) string { return b.Reason }, unblockTask)),
 		signal,

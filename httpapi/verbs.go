@@ -20,7 +20,8 @@ type verbRequest struct {
 
 type cancelRequest struct {
 	verbRequest
-	Force bool `json:"force,omitempty"`
+	Force       bool `json:"force,omitempty"`
+	AbandonUndo bool `json:"abandon_undo,omitempty"` // gives up what is being undone, or accepts that it was given up
 }
 
 type retryRequest struct {
@@ -28,6 +29,12 @@ type retryRequest struct {
 	AddAttempts int   `json:"add_attempts,omitempty"`
 	AddCost     int64 `json:"add_cost,omitempty"`   // micro-units
 	KeepSteps   bool  `json:"keep_steps,omitempty"` // although a cleanup ran: the completed steps still stand
+}
+
+// taskRetryRequest is the retry of one task.
+type taskRetryRequest struct {
+	retryRequest
+	Cleanup bool `json:"cleanup,omitempty"` // try its undo again, alone
 }
 
 type rerunRequest struct {
@@ -134,10 +141,13 @@ func cancelTask(ctx context.Context, c *call, id task.ID, b *cancelRequest, opts
 	if b.Force {
 		opts = append(opts, weaver.Force())
 	}
+	if b.AbandonUndo {
+		opts = append(opts, weaver.AbandonUndo())
+	}
 	return c.api.client.Cancel(ctx, id, opts...)
 }
 
-func retryTask(ctx context.Context, c *call, id task.ID, b *retryRequest, opts []weaver.OperateOption) error {
+func retryTask(ctx context.Context, c *call, id task.ID, b *taskRetryRequest, opts []weaver.OperateOption) error {
 	if b.AddAttempts != 0 {
 		opts = append(opts, weaver.AddAttempts(b.AddAttempts))
 	}
@@ -146,6 +156,9 @@ func retryTask(ctx context.Context, c *call, id task.ID, b *retryRequest, opts [
 	}
 	if b.KeepSteps {
 		opts = append(opts, weaver.KeepSteps())
+	}
+	if b.Cleanup {
+		opts = append(opts, weaver.Cleanups())
 	}
 	return c.api.client.Retry(ctx, id, opts...)
 }

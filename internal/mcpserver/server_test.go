@@ -207,6 +207,39 @@ func TestRetryAfterCleanup(t *testing.T) {
 	}
 }
 
+// An undo that was given up is tried again, or abandoned.
+func TestUndoVerbs(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	eng, err := weaver.New(memstore.New(), weaver.Config{Handlers: []weaver.Handler{pay.Handler(func(ctx context.Context, _ card) (weaver.None, error) {
+		return weaver.None{}, weaver.Cleanup(ctx, "refund", func(context.Context) error { return weaver.Permanent(errors.New("no such account")) })
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := pay.Enqueue(t.Context(), eng, card{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Client, c.AllowWrites = eng.Client, true
+	cs := connect(t, c)
+	args := func(more string) map[string]any {
+		return map[string]any{"id": h.ID().String(), "reason": "the bank called", more: true}
+	}
+	if got, wrong := call(t, cs, "retry", args("keep_steps")); !wrong || !strings.Contains(got, "its undo was given up") {
+		t.Errorf("retry: %s", got)
+	}
+	if got, wrong := call(t, cs, "retry", args("cleanup")); wrong || !strings.Contains(got, `"state":"pending","waiting":"undo"`) {
+		t.Errorf("retry with cleanup: %s", got)
+	}
+	if got, wrong := call(t, cs, "cancel", args("abandon_undo")); wrong || !strings.Contains(got, "undo given up: abandoned by mcp: the bank called") {
+		t.Errorf("cancel with abandon_undo: %s", got)
+	}
+}
+
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	c, id := config(t)

@@ -13,8 +13,8 @@ import (
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false
 	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
-	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again. It is refused after a cleanup of the task ran, which may have undone them, unless keep_steps is set.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
-	add(t, s, "cancel", "Cancels a task that has not ended. A running one is asked to end.", nil, t.cancel)
+	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again. It is refused after a cleanup of the task ran, which may have undone them, unless keep_steps is set. With cleanup only the undo of the task is tried again, which was given up, is blocked or waits.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
+	add(t, s, "cancel", "Cancels a task that has not ended. A running one is asked to end, and what it left to undo is undone first. With abandon_undo that is given up; of a task whose undo was given up it says that somebody has seen to it.", nil, t.cancel)
 	add(t, s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
 }
 
@@ -67,6 +67,7 @@ func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ..
 type retryInput struct {
 	operateInput
 	KeepSteps bool `json:"keep_steps,omitempty" jsonschema:"retry although a cleanup ran: only if the completed steps still stand"`
+	Cleanup   bool `json:"cleanup,omitempty" jsonschema:"try the undo of the task again, alone"`
 }
 
 func (t tools) retry(ctx context.Context, in retryInput) (string, error) {
@@ -74,12 +75,25 @@ func (t tools) retry(ctx context.Context, in retryInput) (string, error) {
 		if in.KeepSteps {
 			opts = append(opts, weaver.KeepSteps())
 		}
+		if in.Cleanup {
+			opts = append(opts, weaver.Cleanups())
+		}
 		return t.Client.Retry(ctx, id, opts...)
 	})
 }
 
-func (t tools) cancel(ctx context.Context, in operateInput) (string, error) {
-	return t.operate(ctx, in, func(id task.ID, opts ...weaver.OperateOption) error { return t.Client.Cancel(ctx, id, opts...) })
+type cancelInput struct {
+	operateInput
+	AbandonUndo bool `json:"abandon_undo,omitempty" jsonschema:"give the undo of the task up: what was not undone stays"`
+}
+
+func (t tools) cancel(ctx context.Context, in cancelInput) (string, error) {
+	return t.operate(ctx, in.operateInput, func(id task.ID, opts ...weaver.OperateOption) error {
+		if in.AbandonUndo {
+			opts = append(opts, weaver.AbandonUndo())
+		}
+		return t.Client.Cancel(ctx, id, opts...)
+	})
 }
 
 type unblockInput struct {
