@@ -37,7 +37,8 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 // and shows the error with which it ends. In such attempts the handler's context has ended
 // with its cause, or [ErrUndoing]; steps answer with what is on record, an error too, and
 // none is run. A cleanup that is given up leaves the task failed, with the kind
-// undo_failed; [Permanent] gives it up at once. (ADR 0049)
+// undo_failed; [Permanent] gives it up at once, and an operator's Retry with [Cleanups]
+// tries it again. (ADR 0049)
 //
 // Give a type that relies on its cleanups the option CleanupWhenCancelled. Without
 // it a task that is cancelled while it sleeps, waits for its retry, is blocked or

@@ -132,8 +132,9 @@ func Timeout(d time.Duration) Option {
 // [github.com/goweaver/weaver/task.KindUndoFailed]. These attempts do not count against MaxAttempts. The task is pending
 // until it ends, with the reason [github.com/goweaver/weaver/task.WaitUndo], and waits like others for a worker, its
 // queue and its concurrency key. A value that its worker cannot read blocks the task, and
-// Unblock without an input goes on. A task that never ran has nothing to undo and ends
-// at once, as does one that is cancelled with Force.
+// Unblock without an input, or Retry with [Cleanups], goes on. A task that never ran has
+// nothing to undo and ends at once. One that is cancelled with Force is undone once the lease
+// of its worker has ended, as its handler may run until then.
 func CleanupWhenCancelled() Option {
 	return option(func(s *settings) { s.task.CleanupWhenCancelled = true })
 }
