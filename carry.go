@@ -70,6 +70,7 @@ type Operation struct {
 	KeepSteps   bool
 	Cleanups    bool
 	AbandonUndo bool
+	SkipUndo    []string
 
 	RerunInput json.RawMessage // nil: that of the task that is repeated
 	RerunWith  []EnqueueOption
@@ -88,6 +89,7 @@ func ReadOperateOptions(verb store.Command, opts ...OperateOption) (Operation, e
 	o := Operation{By: s.audit.By, Reason: s.audit.Reason, Force: s.force, Ask: s.ask, SeenEpoch: s.seen.Epoch, SeenUpdatedAt: s.seen.UpdatedAt}
 	o.AddAttempts, o.AddCost = s.added()
 	o.KeepSteps, o.Cleanups, o.AbandonUndo = s.keepSteps, s.cleanups, s.abandonUndo
+	o.SkipUndo = s.skipUndo
 	if s.rerun != nil {
 		if s.rerun.err != nil {
 			return Operation{}, fmt.Errorf("%w: %w", ErrInvalidInput, s.rerun.err)

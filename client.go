@@ -289,7 +289,7 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 // again.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
-		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps, Cleanup: s.cleanups}
+		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps, Cleanup: s.cleanups, Skip: s.skipUndo}
 		cmd.AddAttempts, cmd.AddCost = s.added()
 		return cmd
 	})

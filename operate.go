@@ -23,6 +23,7 @@ type operateSettings struct {
 
 	abandonUndo bool
 	cleanups    bool
+	skipUndo    []string
 
 	addAttempts *int
 	addCost     *int64
@@ -33,7 +34,7 @@ type operateSettings struct {
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, forget bool }
+type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, skip, forget bool }
 
 // problem says what is wrong with options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -55,6 +56,10 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.keepSteps, has.keep, onlyKeepSteps)
 	if has.cleanups && s.cleanups && (s.keepSteps || s.addAttempts != nil || s.addCost != nil) {
 		problems = append(problems, errors.New("Cleanups tries the undo of a task again, alone: leave KeepSteps, AddAttempts and AddCost out"))
+	}
+	refuse(len(s.skipUndo) > 0, has.skip, "SkipUndo is an option of Retry only")
+	if len(s.skipUndo) > 0 && s.audit.Reason == "" {
+		problems = append(problems, errors.New("SkipUndo needs a Reason: what is not undone stays"))
 	}
 	if s.addAttempts != nil && *s.addAttempts < 1 {
 		problems = append(problems, fmt.Errorf("AddAttempts(%d): want 1 or more", *s.addAttempts))
@@ -79,7 +84,7 @@ func optionsOf(cmd store.Command) (has verbOptions) {
 	case store.UnblockTask:
 		has.seen, has.ask = true, true
 	case store.RetryTask:
-		has.seen, has.add, has.keep, has.cleanups = true, true, true, true
+		has.seen, has.add, has.keep, has.cleanups, has.skip = true, true, true, true, true
 	case store.RescheduleTask, store.DeleteTask, store.SendSignal, store.PauseTask, store.ResumeTask:
 		has.seen = true
 	case store.RerunTask:
@@ -131,6 +136,16 @@ func AbandonUndo() OperateOption {
 // ErrState; other verbs than Retry and RetryMany refuse it: ErrInvalidOption.
 func Cleanups() OperateOption {
 	return operateOption(func(s *operateSettings) { s.cleanups = true })
+}
+
+// SkipUndo is [Cleanups] that gives the undo of some steps up: they stay, and count as never
+// run. What began before them is undone. It needs a [Reason]; the audit names the steps. A
+// step that is not to be undone is ErrState.
+func SkipUndo(steps ...string) OperateOption {
+	return operateOption(func(s *operateSettings) {
+		s.cleanups = true
+		s.skipUndo = append(s.skipUndo, steps...)
+	})
 }
 
 const onlyKeepSteps = "KeepSteps is an option of Retry, RetryJob, RetryMany and RerunFrom only"

@@ -19,6 +19,7 @@ type shopping struct {
 	seen  []string                        // "charge KEY", "undo charge KEY of VALUE"
 	fails map[string]int                  // how often a call fails before it succeeds; negative: always
 	slow  func(ctx context.Context) error // runs in "ship"
+	limit time.Duration                   // for which undos are tried; 0: a day
 }
 
 func (s *shopping) call(what string) error {
@@ -49,7 +50,7 @@ func (s *shopping) buy(ctx context.Context, name string, opts ...weaver.StepOpti
 			return "of " + name, s.slow(ctx)
 		}
 		return "of " + name, nil
-	}, append(opts, weaver.Undo(func(ctx context.Context, u weaver.Undoing[string]) error {
+	}, append(opts, weaver.UndoRetry(s.limit), weaver.Undo(func(ctx context.Context, u weaver.Undoing[string]) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -323,10 +324,10 @@ func TestUndoFails(t *testing.T) {
 		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1)
 	})
 	subtest(t, "for good", func(fx *fixture) {
-		h := run(fx, &shopping{fails: map[string]int{"undo ship": -1}})
+		h := run(fx, &shopping{fails: map[string]int{"undo ship": -1}, limit: 10 * time.Minute})
 		te := failure(fx, h)
 		equal(fx, "kind", te.Kind, task.KindUndoFailed)
-		for _, part := range []string{`step "ship" (done): its undo failed after `, "tries in 24h", "undo ship 503", `step "charge" (done): not undone`, "the task had ended failed: no stock"} {
+		for _, part := range []string{`step "ship" (done): its undo failed after `, "tries in 10m", "undo ship 503", `step "charge" (done): not undone`, "the task had ended failed: no stock"} {
 			if !strings.Contains(te.Message, part) {
 				fx.Errorf("the message does not say %q: %s", part, te.Message)
 			}
@@ -349,6 +350,26 @@ func TestUndoFails(t *testing.T) {
 		if took := tries[len(tries)-1].Sub(tries[0]); len(tries) < 4 || len(tries) > 6 || took < time.Hour {
 			fx.Errorf("%d tries in %s", len(tries), took)
 		}
+	})
+	subtest(t, "until an operator skips the step, or what fails is mended", func(fx *fixture) {
+		shop := &shopping{fails: map[string]int{"undo ship": -1, "undo charge": -1}, limit: 2 * time.Hour}
+		h := run(fx, shop)
+		time.Sleep(time.Hour)
+		wantError(fx, fx.client.Retry(fx.Context(), h.ID(), weaver.SkipUndo("ship")), weaver.ErrInvalidOption)
+		wantError(fx, fx.client.Retry(fx.Context(), h.ID(), weaver.SkipUndo("sip"), weaver.Reason("by post")), weaver.ErrState, `"sip" is not to be undone`)
+		fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.SkipUndo("ship"), weaver.Reason("by post")))
+		time.Sleep(48 * time.Hour)
+		te := failure(fx, h)
+		equal(fx, "kind", te.Kind, task.KindUndoFailed)
+		if strings.Contains(te.Message, "ship") || !strings.Contains(te.Message, `step "charge" (done): its undo failed`) {
+			fx.Errorf("the message is %s", te.Message)
+		}
+		shop.mu.Lock()
+		clear(shop.fails)
+		shop.mu.Unlock()
+		fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.Cleanups()))
+		equal(fx, "message", failure(fx, h).Message, "no stock")
+		equal(fx, "the last call", shop.seen[len(shop.seen)-1], "undo charge charge#0/undo of charge")
 	})
 	subtest(t, "an operator's retry runs what was undone anew, under other keys", func(fx *fixture) {
 		shop, fails := &shopping{}, true

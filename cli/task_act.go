@@ -21,6 +21,7 @@ type taskRetryCmd struct {
 	AddCost     int64    `placeholder:"N" help:"Raise the task's own limit of its cost (MaxCost) by N micro-units first. Only with ids."`
 	KeepSteps   bool     `help:"Retry although a cleanup ran: its steps still stand."`
 	Cleanup     bool     `help:"Try the undo again that was given up, is blocked or waits."`
+	Skip        []string `placeholder:"STEP" help:"With --cleanup and --reason: give the undo of this step up; what it did stays. Only with ids."`
 	manyFlags
 	auditFlags
 }
@@ -44,8 +45,16 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 	if c.KeepSteps {
 		opts = append(opts, weaver.KeepSteps())
 	}
-	if c.Cleanup {
+	switch {
+	case len(c.Skip) > 0 && (!c.Cleanup || c.Reason == ""):
+		return badInput("", "--skip is given with --cleanup and a --reason: what the step did stays")
+	case len(c.Skip) > 0:
+		opts = append(opts, weaver.SkipUndo(c.Skip...))
+	case c.Cleanup:
 		opts = append(opts, weaver.Cleanups())
+	}
+	if len(c.IDs) == 0 && len(c.Skip) > 0 {
+		return badInput("", "--skip is for tasks that are named by ids")
 	}
 	if len(c.IDs) == 0 && (c.AddAttempts != 0 || c.AddCost != 0) {
 		return badInput("", "--add-attempts and --add-cost are for tasks that are named by ids")

@@ -56,7 +56,7 @@ func (c *Client) Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.Op
 
 // Retry is weaver.Client.Retry over HTTP.
 func (c *Client) Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
-	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any { return taskRetryRequest{retryBody(&o), o.Cleanups} })
+	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any { return taskRetryRequest{retryBody(&o), o.Cleanups, o.SkipUndo} })
 }
 
 // retryBody is the body of the retry of a task or job.

@@ -34,7 +34,8 @@ type retryRequest struct {
 // taskRetryRequest is the retry of one task.
 type taskRetryRequest struct {
 	retryRequest
-	Cleanup bool `json:"cleanup,omitempty"` // try its undo again, alone
+	Cleanup  bool     `json:"cleanup,omitempty"` // try its undo again, alone
+	SkipUndo []string `json:"skip,omitempty"`    // with cleanup and a reason: steps that are not undone
 }
 
 type rerunRequest struct {
@@ -157,7 +158,12 @@ func retryTask(ctx context.Context, c *call, id task.ID, b *taskRetryRequest, op
 	if b.KeepSteps {
 		opts = append(opts, weaver.KeepSteps())
 	}
-	if b.Cleanup {
+	switch {
+	case len(b.SkipUndo) > 0 && !b.Cleanup:
+		return bodyProblem(invalidBody, "/skip", "it is for a retry with cleanup")
+	case len(b.SkipUndo) > 0:
+		opts = append(opts, weaver.SkipUndo(b.SkipUndo...))
+	case b.Cleanup:
 		opts = append(opts, weaver.Cleanups())
 	}
 	return c.api.client.Retry(ctx, id, opts...)

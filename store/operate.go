@@ -79,8 +79,9 @@ type (
 	// task whose undo was given up is pending for it again, and its job goes on; dependents
 	// that have not started wait for it, those that ended stay. One that is blocked for it
 	// or waits for its next try is due now, or when the revoked lease that it waits for
-	// ends. A task that is neither, or whose undo runs: ErrState. The other options are not
-	// allowed then.
+	// ends. A task that is neither, or whose undo runs: ErrState. Steps that are to be undone
+	// are skipped if Skip names them, and stay; that needs a Reason. The other options are
+	// not allowed then.
 	RetryTask struct {
 		Audit
 		Seen
@@ -89,6 +90,7 @@ type (
 		AddCost     int64 // to MaxCost, micro-units
 		KeepSteps   bool  // although a cleanup completed
 		Cleanup     bool  // try the undo again
+		Skip        []string
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
 	// the handler as UnblockInput, and with it, as UnblockFor, the question that

@@ -68,6 +68,8 @@ type retryInput struct {
 	operateInput
 	KeepSteps bool `json:"keep_steps,omitempty" jsonschema:"retry although a cleanup ran: only if the completed steps still stand"`
 	Cleanup   bool `json:"cleanup,omitempty" jsonschema:"try the undo of the task again, alone"`
+
+	Skip []string `json:"skip,omitempty" jsonschema:"with a reason: steps whose undo is given up; what they did stays, the others are undone"`
 }
 
 func (t tools) retry(ctx context.Context, in retryInput) (string, error) {
@@ -75,7 +77,9 @@ func (t tools) retry(ctx context.Context, in retryInput) (string, error) {
 		if in.KeepSteps {
 			opts = append(opts, weaver.KeepSteps())
 		}
-		if in.Cleanup {
+		if len(in.Skip) > 0 {
+			opts = append(opts, weaver.SkipUndo(in.Skip...))
+		} else if in.Cleanup {
 			opts = append(opts, weaver.Cleanups())
 		}
 		return t.Client.Retry(ctx, id, opts...)

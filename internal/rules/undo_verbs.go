@@ -2,6 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -52,12 +54,45 @@ func CheckUndoRetry(cmd *store.RetryTask, s task.State, p *task.UndoPhase) error
 	switch {
 	case cmd.KeepSteps || cmd.AddAttempts != 0 || cmd.AddCost != 0:
 		return refuse(cmd.Task, s, "and a retry of its undo alone keeps no steps and raises no limits")
+	case len(cmd.Skip) > 0 && cmd.Reason == "":
+		return refuse(cmd.Task, s, "and its undo cannot be skipped without a reason")
 	case p == nil:
 		return refuse(cmd.Task, s, "and nothing is to be undone")
 	case s == task.Running:
 		return refuse(cmd.Task, s, "and its undo is being tried now: wait for that")
 	}
 	return nil
+}
+
+// StepsToSkip returns the steps, of all of a task, whose undo a retry of it skips. One that is
+// not to be undone is refused, with those that are.
+func StepsToSkip(cmd *store.RetryTask, s task.State, steps []task.Step) ([]*task.Step, error) {
+	var skip []*task.Step
+	var open []string
+	for i := range steps {
+		switch st := &steps[i]; {
+		case st.Undo != task.UndoOpen:
+		case slices.Contains(cmd.Skip, st.Name):
+			skip = append(skip, st)
+		default:
+			open = append(open, fmt.Sprintf("%q", st.Name))
+		}
+	}
+	for _, name := range cmd.Skip {
+		if !slices.ContainsFunc(skip, func(st *task.Step) bool { return st.Name == name }) {
+			return nil, refuse(cmd.Task, s, fmt.Sprintf("and its step %q is not to be undone, so there is nothing to skip; others that are: [%s]", name, strings.Join(open, " ")))
+		}
+	}
+	return skip, nil
+}
+
+// SkipNote is the audit of the retry of an undo: it names what is skipped.
+func SkipNote(cmd *store.RetryTask) store.Audit {
+	a := cmd.Audit
+	if len(cmd.Skip) > 0 {
+		a.Reason = fmt.Sprintf("skips the undo of %s: %s", strings.Join(cmd.Skip, ", "), a.Reason)
+	}
+	return a
 }
 
 // CheckStands refuses to delete or forget a task whose undo was given up, so that what was

@@ -60,7 +60,22 @@ func (o *operation) retryUndo(row *taskRow, cmd *store.RetryTask, got *store.Com
 		got.Err = rules.JobBeingCancelled(row.id, row.job)
 		return nil
 	}
-	if err := o.note(cmd.Audit, rules.RetryVerb(cmd), row.id.String()); err != nil {
+	if len(cmd.Skip) > 0 {
+		steps, err := o.tx.steps(&row.id)
+		if err != nil {
+			return err
+		}
+		var skip []*task.Step
+		if skip, got.Err = rules.StepsToSkip(cmd, at.State, steps); got.Err != nil {
+			return nil
+		}
+		for _, s := range skip {
+			if err := o.tx.retire(s, task.UndoSkipped); err != nil {
+				return err
+			}
+		}
+	}
+	if err := o.note(rules.SkipNote(cmd), rules.RetryVerb(cmd), row.id.String()); err != nil {
 		return err
 	}
 	if got.State = task.Pending; !at.State.Terminal() {

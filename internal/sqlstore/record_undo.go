@@ -128,7 +128,7 @@ func (t *Tx) recordUndo(undo *task.Step, got *store.RecordResult) error {
 		}
 		return nil
 	}
-	if err := t.leave(stored, task.UndoUndone); err != nil {
+	if err := t.retire(stored, task.UndoUndone); err != nil {
 		return err
 	}
 	undo.Index, undo.UndoNo = stored.Index, stored.UndoNo
@@ -137,8 +137,8 @@ func (t *Tx) recordUndo(undo *task.Step, got *store.RecordResult) error {
 	return err
 }
 
-// leave has a step that is to be undone count as never run.
-func (t *Tx) leave(stored *task.Step, how task.UndoState) error {
+// retire has a step that is to be undone count as never run.
+func (t *Tx) retire(stored *task.Step, how task.UndoState) error {
 	err := t.stmt(sqlPastStep).Text(1, t.ns).ID(2, &stored.TaskID).Text(3, stored.Name).Int(4, int64(rules.PastKey(stored.Round))).Undo(5, how).Run()
 	if err != nil {
 		return err

@@ -57,7 +57,16 @@ func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
 	if err := rules.CheckUndoRetry(cmd, r.State, r.Undo); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
-	o.note(cmd.Audit, rules.RetryVerb(cmd), r.ID.String())
+	if len(cmd.Skip) > 0 {
+		skip, err := rules.StepsToSkip(cmd, r.State, o.steps[r.ID])
+		if err != nil {
+			return store.CommandResult{State: r.State, Err: err}
+		}
+		for _, s := range skip {
+			o.retire(r, s, task.UndoSkipped)
+		}
+	}
+	o.note(rules.SkipNote(cmd), rules.RetryVerb(cmd), r.ID.String())
 	gaveUp := r.State.Terminal()
 	to := rules.ResumeUndo(r.Undo, r.AttemptNo, o.now)
 	o.leave(r, &to)

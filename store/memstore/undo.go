@@ -22,15 +22,15 @@ func (o *op) recordUndo(r *row, undo task.Step) store.RecordResult {
 	case repeated:
 		return store.RecordResult{Step: copyStep(*known)}
 	}
-	o.leaves(r, stored, task.UndoUndone)
+	o.retire(r, stored, task.UndoUndone)
 	undo.Index, undo.UndoNo = stored.Index, stored.UndoNo
 	o.addStep(undo)
 	r.progresses()
 	return store.RecordResult{Step: copyStep(undo)}
 }
 
-// leaves has a step that is to be undone count as never run.
-func (o *op) leaves(r *row, stored *task.Step, how task.UndoState) {
+// retire has a step that is to be undone count as never run.
+func (o *op) retire(r *row, stored *task.Step, how task.UndoState) {
 	r.UndoOpen--
 	if stored.State == task.StepCompleted {
 		r.StepCount--

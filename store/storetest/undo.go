@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -265,6 +266,33 @@ var undoCases = []testCase{
 		e.equal("the steps taken over", e.stands(again.ID), []string{"charge/0 completed "})
 		e.finish(dead(e.a.take(again.ID)))
 		e.ended(again.ID, task.Failed, task.KindHandler)
+	}},
+	{"an operator skips the undo of a step, and what began before it is undone", func(e *env) {
+		id := e.one()
+		e.finish(dead(e.charged(id)))
+		cmd := store.RetryTask{Audit: admin, Task: id, Cleanup: true, Skip: []string{"ship"}}
+		cmd.Reason = ""
+		e.commandRefused(cmd, store.ErrState)
+		cmd.Reason = "it went by post"
+		none := cmd
+		none.Skip = []string{"ship", "mail"}
+		text := e.commandRefused(none, store.ErrState)
+		e.check(strings.Contains(text, `"mail" is not to be undone`) && strings.Contains(text, `["charge"]`), "the answer is %q", text)
+		e.operate(cmd)
+		e.equal("the audit", e.lastReason(), "skips the undo of ship: it went by post")
+		t := e.isUndoing("skipped", id, task.Failed, task.KindHandler)
+		e.equal("to undo", t.UndoOpen, 1)
+		e.commandRefused(cmd, store.ErrState)
+		c := e.a.take(id)
+		e.recordRefused(undo(c, "ship", 0), store.ErrStepConflict)
+		e.record(undo(c, "charge", 0))
+		e.finish(undone(c))
+		e.ended(id, task.Failed, task.KindHandler)
+		e.operate(store.RetryTask{Audit: admin, Task: id})
+		c = e.a.take(id)
+		e.record(inRound(begin(c, "ship", 1), 1))
+		e.equal("what stands", e.stands(id), []string{"ship/1 begun open"})
+		e.finish(success(c))
 	}},
 	{"a record that no engine sends is refused", func(e *env) {
 		c := e.a.take(e.one())
