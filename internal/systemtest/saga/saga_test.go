@@ -84,7 +84,7 @@ func storm(t *testing.T, at string, size size) {
 	workers := []*process{start(t, told), start(t, told)}
 
 	var ids []weaver.TaskID
-	var did operators
+	did := operators{once: map[weaver.TaskID]bool{}}
 	kill := time.NewTicker(time.Second)
 	defer kill.Stop()
 	act := time.NewTicker(30 * time.Millisecond)
@@ -132,15 +132,18 @@ func storm(t *testing.T, at string, size size) {
 	for _, v := range store.Check(snap) {
 		t.Errorf("store.Check: %v", v)
 	}
-	t.Logf("%d orders: %v; %d effects undone, %d calls failed, %d were late; operators cancelled %d and retried %d",
-		len(ids), counts, shop.undone(), shop.failed, shop.late, did.cancelled, did.retried)
+	t.Logf("%d orders: %v; %d effects undone, %d calls failed, %d were late; operators cancelled %d, %d more by force, and retried %d",
+		len(ids), counts, shop.undone(), shop.failed, shop.late, did.cancelled, did.forced, did.retried)
 	if shop.undone() == 0 || did.retried == 0 || did.cancelled == 0 || counts["succeeded"] == 0 {
 		t.Error("nothing was undone, retried, cancelled, or succeeded")
 	}
 }
 
 // operators enqueue orders, cancel, and retry, at random.
-type operators struct{ cancelled, retried int }
+type operators struct {
+	cancelled, forced, retried int
+	once                       map[weaver.TaskID]bool // forced
+}
 
 func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.TaskID, open int) ([]weaver.TaskID, error) {
 	if len(ids) < open || rand.IntN(4) == 0 {
@@ -156,12 +159,22 @@ func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.Task
 	}
 	id := ids[len(ids)-1-rand.IntN(among)]
 	var err error
-	if cancels {
+	switch {
+	case cancels && rand.IntN(3) == 0 && !o.once[id]: // a second one would abandon the undo
+		if err = c.Cancel(ctx, id, weaver.Force()); err == nil {
+			o.forced++
+			o.once[id] = true
+		}
+	case cancels:
 		if err = c.Cancel(ctx, id); err == nil {
 			o.cancelled++
 		}
-	} else if err = c.Retry(ctx, id); err == nil {
-		o.retried++
+	case rand.IntN(4) == 0:
+		err = c.Retry(ctx, id, weaver.Cleanups()) // at once
+	default:
+		if err = c.Retry(ctx, id); err == nil {
+			o.retried++
+		}
 	}
 	if errors.Is(err, weaver.ErrState) {
 		err = nil
