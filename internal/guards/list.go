@@ -28,7 +28,7 @@ type edit struct {
 // The rules that an entry can name: docs/leases.md has them. NS stands for
 // namespaces, IK for idempotency keys, L9 for the floor of a schema, I1 to I12 for the
 // invariants.
-var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([1-9]|1[0-2]))$`)
+var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([1-9]|1[0-2]|15))$`)
 
 // proofName is the first word of an entry of proofs.txt: a row of the table in
 // docs/reliability.md.
