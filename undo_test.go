@@ -269,3 +269,104 @@ func TestUndoWaitsForChildren(t *testing.T) {
 		equal(fx, "order", fmt.Sprint(order), "[child parent]")
 	})
 }
+
+// No undo begins beside the handler that a forced cancel cuts off.
+func TestForceWaitsForTheLease(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.undo.forced.v1", weaver.CleanupWhenCancelled(), weaver.NoRetry())
+	subtest(t, "of an attempt, and of an undo that hangs", func(fx *fixture) {
+		var refunds []time.Time
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			if err := weaver.Do(ctx, "charge", func(context.Context) error { return nil }); err != nil {
+				return "", err
+			}
+			<-ctx.Done()
+			err := context.Cause(ctx)
+			if !weaver.Final(ctx, err) {
+				return "", err
+			}
+			return "", errors.Join(err, weaver.Cleanup(ctx, "refund", func(ctx context.Context) error {
+				if refunds = append(refunds, time.Now()); len(refunds) == 1 {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}))
+		}))
+		h := enqueue(fx, typ, "")
+		var ends []time.Time
+		for range 2 {
+			for fx.get(h.ID()).State != weaver.StateRunning {
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Second) // it hangs
+			ends = append(ends, fx.get(h.ID()).LeaseExpiresAt)
+			fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force(), weaver.Reason("it hangs")))
+			if len(ends) == 1 { // the next one would abandon the undo: its phase has begun by force
+				continue
+			}
+			equal(fx, "state", fx.get(h.ID()).State, weaver.StateFailed)
+		}
+		fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.Cleanups()))
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		equal(fx, "the tries", len(refunds), 2)
+		for i, at := range refunds {
+			if at.Before(ends[i]) {
+				fx.Errorf("refund %d began at %v, before the revoked lease ended at %v", i+1, at, ends[i])
+			}
+		}
+	})
+}
+
+// Verbs of many tasks leave undos alone, but for Cleanups.
+func TestManyUndos(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.undo.many.v1", weaver.NoRetry(), weaver.CleanupWhenCancelled())
+	subtest(t, "given up, and waiting for the next try", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
+			return "", errors.Join(errors.New("courier down"), weaver.Cleanup(ctx, "refund", func(context.Context) error {
+				if in == "gone" {
+					return weaver.Permanent(errors.New("no such account"))
+				}
+				return errors.New("psp 503")
+			}))
+		}))
+		gone, waits := enqueue(fx, typ, "gone"), enqueue(fx, typ, "")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		all := weaver.Filter{Types: []string{typ.Name()}}
+		ctx := fx.Context()
+		for _, dry := range [][]weaver.OperateOption{{weaver.DryRun()}, nil} {
+			for what, tc := range map[string]struct {
+				many func(context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+				opts []weaver.OperateOption
+				want string
+			}{
+				"retry":           {fx.client.RetryMany, nil, "weaver task retry " + gone.ID().String() + " --cleanup"},
+				"delete":          {fx.client.DeleteMany, nil, "weaver task cancel " + gone.ID().String() + " --abandon-undo"},
+				"a forced cancel": {fx.client.CancelMany, []weaver.OperateOption{weaver.Force()}, "weaver task cancel " + waits.ID().String() + " --abandon-undo"},
+			} {
+				ack, err := tc.many(ctx, all, append(tc.opts, dry...)...)
+				fx.must(err)
+				if ack.Done != 0 || len(ack.Refused) != 1 {
+					fx.Errorf("%s, dry run %t: %+v", what, dry != nil, ack)
+					continue
+				}
+				wantError(fx, ack.Refused[0].Err, weaver.ErrState, tc.want)
+			}
+		}
+		ack, err := fx.client.RetryMany(ctx, all, weaver.Cleanups(), weaver.DryRun())
+		fx.must(err)
+		if ack.Done != 1 || len(ack.Refused) != 0 || ack.Tasks[0].ID != gone.ID() {
+			fx.Errorf("a dry run with Cleanups: %+v", ack)
+		}
+		all.States = []weaver.State{weaver.StatePending, weaver.StateFailed}
+		if ack, err = fx.client.RetryMany(ctx, all, weaver.Cleanups()); err != nil || ack.Done != 2 {
+			fx.Errorf("with Cleanups: %+v, %v", ack, err)
+		}
+		_, err = fx.client.RetryMany(ctx, all, weaver.Cleanups(), weaver.KeepSteps())
+		wantError(fx, err, weaver.ErrInvalidOption, "leave KeepSteps")
+		_, err = fx.client.RetryJob(ctx, weaver.JobID{}, weaver.Cleanups())
+		if err == nil {
+			fx.Error("a job is retried with Cleanups")
+		}
+		wantError(fx, fx.client.Delete(ctx, gone.ID(), weaver.AbandonUndo()), weaver.ErrInvalidOption, "AbandonUndo is an option of Cancel only")
+	})
+}
