@@ -62,6 +62,13 @@ var undoPhaseCases = []testCase{
 		e.is(g.id("alarm"), task.Ready, task.WaitNone)
 		e.is(g.id("last"), task.Ready, task.WaitNone)
 	}},
+	{"a task that begins it has no time of its own any more", func(e *env) {
+		id := e.one(after(time.Second))
+		e.pass(time.Second)
+		e.finish(unclean(e.a.take(id)))
+		stored := of(e.snap().Tasks, func(t task.Task) bool { return t.ID == id })
+		e.check(len(stored) == 1 && stored[0].ReadyAt.IsZero(), "it is stored as %+v", stored)
+	}},
 	{"only an end without success begins it", func(e *env) {
 		for what, end := range map[string]func(store.Claimed) store.Finish{
 			"success": success, "retry": func(c store.Claimed) store.Finish { return retry(c, 0) }, "block": block, "released": released,
