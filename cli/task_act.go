@@ -71,7 +71,7 @@ type taskCancelCmd struct {
 	IDs   []string `arg:"" optional:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
 	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
 
-	AbandonUndo bool `help:"Give the undo of a task up, or accept that it was given up. Only with ids."`
+	AbandonUndo bool `help:"Give an undo up, or accept that it was. Only with ids."`
 	manyFlags
 	auditFlags
 }
