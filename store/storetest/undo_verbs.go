@@ -336,8 +336,8 @@ var undoVerbsCases = []testCase{
 			e.contains("the refusal", e.commandRefused(cmd, store.ErrState), "its undo was given up", "--cleanup", "--abandon-undo")
 		}
 		e.contains("the refusal", e.commandRefused(job, store.ErrState), "the undo of its task "+inJob.String()+" was given up", "--abandon-undo")
-		e.pass(2 * day)
-		got := e.collect(afterDays(1))
+		e.pass(2 * time.Second)
+		got := e.collect(afterDays(0))
 		e.check(got.Jobs == 0 && got.Tasks == 1, "a collector removed %d jobs and %d tasks, want the parent", got.Jobs, got.Tasks)
 		e.collected(parent)
 		e.kept(given, forgets, inJob, child)
@@ -356,7 +356,7 @@ var undoVerbsCases = []testCase{
 		e.forget(given)
 		e.equal("the tasks deleted", e.operate(job).Deleted, 2)
 		e.finishChores()
-		e.collect(afterDays(1))
+		e.collect(afterDays(0))
 		e.collected(forgets, child)
 		for _, id := range []task.ID{inJob, g.id("other")} {
 			e.forget(id)
@@ -366,10 +366,10 @@ var undoVerbsCases = []testCase{
 		g := e.job("saga")
 		e.finish(unclean(e.a.take(g.id("saga"))))
 		e.giveUp(g.id("saga"))
-		e.pass(2 * day)
-		e.equal("the jobs that go", e.collect(afterDays(1)).Jobs, 0)
+		e.pass(2 * time.Second)
+		e.equal("the jobs that go", e.collect(afterDays(0)).Jobs, 0)
 		e.operate(abandonOf(g.id("saga")))
-		e.equal("the jobs that go", e.collect(afterDays(1)).Jobs, 1)
+		e.equal("the jobs that go", e.collect(afterDays(0)).Jobs, 1)
 		e.collected(g.id("saga"))
 	}},
 	{"no wait takes a signal while its task is being undone", func(e *env) {
