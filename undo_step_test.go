@@ -188,7 +188,7 @@ func TestUndoOfUnknown(t *testing.T) {
 			_, err := shop.buy(ctx, "ship", weaver.RecordError())
 			return "", err
 		}))
-		failure(fx, enqueue(fx, typ, ""))
+		fails(fx, enqueue(fx, typ, ""))
 		shop.saw(fx, unknown...)
 	})
 	subtest(t, "because its workers died, behind a wait that was over", func(fx *fixture) {
@@ -248,7 +248,7 @@ func TestUndoOfUnknown(t *testing.T) {
 			time.Sleep(time.Second)
 			return "", errors.New("impatient")
 		}))
-		failure(fx, enqueue(fx, typ, ""))
+		fails(fx, enqueue(fx, typ, ""))
 		shop.saw(fx, "ship ship", "undo ship ship#0/undo of ship")
 	})
 }
@@ -268,7 +268,7 @@ func TestUndoOrder(t *testing.T) {
 			all.Wait()
 			return "", errors.New("no")
 		}))
-		failure(fx, enqueue(fx, typ, ""))
+		fails(fx, enqueue(fx, typ, ""))
 		var undone []string
 		for _, s := range shop.seen[5:] {
 			undone = append(undone, strings.Fields(s)[1])
@@ -284,7 +284,7 @@ func TestUndoOrder(t *testing.T) {
 			}
 			return "", errors.Join(err, weaver.Cleanup(ctx, "tidy", func(context.Context) error { return shop.call("cleanup") }))
 		}))
-		failure(fx, enqueue(fx, typ, ""))
+		fails(fx, enqueue(fx, typ, ""))
 		shop.saw(fx, "charge charge", "cleanup", "cleanup", "cleanup", "undo charge charge#0/undo of charge")
 	})
 	subtest(t, "what began before a point of no return stays", func(fx *fixture) {
@@ -372,20 +372,20 @@ func TestUndoFails(t *testing.T) {
 		equal(fx, "the last call", shop.seen[len(shop.seen)-1], "undo charge charge#0/undo of charge")
 	})
 	subtest(t, "an operator's retry runs what was undone anew, under other keys", func(fx *fixture) {
-		shop, fails := &shopping{}, true
+		shop, broken := &shopping{}, true
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return shop.order(ctx, func(context.Context) error {
-				if fails {
+				if broken {
 					return errors.New("no stock")
 				}
 				return nil
 			})
 		}))
 		h := enqueue(fx, typ, "")
-		failure(fx, h)
+		fails(fx, h)
 		fx.must(fx.client.Retry(fx.Context(), h.ID()))
-		failure(fx, h)
-		fails = false
+		fails(fx, h)
+		broken = false
 		fx.must(fx.client.Retry(fx.Context(), h.ID()))
 		equal(fx, "output", result(fx, h), "done")
 		shop.saw(fx, append(boughtAndUndone[:4:4], "charge charge#1", "ship ship#1", "undo ship ship#1/undo of ship", "undo charge charge#1/undo of charge",

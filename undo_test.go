@@ -216,7 +216,7 @@ func TestUndoReplay(t *testing.T) {
 			}))
 		}))
 		h := enqueue(fx, typ, "")
-		failure(fx, h)
+		fails(fx, h)
 		if len(got) != 3 {
 			fx.Fatalf("%d results: %v", len(got), got)
 		}
