@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
@@ -343,6 +344,34 @@ func TestEngineWithoutKey(t *testing.T) {
 		out, err := typ.Wait(s.Context(), s.with(both), h.ID())
 		s.must(err)
 		equal(s.fixture, "output", out, "x")
+	})
+	sealedTest(t, "an undo waits for a worker that can open its step", func(s *sealedFixture) {
+		var undone []string
+		undoable := typ.Handler(func(ctx context.Context, in string) (string, error) {
+			_, err := weaver.Step(ctx, "s", func(context.Context) (string, error) { return in, nil }, weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
+				undone = append(undone, u.Out)
+				return nil
+			}))
+			if err == nil {
+				err = weaver.Sleep(ctx, "nap", time.Hour)
+			}
+			return "", err
+		})
+		k := aesKeys(s, "k1", "k2")
+		old, both := aesCodec(s, k[0]), aesCodec(s, k...)
+		h, err := typ.Enqueue(s.Context(), s.with(old), "x")
+		s.must(err)
+		first := s.start(s.store, s.config(both, undoable))
+		synctest.Wait()
+		s.must(first.stop())
+		s.must(s.with(old).Cancel(s.Context(), h.ID()))
+		second := s.start(s.store, s.config(old, undoable))
+		wantError(s.fixture, blocked(s.fixture, h), nil, `recorded value of step s cannot be read`, `"k2"`)
+		s.must(second.stop())
+		s.must(s.client.Retry(s.Context(), h.ID(), weaver.Cleanups()))
+		s.runConfig(s.store, s.config(both, undoable))
+		equal(s.fixture, "state", failure(s.fixture, h).State, weaver.StateCancelled)
+		equal(s.fixture, "undone", fmt.Sprint(undone), "[x]")
 	})
 	sealedTest(t, "a value that somebody moved is not taken", func(s *sealedFixture) {
 		h := enqueue(s.fixture, typ, "x")

@@ -53,7 +53,7 @@ func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	if step.Kind == task.KindUndo {
 		err = t.recordUndo(&step, got)
 	} else {
-		err = t.undoable(func() error { return t.recordBegun(rec, &step, toEnd, got) }, nil)
+		err = t.recordBegun(rec, &step, toEnd, got)
 	}
 	if err != nil || rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 		return err
