@@ -19,7 +19,18 @@ UPDATE weaver_tasks SET undo_open = undo_open + 1, undo_no = undo_no + 1, plain 
 UPDATE weaver_tasks SET step_count = step_count + ?3, undo_open = undo_open - ?4, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END,
   quarantine_losses = 0, undo = json_remove(undo, '$.crashes')
 WHERE namespace = ?1 AND task_id = ?2`
-	sqlPoint = `
+	// sqlBeginNow is the guard and sqlBegan in one, of a task that was not asked to end.
+	sqlBeginNow = `
+UPDATE weaver_tasks SET undo_open = undo_open + 1, undo_no = undo_no + 1, plain = 0
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND cancel_requested = 0 AND undo IS NULL RETURNING undo_no, attempt_no`
+	sqlNotBegun = `UPDATE weaver_tasks SET undo_open = undo_open - 1, undo_no = undo_no - 1 WHERE namespace = ?1 AND task_id = ?2`
+	// sqlEndNow is the guard and sqlStepEnded in one.
+	sqlEndNow = `
+UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END,
+  quarantine_losses = 0, undo = json_remove(undo, '$.crashes')
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 RETURNING attempt_no`
+	sqlNotEnded = `UPDATE weaver_tasks SET step_count = step_count - 1 WHERE namespace = ?1 AND task_id = ?2`
+	sqlPoint    = `
 UPDATE weaver_tasks SET undo_open = 0, plain = 0 WHERE namespace = ?1 AND task_id = ?2 RETURNING undo_no`
 	sqlKeepUndos = `UPDATE weaver_steps SET undo = 4 WHERE namespace = ?1 AND task_id = ?2 AND undo = 1`
 
@@ -30,7 +41,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 ON CONFLICT DO NOTHING`
 	sqlEndBegun = `
 UPDATE weaver_steps SET state = ?4, value = ?5, error_json = ?6, by_attempt = ?7, by_try = ?8, completed_at = ?9, cost = ?10, redact = ?11
-WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
+WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0 AND state = 'begun' AND kind = 'step'
+RETURNING step_index, started_at, undo, undo_no, round`
 	sqlPastStep = `
 UPDATE weaver_steps SET attempt_no = ?4, undo = ?5 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 )
@@ -41,6 +53,15 @@ UPDATE weaver_steps SET attempt_no = ?4, undo = ?5 WHERE namespace = ?1 AND task
 // Crash after the commit: the same record is answered by the row.
 func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	l := &rec.Lease
+	if rec.Progress == nil && rec.Step.Kind == task.KindStep {
+		now := t.endNow
+		if rec.Step.State == task.StepBegun {
+			now = t.beginNow
+		}
+		if written, err := now(rec, got); written || err != nil {
+			return err
+		}
+	}
 	attempt, toEnd, err := t.accept(sqlRecordGuard, &store.Record{Lease: *l})
 	if err != nil {
 		return err
@@ -61,6 +82,58 @@ func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	return t.recordTry(&store.Record{Lease: *l, Progress: rec.Progress}, &store.RecordResult{})
 }
 
+// beginNow writes the beginning of a step at half the cost. It writes nothing, and reports
+// false, if the task was asked to end, or the step is on record, or the lease is lost.
+func (t *Tx) beginNow(rec *store.Record, got *store.RecordResult) (written bool, err error) {
+	id := &rec.Lease.Task
+	st := t.stmt(sqlBeginNow).Text(1, t.ns).ID(2, id).Int(3, rec.Lease.Epoch).Lease(4, &rec.Lease.ID)
+	no, attempt := 0, 0
+	if st.One() {
+		no, attempt = int(st.ColInt(0)), int(st.ColInt(1))
+	}
+	if err := st.Done(); err != nil || no == 0 {
+		return false, err
+	}
+	step := rules.StoredStep(rec, attempt, t.at)
+	step.UndoNo = no
+	if written, err = t.insertUndoable(&step, 0, 0); err != nil || !written {
+		return false, errors.Join(err, t.stmt(sqlNotBegun).Text(1, t.ns).ID(2, id).Run())
+	}
+	got.Step = step
+	return true, nil
+}
+
+// endNow writes the end of a step that began, as beginNow does its beginning. It writes
+// nothing, and reports false, if none is on record that has only begun.
+func (t *Tx) endNow(rec *store.Record, got *store.RecordResult) (written bool, err error) {
+	id := &rec.Lease.Task
+	st := t.stmt(sqlEndNow).Text(1, t.ns).ID(2, id).Int(3, rec.Lease.Epoch).Lease(4, &rec.Lease.ID)
+	attempt := 0
+	if st.One() {
+		attempt = int(st.ColInt(0))
+	}
+	if err := st.Done(); err != nil || attempt == 0 {
+		return false, err
+	}
+	step := rules.StoredStep(rec, attempt, t.at)
+	if written, err = t.endBegun(&step); err != nil || !written {
+		return false, errors.Join(err, t.stmt(sqlNotEnded).Text(1, t.ns).ID(2, id).Run())
+	}
+	got.Step = step
+	return true, t.besideStep(rec, got)
+}
+
+// besideStep writes what is stored beside a step that has ended.
+func (t *Tx) besideStep(rec *store.Record, got *store.RecordResult) error {
+	if err := t.refer(&got.Step.TaskID, kindStepValue, got.Step.Name, got.Step.Value); err != nil {
+		return err
+	}
+	if err := t.addArtifacts(rec.Artifacts, &got.Step); err != nil {
+		return err
+	}
+	return t.spend(got)
+}
+
 // recordBegun writes the beginning or the end of a step that has an undo, or a point of no
 // return.
 func (t *Tx) recordBegun(rec *store.Record, step *task.Step, toEnd bool, got *store.RecordResult) error {
@@ -79,7 +152,7 @@ func (t *Tx) recordBegun(rec *store.Record, step *task.Step, toEnd bool, got *st
 	switch {
 	case stored != nil:
 		got.Step = rules.EndOfBegun(stored, step)
-		err = t.endBegun(&got.Step)
+		_, err = t.endBegun(&got.Step)
 	case step.Kind == task.KindPoint:
 		got.Step = *step
 		if got.Step.UndoNo, err = t.undoNo(sqlPoint, &step.TaskID); err == nil {
@@ -100,13 +173,7 @@ func (t *Tx) recordBegun(rec *store.Record, step *task.Step, toEnd bool, got *st
 	if err := t.stepEnded(&step.TaskID, 1, 0); err != nil {
 		return err
 	}
-	if err := t.refer(&step.TaskID, kindStepValue, step.Name, step.Value); err != nil {
-		return err
-	}
-	if err := t.addArtifacts(rec.Artifacts, &got.Step); err != nil {
-		return err
-	}
-	return t.spend(got)
+	return t.besideStep(rec, got)
 }
 
 // recordUndo writes that a step was undone: it counts as never run, and frees its name.
@@ -177,10 +244,17 @@ func (t *Tx) insertUndoable(s *task.Step, keyAttempt, keyTry int) (bool, error) 
 	return n > 0, err
 }
 
-func (t *Tx) endBegun(s *task.Step) error {
+// endBegun gives a step that began its end, and s what is stored of its beginning. It
+// reports false if there is none.
+func (t *Tx) endBegun(s *task.Step) (ended bool, err error) {
 	st := t.stmt(sqlEndBegun).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Text(4, string(s.State)).Bytes(5, s.Value).Error(6, s.Error).
 		Int(7, int64(s.AttemptNo)).Int(8, int64(s.Try)).Time(9, s.CompletedAt).Int(10, s.Cost)
-	return redacts(st, 11, s).Run()
+	st = redacts(st, 11, s)
+	if ended = st.One(); ended {
+		r := st.Row()
+		s.Index, s.StartedAt, s.Undo, s.UndoNo, s.Round = int(r.Int(0)), r.Time(1), r.Undo(2), int(r.Int(3)), int(r.Int(4))
+	}
+	return ended, st.Done()
 }
 
 // redacts binds the paths that readers of a step's value do not show.
