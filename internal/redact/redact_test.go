@@ -166,6 +166,7 @@ func TestHistory(t *testing.T) {
 		Task: task.Task{
 			Redact: []string{"input/card", "*/**/token"}, Input: json.RawMessage(`{"card":"4929-1234","n":1}`), Error: wrong,
 			Output: json.RawMessage(`{"token":"t"}`), UnblockInput: json.RawMessage(`{"token":"t"}`), Progress: &task.Progress{Message: "at 4929-1234"},
+			Undo: &task.UndoPhase{Error: wrong},
 		},
 		Attempts:    []task.Attempt{{Error: wrong}},
 		Decisions:   []task.Decision{{Reason: task.Reason{Text: "for abcd-efgh", Evidence: map[string]any{"card": "4929-1234"}}}},

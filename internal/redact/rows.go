@@ -40,6 +40,11 @@ func (r *Rules) taskTexts(t *task.Task) []string {
 func (r *Rules) maskTask(t *task.Task, texts []string) {
 	t.Input, t.Output, t.UnblockInput = r.JSON(Input, t.Input), r.JSON(Output, t.Output), r.JSON(Answer, t.UnblockInput)
 	t.Error = Error(t.Error, texts)
+	if t.Undo != nil && t.Undo.Error != nil {
+		p := *t.Undo
+		p.Error = Error(p.Error, texts)
+		t.Undo = &p
+	}
 	if t.Progress != nil {
 		p := *t.Progress
 		p.Message = Hide(p.Message, texts)
