@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/goweaver/weaver/internal/preview"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -78,41 +76,10 @@ func (c *Client) RerunFrom(ctx context.Context, id TaskID, step string, opts ...
 	if err != nil {
 		return Enqueued{}, fmt.Errorf("rerun: %w", err)
 	}
-	if below, found := firstOf(h.Steps, step); found {
+	if below, found := preview.FirstOf(h.Steps, step); found {
 		return c.rerun(ctx, id, below, opts)
 	}
 	return Enqueued{}, fmt.Errorf("rerun task %s: %w: %q", id, ErrNoSuchStep, step)
-}
-
-// firstOf is the index from which a step runs anew. A race begins with the first of
-// its cases, "name[0]" and so on, which are steps of their own and were recorded
-// before it; one of them means the race.
-func firstOf(steps []StepInfo, name string) (below int, found bool) {
-	if race, _, ok := strings.Cut(name, "["); ok && slices.ContainsFunc(steps, func(s StepInfo) bool { return s.Name == race && s.Kind == task.KindRace }) {
-		name = race
-	}
-	named := slices.ContainsFunc(steps, func(s StepInfo) bool { return s.Name == name && s.Kind != task.KindRace })
-	for i := range steps {
-		s := &steps[i]
-		if s.Name != name && (named || !isCase(s, name)) {
-			continue
-		}
-		if !found || s.Index < below {
-			below, found = s.Index, true
-		}
-	}
-	return below, found
-}
-
-// isCase reports whether a step is a case of a race of the name.
-func isCase(s *StepInfo, race string) bool {
-	no, begins := strings.CutPrefix(s.Name, race+"[")
-	no, ends := strings.CutSuffix(no, "]")
-	if !begins || !ends {
-		return false
-	}
-	_, err := strconv.Atoi(no)
-	return err == nil && (s.Kind == task.KindSignal || s.Kind == task.KindSleep || s.Kind == task.KindCall)
 }
 
 func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []OperateOption) (Enqueued, error) {

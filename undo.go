@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/preview"
+	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -141,4 +143,18 @@ func PointOfNoReturn(ctx context.Context, name string) error {
 		return fmt.Errorf("point of no return %q: %w", name, err)
 	}
 	return a.Point(ctx, name)
+}
+
+// UndoPlan lists what a task did: first what is undone if it ends in any way but success,
+// in that order, then what stays (it has no [Undo], or a [PointOfNoReturn] or the success of
+// the task came after it), then what was undone. Nothing is changed by it. It has no values,
+// and messages of errors are masked as the task says (docs/privacy.md). Cleanups are not in
+// it: what they do is known when they run. ErrNotFound: there is no such task.
+func (c *Client) UndoPlan(ctx context.Context, id TaskID) (UndoPlan, error) {
+	h, err := c.History(ctx, id)
+	if err != nil {
+		return UndoPlan{}, err
+	}
+	redact.History(&h)
+	return preview.Undo(&h), nil
 }

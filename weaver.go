@@ -72,6 +72,10 @@ type (
 	AttemptInfo = task.Attempt
 	// StepInfo is one recorded try of a step.
 	StepInfo = task.Step
+	// UndoPlan lists the effects of a task, and which of them are undone if it ends without success.
+	UndoPlan = task.UndoPlan
+	// UndoEffect is what a step did, and what becomes of it.
+	UndoEffect = task.UndoEffect
 	// QueueInfo is a queue as readers see it.
 	QueueInfo = store.Queue
 	// TaskDefaults are the options that tasks of a type have unless an enqueue says otherwise.

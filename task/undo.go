@@ -90,3 +90,69 @@ func StepKey(id ID, step string, round int) string {
 func UndoKey(id ID, step string, round int) string {
 	return id.String() + ":" + step + "#" + strconv.Itoa(round) + "/undo"
 }
+
+// UndoPlan lists the effects of a task: those that are undone if it ends in any way but
+// success, in that order, then those that stay, then those that were undone. It has no
+// values.
+type UndoPlan struct {
+	TaskID  ID           `json:"task_id"`
+	State   State        `json:"state"`
+	Phase   *UndoPhase   `json:"phase,omitempty"` // left out: no undo phase has begun
+	Effects []UndoEffect `json:"effects"`
+}
+
+// Open returns how many effects are to be undone, or stand because their undo was given up.
+func (p *UndoPlan) Open() int {
+	n := 0
+	for i := range p.Effects {
+		if p.Effects[i].Undo.open() {
+			n++
+		}
+	}
+	return n
+}
+
+// UndoEffect is what a step, a started task or a call did, in one round; or a point of no
+// return, above the effects that it keeps.
+type UndoEffect struct {
+	Step   string      `json:"step"`
+	Round  int         `json:"round,omitempty"` // how often the step was undone or skipped before
+	Kind   StepKind    `json:"kind"`            // step, start, call or point
+	Effect EffectState `json:"effect"`          // confirmed or unknown
+	Undo   EffectUndo  `json:"undo"`            // declared, none, kept, undone, failing, given_up or skipped
+
+	Tries int    `json:"tries,omitempty"` // of its undo that failed
+	Error *Error `json:"error,omitempty"` // of the last of them, until the effect is undone
+
+	// Key is the StepKey by which a partner knows the effect. It is left out for a step that
+	// was taken over from another task, whose effect it is.
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at"` // when the step began first
+}
+
+// EffectState says whether a step is known to have had its effect.
+type EffectState string
+
+// The states of effects.
+const (
+	EffectConfirmed EffectState = "confirmed" // the step completed
+	EffectUnknown   EffectState = "unknown"   // it began, or returned an error: the effect may be there
+)
+
+// EffectUndo says what becomes, or became, of an effect.
+type EffectUndo string
+
+// What becomes of effects.
+const (
+	EffectDeclared EffectUndo = "declared" // it is undone if the task ends without success
+	EffectNone     EffectUndo = "none"     // no undo is declared: it stays
+	EffectKept     EffectUndo = "kept"     // it stays: a point of no return, or the task's success, came after it
+	EffectUndone   EffectUndo = "undone"
+	EffectFailing  EffectUndo = "failing"  // its undo failed, and is tried again
+	EffectGivenUp  EffectUndo = "given_up" // it stands: the undo of the task was given up
+	EffectSkipped  EffectUndo = "skipped"  // an operator gave its undo up
+)
+
+func (u EffectUndo) open() bool {
+	return u == EffectDeclared || u == EffectFailing || u == EffectGivenUp
+}

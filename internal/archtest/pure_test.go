@@ -10,7 +10,7 @@ import (
 
 // pure: the packages whose functions give the same answer for the same input, so
 // that a decision can be made again and stores agree on what a move means.
-var pure = []string{"task", "decide", "internal/rules", "internal/explain"}
+var pure = []string{"task", "decide", "internal/rules", "internal/preview", "internal/explain"}
 
 // impure: what such a package does not import, and why.
 var impure = map[string]string{

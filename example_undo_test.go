@@ -1,0 +1,84 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+// An order that cannot be shipped gives the money back.
+func ExampleUndo() {
+	ctx, db := context.Background(), memory()
+	defer db.Close()
+	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
+	h := must(Greet.Enqueue(ctx, client, "Rome", weaver.NoRetry()))
+	work(ctx, db, Greet.Handler(func(ctx context.Context, city string) (string, error) {
+		_, err := weaver.Step(ctx, "charge", func(context.Context) (int, error) {
+			fmt.Println("charged 25")
+			return 25, nil
+		}, weaver.Undo(func(_ context.Context, u weaver.Undoing[int]) error {
+			if u.Done { // else ask the partner by u.Key whether there is anything to refund
+				fmt.Println("refunded", u.Out)
+			}
+			return nil
+		}))
+		if err == nil {
+			err = weaver.Do(ctx, "ship", func(context.Context) error { return errors.New("no courier to " + city) })
+		}
+		return "on its way", err
+	}))
+	t := must(h.Get(ctx))
+	fmt.Println(t.State, t.Error.Message)
+	// Output:
+	// charged 25
+	// refunded 25
+	// failed step "ship": no courier to Rome
+}
+
+// What a cancel of a trial would undo, before it is cancelled.
+func ExampleClient_UndoPlan() {
+	ctx, db := context.Background(), memory()
+	defer db.Close()
+	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
+	h := must(Greet.Enqueue(ctx, client, "Ann"))
+	trial := Greet.Handler(func(ctx context.Context, name string) (string, error) {
+		nothing := func(context.Context) error { return nil }
+		undo := weaver.Undo(func(context.Context, weaver.Undoing[weaver.None]) error { return nil })
+		return name + " stays", errors.Join(
+			weaver.Do(ctx, "register", nothing, undo),
+			weaver.PointOfNoReturn(ctx, "terms accepted"),
+			weaver.Do(ctx, "welcome mail", nothing),
+			weaver.Do(ctx, "deposit", nothing, undo),
+			weaver.Do(ctx, "reserve desk", nothing, undo),
+			weaver.Sleep(ctx, "trial", 30*24*time.Hour),
+		)
+	})
+	work(ctx, db, trial)
+	show := func() {
+		plan := must(client.UndoPlan(ctx, h.ID()))
+		fmt.Printf("%s, %d to undo\n", plan.State, plan.Open())
+		for _, e := range plan.Effects {
+			fmt.Printf("  %s (%s): %s, %s\n", e.Step, e.Kind, e.Effect, e.Undo)
+		}
+	}
+	show()
+	_ = client.Cancel(ctx, h.ID())
+	work(ctx, db, trial)
+	show()
+	// Output:
+	// pending, 2 to undo
+	//   reserve desk (step): confirmed, declared
+	//   deposit (step): confirmed, declared
+	//   welcome mail (step): confirmed, none
+	//   terms accepted (point): confirmed, kept
+	//   register (step): confirmed, kept
+	// cancelled, 0 to undo
+	//   welcome mail (step): confirmed, none
+	//   terms accepted (point): confirmed, kept
+	//   register (step): confirmed, kept
+	//   reserve desk (step): confirmed, undone
+	//   deposit (step): confirmed, undone
+}
