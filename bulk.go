@@ -61,6 +61,7 @@ type BulkRequest struct {
 type BulkResult struct {
 	Done        int           // tasks that it changed; in a dry run: that it would
 	Asked       int           // BulkCancel: of these, those that run, or clean up, and were asked to end
+	UndoneFirst int           // BulkCancel, in a dry run: of these, those that would be undone before they end; see UndoPlan
 	AlreadyDone int           // that the query selects no more, or that are as the verb would have them, by now
 	Refused     []RefusedTask // that it could not change; in a dry run: as far as that is known before
 

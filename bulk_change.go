@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/preview"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -104,6 +105,9 @@ func (b *bulk) look(ctx context.Context, t *TaskInfo) error {
 		}
 	}
 	b.res.Done++
+	if b.verb.undoes && preview.UndoneFirst(t) {
+		b.res.UndoneFirst++
+	}
 	if b.res.States == nil {
 		b.res.States = make(map[State]int)
 	}

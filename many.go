@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/preview"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -41,6 +42,7 @@ func OlderThan(d time.Duration) OperateOption {
 type ManyAck struct {
 	Done        int           // that it changed; in a DryRun: that it would
 	Asked       int           // CancelMany: of these, those that run, or clean up, and were asked to end
+	UndoneFirst int           // in a DryRun of CancelMany: of Done, those that would be undone before they end; see UndoPlan
 	AlreadyDone int           // that ended, were brought back or were deleted meanwhile, for instance with what they need
 	Refused     []RefusedTask // that it could not change
 	Tasks       []ManyTask    // in a DryRun: those of Done, newest first
@@ -168,6 +170,9 @@ func (c *Client) manyOf(ctx context.Context, page []TaskInfo, s *operateSettings
 		}
 		if s.many.dryRun {
 			ack.Done++
+			if v.undoes && preview.UndoneFirst(t) {
+				ack.UndoneFirst++
+			}
 			ack.Tasks = append(ack.Tasks, ManyTask{t.ID, t.Type, t.Queue, t.State})
 			continue
 		}

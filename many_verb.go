@@ -15,6 +15,7 @@ type manyVerb struct {
 	name   string
 	states []State // in which a task can be changed
 	force  bool    // it has the option
+	undoes bool    // what tasks left to undo is undone before it ends them
 
 	byDefault Filter // states and kinds of errors of a filter without states; none: all states
 	keep      bool   // it has the options KeepSteps and Cleanups
@@ -66,7 +67,7 @@ func retryVerb() *manyVerb {
 
 func cancelVerb() *manyVerb {
 	return &manyVerb{
-		name: "cancel", states: []State{StatePending, StateReady, StateRunning, StateBlocked}, force: true,
+		name: "cancel", states: []State{StatePending, StateReady, StateRunning, StateBlocked}, force: true, undoes: true,
 		command: func(s *operateSettings, id TaskID) store.Command {
 			return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force, Spare: true}
 		},

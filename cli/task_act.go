@@ -80,7 +80,7 @@ type taskCancelCmd struct {
 func (taskCancelCmd) Help() string {
 	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
 		"unless the handler still returns success. What is to be undone is undone first, with --force after the lease that it takes away has ended. " +
-		"--force again, or --abandon-undo, gives that up: the task fails with the kind undo_failed. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them." + queryHelp
+		"--force again, or --abandon-undo, gives that up: the task fails with the kind undo_failed. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them. With ids --dry-run lists what would be undone." + queryHelp
 }
 
 // Run implements the verb.
@@ -94,6 +94,12 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 	}
 	if c.AbandonUndo && len(c.IDs) == 0 {
 		return badInput("", "--abandon-undo is for tasks that are named by ids")
+	}
+	if c.DryRun && len(c.IDs) > 0 && !c.selects() && !c.Yes && c.Newest == "" {
+		if c.AbandonUndo {
+			return badInput(s.command("why", "ID", "--undo")+" lists what would stay.", "--dry-run tells what a cancel undoes, and --abandon-undo undoes nothing")
+		}
+		return s.cancelDryRun(ctx, c.IDs)
 	}
 	if each, err := s.manyOrEach(ctx, manyVerb{verb: "cancel", past: "cancelled", audit: c.auditFlags, force: c.Force, do: (*weaver.Client).CancelMany}, c.IDs, &c.manyFlags); !each {
 		return err

@@ -51,6 +51,7 @@ type manyResult struct {
 	DryRun      bool          `json:"dry_run,omitempty"`
 	Done        int           `json:"done"`
 	Asked       int           `json:"asked,omitempty"`
+	UndoneFirst int           `json:"undone_first,omitempty"` // cancel, in a dry run
 	AlreadyDone int           `json:"already_done,omitempty"`
 	Refused     []manyRefused `json:"refused,omitempty"` // the first thousand
 	RefusedMore int           `json:"refused_more,omitempty"`
@@ -146,7 +147,7 @@ func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Clien
 func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err error) error {
 	ack := &all.ManyAck
 	if s.json() {
-		res := manyResult{Verb: verb, DryRun: dryRun, Done: ack.Done, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}
+		res := manyResult{Verb: verb, DryRun: dryRun, Done: ack.Done, Asked: ack.Asked, UndoneFirst: ack.UndoneFirst, AlreadyDone: ack.AlreadyDone}
 		for _, r := range ack.Refused[:min(len(ack.Refused), maxRefusedJSON)] {
 			res.Refused = append(res.Refused, manyRefused{r.ID, r.Err.Error()})
 		}
@@ -186,6 +187,9 @@ func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err 
 	s.printf(".")
 	if ack.Asked > 0 {
 		s.printf(" %d of them run, or clean up, and were asked to end.", ack.Asked)
+	}
+	if ack.UndoneFirst > 0 {
+		s.printf(" %d of them would be undone first: `%s` lists what.", ack.UndoneFirst, s.command("why", "ID", "--undo"))
 	}
 	s.printf("\n")
 	for i, r := range ack.Refused {

@@ -60,6 +60,7 @@ type bulkResult struct {
 
 func (b *bulkResult) add(r *weaver.BulkResult) {
 	b.Done, b.Asked, b.AlreadyDone = b.Done+r.Done, b.Asked+r.Asked, b.AlreadyDone+r.AlreadyDone
+	b.UndoneFirst += r.UndoneFirst
 	b.Refused = append(b.Refused, r.Refused...)
 	b.scanned, b.unread = b.scanned+r.Scanned, b.unread+r.Unread
 	if b.newest.IsZero() {

@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/preview"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -14,13 +18,14 @@ type taskRerunCmd struct {
 	From  string `placeholder:"STEP" help:"Take over the values of the steps before this one, and run it and those behind it anew."`
 
 	KeepSteps bool `help:"With --from: also if a cleanup ran, as its steps still stand."`
+	DryRun    bool `help:"List the steps that would be taken over, and enqueue nothing."`
 	auditFlags
 }
 
 // Help is shown by task rerun --help.
 func (taskRerunCmd) Help() string {
 	return "A new task is enqueued with the type, the options and the input of this one, and linked to it; this one stays as it is, and keeps its " +
-		"idempotency key. A task of a job is repeated outside of it. To let a failed task itself run again, see task retry."
+		"idempotency key. A task of a job is repeated outside of it. --dry-run tells which steps it would take over, and whose undo stays with this one. To let a failed task itself run again, see task retry."
 }
 
 // rerunResult is what task rerun prints as JSON.
@@ -44,6 +49,9 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		if c.DryRun {
+			return c.dryRun(ctx, s, client, id)
+		}
 		opts := c.options()
 		if c.KeepSteps {
 			opts = append(opts, weaver.KeepSteps())
@@ -58,7 +66,7 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		got, err := rerun()
 		switch {
 		case errors.Is(err, weaver.ErrNoSuchStep):
-			return badInput(s.command("task", "show", id.String())+" lists the steps.", "--from: %w", err)
+			return s.noSuchStep(id, err)
 		case errors.Is(err, weaver.ErrInvalidInput), errors.Is(err, weaver.ErrTooLarge):
 			return badInput("", "--input: %w", err)
 		case err != nil:
@@ -70,4 +78,83 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		s.printf("%s repeats %s.\n", got.ID, id)
 		return nil
 	})
+}
+
+func (s *session) noSuchStep(id task.ID, err error) error {
+	return badInput(s.command("task", "show", id.String())+" lists the steps.", "--from: %w", err)
+}
+
+// rerunPlan is what a dry run of task rerun prints as JSON.
+type rerunPlan struct {
+	RerunOf task.ID     `json:"rerun_of"`
+	From    string      `json:"from,omitempty"`
+	DryRun  bool        `json:"dry_run"`
+	Taken   []takenStep `json:"taken_over"`
+	Refused string      `json:"refused,omitempty"` // as far as that is known before
+}
+
+// takenStep is a step that a rerun takes over.
+type takenStep struct {
+	Step string          `json:"step"`
+	Kind task.StepKind   `json:"kind"`
+	Undo task.EffectUndo `json:"undo"` // with the task that is repeated; what is not none stays there
+}
+
+// dryRun tells which steps the new task would take over. Its input is not checked.
+func (c *taskRerunCmd) dryRun(ctx context.Context, s *session, client *weaver.Client, id task.ID) error {
+	h, err := client.History(ctx, id)
+	if err != nil {
+		return s.absent(ctx, client, "task", id, err)
+	}
+	below, found := 0, c.From == ""
+	if !found {
+		if below, found = preview.FirstOf(h.Steps, c.From); !found {
+			return s.noSuchStep(id, fmt.Errorf("rerun task %s: %w: %q", id, weaver.ErrNoSuchStep, c.From))
+		}
+	}
+	plan := rerunPlan{RerunOf: id, From: c.From, DryRun: true, Taken: []takenStep{}}
+	undos := make(map[string]task.EffectUndo)
+	of := preview.Undo(&h)
+	for _, e := range of.Effects {
+		if e.Undo != task.EffectUndone && e.Undo != task.EffectSkipped {
+			undos[e.Step] = e.Undo
+		}
+	}
+	taken, refused := preview.Rerun(&h, below, c.KeepSteps)
+	for i := range taken {
+		st := takenStep{Step: taken[i].Name, Kind: taken[i].Kind, Undo: task.EffectNone}
+		if taken[i].Undo != task.UndoNone {
+			st.Undo = undos[st.Step]
+		}
+		plan.Taken = append(plan.Taken, st)
+	}
+	if refused != nil {
+		plan.Refused = refused.Error()
+	}
+	if s.json() {
+		return s.writeJSON(plan)
+	}
+	s.printRerunPlan(&plan)
+	return nil
+}
+
+func (s *session) printRerunPlan(p *rerunPlan) {
+	switch {
+	case p.Refused != "":
+		s.printf("Would be refused: %s\n", text.OneLine(p.Refused, explain.MaxMessage))
+	case p.From == "":
+		s.printf("A new task would repeat %s, with all steps anew.\n", p.RerunOf)
+	case len(p.Taken) == 0:
+		s.printf("A new task would repeat %s from step %q, and take no step over.\n", p.RerunOf, text.OneLine(p.From, explain.MaxNote))
+	default:
+		s.printf("A new task would repeat %s from step %q, and take over what these gave:\n", p.RerunOf, text.OneLine(p.From, explain.MaxNote))
+	}
+	for _, st := range p.Taken {
+		line := fmt.Sprintf("%q (%s)", text.OneLine(st.Step, explain.MaxNote), st.Kind)
+		if st.Undo != task.EffectNone {
+			line += fmt.Sprintf(": its undo stays with %s", p.RerunOf)
+		}
+		s.printf("  %s\n", line)
+	}
+	s.printf("Nothing was enqueued.\n")
 }

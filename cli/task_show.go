@@ -171,6 +171,7 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 	s.field("unblock input", jsonText(t.UnblockInput))
 	s.field("output", value(t.Output))
 	s.printError(t.Error)
+	s.showUndo(h)
 	s.printHistory(h)
 }
 

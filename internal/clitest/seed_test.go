@@ -154,6 +154,10 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.work()
 		return w.one("SAGA", h.ID(), nil)
 	},
+	"order":      ordered("ORDER", -1), // and it sleeps
+	"shipped":    ordered("SHIPPED", 0),
+	"returned":   ordered("RETURNED", 1),
+	"unreturned": ordered("UNRETURNED", 2),
 	"refunded": func(w *fixture) map[string]task.ID {
 		h, err := buyType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
@@ -356,7 +360,7 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 
 // work runs everything that is due.
 func (w *fixture) work() {
-	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), sagaType.Handler(saga), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
+	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), sagaType.Handler(saga), orderType.Handler(order), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
 }
 
 // unread enqueues a task whose input does not decode and whose repair ends with an

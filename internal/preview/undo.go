@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -146,4 +147,12 @@ func group(u task.EffectUndo) int {
 		return undone
 	}
 	return stays
+}
+
+// UndoneFirst reports whether a task that has not ended would be undone before a cancel ends
+// it, or is being undone, as far as its row tells. A running one whose handler has no steps to
+// undo cleans up by itself.
+func UndoneFirst(t *task.Task) bool {
+	cleansUp := t.CleanupWhenCancelled && t.State != task.Running && rules.Began(t.State, t.Waiting, t.Join, t.AttemptNo)
+	return !t.State.Terminal() && (t.UndoOpen > 0 || t.Undo != nil || cleansUp)
 }

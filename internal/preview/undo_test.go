@@ -167,3 +167,24 @@ func TestUndo_SharesNothing(t *testing.T) {
 		t.Error("a change of the plan changed the history")
 	}
 }
+
+func TestUndoneFirst(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		task task.Task
+		want bool
+	}{
+		"nothing to undo":          {task.Task{State: task.Pending, Waiting: task.WaitRetry, AttemptNo: 1}, false},
+		"an open step":             {task.Task{State: task.Running, UndoOpen: 1}, true},
+		"being undone":             {task.Task{State: task.Pending, Undo: &task.UndoPhase{}}, true},
+		"cleans up":                {task.Task{State: task.Blocked, CleanupWhenCancelled: true, AttemptNo: 1}, true},
+		"never ran":                {task.Task{State: task.Ready, CleanupWhenCancelled: true}, false},
+		"cleans up by itself":      {task.Task{State: task.Running, CleanupWhenCancelled: true, AttemptNo: 1}, false},
+		"ended":                    {task.Task{State: task.Succeeded, UndoOpen: 1}, false},
+		"ended, its undo given up": {task.Task{State: task.Failed, Undo: &task.UndoPhase{GaveUp: true}}, false},
+	} {
+		if got := preview.UndoneFirst(&tc.task); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
