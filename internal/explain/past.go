@@ -141,9 +141,9 @@ func outcome(a *task.Attempt) string {
 	case task.OutcomeAddDependency:
 		return "asked for another task first"
 	case task.OutcomeUndone:
-		return "cleaned up"
+		return "undid what it had to"
 	case task.OutcomeUndoFailed:
-		return "did not clean up"
+		return "could not undo all"
 	}
 	return "ended (" + string(a.Outcome) + ")"
 }
@@ -162,7 +162,23 @@ func reasonOf(a *task.Attempt) string {
 // ranSteps names the steps that an attempt ran, and those that it tried alone: each of
 // their tries failed.
 func ranSteps(a *task.Attempt, steps []task.Step) string {
-	var ran, tried []string
+	var ran, tried, undone, standing []string
+	for i := range slices.Backward(steps) { // about as they were undone
+		switch s := &steps[i]; {
+		case s.Kind != task.KindUndo || s.AttemptNo != a.No:
+		case s.State == task.StepCompleted:
+			undone = append(undone, s.Name)
+		default:
+			standing = append(standing, s.Name)
+		}
+	}
+	undid := ""
+	if len(undone) > 0 {
+		undid = "; it undid " + named("step", undone)
+	}
+	if len(standing) > 0 {
+		undid += "; it could not undo " + named("step", standing)
+	}
 	for _, name := range a.StepsRun {
 		if failedIn(a, name, steps) {
 			tried = append(tried, name)
@@ -172,13 +188,13 @@ func ranSteps(a *task.Attempt, steps []task.Step) string {
 	}
 	switch {
 	case len(ran) > 0 && len(tried) > 0:
-		return "; it ran " + named("step", ran) + " and tried " + named("step", tried)
+		return "; it ran " + named("step", ran) + " and tried " + named("step", tried) + undid
 	case len(ran) > 0:
-		return "; it ran " + named("step", ran)
+		return "; it ran " + named("step", ran) + undid
 	case len(tried) > 0:
-		return "; it tried " + named("step", tried)
+		return "; it tried " + named("step", tried) + undid
 	}
-	return ""
+	return undid
 }
 
 // failedIn reports whether a step failed in an attempt and was not completed by it.
@@ -186,7 +202,7 @@ func failedIn(a *task.Attempt, name string, steps []task.Step) bool {
 	failed := false
 	for i := range steps {
 		s := &steps[i]
-		if s.Name != name || s.AttemptNo != a.No {
+		if s.Name != name || s.AttemptNo != a.No || s.Kind == task.KindUndo {
 			continue
 		}
 		if s.State != task.StepFailed {
