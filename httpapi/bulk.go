@@ -29,10 +29,11 @@ type BulkRequest struct {
 
 // BulkResult says what was done. While it has a next the same request goes on with that.
 type BulkResult struct {
-	Done        int           `json:"done"`         // tasks that were changed; in a dry run: that would be
-	Asked       int           `json:"asked"`        // cancel: of these, those that run and were asked to end
-	AlreadyDone int           `json:"already_done"` // that were as the verb would have them by then, or are not selected any more
-	Refused     []RefusedTask `json:"refused"`      // that could not be changed
+	Done        int           `json:"done"`                   // tasks that were changed; in a dry run: that would be
+	Asked       int           `json:"asked"`                  // cancel: of these, those that run and were asked to end
+	UndoneFirst int           `json:"undone_first,omitempty"` // cancel, in a dry run: of done, those that would be undone before they end
+	AlreadyDone int           `json:"already_done"`           // that were as the verb would have them by then, or are not selected any more
+	Refused     []RefusedTask `json:"refused"`                // that could not be changed
 
 	States  map[task.State]int `json:"states,omitempty"`  // in a dry run: how many of done are in which state
 	Samples []BulkSample       `json:"samples,omitempty"` // in a dry run: the first 20 of them
@@ -138,7 +139,7 @@ func (c *call) bulk() error {
 
 func (c *call) showBulk(r *weaver.BulkResult) BulkResult {
 	b := BulkResult{
-		Done: r.Done, Asked: r.Asked, AlreadyDone: r.AlreadyDone, Refused: make([]RefusedTask, len(r.Refused)),
+		Done: r.Done, Asked: r.Asked, UndoneFirst: r.UndoneFirst, AlreadyDone: r.AlreadyDone, Refused: make([]RefusedTask, len(r.Refused)),
 		States: r.States, Scanned: r.Scanned, Unread: r.Unread, Newest: r.Newest, Next: r.Next,
 	}
 	for i, refused := range r.Refused {

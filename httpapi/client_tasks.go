@@ -246,6 +246,12 @@ func (c *Client) History(ctx context.Context, id weaver.TaskID) (weaver.History,
 	}, nil
 }
 
+// UndoPlan lists what a task did and what would be undone; see weaver.Client.UndoPlan.
+func (c *Client) UndoPlan(ctx context.Context, id weaver.TaskID) (plan weaver.UndoPlan, err error) {
+	err = c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "undo")}, &plan)
+	return plan, err
+}
+
 // Wait waits for a task, whatever process runs it, and returns it with its output; see
 // weaver.Handle.Wait. A server that is away or busy for a while does not end it: give ctx
 // a limit if something else should happen then.

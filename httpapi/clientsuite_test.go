@@ -25,6 +25,7 @@ type anyClient interface {
 	weaver.JobWaiter
 	weaver.Signaler
 	History(ctx context.Context, id weaver.TaskID) (weaver.History, error)
+	UndoPlan(ctx context.Context, id weaver.TaskID) (weaver.UndoPlan, error)
 	Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error
 	Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error
 	Unblock(ctx context.Context, id weaver.TaskID, input any, opts ...weaver.OperateOption) error

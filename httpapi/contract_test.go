@@ -23,7 +23,7 @@ func TestTaskOperations(t *testing.T) {
 		done, bad, asks := s.enqueue(), s.enqueue(order("bad")), s.enqueue(order("ask"))
 		s.run()
 		for _, path := range []string{
-			"", "?wait=1s", "/history", "/attempts", "/decisions", "/steps", "/artifacts", "/needs", "/payloads/input", "/payloads/output", "/payloads/steps/pay",
+			"", "?wait=1s", "/history", "/attempts", "/decisions", "/steps", "/artifacts", "/needs", "/undo", "/payloads/input", "/payloads/output", "/payloads/steps/pay",
 		} {
 			s.get("/v1/tasks/" + done.String() + path).want(http.StatusOK)
 		}

@@ -3,10 +3,12 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
@@ -129,5 +131,60 @@ func TestClientUndoVerbs(t *testing.T) {
 		if err == nil {
 			s.Error("a job is retried with Cleanups")
 		}
+	})
+}
+
+var trial = weaver.Define[string, string]("acme.billing.trial.v1", weaver.NoRetry())
+
+// The plan says what a cancel would undo, and shows no value; a dry run of many cancels counts.
+func TestUndoPlan(t *testing.T) {
+	onClients(t, func(s *suite) {
+		undo := weaver.Undo(func(context.Context, weaver.Undoing[string]) error { return nil })
+		work := trial.Handler(func(ctx context.Context, secret string) (string, error) {
+			for _, opts := range [][]weaver.StepOption{{undo}, nil} {
+				name := fmt.Sprint("step ", len(opts))
+				if _, err := weaver.Step(ctx, name, func(context.Context) (string, error) { return secret, nil }, opts...); err != nil {
+					return "", err
+				}
+			}
+			return "", weaver.Sleep(ctx, "trial", time.Hour)
+		})
+		h, err := trial.Enqueue(s.Context(), s.client, "4111-22")
+		s.no(err)
+		s.run(work)
+
+		plan := func() string {
+			p, err := s.c.UndoPlan(s.Context(), h.ID())
+			s.no(err)
+			said := string(p.State)
+			if p.Phase != nil {
+				said += " to end " + string(p.Phase.EndsAs)
+			}
+			for _, e := range p.Effects {
+				said += fmt.Sprintf(", %s %s %s %t", e.Step, e.Effect, e.Undo, e.Key == h.ID().String()+":"+e.Step && !e.At.IsZero())
+			}
+			return said
+		}
+		want := func(want string) {
+			s.Helper()
+			if got := plan(); got != want {
+				s.Errorf("the plan is %s, want %s", got, want)
+			}
+		}
+		want("pending, step 1 confirmed declared true, step 0 confirmed none true")
+		if a := s.get("/v1/tasks/" + h.ID().String() + "/undo").want(http.StatusOK); strings.Contains(string(a.body), "4111-22") {
+			s.Errorf("the plan has a value: %s", a.body)
+		}
+		if bulk := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:pending", DryRun: true}); bulk.Done != 1 || bulk.UndoneFirst != 1 {
+			s.Errorf("a dry run of cancels: %+v", bulk)
+		}
+		s.no(s.c.Cancel(s.Context(), h.ID()))
+		want("pending to end cancelled, step 1 confirmed declared true, step 0 confirmed none true")
+		s.run(work)
+		want("cancelled, step 0 confirmed none true, step 1 confirmed undone true")
+
+		_, err = s.c.UndoPlan(s.Context(), weaver.TaskID{1})
+		s.is(err, weaver.ErrNotFound)
+		s.get("/v1/tasks/x/undo").problem(http.StatusNotFound, "not-found")
 	})
 }

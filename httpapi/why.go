@@ -70,6 +70,21 @@ func (c *call) why(of func(explainread.Reader, context.Context, explain.Explaine
 	return c.write(http.StatusOK, explanationOf(x))
 }
 
+// undoPlan answers with the undo plan of a task.
+func (c *call) undoPlan() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	plan, err := c.api.client.UndoPlan(ctx, id)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, plan)
+}
+
 func explanationOf(x *explain.Explanation) Explanation {
 	shown := Explanation{Title: x.Title(), Explanation: *x, Actions: make([]Action, len(x.Actions))}
 	for i, a := range x.Actions {

@@ -17,7 +17,7 @@ import (
 const (
 	defaultRows = 20
 	maxRows     = 100
-	maxHistory  = 50 // attempts, decisions and steps of show_task, the last ones
+	maxHistory  = 50 // attempts, decisions and steps of show_task, the last ones; effects of undo_plan, the first
 	maxMessage  = 500
 )
 
@@ -27,6 +27,7 @@ func (t tools) addReads(s *mcp.Server) {
 	add(t, s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
 	add(t, s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
 	add(t, s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
+	add(t, s, "undo_plan", "Lists what a task did: first what would be undone if it ended without success, for example by a cancel, in that order; then what would stay; then what was undone.", hints, t.undoPlan)
 	add(t, s, "logs", "What the commands of a task wrote, or its log lines if its engine stores them; the end of it when it is long.", hints, t.logs)
 	add(t, s, "list_types", "Lists the task types that can be enqueued.", hints, t.types)
 }
@@ -226,6 +227,54 @@ func (t tools) why(ctx context.Context, in idInput) (string, error) {
 	}
 	answer, err := t.Why(ctx, id)
 	return short(answer, maxText), err
+}
+
+func (t tools) undoPlan(ctx context.Context, in idInput) (string, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return "", err
+	}
+	plan, err := t.Client.UndoPlan(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	left := max(0, len(plan.Effects)-maxHistory)
+	v := planView{
+		TaskID: plan.TaskID, State: plan.State, ToUndo: plan.Open(), Effects: make([]effectView, len(plan.Effects)-left),
+	}
+	if plan.Phase != nil {
+		v.EndsAs = plan.Phase.EndsAs
+	}
+	for i := range v.Effects {
+		e := &plan.Effects[i]
+		v.Effects[i] = effectView{e.Step, e.Round, e.Kind, e.Effect, e.Undo, e.Tries, said(e.Error), e.Key, e.At}
+	}
+	if left > 0 {
+		v.Note = fmt.Sprintf("%d more effects are left out: `weaver why %s --undo` prints them all.", left, id)
+	}
+	return text(v)
+}
+
+// planView is an undo plan as undo_plan shows it.
+type planView struct {
+	TaskID  task.ID      `json:"task_id"`
+	State   task.State   `json:"state"`
+	EndsAs  task.State   `json:"ends_as,omitempty"` // it is being undone, or that was given up
+	ToUndo  int          `json:"to_undo"`
+	Effects []effectView `json:"effects"`
+	Note    string       `json:"note,omitempty"` // what was left out
+}
+
+type effectView struct {
+	Step   string           `json:"step"`
+	Round  int              `json:"round,omitempty"`
+	Kind   task.StepKind    `json:"kind"`
+	Effect task.EffectState `json:"effect"`
+	Undo   task.EffectUndo  `json:"undo"`
+	Tries  int              `json:"tries,omitempty"`
+	Error  string           `json:"error,omitempty"`
+	Key    string           `json:"key,omitempty"`
+	At     time.Time        `json:"at"`
 }
 
 type logsInput struct {

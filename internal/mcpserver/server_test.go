@@ -108,7 +108,7 @@ func names(t *testing.T, cs *mcp.ClientSession) []string {
 	return got
 }
 
-var reads = []string{"counts", "list_tasks", "list_types", "logs", "show_task", "why"}
+var reads = []string{"counts", "list_tasks", "list_types", "logs", "show_task", "undo_plan", "why"}
 
 func TestReadOnlyByDefault(t *testing.T) {
 	t.Parallel()
@@ -144,6 +144,8 @@ func TestReads(t *testing.T) {
 		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense" is no id of a task`, true},
 		{"show_task", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
 		{"why", one, "because of " + id.String(), false},
+		{"undo_plan", one, `"state":"failed","to_undo":0,"effects":[]}`, false},
+		{"undo_plan", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
 		{"list_types", nil, pay.Name(), false},
 		{"logs", one, "start the server with --show-payloads", true},
 	} {
@@ -237,6 +239,49 @@ func TestUndoVerbs(t *testing.T) {
 	}
 	if got, wrong := call(t, cs, "cancel", args("abandon_undo")); wrong || !strings.Contains(got, "undo given up: abandoned by mcp: the bank called") {
 		t.Errorf("cancel with abandon_undo: %s", got)
+	}
+}
+
+// The plan of an undo has no values, and says what it leaves out.
+func TestUndoPlan(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	eng, err := weaver.New(memstore.New(), weaver.Config{Handlers: []weaver.Handler{pay.Handler(func(ctx context.Context, _ card) (weaver.None, error) {
+		for i := range 60 {
+			if err := weaver.Do(ctx, fmt.Sprint("mail ", i), func(context.Context) error { return nil }); err != nil {
+				return weaver.None{}, err
+			}
+		}
+		_, err := weaver.Step(ctx, "charge", func(context.Context) (card, error) {
+			return card{Number: "4111-22", Note: "visible"}, errors.New("timed out")
+		},
+			weaver.Undo(func(context.Context, weaver.Undoing[card]) error {
+				return weaver.Permanent(errors.New("no such account"))
+			}))
+		return weaver.None{}, err
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := pay.Enqueue(t.Context(), eng, card{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Client, c.ShowPayloads = eng.Client, true
+	got, wrong := call(t, connect(t, c), "undo_plan", map[string]any{"id": h.ID().String()})
+	for _, part := range []string{
+		`"state":"failed","ends_as":"failed","to_undo":1,"effects":[{"step":"charge","kind":"step","effect":"unknown","undo":"given_up","tries":1,"error":"handler_error: no such account","key":"` + h.ID().String() + `:charge"`,
+		`{"step":"mail 59","kind":"step","effect":"confirmed","undo":"none"`, "11 more effects are left out: `weaver why " + h.ID().String() + " --undo`",
+	} {
+		if wrong || !strings.Contains(got, part) {
+			t.Errorf("the plan lacks %s: %s", part, got)
+		}
+	}
+	if strings.Contains(got, "visible") {
+		t.Errorf("the plan has a value: %s", got)
 	}
 }
 
