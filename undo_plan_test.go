@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -104,5 +105,32 @@ func TestUndoneFirst(t *testing.T) {
 			equal(fx, "in bulk", fmt.Sprint(bulk.UndoneFirst, " of ", bulk.Done), "2 of 4")
 			fx.must(e.stop())
 		}
+	})
+}
+
+// leaky has a history in which an undo failed with what the input has.
+type leaky struct{ weaver.Store }
+
+func (l leaky) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
+	h, err := l.Store.History(ctx, ns, id)
+	wrong := &task.Error{Kind: task.KindHandler, Message: "no card " + cardNumber}
+	h.Task.Undo = &task.UndoPhase{Error: wrong}
+	h.Steps = []task.Step{
+		{Name: "charge", Kind: task.KindStep, State: task.StepBegun, Undo: task.UndoOpen},
+		{Name: "charge", Kind: task.KindUndo, State: task.StepFailed, Error: wrong},
+	}
+	return h, err
+}
+
+// A plan shows nothing that its task has masked.
+func TestUndoPlan_IsMasked(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		h := enqueue(fx, weaver.Define[cardPayment, cardPayment]("engine.undo.masked.v1"), cardPayment{Card: cardNumber})
+		c, err := weaver.NewClient(leaky{fx.store}, weaver.ClientConfig{})
+		fx.must(err)
+		p, err := c.UndoPlan(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "the error of the undo", p.Effects[0].Error.Message, "no card [redacted]")
+		equal(fx, "the error of the phase", p.Phase.Error.Message, "no card [redacted]")
 	})
 }
