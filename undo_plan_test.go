@@ -56,7 +56,7 @@ func TestUndoPlan(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			equal(fx, "its undo failed", planned(fx, h.ID()),
 				"pending to end cancelled; ship confirmed failing 1 undo ship 503; charge confirmed declared; mail confirmed none")
-			failure(fx, h)
+			fails(fx, h)
 			equal(fx, "undone", planned(fx, h.ID()), "cancelled; mail confirmed none; ship confirmed undone 1; charge confirmed undone")
 
 			pay = true
