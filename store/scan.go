@@ -39,8 +39,8 @@ const (
 	// not exist ID, JobID and State.
 	PartOfJobs PartOf = "jobs"
 	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
-	// rows that are due, and the tasks that run with it: ID, State and
-	// ConcurrencyKey; and the paused queues and types.
+	// rows that are due, and the tasks that run with it, or may hold it while they are
+	// undone: ID, State, ConcurrencyKey and Undo; and the paused queues and types.
 	PartOfKeys PartOf = "keys"
 )
 

@@ -53,7 +53,10 @@ WHERE a.namespace = ?1 AND a.task_id > ?2 AND a.task_id <= ?3`
 SELECT ` + summandColumns.List() + ` FROM weaver_tasks INDEXED BY weaver_tasks_by_job
 WHERE namespace = ?1 AND job_id IS NOT NULL AND job_id > ?2 AND job_id <= ?3`
 
-	sqlScanKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 AND key > ?2 ORDER BY key LIMIT ?3`
+	sqlScanKeys    = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 AND key > ?2 ORDER BY key LIMIT ?3`
+	sqlScanUndoing = `
+SELECT ` + undoingColumns.List() + ` FROM weaver_tasks INDEXED BY weaver_tasks_undoing
+WHERE namespace = ?1 AND undo IS NOT NULL AND concurrency_key IS NOT NULL AND concurrency_key > ?2 AND state = 'pending'`
 	sqlScanWaitedFor = `SELECT key FROM weaver_conc_waiters WHERE namespace = ?1 AND key > ?2 ORDER BY key LIMIT 1`
 	sqlScanWaitersOf = `
 SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters WHERE namespace = ?1 AND key = ?2 ORDER BY due_at, task_id`
@@ -72,6 +75,14 @@ var summandColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("ready_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.ReadyAt = r.Time(i) }),
 	errorKindColumn,
 	mayFailColumn,
+}
+
+// undoingColumns are what says whether a task holds its key while it is undone.
+var undoingColumns = sqlstmt.Columns[task.Task]{
+	sqlstmt.Col("task_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.ID = r.ID(i) }),
+	sqlstmt.Col("state", func(t *task.Task, r *sqlstmt.Row, i int) { t.State = task.State(r.Name(i)) }),
+	sqlstmt.Col("concurrency_key", func(t *task.Task, r *sqlstmt.Row, i int) { t.ConcurrencyKey = r.Text(i) }),
+	sqlstmt.Col("undo", func(t *task.Task, r *sqlstmt.Row, i int) { t.Undo = r.Phase(i) }),
 }
 
 // neededColumns are what those see of a task that need it.
@@ -251,7 +262,7 @@ func (s *Store) scanKeys(v *View, p *store.Part, after string) (last string, err
 	if err != nil {
 		return "", err
 	}
-	if p.Tasks, err = v.runningWithKeys(after); err != nil {
+	if p.Tasks, err = v.holdingKeys(after); err != nil {
 		return "", err
 	}
 	names = append(names, waited...)
@@ -293,6 +304,17 @@ func (v *View) keysWaitedFor(after string, limit int) (keys []string, err error)
 		}
 	}
 	return keys, nil
+}
+
+// holdingKeys returns the tasks that run with keys that come after one, or hold them while
+// they are undone.
+func (v *View) holdingKeys(after string) ([]task.Task, error) {
+	list, err := v.runningWithKeys(after)
+	if err != nil {
+		return nil, err
+	}
+	undoing, err := undoingColumns.All(v.stmt(sqlScanUndoing).Text(1, v.ns).Text(2, after))
+	return append(list, undoing...), err
 }
 
 // runningWithKeys returns the running tasks with keys that come after one.

@@ -472,6 +472,8 @@ CREATE INDEX weaver_tasks_by_lane ON weaver_tasks USING btree (namespace, task_t
 
 CREATE INDEX weaver_tasks_by_parent ON weaver_tasks USING btree (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
 
+CREATE INDEX weaver_tasks_undoing ON weaver_tasks USING btree (namespace, concurrency_key, task_id) WHERE undo IS NOT NULL AND concurrency_key IS NOT NULL;
+
 CREATE TABLE weaver_timers (
   due_at bigint NOT NULL,
   namespace text COLLATE "C" NOT NULL,

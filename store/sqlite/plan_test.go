@@ -75,7 +75,8 @@ var wide = map[string]string{
 	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot, "sqlSnapCheckpts": snapshot, "sqlSnapArtifacts": snapshot, "sqlSnapBlobs": snapshot,
 
 	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part, "sqlScanPaused": part, "sqlScanCheckpts": part, "sqlScanArtifacts": part, "sqlScanReferred": part,
-	"sqlScanJobSum": "the tasks of a thousand jobs",
+	"sqlScanJobSum":  "the tasks of a thousand jobs",
+	"sqlScanUndoing": "the tasks with keys that are being undone, or gave that up",
 }
 
 // bounded is why counts of an overview may scan: each has a limit, or jumps from one

@@ -447,4 +447,6 @@ CREATE INDEX weaver_artifacts_by_id ON weaver_artifacts (namespace, artifact_id)
 
 CREATE INDEX weaver_blobs_of_task ON weaver_blobs (namespace, task_id, blob_id) WHERE state = 'pending';
 
+CREATE INDEX weaver_tasks_undoing ON weaver_tasks (namespace, concurrency_key, task_id) WHERE undo IS NOT NULL AND concurrency_key IS NOT NULL;
+
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -206,6 +206,10 @@ var undoPhaseCases = []testCase{
 		e.succeed(other)
 		e.equal("the keys", len(e.snap().Keys), 0)
 	}},
+	{"the parts of a store show the key that a task holds while it is undone", func(e *env) {
+		e.undoing(key("k", 1))
+		e.equal("the keys", len(e.snap().Keys), 1)
+	}},
 	{"a phase that began without a worker takes the key with its first attempt", func(e *env) {
 		id := e.one(cleansUp(), key("k", 1))
 		e.paid(id, block)

@@ -7,6 +7,9 @@ ALTER TABLE weaver_steps ADD COLUMN undo INTEGER DEFAULT 0;       -- 0 none, 1 o
 ALTER TABLE weaver_steps ADD COLUMN undo_no INTEGER DEFAULT 0;    -- the undo_no of its task when it began
 ALTER TABLE weaver_steps ADD COLUMN round INTEGER DEFAULT 0;      -- how often a step of this name was undone or skipped before
 
+-- Tasks that may hold their keys while they are undone.
+CREATE INDEX weaver_tasks_undoing ON weaver_tasks (namespace, concurrency_key, task_id) WHERE undo IS NOT NULL AND concurrency_key IS NOT NULL;
+
 -- Tasks that were to run once more to clean up are in their undo phase. They were
 -- cancelled, missed their deadlines, or used their budgets up.
 UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'undo', cancel_requested = 1, plain = 0, last_error_kind = e.kind, last_error_json = e.error,
