@@ -244,7 +244,7 @@ func (o *op) setUndo(r *row, p *task.UndoPhase, to task.State) {
 	case held && !keeps:
 		o.drop(r)
 	case keeps && !held:
-		o.hold(r)
+		o.holdOn(r)
 	}
 }
 

@@ -29,6 +29,12 @@ func (o *op) hold(r *row) {
 	o.freed[r.ConcurrencyKey] = true // by a limit that is higher than the last one's
 }
 
+// holdOn counts a task that left running as a holder of its key still. The limit of the
+// task claimed last stays.
+func (o *op) holdOn(r *row) {
+	o.keys[r.ConcurrencyKey].Held++
+}
+
 // drop gives a task's key back as it leaves running.
 func (o *op) drop(r *row) {
 	if r.ConcurrencyKey == "" {

@@ -210,6 +210,15 @@ var undoPhaseCases = []testCase{
 		e.undoing(key("k", 1))
 		e.equal("the keys", len(e.snap().Keys), 1)
 	}},
+	{"an undo that keeps a key leaves the limit that the task claimed last asked for", func(e *env) {
+		id, other := e.one(key("k", 2)), e.one(key("k", 1))
+		c := e.a.take(id)
+		e.a.take(other)
+		e.finish(unclean(c))
+		e.equal("the keys", e.snap().Keys, []store.KeyRow{{Key: "k", Held: 2, Cap: 1}})
+		e.finish(undoFails(e.a.take(id), 0))
+		e.equal("the keys", e.snap().Keys, []store.KeyRow{{Key: "k", Held: 2, Cap: 1}})
+	}},
 	{"a phase that began without a worker takes the key with its first attempt", func(e *env) {
 		id := e.one(cleansUp(), key("k", 1))
 		e.paid(id, block)
