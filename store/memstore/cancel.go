@@ -97,7 +97,9 @@ func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit, force bool) {
 	to := rules.Transition{State: task.Cancelled, Failure: failure}
 	u, lease := r.undoable(), r.revoked()
 	u.Forced, u.Hold = force, lease.Lease
-	r.CancelRequested = to.BeginUndo(u, lease.Until, o.now)
+	if to.BeginUndo(u, lease.Until, o.now) {
+		r.CancelRequested = true
+	}
 	r.CancelKind, r.CancelBy, r.CancelReason = kind, a.By, a.Reason
 	if r.State == task.Running {
 		o.revoke(r, failure)

@@ -235,6 +235,13 @@ var undoVerbsCases = []testCase{
 		}
 		e.powerless("the revoked lease", c)
 	}},
+	{"a task that was asked to cancel says so after a forced cancel", func(e *env) {
+		id := e.one()
+		e.a.take(id)
+		e.operate(cancelOf(id))
+		e.operate(forceOf(id))
+		e.check(e.ended(id, task.Cancelled, task.KindCancelled).CancelRequested, "it was not asked")
+	}},
 	{"a forced cancel revokes an undo that runs, the second one abandons it", func(e *env) {
 		g := e.graph("saga", "alarm: !saga", "next: saga").with("saga", key("k", 1)).submit()
 		id := g.id("saga")
