@@ -30,6 +30,7 @@ type Transition struct {
 	// Undo is the undo phase of the task afterwards, if SetUndo; else that stays as it is.
 	Undo    *task.UndoPhase
 	SetUndo bool
+	Begins  bool           // the phase begins: what the task was asked to wait for is over
 	Kept    task.ErrorKind // of the error that a task keeps as its undo phase ends
 
 	// Unaware: the task ends though its handler did not come to an end of its own, in
@@ -47,6 +48,15 @@ type Transition struct {
 	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
 	Uncounted      bool // it does not count against MaxAttempts, whatever its outcome
 	Idle           int  // how many attempts in a row have recorded nothing new, this one included
+}
+
+// NotBefore returns the task's own not-before instant, zero for none, if the transition
+// sets it.
+func (t *Transition) NotBefore() (at time.Time, set bool) {
+	if t.Begins {
+		return time.Time{}, true
+	}
+	return t.ReadyAt, t.SetReadyAt
 }
 
 // TaskError is the error that the task shows afterwards, unless KeepError.

@@ -39,7 +39,7 @@ func (t *Transition) BeginUndo(u *Undoable, notBefore, now time.Time) bool {
 	if notBefore.After(now) {
 		t.Undo.Hold, t.Undo.NotBefore = u.Hold, notBefore
 	}
-	t.SetUndo, t.State, t.Waiting = true, task.Pending, task.WaitUndo
+	t.SetUndo, t.Begins, t.State, t.Waiting = true, true, task.Pending, task.WaitUndo
 	t.ReadyAt, t.SetReadyAt, t.Output = later(now, notBefore), false, nil
 	t.Join, t.JoinOutput, t.Awaited = task.JoinNone, nil, false
 	return true

@@ -297,12 +297,9 @@ func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessa
 // writeTransition moves the task whose guard passed in this transaction.
 func (t *Tx) writeTransition(row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
 	failure := to.TaskError()
-	setReadyAt, readyAt := to.SetReadyAt, to.ReadyAt
-	if row.undo == nil && to.SetUndo { // its undo begins: the time before which it was not to start counts no more
-		setReadyAt, readyAt = true, time.Time{}
-	}
+	notBefore, set := to.NotBefore()
 	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
-		Bool(5, setReadyAt).Time(6, readyAt).Bytes(7, output).Bool(8, long).
+		Bool(5, set).Time(6, notBefore).Bytes(7, output).Bool(8, long).
 		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
 		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle)).Bool(19, to.CountsRepair)
 	if to.State.Terminal() {

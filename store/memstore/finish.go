@@ -210,17 +210,16 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
 	}
-	begins := t.SetUndo && t.Undo != nil && r.Undo == nil
 	if t.SetUndo {
 		o.setUndo(r, t.Undo, t.State)
 	}
-	if begins {
+	if t.Begins {
 		o.undoBegan(r)
 	}
 	switch {
 	case t.Claimable():
 		o.makeReady(r, t.ReadyAt, t.Waiting, failure)
-		if begins {
+		if t.Begins {
 			r.ReadyAt = time.Time{} // it counted before
 		}
 	case t.State == task.Pending:

@@ -190,6 +190,14 @@ var undoPhaseCases = []testCase{
 		e.equal("success", e.finish(inPhase(e.a.take(id), store.Finish{Outcome: task.OutcomeSuccess, Output: []byte(`1`)})).State, task.Failed)
 		e.check(e.ended(id, task.Failed, task.KindHandler).Output == nil, "it has the output")
 	}},
+	{"a phase has no time from before", func(e *env) {
+		id := e.one(func(n *task.New) { n.At = e.now().Add(time.Second) })
+		e.pass(time.Second)
+		e.finish(unclean(e.a.take(id)))
+		for _, t := range e.snap().Tasks {
+			e.check(t.ID != id || t.ReadyAt.IsZero(), "its time is %v", t.ReadyAt)
+		}
+	}},
 	{"a task keeps its key from its first attempt to the end of its undo", func(e *env) {
 		id := e.undoing(key("k", 1))
 		other := e.one(key("k", 1))
