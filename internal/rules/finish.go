@@ -205,8 +205,8 @@ type Recorded struct {
 // For a finish that began an undo phase it returns the state without that; for one that
 // asked for another task, that it waits for that.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
-	if f.EndsAs != "" {
-		t := ResolveUndo(f, &task.UndoPhase{EndsAs: f.EndsAs}, 0, false, was.At)
+	if f.EndsAs != "" || was.Outcome == task.OutcomeUndoFailed {
+		t := ResolveUndo(f, &task.UndoPhase{EndsAs: cmp.Or(f.EndsAs, task.Failed)}, 0, false, was.At)
 		return store.FinishResult{State: t.State, Waiting: t.Waiting}
 	}
 	var cancel CancelRequest

@@ -98,7 +98,10 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 		again(0)
 	case f.Outcome == task.OutcomeUndoFailed, f.Outcome == task.OutcomeSuspended:
 		again(f.Delay)
-	default: // of a program that did not know of the phase
+	default: // of a program that did not know of the phase: no such attempt counts
+		if t.Outcome = task.OutcomeUndoFailed; t.Failure == nil {
+			t.Failure = &task.Error{Kind: task.KindInternal, Message: fmt.Sprintf("the attempt ended %q, as if its task were not being undone", f.Outcome)}
+		}
 		again(max(f.Delay, undoRetryAfter))
 	}
 	return t

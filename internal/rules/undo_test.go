@@ -107,7 +107,7 @@ func TestResolveUndo(t *testing.T) {
 		{"success after a cancel", store.Finish{Outcome: task.OutcomeSuccess, EndsAs: task.Cancelled}, cancelled, 0, task.Succeeded, "", task.OutcomeSuccess, 0, "", nil, false},
 		{"success after a cancel, with a step left", store.Finish{Outcome: task.OutcomeSuccess, EndsAs: task.Cancelled}, cancelled, 1, task.Pending, task.WaitUndo, task.OutcomeUndoFailed, time.Second, "", nil, true},
 		{"success after a failure", store.Finish{Outcome: task.OutcomeSuccess, EndsAs: task.Failed}, failed, 0, task.Failed, "", task.OutcomeUndone, 0, task.KindTimeout, nil, false},
-		{"of a program that knows no phase", store.Finish{Outcome: task.OutcomeCancelled, Error: broke}, cancelled, 0, task.Pending, task.WaitUndo, task.OutcomeCancelled, time.Second, "", nil, true},
+		{"of a program that knows no phase", store.Finish{Outcome: task.OutcomeCancelled, Error: broke}, cancelled, 0, task.Pending, task.WaitUndo, task.OutcomeUndoFailed, time.Second, "", nil, true},
 	} {
 		got := rules.ResolveUndo(&c.fin, c.phase, c.open, true, now)
 		if got.State != c.state || got.Waiting != c.waiting || got.Outcome != c.outcome {

@@ -190,6 +190,21 @@ var undoPhaseCases = []testCase{
 		e.equal("success", e.finish(inPhase(e.a.take(id), store.Finish{Outcome: task.OutcomeSuccess, Output: []byte(`1`)})).State, task.Failed)
 		e.check(e.ended(id, task.Failed, task.KindHandler).Output == nil, "it has the output")
 	}},
+	{"an attempt of a program that knows no phase does not count", func(e *env) {
+		g := e.budgeted(task.Budget{MaxTotalAttempts: 5}, "saga", "other")
+		id := g.id("saga")
+		e.finish(unclean(e.a.take(id)))
+		f := dead(e.a.take(id))
+		e.equal("the answer", e.finish(f), store.FinishResult{State: task.Pending, Waiting: task.WaitUndo})
+		e.unchanged("the report once more", func() {
+			e.equal("the answer", e.finish(f), store.FinishResult{State: task.Pending, Waiting: task.WaitUndo})
+		})
+		e.equal("the outcome", e.lastAttempt(id).Outcome, task.OutcomeUndoFailed)
+		e.equal("the attempts used", g.read().AttemptsUsed, 1)
+		e.pass(time.Second)
+		e.finish(undone(e.a.take(id)))
+		e.ended(id, task.Failed, task.KindHandler)
+	}},
 	{"a phase has no time from before", func(e *env) {
 		id := e.one(func(n *task.New) { n.At = e.now().Add(time.Second) })
 		e.pass(time.Second)
