@@ -59,9 +59,9 @@ type failedCleanup struct {
 	began time.Time // by the store's clock
 }
 
-// noteCleanup keeps how a cleanup of this attempt ended. What ends the attempt alone, or
-// is over before it, is no failure of the cleanup; nor is a mistake of the program, which
-// has its own end. A failure is tried again, should the task end.
+// noteCleanup records how a cleanup of this attempt ended, so that one that failed is tried
+// again if the task ends. It ignores errors that end only the attempt, and mistakes of the
+// program, which block or fail the task by themselves.
 func (a *Attempt) noteCleanup(name string, retry rules.UndoRetry, began time.Time, err error) {
 	if a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
 		return
@@ -158,12 +158,15 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 	return fin, true
 }
 
-// blockUndo ends an attempt whose handler does not lead to what is to be undone: a person
-// deploys code that does, or gives the undo up. err is what the handler returned.
+// blockUndo blocks a task whose handler did not reach a step or cleanup that must be undone.
+// An operator deploys a handler that does, or abandons the undo. err is the handler's error.
 func (a *Attempt) blockUndo(fin *store.Finish, text, err error) {
 	fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(&KindError{Kind: task.KindHandler, Err: text})
 	if a.panicked {
 		fin.Error.Kind, fin.Error.Stack = task.KindPanic, a.hide(stackOf(err))
+	}
+	if len(a.open) > 0 {
+		fin.Error.Message += fmt.Sprintf("; to leave a step as it is: weaver task retry %s --cleanup --skip STEP --reason TEXT", a.task.ID)
 	}
 	fin.Error.Message += fmt.Sprintf("; deploy code that does, then: weaver task retry %[1]s --cleanup; to give it up: weaver task cancel %[1]s --abandon-undo", a.task.ID)
 }
@@ -189,9 +192,5 @@ func (a *Attempt) cleanupFailed(fin *store.Finish, failed *failedCleanup) {
 			tries = append(tries, *s)
 		}
 	}
-	var open []task.Step
-	for _, s := range a.open {
-		open = append(open, *s)
-	}
-	a.triesAgain(fin, failed.err, failed.retry, tries, &rules.GivenUp{Step: failed.name, Cleanup: true, Open: open})
+	a.triesAgain(fin, failed.err, failed.retry, tries, &rules.GivenUp{Step: failed.name, Cleanup: true})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// UndoRetry says how an undo, or a cleanup, that failed is tried again.
+// UndoRetry configures the retries of an undo or a cleanup.
 type UndoRetry = rules.UndoRetry
 
 // Undo is how a step is undone.
@@ -27,7 +27,7 @@ type Undo struct {
 	Tx  func(ctx context.Context, tx store.Tx, u UndoCall) error // in place of Run, in a transaction of the store
 }
 
-// UndoCall is what an undo is given.
+// UndoCall is the argument of an undo.
 type UndoCall struct {
 	Step         string
 	Out          json.RawMessage // the step's value, if Done
@@ -270,11 +270,7 @@ func (a *Attempt) undoGoesOn(fin *store.Finish, f *failedUndo) {
 			tries = append(tries, *s)
 		}
 	}
-	var open []task.Step
-	for _, s := range a.open {
-		open = append(open, *s)
-	}
-	a.triesAgain(fin, f.err, f.retry, tries, &rules.GivenUp{Step: f.step.Name, Open: open})
+	a.triesAgain(fin, f.err, f.retry, tries, &rules.GivenUp{Step: f.step.Name})
 }
 
 // triesAgain has what failed tried again after a pause that its tries give, or gives it up.
@@ -295,6 +291,9 @@ func (a *Attempt) triesAgain(fin *store.Finish, err error, retry rules.UndoRetry
 		if tries[i].StartedAt.Before(first) {
 			first = tries[i].StartedAt
 		}
+	}
+	for _, s := range a.open {
+		g.Open = append(g.Open, *s)
 	}
 	g.Tries, g.Took, g.Last, g.Phase = len(tries), now.Sub(first), fin.Error, a.task.Undo
 	fin.Delay, fin.Error = -1, rules.UndoFailure(g)
