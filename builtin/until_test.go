@@ -82,7 +82,7 @@ func TestUntil(t *testing.T) {
 			if err != nil {
 				w.Fatal(err)
 			}
-			time.Sleep(30*time.Minute + every/2) // between two polls
+			time.Sleep(30 * time.Minute) // at the instant of a poll
 			e.StopNow()
 			stop()
 			time.Sleep(time.Hour)

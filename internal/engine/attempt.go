@@ -244,6 +244,16 @@ func (a *Attempt) end(cause error) {
 	a.lose(cause)
 }
 
+// endCause returns why the attempt is to end, nil while it is not. It asks the lease's
+// context too: that one ends first, and the handler's context, which is derived from it,
+// a moment later.
+func (a *Attempt) endCause() error {
+	if cause := context.Cause(a.ctx); cause != nil {
+		return cause
+	}
+	return context.Cause(a.held)
+}
+
 // close releases what the attempt's contexts hold.
 func (a *Attempt) close() {
 	a.cancel(nil)

@@ -120,7 +120,7 @@ func (x *executor) execute(a *Attempt) {
 	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() && !a.cleansUp() {
 		// The lease is not valid or the task was cancelled: the handler, which
 		// may act before it looks at its context, is not called but to clean up.
-		err = context.Cause(a.ctx)
+		err = a.endCause()
 		return
 	}
 	h, why, routeErr := x.route(a.task)

@@ -59,7 +59,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	if a.undoes() {
 		return a.undoOutcome(fin, out, err)
 	}
-	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
+	cause, lost := a.endCause(), context.Cause(a.held)
 	children, decomposes := asksForChildren(err)
 	other, depends := asksForTask(err)
 

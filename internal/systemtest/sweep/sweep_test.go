@@ -145,7 +145,12 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	if totals.missed*20 > totals.points {
+	// The few points of a part say little of a share: of them most must be reached.
+	allowed := totals.points / 2
+	if full {
+		allowed = totals.points / 20
+	}
+	if totals.missed > allowed {
 		t.Errorf("%d of %d points were not reached: the cases are not repeatable enough", totals.missed, totals.points)
 	}
 }
