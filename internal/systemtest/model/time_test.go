@@ -71,9 +71,7 @@ func (p *pair) killProcess(*rapid.T) {
 	// Closing releases the locks that prove to others that the process lives,
 	// as the end of the process does.
 	p.shut(p.second)
-	if p.url == "" { // nothing in a bubble proves that a process on PostgreSQL is dead: its leases end
-		p.mem.Kill(p.workers[last])
-	}
+	p.mem.Kill(p.workers[last])
 	p.dead++
 	p.second, p.workers[last] = p.open(), store.WorkerID(fmt.Sprint("bob", p.dead))
 	p.join(p.workers[last])
