@@ -167,7 +167,8 @@ func ordered(steps []task.Step) []task.Step {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b task.Step) int {
 		return cmp.Or(a.TaskID.Compare(b.TaskID), cmp.Compare(a.Index, b.Index), cmp.Compare(a.AttemptNo, b.AttemptNo),
-			cmp.Compare(a.Try, b.Try), cmp.Compare(a.Name, b.Name), cmp.Compare(a.State, b.State))
+			cmp.Compare(a.Try, b.Try), cmp.Compare(a.Name, b.Name), cmp.Compare(a.State, b.State),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Round, b.Round))
 	})
 	return steps
 }

@@ -42,6 +42,9 @@ const modelSteps = 60
 // the store can distinguish them: two handles, of which the second dies now and
 // then with the workers that joined through it.
 //
+// The sequences of `make test` must meet each step of undo (undo_test.go): its log has
+// how often they did.
+//
 // What is not covered: several callers at once (that is for storetest and the
 // histories beside this test), and Wait of a claim.
 func TestModel(t *testing.T) {
@@ -54,7 +57,11 @@ func TestModel(t *testing.T) {
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
 	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
 	unlessGiven(t, "rapid.nofailfile", "true") // the seed is enough, and leaves no file in the tree
-	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, "") }) })
+	met := tally{}
+	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, "", met) }) })
+	if checks == modelChecks && !t.Failed() {
+		met.check(t)
+	}
 }
 
 // unlessGiven sets a flag for this test, unless the command line or the
@@ -76,8 +83,8 @@ func unlessGiven(t *testing.T, name, value string) {
 }
 
 // runSequence is one sequence, on SQLite or on the PostgreSQL of a URL.
-func runSequence(t *rapid.T, url string) {
-	p := &pair{T: t, mem: memstore.New(), url: url, generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
+func runSequence(t *rapid.T, url string, met tally) {
+	p := &pair{T: t, met: met, mem: memstore.New(), url: url, generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
 	if url != "" {
 		p.first, p.second = p.open(), p.open()
 	} else if p.rarely(3, "on a file") {
@@ -120,6 +127,10 @@ func runSequence(t *rapid.T, url string) {
 		"record":           p.recordSome,
 		"record more":      p.recordSome,
 		"record again":     p.recordAgain,
+		"run undoables":    p.recordUndoables,
+		"saga":             p.playSaga,
+		"undo":             p.undoSome,
+		"undo more":        p.undoSome,
 		"sleep":            p.sleepAndSuspend,
 		"wait":             p.waitSome,
 		"wait more":        p.waitSome,
@@ -132,6 +143,8 @@ func runSequence(t *rapid.T, url string) {
 		"operate on tasks": p.operateTasks,
 		"operate more":     p.operateTasks,
 		"operate":          p.operateRest,
+		"operate on undos": p.operateUndos,
+		"operate on more":  p.operateUndos,
 		"leave or join":    p.leaveOrJoin,
 		"step transaction": p.stepTx,
 		"kill":             p.killProcess,
@@ -206,6 +219,7 @@ type pair struct {
 	fins    []store.Finish
 	records []store.Record
 	drawn   uint64 // ids so far
+	met     tally
 }
 
 // stores are both stores, the model first.

@@ -33,7 +33,7 @@ func TestModelOnPostgres(t *testing.T) {
 		if err := pgtest.Truncate(url, "weaver"); err != nil {
 			t.Fatal(err)
 		}
-		rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, url) })
+		rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, url, tally{}) })
 	})
 }
 

@@ -165,7 +165,7 @@ func (p *pair) operateTasks(*rapid.T) {
 	for range 1 + p.number(2, "commands") {
 		a, id := p.audit(), pick(p, p.ids, "task")
 		if p.rarely(8, "a rerun") {
-			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: p.number(3, "steps"), KeepSteps: p.rarely(2, "kept steps")})
+			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: pick(p, []int{0, 1, 2, 60}, "steps"), KeepSteps: p.rarely(2, "kept steps")})
 			continue
 		}
 		cmds = append(cmds, pick(p, []store.Command{
@@ -219,8 +219,13 @@ func (p *pair) operateRest(*rapid.T) {
 }
 
 func (p *pair) operate(cmds ...store.Command) {
-	ask(p, fmt.Sprintf("Operate %+v", cmds), func(_ int, s store.Store) ([]store.CommandResult, error) {
+	before, _ := p.mem.Tasks(p.Context(), namespace, p.ids...)
+	got := ask(p, fmt.Sprintf("Operate %+v", cmds), func(_ int, s store.Store) ([]store.CommandResult, error) {
 		return s.Operate(p.Context(), namespace, cmds...)
+	})
+	p.met.countCommands(before, cmds, got, func(id task.ID) []task.Step {
+		h, _ := p.mem.History(p.Context(), namespace, id)
+		return h.Steps
 	})
 }
 

@@ -35,6 +35,7 @@ func (p *pair) askReap(w store.WorkerID, ttl time.Duration) {
 	if model, other := got[0].Next, got[1].Next; model >= 0 && (other < 0 || other > model) {
 		p.Fatalf("Reap: the next lease or deadline ends in %v, sqlite says in %v", model, other)
 	}
+	p.met.countReaped(p.read(), got[0].Reaped)
 	for _, r := range got[0].Reaped {
 		if i := slices.IndexFunc(p.held, func(c store.Claimed) bool { return c.Task.ID == r.Task }); i >= 0 {
 			p.letGo(p.held[i].Lease)

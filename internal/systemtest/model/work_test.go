@@ -210,12 +210,14 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 
 // undoing makes one of the reports of an attempt of an undo phase.
 func (p *pair) undoing(f store.Finish, u *task.UndoPhase) store.Finish {
-	f.EndsAs = u.EndsAs
+	if f.EndsAs = u.EndsAs; p.rarely(12, "another end") {
+		f.EndsAs = pick(p, []task.State{task.Failed, task.Cancelled, task.Succeeded}, "end")
+	}
 	failure := &task.Error{Kind: task.KindHandler, Message: "psp 503", Step: "undo0"}
-	switch p.number(9, "ending of an undo") {
+	switch p.number(11, "ending of an undo") {
 	case 0, 1, 2:
 		f.Outcome = task.OutcomeUndone
-	case 3:
+	case 3, 10:
 		f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
 	case 4, 5:
 		f.Outcome, f.Error, f.Delay = task.OutcomeUndoFailed, failure, pick(p, delays, "delay")
@@ -225,6 +227,8 @@ func (p *pair) undoing(f store.Finish, u *task.UndoPhase) store.Finish {
 		f.Outcome, f.Waiting, f.Error = task.OutcomeBlocked, task.WaitUndo, failure
 	case 8:
 		f.Outcome = task.OutcomeReleased
+	case 9:
+		f.Outcome, f.Waiting, f.Delay = task.OutcomeSuspended, task.WaitUndo, pick(p, delays, "delay")
 	}
 	return f
 }
@@ -257,13 +261,14 @@ func (p *pair) finish(fins ...store.Finish) {
 	if len(fins) == 0 {
 		return
 	}
-	ask(p, describe("Finish", fins), func(i int, s store.Store) ([]store.FinishResult, error) {
+	got := ask(p, describe("Finish", fins), func(i int, s store.Store) ([]store.FinishResult, error) {
 		own := slices.Clone(fins)
 		for j := range own {
 			own[j].Lease = p.lease(i, own[j].Lease)
 		}
 		return s.Finish(p.Context(), namespace, own...)
 	})
+	p.met.countFinishes(fins, got)
 	for _, f := range fins {
 		p.fins = append(p.fins, f)
 		p.letGo(f.Lease)
@@ -331,13 +336,19 @@ func (p *pair) record(recs ...store.Record) []store.RecordResult {
 		return nil
 	}
 	p.records = append(p.records, recs...)
-	return ask(p, describe("Record", recs), func(i int, s store.Store) ([]store.RecordResult, error) {
+	var before []saga
+	for i := range recs {
+		before = append(before, p.sagaOf(recs[i].Lease.Task))
+	}
+	got := ask(p, describe("Record", recs), func(i int, s store.Store) ([]store.RecordResult, error) {
 		own := slices.Clone(recs)
 		for j := range own {
 			own[j].Lease = p.lease(i, own[j].Lease)
 		}
 		return s.Record(p.Context(), namespace, own...)
 	})
+	p.met.countRecords(before, recs, got)
+	return got
 }
 
 // errStep is what a step's function fails with.
