@@ -198,16 +198,20 @@ type Recorded struct {
 	Kind     task.ErrorKind
 	Decision task.DecisionKind // "": none
 	At       time.Time
+	Undo     *task.UndoPhase // that its task is in now; nil: in none
 }
 
 // ReplayedResult answers a finish that is reported again (R8): what it made of
-// its task when it was recorded. What the task has become since does not matter.
-// For a finish that began an undo phase it returns the state without that; for one that
-// asked for another task, that it waits for that.
+// its task when it was recorded. What the task has become since does not matter, but that
+// a finish that began an undo phase is known by the phase: once it is over, the answer is
+// the end of the task. A finish that asked for another task waits for that.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
 	if f.EndsAs != "" || was.Outcome == task.OutcomeUndoFailed {
 		t := ResolveUndo(f, &task.UndoPhase{EndsAs: cmp.Or(f.EndsAs, task.Failed)}, 0, false, was.At)
 		return store.FinishResult{State: t.State, Waiting: t.Waiting}
+	}
+	if was.Undo != nil && was.Undo.Began.Equal(was.At) {
+		return store.FinishResult{State: task.Pending, Waiting: task.WaitUndo}
 	}
 	var cancel CancelRequest
 	if was.Outcome == task.OutcomeCancelled {

@@ -360,7 +360,8 @@ func (t *Tx) insertDecision(row *leaseRow, d *task.Decision) error {
 
 const sqlFinished = `
 SELECT outcome_hash, outcome_kind, error_kind, finished_at, (
-  SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no)
+  SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no), (
+  SELECT t.undo FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2)
 FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
 
 // finishedBefore answers a finish whose guard accepted nothing (R8): it was made
@@ -373,7 +374,7 @@ func (t *Tx) finishedBefore(r *report) error {
 	var was rules.Recorded
 	if st.One() {
 		hash = st.ColText(0)
-		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2)), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4))}
+		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2)), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4)), Undo: st.Row().Phase(5)}
 	}
 	if err := st.Done(); err != nil {
 		return err

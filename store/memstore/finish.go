@@ -146,12 +146,16 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	if f.Lease.Generation != o.generation {
 		return store.FinishResult{Err: lost}
 	}
+	var phase *task.UndoPhase
+	if r := o.tasks[f.Lease.Task]; r != nil {
+		phase = r.Undo
+	}
 	for _, a := range o.attempts[f.Lease.Task] {
 		switch {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, and its worker did not end it.
 		case a.OutcomeHash == f.Hash():
-			return rules.ReplayedResult(f, rules.Recorded{Outcome: a.Outcome, Kind: rules.KindOf(a.Error), Decision: o.decidedOn(&a), At: a.FinishedAt})
+			return rules.ReplayedResult(f, rules.Recorded{Outcome: a.Outcome, Kind: rules.KindOf(a.Error), Decision: o.decidedOn(&a), At: a.FinishedAt, Undo: phase})
 		default:
 			return store.FinishResult{Err: rules.Conflicting(&f.Lease)}
 		}

@@ -163,6 +163,19 @@ var undoCases = []testCase{
 			e.check(t.UndoOpen == 0 && t.StepCount == 0 && t.Undo == nil, "%s: it ended as %s", what, show(t))
 		}
 	}},
+	{"R8 the finish that begins a phase is answered with that while it lasts", func(e *env) {
+		id := e.one()
+		f := dead(e.charged(id))
+		begun := store.FinishResult{State: task.Pending, Waiting: task.WaitUndo}
+		e.equal("the answer", e.finish(f), begun)
+		e.equal("the answer once more", e.finish(f), begun)
+		c := e.a.take(id)
+		e.equal("the answer while an attempt of the phase runs", e.finish(f), begun)
+		e.record(undo(c, "ship", 0))
+		e.record(undo(c, "charge", 0))
+		e.finish(undone(c))
+		e.equal("the answer after its end", e.finish(f), store.FinishResult{State: task.Failed})
+	}},
 	{"no phase ends while a step is to be undone", func(e *env) {
 		id := e.one()
 		e.finish(dead(e.charged(id)))

@@ -42,8 +42,7 @@ const modelSteps = 60
 // the store can distinguish them: two handles, of which the second dies now and
 // then with the workers that joined through it.
 //
-// The sequences of `make test` must meet each step of undo (undo_test.go): its log has
-// how often they did.
+// The log has how often the sequences met each step of undo (undo_test.go).
 //
 // What is not covered: several callers at once (that is for storetest and the
 // histories beside this test), and Wait of a claim.

@@ -31,8 +31,15 @@ type attemptKey struct {
 }
 
 type stepKey struct {
-	task task.ID
-	name string
+	task  task.ID
+	name  string
+	round int
+	undo  bool // the undo of the step, not the step itself
+	begun bool // it has a row before its first try has one
+}
+
+func keyOf(s *task.Step) stepKey {
+	return stepKey{s.TaskID, s.Name, s.Round, s.Kind == task.KindUndo, s.State == task.StepBegun}
 }
 
 type tryKey struct {
@@ -70,7 +77,7 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	retries, deleted := 0, map[string]bool{v.goes.String(): true}
 	for _, a := range snap.Audit {
 		switch a.Verb {
-		case "retry", "raise_budget":
+		case "retry", "retry_cleanup", "raise_budget":
 			retries++
 		case "delete":
 			deleted[a.Target] = true
@@ -146,9 +153,9 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	steps, tries := make(map[stepKey]task.Step, len(snap.Steps)), map[tryKey]bool{}
 	for _, s := range snap.Steps {
 		if s.State == task.StepCompleted {
-			steps[stepKey{s.TaskID, s.Name}] = s
+			steps[keyOf(&s)] = s
 		}
-		key := tryKey{stepKey{s.TaskID, s.Name}, s.AttemptNo, s.Try}
+		key := tryKey{keyOf(&s), s.AttemptNo, s.Try}
 		if tries[key] {
 			wrong("try %d of step %q of task %s in attempt %d is recorded twice", s.Try, s.Name, s.TaskID, s.AttemptNo)
 		}
@@ -158,6 +165,9 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 		is, ok := steps[key]
 		if is.Kind == task.KindSleep { // the one thing of it that an operator may change
 			is.WakeAt = was.WakeAt
+		}
+		if was.Undo == task.UndoOpen { // it may be undone, or kept
+			is.Undo = was.Undo
 		}
 		if !ok && revived && was.Kind == task.KindCall {
 			continue // it waits again
@@ -222,6 +232,9 @@ func (fx *fixture) digest(snap *store.Snapshot) []string {
 			value := string(s.Value)
 			if s.Kind != task.KindStep && s.Kind != task.KindSignal || strings.HasPrefix(s.Name, "@") {
 				value = "" // an id or an instant
+			}
+			if s.Undo != "" || s.Round > 0 || s.Kind == task.KindUndo {
+				value += fmt.Sprintf(" (%s %s round %d)", s.Kind, s.Undo, s.Round)
 			}
 			steps[s.TaskID] = append(steps[s.TaskID], s.Name+"="+value)
 		}

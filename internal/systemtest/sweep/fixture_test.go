@@ -114,9 +114,10 @@ type fixture struct {
 	changed chan struct{} // closed when process or over changes
 	all     []*process
 	marks   map[string]chan struct{}
-	counts  map[string]int // step functions that started, and events, by task type
-	order   []string       // what note recorded
-	holders []*holder      // of concurrency keys
+	counts  map[string]int    // step functions that started, and events, by task type
+	order   []string          // what note recorded
+	holders []*holder         // of concurrency keys
+	effects map[string]string // at a partner, by the key of the step: "done" or "undone"
 }
 
 // process is one process: an engine on the store as that process sees it.

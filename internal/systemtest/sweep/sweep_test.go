@@ -245,7 +245,7 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), kind.limit, errHangs)
 		defer cancel()
-		fx := &fixture{T: t, ctx: ctx, kind: kind, tc: tc, point: inj.point, next: inj.next, known: tolerated, changed: make(chan struct{}), marks: map[string]chan struct{}{}, counts: map[string]int{}}
+		fx := &fixture{T: t, ctx: ctx, kind: kind, tc: tc, point: inj.point, next: inj.next, known: tolerated, changed: make(chan struct{}), marks: map[string]chan struct{}{}, counts: map[string]int{}, effects: map[string]string{}}
 		fx.checker.lock, fx.checker.acked = newGate(), map[task.ID]bool{}
 		defer func() {
 			if t.Failed() {
