@@ -111,7 +111,8 @@ func By(operator string) OperateOption {
 
 // Force makes Cancel revoke the lease of a running task, so that it ends at
 // once, whatever its handler does. One that left something to undo is undone first:
-// no undo begins before the revoked lease has ended, as the handler may run until then.
+// no undo begins before the revoked lease has ended, as the handler may run until then, or
+// its process is proven dead.
 //
 // Of a task that is being undone the first forced cancel revokes the attempt that does so;
 // another one follows when that lease has ended. The second gives the undo up: see

@@ -116,6 +116,20 @@ func ResumeUndo(p *task.UndoPhase, attemptNo int, now time.Time) Transition {
 	return t
 }
 
+// Holds reports whether no attempt of an undo phase may begin yet because of a revoked
+// lease: its handler may still run.
+func Holds(p *task.UndoPhase, lease task.LeaseID, now time.Time) bool {
+	return p != nil && p.Hold == lease && p.NotBefore.After(now)
+}
+
+// FreeHold is the transition of a task whose undo waited for the end of a revoked lease, and
+// whose process is proven dead: nothing of it runs any more.
+func FreeHold(p *task.UndoPhase, now time.Time) Transition {
+	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: now, SetUndo: true, Undo: p.Clone()}
+	t.Undo.Hold, t.Undo.NotBefore = task.LeaseID{}, time.Time{}
+	return t
+}
+
 // giveUp ends the task with the failure of its undo phase.
 func (t *Transition) giveUp(failure *task.Error) {
 	t.State, t.Waiting, t.ReadyAt, t.KeepError, t.Failure = task.Failed, task.WaitNone, time.Time{}, false, failure

@@ -129,6 +129,7 @@ SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND c
 	sqlClaimsOf = `SELECT ` + claimColumns.List() + ` FROM weaver_claims INDEXED BY weaver_claims_by_check WHERE namespace = ?1 AND worker_id = ?2`
 	sqlRearm    = `UPDATE weaver_claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
 	sqlLeaseEnd = `SELECT lease_expires_at FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+	sqlHold     = `SELECT undo FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND undo IS NOT NULL AND state = 'pending'`
 )
 
 // leases takes expired leases and those of dead workers, found through the
@@ -155,7 +156,8 @@ func (r *reaping) leases() ([]store.Reaped, error) {
 }
 
 // claim takes what is over of one claim. A claim whose tasks all ended goes; a
-// claim with living leases is looked at again when the first of them ends.
+// claim with living leases, or with one that holds an undo back, is looked at again
+// when the first of them ends.
 func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
 	dead := slices.Contains(r.dead, store.WorkerID(c.worker))
 	over := dead || r.restored
@@ -170,8 +172,15 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		if err := st.Done(); err != nil {
 			return nil, err
 		}
+		if !runs {
+			until, err := r.hold(&c.ids[i], c.lease, dead)
+			if err != nil {
+				return nil, err
+			}
+			again = min(again, until)
+			continue
+		}
 		switch {
-		case !runs:
 		case expires <= r.tx.mic && !over && !r.eligible():
 			r.passedOver = true
 			again = min(again, expires)
@@ -189,12 +198,45 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 				return nil, err
 			}
 			reaped = append(reaped, got)
+			if r.restored { // its attempt may run on, and hold the undo back
+				again = min(again, expires)
+			}
 		}
 	}
 	if again == math.MaxInt64 {
 		return reaped, r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 	}
 	return reaped, r.tx.stmt(sqlRearm).Text(1, r.tx.ns).Lease(2, &c.lease).Int(3, again).Run()
+}
+
+// hold returns until when a revoked lease holds the undo of its task back, the end of
+// time if it does not. One of a dead process ends: the undo begins now.
+func (r *reaping) hold(id *task.ID, lease task.LeaseID, dead bool) (int64, error) {
+	st := r.tx.stmt(sqlHold).Text(1, r.tx.ns).ID(2, id)
+	var phase *task.UndoPhase
+	if st.One() {
+		phase = st.Row().Phase(0)
+	}
+	err := st.Done()
+	switch {
+	case err != nil || !rules.Holds(phase, lease, r.tx.at):
+		return math.MaxInt64, err
+	case !dead:
+		return phase.NotBefore.UnixMicro(), nil
+	}
+	if _, err = r.tx.db.Tasks(r.tx, *id); err != nil {
+		return 0, err
+	}
+	row, err := r.moves.taskRow(id)
+	if err != nil || row == nil || row.contribution.State != task.Pending || !rules.Holds(row.undo, lease, r.tx.at) {
+		return math.MaxInt64, err
+	}
+	to := rules.FreeHold(row.undo, r.tx.at)
+	if err = r.moves.unschedule(row); err == nil {
+		err = r.moves.writeBegin(id, &to)
+	}
+	r.moves.pending.Dispatch(row.dispatchRow(to.ReadyAt))
+	return math.MaxInt64, err
 }
 
 const sqlSetCrashes = `

@@ -223,8 +223,11 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	if err != nil {
 		return err
 	}
-	if err := m.tx.endLease(row.leaseID); err != nil {
-		return err
+	// The claim of a lease that holds the undo back stays: by it a reaper finds the hold.
+	if !t.SetUndo || !rules.Holds(t.Undo, row.leaseID, m.tx.at) {
+		if err := m.tx.endLease(row.leaseID); err != nil {
+			return err
+		}
 	}
 	m.tx.fx.Notice.Cancels = append(m.tx.fx.Notice.Cancels, row.id)
 	return m.afterRunning(&row.leaseRow, t)

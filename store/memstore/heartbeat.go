@@ -82,7 +82,7 @@ func (o *op) guard(l task.Lease) (*row, error) {
 // more, and its key is free.
 func (o *op) endLease(r *row) {
 	r.LeaseID, r.LeasedBy, r.LeaseExpiresAt = task.LeaseID{}, "", time.Time{}
-	r.worker, r.alone = "", false
+	r.held, r.worker, r.alone = r.worker, "", false
 	o.drop(r)
 }
 

@@ -23,6 +23,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		for _, r := range lost[:min(req.Limit, len(lost))] {
 			res.Reaped = append(res.Reaped, o.reap(r, req.CrashBudget))
 		}
+		o.freeHolds()
 		o.propagate() // what ends for a need has no deadline to miss any more
 		for _, r := range o.pastDeadline(req.Limit) {
 			o.expire(r)
@@ -147,6 +148,19 @@ func (o *op) expire(r *row) {
 		r.CancelRequested, r.CancelKind = true, task.KindDeadline
 	}
 	o.leave(r, &to)
+}
+
+// holds reports whether a revoked lease holds the undo of a task back.
+func (o *op) holds(r *row) bool {
+	return r.State == task.Pending && r.Undo != nil && rules.Holds(r.Undo, r.Undo.Hold, o.now)
+}
+
+// freeHolds has undos begin that wait for the end of a lease whose process is dead.
+func (o *op) freeHolds() {
+	for _, r := range o.sorted(func(r *row) bool { return o.holds(r) && o.seenDead(r.held) }) {
+		to := rules.FreeHold(r.Undo, o.now)
+		o.leave(r, &to)
+	}
 }
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent

@@ -49,6 +49,7 @@ type space struct {
 type row struct {
 	task.Task
 	worker store.WorkerID // of the running attempt
+	held   store.WorkerID // of the attempt before, whose lease may hold the undo back
 	alone  bool           // it is quarantined, and runs as the only task of its worker
 
 	joinOutput json.RawMessage // that it ends with when its children have succeeded

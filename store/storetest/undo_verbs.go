@@ -226,6 +226,30 @@ var undoVerbsCases = []testCase{
 		e.cleanUp(id, task.KindCancelled)
 		e.succeed(other)
 	}},
+	{"the undo of a task that is cancelled by force begins with the proven death of its process", func(e *env) {
+		doomed := e.worker("doomed")
+		ids := e.many(2, cleansUp())
+		cs := doomed.takeAll(ids...)
+		e.pass(ttl / 2)
+		doomed.beat(cs[0].Lease, cs[1].Lease)
+		e.operate(forceOf(ids[0]))
+		end := e.isUndoing("forced", ids[0], task.Cancelled, task.KindCancelled).Undo.NotBefore
+		e.pass(ttl * 3 / 4) // the claim is looked at, as its leases were to end first
+		e.reap()
+		e.dueAt(ids[0], end)
+		e.finish(success(cs[1]))
+		if !doomed.die() {
+			e.pass(end.Sub(e.now()))
+			e.cleanUp(ids[0], task.KindCancelled)
+			return
+		}
+		e.equal("the number reaped", len(e.reap().Reaped), 0)
+		e.dueAt(ids[0], e.now())
+		p := e.isUndoing("its process died", ids[0], task.Cancelled, task.KindCancelled).Undo
+		e.check(p.Hold.IsZero() && p.NotBefore.IsZero() && p.Forced, "%+v", p)
+		e.cleanUp(ids[0], task.KindCancelled)
+		e.powerless("the revoked lease", cs[0])
+	}},
 	{"a forced cancel of a task with nothing to undo ends it", func(e *env) {
 		fresh, plain := e.one(cleansUp()), e.one()
 		c := e.a.take(plain)
