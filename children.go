@@ -121,7 +121,7 @@ func Children(ctx context.Context) ([]Child, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	tasks, err := a.Store().Tasks(ctx, a.Namespace(), ids...)
+	tasks, err := a.Tasks(ctx, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("read the children: %w", err)
 	}

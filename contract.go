@@ -195,7 +195,7 @@ func (t *contract) outputOfNeed(ctx context.Context, node string, out any) error
 		}
 		return fmt.Errorf("%q is %s%s: %w", node, need.State, may, ErrNotSucceeded)
 	}
-	got, err := a.Store().Tasks(ctx, a.Namespace(), need.ID)
+	got, err := a.Tasks(ctx, need.ID)
 	if err != nil {
 		return fmt.Errorf("read the output of %q: %w", node, err)
 	}

@@ -79,6 +79,7 @@ func (a *Attempt) Recorded(name string) bool {
 
 // OpenArtifact returns the bytes of an artifact as a stream.
 func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (io.ReadCloser, error) {
+	ctx = a.readContext(ctx)
 	r, err := a.env.Values.Open(ctx, b)
 	if err != nil {
 		return nil, unreadableArtifact(ctx, name, err)
@@ -88,6 +89,7 @@ func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (i
 
 // ArtifactsOf returns the artifacts of a task, oldest first.
 func (a *Attempt) ArtifactsOf(ctx context.Context, id task.ID) ([]task.Artifact, error) {
+	ctx = a.readContext(ctx)
 	h, err := a.env.Store.History(ctx, a.env.Namespace, id)
 	switch {
 	case err == nil || errors.Is(err, store.ErrNotFound):
@@ -161,7 +163,7 @@ func (a *Attempt) loadInput() error {
 			return Unreadable("recorded value of step "+e.done.Name, e.done.Name, err)
 		}
 	}
-	input, err := a.env.Values.Load(a.ctx, a.task.Input)
+	input, err := a.env.Values.Load(a.readContext(a.ctx), a.task.Input)
 	if err != nil {
 		return Unreadable("input", "", err)
 	}
@@ -174,6 +176,7 @@ func (a *Attempt) loadInput() error {
 
 // Load returns an output that the handler reads.
 func (a *Attempt) Load(ctx context.Context, what string, value json.RawMessage) (json.RawMessage, error) {
+	ctx = a.readContext(ctx)
 	whole, err := a.env.Values.Load(ctx, value)
 	if err != nil && ctx.Err() == nil {
 		err = Unreadable(what, "", err)
@@ -187,6 +190,7 @@ func (a *Attempt) replayed(ctx context.Context, done *task.Step) (json.RawMessag
 	if _, large := task.BlobOf(raw); err != nil || !large && !task.IsSealed(raw) {
 		return raw, err
 	}
+	ctx = a.readContext(ctx)
 	whole, err := a.env.Values.Load(ctx, raw)
 	if err != nil && ctx.Err() == nil {
 		return nil, a.failFatally(Unreadable("recorded value of step "+done.Name, done.Name, err))

@@ -111,6 +111,7 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 	if err := c.check(a, step); err != nil {
 		return nil, err
 	}
+	ctx = a.readContext(ctx)
 	results, err := a.results(ctx, step.Name, c.N)
 	return results, unreadCall(ctx, step.Name, err)
 }

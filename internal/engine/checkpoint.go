@@ -24,6 +24,9 @@ type checkpoints struct {
 // Checkpoint replaces what the task keeps under a name. When it returns nil the
 // value is durable. It is under the lease like a step, and may be called in one.
 func (a *Attempt) Checkpoint(ctx context.Context, name string, value json.RawMessage) error {
+	if a.leadsToUndos(ctx) {
+		return nil
+	}
 	if err := a.checkCheckpoint(ctx, name); err != nil {
 		return err
 	}
@@ -45,6 +48,7 @@ func (a *Attempt) Checkpoint(ctx context.Context, name string, value json.RawMes
 
 // LoadCheckpoint returns what the task keeps under a name, nil if it keeps nothing.
 func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMessage, error) {
+	ctx = a.readContext(ctx)
 	if err := a.checkCheckpoint(ctx, name); err != nil {
 		return nil, err
 	}

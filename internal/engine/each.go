@@ -60,6 +60,7 @@ func (a *Attempt) EachOpen() error {
 
 // EachResults reads what the children of calls that ended gave, in their order.
 func (a *Attempt) EachResults(ctx context.Context, name string, list []Ended) ([]Called, error) {
+	ctx = a.readContext(ctx)
 	results, err := a.eachResults(ctx, name, list)
 	return results, unreadCall(ctx, name, err)
 }

@@ -23,6 +23,7 @@ func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 // readNeeds returns all edges of the task, those to children of its calls among
 // them, as they were at the first read or, with again, are now.
 func (a *Attempt) readNeeds(ctx context.Context, again bool) ([]store.Need, error) {
+	ctx = a.readContext(ctx)
 	a.needsMu.Lock()
 	defer a.needsMu.Unlock()
 	if a.needsRead && !again {
@@ -41,6 +42,11 @@ func (a *Attempt) readNeeds(ctx context.Context, again bool) ([]store.Need, erro
 	return all, nil
 }
 
+// Tasks reads tasks of the namespace.
+func (a *Attempt) Tasks(ctx context.Context, ids ...task.ID) ([]task.Task, error) {
+	return a.env.Store.Tasks(a.readContext(ctx), a.env.Namespace, ids...)
+}
+
 // Need returns a task that the task needs, by its name in the job; nil when it
 // needs none of that name, or the store does not have it any more.
 func (a *Attempt) Need(ctx context.Context, node string) (*task.Task, error) {
@@ -52,6 +58,7 @@ func (a *Attempt) Need(ctx context.Context, node string) (*task.Task, error) {
 		if needs[i].Node != node {
 			continue
 		}
+		ctx = a.readContext(ctx)
 		found, err := a.env.Store.Tasks(ctx, a.env.Namespace, needs[i].ID)
 		switch {
 		case err != nil && ctx.Err() != nil:

@@ -98,7 +98,7 @@ func (a *Attempt) Earlier(ctx context.Context) ([]task.Attempt, error) {
 	if a.task.AttemptNo <= 1 {
 		return nil, nil
 	}
-	h, err := a.env.Store.History(ctx, a.env.Namespace, a.task.ID)
+	h, err := a.env.Store.History(a.readContext(ctx), a.env.Namespace, a.task.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the earlier attempts of task %s: %w", a.task.ID, err)
 	}

@@ -93,6 +93,10 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 		a.mu.Unlock()
 		return ErrSuspended
 	}
+	if a.leadsToUndos(ctx) {
+		a.mu.Unlock()
+		return nil
+	}
 	if err := a.checkValidity(ctx); err != nil {
 		a.mu.Unlock()
 		return err

@@ -59,6 +59,31 @@ type failedCleanup struct {
 	began time.Time // by the store's clock
 }
 
+// readContext returns the context for what a handler reads of what is on record. In an undo
+// phase the handler's own has ended, and the read must succeed all the same: otherwise the
+// handler would not come to the steps behind it. Then only the lease bounds it.
+func (a *Attempt) readContext(ctx context.Context) context.Context {
+	if !a.undoes() {
+		return ctx
+	}
+	return leaseContext{a.held, stays(ctx)}
+}
+
+// leadsToUndos reports whether ctx is that of a handler that is called to come to its undos.
+// What it says of its progress between two steps is not recorded then, and no reason to end.
+func (a *Attempt) leadsToUndos(ctx context.Context) bool {
+	return a.undoes() && InStep(ctx) == "" && a.scope(ctx) == a.ctx
+}
+
+// leaseContext has the end of one context and the values of another.
+type leaseContext struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context.
+func (c leaseContext) Value(key any) any { return c.values.Value(key) }
+
 // noteCleanup records how a cleanup of this attempt ended, so that one that failed is tried
 // again if the task ends. It ignores errors that end only the attempt, and mistakes of the
 // program, which block or fail the task by themselves.

@@ -178,7 +178,7 @@ func (sim *simulation) stepBegins(p *process, t *task.Task, step string) {
 		sim.failf("lease validity: %s starts under a lease that is not the current one: the task is %s at epoch %d", name, got.Task.State, got.Task.Epoch)
 	}
 	for _, s := range got.Steps {
-		if s.Name == step && s.State == task.StepCompleted && stands {
+		if s.Name == step && s.State == task.StepCompleted && stands && !s.Past() && s.Kind != task.KindUndo {
 			sim.failf("I6: %s starts though it is completed", name)
 		}
 	}
@@ -373,6 +373,9 @@ func (c *written) record(recs []store.Record, res []store.RecordResult) string {
 // value checks that a step has one value, for ever (I6).
 func (sim *simulation) value(id task.ID, s task.Step) {
 	key := sim.label(id) + " " + s.Name
+	if s.Round > 0 || s.Kind == task.KindUndo {
+		key += fmt.Sprintf(" %s of round %d", s.Kind, s.Round)
+	}
 	text := string(s.Value) + s.WakeAt.String()
 	sim.mu.Lock()
 	defer sim.mu.Unlock()

@@ -20,7 +20,8 @@
 // Handlers wait for signals, which come before, while and after they wait, call
 // children, race waits against each other, decompose and spend; operators cancel,
 // retry and repeat such tasks, pause them and their types, and raise the budgets of
-// their jobs (wait_test.go).
+// their jobs (wait_test.go). Steps have undos, which fail, and some for good; no undo runs
+// beside a handler of its task (undo_test.go).
 //
 // What holds for every seed is in checker_test.go and invariant_test.go. The
 // package shows nothing about a real store: it runs the engine on memstore.

@@ -170,7 +170,7 @@ func (sim *simulation) interfere() {
 	case 2, 3:
 		sim.operate(store.CancelTask{Audit: by, Task: pick, Force: true})
 	case 4, 5:
-		sim.operate(store.RetryTask{Audit: by, Task: pick})
+		sim.operate(store.RetryTask{Audit: by, Task: pick, Cleanup: r.IntN(3) == 0})
 	case 6:
 		sim.operate(store.UnblockTask{Audit: by, Task: pick, Input: json.RawMessage(`"go on"`)})
 	case 7:

@@ -327,6 +327,9 @@ func (sim *simulation) endFaults() {
 // unblockAll unblocks what is blocked, now and then, until the end.
 func (sim *simulation) unblockAll() {
 	for _, t := range sim.list(task.Blocked) {
+		if t.Waiting == task.WaitUndo {
+			sim.failf("undo: %s is blocked: %s", sim.label(t.ID), t.Error.Message)
+		}
 		sim.operate(store.UnblockTask{Task: t.ID, Input: []byte(`"go on"`)})
 	}
 	sim.help()

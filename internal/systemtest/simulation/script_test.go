@@ -100,7 +100,19 @@ var errPanic = errors.New("panic")
 func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 	name, long := fmt.Sprintf("s%d", i), time.Duration(d.For)*time.Millisecond
 	t := y.a.Task()
+	if t.Undo != nil { // what is not on record leads nowhere now, and must not end the handler
+		switch d.What {
+		case "work", "progress", "needs":
+			return "", nil
+		case "panic":
+			d.What = "fail"
+		}
+	}
 	switch d.What {
+	case "undoable":
+		return weaver.Step(ctx, name, y.step(name, long, d.N), y.undo(name, long))
+	case "point":
+		return "", weaver.PointOfNoReturn(ctx, name)
 	case "work":
 		if !y.p.point(ctx, long, "work "+y.tag+" "+name) {
 			return "", errDead
@@ -237,7 +249,7 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 	ms := func(most time.Duration) int { return 1 + rng.IntN(int(most.Milliseconds())) }
 	for range 1 + rng.IntN(4) {
 		d := action{For: ms(long / 4)}
-		switch rng.IntN(22) {
+		switch rng.IntN(26) {
 		case 0, 1, 2, 3:
 			d.What, d.N = "step", max(0, rng.IntN(6)-3)
 		case 4:
@@ -260,6 +272,10 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 			d = drawWait(rng, long)
 		case 18:
 			d.What, d.N = "spend", 1+rng.IntN(3)
+		case 19, 20, 21:
+			d.What, d.N = "undoable", rng.IntN(3)/2
+		case 22:
+			d.What = []string{"point", "undoable"}[rng.IntN(2)]
 		default:
 			d.What = "work"
 		}

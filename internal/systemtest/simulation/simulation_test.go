@@ -39,7 +39,7 @@ var mustHappen = []string{
 	"calls refused", "calls unheard", "calls late",
 	"transactions " + txCommitted, "transactions " + txRolledBack, "transactions " + txRefused, "transactions " + txUnknown, "transactions waited",
 	"signals sent", "signals sent again", "signals that contradict", "waits timed out", "decompositions",
-	"calls that succeeded", "calls with children that failed", "races won by number 0", "races won by number 1", "races won by number 2", "reruns", "budgets used up",
+	"calls that succeeded", "calls with children that failed", "races won by number 0", "races won by number 1", "races won by number 2", "reruns", "budgets used up", "undos begun",
 }
 
 // TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 runs so many,

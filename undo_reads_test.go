@@ -1,0 +1,74 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/goweaver/weaver"
+)
+
+// What a handler reads of its task is there in its undo, too, though its context has ended:
+// otherwise it would not come to the steps behind it.
+func TestUndoReadsWhatIsOnRecord(t *testing.T) {
+	t.Parallel()
+	child := weaver.Define[string, string]("engine.undo.answer.v1")
+	parent := weaver.Define[string, string]("engine.undo.reads.v1", weaver.MaxAttempts(2))
+	fails := errors.New("no stock")
+	read := map[string]func(ctx context.Context) (string, error){
+		"the output of a call": func(ctx context.Context) (string, error) {
+			return weaver.Call(ctx, "ask", child, "x")
+		},
+		"the outputs of calls": func(ctx context.Context) (string, error) {
+			got, err := weaver.CallAll(ctx, "ask", child, []string{"x", "y"})
+			return fmt.Sprint(len(got)), err
+		},
+		"the outputs of an Each": func(ctx context.Context) (string, error) {
+			n := 0
+			for got, err := range weaver.CallEach(ctx, "ask", child, []string{"x", "y"}) {
+				if n += len(got.Output); err != nil {
+					return "", err
+				}
+			}
+			return fmt.Sprint(n), nil
+		},
+		"the winner of a race": func(ctx context.Context) (string, error) {
+			out := ""
+			_, err := weaver.Race(ctx, "ask", weaver.OnCall(child, "x", &out))
+			return out, err
+		},
+		"a large value": func(ctx context.Context) (string, error) {
+			return weaver.Step(ctx, "ask", func(context.Context) (string, error) { return large("value"), nil })
+		},
+		"progress and a checkpoint": func(ctx context.Context) (string, error) {
+			if err := errors.Join(weaver.Progress(ctx, 1, 2), weaver.Checkpoint(ctx, "at", "here")); err != nil {
+				return "", err
+			}
+			got, _, err := weaver.LoadCheckpoint[string](ctx, "at")
+			return got, err
+		},
+	}
+	for what, fn := range read {
+		bucketTest(t, what, func(b *bucketed) {
+			s := &shopping{}
+			run := parent.Handler(func(ctx context.Context, in string) (string, error) {
+				got, err := fn(ctx)
+				if err != nil {
+					return "", err
+				}
+				if in != large("input") || got == "" {
+					return "", weaver.Permanent(fmt.Errorf("it got %.9q and %.9q", in, got))
+				}
+				return s.order(ctx, func(context.Context) error { return fails })
+			})
+			eng := b.run(run, child.Handler(func(_ context.Context, in string) (string, error) { return large(in), nil }))
+			h, err := parent.Enqueue(b.Context(), b.with, large("input"))
+			b.must(err)
+			got := failure(b.fixture, h)
+			equal(b.fixture, "the failure", fmt.Sprint(got.State, " ", got.Kind, " ", got.Message), "failed handler_error no stock")
+			s.saw(b.fixture, boughtAndUndone...)
+			b.must(eng.stop())
+		})
+	}
+}
