@@ -24,7 +24,8 @@ import (
 //
 // A child belongs to the task's job, ends with its deadline at the latest, and may
 // fail if the task may (AllowFailure); its other options are those given. It is
-// cancelled if the task ends before it. Its own
+// cancelled if the task ends before it; one that succeeded before is undone with [UndoChildren].
+// Its own
 // failure counts against the job. A task has at most 10,000 children, and children
 // of children go 8 deep; more, and an IdempotencyKey, fail the task at once.
 //
@@ -68,7 +69,10 @@ func callAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], in
 	if err != nil {
 		return nil, fmt.Errorf("call %q: %w", name, err)
 	}
-	children, err := a.CallOf(ctx, name, callOf(a, t, ins, opts))
+	opts, undo := cutUndoChildren(opts)
+	call := callOf(a, t, ins, opts)
+	call.Undo = undo
+	children, err := a.CallOf(ctx, name, call)
 	if err != nil {
 		return nil, err
 	}

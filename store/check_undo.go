@@ -8,6 +8,7 @@ import (
 // and that an undo phase is there while it lasts (I15).
 func (c *checker) undo(t *task.Task) {
 	c.phase(t)
+	c.undoTask(t)
 	open, begun, point := 0, 0, -1
 	for _, s := range c.stepsOf[t.ID] {
 		switch {
@@ -30,6 +31,31 @@ func (c *checker) undo(t *task.Task) {
 		}
 	}
 	c.rounds(t)
+}
+
+// undoTask checks that a task that undoes another one ends with the last undo of that, which
+// succeeded, and is one of its kind that has not ended.
+func (c *checker) undoTask(t *task.Task) {
+	if of := t.Undo.Undoes(); t.Undo != nil && of != t.UndoOf {
+		c.task("I15", t, "undoes task %s in its phase, and is to undo %s", of, t.UndoOf)
+	}
+	if t.UndoOf.IsZero() {
+		return
+	}
+	child, ok := c.byID[t.UndoOf]
+	ok = ok && !c.partial
+	switch {
+	case t.State != task.Succeeded && t.Undo == nil:
+		c.task("I15", t, "is to undo task %s, and is in no undo phase", t.UndoOf)
+	case t.Undo != nil && t.Undo.EndsAs != task.Succeeded:
+		c.task("I15", t, "undoes task %s and is to end %q", t.UndoOf, t.Undo.EndsAs)
+	case t.UndoOpen != 0 || t.StepCount != 0:
+		c.task("I15", t, "undoes task %s and has %d steps of its own, %d of them to undo", t.UndoOf, t.StepCount, t.UndoOpen)
+	case ok && child.State != task.Succeeded:
+		c.task("I15", t, "undoes task %s, which is %s", t.UndoOf, child.State)
+	case ok && t.State == task.Succeeded && child.UndoOpen > 0:
+		c.task("I15", t, "succeeded, and %d steps of task %s are to be undone", child.UndoOpen, t.UndoOf)
+	}
 }
 
 // phase checks that a task has an undo phase while it is in one, or if it gave up.
@@ -60,6 +86,20 @@ func (c *checker) rounds(t *task.Task) {
 		no   int
 	}
 	past, undone, now := map[round]bool{}, map[round]int{}, map[string]int{}
+	if !t.UndoOf.IsZero() { // its undos are of the steps of another one, which may be gone
+		_, there := c.byID[t.UndoOf]
+		there = there && !c.partial
+		of := map[round]bool{}
+		for _, s := range c.stepsOf[t.UndoOf] {
+			of[round{s.Name, s.Round}] = s.Undo == task.UndoUndone
+		}
+		for _, s := range c.stepsOf[t.ID] {
+			if s.Kind == task.KindUndo && s.State == task.StepCompleted && there && !of[round{s.Name, s.Round}] {
+				c.task("I15", t, "undid the step %q of task %s in round %d, which is not undone", s.Name, t.UndoOf, s.Round)
+			}
+		}
+		return
+	}
 	for _, s := range c.stepsOf[t.ID] {
 		at := round{s.Name, s.Round}
 		switch {

@@ -37,6 +37,10 @@ func (c *checker) waits(t *task.Task) {
 		if s.State == task.StepFailed || s.Kind != task.KindSignal && s.Kind != task.KindCall {
 			continue
 		}
+		if s.Past() { // a call that counts as never run, without its children
+			ended++
+			continue
+		}
 		if s.State == task.StepWaiting {
 			waiting[s.Kind]++
 		} else {

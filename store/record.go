@@ -39,6 +39,17 @@ type Record struct {
 	Timeout  time.Duration
 	Progress *task.Progress // latest report
 
+	// A step of the kind undo in the state waiting, with one task whose UndoOf is a child of
+	// the task, which is in its undo phase, or of the one that it undoes: the child succeeded,
+	// and is undone by that task, which belongs to the job of the record's, and is in
+	// its undo phase from the beginning. No step is stored. The answer names the task that has
+	// the idempotency key of the new one, if there is one. ErrStepConflict: there is no such
+	// child, or it did not succeed.
+	//
+	// UndoOf is set, with each step of the kind undo, by the attempt of an undo task: the task
+	// whose step was undone. That one's step counts as never run.
+	UndoOf task.ID
+
 	// Events are stored if the rest of the record is, or stood there already; at most
 	// MaxEvents. A row whose number is taken is the same one.
 	Events []EventRow

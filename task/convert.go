@@ -17,12 +17,13 @@ func (n *New) Task() Task {
 		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		Labels: maps.Clone(n.Labels), Metadata: maps.Clone(n.Metadata), Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
+		UndoOf: n.UndoOf,
 	}
 }
 
 // Again returns a draft of another task that is to be as this one was enqueued, without
 // an ID. What belongs to that one enqueue is left out: when the task was due and its deadline,
-// its idempotency key, and its place in a job. They share no memory.
+// its idempotency key, its place in a job, and the task that it undoes. They share no memory.
 func (t *Task) Again() New {
 	return New{
 		Type: t.Type, Queue: t.Queue, Priority: t.Priority,

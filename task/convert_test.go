@@ -51,7 +51,7 @@ func TestConversionsKeepEachField(t *testing.T) {
 	}
 	stored := n.Task()
 	again := stored.Again()
-	once := []string{"ID", "Node", "AllowFailure", "IdempotencyKey"} // of one enqueue
+	once := []string{"ID", "Node", "AllowFailure", "IdempotencyKey", "UndoOf"} // of one enqueue
 	for i := range from.NumField() {
 		name := from.Type().Field(i).Name
 		got := reflect.ValueOf(&stored).Elem().FieldByName(name)

@@ -58,6 +58,8 @@ type New struct {
 	Node         string // name inside its job; "" outside jobs
 	Needs        []Edge // edges to tasks of the same submission
 	AllowFailure bool   // its failure is not counted against its job, and meets needs as success does: see End.Allowed
+
+	UndoOf ID // an undo task: the task whose steps it undoes; see Record in package store
 }
 
 // Task is one task as a reader sees it, whatever the store's layout.
@@ -66,6 +68,7 @@ type Task struct {
 	JobID    ID     `json:"job_id,omitzero"`
 	ParentID ID     `json:"parent_task_id,omitzero"`
 	RerunOf  ID     `json:"rerun_of,omitzero"` // the task that this one repeats
+	UndoOf   ID     `json:"undo_of,omitzero"`  // of an undo task: the task, a child that succeeded, whose steps it undoes
 	Depth    int    `json:"depth,omitempty"`   // below a task that is no child: of decompositions, not of tasks that a step started
 	Node     string `json:"node,omitempty"`
 	Type     string `json:"task_type"`

@@ -25,11 +25,14 @@ func UndoStates() []UndoState { return []UndoState{UndoOpen, UndoUndone, UndoSki
 // cleanups and undos run. Until it is blocked or gives up, the task shows the error with
 // which it ends.
 type UndoPhase struct {
-	EndsAs State     `json:"ends_as"`         // failed or cancelled
+	EndsAs State     `json:"ends_as"`         // failed or cancelled; succeeded of an undo task
 	Error  *Error    `json:"error,omitempty"` // the error with which the task ends
 	Began  time.Time `json:"began"`
 
-	Since   int  `json:"since,omitempty"`   // tries of attempts up to this number no longer count
+	// An operator had the undo tried again: tries of attempts up to Since no longer count.
+	Since   int       `json:"since,omitempty"`
+	Resumed time.Time `json:"resumed,omitzero"`
+
 	Crashes int  `json:"crashes,omitempty"` // leases lost in a row to stopped processes
 	Forced  bool `json:"forced,omitempty"`  // a forced cancel began it, or came meanwhile
 
@@ -43,6 +46,29 @@ type UndoPhase struct {
 	GaveUp    bool `json:"gave_up,omitempty"`   // the task failed with KindUndoFailed
 	Abandoned bool `json:"abandoned,omitempty"` // an operator gave the undo up, or accepted that it was given up
 	Of        ID   `json:"of,omitzero"`         // of an undo task: the child whose steps it undoes
+}
+
+// Undoes returns the task whose steps the phase undoes, which an undo task has another one
+// for; zero: its own.
+func (p *UndoPhase) Undoes() ID {
+	if p == nil {
+		return ID{}
+	}
+	return p.Of
+}
+
+// UndoTask returns a draft of the task that undoes the steps of t, without an ID. It has no
+// input: it takes the place of t, with the input and the steps that t has. One such task
+// exists at a time.
+func (t *Task) UndoTask() New {
+	n := t.Again()
+	n.Input, n.Expire, n.Node = []byte("null"), nil, t.Node
+	n.AllowFailure, n.MaxCost = t.AllowFailure, 0
+	n.UndoOf, n.IdempotencyKey = t.ID, "weaver.undo:"+t.ID.String()
+	if t.Node != "" {
+		n.Node += "/undo"
+	}
+	return n
 }
 
 // Stands reports whether the undo of a task was given up and no operator has accepted

@@ -83,6 +83,8 @@ type Attempt struct {
 	failedUndos    []task.Step    // in an undo phase: tries of attempts before
 	undoFailed     *failedUndo    // the undo of this attempt that failed
 	children       int            // in an undo phase: that have not ended
+	of             *task.Task     // of an undo task: the task that it undoes, as its handler sees it
+	undoLater      time.Duration  // when a task that undoes a child is looked at again; 0: none is waited for
 
 	redaction redaction
 
@@ -138,12 +140,34 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	a.idle.L = &a.mu
 	a.events.Store(1) // that of task.started
 	a.extendValidity(before)
-	if len(c.Steps) > 0 {
-		a.journal = make(map[string]*entry, len(c.Steps))
+	onRecord := a.replays(c.Steps)
+	a.orderUndos()
+	a.progress.replays(onRecord, c.Task.Progress)
+	a.held, a.lose = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
+	a.ctx, a.cancel = context.WithCancelCause(a.held)
+	if c.TimeLeft > 0 && !a.undoes() {
+		a.deadline = e.offset(a.begun.Add(c.TimeLeft))
+		var stop context.CancelFunc
+		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
+		a.stopTimer(stop)
 	}
-	onRecord := 0
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	switch t := &a.task; {
+	case a.undoes():
+		a.endForUndo()
+	case t.CancelRequested && a.cleansUp(): // the cancel came between the claim and its answer
+		a.askCancel(t.CancelKind, t.CancelBy, t.CancelReason)
+	}
+	return a
+}
+
+// replays puts what is on record of steps into the journal. It returns how many have
+// completed.
+func (a *Attempt) replays(steps []task.Step) (onRecord int) {
+	if a.journal == nil && len(steps) > 0 {
+		a.journal = make(map[string]*entry, len(steps))
+	}
+	for i := range steps {
+		s := &steps[i]
 		if a.undoes() {
 			a.noteForUndo(s)
 		}
@@ -175,23 +199,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
-	a.orderUndos()
-	a.progress.replays(onRecord, c.Task.Progress)
-	a.held, a.lose = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
-	a.ctx, a.cancel = context.WithCancelCause(a.held)
-	if c.TimeLeft > 0 && !a.undoes() {
-		a.deadline = e.offset(a.begun.Add(c.TimeLeft))
-		var stop context.CancelFunc
-		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
-		a.stopTimer(stop)
-	}
-	switch t := &a.task; {
-	case a.undoes():
-		a.endForUndo()
-	case t.CancelRequested && a.cleansUp(): // the cancel came between the claim and its answer
-		a.askCancel(t.CancelKind, t.CancelBy, t.CancelReason)
-	}
-	return a
+	return onRecord
 }
 
 // stopTimer ties the release of a timer to the end of the attempt.
@@ -342,8 +350,17 @@ func (a *Attempt) headerOf(sequence int64) event.Header {
 	}
 }
 
-// Task returns the task as it was claimed.
-func (a *Attempt) Task() *task.Task { return &a.task }
+// Task returns the task as it was claimed. The handler of an undo task sees the one that is
+// undone.
+func (a *Attempt) Task() *task.Task {
+	if a.of != nil {
+		return a.of
+	}
+	return &a.task
+}
+
+// subject is the id of the task whose steps, children and values the handler sees.
+func (a *Attempt) subject() task.ID { return a.Task().ID }
 
 // Waited returns how long the task was due before it was claimed.
 func (a *Attempt) Waited() time.Duration { return a.waited }

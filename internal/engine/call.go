@@ -19,6 +19,16 @@ type Call struct {
 	// Children makes them, with new ids. It is called once for each attempt that
 	// stores some of them: a record that is repeated names the same ones.
 	Children func() ([]task.New, error)
+
+	Undo bool // its children that succeed are undone with the task
+}
+
+// undo is how the call is undone; nil: it is not.
+func (c *Call) undo() *Undo {
+	if !c.Undo {
+		return nil
+	}
+	return &Undo{children: true}
 }
 
 func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, known *task.Step) (*task.Step, error) {
@@ -40,7 +50,10 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 	a.injectInto(ctx, children)
 	for {
 		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
-		step.ChildrenLeft, step.ChildrenStored = c.N, stored
+		step.ChildrenLeft, step.ChildrenStored, step.Round = c.N, stored, a.roundOf(name)
+		if c.Undo {
+			step.Undo = task.UndoOpen
+		}
 		// Crash here: what is stored is, and the next attempt goes on behind it.
 		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+task.MaxCallTasks, c.N)]})
 		if err == nil {
@@ -77,6 +90,9 @@ func (c *Call) check(a *Attempt, recorded *task.Step) error {
 // Await for a call; without inputs there is nothing to wait for, and nothing is
 // recorded.
 func (a *Attempt) CallOf(ctx context.Context, name string, c *Call) ([]Called, error) {
+	if err := a.declareUndo(name, c.undo(), UndoRetry{}); err != nil {
+		return nil, err
+	}
 	if c.N == 0 {
 		step, _, err := a.enter(ctx, name)
 		if err != nil {
@@ -113,7 +129,7 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 	}
 	ctx = a.readContext(ctx)
 	results, err := a.results(ctx, step.Name, c.N)
-	return results, unreadCall(ctx, step.Name, err)
+	return results, unreadCall(a.Reads(ctx), step.Name, err)
 }
 
 // unreadCall is the error of an attempt that could not read the children of a call.
@@ -135,6 +151,7 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 
 // called reads what children gave whose edges are given, in their order.
 func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) ([]Called, error) {
+	ctx = a.Reads(ctx)
 	results := make([]Called, len(needs))
 	at := make(map[task.ID]int, len(needs))
 	ids := make([]task.ID, 0, len(needs)) // of which more than their edges is read

@@ -55,7 +55,7 @@ func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMess
 	c := &a.checkpoints
 	c.saving.Lock()
 	defer c.saving.Unlock()
-	if _, known := c.values[name]; !known && !c.read && a.task.AttemptNo > 1 {
+	if _, known := c.values[name]; !known && !c.read && (a.task.AttemptNo > 1 || a.of != nil) {
 		if err := a.readCheckpoints(ctx); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMess
 func (a *Attempt) readCheckpoints(ctx context.Context) error {
 	pause := 50 * time.Millisecond
 	for {
-		h, err := a.env.Store.History(ctx, a.env.Namespace, a.task.ID)
+		h, err := a.env.Store.History(ctx, a.env.Namespace, a.subject())
 		if err == nil {
 			for _, c := range h.Checkpoints {
 				if _, newer := a.checkpoints.values[c.Name]; !newer {

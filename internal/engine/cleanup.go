@@ -69,6 +69,9 @@ func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn
 		}
 		return nil, err
 	}
+	if a.of != nil && !a.recordedStep(name) { // its task succeeded: it is not what undoes that
+		return nil, fmt.Errorf("cleanup %q: %w", name, ErrUndoing)
+	}
 	ctx, stop := a.outlive(ctx)
 	defer stop()
 	replays, began := a.recordedStep(name), a.storeNow()

@@ -129,6 +129,10 @@ func (x *executor) execute(a *Attempt) {
 		return
 	}
 	a.setHandler(&h, why)
+	if err = a.takePlace(); err != nil || a.of != nil && len(a.open) == 0 {
+		return
+	}
+	err = errGoexit
 	if loadErr := a.loadInput(); loadErr != nil {
 		err = loadErr
 		return

@@ -29,7 +29,7 @@ func (a *Attempt) readNeeds(ctx context.Context, again bool) ([]store.Need, erro
 	if a.needsRead && !again {
 		return a.allNeeds, nil
 	}
-	all, err := a.env.Store.Needs(ctx, a.env.Namespace, a.task.ID)
+	all, err := a.env.Store.Needs(ctx, a.env.Namespace, a.subject())
 	if err != nil {
 		err = fmt.Errorf("read the needs of task %s: %w", a.task.ID, err)
 		if ctx.Err() != nil {

@@ -176,7 +176,7 @@ func (a *Attempt) failFatally(err error) error {
 // value durable before it returns. On replay it returns the recorded bytes
 // and does not call fn.
 func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-	if err := a.declareUndo(name, &opts); err != nil {
+	if err := a.declareUndo(name, opts.Undo, opts.UndoRetry); err != nil {
 		return nil, err
 	}
 	done, index, err := a.enter(ctx, name)

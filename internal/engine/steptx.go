@@ -19,7 +19,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 	if !ok {
 		return nil, a.failFatally(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
 	}
-	if err := a.declareUndo(name, &opts); err != nil {
+	if err := a.declareUndo(name, opts.Undo, opts.UndoRetry); err != nil {
 		return nil, err
 	}
 	done, index, err := a.enter(ctx, name)

@@ -24,6 +24,15 @@ var ErrUndoing = errors.New("the task is being undone")
 // undoes reports whether the attempt is one of an undo phase.
 func (a *Attempt) undoes() bool { return a.task.Undo != nil }
 
+// Reads is the context for what a handler reads of the records of its task: in an undo phase,
+// in which the handler's has ended, that of the lease.
+func (a *Attempt) Reads(ctx context.Context) context.Context {
+	if a.undoes() {
+		return a.held
+	}
+	return ctx
+}
+
 // cleansUp reports whether the handler is to be called although the task was asked to end
 // before: it cleans up what earlier attempts did.
 func (a *Attempt) cleansUp() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
@@ -169,11 +178,13 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
 	case a.unreachedCleanup() != "":
 		a.blockUndo(&fin, fmt.Errorf("cleanup %q failed before, and the handler no longer reaches it%s", a.unreachedCleanup(), panicText(err)), err)
+	case a.undoLater > 0:
+		fin.Outcome, fin.Waiting, fin.Delay = task.OutcomeSuspended, task.WaitUndo, a.undoLater
 	case a.undoFailed != nil:
 		a.undoGoesOn(&fin, a.undoFailed)
 	case len(a.open) > 0:
 		a.blockUndo(&fin, fmt.Errorf("to be undone, but the handler no longer leads to it, or it has no Undo any more: step %s%s", a.notReached(), panicText(err)), err)
-	case a.panicked && !cleaned && a.steps > 0:
+	case a.panicked && !cleaned && a.steps > 0 && a.of == nil:
 		a.blockUndo(&fin, fmt.Errorf("the handler ended before any cleanup%s", panicText(err)), err)
 	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out

@@ -25,6 +25,8 @@ type Undo struct {
 	Of  reflect.Type // of the step's value
 	Run func(ctx context.Context, u UndoCall) error
 	Tx  func(ctx context.Context, tx store.Tx, u UndoCall) error // in place of Run, in a transaction of the store
+
+	children bool // of a call: each child that succeeded is undone, in place of Run
 }
 
 // UndoCall is the argument of an undo.
@@ -44,8 +46,8 @@ type failedUndo struct {
 }
 
 // declareUndo notes how a step is undone.
-func (a *Attempt) declareUndo(name string, opts *StepOptions) error {
-	if opts.Undo == nil {
+func (a *Attempt) declareUndo(name string, undo *Undo, retry UndoRetry) error {
+	if undo == nil {
 		return nil
 	}
 	if strings.Contains(name, "#") {
@@ -53,7 +55,7 @@ func (a *Attempt) declareUndo(name string, opts *StepOptions) error {
 	}
 	a.mu.Lock()
 	known := a.entryOf(name)
-	known.undo, known.retry = opts.Undo, opts.UndoRetry
+	known.undo, known.retry = undo, retry
 	clash := ""
 	for other, e := range a.journal {
 		if e.used && strings.HasPrefix(other, name+"#") {
@@ -87,7 +89,9 @@ func (a *Attempt) checkUndoKey(name string) error {
 }
 
 // StepKey is the key of a step of a name, in the round that it is in.
-func (a *Attempt) StepKey(name string) string { return task.StepKey(a.task.ID, name, a.roundOf(name)) }
+func (a *Attempt) StepKey(name string) string {
+	return task.StepKey(a.subject(), name, a.roundOf(name))
+}
 
 // roundOf returns how often the step of a name was undone.
 func (a *Attempt) roundOf(name string) int {
@@ -169,7 +173,11 @@ func (a *Attempt) undoSteps(err error) {
 		if known.undo == nil {
 			return
 		}
-		if !a.undoStep(s, known) {
+		undo := a.undoStep
+		if known.undo.children {
+			undo = a.undoCall
+		}
+		if !undo(s, known) {
 			return
 		}
 		a.open = a.open[1:]
@@ -223,7 +231,7 @@ func (a *Attempt) undoStep(s *task.Step, known *entry) bool {
 	}
 	row.State, row.Error = task.StepFailed, a.taskError(err)
 	row.Error.Step = s.Name
-	if _, err := a.record(a.held, store.Record{Step: row, Elapsed: elapsed}); err == nil {
+	if _, err := a.record(a.held, store.Record{Step: row, UndoOf: a.task.UndoOf, Elapsed: elapsed}); err == nil {
 		a.emit(func(h event.Header) event.Event {
 			return event.StepFailed{Header: h, Step: s.Name, Index: s.Index, Try: 1, Error: *row.Error, Duration: elapsed, Undo: true}
 		})
@@ -240,7 +248,7 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 			return err
 		}
 		row.Cost = scope.purse.take()
-		_, err = a.record(stays(a.held), store.Record{Step: row})
+		_, err = a.record(stays(a.held), store.Record{Step: row, UndoOf: a.task.UndoOf})
 		return err
 	}
 	st, ok := a.env.Store.(store.StepTxer)
@@ -248,7 +256,7 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 		return a.failFatally(fmt.Errorf("undo of step %q: %w", call.Step, ErrStepTxUnsupported))
 	}
 	var own error
-	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: row}, min(5*time.Second, a.env.TTL/3),
+	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: row, UndoOf: a.task.UndoOf}, min(5*time.Second, a.env.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			scope.tx = tx
 			_, own = a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return nil, u.Tx(ctx, tx, call) })

@@ -14,6 +14,9 @@ func checkCall(rec *store.Record) error {
 	if len(rec.Tasks) > task.MaxCallTasks || s.ChildrenLeft < 0 || s.ChildrenStored < 0 {
 		return fmt.Errorf("record for task %v: call %q with %d tasks, of %d children, behind %d", rec.Lease.Task, s.Name, len(rec.Tasks), s.ChildrenLeft, s.ChildrenStored)
 	}
+	if s.Round < 0 || s.Undo != task.UndoNone && s.Undo != task.UndoOpen {
+		return fmt.Errorf("record for task %v: call %q in round %d is recorded with the undo %q", rec.Lease.Task, s.Name, s.Round, s.Undo)
+	}
 	for i := range rec.Tasks {
 		if c := &rec.Tasks[i]; len(c.Needs) > 0 || c.IdempotencyKey != "" || c.Coalesce || c.ID == rec.Lease.Task {
 			return fmt.Errorf("record for task %v: child %v of call %q has needs, an idempotency key or the id of its parent, or coalesces", rec.Lease.Task, c.ID, s.Name)
@@ -55,8 +58,12 @@ func ResolveCall(stored, step *task.Step, tasks int, p Parent) (add bool, err er
 }
 
 // CallChild returns the i-th child of a call with what it has of its parent.
-func CallChild(child task.New, parent, step string, i int, mayFail bool) task.New {
-	return named(child, parent, fmt.Sprintf("%s[%d]", step, i), mayFail)
+func CallChild(child task.New, parent string, call *task.Step, i int, mayFail bool) task.New {
+	name := call.Name
+	if call.Round > 0 { // the children before have the other names
+		name = fmt.Sprintf("%s#%d", name, call.Round)
+	}
+	return named(child, parent, fmt.Sprintf("%s[%d]", name, i), mayFail)
 }
 
 // CountsCalls reports whether the ends of children count for the calls of a task:

@@ -148,7 +148,7 @@ func TestCallsOfATaskThatEnds(t *testing.T) {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}
-	if got := rules.CallChild(task.New{}, "all", "build", 3, true); got.Node != "all/build[3]" || !got.AllowFailure {
+	if got := rules.CallChild(task.New{}, "all", &task.Step{Name: "build"}, 3, true); got.Node != "all/build[3]" || !got.AllowFailure {
 		t.Errorf("a child of a call: %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -34,7 +35,11 @@ func CheckRecord(rec *store.Record) error {
 		return fmt.Errorf("record for task %v: step %q has the cost %d, which is negative", rec.Lease.Task, rec.Step.Name, rec.Step.Cost)
 	case rec.Step == nil:
 		return nil
-	case OfUndo(rec.Step):
+	case !rec.UndoOf.IsZero() && rec.Step.Kind != task.KindUndo:
+		return fmt.Errorf("record for task %v: step %q is of task %v, and only undos are", rec.Lease.Task, rec.Step.Name, rec.UndoOf)
+	case slices.ContainsFunc(rec.Tasks, func(n task.New) bool { return !n.UndoOf.IsZero() }) && !StartsUndo(rec):
+		return fmt.Errorf("record for task %v: step %q starts an undo task, and is none that does", rec.Lease.Task, rec.Step.Name)
+	case OfUndo(rec.Step) && !IsWait(rec):
 		return checkUndoRecord(rec)
 	case rec.Step.State == task.StepFailed:
 		return nil

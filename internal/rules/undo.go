@@ -112,7 +112,7 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 // up to its last attempt do not count.
 func ResumeUndo(p *task.UndoPhase, attemptNo int, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: later(now, p.NotBefore), SetUndo: true, Undo: p.Clone()}
-	t.Undo.Since, t.Undo.Crashes, t.Undo.GaveUp, t.Undo.Abandoned = attemptNo, 0, false, false
+	t.Undo.Since, t.Undo.Resumed, t.Undo.Crashes, t.Undo.GaveUp, t.Undo.Abandoned = attemptNo, now, 0, false, false
 	return t
 }
 
@@ -247,6 +247,9 @@ func UndoFailure(g *GivenUp) *task.Error {
 			what = "its undo " + tried
 		}
 		parts = append(parts, fmt.Sprintf("step %q (%s): %s", s.Name, how, what))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, tried)
 	}
 	return undoFailed("undo given up: "+strings.Join(parts, "; "), g.Last, g.Phase)
 }

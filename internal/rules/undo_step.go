@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -17,11 +18,22 @@ func OfUndo(s *task.Step) bool {
 	return s.Undo != task.UndoNone || s.State == task.StepBegun || s.Kind == task.KindUndo || s.Kind == task.KindPoint || s.Round != 0
 }
 
+// StartsUndo reports whether a record stores the task that undoes a child.
+func StartsUndo(rec *store.Record) bool {
+	return rec.Step != nil && rec.Step.Kind == task.KindUndo && rec.Step.State == task.StepWaiting
+}
+
 // checkUndoRecord refuses a record of an [OfUndo] step that no engine sends.
 func checkUndoRecord(rec *store.Record) error {
 	s := rec.Step
 	wrong := ""
 	switch {
+	case StartsUndo(rec):
+		if len(rec.Tasks) != 1 || rec.Tasks[0].UndoOf.IsZero() || rec.Tasks[0].IdempotencyKey == "" || len(rec.Tasks[0].Needs) > 0 {
+			wrong = fmt.Sprintf("starts %d tasks, and not one that undoes a child", len(rec.Tasks))
+			break
+		}
+		return nil
 	case s.Round < 0:
 		wrong = fmt.Sprintf("has the round %d", s.Round)
 	case s.Kind != task.KindStep && s.Kind != task.KindUndo && s.Kind != task.KindPoint:
@@ -64,6 +76,54 @@ func AcceptUndo(stored, undone, undo *task.Step) (repeated bool, err error) {
 		return false, fmt.Errorf("undo of step %q of task %v: %w: it is not to be undone in round %d", undo.Name, undo.TaskID, store.ErrStepConflict, undo.Round)
 	}
 	return false, nil
+}
+
+// UndoCaller is a task whose attempt has a child undone.
+type UndoCaller struct {
+	ID    task.ID
+	Phase *task.UndoPhase
+	Call  *task.Step // the call that is to be undone; nil: it made none of the name
+	Step  string     // the call whose child the other task is; "": of none
+}
+
+// CheckUndoOf refuses to have a child undone that is not one of a call of the caller, or of
+// the task that it undoes, or that did not succeed. Errors: [store.ErrStepConflict].
+func CheckUndoOf(c *UndoCaller, child task.ID, s task.State) error {
+	why := ""
+	switch {
+	case c.Phase == nil:
+		why = "is not being undone"
+	case c.Call == nil || c.Call.Kind != task.KindCall || c.Call.Undo != task.UndoOpen || c.Call.Name != c.Step:
+		why = "has no such call to undo"
+	case s != task.Succeeded:
+		why = "called a task that is " + string(s)
+	default:
+		return nil
+	}
+	return fmt.Errorf("undo of task %v by task %v: %w: that %s", child, c.ID, store.ErrStepConflict, why)
+}
+
+// BeginUndoOf is the transition of a new task that undoes the steps of another one.
+func BeginUndoOf(child task.ID, now time.Time) Transition {
+	return Transition{
+		State: task.Pending, Waiting: task.WaitUndo, ReadyAt: now,
+		SetUndo: true, Begins: true, Undo: &task.UndoPhase{EndsAs: task.Succeeded, Began: now, Of: child},
+	}
+}
+
+// CallStands says that the children of a call have not all ended, which is why the call
+// cannot count as never run. Errors: [store.ErrStepConflict].
+func CallStands(call *task.Step, child task.ID) error {
+	return fmt.Errorf("step %q of task %v: %w: its child %v has not ended", call.Name, call.TaskID, store.ErrStepConflict, child)
+}
+
+// RetiredCall is the state in which a call is kept that counts as never run: one that waited
+// does not wait any more.
+func RetiredCall(s task.StepState) task.StepState {
+	if s == task.StepWaiting {
+		return task.StepBegun
+	}
+	return s
 }
 
 // PastKey is the key of a step that was undone or skipped in a round, in place of attempt and

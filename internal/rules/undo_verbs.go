@@ -86,6 +86,26 @@ func StepsToSkip(cmd *store.RetryTask, s task.State, steps []task.Step) ([]*task
 	return skip, nil
 }
 
+// SkipsTooEarly refuses to skip the undo of a call whose children have not all ended: they are
+// undone, or at an end, before what their task did.
+func SkipsTooEarly(cmd *store.RetryTask, s task.State, call string) error {
+	return refuse(cmd.Task, s, fmt.Sprintf("and the children of its call %q have not all ended: wait for that, then skip it", call))
+}
+
+// FollowsRetry is the retry of the undo of a task that waited for that of an undo task which
+// is tried again; nil: the task did not give its undo up for that.
+func FollowsRetry(parent task.ID, p *task.UndoPhase, cmd *store.RetryTask) *store.RetryTask {
+	if !p.Stands() {
+		return nil
+	}
+	audit := cmd.Audit
+	audit.Reason = fmt.Sprintf("with that of its undo task %v", cmd.Task)
+	if cmd.Reason != "" {
+		audit.Reason += ": " + cmd.Reason
+	}
+	return &store.RetryTask{Audit: audit, Task: parent, Cleanup: true}
+}
+
 // SkipNote is the audit of the retry of an undo: it names what is skipped.
 func SkipNote(cmd *store.RetryTask) store.Audit {
 	a := cmd.Audit

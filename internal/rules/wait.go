@@ -38,6 +38,8 @@ func checkWait(rec *store.Record) error {
 		return fmt.Errorf("record for task %v: step %q of the kind %q is recorded with a cost, or with a value or an error, which it has from others", rec.Lease.Task, s.Name, s.Kind)
 	case s.Kind == task.KindCall:
 		return checkCall(rec)
+	case ofWait(s.Kind) && OfUndo(s):
+		return fmt.Errorf("record for task %v: step %q of the kind %q cannot be undone", rec.Lease.Task, s.Name, s.Kind)
 	}
 	return nil
 }

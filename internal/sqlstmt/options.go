@@ -21,6 +21,7 @@ type taskOptions struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Redact   []string          `json:"redact,omitempty"`
 	Expire   []task.Expiry     `json:"expire,omitempty"`
+	UndoOf   task.ID           `json:"undo_of,omitzero"`
 }
 
 // commonOptions are those that many tasks share: all that can be compared, less
@@ -46,7 +47,7 @@ func (c *Cache) PackOptions(n *task.New) (string, error) {
 		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
 		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled, MaxCost: n.MaxCost, MaxIdle: n.MaxNoProgress,
 	}
-	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Redact) == 0 && len(n.Expire) == 0
+	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Redact) == 0 && len(n.Expire) == 0 && n.UndoOf.IsZero()
 	if common && key == usualOptions {
 		return "", nil
 	}
@@ -55,7 +56,7 @@ func (c *Cache) PackOptions(n *task.New) (string, error) {
 			return s, nil
 		}
 	}
-	b, err := json.Marshal(taskOptions{key, n.Node, n.Labels, n.Metadata, n.Redact, n.Expire})
+	b, err := json.Marshal(taskOptions{key, n.Node, n.Labels, n.Metadata, n.Redact, n.Expire, n.UndoOf})
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +100,7 @@ func (c *Cache) unpackOptions(raw []byte, t *task.Task) error {
 	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
 	t.MaxCost, t.MaxNoProgress = o.MaxCost, o.MaxIdle
 	t.Node, t.Labels, t.Metadata, t.Redact = o.Node, o.Labels, o.Metadata, slices.Clone(o.Redact)
-	t.Expire = slices.Clone(o.Expire)
+	t.Expire, t.UndoOf = slices.Clone(o.Expire), o.UndoOf
 	return nil
 }
 

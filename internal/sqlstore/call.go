@@ -41,6 +41,12 @@ func (t *Tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.R
 	}
 	got.Step = *step
 	if stored == nil {
+		if step.Undo == task.UndoOpen {
+			if step.UndoNo, err = t.undoNo(sqlBegan, id); err != nil {
+				return err
+			}
+			got.Step = *step
+		}
 		err = t.insertWait(step)
 	} else {
 		err = t.stmt(sqlCallStored).Text(1, t.ns).ID(2, id).Text(3, step.Name).Int(4, int64(step.ChildrenStored)).Run()
@@ -58,7 +64,7 @@ func (t *Tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.R
 	m := moves{tx: t}
 	m.countChildren(row.job, rec.Tasks)
 	err = m.addChildren(row, p, rec.Tasks, func(n task.New, i int) (task.New, error) {
-		n = rules.CallChild(n, p.node, step.Name, first+i, row.mayFail)
+		n = rules.CallChild(n, p.node, step, first+i, row.mayFail)
 		got.Enqueued = append(got.Enqueued, store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated})
 		return n, t.stmt(sqlInsertCallEdge).Text(1, t.ns).ID(2, id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Text(5, step.Name).
 			Int(6, rec.Lease.Epoch).Run()

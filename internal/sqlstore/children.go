@@ -50,7 +50,13 @@ type resolved struct {
 // resolve says what a finish makes of its task.
 func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
 	if row.undo != nil {
-		to.Transition = rules.ResolveUndo(fin, row.undo, row.undoOpen, row.key != "", m.tx.at)
+		open := row.undoOpen
+		if of := row.undo.Undoes(); !of.IsZero() {
+			if open, err = m.tx.undoOpen(&of); err != nil {
+				return to, err
+			}
+		}
+		to.Transition = rules.ResolveUndo(fin, row.undo, open, row.key != "", m.tx.at)
 		return to, nil
 	}
 	cancel, deadline, now := row.cancelRequest(), row.deadlineAt(), m.tx.at

@@ -61,7 +61,11 @@ func (o *operation) retryUndo(row *taskRow, cmd *store.RetryTask, got *store.Com
 		return nil
 	}
 	if len(cmd.Skip) > 0 {
-		steps, err := o.tx.steps(&row.id)
+		of := row.undo.Undoes()
+		if of.IsZero() {
+			of = row.id
+		}
+		steps, err := o.tx.steps(&of)
 		if err != nil {
 			return err
 		}
@@ -70,13 +74,28 @@ func (o *operation) retryUndo(row *taskRow, cmd *store.RetryTask, got *store.Com
 			return nil
 		}
 		for _, s := range skip {
-			if err := o.tx.retire(s, task.UndoSkipped); err != nil {
+			refused, err := o.tx.callEnded(s)
+			if err != nil {
+				return err
+			}
+			if refused != nil {
+				got.Err = rules.SkipsTooEarly(cmd, at.State, s.Name)
+				return nil
+			}
+		}
+		for _, s := range skip {
+			if err := o.tx.retire(s, task.UndoSkipped, of != row.id); err != nil {
 				return err
 			}
 		}
 	}
 	if err := o.note(rules.SkipNote(cmd), rules.RetryVerb(cmd), row.id.String()); err != nil {
 		return err
+	}
+	if !row.undo.Undoes().IsZero() {
+		if err := o.retryParent(row, cmd); err != nil {
+			return err
+		}
 	}
 	if got.State = task.Pending; !at.State.Terminal() {
 		if err := o.moves.unschedule(row); err != nil {

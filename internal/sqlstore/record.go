@@ -68,6 +68,14 @@ func (t *Tx) lockSpenders(recs []store.Record) error {
 		if s := recs[i].Step; s != nil && (s.Cost != 0 || len(recs[i].Tasks) > 0) {
 			ids = append(ids, recs[i].Lease.Task)
 		}
+		if of := recs[i].UndoOf; !of.IsZero() {
+			ids = append(ids, recs[i].Lease.Task, of)
+		}
+		for j := range recs[i].Tasks {
+			if of := recs[i].Tasks[j].UndoOf; !of.IsZero() {
+				ids = append(ids, of)
+			}
+		}
 	}
 	_, err := t.db.Tasks(t, ids...)
 	return err

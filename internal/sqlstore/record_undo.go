@@ -44,7 +44,7 @@ UPDATE weaver_steps SET state = ?4, value = ?5, error_json = ?6, by_attempt = ?7
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0 AND state = 'begun' AND kind = 'step'
 RETURNING step_index, started_at, undo, undo_no, round`
 	sqlPastStep = `
-UPDATE weaver_steps SET attempt_no = ?4, undo = ?5 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
+UPDATE weaver_steps SET attempt_no = ?4, undo = ?5, state = ?6 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 )
 
 // recordUndoable writes the beginning or the end of a step that has an undo, a point of no
@@ -52,6 +52,9 @@ UPDATE weaver_steps SET attempt_no = ?4, undo = ?5 WHERE namespace = ?1 AND task
 // before the record is accepted.
 // Crash after the commit: the same record is answered by the row.
 func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
+	if rules.StartsUndo(rec) {
+		return t.startUndo(rec, got)
+	}
 	l := &rec.Lease
 	if rec.Progress == nil && rec.Step.Kind == task.KindStep {
 		now := t.endNow
@@ -72,7 +75,7 @@ func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	}
 	step := rules.StoredStep(rec, attempt, t.at)
 	if step.Kind == task.KindUndo {
-		err = t.recordUndo(&step, got)
+		err = t.recordUndo(rec.UndoOf, &step, got)
 	} else {
 		err = t.recordBegun(rec, &step, toEnd, got)
 	}
@@ -174,47 +177,6 @@ func (t *Tx) recordBegun(rec *store.Record, step *task.Step, toEnd bool, got *st
 		return err
 	}
 	return t.besideStep(rec, got)
-}
-
-// recordUndo writes that a step was undone: it counts as never run, and frees its name.
-func (t *Tx) recordUndo(undo *task.Step, got *store.RecordResult) error {
-	stored, err := t.stored(&undo.TaskID, undo.Name, 0, 0)
-	if err != nil {
-		return err
-	}
-	past := rules.PastKey(undo.Round)
-	known, err := t.stored(&undo.TaskID, undo.Name, past, -1)
-	if err != nil {
-		return err
-	}
-	repeated := false
-	if repeated, got.Err = rules.AcceptUndo(stored, known, undo); got.Err != nil || repeated {
-		t.repeated = repeated
-		if known != nil {
-			got.Step = *known
-		}
-		return nil
-	}
-	if err := t.retire(stored, task.UndoUndone); err != nil {
-		return err
-	}
-	undo.Index, undo.UndoNo = stored.Index, stored.UndoNo
-	got.Step = *undo
-	_, err = t.insertUndoable(undo, past, -1)
-	return err
-}
-
-// retire has a step that is to be undone count as never run.
-func (t *Tx) retire(stored *task.Step, how task.UndoState) error {
-	err := t.stmt(sqlPastStep).Text(1, t.ns).ID(2, &stored.TaskID).Text(3, stored.Name).Int(4, int64(rules.PastKey(stored.Round))).Undo(5, how).Run()
-	if err != nil {
-		return err
-	}
-	steps := 0
-	if stored.State == task.StepCompleted {
-		steps = -1
-	}
-	return t.stepEnded(&stored.TaskID, steps, 1)
 }
 
 func (t *Tx) stepEnded(id *task.ID, steps, undone int) error {

@@ -17,8 +17,8 @@ import (
 const (
 	sqlInsertWait = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value,
-  wake_at, started_at, completed_at, awaits, children, children_left, children_stored)
-VALUES (?1, ?2, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`
+  wake_at, started_at, completed_at, awaits, children, children_left, children_stored, undo, undo_no, round)
+VALUES (?1, ?2, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)`
 
 	sqlCompleteWait = `
 UPDATE weaver_steps SET state = 'completed', value = ?4, completed_at = ?5
@@ -111,7 +111,8 @@ func (t *Tx) recordSignalWait(stored, step *task.Step, got *store.RecordResult) 
 func (t *Tx) insertWait(s *task.Step) error {
 	st := t.stmt(sqlInsertWait).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(s.AttemptNo)).Int(5, int64(s.Try)).
 		Int(6, int64(s.Index)).Text(7, string(s.Kind)).Text(8, string(s.State)).Bytes(9, s.Value).Time(10, s.WakeAt).Time(11, s.StartedAt).
-		OrNull(13, s.Signal).Int(14, int64(s.Children)).Int(15, int64(s.ChildrenLeft)).Int(16, int64(s.ChildrenStored))
+		OrNull(13, s.Signal).Int(14, int64(s.Children)).Int(15, int64(s.ChildrenLeft)).Int(16, int64(s.ChildrenStored)).
+		Undo(17, s.Undo).Int(18, int64(s.UndoNo)).Int(19, int64(s.Round))
 	if s.CompletedAt.IsZero() {
 		return st.Int(12, 0).Run()
 	}

@@ -33,11 +33,16 @@ func (o *op) recordCall(r *row, stored *task.Step, step task.Step, tasks []task.
 	case err != nil || !add:
 		return store.RecordResult{Step: copyStep(*stored), Err: err}
 	}
+	if stored == nil && step.Undo == task.UndoOpen {
+		r.UndoOpen++
+		r.UndoNo++
+		step.UndoNo = r.UndoNo
+	}
 	o.putStep(stored, step)
 	r.CrashCount, r.QuarantineLosses = 0, 0
 	res := store.RecordResult{Step: copyStep(step)}
 	for i := range tasks {
-		n := rules.CallChild(tasks[i], r.Node, step.Name, first+i, r.AllowFailure)
+		n := rules.CallChild(tasks[i], r.Node, &step, first+i, r.AllowFailure)
 		o.insertChild(&n, r)
 		o.link(&store.EdgeRow{Task: r.ID, Needs: n.ID, Kind: task.OnDone, Awaited: r.AttemptNo, Step: step.Name})
 		res.Enqueued = append(res.Enqueued, store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated})
@@ -86,7 +91,7 @@ func (o *op) reviveCalls(r *row, needs []rules.Need) {
 	left := rules.CallsLeft(needs)
 	for i := range o.steps[r.ID] {
 		s := &o.steps[r.ID][i]
-		if s.Kind != task.KindCall || s.State == task.StepFailed {
+		if s.Kind != task.KindCall || s.Past() {
 			continue
 		}
 		steps := rules.RecountCall(s, left[s.Name], o.now)

@@ -11,7 +11,7 @@ import (
 // resolve says what a finish makes of its task.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
 	if r.Undo != nil {
-		return rules.ResolveUndo(f, r.Undo, r.UndoOpen, r.ConcurrencyKey != "", o.now)
+		return rules.ResolveUndo(f, r.Undo, o.undoes(r).UndoOpen, r.ConcurrencyKey != "", o.now)
 	}
 	if f.Outcome == task.OutcomeSuspended {
 		return rules.ResolveSuspend(f, r.WakeSeq, r.cancelRequest(), r.DeadlineAt, o.now)

@@ -66,8 +66,10 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	switch {
 	case step.State == task.StepFailed:
 		return o.failedTry(r, step)
+	case rules.StartsUndo(rec):
+		return o.startUndo(r, rec)
 	case step.Kind == task.KindUndo:
-		return o.recordUndo(r, step)
+		return o.recordUndo(r, rec.UndoOf, step)
 	}
 	return o.completed(r, step, rec)
 }

@@ -58,18 +58,31 @@ func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	if len(cmd.Skip) > 0 {
-		skip, err := rules.StepsToSkip(cmd, r.State, o.steps[r.ID])
+		of := o.undoes(r)
+		skip, err := rules.StepsToSkip(cmd, r.State, o.steps[of.ID])
+		for _, s := range skip {
+			if o.callsEnded(s) != nil {
+				err = rules.SkipsTooEarly(cmd, r.State, s.Name)
+			}
+		}
 		if err != nil {
 			return store.CommandResult{State: r.State, Err: err}
 		}
 		for _, s := range skip {
-			o.retire(r, s, task.UndoSkipped)
+			o.retire(of, s, task.UndoSkipped)
 		}
 	}
 	o.note(rules.SkipNote(cmd), rules.RetryVerb(cmd), r.ID.String())
 	gaveUp := r.State.Terminal()
 	to := rules.ResumeUndo(r.Undo, r.AttemptNo, o.now)
 	o.leave(r, &to)
+	if !r.Undo.Undoes().IsZero() {
+		if parent := o.tasks[r.ParentID]; parent != nil {
+			if follows := rules.FollowsRetry(parent.ID, parent.Undo, cmd); follows != nil {
+				o.retryUndo(parent, follows)
+			}
+		}
+	}
 	if !gaveUp {
 		return store.CommandResult{State: r.State}
 	}

@@ -1,14 +1,34 @@
 package memstore
 
 import (
+	"slices"
+
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// recordUndo keeps that a step was undone: it counts as never run.
-func (o *op) recordUndo(r *row, undo task.Step) store.RecordResult {
-	stored := o.recordedStep(r.ID, undo.Name)
+// undoes returns the row of the task whose steps a task undoes: its own, but of an undo task.
+// Of one that is gone there is nothing to undo.
+func (sp *space) undoes(r *row) *row {
+	of := r.Undo.Undoes()
+	if of.IsZero() {
+		return r
+	}
+	if child := sp.tasks[of]; child != nil {
+		return child
+	}
+	return &row{Task: task.Task{ID: of}}
+}
+
+// recordUndo keeps that a step was undone, of the task itself or of the one that it undoes:
+// it counts as never run.
+func (o *op) recordUndo(r *row, of task.ID, undo task.Step) store.RecordResult {
+	owner := o.undoes(r)
+	var stored *task.Step
+	if of == r.Undo.Undoes() {
+		stored = o.recordedStep(owner.ID, undo.Name)
+	}
 	var known *task.Step
 	for i, s := range o.steps[r.ID] {
 		if s.Kind == task.KindUndo && s.State == task.StepCompleted && s.Name == undo.Name && s.Round == undo.Round {
@@ -16,26 +36,87 @@ func (o *op) recordUndo(r *row, undo task.Step) store.RecordResult {
 		}
 	}
 	repeated, err := rules.AcceptUndo(stored, known, &undo)
+	if err == nil && !repeated {
+		err = o.callsEnded(stored)
+	}
 	switch {
 	case err != nil:
 		return store.RecordResult{Err: err}
 	case repeated:
 		return store.RecordResult{Step: copyStep(*known)}
 	}
-	o.retire(r, stored, task.UndoUndone)
+	o.retire(owner, stored, task.UndoUndone)
 	undo.Index, undo.UndoNo = stored.Index, stored.UndoNo
+	if owner != r {
+		undo.UndoNo = 0 // it orders the steps of the other one
+	}
 	o.addStep(undo)
 	r.progresses()
 	return store.RecordResult{Step: copyStep(undo)}
 }
 
-// retire has a step that is to be undone count as never run.
+// callsEnded refuses to have a call count as never run while a child of it has not ended.
+func (o *op) callsEnded(s *task.Step) error {
+	for _, e := range o.needs[s.TaskID] {
+		if s.Kind == task.KindCall && e.Step == s.Name && !o.tasks[e.Needs].State.Terminal() {
+			return rules.CallStands(s, e.Needs)
+		}
+	}
+	return nil
+}
+
+// retire has a step that is to be undone count as never run. The children of a call stay; it
+// has them no more.
 func (o *op) retire(r *row, stored *task.Step, how task.UndoState) {
 	r.UndoOpen--
 	if stored.State == task.StepCompleted {
 		r.StepCount--
 	}
 	stored.Undo = how
+	if stored.Kind != task.KindCall {
+		return
+	}
+	stored.State = rules.RetiredCall(stored.State)
+	for _, e := range slices.Clone(o.needs[r.ID]) {
+		if e.Step == stored.Name {
+			o.removeEdge(e)
+		}
+	}
+}
+
+func (sp *space) removeEdge(e *store.EdgeRow) {
+	same := func(other *store.EdgeRow) bool { return other == e }
+	sp.needs[e.Task] = slices.DeleteFunc(sp.needs[e.Task], same)
+	sp.dependents[e.Needs] = slices.DeleteFunc(sp.dependents[e.Needs], same)
+}
+
+// startUndo stores the task that undoes a child, once.
+func (o *op) startUndo(r *row, rec *store.Record) store.RecordResult {
+	n := rec.Tasks[0]
+	known, ok := o.known(&n)
+	if ok {
+		return store.RecordResult{Enqueued: []store.Enqueued{known}}
+	}
+	owner := o.undoes(r)
+	c := rules.UndoCaller{ID: r.ID, Phase: r.Undo, Call: o.recordedStep(owner.ID, rec.Step.Name)}
+	for _, e := range o.needs[owner.ID] {
+		if e.Needs == n.UndoOf {
+			c.Step = e.Step
+		}
+	}
+	var state task.State
+	if child := o.tasks[n.UndoOf]; child != nil {
+		state = child.State
+	}
+	if err := rules.CheckUndoOf(&c, n.UndoOf, state); err != nil {
+		return store.RecordResult{Err: err}
+	}
+	undo := &row{Task: newTask(&n, o.now)}
+	undo.ParentID, undo.Depth, undo.JobID = r.ID, r.Depth+1, r.JobID
+	o.place(undo, &n)
+	to := rules.BeginUndoOf(n.UndoOf, o.now)
+	o.leave(undo, &to)
+	return store.RecordResult{Enqueued: []store.Enqueued{{ID: n.ID, Disposition: store.DispositionCreated}}}
 }
 
 // keepUndos has no step that began undone any more: a point of no return.

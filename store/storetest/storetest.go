@@ -179,6 +179,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		{"KeepSteps", keepStepsCases},
 		{"UndoPhase", undoPhaseCases},
 		{"Undo", undoCases},
+		{"UndoChildren", undoChildrenCases},
 		{"UndoVerbs", undoVerbsCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
