@@ -3,6 +3,7 @@ package weavertest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,45 @@ func TestReplayErrOfASaga(t *testing.T) {
 		// the failure, the failed undo, and the end; suspended once, failed once, and ended.
 		if attempts != 14 {
 			t.Errorf("%d runs of the handler, want 14", attempts)
+		}
+	})
+}
+
+// The worker that undoes the children of a saga is killed after everything that it records.
+func TestReplayErrOfChildren(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		saga := weaver.Define[string, string]("weavertest.shop.tour.v1", weaver.NoRetry())
+		room := weaver.Define[string, string]("weavertest.shop.room.v1", weaver.NoRetry())
+		var order []string
+		seen := map[string]int{}
+		e := weavertest.New(t, room.Handler(func(ctx context.Context, name string) (string, error) {
+			return weaver.Step(ctx, "book", func(context.Context) (string, error) { return name, nil },
+				weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
+					if seen[u.UndoKey]++; seen[u.UndoKey] == 1 {
+						order = append(order, u.Out)
+					}
+					return nil
+				}))
+		}), saga.Handler(func(ctx context.Context, _ string) (string, error) {
+			if _, err := weaver.CallAll(ctx, "rooms", room, []string{"Rome", "Oslo"}, weaver.UndoChildren()); err != nil {
+				return "", err
+			}
+			if _, err := weaver.Call(ctx, "last", room, "Bonn", weaver.UndoChildren()); err != nil {
+				return "", err
+			}
+			return "", errors.New("no passport")
+		}))
+		_, err := weavertest.ReplayErr(t, e, saga, "")
+		if te, is := errors.AsType[*weaver.TaskError](err); !is || te.Kind != "handler_error" {
+			t.Fatalf("it ended with %v", err)
+		}
+		if want := []string{"Bonn", "Oslo", "Rome"}; !slices.Equal(order, want) {
+			t.Errorf("undone were %v, want %v", order, want)
+		}
+		for key, n := range seen {
+			if n > 1 {
+				t.Errorf("%s was undone %d times", key, n)
+			}
 		}
 	})
 }

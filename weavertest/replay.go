@@ -34,8 +34,8 @@ func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 }
 
 // ReplayErr is Replay for tasks that are expected to fail: it returns what RunErr does. The
-// worker is killed, too, after every undo and every cleanup, and before the first result of each kind is
-// written. The test fails when the task has ended and a step is still to be undone, although
+// worker is killed, too, after every undo and every cleanup, those of children among them
+// (weaver.UndoChildren), and before the first result of each kind is written. The test fails when the task has ended and a step is still to be undone, although
 // no undo was given up.
 func ReplayErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
 	t.Helper()
@@ -202,7 +202,7 @@ func (n *stepNames) ended(unasked []string) {
 func (n *stepNames) spared() bool { return n.strays >= spareAfter }
 
 // killer is a store as a worker sees it that dies: after it committed a
-// completed step of the target nothing gets through any more, not even the
+// completed step of the target, or an undo of a child of it, nothing gets through any more, not even the
 // answer. Its engine is stopped then, which ends the handler's context, and
 // the results that it would write say which leases it held and which steps the
 // attempt had asked for.
@@ -297,12 +297,20 @@ func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([
 		return res, err
 	}
 	for i, rec := range recs {
+		if rec.Step == nil || res[i].Err != nil || rec.Lease.Task != k.target && rec.UndoOf.IsZero() {
+			continue
+		}
 		at := res[i].Step.State
-		if rec.Lease.Task == k.target && rec.Step != nil && (at == task.StepCompleted || at == task.StepBegun) && res[i].Err == nil && k.completed() {
+		if (at == task.StepCompleted || at == task.StepBegun || startsUndo(&res[i])) && k.completed() {
 			return nil, errKilled
 		}
 	}
 	return res, nil
+}
+
+// startsUndo reports whether a record stored the task that undoes a child.
+func startsUndo(res *store.RecordResult) bool {
+	return res.Step.Name == "" && len(res.Enqueued) > 0 && res.Enqueued[0].Disposition == store.DispositionCreated
 }
 
 // StepTx implements store.StepTxer.
@@ -311,7 +319,7 @@ func (k *killer) StepTx(ctx context.Context, ns string, rec store.Record, limit 
 		return store.RecordResult{}, errKilled
 	}
 	res, err := k.engineStore.StepTx(ctx, ns, rec, limit, fn)
-	if err == nil && res.Err == nil && rec.Lease.Task == k.target && k.completed() {
+	if err == nil && res.Err == nil && (rec.Lease.Task == k.target || !rec.UndoOf.IsZero()) && k.completed() {
 		return store.RecordResult{}, errKilled
 	}
 	return res, err
