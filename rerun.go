@@ -51,7 +51,7 @@ func RerunWith(opts ...EnqueueOption) OperateOption {
 // outside of it. Its steps run anew; see RerunFrom.
 //
 // ErrNotFound: there is no such task. ErrState: it needs others, whose outputs the
-// new task could not read.
+// new task could not read, or it undoes a child (UndoChildren).
 func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (Enqueued, error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
@@ -86,6 +86,9 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	old, err := c.get(ctx, id)
 	if err != nil {
 		return Enqueued{}, fmt.Errorf("rerun: %w", err)
+	}
+	if !old.UndoOf.IsZero() {
+		return Enqueued{}, fmt.Errorf("rerun task %s: %w: it undoes task %s, which happens once: to try that again, use `weaver task retry %s --cleanup` (Cleanups)", id, ErrState, old.UndoOf, id)
 	}
 	var s operateSettings
 	if err := s.apply(opts); err != nil {

@@ -3,6 +3,7 @@ package weaver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -149,12 +150,24 @@ func PointOfNoReturn(ctx context.Context, name string) error {
 // in that order, then what stays (it has no [Undo], or a [PointOfNoReturn] or the success of
 // the task came after it), then what was undone. Nothing is changed by it. It has no values,
 // and messages of errors are masked as the task says (docs/privacy.md). Cleanups are not in
-// it: what they do is known when they run. ErrNotFound: there is no such task.
+// it: what they do is known when they run. The plan of a task that undoes a child
+// ([UndoChildren]) has the effects of the child. ErrNotFound: there is no such task.
 func (c *Client) UndoPlan(ctx context.Context, id TaskID) (UndoPlan, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
 		return UndoPlan{}, err
 	}
 	redact.History(&h)
-	return preview.Undo(&h), nil
+	if h.Task.UndoOf.IsZero() {
+		return preview.Undo(&h), nil
+	}
+	of, err := c.History(ctx, h.Task.UndoOf)
+	if errors.Is(err, ErrNotFound) { // it was deleted since
+		return preview.Undo(&h), nil
+	}
+	if err != nil {
+		return UndoPlan{}, err
+	}
+	redact.History(&of)
+	return preview.UndoOf(&h, &of), nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -372,6 +373,80 @@ func childrenNamed(fx *fixture, id weaver.TaskID, prefix string) (list []task.Ta
 		}
 	}
 	return list
+}
+
+// The plans of a caller, of a child and of the task that undoes it tell how they stand.
+func TestUndoChildren_Plan(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		b := &bookings{shopping{fails: map[string]int{"undo ref": -1}, limit: time.Minute}}
+		fx.run(b.handler(), trip.Handler(func(ctx context.Context, _ []string) (string, error) {
+			if _, err := weaver.Call(ctx, "room", book, "room", weaver.UndoChildren()); err != nil {
+				return "", err
+			}
+			return "", weaver.Sleep(ctx, "nap", time.Hour)
+		}))
+		h := enqueue(fx, trip, nil)
+		plan := func(what string, id weaver.TaskID, state weaver.State, want ...string) {
+			fx.Helper()
+			p, err := fx.client.UndoPlan(fx.Context(), id)
+			fx.must(err)
+			var got []string
+			for _, e := range p.Effects {
+				got = append(got, fmt.Sprintf("%s %s %s", e.Step, e.Effect, e.Undo))
+			}
+			if !slices.Equal(got, want) || p.TaskID != id || p.State != state {
+				fx.Errorf("%s: %s %s has %q, want %q", what, p.TaskID, p.State, got, want)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		child := fx.history(h.ID()).Needs[0].ID
+		plan("the caller", h.ID(), weaver.StatePending, "room confirmed declared")
+		plan("the child", child, weaver.StateSucceeded, "label confirmed none", "book confirmed kept")
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		fails(fx, h)
+		u := undoTasks(fx)[0]
+		plan("the caller", h.ID(), weaver.StateFailed, "room confirmed given_up")
+		plan("the undo task", u.ID, weaver.StateFailed, "book confirmed given_up", "label confirmed none")
+		_, err := fx.client.Rerun(fx.Context(), u.ID)
+		wantError(fx, err, weaver.ErrState, "undoes task "+child.String())
+		wantError(fx, fx.client.Retry(fx.Context(), u.ID), weaver.ErrState)
+		wantError(fx, fx.client.Delete(fx.Context(), u.ID), weaver.ErrState)
+		b.mu.Lock()
+		b.fails = nil
+		b.mu.Unlock()
+		time.Sleep(time.Minute)
+		fx.must(fx.client.Retry(fx.Context(), u.ID, weaver.Cleanups()))
+		fails(fx, h)
+		plan("the caller", h.ID(), weaver.StateCancelled, "room confirmed undone")
+		plan("the child", child, weaver.StateSucceeded, "label confirmed none", "book confirmed undone")
+		plan("the undo task", u.ID, weaver.StateSucceeded, "label confirmed none", "book confirmed undone")
+	})
+}
+
+// What a handler reads on its way to its steps is there in an undo phase, also from a bucket.
+func TestUndoChildren_LongValues(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		long, undone := strings.Repeat("x", 100_000), ""
+		far := weaver.Define[string, string]("engine.undo.far.v1", weaver.NoRetry())
+		fx.runConfig(fx.store, weaver.Config{Bucket: blob.NewMemory(), Handlers: []weaver.Handler{
+			far.Handler(func(ctx context.Context, in string) (string, error) {
+				return weaver.Step(ctx, "book", func(context.Context) (string, error) { return in, nil },
+					weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error { undone += u.Out; return nil }))
+			}),
+			trip.Handler(func(ctx context.Context, _ []string) (string, error) {
+				out, err := weaver.Call(ctx, "first", far, long, weaver.UndoChildren())
+				if err == nil {
+					_, err = weaver.Call(ctx, "second", far, out[1:], weaver.UndoChildren())
+				}
+				if err == nil {
+					err = weaver.Do(ctx, "last", func(context.Context) error { return errors.New("no passport") })
+				}
+				return "", err
+			}),
+		}})
+		equal(fx, "kind", failure(fx, enqueue(fx, trip, nil)).Kind, task.KindHandler)
+		equal(fx, "undone", len(undone), 2*len(long)-1)
+	})
 }
 
 func TestUndoChildren_Misuse(t *testing.T) {

@@ -119,6 +119,7 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 	}
 	s.field("started by", t.ParentID.String())
 	s.field("rerun of", t.RerunOf.String())
+	s.field("undoes", t.UndoOf.String())
 	s.field("queue", fmt.Sprintf("%s, priority %d", text.OneLine(t.Queue, explain.MaxNote), t.Priority))
 	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
 	if t.RepairCount > 0 {

@@ -17,6 +17,7 @@ func (c Clock) notes(h *store.History) []string {
 	t := &h.Task
 	return slices.DeleteFunc(slices.Concat([]string{
 		rerunNote(t),
+		undoOfNote(t),
 		c.leaseNote(t),
 		cancelNote(t),
 		undoNote(t),
@@ -38,6 +39,14 @@ func rerunNote(t *task.Task) string {
 		return ""
 	}
 	return fmt.Sprintf("It repeats task %s.", t.RerunOf)
+}
+
+// undoOfNote: the task that this one undoes.
+func undoOfNote(t *task.Task) string {
+	if t.UndoOf.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("It undoes what task %s did, for task %s, which called that.", t.UndoOf, t.ParentID)
 }
 
 // leaseNote: whether the worker of a running task renews its lease.

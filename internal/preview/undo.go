@@ -48,6 +48,20 @@ func Undo(h *store.History) task.UndoPlan {
 	return p
 }
 
+// UndoOf is Undo for a task that undoes another one: of the effects of that.
+func UndoOf(h, of *store.History) task.UndoPlan {
+	both := store.History{Task: of.Task, Steps: slices.Clone(of.Steps)}
+	both.Task.State, both.Task.Undo = h.Task.State, h.Task.Undo
+	for i := range h.Steps {
+		if s := &h.Steps[i]; s.Kind == task.KindUndo {
+			both.Steps = append(both.Steps, *s)
+		}
+	}
+	p := Undo(&both)
+	p.TaskID = h.Task.ID
+	return p
+}
+
 // hasEffect reports whether a row is of a step that does something that stays, or of a point
 // of no return. Waits, sleeps and the like do nothing, and cleanups and undos undo.
 func hasEffect(s *task.Step) bool {
