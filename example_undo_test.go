@@ -38,6 +38,37 @@ func ExampleUndo() {
 	// failed step "ship": no courier to Rome
 }
 
+// A trip that cannot be flown gives back the rooms that other tasks booked.
+func ExampleUndoChildren() {
+	ctx, db := context.Background(), memory()
+	defer db.Close()
+	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
+	room := weaver.Define[string, string]("example.room.book.v1")
+	trip := weaver.Define[[]string, string]("example.trip.book.v1", weaver.NoRetry())
+	h := must(trip.Enqueue(ctx, client, []string{"Oslo", "Rome"}))
+	workWith(ctx, db, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{
+		room.Handler(func(ctx context.Context, city string) (string, error) {
+			return weaver.Step(ctx, "book", func(context.Context) (string, error) { return "a room in " + city, nil },
+				weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
+					fmt.Println("cancelled", u.Out)
+					return nil
+				}))
+		}),
+		trip.Handler(func(ctx context.Context, cities []string) (string, error) {
+			if _, err := weaver.CallAll(ctx, "rooms", room, cities, weaver.UndoChildren()); err != nil {
+				return "", err
+			}
+			return "", errors.New("no seat is left")
+		}),
+	}})
+	t := must(h.Get(ctx))
+	fmt.Println(t.State, t.Error.Message)
+	// Output:
+	// cancelled a room in Rome
+	// cancelled a room in Oslo
+	// failed no seat is left
+}
+
 // What a cancel of a trial would undo, before it is cancelled.
 func ExampleClient_UndoPlan() {
 	ctx, db := context.Background(), memory()

@@ -254,6 +254,20 @@ func TestCheckFinds(t *testing.T) {
 		{"a phase that ends nowhere", "I15", id(later), `is to end "succeeded"`, func(s *store.Snapshot) {
 			s.Tasks[later].Waiting, s.Tasks[later].Undo = task.WaitUndo, &task.UndoPhase{EndsAs: task.Succeeded}
 		}},
+		{"an undo task of another task", "I15", id(later), "and is to undo", func(s *store.Snapshot) {
+			s.Tasks[later].Waiting, s.Tasks[later].Undo = task.WaitUndo, &task.UndoPhase{EndsAs: task.Succeeded, Of: id(ended)}
+		}},
+		{"an undo task outside of a phase", "I15", id(later), "is in no undo phase", func(s *store.Snapshot) { s.Tasks[later].UndoOf = id(ended) }},
+		{"an undo task that is to fail", "I15", id(later), `is to end "failed"`, func(s *store.Snapshot) {
+			s.Tasks[later].UndoOf, s.Tasks[later].Waiting, s.Tasks[later].Undo = id(ended), task.WaitUndo, &task.UndoPhase{EndsAs: task.Failed, Of: id(ended)}
+		}},
+		{"an undo task of one that runs", "I15", id(later), "which is running", func(s *store.Snapshot) {
+			s.Tasks[later].UndoOf, s.Tasks[later].Waiting, s.Tasks[later].Undo = id(runs), task.WaitUndo, &task.UndoPhase{EndsAs: task.Succeeded, Of: id(runs)}
+		}},
+		{"an undo task that undid nothing", "I15", id(later), "which is not undone", func(s *store.Snapshot) {
+			s.Tasks[later].UndoOf, s.Tasks[later].Waiting, s.Tasks[later].Undo = id(ended), task.WaitUndo, &task.UndoPhase{EndsAs: task.Succeeded, Of: id(ended)}
+			s.Steps = append(s.Steps, task.Step{TaskID: id(later), Name: "a", Kind: task.KindUndo, State: task.StepCompleted})
+		}},
 		{"a round that is missing", "I15", id(ended), `"a" has no round 0 of 2`, func(s *store.Snapshot) {
 			s.Steps[1].Round = 2
 			s.Steps = append(s.Steps, task.Step{TaskID: id(ended), Name: "a", State: task.StepCompleted, Undo: task.UndoUndone, Round: 1})

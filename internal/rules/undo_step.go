@@ -111,6 +111,13 @@ func BeginUndoOf(child task.ID, now time.Time) Transition {
 	}
 }
 
+// WaitsForUndo reports whether a task waits between two attempts of its undo phase: it looks
+// at once at an undo task that has ended.
+func WaitsForUndo(s task.State, p *task.UndoPhase) bool { return s == task.Pending && p != nil }
+
+// UndoDue is when a task in its undo phase may run that is to run at once.
+func UndoDue(p *task.UndoPhase, now time.Time) time.Time { return later(now, p.NotBefore) }
+
 // CallStands says that the children of a call have not all ended, which is why the call
 // cannot count as never run. Errors: [store.ErrStepConflict].
 func CallStands(call *task.Step, child task.ID) error {

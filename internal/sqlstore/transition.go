@@ -278,6 +278,11 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
+	if !row.undo.Undoes().IsZero() {
+		if err := m.wakeUndo(&row.id); err != nil {
+			return err
+		}
+	}
 	m.endChildren(row)
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }

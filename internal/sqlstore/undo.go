@@ -197,18 +197,38 @@ func (t *Tx) checkUndoOf(m *moves, row *taskRow, rec *store.Record) (refused, er
 	return rules.CheckUndoOf(&c, child, state), nil
 }
 
+// parentOf returns the task that stored an undo task; nil: it is gone.
+func (m *moves) parentOf(id *task.ID) (*taskRow, error) {
+	st := m.tx.stmt(sqlParentOf).Text(1, m.tx.ns).ID(2, id)
+	var parent task.ID
+	if st.One() {
+		parent = st.ColID(0)
+	}
+	if err := st.Done(); err != nil || parent.IsZero() {
+		return nil, err
+	}
+	return m.taskRow(&parent)
+}
+
+// wakeUndo has the task that stored an undo task look at it now: it has ended. One that runs
+// looks again by itself.
+func (m *moves) wakeUndo(id *task.ID) error {
+	parent, err := m.parentOf(id)
+	if err != nil || parent == nil || !rules.WaitsForUndo(parent.contribution.State, parent.undo) {
+		return err
+	}
+	if due, err := m.tx.undispatch(&parent.id); err != nil || !due {
+		return err
+	}
+	m.pending.Drop(parent.id)
+	m.pending.Dispatch(parent.dispatchRow(rules.UndoDue(parent.undo, m.tx.at)))
+	return nil
+}
+
 // retryParent tries the undo of the task again that waited for that of an undo task, and gave
 // its own up for it.
 func (o *operation) retryParent(row *taskRow, cmd *store.RetryTask) error {
-	st := o.tx.stmt(sqlParentOf).Text(1, o.tx.ns).ID(2, &row.id)
-	var id task.ID
-	if st.One() {
-		id = st.ColID(0)
-	}
-	if err := st.Done(); err != nil || id.IsZero() {
-		return err
-	}
-	parent, err := o.moves.taskRow(&id)
+	parent, err := o.moves.parentOf(&row.id)
 	if err != nil || parent == nil {
 		return err
 	}

@@ -81,6 +81,9 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 	r.FinishedAt = o.now
 	o.ended = append(o.ended, r)
 	o.notice.Tasks = append(o.notice.Tasks, r.ID)
+	if !r.UndoOf.IsZero() {
+		o.wakeUndo(r)
+	}
 }
 
 // propagate does what follows from the moves of a batch, when all of them are

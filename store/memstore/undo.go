@@ -90,6 +90,18 @@ func (sp *space) removeEdge(e *store.EdgeRow) {
 	sp.dependents[e.Needs] = slices.DeleteFunc(sp.dependents[e.Needs], same)
 }
 
+// wakeUndo has the task that stored an undo task look at it now: it has ended.
+func (o *op) wakeUndo(r *row) {
+	parent := o.tasks[r.ParentID]
+	if parent == nil || !rules.WaitsForUndo(parent.State, parent.Undo) {
+		return
+	}
+	if _, due := o.dispatch[parent.ID]; due {
+		delete(o.dispatch, parent.ID)
+		o.ready = append(o.ready, parent.dispatchRow(rules.UndoDue(parent.Undo, o.now)))
+	}
+}
+
 // startUndo stores the task that undoes a child, once.
 func (o *op) startUndo(r *row, rec *store.Record) store.RecordResult {
 	n := rec.Tasks[0]

@@ -130,6 +130,28 @@ var undoChildrenCases = []testCase{
 		e.check(t.UndoOpen == 0 && t.StepCount == 0, "the caller ended as %s", show(t))
 		e.equal("its children", len(e.edges(t.ID)), 0)
 	}},
+	{"a caller that waits is woken when the undo of a child ends", func(e *env) {
+		c, kids := e.toured(1)
+		id := e.undoChild(c, "tour", kids[0])
+		e.finish(inPhase(c, store.Finish{Outcome: task.OutcomeSuspended, Waiting: task.WaitUndo, Delay: time.Minute}))
+		e.dueAt(c.Task.ID, e.now().Add(time.Minute))
+		e.operate(pauseTaskOf(c.Task.ID))
+		uc := e.a.take(id)
+		f := undoFails(uc, -1)
+		f.Error = &task.Error{Kind: task.KindUndoFailed, Message: "undo given up"}
+		e.finish(f)
+		e.notDispatched(c.Task.ID)
+		e.operate(resumeTaskOf(c.Task.ID))
+		e.dueAt(c.Task.ID, e.now().Add(time.Minute))
+		e.operate(store.RetryTask{Audit: admin, Task: id, Cleanup: true})
+		uc = e.a.take(id)
+		e.record(undid(uc, "book"))
+		e.finish(undone(uc))
+		e.dueAt(c.Task.ID, e.now())
+		c = e.a.take(c.Task.ID)
+		e.record(undo(c, "tour", 0))
+		e.finish(undone(c))
+	}},
 	{"children of a job are undone in it", func(e *env) {
 		g := e.graph("saga", "next: saga").submit()
 		kids := e.tour(g.id("saga"), 0, 1)
@@ -257,11 +279,13 @@ var undoChildrenCases = []testCase{
 		c, kids := e.toured(1)
 		fine := func() store.Record { return e.undoOf(c, "tour", kids[0]) }
 		for what, wrong := range map[string]func(r *store.Record){
-			"without a task":     func(r *store.Record) { r.Tasks = nil },
-			"without a child":    func(r *store.Record) { r.Tasks[0].UndoOf = task.ID{} },
-			"without a key":      func(r *store.Record) { r.Tasks[0].IdempotencyKey = "" },
-			"a call of one":      func(r *store.Record) { r.Step.Kind, r.Step.ChildrenLeft = task.KindCall, 1 },
-			"a step of another":  func(r *store.Record) { r.Tasks, r.Step.Kind, r.Step.State, r.UndoOf = nil, task.KindStep, task.StepCompleted, kids[0] },
+			"without a task":  func(r *store.Record) { r.Tasks = nil },
+			"without a child": func(r *store.Record) { r.Tasks[0].UndoOf = task.ID{} },
+			"without a key":   func(r *store.Record) { r.Tasks[0].IdempotencyKey = "" },
+			"a call of one":   func(r *store.Record) { r.Step.Kind, r.Step.ChildrenLeft = task.KindCall, 1 },
+			"a step of another": func(r *store.Record) {
+				r.Tasks, r.Step.Kind, r.Step.State, r.UndoOf = nil, task.KindStep, task.StepCompleted, kids[0]
+			},
 			"a signal with undo": func(r *store.Record) { *r = wait(c, "w", "s", time.Hour); r.Step.Undo = task.UndoOpen },
 		} {
 			r := fine()
