@@ -129,7 +129,7 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 	}
 	ctx = a.readContext(ctx)
 	results, err := a.results(ctx, step.Name, c.N)
-	return results, unreadCall(a.Reads(ctx), step.Name, err)
+	return results, unreadCall(ctx, step.Name, err)
 }
 
 // unreadCall is the error of an attempt that could not read the children of a call.
@@ -151,7 +151,6 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 
 // called reads what children gave whose edges are given, in their order.
 func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) ([]Called, error) {
-	ctx = a.Reads(ctx)
 	results := make([]Called, len(needs))
 	at := make(map[task.ID]int, len(needs))
 	ids := make([]task.ID, 0, len(needs)) // of which more than their edges is read

@@ -24,15 +24,6 @@ var ErrUndoing = errors.New("the task is being undone")
 // undoes reports whether the attempt is one of an undo phase.
 func (a *Attempt) undoes() bool { return a.task.Undo != nil }
 
-// Reads is the context for what a handler reads of the records of its task: in an undo phase,
-// in which the handler's has ended, that of the lease.
-func (a *Attempt) Reads(ctx context.Context) context.Context {
-	if a.undoes() {
-		return a.held
-	}
-	return ctx
-}
-
 // cleansUp reports whether the handler is to be called although the task was asked to end
 // before: it cleans up what earlier attempts did.
 func (a *Attempt) cleansUp() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
