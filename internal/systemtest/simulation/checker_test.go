@@ -361,6 +361,8 @@ func (c *written) record(recs []store.Record, res []store.RecordResult) string {
 		case !stood:
 			c.sim.count("records refused", 1)
 			c.checkUntouched(i, after)
+		case errors.Is(r.Err, store.ErrStepConflict) && rec.Step != nil && rec.Step.State == task.StepBegun:
+			c.sim.count("beginnings behind their value", 1) // a call that was late: its caller asked again
 		case r.Err != nil && !errors.Is(r.Err, store.ErrCancelRequested):
 			c.sim.failf("record: a record of %s is refused under a valid lease: %v", c.name(i), r.Err)
 		case r.Err == nil && rec.Step != nil && rec.Step.State == task.StepCompleted:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -26,6 +27,23 @@ func (y *attempt) undo(name string, long time.Duration) weaver.StepOption {
 		}
 		return nil
 	})
+}
+
+// undoneSoFar returns the tasks that are being undone, or were: their waits take no signal
+// then, and a retry takes those that are kept when it comes to the wait.
+func undoneSoFar(snap *store.Snapshot) map[task.ID]bool {
+	is := make(map[task.ID]bool)
+	for i := range snap.Tasks {
+		if t := &snap.Tasks[i]; t.Undo != nil {
+			is[t.ID] = true
+		}
+	}
+	for _, a := range snap.Attempts {
+		if a.Outcome == task.OutcomeUndone || a.Outcome == task.OutcomeUndoFailed {
+			is[a.TaskID] = true
+		}
+	}
+	return is
 }
 
 // undoBegins checks the start of an undo: its lease is the current one, the step began and is

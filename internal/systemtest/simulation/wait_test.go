@@ -204,7 +204,7 @@ func (sim *simulation) checkWaits(snap *store.Snapshot) {
 	steps := make(map[task.ID]map[string]*task.Step)
 	for i := range snap.Steps {
 		s := &snap.Steps[i]
-		if s.State == task.StepFailed {
+		if s.State == task.StepFailed || s.Kind == task.KindUndo || s.Past() {
 			continue
 		}
 		if steps[s.TaskID] == nil {
@@ -212,6 +212,7 @@ func (sim *simulation) checkWaits(snap *store.Snapshot) {
 		}
 		steps[s.TaskID][s.Name] = s
 	}
+	undone := undoneSoFar(snap)
 	there := make(map[signalKey]bool)
 	taken := make(map[string]bool)
 	for _, s := range snap.Signals {
@@ -222,7 +223,7 @@ func (sim *simulation) checkWaits(snap *store.Snapshot) {
 		there[key] = true
 		if s.Step == "" {
 			for _, w := range steps[s.TaskID] {
-				if w.State == task.StepWaiting && w.Signal == s.Name {
+				if w.State == task.StepWaiting && w.Signal == s.Name && !undone[s.TaskID] {
 					sim.failf("W3: step %s of %s waits for the signal %s, of which one is kept", w.Name, sim.label(s.TaskID), s.Name)
 				}
 			}
