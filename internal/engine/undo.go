@@ -174,7 +174,7 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 	case a.undoFailed != nil:
 		a.undoGoesOn(&fin, a.undoFailed)
 	case len(a.open) > 0:
-		a.blockUndo(&fin, fmt.Errorf("to be undone, but the handler no longer leads to it, or it has no Undo any more: step %s%s", a.notReached(), panicText(err)), err)
+		a.blockUndo(&fin, fmt.Errorf("step %s is to be undone, and the handler no longer leads to it, or it has no Undo any more%s", a.notReached(), panicText(err)), err)
 	case a.panicked && !cleaned && a.steps > 0 && a.of == nil:
 		a.blockUndo(&fin, fmt.Errorf("the handler ended before any cleanup%s", panicText(err)), err)
 	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
