@@ -25,10 +25,11 @@ type Job struct {
 
 // Node is a task of a job that is not submitted yet.
 type Node struct {
-	job   *Job
-	name  string
-	draft Draft
-	needs []need
+	job    *Job
+	name   string
+	draft  Draft
+	needs  []need
+	undoes string // the node that it undoes; "": none
 }
 
 type need struct {
@@ -159,12 +160,13 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		byNode[n.name] = t.ID
 	}
 
+	needs := j.allNeeds(&problems)
 	order := make([]string, 0, len(j.nodes))
 	graph := make(map[string][]string, len(j.nodes))
 	for i, n := range j.nodes {
 		order = append(order, n.name)
-		seen := make(map[string]task.EdgeKind, len(n.needs))
-		for _, nd := range n.needs {
+		seen := make(map[string]task.EdgeKind, len(needs[i]))
+		for _, nd := range needs[i] {
 			if j.byName[nd.name] == nil {
 				problems = append(problems, fmt.Errorf("%q needs %q, which is not in the job", n.name, nd.name))
 				continue

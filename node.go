@@ -53,6 +53,6 @@ func named(kind task.EdgeKind, names []string) NodeOption {
 
 // twoWays is the problem of a need that is asked for in two ways.
 func (n *Node) twoWays(name string, one, other task.EdgeKind) error {
-	option := map[task.EdgeKind]string{task.OnSuccess: "Needs", task.OnFailed: "IfFailed", task.OnDone: "IfDone"}
+	option := map[task.EdgeKind]string{task.OnSuccess: "Needs", task.OnFailed: "IfFailed", task.OnDone: "IfDone", task.OnUndo: "Undoes", task.OnUndone: "Undoes"}
 	return fmt.Errorf("%q has %q both in %s and in %s: give it in one of them", n.name, name, option[one], option[other])
 }

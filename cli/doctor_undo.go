@@ -44,7 +44,7 @@ const (
 func (f *checkup) noteUndos(s *store.Snapshot) {
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		if t.Undo == nil || t.Undo.Abandoned {
+		if t.Undo == nil || t.Undo.Abandoned || t.Waiting == task.WaitDeps { // an undo that waits for its job
 			continue
 		}
 		kept := task.Task{ID: t.ID, Type: t.Type, Queue: t.Queue, State: t.State, Undo: t.Undo, Error: t.Error}

@@ -281,6 +281,8 @@ func (o *operated) sentence() string {
 	switch {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
+	case o.Asked && o.undo.Runs():
+		return fmt.Sprintf("%s is %s: it undoes another task of its job, which no cancel ends. --abandon-undo gives it up.", o.ID, state)
 	case o.Asked && o.undo != nil && o.undo.NotBefore.After(time.Now()):
 		return fmt.Sprintf("%s is %s: its lease was taken away, its cleanups run before it ends, from %s on. --abandon-undo ends it without them.", o.ID, state, o.undo.NotBefore.UTC().Format(time.RFC3339))
 	case o.Asked && o.undo != nil:

@@ -41,7 +41,8 @@ func (s *session) printUndoPlan(p *weaver.UndoPlan) {
 
 // showUndo is the section of task show of a task that has something to undo, or had.
 func (s *session) showUndo(h *store.History) {
-	if h.Task.UndoOpen == 0 && h.Task.Undo == nil || !h.Task.UndoOf.IsZero() { // the effects are those of the other task
+	// The effects of an undo task are those of the other task.
+	if h.Task.UndoOpen == 0 && (h.Task.Undo == nil || h.Task.Undo.Runs()) || !h.Task.UndoOf.IsZero() {
 		return
 	}
 	p := preview.Undo(h)

@@ -53,7 +53,12 @@ func jobDraftOf(job *task.NewJob, tasks []task.New) JobDraft {
 				n.IfFailed = append(n.IfFailed, name)
 			case task.OnDone:
 				n.IfDone = append(n.IfDone, name)
+			case task.OnUndo:
+				n.Undoes = name
 			}
+		}
+		if n.Undoes != "" { // its other needs follow from that
+			n.IfDone = nil
 		}
 		d.Tasks[i] = n
 	}

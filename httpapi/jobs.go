@@ -39,6 +39,7 @@ type NodeDraft struct {
 	Needs        []string `json:"needs,omitempty" max:"10000"`     // nodes that must succeed
 	IfFailed     []string `json:"if_failed,omitempty" max:"10000"` // it runs when one of these fails
 	IfDone       []string `json:"if_done,omitempty" max:"10000"`   // it runs when these have ended
+	Undoes       string   `json:"undoes,omitempty"`                // a node that it undoes, when the job goes wrong; it has no other needs
 	AllowFailure bool     `json:"allow_failure,omitempty"`
 }
 
@@ -88,6 +89,9 @@ func (c *call) submitJob() error {
 		}
 		if len(n.IfDone) > 0 {
 			opts = append(opts, weaver.IfDoneNamed(n.IfDone...))
+		}
+		if n.Undoes != "" {
+			opts = append(opts, weaver.UndoesNamed(n.Undoes))
 		}
 		if n.AllowFailure {
 			opts = append(opts, weaver.AllowFailure())

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/goweaver/weaver/task"
 )
 
@@ -63,6 +65,8 @@ func (c *checker) phase(t *task.Task) {
 	gaveUp := t.State == task.Failed && t.End().Kind == task.KindUndoFailed
 	waits := t.Waiting == task.WaitUndo
 	switch {
+	case t.Undo == nil && !t.State.Terminal() && c.undoes(t):
+		c.task("I15", t, "undoes another task of its job, and has no undo phase")
 	case t.Undo == nil && (waits || gaveUp):
 		c.task("I15", t, "waits for %q with an error of the kind %q, and has no undo phase", t.Waiting, t.End().Kind)
 	case t.Undo == nil && t.UndoOpen > 0 && (t.State == task.Failed || t.State == task.Cancelled):
@@ -70,11 +74,17 @@ func (c *checker) phase(t *task.Task) {
 	case t.Undo == nil:
 	case t.Undo.GaveUp != gaveUp:
 		c.task("I15", t, "gave its undo up: %v, with an error of the kind %q", t.Undo.GaveUp, t.End().Kind)
+	case t.Undo.Runs() && t.State == task.Pending && t.Waiting == task.WaitDeps:
 	case !gaveUp && t.State != task.Running && (t.State != task.Pending && t.State != task.Blocked || !waits):
 		c.task("I15", t, "waits for %q in its undo phase", t.Waiting)
-	case t.Undo.EndsAs != task.Failed && t.Undo.EndsAs != task.Cancelled && t.Undo.Of.IsZero():
+	case t.Undo.EndsAs != task.Failed && t.Undo.EndsAs != task.Cancelled && t.Undo.Of.IsZero() && !c.undoes(t):
 		c.task("I15", t, "is to end %q after its undo", t.Undo.EndsAs)
 	}
+}
+
+// undoes reports whether a task is the undo of another one of its job.
+func (c *checker) undoes(t *task.Task) bool {
+	return slices.ContainsFunc(c.edgesOf[t.ID], func(e EdgeRow) bool { return e.Kind == task.OnUndo })
 }
 
 // rounds checks that the rounds of each step follow each other, that the last one alone

@@ -11,6 +11,12 @@ const (
 	OnSuccess EdgeKind = "success" // it succeeded, or failed and may ([End.Allowed])
 	OnFailed  EdgeKind = "failed"  // it went wrong ([End.WentWrong])
 	OnDone    EdgeKind = "done"    // it ended
+
+	// Of the undo of a task of a job: it runs when all its needs have ended and the job went
+	// wrong. It holds unless an undo was given up: what stands then may be what the needed
+	// task is for.
+	OnUndo   EdgeKind = "undo"   // to the task that it undoes, which has ended
+	OnUndone EdgeKind = "undone" // to a task that needs that one, or to the undo of such a task
 )
 
 // Edge says that a task waits for another one.
@@ -62,6 +68,8 @@ func (k EdgeKind) Holds(e End) (holds, ended bool) {
 		return e.WentWrong(), true
 	case OnDone:
 		return true, true
+	case OnUndo, OnUndone:
+		return e.Kind != KindUndoFailed, true
 	}
 	return e.State == Succeeded || e.Allowed(), true
 }

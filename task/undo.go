@@ -25,7 +25,7 @@ func UndoStates() []UndoState { return []UndoState{UndoOpen, UndoUndone, UndoSki
 // cleanups and undos run. Until it is blocked or gives up, the task shows the error with
 // which it ends.
 type UndoPhase struct {
-	EndsAs State     `json:"ends_as"`         // failed or cancelled; succeeded of an undo task
+	EndsAs State     `json:"ends_as"`         // failed or cancelled; succeeded of an undo task, and see Runs
 	Error  *Error    `json:"error,omitempty"` // the error with which the task ends
 	Began  time.Time `json:"began"`
 
@@ -74,6 +74,11 @@ func (t *Task) UndoTask() New {
 // Stands reports whether the undo of a task was given up and no operator has accepted
 // that: the task may not be deleted or forgotten.
 func (p *UndoPhase) Stands() bool { return p != nil && p.GaveUp && !p.Abandoned }
+
+// Runs reports whether the task is the undo of another one of its job: its handler does what
+// is to be done, as an undo of a step does, and the task succeeds. The phase is there from
+// the start, also while the task waits for its job to end.
+func (p *UndoPhase) Runs() bool { return p != nil && p.EndsAs == Succeeded && p.Of.IsZero() }
 
 // Clone returns a copy that shares nothing with p; nil for nil.
 func (p *UndoPhase) Clone() *UndoPhase {

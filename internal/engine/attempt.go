@@ -168,7 +168,7 @@ func (a *Attempt) replays(steps []task.Step) (onRecord int) {
 	}
 	for i := range steps {
 		s := &steps[i]
-		if a.undoes() {
+		if a.task.Undo != nil {
 			a.noteForUndo(s)
 		}
 		if s.Kind == task.KindUndo {
@@ -304,7 +304,7 @@ func (a *Attempt) isOver() bool {
 
 // call runs the handler; a panic becomes its error.
 func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
-	ctx := a.ctx
+	ctx := a.undoScope(a.ctx)
 	if a.task.Timeout > 0 {
 		var stop context.CancelFunc
 		a.timesOut.Store(a.env.offset(time.Now().Add(a.task.Timeout)))

@@ -104,6 +104,7 @@ func (x *executor) execute(a *Attempt) {
 			a.panicked = true
 		}
 		a.undoSteps(err)
+		a.noteUndoTry(err)
 		a.awaitUndoables()
 		if !a.abandon() {
 			return // the drain gave up on this handler and released its lease

@@ -59,6 +59,9 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	if a.undoes() {
 		return a.undoOutcome(fin, out, err)
 	}
+	if a.task.Undo.Runs() {
+		return a.undoTaskOutcome(fin, out, err)
+	}
 	cause, lost := a.endCause(), context.Cause(a.held)
 	children, decomposes := asksForChildren(err)
 	other, depends := asksForTask(err)
@@ -123,7 +126,11 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 // error of the engine, after which the handler runs again.
 func (a *Attempt) unkept(fin store.Finish, err error) store.Finish {
 	fin.Output, fin.Children, fin.Join, fin.Decision = nil, nil, task.JoinNone, nil
-	return a.internal(fin, &KindError{Kind: task.KindInternal, Err: err})
+	fin = a.internal(fin, &KindError{Kind: task.KindInternal, Err: err})
+	if fin.EndsAs != "" { // an undo is tried again
+		fin.Outcome, fin.Delay = task.OutcomeUndoFailed, max(fin.Delay, time.Second)
+	}
+	return fin
 }
 
 // internal ends the attempt with an error of the engine.

@@ -21,8 +21,9 @@ var ErrUndoing = errors.New("the task is being undone")
 // what the handler returns does not matter. The attempt says whether its cleanups ran.
 // One that failed is tried again by another attempt (rules.UndoDelay).
 
-// undoes reports whether the attempt is one of an undo phase.
-func (a *Attempt) undoes() bool { return a.task.Undo != nil }
+// undoes reports whether the attempt is one of an undo phase in which the handler is called
+// for its cleanups.
+func (a *Attempt) undoes() bool { return a.task.Undo != nil && !a.task.Undo.Runs() }
 
 // cleansUp reports whether the handler is to be called although the task was asked to end
 // before: it cleans up what earlier attempts did.

@@ -163,7 +163,7 @@ func condition(k task.EdgeKind) string {
 	switch k {
 	case task.OnFailed:
 		return " to fail"
-	case task.OnDone:
+	case task.OnDone, task.OnUndo, task.OnUndone:
 		return " to end"
 	}
 	return ""

@@ -38,6 +38,9 @@ func Status(t *task.Task, took time.Duration, now time.Time) (long, short string
 		case task.WaitSleep:
 			return "wakes in " + text.Until(t.ReadyAt.Sub(now)), "asleep"
 		case task.WaitUndo:
+			if t.Undo.Runs() {
+				return "undoes", "undoing"
+			}
 			return "being undone", "undoing"
 		}
 		return "waiting", "waiting"
@@ -90,7 +93,7 @@ func (c Clock) waitNote(t *task.Task) string {
 	case t.Waiting == task.WaitSleep:
 		return "sleeps, wakes" + due
 	case t.Waiting == task.WaitUndo && due != "":
-		return "is being undone, next" + due
+		return undoing(t) + ", next" + due
 	case t.Waiting == task.WaitSignal && due != "":
 		return Waits(t, nil) + ", goes on" + due + " at the latest"
 	}
@@ -136,7 +139,7 @@ func Waits(t *task.Task, needs []store.Need) string {
 		}
 		return "waits for " + children(t.RemainingDeps)
 	case task.WaitUndo:
-		return "is being undone"
+		return undoing(t)
 	case task.WaitRepair:
 		return "waits for the repair of its input"
 	case task.WaitConcurrency:

@@ -54,6 +54,8 @@ func (c Clock) asked(h *store.History) string {
 	switch {
 	case c.overdue(h):
 		return fmt.Sprintf(", %s %s, and its handler has not returned", because, c.When(at))
+	case h.Task.Undo.Runs():
+		return ", and undoes another task of its job"
 	case h.Task.Undo != nil:
 		return fmt.Sprintf(", to be undone before it ends %s", h.Task.Undo.EndsAs)
 	case h.Task.CancelRequested:

@@ -24,9 +24,9 @@ func (c Clock) undo(h *store.History, due string) string {
 	t := &h.Task
 	p := t.Undo
 	if p == nil {
-		return "is being undone"
+		return undoing(t)
 	}
-	said := "is being undone"
+	said := undoing(t)
 	switch n, last := undoTries(h); {
 	case p.NotBefore.After(c.Now):
 		said = "is to be undone " + c.When(p.NotBefore) + ", when the lease that was revoked has ended"
@@ -43,11 +43,22 @@ func (c Clock) undo(h *store.History, due string) string {
 	case due != "":
 		said += ", next " + due
 	}
+	if p.Runs() {
+		return said
+	}
 	said += fmt.Sprintf(", and then ends %s", p.EndsAs)
 	if t.Error != nil {
 		said += ": " + Failure(t.Error, MaxMessage)
 	}
 	return said
+}
+
+// undoing is that a task is being undone, or undoes another one of its job.
+func undoing(t *task.Task) string {
+	if t.Undo.Runs() {
+		return "undoes a task of its job"
+	}
+	return "is being undone"
 }
 
 // waitsForChildren reports whether the last attempt of an undo phase left a task to wait for
@@ -72,10 +83,16 @@ func undoNote(t *task.Task) string {
 			how = "abandoned"
 		}
 		note := fmt.Sprintf("Its undo was %s: without it the task would have ended %s. What was not undone stays as it is.", how, p.EndsAs)
+		if p.Runs() {
+			note = fmt.Sprintf("It undoes another task of its job, and was %s. What it would undo stays as it is, and so does what that task needs.", how)
+		}
 		if p.Stands() {
 			note += " The task is neither deleted nor forgotten before its undo is retried, or abandoned by an operator."
 		}
 		return note
+	}
+	if p.Runs() {
+		return "It undoes another task of its job, once all have ended, if the job went wrong and that task had begun. It is tried again for 24 h; no cancel, deadline or budget ends it."
 	}
 	return fmt.Sprintf("Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends %s. What needs the task waits until then.", p.EndsAs)
 }
@@ -85,6 +102,14 @@ func (c Clock) Undo(t *task.Task) string {
 	switch p := t.Undo; {
 	case p == nil:
 		return ""
+	case p.Runs() && p.GaveUp && !p.Abandoned:
+		return "given up"
+	case p.Runs() && p.GaveUp:
+		return "abandoned"
+	case p.Runs() && t.Waiting == task.WaitDeps:
+		return "of another task of its job, if that goes wrong"
+	case p.Runs():
+		return fmt.Sprintf("of another task of its job, since %s", c.When(p.Began))
 	case p.Abandoned:
 		return fmt.Sprintf("abandoned; the task would have ended %s", p.EndsAs)
 	case p.GaveUp:
@@ -100,9 +125,13 @@ func (c Clock) Undo(t *task.Task) string {
 // given up.
 func (w *walk) actUndo(t *task.Task, asked bool) {
 	p, name := t.Undo, Short(t)
+	undo := "the undo of " + name
+	if p.Runs() {
+		undo = name
+	}
 	again := func(effect string) { w.add(on(t.ID, VerbRetry, effect).with(Args{Cleanup: true})) }
 	if p.GaveUp {
-		again("tries the undo of " + name + " again")
+		again("tries " + undo + " again")
 		if p.Stands() {
 			w.add(on(t.ID, VerbCancel, "says that somebody has seen to what was not undone: "+name+" may be deleted then").with(Args{AbandonUndo: true}))
 		}
@@ -110,13 +139,13 @@ func (w *walk) actUndo(t *task.Task, asked bool) {
 	}
 	switch {
 	case t.State == task.Blocked:
-		again("tries the undo of " + name + " again, once its program can do it")
+		again("tries " + undo + " again, once its program can do it")
 	case t.State == task.Pending && asked && t.Waiting == task.WaitUndo && t.ReadyAt.After(w.Now) && !p.NotBefore.After(w.Now):
-		again("tries the undo of " + name + " now")
+		again("tries " + undo + " now")
 	case t.State == task.Running && asked && !p.Forced:
 		w.add(on(t.ID, VerbCancel, "takes the lease of "+name+" away; its undo begins anew when that has ended").with(Args{Force: true}))
 	}
 	if asked {
-		w.add(on(t.ID, VerbCancel, "gives the undo of "+name+" up: what was not undone stays").with(Args{AbandonUndo: true}))
+		w.add(on(t.ID, VerbCancel, "gives "+undo+" up: what was not undone stays").with(Args{AbandonUndo: true}))
 	}
 }

@@ -168,5 +168,5 @@ func group(u task.EffectUndo) int {
 // undo cleans up by itself.
 func UndoneFirst(t *task.Task) bool {
 	cleansUp := t.CleanupWhenCancelled && t.State != task.Running && rules.Began(t.State, t.Waiting, t.Join, t.AttemptNo)
-	return !t.State.Terminal() && (t.UndoOpen > 0 || t.Undo != nil || cleansUp)
+	return !t.State.Terminal() && !t.Undo.Runs() && (t.UndoOpen > 0 || t.Undo != nil || cleansUp)
 }

@@ -31,6 +31,8 @@ type graph struct {
 	jobs  map[task.ID]task.JobCounters
 	ended map[task.ID]*task.Error
 
+	undo []rules.UndoNeed // of all dependents, which are undo tasks then
+
 	limit      int
 	more       []string         // keys that have more waiters
 	unmarked   []propagate.Edge // that a chore is still to mark
@@ -72,6 +74,10 @@ func (g *graph) Unmarked(ids []task.ID) (edges []propagate.Edge, err error) {
 		}
 	}
 	return edges, g.look("unmarked")
+}
+
+func (g *graph) UndoNeeds(id, _ task.ID) ([]rules.UndoNeed, bool, error) {
+	return g.undo, false, g.note("undo needs of", "%d", id[0])
 }
 
 func (g *graph) IfFailed(ids []task.ID) (edges []propagate.Edge, err error) {
@@ -134,6 +140,9 @@ func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependen
 			ID: m.ID, Waits: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
 			Join: g.joins[m.ID], Calls: g.calls,
 		})
+		if g.undo != nil {
+			deps[len(deps)-1].Undoable.Phase = &task.UndoPhase{EndsAs: task.Succeeded}
+		}
 	}
 	return deps, g.note("lower", "%s", strings.Join(list, ", "))
 }

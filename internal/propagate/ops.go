@@ -66,6 +66,10 @@ type Ops interface {
 	// CancelDependents writes the end of dependents that cannot run any more.
 	CancelDependents(tasks []Unmet) error
 
+	// UndoNeeds returns what DecideUndo sees of the needs of an undo task, each kind of ends
+	// once, and whether its job was cancelled.
+	UndoNeeds(id, job task.ID) (needs []rules.UndoNeed, cancelled bool, err error)
+
 	// BeginUndo makes tasks claimable for their undo (rules.Transition.BeginUndo): their
 	// dispatch rows follow with InsertDispatch.
 	BeginUndo(tasks []Undoing) error
@@ -161,6 +165,7 @@ type Unmet struct {
 	ID       task.ID
 	Deadline time.Time // that is not watched any more; zero: it had none
 	Failure  *task.Error
+	Undo     bool // it is the undo of a task: its undo phase is over
 }
 
 // Undoing is a task that would have ended, and whose undo phase begins.

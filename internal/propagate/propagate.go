@@ -233,10 +233,12 @@ func (r *run) resolveEdges(ended []Ended) error {
 		return err
 	}
 	var ready []Ready
-	var unmet, joined []*Dependent
+	var unmet, joined, undos []*Dependent
 	for i := range dependents {
 		d := &dependents[i]
 		switch {
+		case d.Undoable.Phase != nil:
+			undos = append(undos, d)
 		case d.Join == task.JoinComplete && d.Waits.Open == 0:
 			joined = append(joined, d)
 		case d.Waits.NotNeeded() || rules.Blame(byDependent[d.ID]) != nil:
@@ -251,6 +253,9 @@ func (r *run) resolveEdges(ended []Ended) error {
 		}
 	}
 	if err := r.join(joined); err != nil {
+		return err
+	}
+	if err := r.decideUndos(undos, byDependent); err != nil {
 		return err
 	}
 	return r.cancelDependents(unmet, byDependent)
@@ -284,6 +289,11 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 	if err != nil || len(unmet) == 0 {
 		return err
 	}
+	return r.endUnmet(unmet, ended)
+}
+
+// endUnmet ends dependents that cannot run any more.
+func (r *run) endUnmet(unmet []*Dependent, ended map[task.ID][]rules.EndedNeed) error {
 	ids := make([]task.ID, len(unmet))
 	for i, d := range unmet {
 		ids[i] = d.ID
@@ -307,16 +317,21 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 			begins = append(begins, *u)
 			continue
 		}
-		ends = append(ends, Unmet{ID: d.ID, Deadline: d.Deadline, Failure: reasons[i]})
-		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
-		r.Count(d.Job, d.waits(), Contribution{End: end})
-		r.End(d.ID, end, d.Needed)
-		r.noteEnd(d)
+		ends = append(ends, r.endOne(d, reasons[i]))
 	}
 	if err := r.beginUndo(begins); err != nil || len(ends) == 0 {
 		return err
 	}
 	return r.ops.CancelDependents(ends)
+}
+
+// endOne notes the end of a dependent that cannot run any more.
+func (r *run) endOne(d *Dependent, failure *task.Error) Unmet {
+	end := task.End{State: task.Cancelled, Kind: failure.Kind}
+	r.Count(d.Job, d.waits(), Contribution{End: end})
+	r.End(d.ID, end, d.Needed)
+	r.noteEnd(d)
+	return Unmet{ID: d.ID, Deadline: d.Deadline, Failure: failure, Undo: d.Undoable.Phase != nil}
 }
 
 // mayUndo returns the begin of the undo phase of a task that is to end, nil if there is

@@ -237,6 +237,34 @@ func TestTasksOfACancelledJobAreLeft(t *testing.T) {
 	g.run(t, &b, "mark 1", "lower 2 by 1")
 }
 
+// An undo task is decided when all its needs have ended, and that it cannot run at the first
+// that was given up. The chore that cancels its job leaves it alone.
+func TestUndoTasks(t *testing.T) {
+	t.Parallel()
+	good := rules.UndoNeed{Kind: task.OnUndo, End: succeeded, Began: true, Name: "one"}
+	bad := rules.UndoNeed{Kind: task.OnDone, End: failed}
+	for _, c := range []struct {
+		needs []rules.UndoNeed
+		end   task.End
+		want  []string
+	}{
+		{[]rules.UndoNeed{good}, succeeded, []string{"undo needs of 3", "cancel 3 not_needed", "mark 3", "count 1"}},
+		{[]rules.UndoNeed{good, bad}, failed, []string{"undo needs of 3", "undo 3 succeeded", "dispatch 3 in 0s", "count 1"}},
+		{[]rules.UndoNeed{good}, task.End{State: task.Failed, Kind: task.KindUndoFailed}, []string{"nodes 1", "cancel 3 undo_failed", "mark 3", "count 1"}},
+	} {
+		g := newGraph()
+		g.add(1, 3, task.OnUndo)
+		g.add(2, 3, task.OnDone)
+		g.undo, g.cancelling = c.needs, true
+		var b propagate.Batch
+		b.End(id(2), succeeded, true)
+		g.run(t, &b, "mark 2", "lower 3 by 1")
+		g.log = nil
+		b.End(id(1), c.end, true)
+		g.run(t, &b, append([]string{"mark 1", "lower 3 by 1"}, c.want...)...)
+	}
+}
+
 func TestAnErrorEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "cancelling", "unmarked", "group", "nodes", "cancel", "chores", "count"} {

@@ -36,6 +36,9 @@ func (c *term) row(t *task.Task) bool {
 	case fieldJob:
 		return c.has(t.JobID.String())
 	case fieldUndo:
+		if t.Waiting == task.WaitDeps { // the undo of a task, before its job has ended
+			return false
+		}
 		return c.undo(t.Undo, t.State)
 	case fieldLabel:
 		label, found := t.Labels[c.path[0]]

@@ -33,6 +33,9 @@ func Blame(ended []EndedNeed) *EndedNeed {
 // UnmetKind is the error kind of a dependent that cannot run for an edge. One
 // that needs a task which was not needed is not needed either.
 func (e *EndedNeed) UnmetKind() task.ErrorKind {
+	if e.Kind == task.OnUndo || e.Kind == task.OnUndone {
+		return task.KindUndoFailed
+	}
 	if e.End.Kind == task.KindNotNeeded {
 		return task.KindNotNeeded
 	}

@@ -12,6 +12,12 @@ import (
 type CleanedUp struct {
 	Task task.ID
 	Step string
+	Undo string // the undo of another task of the job, which has begun, by its name; there is no Step then
+}
+
+// undo names an undo of the job.
+func (c *CleanedUp) undo() string {
+	return fmt.Sprintf("task %q (%v), an undo of its job,", c.Undo, c.Task)
 }
 
 // FirstCleanup returns the first completed cleanup among the steps of a task, which are
@@ -21,7 +27,7 @@ func FirstCleanup(steps []task.Step) *CleanedUp {
 	if i < 0 {
 		return nil
 	}
-	return &CleanedUp{steps[i].TaskID, steps[i].Name}
+	return &CleanedUp{Task: steps[i].TaskID, Step: steps[i].Name}
 }
 
 // CheckCleanedUp refuses the retry of a task if ran, a cleanup of it or of a task that
@@ -33,6 +39,9 @@ func CheckCleanedUp(id task.ID, s task.State, needs []Need, ran *CleanedUp) erro
 	instead := "rerun it"
 	if slices.ContainsFunc(needs, func(n Need) bool { return n.Awaited == 0 }) {
 		instead = "submit its job again"
+	}
+	if ran.Undo != "" {
+		return refuse(id, s, fmt.Sprintf("but %s ran, so what it undid would count as done: submit the job again, or retry with --keep-steps (KeepSteps) if that still stands", ran.undo()))
 	}
 	what := fmt.Sprintf("but its cleanup %q ran", ran.Step)
 	if ran.Task != id {
@@ -57,7 +66,9 @@ func KeepNote(id task.ID, ran *CleanedUp, reason string) string {
 		return reason
 	}
 	text := fmt.Sprintf("steps kept though the cleanup %q ran", ran.Step)
-	if ran.Task != id {
+	if ran.Undo != "" {
+		text = fmt.Sprintf("kept though %s ran", ran.undo())
+	} else if ran.Task != id {
 		text = fmt.Sprintf("steps kept though the cleanup %q of task %v ran", ran.Step, ran.Task)
 	}
 	if reason != "" {

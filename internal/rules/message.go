@@ -68,6 +68,9 @@ func UnmetFailure(e *EndedNeed, name string) *task.Error {
 	if e.End.Kind == task.KindNotNeeded {
 		text = fmt.Sprintf("not needed: it needs task %s, which was not needed", name)
 	}
+	if e.UnmetKind() == task.KindUndoFailed {
+		text = fmt.Sprintf("not run: the undo was given up in task %s, which ended %s, so what came before it stays", name, e.End.State)
+	}
 	return &task.Error{Kind: e.UnmetKind(), Message: text}
 }
 

@@ -146,7 +146,10 @@ func (n *Need) refusal(others bool) string {
 			return fmt.Sprintf("and runs only if task %s or another of its needs fails, and none of them did", n.Name)
 		}
 	}
-	if n.End.State != task.Succeeded {
+	switch {
+	case n.End.Kind == task.KindUndoFailed && n.End.State == task.Failed:
+		text += ": try its undo again first, with " + tryUndo(n.Need)
+	case n.End.State != task.Succeeded:
 		text += ": retry that one first"
 	}
 	return text
@@ -176,6 +179,9 @@ func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, ne
 	if n := unmetNeed(needs); n != nil {
 		return refuse(id, s, n.refusal(false))
 	}
+	if undoes(needs) && WaitsFor(needs, unfinished).Open == 0 {
+		return refuse(id, s, "and undoes another task of its job: it runs by itself when the job goes wrong")
+	}
 	if why := refuseRetry(join, end, needs); why != "" {
 		return refuse(id, s, why)
 	}
@@ -204,6 +210,9 @@ func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, ne
 func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs []Need) bool {
 	if s == task.Failed && kind == task.KindDependencyFailed && join == task.JoinComplete {
 		return WrongChild(needs) == nil
+	}
+	if HeldUp(s, kind) {
+		return unmetNeed(needs) == nil && WaitsFor(needs, unfinished).Open > 0
 	}
 	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded && kind != task.KindBudget {
 		return false

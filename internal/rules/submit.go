@@ -30,8 +30,11 @@ func FirstState(n *task.New, now time.Time) (task.State, task.Waiting, time.Time
 }
 
 // Deadline returns when a new task expires: by its own ExpireAfter or with its
-// job, whichever is earlier. Zero means never.
+// job, whichever is earlier. Zero means never. No deadline ends an undo.
 func Deadline(n *task.New, job time.Time, now time.Time) time.Time {
+	if FirstPhase(n.Needs, now) != nil {
+		return time.Time{}
+	}
 	if n.ExpireAfter <= 0 {
 		return job
 	}

@@ -83,6 +83,8 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	switch {
 	case f.Outcome == task.OutcomeSuccess && over && p.EndsAs == task.Cancelled:
 		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true, Uncounted: true, SetUndo: true}
+	case f.Outcome == task.OutcomeSuccess && over && p.Runs():
+		return Transition{State: task.Succeeded, Outcome: task.OutcomeUndone, Output: f.Output, ResetCrashes: true, Uncounted: true, SetUndo: true}
 	case (f.Outcome == task.OutcomeSuccess || f.Outcome == task.OutcomeUndone) && over:
 		t.State, t.Outcome, t.Failure, t.Undo, t.Kept = p.EndsAs, task.OutcomeUndone, nil, nil, KindOf(p.Error)
 	case f.Outcome == task.OutcomeSuccess, f.Outcome == task.OutcomeUndone:
@@ -216,7 +218,7 @@ func orDefault(d, def time.Duration) time.Duration {
 
 // GivenUp is an undo phase that is given up.
 type GivenUp struct {
-	Step    string // whose undo failed, or the cleanup that did
+	Step    string // whose undo failed, or the cleanup that did; "": the task itself is an undo
 	Cleanup bool
 	Tries   int
 	Took    time.Duration // from the first try on
@@ -234,6 +236,9 @@ func UndoFailure(g *GivenUp) *task.Error {
 	}
 	tried := fmt.Sprintf("failed after %s in %v: %s", tries, g.Took.Round(time.Second), g.Last.Message)
 	var parts []string
+	if g.Step == "" { // the task is an undo
+		parts = append(parts, "it "+tried)
+	}
 	if g.Cleanup {
 		parts = append(parts, fmt.Sprintf("cleanup %q %s", g.Step, tried))
 	}

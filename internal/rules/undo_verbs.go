@@ -50,7 +50,7 @@ func CheckChildUndone(id task.ID, s task.State, child task.ID) error {
 
 // CheckUndoRetry refuses to try the undo of a task again that is not in its undo phase,
 // nor gave it up, or whose undo runs.
-func CheckUndoRetry(cmd *store.RetryTask, s task.State, p *task.UndoPhase) error {
+func CheckUndoRetry(cmd *store.RetryTask, s task.State, why task.Waiting, p *task.UndoPhase) error {
 	switch {
 	case cmd.KeepSteps || cmd.AddAttempts != 0 || cmd.AddCost != 0:
 		return refuse(cmd.Task, s, "and a retry of its undo alone keeps no steps and raises no limits")
@@ -58,6 +58,8 @@ func CheckUndoRetry(cmd *store.RetryTask, s task.State, p *task.UndoPhase) error
 		return refuse(cmd.Task, s, "and its undo cannot be skipped without a reason")
 	case p == nil:
 		return refuse(cmd.Task, s, "and nothing is to be undone")
+	case s == task.Pending && why == task.WaitDeps:
+		return refuse(cmd.Task, s, "and waits for the other tasks of its job: it runs by itself when the job goes wrong")
 	case s == task.Running:
 		return refuse(cmd.Task, s, "and its undo is being tried now: wait for that")
 	}

@@ -26,7 +26,7 @@ func TestUndoVerbs(t *testing.T) {
 		}
 	}
 	again := func(s task.State, p *task.UndoPhase) error {
-		return rules.CheckUndoRetry(&store.RetryTask{Task: id, Cleanup: true}, s, p)
+		return rules.CheckUndoRetry(&store.RetryTask{Task: id, Cleanup: true}, s, task.WaitNone, p)
 	}
 	retry := func(s task.State, p *task.UndoPhase) error { return rules.CheckUndone(id, s, p) }
 	leave := func(s task.State, p *task.UndoPhase) error { return rules.CheckStands(id, s, p) }
@@ -68,7 +68,7 @@ func TestUndoVerbs(t *testing.T) {
 		}
 	}
 	for _, cmd := range []store.RetryTask{{KeepSteps: true}, {AddAttempts: 1}, {AddCost: 1}} {
-		if err := rules.CheckUndoRetry(&cmd, task.Failed, gaveUp); !errors.Is(err, store.ErrState) {
+		if err := rules.CheckUndoRetry(&cmd, task.Failed, task.WaitNone, gaveUp); !errors.Is(err, store.ErrState) {
 			t.Errorf("%+v: %v", cmd, err)
 		}
 	}

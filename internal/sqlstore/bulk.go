@@ -179,7 +179,7 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 // alike reports whether a task can be stored together with others.
 func alike(n *task.New, inlineMax int) bool {
 	_, blob := task.BlobOf(n.Input)
-	return !blob && len(n.Input) <= inlineMax && !n.Coalesce && len(n.Expire) == 0
+	return !blob && len(n.Input) <= inlineMax && !n.Coalesce && len(n.Expire) == 0 && rules.FirstPhase(n.Needs, time.Time{}) == nil
 }
 
 // describe sets what a task itself says, and returns what it has of its own.

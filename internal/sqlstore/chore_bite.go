@@ -163,6 +163,9 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 			got.AlreadyDone++
 			continue
 		}
+		if row.undo.Runs() { // it waits for the others
+			continue
+		}
 		state, err := o.moves.endBy(row, rules.CancelJobKind(row.depth), audit, false)
 		if err != nil {
 			return false, err

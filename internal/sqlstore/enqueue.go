@@ -341,6 +341,11 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 			return err
 		}
 	}
+	if p := rules.FirstPhase(n.Needs, in.tx.at); p != nil {
+		if err := in.tx.setUndo(&n.ID, &rules.Transition{SetUndo: true, Undo: p}); err != nil {
+			return err
+		}
+	}
 	if !deadline.IsZero() {
 		if err := in.tx.insertTimer(&n.ID, deadline); err != nil {
 			return err

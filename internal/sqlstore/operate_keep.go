@@ -49,7 +49,29 @@ func (t *Tx) cleanedUpWith(row *taskRow) (*rules.CleanedUp, error) {
 	if err != nil || ran != nil || !row.needed && !row.calls && row.join == task.JoinNone {
 		return ran, err
 	}
-	return t.cleanup(sqlCleanupBeyond, &row.id)
+	if ran, err = t.cleanup(sqlCleanupBeyond, &row.id); err != nil || ran != nil || row.job.IsZero() {
+		return ran, err
+	}
+	return t.undoOfJob(&row.id)
+}
+
+// Each undo task of a job needs all its other tasks.
+const sqlUndoOfJob = `
+SELECT u.task_id, u.options_json FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id AND u.attempt_no > 0
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND EXISTS (
+  SELECT 1 FROM weaver_task_dependencies e WHERE e.namespace = ?1 AND e.task_id = u.task_id AND e.kind = 'undo')
+ORDER BY d.task_id LIMIT 1`
+
+// undoOfJob returns the first undo of a task of the same job that has begun.
+func (t *Tx) undoOfJob(id *task.ID) (ran *rules.CleanedUp, err error) {
+	st := t.stmt(sqlUndoOfJob).Text(1, t.ns).ID(2, id)
+	if st.One() {
+		var of task.Task
+		st.ColOptions(1, &of)
+		ran = &rules.CleanedUp{Task: st.ColID(0), Undo: of.Node}
+	}
+	return ran, st.Done()
 }
 
 // givenUpWith returns the first task that the retry of another one would bring back though

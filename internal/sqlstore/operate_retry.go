@@ -213,11 +213,12 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 	if e.Done && rules.ReopensEdge(at.State, at.Waiting, row.attemptNo, row.join, e.Awaited > 0) {
 		return false, o.reopen(row, &c.id)
 	}
-	if !at.State.Terminal() || c.by == undoAgain {
+	heldUp := rules.HeldUp(at.State, at.Kind)
+	if !at.State.Terminal() || c.by == undoAgain && !heldUp {
 		return false, nil
 	}
 	job, err := o.moves.usage(&row.leaseRow, limitsAttempts|limitsCost)
-	if err != nil || rules.SpentUp(job) {
+	if err != nil || rules.SpentUp(job) && !heldUp {
 		return false, err
 	}
 	needs, err := o.tx.retryNeeds(&row.id)
@@ -423,6 +424,11 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline).OrNull(9, string(v.Join))
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
 		return "", err
+	}
+	if p := rules.RevivedPhase(needs, t.at); p != nil {
+		if err := t.setUndo(&row.id, &rules.Transition{SetUndo: true, Undo: p}); err != nil {
+			return "", err
+		}
 	}
 	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{End: task.End{State: v.State}, Waiting: v.Waiting, Join: v.Join})
 	if !v.Deadline.IsZero() {

@@ -49,7 +49,7 @@ const sqlReviveUndo = `UPDATE weaver_tasks SET finished_at = NULL, lease_epoch =
 // retryUndo tries the undo of a task again, alone.
 func (o *operation) retryUndo(row *taskRow, cmd *store.RetryTask, got *store.CommandResult) error {
 	at := row.contribution
-	if got.Err = rules.CheckUndoRetry(cmd, at.State, row.undo); got.Err != nil {
+	if got.Err = rules.CheckUndoRetry(cmd, at.State, at.Waiting, row.undo); got.Err != nil {
 		return nil
 	}
 	cancelling, err := o.tx.cancelling()

@@ -131,6 +131,7 @@ var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	sqlstmt.Col("priority", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Priority = int(r.Int(i)) }),
 	sqlstmt.Col("concurrency_key", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.ConcurrencyKey = r.Text(i) }),
 	sqlstmt.Col("undo_open", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Undoable.Open = int(r.Int(i)) }),
+	sqlstmt.Col("undo", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Undoable.Phase = r.Phase(i) }),
 	sqlstmt.Col("attempt_no", func(d *propagate.Dependent, r *sqlstmt.Row, i int) {
 		d.Undoable.Began, d.Undoable.Unaware = rules.Began(task.Pending, task.WaitDeps, d.Join, int(r.Int(i))), true
 	}),
@@ -244,6 +245,11 @@ func (o ops) CancelDependents(tasks []propagate.Unmet) error {
 		if err := o.tx.writeEnd(&u.ID, task.Cancelled, u.Failure); err != nil {
 			return err
 		}
+		if u.Undo {
+			if err := o.tx.setUndo(&u.ID, &rules.Transition{SetUndo: true}); err != nil {
+				return err
+			}
+		}
 		if u.Deadline.IsZero() {
 			continue
 		}
@@ -252,6 +258,43 @@ func (o ops) CancelDependents(tasks []propagate.Unmet) error {
 		}
 	}
 	return nil
+}
+
+const (
+	sqlUndoNeeds = `
+SELECT n.state, n.last_error_kind, n.allow_failure FROM weaver_task_dependencies d
+CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2`
+	sqlUndone = `
+SELECT n.task_id, n.options_json, n.attempt_no FROM weaver_task_dependencies d
+CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.kind = 'undo' ORDER BY d.depends_on_task_id LIMIT 1`
+)
+
+// UndoNeeds implements propagate.Ops.
+func (o ops) UndoNeeds(id, job task.ID) (needs []rules.UndoNeed, cancelled bool, err error) {
+	seen := make(map[task.End]bool)
+	st := o.tx.stmt(sqlUndoNeeds).Text(1, o.tx.ns).ID(2, &id)
+	for st.Next() {
+		end := task.End{State: task.State(st.ColName(0)), Kind: task.ErrorKind(st.ColName(1)), AllowFailure: st.ColBool(2)}
+		if !seen[end] {
+			seen[end] = true
+			needs = append(needs, rules.UndoNeed{Kind: task.OnDone, End: end})
+		}
+	}
+	if err := st.Done(); err != nil {
+		return nil, false, err
+	}
+	if st = o.tx.stmt(sqlUndone).Text(1, o.tx.ns).ID(2, &id); st.One() {
+		var of task.Task
+		st.ColOptions(1, &of)
+		needs = append(needs, rules.UndoNeed{Kind: task.OnUndo, End: task.End{State: task.Succeeded}, Began: st.ColInt(2) > 0, Name: rules.TaskName(of.Node, st.ColID(0))})
+	}
+	if err := st.Done(); err != nil || job.IsZero() {
+		return needs, false, err
+	}
+	j, err := o.tx.job(&job)
+	return needs, j != nil && j.CancelRequested, err
 }
 
 // BeginUndo implements propagate.Ops.

@@ -127,6 +127,7 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 		switch {
 		case r.State.Terminal():
 			res.AlreadyDone++
+		case r.Undo.Runs(): // it waits for the others
 		case o.endBy(r, rules.CancelJobKind(r.Depth), cmd.Audit, false):
 			res.AskedTasks++
 		default:

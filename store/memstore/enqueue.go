@@ -113,6 +113,7 @@ func (o *op) place(r *row, n *task.New) {
 		o.link(&store.EdgeRow{Task: r.ID, Needs: edge.Needs, Kind: edge.Kind})
 	}
 	r.RemainingDeps = len(n.Needs)
+	r.Undo = rules.FirstPhase(n.Needs, o.now)
 	r.State, r.Waiting, r.ReadyAt = rules.FirstState(n, o.now)
 	o.tell(r.told(store.FeedEnqueued))
 	o.count(r, task.JobCounters{}, r.counted(r.Waiting))

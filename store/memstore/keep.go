@@ -1,7 +1,10 @@
 package memstore
 
 import (
+	"slices"
+
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -28,7 +31,22 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 			first = ran
 		}
 	}
-	return first
+	if first != nil {
+		return first
+	}
+	return o.undoOfJob(r)
+}
+
+// undoOfJob returns the first undo of a task of the same job that has begun.
+func (o *op) undoOfJob(r *row) *rules.CleanedUp {
+	for _, e := range o.dependents[r.ID] {
+		d := o.tasks[e.Task]
+		undoes := slices.ContainsFunc(o.needs[d.ID], func(e *store.EdgeRow) bool { return e.Kind == task.OnUndo })
+		if undoes && d.AttemptNo > 0 {
+			return &rules.CleanedUp{Task: d.ID, Undo: d.Node}
+		}
+	}
+	return nil
 }
 
 // backWith returns the tasks that the retry of another one may bring back with it.

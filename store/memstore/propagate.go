@@ -154,6 +154,10 @@ func (o *op) resolveEdges(ended []*row) {
 		}
 		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)
 		r.RemainingDeps = waits.Open
+		if r.Undo.Runs() {
+			o.decideUndo(r, marked[r])
+			continue
+		}
 		if need := rules.Blame(marked[r]); need != nil {
 			o.fail(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
 		} else if waits.NotNeeded() {
@@ -166,6 +170,27 @@ func (o *op) resolveEdges(ended []*row) {
 		}
 	}
 	o.lowerCalls(calls)
+}
+
+// decideUndo has an undo task begin, or end, if all of its needs have ended, or an undo that
+// it waits for was given up.
+func (o *op) decideUndo(r *row, ended []rules.EndedNeed) {
+	if need := rules.Blame(ended); need != nil {
+		failure := rules.UnmetFailure(need, o.tasks[need.Need].name())
+		o.leave(r, &rules.Transition{State: task.Cancelled, SetUndo: true, Failure: failure})
+		return
+	}
+	if r.RemainingDeps > 0 {
+		return
+	}
+	var needs []rules.UndoNeed
+	for _, e := range o.needs[r.ID] {
+		need := o.tasks[e.Needs]
+		needs = append(needs, rules.UndoNeed{Kind: e.Kind, End: need.End(), Began: need.AttemptNo > 0, Name: need.name()})
+	}
+	j := o.jobs[r.JobID]
+	to := rules.DecideUndo(needs, j != nil && j.CancelRequested, o.now)
+	o.leave(r, &to)
 }
 
 // notNeeded says why a task does not run whose needs did not fail.

@@ -54,7 +54,7 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 
 // retryUndo tries the undo of a task again, alone.
 func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
-	if err := rules.CheckUndoRetry(cmd, r.State, r.Undo); err != nil {
+	if err := rules.CheckUndoRetry(cmd, r.State, r.Waiting, r.Undo); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	if len(cmd.Skip) > 0 {
@@ -88,8 +88,13 @@ func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
 	}
 	r.FinishedAt = time.Time{}
 	r.Epoch++
-	for _, e := range o.dependents[r.ID] {
-		o.waitAgain(o.tasks[e.Task], e)
+	for again := []*row{r}; len(again) > 0; again = again[1:] {
+		for _, e := range o.dependents[again[0].ID] {
+			d := o.tasks[e.Task]
+			if !o.waitAgain(d, e) && rules.HeldUp(d.State, rules.KindOf(d.Error)) && rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)) {
+				again = append(append(again, d), o.revive(d)...)
+			}
+		}
 	}
 	if j, ok := o.jobs[r.JobID]; ok {
 		o.resolveJob(j)
@@ -153,7 +158,7 @@ func (o *op) revive(r *row) []*row {
 	v := rules.Revive(&rules.Revived{Needs: needs, End: end, Join: r.Join, Deadline: r.DeadlineAt, Job: limit}, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount, r.IdleAttempts = 0, 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
-	r.Undo = nil
+	r.Undo = rules.RevivedPhase(needs, o.now)
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
 	o.watch(r)
 	r.Epoch++

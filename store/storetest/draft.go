@@ -107,7 +107,8 @@ type graph struct {
 }
 
 // graph drafts a job. Each node is written "name" or "name: needs…", a need
-// being "x" (x succeeded), "!x" (x failed) or "*x" (x ended).
+// being "x" (x succeeded), "!x" (x failed) or "*x" (x ended); "-x" undoes x, and "+x" is
+// undone first.
 func (e *env) graph(nodes ...string) *graph {
 	e.Helper()
 	g := &graph{e: e, nodes: map[string]task.ID{}}
@@ -123,8 +124,12 @@ func (e *env) graph(nodes ...string) *graph {
 				kind = task.OnFailed
 			case '*':
 				kind = task.OnDone
+			case '-':
+				kind = task.OnUndo
+			case '+':
+				kind = task.OnUndone
 			}
-			target, ok := g.nodes[strings.TrimLeft(need, "!*")]
+			target, ok := g.nodes[strings.TrimLeft(need, "!*-+")]
 			e.require(ok, "graph: %q needs %q, which is not defined before it", name, need)
 			n.Needs = append(n.Needs, task.Edge{Needs: target, Kind: kind})
 		}

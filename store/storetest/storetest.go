@@ -181,6 +181,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		{"Undo", undoCases},
 		{"UndoChildren", undoChildrenCases},
 		{"UndoVerbs", undoVerbsCases},
+		{"UndoTasks", undoTaskCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},

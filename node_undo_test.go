@@ -1,0 +1,374 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// undoJob is a job whose handlers write down their nodes, and fail as they are told.
+type undoJob struct {
+	*fixture
+	mu    sync.Mutex
+	ran   []string
+	fails map[string][]error // errors of the next attempts, by node; the last one stays
+	hold  map[string]bool    // nodes that wait for the end of their contexts
+	typ   *weaver.Type[string, string]
+}
+
+func newUndoJob(fx *fixture) *undoJob {
+	return &undoJob{
+		fixture: fx, fails: map[string][]error{}, hold: map[string]bool{},
+		typ: weaver.Define[string, string]("engine.undo.job.v1", weaver.NoRetry()),
+	}
+}
+
+func (u *undoJob) handler() weaver.Handler {
+	return u.typ.Handler(func(ctx context.Context, in string) (string, error) {
+		node := weaver.Current(ctx).Node
+		u.mu.Lock()
+		u.ran = append(u.ran, node)
+		var err error
+		if next := u.fails[node]; len(next) > 0 {
+			if err = next[0]; len(next) > 1 {
+				u.fails[node] = next[1:]
+			}
+		}
+		hold := u.hold[node]
+		u.mu.Unlock()
+		if hold {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}
+		return in, err
+	})
+}
+
+// order ships: reserve, then charge, then ship and mail beside each other, each with an undo
+// but mail; and a hook at the end.
+func (u *undoJob) order(b ...weaver.Budget) *weaver.Job {
+	j := weaver.NewJob("order", b...)
+	add := func(name string, needs ...*weaver.Node) *weaver.Node {
+		n := j.Add(name, u.typ.With(name), weaver.Needs(needs...))
+		if name != "mail" {
+			j.Add("undo "+name, u.typ.With("undone "+name), weaver.Undoes(n))
+		}
+		return n
+	}
+	charge := add("charge", add("reserve"))
+	add("ship", charge)
+	add("mail", charge)
+	j.Add("on failure", u.typ.With("alarm"), weaver.IfFailedNamed("reserve", "charge", "ship", "mail"), weaver.IfDoneNamed("undo reserve", "undo charge", "undo ship"))
+	return j
+}
+
+func (u *undoJob) order2() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return strings.Join(u.ran, ", ")
+}
+
+// states are those of the tasks of a job, and what its own is.
+func (u *undoJob) states(id weaver.JobID) string {
+	u.Helper()
+	info, err := u.client.Job(u.Context(), id)
+	u.must(err)
+	tasks, err := u.client.JobTasks(u.Context(), id)
+	u.must(err)
+	said := []string{string(info.State)}
+	for i := range tasks {
+		t := &tasks[i]
+		if strings.HasPrefix(t.Node, "undo ") {
+			state := string(t.State)
+			if t.Error != nil {
+				state += "/" + string(t.Error.Kind)
+			}
+			said = append(said, t.Node+": "+state)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+func (u *undoJob) id(job weaver.JobID, node string) weaver.TaskID {
+	u.Helper()
+	tasks, err := u.client.JobTasks(u.Context(), job)
+	u.must(err)
+	for i := range tasks {
+		if tasks[i].Node == node {
+			return tasks[i].ID
+		}
+	}
+	u.Fatalf("no task %q", node)
+	return weaver.TaskID{}
+}
+
+// checkStore checks the invariants of the store.
+func (u *undoJob) checkStore() {
+	u.Helper()
+	snap, err := u.store.Snapshot(u.Context(), weaver.DefaultNamespace)
+	u.must(err)
+	for _, v := range store.Check(snap) {
+		u.Error(v)
+	}
+}
+
+func contains(fx *fixture, what, text, part string) {
+	fx.Helper()
+	if !strings.Contains(text, part) {
+		fx.Errorf("%s does not say %q: %s", what, part, text)
+	}
+}
+
+// onEveryStore runs a test on each store.
+func onEveryStore(t *testing.T, fn func(u *undoJob)) {
+	t.Helper()
+	inBubble(t, func(fx *fixture) {
+		for _, s := range everyStore(fx) {
+			fn(newUndoJob(newFixture(fx.T, s)))
+		}
+	})
+}
+
+func TestUndoes_FailedJobIsUndoneInReverse(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.fails["ship"] = []error{errors.New("no courier")}
+		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order())
+		res := jobResult(u.fixture, h)
+		equal(u.fixture, "job", res.State, weaver.JobFailed)
+		got := strings.Replace(u.order2(), "mail, ship", "ship, mail", 1)
+		equal(u.fixture, "ran", got, "reserve, charge, ship, mail, undo ship, undo charge, undo reserve, on failure")
+		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
+		t := u.get(u.id(h.ID(), "undo charge"))
+		equal(u.fixture, "an undo", fmt.Sprint(t.AttemptCount, string(t.Output), t.Undo), `0"undone charge"<nil>`)
+		u.checkStore()
+	})
+}
+
+func TestUndoes_GoodJobUndoesNothing(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order(weaver.Budget{MaxTotalAttempts: 4}))
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobSucceeded)
+		equal(u.fixture, "states", u.states(h.ID()), "succeeded; undo reserve: cancelled/not_needed; undo charge: cancelled/not_needed; undo ship: cancelled/not_needed")
+		wantError(u.fixture, u.client.Retry(u.Context(), u.id(h.ID(), "undo ship")), weaver.ErrState, "undoes another task of its job")
+		u.checkStore()
+	})
+}
+
+// What did not begin is not undone; what was cut off is.
+func TestUndoes_CancelledJob(t *testing.T) {
+	for _, how := range []string{"cancel", "deadline", "force", "budget"} {
+		t.Run(how, func(t *testing.T) {
+			onEveryStore(t, func(u *undoJob) {
+				u.hold["charge"] = true
+				budget, want := weaver.Budget{MaxDuration: 2 * time.Hour}, "cancelled"
+				if how == "budget" {
+					delete(u.hold, "charge")
+					u.fails["charge"] = []error{weaver.RetryAfter(time.Minute, errors.New("busy"))}
+					u.typ = weaver.Define[string, string]("engine.undo.job_retry.v1", weaver.MaxAttempts(9))
+					budget, want = weaver.Budget{MaxTotalAttempts: 3}, "failed"
+				}
+				u.runConfig(u.store, weaver.Config{Concurrency: 2, Handlers: []weaver.Handler{u.handler()}})
+				h := submit(u.fixture, u.order(budget))
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				switch how {
+				case "cancel":
+					_, err := u.client.CancelJob(u.Context(), h.ID())
+					u.must(err)
+				case "force":
+					u.must(u.client.Cancel(u.Context(), u.id(h.ID(), "charge"), weaver.Force()))
+					want = "failed"
+				case "deadline":
+					want = "failed"
+				}
+				equal(u.fixture, "job", string(jobResult(u.fixture, h).State), want)
+				ran := strings.TrimSuffix(u.order2(), ", on failure")
+				ran = strings.ReplaceAll(ran, "charge, charge", "charge")
+				equal(u.fixture, "ran", strings.ReplaceAll(ran, "charge, charge", "charge"), "reserve, charge, undo charge, undo reserve")
+				equal(u.fixture, "states", u.states(h.ID()), want+"; undo reserve: succeeded; undo charge: succeeded; undo ship: cancelled/not_needed")
+				u.checkStore()
+			})
+		})
+	}
+}
+
+// A job that was cancelled although all its tasks succeeded is undone.
+func TestUndoes_CancelComesTooLate(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		release := make(chan struct{})
+		typ := weaver.Define[string, string]("engine.undo.late.v1", weaver.NoRetry())
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler(), typ.Handler(func(context.Context, string) (string, error) {
+			<-release
+			return "", nil
+		})}})
+		j := weaver.NewJob("late")
+		j.Add("undo a", u.typ.With(""), weaver.UndoesNamed("a"))
+		j.Add("a", typ.With(""))
+		h := submit(u.fixture, j)
+		synctest.Wait()
+		_, err := u.client.CancelJob(u.Context(), h.ID())
+		u.must(err)
+		synctest.Wait()
+		equal(u.fixture, "before the end", u.states(h.ID()), "running; undo a: pending")
+		close(release)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobCancelled)
+		equal(u.fixture, "states", u.states(h.ID()), "cancelled; undo a: succeeded")
+		u.checkStore()
+	})
+}
+
+func TestUndoes_IsTriedAgain(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.fails["ship"] = []error{errors.New("no courier")}
+		u.fails["undo charge"] = []error{errors.New("psp 503"), errors.New("psp 503"), nil}
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order(weaver.Budget{MaxAttemptsPerTask: 1}))
+		time.Sleep(500 * time.Millisecond)
+		_, err := u.client.CancelJob(u.Context(), h.ID()) // which no undo notices
+		u.must(err)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobCancelled)
+		equal(u.fixture, "states", u.states(h.ID()), "cancelled; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
+		u.wantOutcomes(u.id(h.ID(), "undo charge"), "undo_failed", "undo_failed", "undone")
+		u.checkStore()
+	})
+}
+
+// An undo that is given up holds up those that come after it, until it is tried again.
+func TestUndoes_IsGivenUp(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		ctx := u.Context()
+		u.fails["ship"] = []error{errors.New("no courier")}
+		u.fails["undo charge"] = []error{weaver.Permanent(errors.New("no such charge")), nil}
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order())
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: cancelled/undo_failed; undo charge: failed/undo_failed; undo ship: succeeded")
+		id := u.id(h.ID(), "undo charge")
+		contains(u.fixture, "the error", u.get(id).Error.Message, "undo given up: it failed after 1 try in 0s: no such charge")
+		contains(u.fixture, "that of the other", u.get(u.id(h.ID(), "undo reserve")).Error.Message, `not run: the undo was given up in task "undo charge"`)
+		u.checkStore()
+
+		// Neither the job nor a task of it is retried.
+		_, err := u.client.RetryJob(ctx, h.ID())
+		wantError(u.fixture, err, weaver.ErrState)
+		wantError(u.fixture, u.client.Retry(ctx, u.id(h.ID(), "ship")), weaver.ErrState, `but task "undo `, "submit the job again", "--keep-steps (KeepSteps)")
+		wantError(u.fixture, u.client.Retry(ctx, id), weaver.ErrState, "its undo was given up", "--cleanup")
+		wantError(u.fixture, u.client.Retry(ctx, u.id(h.ID(), "undo reserve")), weaver.ErrState, "try its undo again first")
+
+		u.must(u.client.Retry(ctx, id, weaver.Cleanups()))
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
+		u.checkStore()
+	})
+}
+
+func TestUndoes_Abandoned(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.fails["charge"] = []error{errors.New("declined")}
+		u.hold["undo charge"] = true
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order())
+		time.Sleep(time.Second)
+		id := u.id(h.ID(), "undo charge")
+		u.wantState(id, task.Running)
+		u.must(u.client.Cancel(u.Context(), id, weaver.Force()))
+		u.wantState(id, task.Pending)
+		u.must(u.client.Cancel(u.Context(), id, weaver.Force()))
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: cancelled/undo_failed; undo charge: failed/undo_failed; undo ship: cancelled/not_needed")
+		u.checkStore()
+	})
+}
+
+// A task that is retried before the undos began has them wait for it again.
+func TestUndoes_RetryBefore(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.fails["mail"] = []error{errors.New("no mail"), nil}
+		u.must(u.client.PauseQueue(u.Context(), "undos"))
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		j := weaver.NewJob("retried")
+		j.Add("mail", u.typ.With(""))
+		j.Add("undo mail", u.typ.With("", weaver.Queue("undos")), weaver.UndoesNamed("mail"))
+		h := submit(u.fixture, j)
+		time.Sleep(time.Second)
+		equal(u.fixture, "states", u.states(h.ID()), "running; undo mail: pending")
+		u.checkStore()
+		u.must(u.client.Retry(u.Context(), u.id(h.ID(), "mail")))
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobSucceeded)
+		equal(u.fixture, "states", u.states(h.ID()), "succeeded; undo mail: cancelled/not_needed")
+		u.checkStore()
+	})
+}
+
+// With KeepSteps what was undone counts as done, and what was not needed may be.
+func TestUndoes_KeepSteps(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		u.fails["charge"] = []error{errors.New("declined"), nil}
+		u.fails["ship"] = []error{errors.New("no courier")}
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		h := submit(u.fixture, u.order())
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		_, err := u.client.RetryJob(u.Context(), h.ID())
+		wantError(u.fixture, err, weaver.ErrState, "ran, so what it undid would count as done")
+		_, err = u.client.RetryJob(u.Context(), h.ID(), weaver.KeepSteps(), weaver.By("ann"))
+		u.must(err)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "ran", u.order2()[:len("reserve, charge, undo charge, undo reserve, on failure, charge, ")], "reserve, charge, undo charge, undo reserve, on failure, charge, ")
+		equal(u.fixture, "undone ship", strings.Count(u.order2(), "undo ship"), 1)
+		audit, _, err := u.client.Audit(u.Context(), weaver.AuditFilter{})
+		u.must(err)
+		contains(u.fixture, "the audit", fmt.Sprint(audit), "kept though task \"undo ")
+		u.checkStore()
+	})
+}
+
+func TestUndoes_CallsNoStep(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		steps := weaver.Define[string, string]("engine.undo.steps.v1", weaver.NoRetry())
+		u.fails["a"] = []error{errors.New("no")}
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler(), steps.Handler(func(ctx context.Context, _ string) (string, error) {
+			return "", weaver.Sleep(ctx, "nap", time.Hour)
+		})}})
+		j := weaver.NewJob("steps")
+		j.Add("a", u.typ.With(""))
+		j.Add("undo a", steps.With(""), weaver.UndoesNamed("a"))
+		h := submit(u.fixture, j)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		contains(u.fixture, "the error", u.get(u.id(h.ID(), "undo a")).Error.Message, `step "nap" inside step "undo a"`)
+		u.checkStore()
+	})
+}
+
+func TestUndoes_Misuse(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		u := newUndoJob(fx)
+		other := weaver.NewJob("other").Add("x", u.typ.With(""))
+		j := weaver.NewJob("wrong")
+		a := j.Add("a", u.typ.With(""))
+		b := j.Add("b", u.typ.With(""), weaver.Undoes(a))
+		j.Add("twice", u.typ.With(""), weaver.Undoes(a))
+		j.Add("undone", u.typ.With(""), weaver.Undoes(b))
+		j.Add("needy", u.typ.With(""), weaver.UndoesNamed("hook"), weaver.Needs(a))
+		hook := j.Add("hook", u.typ.With(""), weaver.IfDone(b))
+		j.Add("after", u.typ.With(""), weaver.Undoes(hook))
+		j.Add("nil", u.typ.With(""), weaver.Undoes(nil))
+		j.Add("foreign", u.typ.With(""), weaver.Undoes(other))
+		j.Add("missing", u.typ.With(""), weaver.UndoesNamed("gone"))
+		_, err := fx.client.Submit(fx.Context(), j)
+		wantError(fx, err, weaver.ErrInvalidJob,
+			`"b" and "twice" both undo "a"`, `"undone" undoes "b", which is an undo itself`, `"needy" undoes "hook" and has needs`,
+			`"after" undoes "hook", which runs after an undo`, `"nil" undoes a nil node`, `"foreign" undoes "x", which belongs to another job`,
+			`"missing" undoes "gone", which is not in the job`)
+	})
+}
