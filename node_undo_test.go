@@ -333,6 +333,61 @@ func TestUndoes_KeepSteps(t *testing.T) {
 	})
 }
 
+// An undo that does not succeed for a day is given up.
+func TestUndoes_GivenUpAfterADay(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		u := newUndoJob(fx)
+		u.fails["a"] = []error{errors.New("no")}
+		u.fails["undo a"] = []error{errors.New("psp 503")}
+		j := weaver.NewJob("day")
+		j.Add("a", u.typ.With(""))
+		j.Add("undo a", u.typ.With(""), weaver.UndoesNamed("a"))
+		e := u.start(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		h := submit(fx, j)
+		time.Sleep(150 * time.Second) // for the pauses of 1, 2, 4, … 60 s
+		fx.must(e.stop())
+		id := u.id(h.ID(), "undo a")
+		equal(fx, "it waits for", u.get(id).Waiting, task.WaitUndo)
+		time.Sleep(24*time.Hour - 150*time.Second) // a day of attempts costs seconds
+		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
+		equal(fx, "job", jobResult(fx, h).State, weaver.JobFailed)
+		contains(fx, "the error", u.get(id).Error.Message, "undo given up: it failed after 9 tries in 24h0m")
+	})
+}
+
+// A panic is a failed try, and a drain gives an undo back at no cost.
+func TestUndoes_PanicAndDrain(t *testing.T) {
+	onEveryStore(t, func(u *undoJob) {
+		undo := weaver.Define[string, string]("engine.undo.panics.v1", weaver.NoRetry())
+		tries := 0
+		cfg := weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{u.handler(), undo.Handler(func(ctx context.Context, _ string) (string, error) {
+			if !weaver.Current(ctx).Undoing {
+				u.Error("it does not know that it undoes")
+			}
+			switch tries++; tries {
+			case 1:
+				panic("no psp")
+			case 2:
+				<-ctx.Done()
+				return "", context.Cause(ctx)
+			}
+			return "", nil
+		})}}
+		u.fails["a"] = []error{errors.New("no")}
+		j := weaver.NewJob("panics")
+		j.Add("a", u.typ.With(""))
+		j.Add("undo a", undo.With(""), weaver.UndoesNamed("a"))
+		e := u.start(u.store, cfg)
+		h := submit(u.fixture, j)
+		time.Sleep(time.Minute)
+		u.must(e.stop())
+		u.runConfig(u.store, cfg)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		u.wantOutcomes(u.id(h.ID(), "undo a"), "undo_failed", "released", "undone")
+		u.checkStore()
+	})
+}
+
 func TestUndoes_CallsNoStep(t *testing.T) {
 	onEveryStore(t, func(u *undoJob) {
 		steps := weaver.Define[string, string]("engine.undo.steps.v1", weaver.NoRetry())

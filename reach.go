@@ -199,7 +199,9 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 	// are listed in the order of Add, in which needs come first or last.
 	var refused error
 	for passes := 0; passes < 2 && len(left) > 0; passes++ {
-		refused = nil
+		if passes == 0 {
+			refused = nil
+		}
 		var again []TaskInfo
 		for _, t := range left {
 			err := c.Retry(ctx, t.ID, opts...)
@@ -216,13 +218,18 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 			case getErr != nil:
 				return ack, getErr
 			case now.State == task.Failed, now.State == task.Cancelled:
-				refused = err
+				if refused == nil { // of needs that come first, that of a need
+					refused = err
+				}
 				again = append(again, t)
 			default: // it revived with what it needs
 			}
 		}
 		slices.Reverse(again)
 		left = again
+	}
+	if len(left) == 0 {
+		refused = nil
 	}
 	return ack, refused
 }

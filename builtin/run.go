@@ -26,7 +26,7 @@ type RunInput struct {
 
 	// Env is added to the command's environment, which otherwise has PATH,
 	// HOME and LANG of the worker, those of InheritEnv, and WEAVER_TASK_ID,
-	// WEAVER_JOB_ID, WEAVER_TASK_NAME and WEAVER_ATTEMPT.
+	// WEAVER_JOB_ID, WEAVER_TASK_NAME and WEAVER_ATTEMPT; in an undo WEAVER_UNDO=1.
 	Env map[string]string `json:"env,omitempty"`
 	// InheritEnv names further variables to take over from the worker; a name
 	// may end in *, and "*" alone means all.

@@ -244,9 +244,12 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 		e.add("WEAVER_JOB_ID", info.JobID.String())
 		e.add("WEAVER_TASK_NAME", info.Node)
 	}
+	if info.Undoing {
+		e.add("WEAVER_UNDO", "1")
+	}
 	// Not in a job, or no handler at all: those of a task that runs this
 	// worker are not passed on.
-	for _, name := range []string{"WEAVER_TASK_ID", "WEAVER_ATTEMPT", "WEAVER_JOB_ID", "WEAVER_TASK_NAME"} {
+	for _, name := range []string{"WEAVER_TASK_ID", "WEAVER_ATTEMPT", "WEAVER_JOB_ID", "WEAVER_TASK_NAME", "WEAVER_UNDO"} {
 		e.have[name] = true
 	}
 	for _, name := range alwaysInherited {

@@ -110,6 +110,8 @@ func needed(ctx context.Context) value.Find {
 		if err != nil || t == nil {
 			return nil, err
 		}
-		return value.OutputOf(t), nil
+		o := value.OutputOf(t)
+		o.Optional = a.Task().Undo.Runs()
+		return o, nil
 	}
 }

@@ -75,7 +75,7 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 		return err
 	}
 	if p.Action == planCreate || p.Action == planReplace {
-		p.Waves = plannedWaves(f.Waves(), f.Needs(), func(name string) plannedTask { return f.planned(name) })
+		p.Waves = plannedWaves(f.Waves(), f.ListedNeeds(), func(name string) plannedTask { return f.planned(name) })
 	}
 	p.Params, p.groups = json.RawMessage(f.ParamsJSON()), f.Groups()
 	if s.json() {
@@ -112,7 +112,8 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		same := jobs[0].Meta[metaDefinition] == f.Digest() && f.sameNodes(&jobs[0])
 		flags = flags.over(&jobs[0], same, s.clock.Now)
 	}
-	if flags.Update {
+	undoes := len(jobs) > 0 && jobs[0].CancelRequested
+	if flags.Update && !undoes {
 		return p.update(ctx, c, f, flags)
 	}
 	if len(jobs) == 0 {
@@ -122,6 +123,8 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	p.JobID = old.ID.String()
 	p.Changed = old.Meta[metaDefinition] != f.Digest()
 	switch {
+	case undoes:
+		p.Changed = false
 	case flags.Fresh:
 		p.Action, p.Changed = planReplace, false
 		return nil
@@ -157,7 +160,7 @@ func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, fl
 	for i, r := range u.Run {
 		run[i], why[r.Name] = r.Name, r.Why
 	}
-	p.Waves = plannedWaves(pipeline.Waves(run, f.Needs()), f.Needs(), func(name string) plannedTask {
+	p.Waves = plannedWaves(pipeline.Waves(run, f.Needs()), f.ListedNeeds(), func(name string) plannedTask {
 		t := f.planned(name)
 		t.Why = why[name]
 		return t

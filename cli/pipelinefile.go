@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,6 +249,7 @@ type start struct {
 	same    bool            // the job is what the file says now
 	nodes   bool            // its nodes are those that the file has now
 	ended   *weaver.JobInfo // the latest unfinished job, as it was before --fresh, --update or --max-age cancelled it
+	undoes  bool            // the job is cancelled, and what it did is undone before a new one is begun
 	others  int             // further unfinished jobs of the file, which stay as they are
 	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
 }
@@ -278,6 +281,9 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	st := start{same: true, nodes: true}
 	if len(jobs) > 0 {
 		old := &jobs[0]
+		if old.CancelRequested { // what it did is undone first
+			return start{id: old.ID, resumed: true, same: true, nodes: true, undoes: true, others: len(jobs) - 1}, nil
+		}
 		st.same = old.Meta[metaDefinition] == f.Digest()
 		st.nodes = f.sameNodes(old)
 		flags = flags.over(old, st.same && st.nodes, s.clock.Now)
@@ -291,6 +297,13 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		for i := range jobs {
 			if err := s.replace(ctx, c, jobs[i].ID, f); err != nil {
 				return start{}, err
+			}
+			left, err := undosLeft(ctx, c, jobs[i].ID)
+			if err != nil {
+				return start{}, err
+			}
+			if left {
+				return start{id: jobs[i].ID, resumed: true, same: true, nodes: true, undoes: true, others: len(jobs) - 1}, nil
 			}
 		}
 		st.ended, st.same, st.nodes = old, true, true
@@ -346,7 +359,7 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	// it may write nothing, and kills what it runs.
 	tasks, err := c.JobTasks(ctx, id)
 	for i := range tasks {
-		if err == nil && tasks[i].State == task.Running {
+		if err == nil && tasks[i].State == task.Running && tasks[i].Undo == nil {
 			err = c.Cancel(ctx, tasks[i].ID, who, why, weaver.Force())
 		}
 	}
@@ -355,15 +368,32 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 
 // unfinished returns the unfinished jobs of a file with its params, the latest
 // first. There are several when a job is retried after another one was begun. One
-// that is being cancelled is as good as over.
+// that is being cancelled is as good as over, but for undos that are left: it comes first.
 func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
+	var cancelled []weaver.JobInfo
 	err = eachJob(ctx, c, f.Name, func(j *weaver.JobInfo) bool {
-		if f.isOf(j) && !j.CancelRequested {
+		switch {
+		case !f.isOf(j):
+		case j.CancelRequested:
+			cancelled = append(cancelled, *j)
+		default:
 			found = append(found, *j)
 		}
 		return true
 	}, task.JobRunning, task.JobBlocked)
+	for i := range cancelled {
+		left, undoErr := undosLeft(ctx, c, cancelled[i].ID)
+		if err = cmp.Or(err, undoErr); err == nil && left {
+			found = slices.Insert(found, 0, cancelled[i])
+		}
+	}
 	return found, err
+}
+
+// undosLeft reports whether undos of a job's tasks have not ended.
+func undosLeft(ctx context.Context, c *weaver.Client, id weaver.JobID) (bool, error) {
+	tasks, err := c.JobTasks(ctx, id)
+	return slices.ContainsFunc(tasks, func(t task.Task) bool { return t.Undo.Runs() && !t.State.Terminal() }), err
 }
 
 // eachJob calls use for the jobs of a name in some states, none given for all, the

@@ -222,8 +222,9 @@ func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, firs
 // retry retries tasks one after the other, and once more those that were refused
 // because of a need that was not retried yet. It returns how many it retried.
 func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []task.Task) (retried int, err error) {
+	reversed := true
 	for before := -1; len(tasks) > 0 && before != len(tasks); {
-		before, err = len(tasks), nil
+		before, err, reversed = len(tasks), nil, !reversed
 		var again []task.Task
 		for _, t := range tasks {
 			now, getErr := client.Get(ctx, t.ID)
@@ -237,7 +238,9 @@ func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []tas
 			case refused == nil:
 				retried++
 			case errors.Is(refused, store.ErrState):
-				again, err = append(again, t), refused
+				if again = append(again, t); err == nil || reversed {
+					err = refused // of the first one in the job: of needs that come first, that of a need
+				}
 			default:
 				return retried, refused
 			}

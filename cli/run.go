@@ -289,6 +289,9 @@ func (r *pipelineRun) greet(st jobTasks) {
 	switch {
 	case r.job.resumed:
 		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", title, st.ID, c.Total-c.Unfinished, c.Total)
+		if r.job.undoes {
+			r.monitor.Note("it was cancelled, and what it did is undone first: the next run of %s begins a new job", r.file.label())
+		}
 		if !r.job.same {
 			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.label())
 		}

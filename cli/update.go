@@ -59,7 +59,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 				continue
 			}
 			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
-			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Forgotten: t.Forgotten, Age: age}
+			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Began: t.AttemptNo > 0, Forgotten: t.Forgotten, Age: age}
 			found[t.Node] = t.ID
 			delete(missing, t.Node)
 		}

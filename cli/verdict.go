@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
 )
 
 // verdict is the exit code, and what can be done when the job has not ended.
@@ -17,7 +19,9 @@ func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 	case st.State == weaver.JobSucceeded:
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
-		if args := explain.RaiseArgs(&st.JobInfo); args != nil {
+		if r.undid(&st) {
+			r.hint("`%s` tells why; what was undone runs again with `%s`, and the rest with it.", r.command("why", st.ID.String()), r.again(r.file, "run")+" --update")
+		} else if args := explain.RaiseArgs(&st.JobInfo); args != nil {
 			r.hint("`%s` tells why; `%s` goes on from there.", r.command("why", st.ID.String()), r.command(args...))
 		} else {
 			r.hint("`%s` tells why; `%s` and the same run again go on from there.", r.command("why", st.ID.String()), r.retryOf(st))
@@ -31,6 +35,17 @@ func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
 		advice: fmt.Sprintf("Go on with `%s`.", r.again(r.file, "run")),
 	}
+}
+
+// undid reports whether an undo of a task of the job has begun.
+func (r *pipelineRun) undid(st *jobTasks) bool {
+	undos := make(map[string]bool)
+	for i := range r.file.Tasks {
+		if t := &r.file.Tasks[i]; t.Undoes != "" {
+			undos[t.Name] = true
+		}
+	}
+	return slices.ContainsFunc(st.Tasks, func(t task.Task) bool { return undos[t.Node] && t.AttemptNo > 0 })
 }
 
 // hint is a line for people at the end of the result.

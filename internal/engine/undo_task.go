@@ -46,7 +46,7 @@ func (a *Attempt) undoError(err error) error {
 // Crash before the record: the try does not count.
 func (a *Attempt) noteUndoTry(err error) {
 	err = a.undoError(err)
-	if !a.task.Undo.Runs() || err == nil || a.held.Err() != nil || kindOf(err) == task.KindInternal || context.Cause(a.ctx) != nil && a.fatalError() == nil {
+	if !a.task.Undo.Runs() || err == nil || a.held.Err() != nil || kindOf(err) == task.KindInternal || a.endCause() != nil && a.fatalError() == nil {
 		return
 	}
 	a.mu.Lock()
@@ -65,7 +65,7 @@ func (a *Attempt) fatalError() error {
 
 // undoTaskOutcome is outcome for an attempt of such a task.
 func (a *Attempt) undoTaskOutcome(fin store.Finish, out json.RawMessage, err error) (store.Finish, bool) {
-	fatal, cause, lost := a.fatalError(), context.Cause(a.ctx), context.Cause(a.held)
+	fatal, cause, lost := a.fatalError(), a.endCause(), context.Cause(a.held)
 	if err = a.undoError(err); err == nil {
 		if large := a.env.checkSize("output", len(out)); large != nil {
 			err = &Verdict{Kind: Permanent, Err: large}

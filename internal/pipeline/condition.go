@@ -80,6 +80,12 @@ func (d *decoder) yes(f field) bool {
 // its own.
 func (d *definition) nodeOptions() []weaver.NodeOption {
 	var opts []weaver.NodeOption
+	if d.Undoes != "" {
+		return append(opts, weaver.UndoesNamed(d.Undoes))
+	}
+	if len(d.After) > 0 {
+		opts = append(opts, weaver.IfDoneNamed(d.After...))
+	}
 	switch d.If {
 	case task.OnFailed:
 		opts = append(opts, weaver.IfFailedNamed(d.Needs...))

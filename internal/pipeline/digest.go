@@ -38,6 +38,7 @@ func (p *Pipeline) Digest() string {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		d := p.definition(byName[name], "")
 		d.Needs = slices.Sorted(slices.Values(byName[name].lastingNeeds()))
+		d.After = nil // all undos
 		sum.Write(canonical(d))
 	}
 	return hex.EncodeToString(sum.Sum(nil))

@@ -44,7 +44,12 @@ func (d *decoder) hooks(f field) {
 func (d *decoder) addHooks() {
 	all := d.p.Tasks
 	idle := idleTasks(all)
-	var hooks []string
+	var hooks, undos []string
+	for i := range all {
+		if all[i].Undoes != "" {
+			undos = append(undos, all[i].Name)
+		}
+	}
 	for i, t := range d.hookTasks {
 		e := d.hookEntries[i]
 		if at, taken := d.taken(e); taken {
@@ -55,9 +60,14 @@ func (d *decoder) addHooks() {
 			continue // a foreach without values is all there is: nothing runs
 		}
 		for k := range all {
-			if name := all[k].Name; t.Hook == "done" || t.Hook == "success" && !idle[name] || t.Hook == "failure" && !all[k].AllowFailure {
+			if name := all[k].Name; all[k].Undoes != "" {
+				continue
+			} else if t.Hook == "done" || t.Hook == "success" && !idle[name] || t.Hook == "failure" && !all[k].AllowFailure {
 				t.Needs = append(t.Needs, name)
 			}
+		}
+		if t.After = undos; t.Hook == "done" {
+			t.Needs, t.After = slices.Concat(t.Needs, undos), nil
 		}
 		switch {
 		case t.Hook == "failure" && len(t.Needs) == 0:
@@ -135,16 +145,26 @@ func (p *Pipeline) hooks() map[string]bool {
 // drawnNeeds are the needs of a task that a picture has: of a hook those that no
 // other task needs, which lead to the others.
 func (p *Pipeline) drawnNeeds(t *Task) []string {
+	if t.Undoes != "" {
+		return p.drawnUndo(t)
+	}
 	if t.Hook == "" {
 		return t.Needs
 	}
 	needed := make(map[string]bool, len(p.Tasks))
 	for i := range p.Tasks {
-		if other := &p.Tasks[i]; other.Hook == "" || t.Hook == "done" && other != t {
+		if other := &p.Tasks[i]; other.Undoes != "" {
+			continue
+		} else if other.Hook == "" || t.Hook == "done" && other != t {
 			for _, need := range other.Needs {
 				needed[need] = true
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(t.Needs), func(need string) bool { return needed[need] })
+	for _, undos := range p.undosBefore() {
+		for _, undo := range undos {
+			needed[undo] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Concat(t.Needs, t.After), func(need string) bool { return needed[need] })
 }

@@ -65,16 +65,21 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	for _, name := range opts.Kept {
 		kept[name] = true
 	}
+	undone := make(map[string]string) // by the name of the undo
+	for i := range p.Tasks {
+		undone[p.Tasks[i].Name] = p.Tasks[i].Undoes
+	}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		if kept[t.Name] {
+		if kept[t.Name] || kept[t.Undoes] {
 			continue
 		}
 		d := p.definition(cmp.Or(opts.Filled[t.Name], t), opts.BaseDir)
 		if d.MaxParallel > 0 && d.ForeachFrom == "" {
 			d.ConcurrencyKey, d.ConcurrencyLimit = p.parallelKey(opts.Identity, t.Group), d.MaxParallel
 		}
-		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
+		isKept := func(name string) bool { return kept[name] || kept[undone[name]] }
+		d.Needs, d.After = slices.DeleteFunc(slices.Clone(d.Needs), isKept), slices.DeleteFunc(slices.Clone(d.After), isKept)
 		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
 	}
 	return job
@@ -91,6 +96,9 @@ type definition struct {
 	Type             string                `json:"type,omitempty"`
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
+	After            []string              `json:"after,omitempty"`
+	Undoes           string                `json:"undoes,omitempty"`
+	Undo             *definition           `json:"undo,omitempty"` // of a task as the file has it, whose nodes depend on files
 	If               task.EdgeKind         `json:"if,omitempty"`
 	AllowFailure     bool                  `json:"allow_failure,omitempty"`
 	MaxAttempts      int                   `json:"max_attempts"`
@@ -123,6 +131,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
+		After:            t.After,
+		Undoes:           t.Undoes,
 		If:               t.If,
 		AllowFailure:     t.AllowFailure,
 		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
@@ -137,6 +147,10 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Patterns:         t.patterns,
 		ForeachFrom:      t.From,
 		Values:           t.Values,
+	}
+	if len(t.patterns) > 0 && t.Undo != nil {
+		undo := p.definition(t.Undo, baseDir)
+		d.Undo = &undo
 	}
 	if t.Approve != nil { // it waits outside of its attempts
 		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0

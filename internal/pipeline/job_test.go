@@ -20,6 +20,7 @@ import (
 
 // stored is a job as a store has it.
 type stored struct {
+	edges map[string][]string // need/kind, by name
 	job   weaver.JobInfo
 	order []string
 	tasks map[string]weaver.TaskInfo
@@ -46,7 +47,7 @@ func submit(t testing.TB, p *pipeline.Pipeline, opts pipeline.JobOptions) stored
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stored{job: job, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string), kinds: make(map[string]task.EdgeKind)}
+	s := stored{job: job, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string), kinds: make(map[string]task.EdgeKind), edges: make(map[string][]string)}
 	for _, info := range tasks {
 		s.order = append(s.order, info.Node)
 		s.tasks[info.Node] = info
@@ -57,6 +58,7 @@ func submit(t testing.TB, p *pipeline.Pipeline, opts pipeline.JobOptions) stored
 		for _, need := range history.Needs {
 			s.needs[info.Node] = append(s.needs[info.Node], need.Node)
 			s.kinds[info.Node] = need.Kind
+			s.edges[info.Node] = append(s.edges[info.Node], need.Node+"/"+string(need.Kind))
 		}
 	}
 	return s

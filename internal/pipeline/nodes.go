@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
@@ -204,7 +205,7 @@ func (p *Pipeline) lasting() []*Task {
 		all = append(all, &p.globs[i])
 	}
 	for i := range p.Tasks {
-		if !globbed[p.Tasks[i].Group] {
+		if t := &p.Tasks[i]; !globbed[t.Group] && (t.Undoes == "" || !globbed[strings.TrimPrefix(t.Group, undoName(""))]) {
 			all = append(all, &p.Tasks[i])
 		}
 	}

@@ -13,6 +13,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
@@ -75,6 +76,9 @@ type Task struct {
 	from              *Pipeline // of an included task: what it has from its file; nil: the pipeline
 	folder            string    // of an included task: that of its file, from the pipeline's
 	Hook              string    // of the key on: success, failure or done; "": it is no hook
+	Undo              *Task     // undo: {…}; it is among the tasks of the pipeline, too
+	Undoes            string    // the task that it undoes; "": it is no undo
+	After             []string  // of a hook: undos, which come before it
 	Needs             []string
 	If                task.EdgeKind // how it takes the ends of Needs; "": success
 	AllowFailure      bool
@@ -116,8 +120,19 @@ type Retry struct {
 func (p *Pipeline) DrawnNeeds() map[string][]string {
 	needs := p.Needs()
 	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Hook != "" {
+		if t := &p.Tasks[i]; t.Hook != "" || t.Undoes != "" {
 			needs[t.Name] = p.drawnNeeds(t)
+		}
+	}
+	return needs
+}
+
+// ListedNeeds is Needs, of undos as a picture has it.
+func (p *Pipeline) ListedNeeds() map[string][]string {
+	needs := p.Needs()
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Undoes != "" {
+			needs[t.Name] = p.drawnUndo(t)
 		}
 	}
 	return needs
@@ -126,8 +141,12 @@ func (p *Pipeline) DrawnNeeds() map[string][]string {
 // Needs returns what each task waits for.
 func (p *Pipeline) Needs() map[string][]string {
 	needs := make(map[string][]string, len(p.Tasks))
-	for _, t := range p.Tasks {
-		needs[t.Name] = append([]string(nil), t.Needs...)
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		needs[t.Name] = slices.Concat(t.Needs, t.After)
+		if t.Undoes != "" {
+			needs[t.Name] = p.undoNeeds(t)
+		}
 	}
 	return needs
 }

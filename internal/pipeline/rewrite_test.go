@@ -55,6 +55,9 @@ func FuzzRewrite(f *testing.F) {
 			// What a second submit changes.
 			b.ID, b.JobID, b.Input = a.ID, a.JobID, a.Input
 			b.CreatedAt, b.UpdatedAt, b.ReadyAt, b.DeadlineAt = a.CreatedAt, a.UpdatedAt, a.ReadyAt, a.DeadlineAt
+			if a.Undo != nil && b.Undo != nil {
+				b.Undo.Began = a.Undo.Began
+			}
 			if !reflect.DeepEqual(a, b) {
 				t.Errorf("the task %q is %+v, written anew it is %+v", name, a, b)
 			}
@@ -145,6 +148,12 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		}
 		tasks[k.Name] = o
 		hooked[k.Name] = k.Hook
+	}
+	for i := range p.Tasks {
+		if k := &p.Tasks[i]; k.Undoes != "" {
+			tasks[k.Undoes].(object)["undo"] = tasks[k.Name]
+			delete(tasks, k.Name)
+		}
 	}
 	on := object{}
 	for name, key := range hooked {

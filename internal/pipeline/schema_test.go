@@ -51,6 +51,8 @@ var onlyParse = map[string]string{
 	"include":               "no file is read",
 	"until-path":            "the path is parsed",
 	"until-times":           "durations are compared",
+	"undo-name":             "names",
+	"undo-value":            "needs",
 	"on-never":              "allow_failure of all tasks",
 	"cycle-of-many":         "needs",
 	"two-cycles":            "needs",

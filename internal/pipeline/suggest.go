@@ -52,7 +52,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel", "undo"},
 		example: "tasks: {build: {KEY: …}}",
 		others:  taskOthers,
 	}
@@ -69,6 +69,7 @@ var (
 		"glob": "foreach_glob", "with_fileglob": "foreach_glob", "foreach_file": "foreach_glob", "foreach_output": "foreach_from", "foreach_task": "foreach_from", "for_each_from": "foreach_from", "foreach-from": "foreach_from", "map_over": "foreach_from", "strategy": "matrix", "parallelism": "max_parallel", "max-parallel": "max_parallel", "parallel": "max_parallel", "max_active": "max_parallel",
 		"parameters": "input", "inputs": "input", "vars": "env", "variables": "env",
 		"request": "http", "curl": "http", "approval": "approve", "manual": "approve", "confirm": "approve", "prompt": "approve", "ask": "approve", "gate": "approve", "wait_for": "approve", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
+		"compensate": "undo", "compensation": "undo", "rollback": "undo", "revert": "undo", "on_cancel": "undo",
 	}
 	onLevel = &level{
 		name:    "on",
@@ -80,6 +81,12 @@ var (
 		name:    "a task of on",
 		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority"},
 		example: "on: {failure: {KEY: …}}",
+		others:  taskOthers,
+	}
+	undoLevel = &level{ // what a task of on has, without what its phase decides
+		name:    "an undo",
+		keys:    []string{"description", "run", "http", "type", "input", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		example: "undo: {KEY: …}",
 		others:  taskOthers,
 	}
 	approveLevel = &level{
@@ -120,6 +127,9 @@ var (
 
 // adviseKey says what may be meant by a key that a level does not have.
 func adviseKey(key string, at *level) string {
+	if why := notOfUndo[key]; why != "" && at == undoLevel {
+		return why
+	}
 	known, other := at.guess(key)
 	switch {
 	case other != nil:

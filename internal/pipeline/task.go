@@ -42,7 +42,9 @@ func (d *decoder) tasks(f field) {
 // join checks and adds what is between tasks, when all of them have been read.
 func (d *decoder) join(f field) {
 	d.checkNeeds()
+	d.addUndos()
 	d.addIncluded(f)
+	d.checkUndos(f)
 	d.addHooks()
 	d.checkFroms()
 	d.checkUses()
@@ -115,11 +117,16 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 			t.Labels = d.labels(f)
 		case "concurrency":
 			d.concurrency(f, &t)
+		case "undo":
+			t.Undo = d.undo(f, e, name)
 		case "priority":
 			t.Priority = d.whole(f, minPriority, maxPriority, "5")
 		}
 	})
 	d.checkWork(e, of, keys)
+	if keys == undoLevel {
+		d.checkUndo(e, of)
+	}
 	if keys == taskLevel {
 		d.checkCondition(e, of)
 		d.checkForeachFrom(e, of)

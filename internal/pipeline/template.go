@@ -229,6 +229,10 @@ func (d *decoder) notNeeded(u *use, task string, known bool) {
 			return "name a task that it needs"
 		})
 	default:
+		if list := d.needs[u.task]; len(list) == 1 && list[0].name == "undo" {
+			d.r.add(u.at, u.named()+" is of another task than the one that it undoes", "have that task put the value out, or write a file")
+			return
+		}
 		d.r.addSuggesting(u.at, u.named()+" is of a task that is none of its needs", func() string {
 			all := append(needs(), task)
 			if len(all) > 8 {

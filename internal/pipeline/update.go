@@ -18,6 +18,7 @@ type Earlier struct {
 	Needed    bool   // it did not end because it was not needed
 	Allowed   bool   // it went wrong, and may
 	Work      string // its MetaWork
+	Began     bool   // an attempt of it began
 	Forgotten bool   // its values and its MetaWork are erased
 	Age       int    // of its job: 0 is the latest one
 }
@@ -62,7 +63,7 @@ func (p *Pipeline) UpdateOnly(earlier map[string]Earlier, names []string) (Updat
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		for _, need := range t.Needs {
-			if e := earlier[need]; only[t.Name] && !only[need] && (!e.State.Terminal() || t.If == "" && e.State != task.Succeeded && !e.Allowed) {
+			if e := earlier[need]; only[t.Name] && !only[need] && (wasUndone(earlier, need) || !e.State.Terminal() || t.If == "" && e.State != task.Succeeded && !e.Allowed) {
 				return Update{}, fmt.Errorf("task %q needs %q, which has not succeeded: run that, too", t.Name, need)
 			}
 		}
@@ -71,12 +72,12 @@ func (p *Pipeline) UpdateOnly(earlier map[string]Earlier, names []string) (Updat
 	run := plan.Run
 	plan.Run, plan.Kept = nil, nil
 	for _, r := range run {
-		if only[r.Name] {
+		if only[r.Name] || only[p.undoes(r.Name)] {
 			plan.Run = append(plan.Run, r)
 		}
 	}
 	for i := range p.Tasks {
-		if !only[p.Tasks[i].Name] {
+		if !only[p.Tasks[i].Name] && !only[p.Tasks[i].Undoes] {
 			plan.Kept = append(plan.Kept, p.Tasks[i].Name)
 		}
 	}
@@ -139,6 +140,9 @@ func (u *updating) decide(name string) string {
 		return why
 	}
 	t := u.tasks[name]
+	if t.Undoes != "" {
+		return u.decideUndo(t)
+	}
 	again := ""
 	for _, need := range t.Needs {
 		// One that did not run since its need did is not of the need's job: the file
@@ -157,6 +161,8 @@ func (u *updating) decide(name string) string {
 		why = "it was forgotten"
 	case e.Work != u.p.work(t):
 		why = "it changed"
+	case wasUndone(u.earlier, name):
+		why = "it was undone"
 	case e.State == task.Failed:
 		why = "it failed"
 	case e.State != task.Succeeded && e.Needed:

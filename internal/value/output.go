@@ -22,6 +22,8 @@ type Output struct {
 	Error string          // of a task that failed
 	Raw   json.RawMessage // the output, of a task that succeeded
 
+	Optional bool // a value of a task that did not succeed is empty: for its undo
+
 	ID   task.ID
 	File func(name string) (path string, err error) // makes a copy of a file that the task kept; nil: there is none to be had here
 }
@@ -92,6 +94,9 @@ func (o *Output) get(p template.Path) (found, error) {
 	if o.State != task.Succeeded {
 		if code, ok := o.exitOfFailed(p); ok {
 			return number(code), nil
+		}
+		if o.Optional {
+			return found{}, nil
 		}
 		return wrong("%s", o.missing(p))
 	}
