@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgharness"
 	"github.com/goweaver/weaver/internal/pgtest"
@@ -109,6 +111,10 @@ func run(t *testing.T, at string, size size) {
 		reading.Go(func() { r.run(ctx) })
 	}
 
+	release := func() error { return nil }
+	if pg, ok := db.(*postgres.DB); ok {
+		release = hold(ctx, pg, client)
+	}
 	began := time.Now()
 	tasks := size.events / 3
 	if err := enqueue(ctx, client, tasks); err != nil {
@@ -132,6 +138,9 @@ func run(t *testing.T, at string, size size) {
 	t.Logf("all were killed after %s", time.Since(began).Round(time.Millisecond))
 	truth := settled(ctx, t, client, tasks)
 	t.Logf("all succeeded after %s", time.Since(began).Round(time.Millisecond))
+	if err := errors.Join(release(), ctx.Err()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := end.Enqueue(ctx, client, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +157,29 @@ func run(t *testing.T, at string, size size) {
 		}
 	}
 	t.Logf("%d events of %d tasks, %d readers, %s", len(want), tasks, len(readers), time.Since(began).Round(time.Millisecond))
+}
+
+// hold has transactions of a user enqueue tasks, and stay open while others commit behind
+// them: until release is called there is one nearly always. Their events come late, and no
+// reader may have passed them.
+func hold(ctx context.Context, db *postgres.DB, c *weaver.Client) (release func() error) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			err := pgx.BeginFunc(context.WithoutCancel(ctx), db.Pool(), func(tx pgx.Tx) error {
+				_, err := held.Enqueue(context.WithoutCancel(ctx), c.InTx(postgres.Tx(tx)), n)
+				wait(ctx, 50*time.Millisecond)
+				return err
+			})
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	return func() error { stop(); return <-ended }
 }
 
 // first is how many events the readers have seen, the one that is furthest.
@@ -230,6 +262,9 @@ func kept(ctx context.Context, t *testing.T, c *weaver.Client, attempts map[weav
 		h := ev.Event.Head()
 		if h.TaskType == end.Name() {
 			break
+		}
+		if h.TaskType == held.Name() {
+			continue
 		}
 		lives[h.TaskID] = append(lives[h.TaskID], ev.Event.Type())
 		numbers[h.TaskID] = append(numbers[h.TaskID], h.Sequence)

@@ -79,10 +79,11 @@ func child(raw string) error {
 	return errors.Join(run(ctx, db, o), db.Close())
 }
 
-// ping is what the tasks do; end is of a queue that nobody works on.
+// ping is what the tasks do; the others are of a queue that nobody works on.
 var (
 	ping = weaver.Define[int, int]("acme.events.ping.v1", weaver.MaxAttempts(100))
 	end  = weaver.Define[int, int]("acme.events.end.v1", weaver.Queue("nobody"))
+	held = weaver.Define[int, int]("acme.events.held.v1", weaver.Queue("nobody")) // in a transaction that stays open for a while
 )
 
 func work(ctx context.Context, db database, _ orders) error {
