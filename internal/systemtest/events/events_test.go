@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgharness"
 	"github.com/goweaver/weaver/internal/pgtest"
@@ -167,11 +165,7 @@ func hold(ctx context.Context, db *postgres.DB, c *weaver.Client) (release func(
 	ended := make(chan error, 1)
 	go func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			err := pgx.BeginFunc(context.WithoutCancel(ctx), db.Pool(), func(tx pgx.Tx) error {
-				_, err := held.Enqueue(context.WithoutCancel(ctx), c.InTx(postgres.Tx(tx)), n)
-				wait(ctx, 50*time.Millisecond)
-				return err
-			})
+			err := heldBack(ctx, db, c, n)
 			if err != nil {
 				ended <- err
 				return
@@ -180,6 +174,20 @@ func hold(ctx context.Context, db *postgres.DB, c *weaver.Client) (release func(
 		ended <- nil
 	}()
 	return func() error { stop(); return <-ended }
+}
+
+// heldBack enqueues a task, and commits after a while.
+func heldBack(ctx context.Context, db *postgres.DB, c *weaver.Client, n int) error {
+	whole := context.WithoutCancel(ctx)
+	tx, err := db.Pool().Begin(whole)
+	if err != nil {
+		return err
+	}
+	if _, err := held.Enqueue(whole, c.InTx(postgres.Tx(tx)), n); err != nil {
+		return errors.Join(err, tx.Rollback(whole))
+	}
+	wait(ctx, 50*time.Millisecond)
+	return tx.Commit(whole)
 }
 
 // first is how many events the readers have seen, the one that is furthest.
