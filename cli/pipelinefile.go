@@ -249,7 +249,7 @@ type start struct {
 	same    bool            // the job is what the file says now
 	nodes   bool            // its nodes are those that the file has now
 	ended   *weaver.JobInfo // the latest unfinished job, as it was before --fresh, --update or --max-age cancelled it
-	undoes  bool            // the job is cancelled, and what it did is undone before a new one is begun
+	undoes  bool            // the job was cancelled: its undos run before a new job begins
 	others  int             // further unfinished jobs of the file, which stay as they are
 	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
 }
@@ -281,7 +281,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	st := start{same: true, nodes: true}
 	if len(jobs) > 0 {
 		old := &jobs[0]
-		if old.CancelRequested { // what it did is undone first
+		if old.CancelRequested { // its undos run first
 			return start{id: old.ID, resumed: true, same: true, nodes: true, undoes: true, others: len(jobs) - 1}, nil
 		}
 		st.same = old.Meta[metaDefinition] == f.Digest()

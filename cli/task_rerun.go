@@ -84,7 +84,7 @@ func (s *session) noSuchStep(id task.ID, err error) error {
 	return badInput(s.command("task", "show", id.String())+" lists the steps.", "--from: %w", err)
 }
 
-// rerunPlan is what a dry run of task rerun prints as JSON.
+// rerunPlan is the JSON output of task rerun --dry-run.
 type rerunPlan struct {
 	RerunOf task.ID     `json:"rerun_of"`
 	From    string      `json:"from,omitempty"`

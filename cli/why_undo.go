@@ -76,7 +76,7 @@ func (s *session) effectTable(p *weaver.UndoPlan) *table {
 	return t
 }
 
-// cancelPlan is what a dry run of a cancel says of one task, as JSON.
+// cancelPlan is the JSON output of a dry-run cancel of one task.
 type cancelPlan struct {
 	weaver.UndoPlan
 	Refused string `json:"refused,omitempty"` // why it would not be cancelled

@@ -160,7 +160,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	return a
 }
 
-// replays puts what is on record of steps into the journal. It returns how many have
+// replays adds recorded steps to the journal. It returns how many have
 // completed.
 func (a *Attempt) replays(steps []task.Step) (onRecord int) {
 	if a.journal == nil && len(steps) > 0 {
@@ -252,9 +252,8 @@ func (a *Attempt) end(cause error) {
 	a.lose(cause)
 }
 
-// endCause returns why the attempt is to end, nil while it is not. It asks the lease's
-// context too: that one ends first, and the handler's context, which is derived from it,
-// a moment later.
+// endCause returns why the attempt's context ended, nil while it has not. It also checks
+// the lease's context: the handler's context is derived from it and ends a moment later.
 func (a *Attempt) endCause() error {
 	if cause := context.Cause(a.ctx); cause != nil {
 		return cause

@@ -59,7 +59,7 @@ func (a *Attempt) Need(ctx context.Context, node string) (*task.Task, error) {
 			continue
 		}
 		ctx = a.readContext(ctx)
-		found, err := a.env.Store.Tasks(ctx, a.env.Namespace, needs[i].ID)
+		found, err := a.Tasks(ctx, needs[i].ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, err

@@ -60,9 +60,10 @@ type failedCleanup struct {
 	began time.Time // by the store's clock
 }
 
-// readContext returns the context for what a handler reads of what is on record. In an undo
-// phase the handler's own has ended, and the read must succeed all the same: otherwise the
-// handler would not come to the steps behind it. Then only the lease bounds it.
+// readContext returns the context with which a handler reads records of its task: outputs of
+// children, values, checkpoints. In an undo phase the handler's context has ended, and a
+// failed read would end the handler before it reaches its other steps. Such reads use the
+// lease's context.
 func (a *Attempt) readContext(ctx context.Context) context.Context {
 	if !a.undoes() {
 		return ctx
@@ -70,13 +71,13 @@ func (a *Attempt) readContext(ctx context.Context) context.Context {
 	return leaseContext{a.held, stays(ctx)}
 }
 
-// leadsToUndos reports whether ctx is that of a handler that is called to come to its undos.
-// What it says of its progress between two steps is not recorded then, and no reason to end.
+// leadsToUndos reports whether ctx belongs to a handler that is replayed to find its undos,
+// outside of steps and cleanups. Progress and checkpoints are not recorded there.
 func (a *Attempt) leadsToUndos(ctx context.Context) bool {
 	return a.undoes() && InStep(ctx) == "" && a.scope(ctx) == a.ctx
 }
 
-// leaseContext has the end of one context and the values of another.
+// leaseContext ends with the lease and has the values of another context.
 type leaseContext struct {
 	context.Context
 	values context.Context

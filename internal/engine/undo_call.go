@@ -27,7 +27,7 @@ func (a *Attempt) takePlace() error {
 	h, err := a.env.Store.History(a.held, a.env.Namespace, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		// Nothing is left that says what it did.
+		// Its steps are gone, so nothing says what to undo.
 		a.giveUpOf(fmt.Errorf("task %s, which is to be undone, was deleted", id))
 		a.of = &task.Task{ID: id}
 		return nil
@@ -36,7 +36,7 @@ func (a *Attempt) takePlace() error {
 	}
 	of := h.Task
 	of.AttemptNo, of.Epoch, of.Undo, of.StartedAt = a.task.AttemptNo, a.task.Epoch, a.task.Undo, a.task.StartedAt
-	steps := slices.DeleteFunc(h.Steps, func(s task.Step) bool { // undos of another phase, and what it cleaned up
+	steps := slices.DeleteFunc(h.Steps, func(s task.Step) bool { // undos and failed cleanups of an earlier phase
 		return s.Kind == task.KindUndo || s.Kind == task.KindCleanup && s.State == task.StepFailed
 	})
 	a.mu.Lock()

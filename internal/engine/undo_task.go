@@ -14,7 +14,7 @@ import (
 )
 
 // A task that is the undo of another one of its job (task.UndoPhase.Runs) is in its undo
-// phase from the start. Its handler is what the undo of a step is: it is called until it
+// phase from the start. Its handler is treated like the undo of a step: it is called until it
 // succeeds, or is given up, and calls no steps of its own.
 
 // undoName is the name under which the failed tries of such a task are recorded.

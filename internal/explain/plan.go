@@ -52,7 +52,7 @@ func stand(n int) string {
 	return "stand"
 }
 
-// PlannedUndo is what becomes of an effect of a task in a state, in a few words.
+// PlannedUndo says in a few words what will happen to an effect of a task in a given state.
 func PlannedUndo(s task.State, e *task.UndoEffect) string {
 	switch e.Undo {
 	case task.EffectDeclared:

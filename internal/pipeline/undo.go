@@ -75,13 +75,11 @@ func (d *decoder) checkUndo(e entry, of string) {
 // addUndos appends the undos of the file's own tasks to its tasks.
 func (d *decoder) addUndos() {
 	all := d.p.Tasks
-	n := 0
 	for i := range all {
 		t := &all[i]
 		if t.Undo == nil {
 			continue
 		}
-		n++
 		undo := *t.Undo
 		if t.Group != "" {
 			undo.Group = undoName(t.Group)

@@ -232,11 +232,14 @@ func (r *reaping) hold(id *task.ID, lease task.LeaseID, dead bool) (int64, error
 		return math.MaxInt64, err
 	}
 	to := rules.FreeHold(row.undo, r.tx.at)
-	if err = r.moves.unschedule(row); err == nil {
-		err = r.moves.writeBegin(id, &to)
+	if err := r.moves.unschedule(row); err != nil {
+		return 0, err
+	}
+	if err := r.moves.writeBegin(id, &to); err != nil {
+		return 0, err
 	}
 	r.moves.pending.Dispatch(row.dispatchRow(to.ReadyAt))
-	return math.MaxInt64, err
+	return math.MaxInt64, nil
 }
 
 const sqlSetCrashes = `
