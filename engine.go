@@ -141,6 +141,10 @@ func New(s Store, cfg Config) (*Engine, error) {
 	return eng, nil
 }
 
+// Troubles returns the task types that this engine cannot run at the moment, or could not
+// when it stopped: see [NotHere]. A program's own check of its health asks for it.
+func (e *Engine) Troubles() []Trouble { return e.inner.Troubles() }
+
 // Run executes tasks until ctx ends and then drains: it claims nothing more,
 // waits up to DrainTimeout for its handlers, ends the contexts of the rest
 // (cause ErrDraining) and gives their leases back at no cost to the tasks. It

@@ -148,7 +148,7 @@ func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 	case "task.blocked":
 		return event.TaskBlocked{Header: h, Error: te, Duration: took(row)}
 	case "task.released":
-		return event.TaskReleased{Header: h, Duration: took(row)}
+		return event.TaskReleased{Header: h, Error: row.Error, Duration: took(row)}
 	case "task.suspended":
 		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took(row)}
 	case "task.undoing":

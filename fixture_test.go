@@ -230,6 +230,22 @@ func blocked[Out any](fx *fixture, h *weaver.Handle[Out]) error {
 	return err
 }
 
+// notHere waits until an attempt of the task was released because its worker cannot run
+// it, and returns why.
+func notHere[Out any](fx *fixture, h *weaver.Handle[Out]) error {
+	fx.Helper()
+	for range 100 {
+		got, err := fx.client.History(fx.Context(), h.ID())
+		if n := len(got.Attempts); err == nil && n > 0 && got.Attempts[n-1].Outcome == task.OutcomeReleased && got.Attempts[n-1].Error != nil {
+			equal(fx, "kind", got.Attempts[n-1].Error.Kind, task.KindWorker)
+			return errors.New(got.Attempts[n-1].Error.Message)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	fx.Fatalf("task %v was not released: %+v", h.ID(), fx.get(h.ID()))
+	return nil
+}
+
 // blocks is blocked without its result.
 func blocks[Out any](fx *fixture, h *weaver.Handle[Out]) {
 	fx.Helper()

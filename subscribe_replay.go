@@ -91,7 +91,7 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 		h.Sequence = event.SequenceWithoutLease(a.Epoch, 0)
 		return event.TaskLeaseLost{Header: h, Duration: took}
 	case task.OutcomeReleased:
-		return event.TaskReleased{Header: h, Duration: took}
+		return event.TaskReleased{Header: h, Error: a.Error, Duration: took}
 	case task.OutcomeUndone, task.OutcomeUndoFailed:
 		return event.TaskSuspended{Header: h, Waiting: task.WaitUndo, Error: a.Error, Duration: took}
 	case task.OutcomeCancelled:

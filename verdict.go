@@ -33,6 +33,18 @@ func Blocked(reason string) error {
 	return &engine.Verdict{Kind: engine.Blocked, Err: errors.New(reason)}
 }
 
+// NotHere says that this worker cannot run the task, and that another one may: a tool or
+// a licence is missing, a disk is full. The task has not failed: the attempt is released
+// with err on record and counts for nothing, recorded steps stay, and the worker claims
+// tasks of this type with backoff until one runs again. [Client.Workers] shows what is
+// wrong. A task that no worker can run waits for one.
+func NotHere(err error) error {
+	if err == nil {
+		err = errors.New("this worker cannot run the task")
+	}
+	return &engine.Verdict{Kind: engine.NotHere, Err: err}
+}
+
 // Suspended reports whether err says that the task waits; those of Decompose
 // and AddDependency do. Deferred functions
 // check it first: a suspended attempt did not fail. Handlers that undo things
@@ -43,7 +55,7 @@ func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }
 // task, as far as the handler can know: the task was cancelled or its deadline
 // passed, the error is [Permanent] or a [CallError], or no attempt is left. It does not when the
 // task only waits ([Suspended], [Blocked]), is tried again, or goes on with
-// another worker. What a task undoes ([Cleanup]) it undoes then. A Decider may
+// another worker ([NotHere]). What a task undoes ([Cleanup]) it undoes then. A Decider may
 // decide otherwise.
 func Final(ctx context.Context, err error) bool {
 	if err == nil || Suspended(err) {

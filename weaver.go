@@ -82,6 +82,8 @@ type (
 	TaskDefaults = store.TypeDefaults
 	// WorkerInfo is an engine that runs, as readers see it.
 	WorkerInfo = store.WorkerStatus
+	// Trouble says why a worker cannot run tasks of a type: see NotHere.
+	Trouble = store.Trouble
 	// Overview is what a namespace holds.
 	Overview = store.Overview
 	// OverviewRequest asks for parts of an overview.

@@ -5,16 +5,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/engine"
 )
 
 const (
@@ -93,12 +96,27 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 	if p, ok := errors.AsType[*privateError](err); ok {
 		return weaver.Permanent(fmt.Errorf("%s: %s is %w", x, x.last.URL.Hostname(), p))
 	}
+	if notSent(err) {
+		return weaver.NotHere(fmt.Errorf("%s: %w", x, err))
+	}
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	err = fmt.Errorf("%s: %w", x, err)
 	if certificate || errors.Is(err, errRedirect) {
 		return weaver.Permanent(err)
 	}
 	return x.passes(err, 0)
+}
+
+// notSent reports whether a connection could not be opened for lack of file descriptors or
+// memory on this worker.
+func notSent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "dial" {
+		return false
+	}
+	lookup, ok := errors.AsType[*net.DNSError](err) // has its cause as text
+	return engine.IsOwnTrouble(err) ||
+		ok && (strings.Contains(lookup.Err, syscall.EMFILE.Error()) || strings.Contains(lookup.Err, syscall.ENFILE.Error()))
 }
 
 // passes marks an error that another poll may not meet.

@@ -180,7 +180,7 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	}
 	out, err := openOutput(ctx, limit, c.mask)
 	if err != nil {
-		return RunOutput{}, fmt.Errorf("run %s: make pipes for the output: %w", c.argv[0], err)
+		return RunOutput{}, weaver.NotHere(fmt.Errorf("run %s: make pipes for the output: %w", c.argv[0], err))
 	}
 	defer out.close()
 	if r.logs != nil {

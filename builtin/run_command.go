@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/procgroup"
 )
 
@@ -28,13 +29,16 @@ type command struct {
 }
 
 // newCommand builds the environment and finds the program. Its errors are
-// permanent.
+// permanent, but for those of the worker.
 func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
 	c := command{argv: in.Argv, dir: in.Dir}
 	if in.Shell != "" {
 		c.argv = []string{"/bin/sh", "-c", in.Shell}
 	}
 	env, err := newEnvironment(in, info)
+	if engine.IsOwnTrouble(err) {
+		return c, weaver.NotHere(fmt.Errorf("run a command: %w", err))
+	}
 	if err != nil {
 		return c, weaver.Permanent(fmt.Errorf("run a command: %w", err))
 	}
@@ -157,16 +161,16 @@ func (e *notInPath) Error() string {
 }
 
 // explain says why the command did not start. What another attempt would meet
-// again is permanent.
+// again is permanent; the rest is the worker's own trouble.
 func (c command) explain(err error) error {
 	if why := c.mistake(err); why != nil {
 		return weaver.Permanent(fmt.Errorf("run a command: %w", why))
 	}
-	return fmt.Errorf("start %s: %w", c.argv[0], err)
+	return weaver.NotHere(fmt.Errorf("start %s: %w", c.argv[0], err))
 }
 
-// mistake returns nil when the cause may go away by itself: no memory, too
-// many processes or files.
+// mistake returns nil when the cause is this worker's: no memory, too many processes or
+// files.
 func (c command) mistake(err error) error {
 	// The kernel's error is the same for the directory and for the program.
 	if c.dir != "" {

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,7 +73,7 @@ func (h *handed) copy(ctx context.Context, of *value.Output, name string) (strin
 	}
 	if h.dir == "" {
 		if h.dir, err = os.MkdirTemp("", "weaver-artifacts-*"); err != nil {
-			return "", fmt.Errorf("copy the artifact %q of task %q: %w", name, of.Task, err)
+			return "", weaver.NotHere(fmt.Errorf("copy the artifact %q of task %q: %w", name, of.Task, err))
 		}
 		h.paths = make(map[string]string)
 	}
@@ -93,12 +92,30 @@ func (h *handed) write(ctx context.Context, ref weaver.ArtifactRef, path string)
 	}
 	defer func() { _ = r.Close() }() // its bytes were compared with their hash by the last Read
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return weaver.NotHere(err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return weaver.NotHere(err)
 	}
-	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Close())
+	_, err = io.Copy(ownDisk{f}, r)
+	if cerr := f.Close(); err == nil && cerr != nil {
+		err = weaver.NotHere(cerr)
+	}
+	return err
 }
+
+// ownDisk is a file of this worker: what keeps it from being written is the worker's own
+// trouble.
+type ownDisk struct{ *os.File }
+
+func (d ownDisk) Write(p []byte) (int, error) {
+	n, err := d.File.Write(p)
+	if err != nil {
+		err = weaver.NotHere(err)
+	}
+	return n, err
+}
+
+// ReadFrom keeps io.Copy from writing past Write.
+func (d ownDisk) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{d}, r) }

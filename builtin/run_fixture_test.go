@@ -122,6 +122,28 @@ func (s *shop) fails(h *weaver.Handle[builtin.RunOutput], state weaver.State, ki
 	}
 }
 
+// notHere waits until an attempt is released because the worker cannot run it, and returns
+// why.
+func (s *shop) notHere(id weaver.TaskID) string {
+	s.Helper()
+	for {
+		s.mu.Lock()
+		change := s.change
+		for _, e := range s.events {
+			if r, ok := e.(event.TaskReleased); ok && r.TaskID == id && r.Error != nil {
+				s.mu.Unlock()
+				return r.Error.Message
+			}
+		}
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-s.Context().Done():
+			s.Fatal("no attempt was released")
+		}
+	}
+}
+
 // live returns the chunks of a stream so far.
 func (s *shop) live(id weaver.TaskID, stream string) []string {
 	s.mu.Lock()

@@ -45,6 +45,11 @@ func (f *checkup) examineOverview(ctx context.Context, s *session, client *weave
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		name := text.OneLine(w.Name, explain.MaxNote)
+		if w.InTrouble() {
+			for _, tr := range w.Troubles {
+				warn("worker in trouble", "worker %s cannot run tasks of type %s since %s: %s", name, tr.TaskType, s.clock.When(tr.Since), text.OneLine(tr.Error, explain.MaxMessage))
+			}
+		}
 		switch {
 		case w.Running.N == 0:
 		case w.Dead:

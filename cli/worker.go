@@ -68,7 +68,11 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 		s.warnOfNamespace(st, log.say)
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
-		if err == nil && c.UntilIdle && log.unsuccessful() {
+		left := eng.Troubles()
+		for i := range left {
+			log.say("this worker cannot run tasks of type %s, and left them: %s", left[i].TaskType, text.OneLine(left[i].Error, explain.MaxMessage))
+		}
+		if err == nil && c.UntilIdle && (log.unsuccessful() || len(left) > 0) {
 			return silent(exitFailed)
 		}
 		return err

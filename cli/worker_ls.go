@@ -15,7 +15,7 @@ type workerLsCmd struct{}
 // Help is shown by worker ls --help.
 func (workerLsCmd) Help() string {
 	return "The name of a worker is HOST:PID. One whose process died is listed for a while: it is dead, where this machine can see that, or else silent. " +
-		"SLOTS are those that are taken and those that it has. A worker of PostgreSQL whose connection is pooled, and not direct, is known to be dead on its own machine only."
+		"One in trouble cannot run tasks of a type, for want of file descriptors, a key or a bucket for example: it releases them for other workers, and the lines below say why. SLOTS are those that are taken and those that it has. A worker of PostgreSQL whose connection is pooled, and not direct, is known to be dead on its own machine only."
 }
 
 // Run implements the verb.
@@ -38,6 +38,8 @@ func (workerLsCmd) Run(ctx context.Context, s *session) error {
 			w := &workers[i]
 			state := plain("idle")
 			switch {
+			case w.InTrouble():
+				state = painted("in trouble", text.Red)
 			case w.Dead:
 				state = painted("dead", text.Red)
 			case w.Silent:
@@ -53,6 +55,12 @@ func (workerLsCmd) Run(ctx context.Context, s *session) error {
 				s.when(w.LastSeen), plain(text.OneLine(strings.Join(w.Types, ", "), explain.MaxNote)))
 		}
 		s.list(t)
+		for i := range workers {
+			for _, tr := range workers[i].Troubles {
+				s.printf("%s cannot run tasks of type %s since %s (released: %d): %s\n", text.OneLine(workers[i].Name, explain.MaxNote), tr.TaskType,
+					s.clock.When(tr.Since), tr.Released, text.OneLine(tr.Error, explain.MaxMessage))
+			}
+		}
 		return nil
 	})
 }

@@ -191,7 +191,7 @@ func (m *Metrics) onEvent(ev event.Event) {
 	case event.TaskCancelled:
 		m.ended(e.Header, task.OutcomeCancelled, &e.Error, e.Duration)
 	case event.TaskReleased:
-		m.ended(e.Header, task.OutcomeReleased, nil, e.Duration)
+		m.ended(e.Header, task.OutcomeReleased, e.Error, e.Duration)
 	case event.TaskLeaseLost:
 		m.leaseLost(&e)
 	}

@@ -31,6 +31,8 @@ const (
 //   - weaver_dispatch_oldest_seconds{queue}: for how long the first of the tasks that are
 //     due is due; 0 if none is.
 //   - weaver_workers{state}: workers that are idle, running, silent or dead.
+//   - weaver_worker_troubles{task_type}: workers that cannot run tasks of the type at the
+//     moment; no series if there is none.
 //   - weaver_chores: deferred work of verbs, such as the cancel of a large job, that is
 //     not done yet.
 //   - weaver_store_up: 1 if the store could be read; if it is 0 the others are missing.
@@ -63,13 +65,14 @@ var (
 	descTasks   = prometheus.NewDesc("weaver_tasks", "Tasks by state; those that are ready or run also by queue. Each series ends at 10000.", []string{"state", "queue"}, nil)
 	descOldest  = prometheus.NewDesc("weaver_dispatch_oldest_seconds", "For how long the first task that is due in a queue is due.", []string{"queue"}, nil)
 	descWorkers = prometheus.NewDesc("weaver_workers", "Workers by what they do.", []string{"state"}, nil)
+	descTrouble = prometheus.NewDesc("weaver_worker_troubles", "Workers that cannot run tasks of a type at the moment.", []string{"task_type"}, nil)
 	descChores  = prometheus.NewDesc("weaver_chores", "Deferred work of verbs that is not done yet.", nil, nil)
 	descUp      = prometheus.NewDesc("weaver_store_up", "Whether the store could be read.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *StoreMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTasks, descOldest, descWorkers, descChores, descUp} {
+	for _, d := range []*prometheus.Desc{descTasks, descOldest, descWorkers, descTrouble, descChores, descUp} {
 		ch <- d
 	}
 }
@@ -97,8 +100,18 @@ func (m *StoreMetrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(descOldest, q.oldest.Seconds(), name)
 	}
 	workers := map[string]int{"idle": 0, "running": 0, "silent": 0, "dead": 0}
+	troubles := make(map[string]int)
 	for i := range o.Workers {
-		workers[workerState(&o.Workers[i])]++
+		w := &o.Workers[i]
+		workers[workerState(w)]++
+		if w.InTrouble() {
+			for _, tr := range w.Troubles {
+				troubles[tr.TaskType]++
+			}
+		}
+	}
+	for name, n := range troubles {
+		gauge(descTrouble, float64(n), name)
 	}
 	for state, n := range workers {
 		gauge(descWorkers, float64(n), state)

@@ -11,11 +11,14 @@ import (
 // Health says that the process answers.
 type Health struct {
 	Status string `json:"status"`
+	// WorkersInTrouble is how many workers cannot run tasks of a type at the moment
+	// (readyz): GET /v1/workers says why.
+	WorkersInTrouble int `json:"workers_in_trouble,omitempty"`
 }
 
-func (c *call) healthz() error { return c.write(http.StatusOK, Health{"ok"}) }
+func (c *call) healthz() error { return c.write(http.StatusOK, Health{Status: "ok"}) }
 
-// readyz answers whether the store can be used.
+// readyz answers whether the store can be used. Workers are no part of that.
 func (c *call) readyz() error {
 	if c.api.ctx.Err() != nil {
 		return stopping.of("The server stops.")
@@ -25,7 +28,15 @@ func (c *call) readyz() error {
 	if err := c.api.client.Store().Ready(ctx); err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, Health{"ready"})
+	ready := Health{Status: "ready"}
+	if workers, err := c.api.client.Workers(ctx); err == nil { // which are no part of this server
+		for i := range workers {
+			if workers[i].InTrouble() {
+				ready.WorkersInTrouble++
+			}
+		}
+	}
+	return c.write(http.StatusOK, ready)
 }
 
 // Features says what this server has.

@@ -46,7 +46,7 @@ func (p *Plugin) onEvent(ev event.Event) {
 	case event.TaskCancelled:
 		p.ended(e.Header, end{outcome: task.OutcomeCancelled, err: &e.Error, duration: e.Duration})
 	case event.TaskReleased:
-		p.ended(e.Header, end{outcome: task.OutcomeReleased, duration: e.Duration})
+		p.ended(e.Header, end{outcome: task.OutcomeReleased, err: e.Error, duration: e.Duration})
 	case event.TaskLeaseLost:
 		p.lost(e)
 	}

@@ -30,6 +30,19 @@ type Announcement struct {
 	Queues     []string   `json:"queues,omitempty"`  // that it serves; none: all in which tasks of its types wait
 	Slots      int        `json:"slots,omitempty"`   // how many tasks it runs at once
 	Connection Connection `json:"connection,omitempty"`
+	Troubles   []Trouble  `json:"troubles,omitempty"` // the task types that it cannot run at the moment, by name; at most MaxTroubles
+}
+
+// MaxTroubles is how many troubles a worker announces.
+const MaxTroubles = 20
+
+// Trouble says why a worker cannot run tasks of a type: it has no file descriptors, no key,
+// no bucket. It releases such tasks at no cost and claims few of them until they run again.
+type Trouble struct {
+	TaskType string    `json:"task_type"`
+	Error    string    `json:"error"`    // of the last attempt
+	Since    time.Time `json:"since"`    // by the worker's clock
+	Released int       `json:"released"` // attempts
 }
 
 // Connection is what leads from a worker to a database server. The store says so, not
@@ -52,6 +65,9 @@ type WorkerStatus struct {
 	Dead      bool      `json:"dead,omitempty"`      // its process is known to have ended
 	IdleSince time.Time `json:"idle_since,omitzero"` // since when it finds nothing to claim, where the store knows
 }
+
+// InTrouble reports whether the worker lives and cannot run tasks of a type.
+func (w *WorkerStatus) InTrouble() bool { return len(w.Troubles) > 0 && !w.Dead && !w.Silent }
 
 // HeartbeatRequest extends leases.
 type HeartbeatRequest struct {

@@ -100,13 +100,14 @@ const (
 	KindPoison           ErrorKind = "poison"
 	KindInternal         ErrorKind = "internal"
 	KindUndoFailed       ErrorKind = "undo_failed" // its undo was given up
+	KindWorker           ErrorKind = "worker"      // its worker could not run it, another one may: of an attempt that was released
 )
 
 // ErrorKinds lists every kind but KindNone.
 func ErrorKinds() []ErrorKind {
 	return []ErrorKind{
 		KindHandler, KindPanic, KindTimeout, KindDecode, KindValidation, KindBudget, KindDeadline, KindCancelled, KindLeaseExpired,
-		KindDependencyFailed, KindNotNeeded, KindPoison, KindInternal, KindUndoFailed,
+		KindDependencyFailed, KindNotNeeded, KindPoison, KindInternal, KindUndoFailed, KindWorker,
 	}
 }
 
@@ -124,7 +125,7 @@ const (
 	OutcomeDecodeFailed  Outcome = "decode_failed"
 	OutcomeDecompose     Outcome = "decompose"
 	OutcomeAddDependency Outcome = "add_dependency"
-	OutcomeReleased      Outcome = "released"   // drained: given back unfinished
+	OutcomeReleased      Outcome = "released"   // given back unfinished: its worker stopped, or cannot run it (KindWorker)
 	OutcomeLeaseLost     Outcome = "lease_lost" // written by the reaper, never by a worker
 
 	OutcomeUndone     Outcome = "undone"      // nothing is left to undo

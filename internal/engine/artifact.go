@@ -22,9 +22,8 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	b, err := a.env.Values.Stream(ctx, a.task.ID, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
-		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) {
-			// Nothing is wrong with the task: it can run on once this worker has its bucket.
-			return n, a.failFatally(&Verdict{Kind: Blocked, Err: err})
+		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) { // whatever the handler makes of it
+			return n, a.failFatally(&Verdict{Kind: NotHere, Err: err})
 		}
 		return n, a.notPut(ctx, err)
 	}
@@ -61,13 +60,13 @@ func (a *Attempt) keepArtifact(scope *stepScope, n store.NewArtifact) store.NewA
 	return n
 }
 
-// NeedBucket blocks the task on a worker without a bucket, before work is done for
-// nothing.
+// NeedBucket ends an attempt on a worker without a bucket, before work is done for
+// nothing: another worker may have it.
 func (a *Attempt) NeedBucket(what string) error {
 	if a.env.Values.Bucket != nil {
 		return nil
 	}
-	return a.failFatally(&Verdict{Kind: Blocked, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
+	return a.failFatally(&Verdict{Kind: NotHere, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
 }
 
 // Recorded reports whether a step of this name is completed already.
@@ -129,6 +128,9 @@ func (a *Attempt) notPut(ctx context.Context, err error) error {
 	if errors.As(err, &source) || errors.Is(err, errChanged) || ctx.Err() != nil {
 		return err
 	}
+	if IsOwnTrouble(err) {
+		return &Verdict{Kind: NotHere, Err: err}
+	}
 	return &KindError{Kind: task.KindInternal, Err: err}
 }
 
@@ -146,9 +148,17 @@ func (a *Attempt) unrecordable(scope context.Context, err error) error {
 func (a *Attempt) Values() *Values { return a.env.Values }
 
 // loadInput puts the input itself in the place of the blob that has it. No handler
-// begins while a value of its task cannot be opened: the task waits for a worker with
-// the key, and for a person who lets it go on.
+// begins while a value of its task cannot be opened: the task is left to a worker that can.
 func (a *Attempt) loadInput() error {
+	err := a.openValues()
+	var ke *KindError
+	if errors.As(err, &ke) && ke.Kind == task.KindInternal {
+		return &Verdict{Kind: NotHere, Err: err}
+	}
+	return err
+}
+
+func (a *Attempt) openValues() error {
 	if err := Erased("input", &a.task); err != nil { // its retry was that of a task that it needs
 		return err
 	}

@@ -86,6 +86,7 @@ type Attempt struct {
 	of             *task.Task     // of an undo task: the task that it undoes, as its handler sees it
 	undoLater      time.Duration  // when a task that undoes a child is looked at again; 0: none is waited for
 
+	proven    atomic.Bool // it could run: see troubles
 	redaction redaction
 
 	checkpoints  checkpoints

@@ -39,23 +39,33 @@ func (c *claimer) run(ctx context.Context) error {
 	defer unwake()
 	var behind store.ClaimPlace // where the last claim stopped
 	var drain drainForAlone
+	var asked ask
 	for ctx.Err() == nil {
-		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
+		asked = c.troubles.next(c.types, asked.probe)
+		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: asked.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
 		left := drain.left(req.Running == 0, time.Now())
 		switch {
 		case req.Limit == 0:
-			wait(ctx, -1, c.wake)
+			wait(ctx, asked.again, c.wake)
 			continue
 		case left > 0:
 			wait(ctx, left, c.wake)
 			continue
+		case len(asked.types) == 0 && c.untilIdle && idle && c.troubles.leaves():
+			return nil
+		case len(asked.types) == 0:
+			wait(ctx, asked.again, c.wake)
+			continue
 		}
 		hold := time.Duration(0)
 		if !c.untilIdle {
-			hold = c.holdFor()
+			hold = asked.sooner(c.holdFor())
+		}
+		if asked.probe != "" {
+			req.Limit, req.Behind, hold = min(req.Limit, asked.most), store.ClaimPlace{}, 0
 		}
 		before := time.Now()
 		res, err := c.claim(ctx, req, hold)
@@ -66,7 +76,10 @@ func (c *claimer) run(ctx context.Context) error {
 			continue // claim has waited and logged
 		}
 		c.stats.setClock(res.Now)
-		before, behind = before.Add(res.Waited), res.Behind
+		before = before.Add(res.Waited)
+		if asked.probe == "" {
+			behind = res.Behind
+		}
 		c.executor.start(res.Tasks, before)
 		if res.AloneDue {
 			drain.begin(c.TTL, time.Now())
@@ -78,6 +91,9 @@ func (c *claimer) run(ctx context.Context) error {
 			if res.Next == 0 {
 				continue
 			}
+		case asked.probe != "":
+			c.troubles.nothing(asked.probe, res.Next)
+			continue
 		case res.Stopped:
 			continue // it looked at as many rows as it may: the next one looks at more
 		case res.Waited > 0:
@@ -86,12 +102,12 @@ func (c *claimer) run(ctx context.Context) error {
 			// Due, but not for this claim: it needs a free slot of its queue, or
 			// the reaper, because its deadline passed.
 			c.reaper.changed(c.Poll)
-			wait(ctx, c.Poll, c.wake)
+			wait(ctx, asked.sooner(c.Poll), c.wake)
 			continue
-		case c.untilIdle && idle:
+		case c.untilIdle && idle && c.troubles.leaves():
 			return nil
 		}
-		wait(ctx, c.pollAfter(res.Next), c.wake)
+		wait(ctx, asked.sooner(c.pollAfter(res.Next)), c.wake)
 	}
 	return nil
 }

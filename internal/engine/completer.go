@@ -174,7 +174,7 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 		}
 		switch fin.Outcome {
 		case task.OutcomeReleased:
-			c.emit(event.TaskReleased{Header: h, Duration: d})
+			c.emit(event.TaskReleased{Header: h, Error: fin.Error, Duration: d})
 		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
 			c.emit(event.TaskSuspended{Header: h, Waiting: cmp.Or(fin.Waiting, res.Waiting), WakeAt: fin.WakeAt, Duration: d})
 		}

@@ -10,6 +10,8 @@
 //   - the reaper takes expired leases away;
 //   - the collector deletes from the bucket what nothing needs any more;
 //   - the statistics writer stores how many attempts ended how (stats);
+//   - the troubles are the task types that this worker cannot run: they are claimed with
+//     backoff, and announced;
 //   - the watcher logs what the store warns of, and ends the claiming when its
 //     schema is newer than this program;
 //   - the drain ends the attempts when the engine stops.
@@ -120,8 +122,9 @@ type Engine struct {
 	stats    *stats
 
 	mu      sync.Mutex
-	active  bool     // Run was called
-	current *current // what can be done with the Run under way; nil: there is none
+	active  bool      // Run was called
+	trouble *troubles // of the last Run
+	current *current  // what can be done with the Run under way; nil: there is none
 }
 
 // current is what other goroutines may use of a Run.
@@ -199,6 +202,15 @@ func (e *Engine) StopNow() {
 	}
 }
 
+// Troubles returns the task types that this worker cannot run at the moment, or could not
+// when it stopped.
+func (e *Engine) Troubles() []store.Trouble {
+	e.mu.Lock()
+	t := e.trouble
+	e.mu.Unlock()
+	return t.announced()
+}
+
 // Running returns how many attempts hold a slot.
 func (e *Engine) Running() int {
 	if c := e.underWay(); c != nil {
@@ -214,6 +226,10 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	defer e.end()
 
 	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats}
+	env.troubles = newTroubles(env)
+	e.mu.Lock()
+	e.trouble = env.troubles
+	e.mu.Unlock()
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -278,6 +294,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("watcher", watcher.run)
 	roles.Go("collector", newCollector(env).run)
 	roles.Go("statistics", statWriter.run)
+	roles.Go("troubles", env.troubles.run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 

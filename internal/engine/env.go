@@ -16,7 +16,7 @@ import (
 )
 
 // env is what the roles of one Run share. It is complete before the first of
-// them starts; after that only the slots change, which have their own mutex.
+// them starts; after that only the slots and the troubles change, which have their own mutex.
 type env struct {
 	Config
 	worker    store.WorkerID
@@ -31,6 +31,7 @@ type env struct {
 	complete  bool                                           // the store's notices miss nothing: no polling
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots
+	troubles  *troubles
 	stats     *stats // nil: the store keeps none
 }
 
@@ -52,7 +53,7 @@ func (e *env) join(ctx context.Context) error {
 	began := time.Now()
 	err := e.Store.Join(ctx, e.Namespace, store.WorkerInfo{
 		ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace,
-		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots},
+		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots, Troubles: e.troubles.announced()},
 	})
 	e.called("join", began, err)
 	return err

@@ -60,6 +60,7 @@ const (
 	Permanent  VerdictKind = iota + 1 // retrying cannot help
 	RetryAfter                        // retry, but not before Delay
 	Blocked                           // a person has to help
+	NotHere                           // this worker cannot run the task, another one may
 )
 
 // Error implements error.

@@ -109,6 +109,9 @@ func (x *executor) execute(a *Attempt) {
 		if !a.abandon() {
 			return // the drain gave up on this handler and released its lease
 		}
+		if !notHere(err) && !notHere(a.fatalError()) {
+			x.troubles.provenBy(a)
+		}
 		if x.slots.end(a) {
 			x.due.Set() // the next claim and this outcome share a commit
 		}

@@ -69,6 +69,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	switch {
 	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
 		return fin, false
+	case notHere(fatal):
+		return a.releasedFor(fin, fatal), true
 	case fatal != nil:
 		var v *Verdict
 		if errors.As(fatal, &v) && v.Kind == Blocked {
@@ -110,6 +112,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	errors.As(err, &v)
 	kind := kindOf(err)
 	switch {
+	case notHere(err):
+		return a.releasedFor(fin, err), true
 	case v != nil && v.Kind == Blocked:
 		return a.decide(fin, task.OutcomeBlocked, err, false), true
 	case kind == task.KindInternal:
@@ -122,10 +126,13 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
-// unkept is the end of an attempt whose output or children the bucket did not take: an
-// error of the engine, after which the handler runs again.
+// unkept is the end of an attempt whose output or children the bucket did not take: the
+// worker's own trouble or an error of the engine, after which the handler runs again.
 func (a *Attempt) unkept(fin store.Finish, err error) store.Finish {
 	fin.Output, fin.Children, fin.Join, fin.Decision = nil, nil, task.JoinNone, nil
+	if IsOwnTrouble(err) {
+		return a.releasedFor(fin, err)
+	}
 	fin = a.internal(fin, &KindError{Kind: task.KindInternal, Err: err})
 	if fin.EndsAs != "" { // an undo is tried again
 		fin.Outcome, fin.Delay = task.OutcomeUndoFailed, max(fin.Delay, time.Second)
@@ -180,6 +187,8 @@ func kindOf(err error) task.ErrorKind {
 	var pe *task.PanicError
 	var se *task.StepError
 	switch {
+	case notHere(err):
+		return task.KindWorker
 	case errors.As(err, &ke):
 		return ke.Kind
 	case errors.As(err, &pe):

@@ -173,6 +173,19 @@ func (s *slots) runsAny(ids []task.ID) bool {
 	return false
 }
 
+// ofType returns how many attempts of a task type run.
+func (s *slots) ofType(taskType string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for a, held := range s.running {
+		if a.task.Type == taskType && !held.ended {
+			n++
+		}
+	}
+	return n
+}
+
 // taken returns how many leases are held.
 func (s *slots) taken() int {
 	s.mu.Lock()

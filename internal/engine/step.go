@@ -329,7 +329,7 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 		return false
 	}
 	var kind *KindError
-	if errors.As(err, &kind) && kind.Kind == task.KindInternal || isTransient(err) {
+	if errors.As(err, &kind) && kind.Kind == task.KindInternal || isTransient(err) || notHere(err) {
 		return false
 	}
 	return !(ctx.Err() != nil && errors.Is(err, context.Canceled))

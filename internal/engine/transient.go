@@ -17,8 +17,8 @@ func isTransient(err error) bool {
 }
 
 // noResult reports whether err, which a step's function returned or panicked
-// with, says nothing about the step: a context ended, the attempt did, or the
-// store or its driver failed for the moment. It is never recorded as the step's
+// with, says nothing about the step: a context ended, the attempt did, the
+// store or its driver failed for the moment, or this worker cannot run it. It is never recorded as the step's
 // result (R10), whatever verdict the function gave it.
 func (a *Attempt) noResult(err error) bool {
 	for _, end := range []error{
@@ -29,6 +29,9 @@ func (a *Attempt) noResult(err error) bool {
 		if errors.Is(err, end) {
 			return true
 		}
+	}
+	if notHere(err) {
+		return true
 	}
 	var p *task.PanicError
 	if errors.As(err, &p) {

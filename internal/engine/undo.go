@@ -153,14 +153,20 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 	switch {
 	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
 		return fin, false
+	case notHere(fatal):
+		return a.releasedFor(fin, fatal), true
 	case fatal != nil && kindOf(fatal) != task.KindInternal:
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(fatal)
 	case errors.Is(lost, ErrDraining), errors.Is(lost, ErrLeaseUncertain):
 		fin.Outcome = task.OutcomeReleased
 	case a.children > 0:
 		fin.Outcome, fin.Waiting, fin.Delay = task.OutcomeSuspended, task.WaitUndo, a.childrenAfter()
+	case failed != nil && notHere(failed.err):
+		return a.releasedFor(fin, failed.err), true
 	case failed != nil:
 		a.cleanupFailed(&fin, failed)
+	case notHere(err):
+		return a.releasedFor(fin, err), true
 	case fatal != nil, err != nil && kindOf(err) == task.KindInternal:
 		if fatal == nil {
 			fatal = err
@@ -173,6 +179,8 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 		a.blockUndo(&fin, fmt.Errorf("cleanup %q failed before, and the handler no longer reaches it%s", a.unreachedCleanup(), panicText(err)), err)
 	case a.undoLater > 0:
 		fin.Outcome, fin.Waiting, fin.Delay = task.OutcomeSuspended, task.WaitUndo, a.undoLater
+	case a.undoFailed != nil && notHere(a.undoFailed.err):
+		return a.releasedFor(fin, a.undoFailed.err), true
 	case a.undoFailed != nil:
 		a.undoGoesOn(&fin, a.undoFailed)
 	case len(a.open) > 0:

@@ -164,7 +164,7 @@ func (a *Attempt) undoSteps(err error) {
 	a.mu.Lock()
 	stop := a.over || a.fatal != nil || a.uncleaned != nil
 	a.mu.Unlock()
-	if !a.undoes() || stop || a.children > 0 || a.held.Err() != nil || err != nil && (kindOf(err) == task.KindInternal || kindOf(err) == task.KindDecode) || a.unreachedCleanup() != "" {
+	if !a.undoes() || stop || a.children > 0 || a.held.Err() != nil || err != nil && (kindOf(err) == task.KindInternal || kindOf(err) == task.KindDecode || notHere(err)) || a.unreachedCleanup() != "" {
 		return
 	}
 	for len(a.open) > 0 {

@@ -46,7 +46,7 @@ func (a *Attempt) undoError(err error) error {
 // Crash before the record: the try does not count.
 func (a *Attempt) noteUndoTry(err error) {
 	err = a.undoError(err)
-	if !a.task.Undo.Runs() || err == nil || a.held.Err() != nil || kindOf(err) == task.KindInternal || a.endCause() != nil && a.fatalError() == nil {
+	if !a.task.Undo.Runs() || err == nil || a.held.Err() != nil || kindOf(err) == task.KindInternal || notHere(err) || a.endCause() != nil && a.fatalError() == nil {
 		return
 	}
 	a.mu.Lock()
@@ -79,6 +79,8 @@ func (a *Attempt) undoTaskOutcome(fin store.Finish, out json.RawMessage, err err
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
 	case fatal == nil && (errors.Is(cause, ErrDraining) || errors.Is(cause, ErrLeaseUncertain)):
 		fin.Outcome = task.OutcomeReleased
+	case notHere(err):
+		return a.releasedFor(fin, err), true
 	case v != nil && v.Kind == Blocked, kindOf(err) == task.KindDecode:
 		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
 	case kindOf(err) == task.KindInternal:

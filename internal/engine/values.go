@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -234,6 +235,12 @@ func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 	if err == nil && seal.IsBlob(b) {
 		r, err = v.Sealer.OpenBlob(ctx, v.Bucket, b, r)
 	}
+	if errors.Is(err, blob.ErrNotFound) {
+		// A folder that is not mounted any more has no blobs: the bucket is another one.
+		if other := v.CheckBucket(ctx); errors.Is(other, store.ErrOtherBucket) {
+			return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, other)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -347,15 +354,20 @@ func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed in
 }
 
 // Unreadable is what becomes of a task for which a value cannot be read: damage, and
-// what is missing, blocks it until a person has looked; the rest is an error of the
-// engine, which is tried again.
+// what is missing, blocks it until a person has looked; what this worker lacks, a key
+// say, another one may have (NotHere); the rest is an error of the engine, which is
+// tried again.
 func Unreadable(what, step string, err error) error {
-	lasting := seal.Lasting(err)
-	for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, blob.ErrKey, ErrNoBucket} {
+	lasting := errors.Is(err, codec.ErrChanged)
+	for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrKey} {
 		lasting = lasting || errors.Is(err, of)
 	}
+	own := IsOwnTrouble(err)
 	err = fmt.Errorf("the %s cannot be read: %w", what, err)
-	if lasting {
+	switch {
+	case own:
+		return &Verdict{Kind: NotHere, Err: &KindError{Kind: task.KindWorker, Step: step, Err: err}}
+	case lasting:
 		return &Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: step, Err: err}}
 	}
 	return &KindError{Kind: task.KindInternal, Step: step, Err: err}

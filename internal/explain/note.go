@@ -88,6 +88,8 @@ func (c Clock) waitNote(t *task.Task) string {
 	case t.State == task.Ready:
 	case t.Waiting == task.WaitNone, t.Waiting == task.WaitDelay:
 		return "due" + due
+	case t.Waiting == task.WaitRetry && t.Error == nil:
+		return "was released by a worker that could not run it, due again" + due
 	case t.Waiting == task.WaitRetry:
 		return "retries" + due + ": " + Failure(t.Error, MaxNote)
 	case t.Waiting == task.WaitSleep:

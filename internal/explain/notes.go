@@ -21,6 +21,7 @@ func (c Clock) notes(h *store.History) []string {
 		c.leaseNote(t),
 		cancelNote(t),
 		undoNote(t),
+		notRunNote(h),
 		crashNote(h),
 		c.deadlineNote(t),
 		attemptsNote(t),
@@ -85,6 +86,33 @@ func cancelNote(t *task.Task) string {
 		return text.Stop(what)
 	}
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
+}
+
+// notRun is the last attempt of a task if its worker could not run it.
+func notRun(h *store.History) *task.Attempt {
+	if n := len(h.Attempts); n > 0 && h.Attempts[n-1].Outcome == task.OutcomeReleased && h.Attempts[n-1].Error != nil {
+		return &h.Attempts[n-1]
+	}
+	return nil
+}
+
+// notRunNote: the workers that released the task because they could not run it.
+func notRunNote(h *store.History) string {
+	last := notRun(h)
+	if last == nil || h.Task.State.Terminal() {
+		return ""
+	}
+	var workers []string
+	n := 0
+	for i := range h.Attempts {
+		if a := &h.Attempts[i]; a.Outcome == task.OutcomeReleased && a.Error != nil {
+			if n++; !slices.Contains(workers, a.Worker) {
+				workers = append(workers, a.Worker)
+			}
+		}
+	}
+	return fmt.Sprintf("It was released %s, at no cost, by a worker that could not run it (%s): %s Mend that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
+		times(n), text.OneLine(strings.Join(workers, ", "), MaxMessage), text.Stop(text.OneLine(last.Error.Message, MaxMessage)))
 }
 
 // crashNote: leases lost in a row, which end as poison.

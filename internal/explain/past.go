@@ -133,6 +133,9 @@ func outcome(a *task.Attempt) string {
 	case task.OutcomeDecodeFailed:
 		return "could not read its input"
 	case task.OutcomeReleased:
+		if a.Error != nil {
+			return "was released at no cost, because its worker could not run it"
+		}
 		return "was given back because its worker stopped, at no cost,"
 	case task.OutcomeLeaseLost:
 		return "lost its lease because its worker died or was cut off"

@@ -127,6 +127,9 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitDeps:
 		return openNeeds(h.Needs)
 	case task.WaitRetry:
+		if notRun(h) != nil {
+			return "waits for a worker that can run it, due again " + due
+		}
 		return "waits for its retry, due " + due
 	case task.WaitSleep:
 		return fmt.Sprintf("sleeps%s and wakes %s", sleepStep(h), due)

@@ -188,6 +188,13 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 		end, _ := of(task.Pending, ev.Error, ev.Duration)
 		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
 		return end, true
+	case event.TaskReleased:
+		if ev.Error == nil {
+			return attemptEnd{}, false
+		}
+		end, _ := of(task.Pending, *ev.Error, ev.Duration)
+		end.waiting, end.counts = task.WaitRetry, false
+		return end, true
 	case event.TaskUndoing:
 		end, _ := of(task.Pending, ev.Error, ev.Duration)
 		end.waiting = task.WaitUndo

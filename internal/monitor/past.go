@@ -15,6 +15,7 @@ type Past struct {
 	Attempts int       // that counted: all but those below and those that slept
 	Lost     int       // attempts whose process died or fell silent
 	Released int       // attempts that an interrupt ended
+	NotRun   int       // attempts that their worker could not run
 }
 
 // PastOf returns the past of a task from its attempts, the last one included.
@@ -29,7 +30,11 @@ func PastOf(attempts []task.Attempt) Past {
 		case task.OutcomeLeaseLost:
 			p.Lost++
 		case task.OutcomeReleased:
-			p.Released++
+			if a.Error != nil {
+				p.NotRun++
+			} else {
+				p.Released++
+			}
 		case task.OutcomeSuspended:
 		default:
 			p.Attempts++
@@ -46,6 +51,9 @@ func (p Past) String() string {
 	}
 	if p.Released > 0 {
 		said += fmt.Sprintf(", %d interrupted", p.Released)
+	}
+	if p.NotRun > 0 {
+		said += fmt.Sprintf(", %d not run", p.NotRun)
 	}
 	return said
 }

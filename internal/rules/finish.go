@@ -90,8 +90,10 @@ func CheckFinish(f *store.Finish) error {
 		return checkUndo(f)
 	}
 	switch f.Outcome {
-	case task.OutcomeSuccess, task.OutcomeReleased, task.OutcomeCancelled:
+	case task.OutcomeSuccess, task.OutcomeCancelled:
 		return nil
+	case task.OutcomeReleased:
+		return checkReleased(f)
 	case task.OutcomeSuspended:
 		return checkSuspend(f)
 	case task.OutcomeDecompose:
@@ -122,6 +124,14 @@ func CheckFinish(f *store.Finish) error {
 	return fmt.Errorf("finish task %v: decision %q cannot be carried out", f.Lease.Task, f.Decision.Kind)
 }
 
+// checkReleased refuses an error that is none of the worker.
+func checkReleased(f *store.Finish) error {
+	if f.Error != nil && f.Error.Kind != task.KindWorker {
+		return fmt.Errorf("finish task %v: a released attempt has an error of kind %q", f.Lease.Task, f.Error.Kind)
+	}
+	return nil
+}
+
 // ResolveFinish is the finish table: what a finish, which [CheckFinish]
 // accepted, makes of its task. A task that was asked to cancel ends cancelled
 // unless it succeeded. deadline is the task's, for the failure message.
@@ -134,8 +144,10 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	case task.OutcomeSuspended: // as a rule: see ResolveSuspend
 		t.suspend(f, now)
 	case task.OutcomeReleased:
-		t.Failure, t.KeepError, t.RaiseEpoch = nil, true, true
-		t.State, t.ReadyAt = task.Ready, now
+		t.KeepError, t.RaiseEpoch = true, true
+		if t.State, t.ReadyAt = task.Ready, now; f.Delay > 0 {
+			t.waitUntil(Instant(now.Add(f.Delay)), task.WaitRetry, now)
+		}
 	case task.OutcomeCancelled:
 		t.State = task.Cancelled
 	case task.OutcomeDecompose:

@@ -130,9 +130,16 @@ func TestResolveFinish(t *testing.T) {
 		},
 		{
 			"release",
-			store.Finish{Outcome: task.OutcomeReleased, Error: failure},
+			store.Finish{Outcome: task.OutcomeReleased},
 			none,
 			rules.Transition{State: task.Ready, ReadyAt: now, KeepError: true, RaiseEpoch: true, Outcome: task.OutcomeReleased},
+			false,
+		},
+		{
+			"release by a worker that cannot run it",
+			store.Finish{Outcome: task.OutcomeReleased, Error: &task.Error{Kind: task.KindWorker}, Delay: time.Second},
+			none,
+			rules.Transition{State: task.Pending, Waiting: task.WaitRetry, ReadyAt: at(time.Second), SetReadyAt: true, KeepError: true, RaiseEpoch: true, Outcome: task.OutcomeReleased, Failure: &task.Error{Kind: task.KindWorker}},
 			false,
 		},
 		{

@@ -56,8 +56,10 @@ func checkUndo(f *store.Finish) error {
 		return fmt.Errorf("finish task %v: an undo phase cannot end %q", f.Lease.Task, f.EndsAs)
 	}
 	switch f.Outcome {
-	case task.OutcomeSuccess, task.OutcomeReleased, task.OutcomeUndone:
+	case task.OutcomeSuccess, task.OutcomeUndone:
 		return nil
+	case task.OutcomeReleased:
+		return checkReleased(f)
 	case task.OutcomeSuspended, task.OutcomeBlocked:
 		if f.Waiting == task.WaitUndo && (f.Outcome == task.OutcomeSuspended || f.Error != nil) {
 			return nil
@@ -96,8 +98,8 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	case f.Outcome == task.OutcomeBlocked:
 		t.State, t.Waiting, t.KeepError, t.Undo.HoldsKey = task.Blocked, task.WaitUndo, false, false
 	case f.Outcome == task.OutcomeReleased:
-		t.Failure, t.RaiseEpoch = nil, true
-		again(0)
+		t.RaiseEpoch = true
+		again(f.Delay)
 	case f.Outcome == task.OutcomeUndoFailed, f.Outcome == task.OutcomeSuspended:
 		again(f.Delay)
 	default: // of a program that did not know of the phase: no such attempt counts

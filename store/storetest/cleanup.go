@@ -187,6 +187,9 @@ var cleanupCases = []testCase{
 		e.paid(id, block)
 		e.operate(cancelOf(id))
 		e.equal("released", e.finish(inPhase(e.a.take(id), store.Finish{Outcome: task.OutcomeReleased})).State, task.Pending)
+		e.equal("released by a worker that cannot run it", e.finish(inPhase(e.a.take(id), notRun(store.Claimed{}))).State, task.Pending)
+		e.dueAt(id, e.now().Add(time.Second))
+		e.pass(time.Second)
 		e.isToCleanUp("released", id, task.KindCancelled)
 		for range 2 {
 			e.equal("the reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Pending, Crash: true})

@@ -243,6 +243,11 @@ func suspend(c store.Claimed, until time.Time) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuspended, WakeAt: until}
 }
 
+// notRun is the end of an attempt that its worker cannot run.
+func notRun(c store.Claimed) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeReleased, Error: &task.Error{Kind: task.KindWorker, Message: "no bucket"}, Delay: time.Second}
+}
+
 func released(c store.Claimed) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeReleased}
 }

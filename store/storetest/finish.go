@@ -140,6 +140,20 @@ var finishCases = []testCase{
 		again := e.b.take(id)
 		e.equal("the epoch of the next claim", again.Lease.Epoch, c.Lease.Epoch+2)
 	}},
+	{"a task that its worker cannot run is due again later, with the reason on record", func(e *env) {
+		id := e.one()
+		e.finish(retry(e.a.take(id), 0))
+		before := e.task(id)
+		e.finish(notRun(e.a.take(id)))
+		t, last := e.is(id, task.Pending, task.WaitRetry), e.lastAttempt(id)
+		e.dueAt(id, e.now().Add(time.Second))
+		e.sameJSON("the task's error", t.Error, before.Error)
+		e.equal("AttemptCount and MaxAttempts", [2]int{t.AttemptCount, t.MaxAttempts}, [2]int{1, before.MaxAttempts})
+		e.sameJSON("the attempt's error", last.Error, notRun(store.Claimed{}).Error)
+		e.check(len(e.history(id).Decisions) == 1, "a decision was written")
+		e.pass(time.Second)
+		e.finish(success(e.b.take(id)))
+	}},
 	{"success clears the error of earlier attempts", func(e *env) {
 		id := e.one()
 		e.finish(retry(e.a.take(id), 0))
@@ -267,6 +281,7 @@ var outcomes = []outcome{
 	{"suspended until the past", func(c store.Claimed) store.Finish { return suspend(c, store.Now().Add(-time.Second)) }, task.Ready, task.WaitNone, task.KindNone, false},
 	{"cancelled", cancelled, task.Cancelled, task.WaitNone, task.KindCancelled, false},
 	{"released", released, task.Ready, task.WaitNone, task.KindNone, false},
+	{"released by a worker that cannot run it", notRun, task.Pending, task.WaitRetry, task.KindNone, false},
 }
 
 // endsCancelled checks a task whose cancel was requested while it ran.

@@ -125,9 +125,11 @@ type (
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskReleased says that an attempt was given back unfinished, at no cost, because
-	// its engine stops or could not rely on the lease any more. The task is due again.
+	// its engine stops or could not rely on the lease any more, or its worker cannot run
+	// it: Error. The task is due again, in the last case after a moment.
 	TaskReleased struct {
 		Header
+		Error    *task.Error   `json:"error,omitempty"` // task.KindWorker
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskLeaseLost says that the lease of an attempt was lost. Its worker, if it
