@@ -92,8 +92,8 @@ func checkArtifactName(name string) error {
 // its reference belongs into the step's value. Outside of steps it is a step of its
 // own: in a replay the reference that was recorded comes back, and r is not read. r is
 // read twice if it is an io.ReadSeeker, else it goes through a temporary file. Equal
-// bytes are stored once. A name or option that is not possible fails the task. On a
-// worker without a Config.Bucket the task blocks, with the reason.
+// bytes are stored once. A name or option that is not possible fails the task. A
+// worker without a Config.Bucket leaves the task to others ([NotHere]).
 // Errors: ErrNoTask, those of r, those of Step.
 func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...ArtifactOption) (ArtifactRef, error) {
 	a, err := engine.From(ctx)

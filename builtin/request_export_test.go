@@ -45,6 +45,9 @@ func ReadBeginning(body io.Reader, room int) (kept int, n int64, err error) {
 	return len(b.kept), b.n, err
 }
 
+// NotSent reports whether an error says that this worker could not open a connection.
+var NotSent = notSent
+
 // RefusePrivate is what Config.NoPrivateNetwork refuses.
 var RefusePrivate = refusePrivate
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -273,6 +274,23 @@ func TestRequestEndsWithItsTask(t *testing.T) {
 					w.Errorf("the handler returned %v, want one that is %v", w.errs, c.want)
 				}
 			})
+		}
+	}
+}
+
+// A connection that this worker could not open for lack of descriptors is its own trouble;
+// what the network or the other side did is not.
+func TestRequestNotSent(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}:                         true,
+		&net.OpError{Op: "dial", Err: &net.DNSError{Err: "dial udp: " + syscall.EMFILE.Error(), Name: "a"}}: true,
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}:                  false,
+		&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a", IsNotFound: true}}:      false,
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ENOMEM)}:                           false,
+	} {
+		if got := builtin.NotSent(err); got != want {
+			t.Errorf("%v: %t", err, got)
 		}
 	}
 }

@@ -56,8 +56,8 @@ type RunInput struct {
 	// Artifacts are patterns of files below Dir, as package path has them: those that
 	// match are kept with the task as artifacts of their path when the command has
 	// succeeded, and with its output. One that matches no file fails the attempt.
-	// They are kept as they are: nothing in them is masked. The worker needs a bucket;
-	// without one the task blocks, and the command is not run.
+	// They are kept as they are: nothing in them is masked. A worker without
+	// a bucket leaves the task to others, and does not run the command.
 	Artifacts []string `json:"artifacts,omitempty"`
 	// ArtifactsOptional are such patterns of files that need not be there.
 	ArtifactsOptional []string `json:"artifacts_optional,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -326,7 +327,7 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks
 	defer stopDrawing()
 
 	g.Go("draw", func(context.Context) error { return r.monitor.Run(drawCtx) })
-	g.Go("watch", func(context.Context) error { return r.watch(drawCtx) })
+	g.Go("watch", func(context.Context) error { return r.watch(drawCtx, eng, stopEngine) })
 	g.Go("tick", func(context.Context) error { return r.tick(drawCtx) })
 	g.Go("wait", func(context.Context) error {
 		defer stopEngine()
@@ -372,23 +373,42 @@ const (
 )
 
 // watch notifies the monitor of what other processes do, and what follows from the
-// end of a task for those that needed it.
-func (r *pipelineRun) watch(ctx context.Context) error {
+// end of a task for those that needed it. It stops the engine when that cannot run the job.
+func (r *pipelineRun) watch(ctx context.Context, eng *weaver.Engine, stop context.CancelFunc) (cannot error) {
 	pause := max(watchEvery, watchShare*r.reading)
-	for {
+	for times := 0; ; {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
+			return cannot
 		case <-timer.C:
 		}
 		began := time.Now()
 		if st, err := r.look(ctx); err == nil { // else the engine met the store's error too, and logged it
 			_, _ = expireApprovals(ctx, r.client, st.Tasks, time.Now())
+			if cannot = cannotRun(eng, &st); cannot == nil {
+				times = 0
+			} else if times++; times > 1 { // not just between two tasks
+				stop()
+			}
 		}
 		pause = max(watchEvery, watchShare*time.Since(began))
 	}
+}
+
+// cannotRun returns the task type that this program cannot run because of how it was
+// started, as an error, while it runs none of the job's tasks.
+func cannotRun(eng *weaver.Engine, st *jobTasks) error {
+	if slices.ContainsFunc(st.Tasks, func(t task.Task) bool { return t.State == task.Running }) {
+		return nil
+	}
+	for _, tr := range eng.Troubles() {
+		if tr.Lasting {
+			return badInput("Started with it (--bucket, --codec-key), the same run goes on.", "this program cannot run tasks of type %s: %s", tr.TaskType, tr.Error)
+		}
+	}
+	return nil
 }
 
 // tick shows the monitor every second that this process runs.

@@ -43,6 +43,9 @@ type Trouble struct {
 	Error    string    `json:"error"`    // of the last attempt
 	Since    time.Time `json:"since"`    // by the worker's clock
 	Released int       `json:"released"` // attempts
+	// Lasting says that the worker is configured without a bucket, a codec or a key: it
+	// runs such tasks when it is started anew.
+	Lasting bool `json:"lasting,omitempty"`
 }
 
 // Connection is what leads from a worker to a database server. The store says so, not

@@ -23,16 +23,18 @@ import (
 // wrong is in its announcement (store.Trouble), and logged once a minute.
 
 const (
-	troubleBackoff  = 250 * time.Millisecond // before the first claim after a failure; doubled with each one that fails
-	maxBackoff      = 30 * time.Second
-	maxReleaseDelay = 5 * time.Second // after which a released task is due again, for this worker and others
+	troubleBackoff = time.Second // before the first claim after a failure; doubled with each one that fails
+	maxBackoff     = 30 * time.Second
+	// releasedShare is the part of the backoff after which a released task is due again:
+	// other workers look before this one does.
+	releasedShare = 4
 	// runsAfter is how long an attempt runs until it is taken for one that could start.
 	runsAfter = time.Second
 	// troubleForgotten is how long after the last failure a trouble ends of which no task
 	// has shown that it is over.
 	troubleForgotten = 10 * time.Minute
 	// hopeless is after how many failures in a row RunUntilIdle leaves the tasks of a type.
-	hopeless = 5
+	hopeless = 3
 	// announceEvery is how often troubles are announced anew.
 	announceEvery = 2 * time.Second
 )
@@ -59,9 +61,16 @@ func IsOwnTrouble(err error) bool {
 	return lacks(err)
 }
 
-// lacks reports whether err says that this worker lacks a bucket, a codec or a key.
+// lacks reports whether err says that this worker has not the bucket, codec or key that a
+// task needs, or that the bucket takes nothing more.
 func lacks(err error) bool {
-	for _, of := range []error{ErrNoBucket, store.ErrOtherBucket, blob.ErrCodec, blob.ErrFull, codec.ErrNoCodec, codec.ErrNoKey} {
+	return isLasting(err) || errors.Is(err, store.ErrOtherBucket) || errors.Is(err, blob.ErrFull)
+}
+
+// isLasting reports whether err says that this worker was configured without a bucket, a
+// codec or a key.
+func isLasting(err error) bool {
+	for _, of := range []error{ErrNoBucket, blob.ErrCodec, codec.ErrNoCodec, codec.ErrNoKey} {
 		if errors.Is(err, of) {
 			return true
 		}
@@ -85,7 +94,8 @@ type trouble struct {
 	since    time.Time
 	last     time.Time // when an attempt was released last
 	err      string
-	released int // attempts
+	released int  // attempts
+	lasting  bool // see store.Trouble
 
 	failures int       // in a row
 	until    time.Time // no task is claimed before
@@ -100,7 +110,7 @@ func newTroubles(e *env) *troubles {
 
 // failed notes that an attempt is released because this worker cannot run it. It returns
 // when the task is due again.
-func (t *troubles) failed(taskType, err string) (delay time.Duration) {
+func (t *troubles) failed(taskType, err string, lasting bool) (delay time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -113,14 +123,14 @@ func (t *troubles) failed(taskType, err string) (delay time.Duration) {
 	if tr.err != err || tr.released == 0 {
 		t.changed.Set()
 	}
-	tr.last, tr.err, tr.empty = now, err, false
+	tr.last, tr.err, tr.lasting, tr.empty = now, err, lasting, false
 	tr.released++
 	if !now.Before(tr.until) { // of several that fail at once the first counts
 		tr.failures++
 		backoff := min(troubleBackoff<<min(tr.failures-1, 16), maxBackoff)
 		tr.until, tr.most = now.Add(backoff*9/10+rand.N(backoff/5)), 1
 	}
-	return min(max(tr.until.Sub(now), troubleBackoff), maxReleaseDelay)
+	return max(tr.until.Sub(now), troubleBackoff) / releasedShare
 }
 
 // worked notes that a task of the type could run: twice as many may from now on.
@@ -241,7 +251,7 @@ func (t *troubles) leaves() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, tr := range t.types {
-		if !tr.empty && tr.failures < hopeless {
+		if !tr.empty && !tr.lasting && tr.failures < hopeless {
 			return false
 		}
 	}
@@ -258,7 +268,7 @@ func (t *troubles) announced() []store.Trouble {
 	var all []store.Trouble
 	for _, name := range slices.Sorted(maps.Keys(t.types)) {
 		tr := t.types[name]
-		all = append(all, store.Trouble{TaskType: name, Error: tr.err, Since: tr.since.UTC(), Released: tr.released})
+		all = append(all, store.Trouble{TaskType: name, Error: tr.err, Since: tr.since.UTC(), Released: tr.released, Lasting: tr.lasting})
 	}
 	return all[:min(len(all), store.MaxTroubles)]
 }
@@ -302,6 +312,6 @@ func (a *Attempt) releasedFor(fin store.Finish, err error) store.Finish {
 	fin.Outcome, fin.Output, fin.Waiting, fin.Decision = task.OutcomeReleased, nil, task.WaitNone, nil
 	fin.Error = a.taskError(err)
 	fin.Error.Kind = task.KindWorker
-	fin.Delay = a.env.troubles.failed(a.task.Type, fin.Error.Message)
+	fin.Delay = a.env.troubles.failed(a.task.Type, fin.Error.Message, isLasting(err))
 	return fin
 }

@@ -134,7 +134,7 @@ func outcome(a *task.Attempt) string {
 		return "could not read its input"
 	case task.OutcomeReleased:
 		if a.Error != nil {
-			return "was released at no cost, because its worker could not run it"
+			return "was released at no cost, because its worker could not run it,"
 		}
 		return "was given back because its worker stopped, at no cost,"
 	case task.OutcomeLeaseLost:
