@@ -92,8 +92,10 @@ func (e *env) announce(w *worker, name string, types ...string) {
 
 // announcement is what workers of the suite say of themselves. The connection is not
 // theirs to say.
-var announcement = store.Announcement{Host: "host", PID: 7, Version: "v1.2.3", Queues: []string{"mail", "work"}, Slots: 16, Connection: "theirs",
-	Troubles: []store.Trouble{{TaskType: alpha, Error: "no bucket", Since: time.Unix(1_700_000_000, 0).UTC(), Released: 3}}}
+var announcement = store.Announcement{
+	Host: "host", PID: 7, Version: "v1.2.3", Queues: []string{"mail", "work"}, Slots: 16, Connection: "theirs",
+	Troubles: []store.Trouble{{TaskType: alpha, Error: "no bucket", Since: time.Unix(1_700_000_000, 0).UTC(), Released: 3}},
+}
 
 // announced is an announcement as it is read: with the connection that the store found
 // for the suite's workers.
