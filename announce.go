@@ -21,7 +21,7 @@ type TypeInfo = store.AnnouncedType
 // types; at most 4 KiB.
 func Description(text string) TypeOption {
 	return typeOption(func(s *settings) {
-		if err := checkText("Description", text); err != nil {
+		if err := task.CheckText("Description", text); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}

@@ -86,7 +86,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 		problems = append(problems, errors.New("the store is nil"))
 	}
 	if cfg.Namespace != "" {
-		if err := checkKey("Namespace", cfg.Namespace, maxName); err != nil {
+		if err := checkKey("Namespace", cfg.Namespace); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -417,8 +417,7 @@ func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOptio
 }
 
 func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {
-	// Any length is accepted: no task can wait in a queue of a longer name.
-	if err := checkKey("queue", queue, len(queue)); err != nil {
+	if err := checkKey("queue", queue); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
 	_, err := c.operate(ctx, what+" "+queue, opts, verb)

@@ -40,7 +40,7 @@ func (h Handler) planned(c *Client) func(*task.Draft) (task.New, error) {
 			input = json.RawMessage("null")
 		}
 		if p.Node != "" {
-			if err := checkKey("Node", p.Node, maxName); err != nil {
+			if err := checkKey("Node", p.Node); err != nil {
 				return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 			}
 		}

@@ -228,7 +228,7 @@ func (cfg Config) problems() []error {
 		complain("Queues is empty: name the queues to serve, or leave it nil for all")
 	}
 	for q, n := range cfg.Queues {
-		if err := checkKey("Queues", q, maxName); err != nil {
+		if err := checkKey("Queues", q); err != nil {
 			problems = append(problems, err)
 		}
 		if n < 1 {

@@ -77,7 +77,7 @@ func (o handlerOption) applyHandler(s *handlerSettings) { o(s) }
 // The name of the one that ran is kept with the attempt.
 func HandlerName(name string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
-		if err := checkKey("HandlerName", name, maxName); err != nil {
+		if err := checkKey("HandlerName", name); err != nil {
 			s.problems = append(s.problems, err)
 		}
 		s.name = name

@@ -67,7 +67,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	if s.addCost != nil && *s.addCost < 1 {
 		problems = append(problems, fmt.Errorf("AddCost(%d): want 1 micro-unit or more", *s.addCost))
 	}
-	problems = append(problems, checkText("By", s.audit.By), checkText("Reason", s.audit.Reason))
+	problems = append(problems, task.CheckText("By", s.audit.By), task.CheckText("Reason", s.audit.Reason))
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -142,7 +140,7 @@ func CleanupWhenCancelled() Option {
 // Queue names the line that the task waits in; default "default".
 func Queue(name string) Option {
 	return option(func(s *settings) {
-		if err := checkKey("Queue", name, maxName); err != nil {
+		if err := checkKey("Queue", name); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}
@@ -188,20 +186,31 @@ func ExpireAfter(d time.Duration) Option {
 	})
 }
 
-// Label attaches a value that lists can filter by.
+// Label attaches a value that lists can filter by. Key and value have at most 255 bytes
+// each; longer texts go into Metadata.
 func Label(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.task.Labels, "Label", key, value) })
+	return option(func(s *settings) { s.attach(&s.task.Labels, "Label", key, value, checkLabel) })
 }
 
 // Metadata attaches a value that the handler can read (Current).
 func Metadata(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.task.Metadata, "Metadata", key, value) })
+	return option(func(s *settings) { s.attach(&s.task.Metadata, "Metadata", key, value, task.CheckText) })
 }
 
-func (s *settings) attach(m *map[string]string, option, key, value string) {
-	err := checkKey(option, key, maxName)
+// checkLabel refuses the value of a label that some store could not index.
+func checkLabel(what, value string) error {
+	err := task.CheckKey(what, value)
+	if err != nil && len(value) > task.MaxKey {
+		err = fmt.Errorf("%w: labels are indexed: put longer texts into Metadata", err)
+	}
+	return err
+}
+
+// attach adds a value that check accepts to a map of labels or metadata.
+func (s *settings) attach(m *map[string]string, option, key, value string, check func(what, text string) error) {
+	err := checkKey(option, key)
 	if err == nil {
-		err = checkText(option+" "+key, value)
+		err = check(option+" "+key, value)
 	}
 	if err != nil {
 		s.errs = append(s.errs, err)
@@ -226,7 +235,7 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 			s.problem("ConcurrencyKey(%q, %v): want one limit of at least 1", key, limit)
 			return
 		}
-		if err := checkKey("ConcurrencyKey", key, maxName); err != nil {
+		if err := checkKey("ConcurrencyKey", key); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}
@@ -275,29 +284,13 @@ func At(t time.Time) EnqueueOption {
 	})
 }
 
-// maxName is how long names and keys may be, in bytes.
-const maxName = 255
-
 // validTime reports whether stores and JSON can represent an instant.
 func validTime(t time.Time) bool { return t.UTC().Year() <= 9999 }
 
-func checkKey(option, key string, limit int) error {
-	switch {
-	case key == "":
+// checkKey returns an error unless a text is a name or key that every store can index.
+func checkKey(option, key string) error {
+	if key == "" {
 		return fmt.Errorf("%s: the name is empty", option)
-	case len(key) > limit:
-		return fmt.Errorf("%s: %.40q… is %d bytes long, at most %d are allowed", option, key, len(key), limit)
 	}
-	return checkText(option, key)
-}
-
-// checkText refuses what some store could not keep.
-func checkText(option, text string) error {
-	switch {
-	case strings.ContainsRune(text, 0):
-		return fmt.Errorf("%s: %.40q contains a NUL byte", option, text)
-	case !utf8.ValidString(text):
-		return fmt.Errorf("%s: %.40q is not UTF-8", option, text)
-	}
-	return nil
+	return task.CheckKey(option, key)
 }

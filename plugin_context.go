@@ -24,8 +24,8 @@ func Note(ctx context.Context, name, value string) error {
 	if err != nil {
 		return err
 	}
-	if err = checkKey("Note", name, maxName); err == nil {
-		err = checkText("Note "+name, value)
+	if err = checkKey("Note", name); err == nil {
+		err = task.CheckText("Note "+name, value)
 	}
 	if err == nil && len(value) > maxNote {
 		err = fmt.Errorf("Note %.40q: the value is %d bytes long, at most %d are allowed", name, len(value), maxNote)
@@ -78,9 +78,9 @@ func (s *Setup) inject(log *slog.Logger) engine.Inject {
 				if _, has := n.Metadata[key]; has {
 					continue
 				}
-				err := checkKey("Metadata", key, maxName)
+				err := checkKey("Metadata", key)
 				if err == nil {
-					err = checkText("Metadata "+key, value)
+					err = task.CheckText("Metadata "+key, value)
 				}
 				if err != nil {
 					log.Warn("metadata of a plug-in is left out", "task_type", n.Type, "error", err)

@@ -117,7 +117,7 @@ func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, pa
 }
 
 func checkSignal(name, key string) error {
-	return errors.Join(checkKey("the name of a signal", name, maxName), checkKey("the key of a signal", key, maxName))
+	return errors.Join(checkKey("the name of a signal", name), checkKey("the key of a signal", key))
 }
 
 // SendSignal refuses: a signal moves the task, which its worker and other senders

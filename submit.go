@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // SubmitOption is an option of Submit.
@@ -53,7 +54,7 @@ func (o keyOption) applySubmit(s *submitSettings) {
 	s.key = string(o)
 }
 
-func (o keyOption) check() error { return checkKey("IdempotencyKey", string(o), maxName) }
+func (o keyOption) check() error { return checkKey("IdempotencyKey", string(o)) }
 
 // IdempotencyKey makes the enqueue of one event happen once: while a task of
 // this type with this key exists, in any state, enqueueing again returns it
@@ -161,7 +162,7 @@ func StartJob(ctx context.Context, name string, j *Job) (JobID, error) {
 // jobKey is CurrentInfo.StepKey, as far as a key may be that long.
 func jobKey(id TaskID, step string) string {
 	key := CurrentInfo{TaskID: id}.StepKey(step)
-	if len(key) <= maxName {
+	if len(key) <= task.MaxKey {
 		return key
 	}
 	sum := sha256.Sum256([]byte(step))

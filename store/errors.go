@@ -17,6 +17,10 @@ var (
 	// have, or is too deep below others; or what describes a task type is too large.
 	// Nothing was stored.
 	ErrLimit = errors.New("over a limit")
+	// ErrRefused: what was given cannot be stored, however often it is tried: a text is
+	// too long to be indexed or no text, or a constraint of the database does not allow
+	// it. Nothing was stored.
+	ErrRefused = errors.New("the store refuses what was given")
 	// ErrBlobGone: the blob that a value or an artifact names is being deleted, or was.
 	// Nothing was stored; upload the bytes again.
 	ErrBlobGone = errors.New("the blob is gone")
@@ -25,6 +29,9 @@ var (
 	ErrOtherBucket = errors.New("this is another bucket")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
+	// ErrStepTxRefused: the commit of a StepTx broke a constraint of what its function
+	// wrote, such as a deferred one. Nothing of it was kept.
+	ErrStepTxRefused = errors.New("the commit of the step's transaction was refused")
 	// ErrStepTxEnded: the function of a StepTx committed or rolled back the
 	// transaction. Nothing of it was kept.
 	ErrStepTxEnded = errors.New("the step's function ended the transaction itself")

@@ -1,6 +1,9 @@
 package store
 
-import "errors"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // TransientErrors is implemented by stores that hand connections or
 // transactions to user code, which then meets the errors of their driver.
@@ -21,6 +24,30 @@ func Transient(s Store, err error) bool {
 			return true
 		}
 	}
+	if lostStatement(err) {
+		return true
+	}
 	driver, ok := s.(TransientErrors)
 	return ok && driver.Transient(err)
+}
+
+// Refused reports whether err, or an error that it wraps, says that a repeat of the
+// same write is refused too: ErrRefused, or a value that cannot be encoded.
+func Refused(err error) bool {
+	var value *json.UnsupportedValueError
+	var typ *json.UnsupportedTypeError
+	var of *json.MarshalerError
+	return errors.Is(err, ErrRefused) || errors.As(err, &value) || errors.As(err, &typ) || errors.As(err, &of)
+}
+
+// lostStatement reports whether err says that a session of PostgreSQL does not know a
+// prepared statement, or knows another one under its name: a pooler gave the connection
+// another session. The statement itself was not executed.
+func lostStatement(err error) bool {
+	var pg interface{ SQLState() string }
+	if !errors.As(err, &pg) {
+		return false
+	}
+	code := pg.SQLState()
+	return code == "26000" || code == "42P05"
 }

@@ -128,8 +128,11 @@ func (a *Attempt) notPut(ctx context.Context, err error) error {
 	if errors.As(err, &source) || errors.Is(err, errChanged) || ctx.Err() != nil {
 		return err
 	}
-	if IsOwnTrouble(err) {
+	switch {
+	case IsOwnTrouble(err):
 		return &Verdict{Kind: NotHere, Err: err}
+	case store.Refused(err):
+		return &KindError{Kind: task.KindValidation, Err: err}
 	}
 	return &KindError{Kind: task.KindInternal, Err: err}
 }

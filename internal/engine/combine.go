@@ -33,7 +33,8 @@ const (
 // its elements come again with a higher number of the try. When one of them
 // was refused splitAfter times, the batch is written in halves, and halves
 // that are refused in halves again, so that an element that the store cannot
-// write is refused alone and keeps no other element waiting. An error that
+// write is refused alone and keeps no other element waiting. What the store
+// refuses for good (store.ErrRefused) splits the batch at once. An error that
 // says that the store cannot write at all splits nothing.
 type combiner[Q, R any] struct {
 	queue *batch.Queue[*call[Q, R]]
@@ -90,7 +91,7 @@ func (c *combiner[Q, R]) write(calls []*call[Q, R], split bool) {
 		for i, r := range rs {
 			calls[i].r = r
 		}
-	case split && len(calls) > 1 && mayBlameElement(err):
+	case (split || store.Refused(err)) && len(calls) > 1 && mayBlameElement(err):
 		half := len(calls) / 2
 		c.write(calls[:half], split)
 		c.write(calls[half:], split)

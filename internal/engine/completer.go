@@ -74,16 +74,46 @@ func (c *completer) finishKept(a *Attempt, fin *store.Finish, refused error) (re
 		kept := *fin
 		if err := c.Values.keepFinish(c.work, &kept); err != nil {
 			a.logger().Warn("put a value into the bucket", "error", err)
+			if store.Refused(err) {
+				return c.finishRefused(a, fin, store.FinishResult{Err: err})
+			}
 			*fin = a.unkept(*fin, err)
 			return c.finish(*fin, refused)
 		}
-		if res, again = c.finish(kept, refused); !errors.Is(res.Err, store.ErrBlobGone) {
+		res, again = c.finish(kept, refused)
+		if store.Refused(res.Err) {
+			return c.finishRefused(a, fin, res)
+		}
+		if !errors.Is(res.Err, store.ErrBlobGone) {
 			return res, again
 		}
 		refused = nil
 	}
 	return res, again
 }
+
+// finishRefused ends an attempt whose end the store refuses for good: with that error, and
+// if the store refuses this too, with nothing but that error. If it refuses all of them the
+// lease expires, and the reaper ends the attempt.
+func (c *completer) finishRefused(a *Attempt, fin *store.Finish, res store.FinishResult) (store.FinishResult, bool) {
+	for _, end := range []func(store.Finish, error) store.Finish{a.refusedEnd, a.bareEnd} {
+		refused := res.Err
+		a.logger().Error("the store refuses the result of an attempt: the attempt ends with that error", "error", refused)
+		kept := end(*fin, refused)
+		*fin = kept
+		if err := c.Values.keepFinish(c.work, &kept); err != nil {
+			continue
+		}
+		if res, _ = c.finish(kept, nil); !store.Refused(res.Err) {
+			break
+		}
+	}
+	return res, true
+}
+
+// refusedTries is how often a write is tried that the store refuses for good: two
+// transactions that meet can break a constraint which each keeps alone.
+const refusedTries = 3
 
 // finish writes the end of one attempt. It reports whether it did so more than once,
 // so that the result may be that of a repetition. It does not give up while the process
@@ -98,7 +128,7 @@ func (c *completer) finish(fin store.Finish, refused error) (res store.FinishRes
 				return res, try > 1
 			}
 		}
-		if c.givesUp(refused, pause) {
+		if c.givesUp(refused, pause) || try >= refusedTries && store.Refused(refused) {
 			return store.FinishResult{Err: refused}, true
 		}
 		wait(c.work, pause, nil)

@@ -167,7 +167,7 @@ func (e *endings) announce(b *endingBatch) {
 		}
 		b.next++
 		switch {
-		case b.err != nil || errors.Is(res.Err, store.ErrBlobGone):
+		case b.err != nil || errors.Is(res.Err, store.ErrBlobGone) || store.Refused(res.Err):
 			fin, refused := *fin, b.err
 			e.spawn(func() { e.alone(a, fin, refused) })
 		case res.State != task.Succeeded || e.listens():

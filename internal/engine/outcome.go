@@ -122,7 +122,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
 	var called *task.CallError // another attempt would get the same from the call
-	permanent := v != nil && v.Kind == Permanent || v == nil && errors.As(err, &called) || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx)
+	permanent := v != nil && v.Kind == Permanent || v == nil && errors.As(err, &called) || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx) || v == nil && store.Refused(err)
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
@@ -138,6 +138,32 @@ func (a *Attempt) unkept(fin store.Finish, err error) store.Finish {
 		fin.Outcome, fin.Delay = task.OutcomeUndoFailed, max(fin.Delay, time.Second)
 	}
 	return fin
+}
+
+// refusedEnd is the end of an attempt whose end the store refuses for good: the attempt
+// fails, or its undo waits for a person.
+func (a *Attempt) refusedEnd(fin store.Finish, refused error) store.Finish {
+	err := &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the store refuses the result of the attempt: %w", refused)}
+	fin.Output, fin.Children, fin.Join, fin.DependsOn, fin.Decision = nil, nil, task.JoinNone, task.ID{}, nil
+	fin.Delay, fin.WakeAt, fin.Waiting, fin.WakeSeq = 0, time.Time{}, task.WaitNone, 0
+	if fin.EndsAs != "" {
+		fin.Outcome, fin.Waiting, fin.Error = task.OutcomeBlocked, task.WaitUndo, a.taskError(err)
+		return fin
+	}
+	return a.decide(fin, task.OutcomeFailure, err, true)
+}
+
+// bareEnd is [Attempt.refusedEnd] with nothing that came from the handler or a Decider: the
+// task fails.
+func (a *Attempt) bareEnd(fin store.Finish, refused error) store.Finish {
+	err := &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the store refuses the result of the attempt: %w", refused)}
+	bare := store.Finish{Lease: fin.Lease, Outcome: task.OutcomeFailure, Error: a.taskError(err), Elapsed: fin.Elapsed, CodeVersion: fin.CodeVersion, EndsAs: fin.EndsAs}
+	if bare.EndsAs != "" {
+		bare.Outcome, bare.Waiting = task.OutcomeBlocked, task.WaitUndo
+		return bare
+	}
+	bare.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Text: "the store refuses the result of the attempt"}}
+	return bare
 }
 
 // internal ends the attempt with an error of the engine.

@@ -213,7 +213,12 @@ func (w *statWriter) flush(ctx context.Context) (left bool) {
 	}
 	slices.SortFunc(rows, func(a, b *store.StatRow) int { return a.Compare(&b.StatKey) })
 	for part := range slices.Chunk(rows, store.MaxStatsWrite/2) {
-		if err := w.write(ctx, part); err != nil {
+		err := w.write(ctx, part)
+		if store.Refused(err) { // it would be refused again, and keep the others waiting
+			w.Log.Error("statistics are lost: the store refuses them", "rows", len(part), "error", err)
+			err = nil
+		}
+		if err != nil {
 			if !c.refused && ctx.Err() == nil {
 				w.Log.Warn("write statistics: they are kept and written later", "error", err)
 			}

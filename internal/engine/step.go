@@ -121,15 +121,12 @@ func (a *Attempt) entryOf(name string) *entry {
 	return known
 }
 
-// maxStepName is the longest step name, in bytes.
-const maxStepName = 255
-
 func checkStepName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("a step needs a name: its value is recorded under it")
-	case len(name) > maxStepName:
-		return fmt.Errorf("step %.40q…: the name is %d bytes long, at most %d are allowed", name, len(name), maxStepName)
+	case len(name) > task.MaxKey:
+		return fmt.Errorf("step %.40q…: the name is %d bytes long, at most %d are allowed", name, len(name), task.MaxKey)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
 		return fmt.Errorf("step %q: the name must be UTF-8 without NUL", name)
 	}
@@ -349,7 +346,7 @@ func (a *Attempt) stepError(name string, err error) *task.StepError {
 func isFinal(err error) bool {
 	var v *Verdict
 	var ke *KindError
-	return errors.As(err, &v) || errors.As(err, &ke)
+	return errors.As(err, &v) || errors.As(err, &ke) || store.Refused(err)
 }
 
 func replay(done *task.Step) (json.RawMessage, error) {
@@ -400,7 +397,12 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			}
 			continue
 		}
-		err := a.answer(res.Err)
+		var err error
+		if try < refusedTries && store.Refused(res.Err) {
+			err = storeError(res.Err)
+		} else {
+			err = a.answer(res.Err)
+		}
 		stored = err == nil
 		var storeErr *KindError
 		looksAgain := len(rec.Tasks) == 0 && res.Step.State == task.StepWaiting && res.Step.AttemptNo != a.task.AttemptNo
@@ -439,6 +441,13 @@ func (a *Attempt) answer(err error) error {
 		return ErrCancelled
 	case errors.Is(err, store.ErrLimit):
 		return a.failFatally(&KindError{Kind: task.KindValidation, Err: err})
+	case store.Refused(err):
+		return a.failFatally(&KindError{Kind: task.KindValidation, Err: fmt.Errorf("the store refuses a record of the attempt: %w", err)})
 	}
+	return storeError(err)
+}
+
+// storeError is the error of a store that did not take a record, which is tried again.
+func storeError(err error) error {
 	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
 }

@@ -58,6 +58,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 		err = res.Err
 	}
 	ended := errors.Is(err, store.ErrStepTxEnded)
+	own := ended || errors.Is(err, store.ErrStepTxRefused) || errors.Is(err, store.ErrStepTxTooLong)
 	switch {
 	case err == nil:
 		a.recordedNew()
@@ -67,7 +68,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 			return event.StepCompleted{Header: h, Step: name, Index: index, Output: a.stepOutput(&done), Duration: elapsed}
 		})
 		return res.Step.Value, nil
-	case stepErr == nil && !ended && !errors.Is(err, store.ErrStepTxTooLong):
+	case stepErr == nil && !own:
 		return nil, a.answer(err)
 	case !ended && !a.recordable(ctx, err):
 		return nil, err

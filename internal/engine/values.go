@@ -156,7 +156,7 @@ func (v *Values) upload(ctx context.Context, up store.Upload) (store.Uploaded, e
 		if err == nil {
 			return got[0].Uploaded, got[0].Err
 		}
-		if try == keepTries || ctx.Err() != nil {
+		if try == keepTries || store.Refused(err) || ctx.Err() != nil {
 			return store.Uploaded{}, err
 		}
 		wait(ctx, time.Duration(try)*100*time.Millisecond, nil)

@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -62,6 +63,14 @@ func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline,
 		return t.asked(&cancel, deadline)
 	}
 	return t
+}
+
+// RefuseChildren is the end of a task that waits for children which the store refuses for
+// good.
+func RefuseChildren(refused error) Transition {
+	return Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: &task.Error{
+		Kind: task.KindValidation, Message: strings.ToValidUTF8("its children cannot be stored: "+refused.Error(), "\uFFFD"),
+	}}
 }
 
 // decompose makes the task wait for its children.

@@ -80,9 +80,9 @@ func (t *Transition) CountsAttempt() bool {
 	return !t.Uncounted && task.Counts(t.Outcome, KindOf(t.Failure))
 }
 
-// CheckFinish refuses what no engine reports: an outcome that only stores
+// checkFinish refuses what no engine reports: an outcome that only stores
 // record, a failure without a decision, a decision that stores cannot carry out.
-func CheckFinish(f *store.Finish) error {
+func checkFinish(f *store.Finish) error {
 	if err := checkEvents(&f.Lease, f.Events); err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CheckRecord refuses a record that no engine sends.
-func CheckRecord(rec *store.Record) error {
+// checkRecord refuses a record that no engine sends.
+func checkRecord(rec *store.Record) error {
 	if err := checkEvents(&rec.Lease, rec.Events); err != nil {
 		return err
 	}

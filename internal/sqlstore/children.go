@@ -108,14 +108,18 @@ func (m *moves) decompose(row *leaseRow, p parentRow, r *report, to *rules.Trans
 
 // countChildren has a job count new children.
 func (m *moves) countChildren(job task.ID, list []task.New) {
-	var count task.JobCounters
+	if len(list) > 0 {
+		m.pending.Add(job, m.countOf(list))
+	}
+}
+
+// countOf is what new children contribute to the counters of their job.
+func (m *moves) countOf(list []task.New) (count task.JobCounters) {
 	for i := range list {
 		state, waiting, _ := rules.FirstState(&list[i], m.tx.at)
 		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
-	if len(list) > 0 {
-		m.pending.Add(job, count)
-	}
+	return count
 }
 
 // addChildren stores children of a task, which its job counts already. edge names

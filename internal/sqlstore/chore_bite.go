@@ -17,19 +17,24 @@ var (
 // finishChores works off the chores that next finds, a transaction for each
 // bite, so that other callers' operations come in between. What it does not
 // finish, because ctx ends or the store fails, is left to reapers: the operation
-// that began it is committed, so there is no error. add, if not nil, gets what
-// each bite did.
+// that began it is committed, so there is no error. A task whose children the store
+// refuses for good fails. add, if not nil, gets what each bite did.
 func (s *Store) finishChores(ctx context.Context, ns string, next func(*Tx) (*chore, error), add func(*store.CommandResult)) {
 	for more := true; more; {
 		var got store.CommandResult
+		var at *chore
 		err := s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
-			got = store.CommandResult{}
+			got, at = store.CommandResult{}, nil
 			c, err := next(t)
 			if more = c != nil; err != nil || !more {
 				return err
 			}
+			at = c
 			return t.bite(c, &got)
 		})
+		if at != nil && at.kind == store.ChoreDecompose && store.Refused(err) {
+			more, err = false, s.endRefused(ctx, ns, at, err)
+		}
 		if err != nil {
 			return
 		}

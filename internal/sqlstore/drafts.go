@@ -1,8 +1,11 @@
 package sqlstore
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -164,6 +167,69 @@ func (m *moves) storeSomeChildren(c *chore) (more bool, err error) {
 		return left > 0, err
 	}
 	return false, t.forgetKind(&c.id, kindDraft)
+}
+
+// refuseChildren ends a task that waits for children which the store refuses for good: it
+// fails with that error. Children that are not stored are dropped, and those that are end
+// with it.
+func (m *moves) refuseChildren(c *chore, refused error) error {
+	t := m.tx
+	row, err := m.taskRow(&c.id)
+	if err != nil {
+		return err
+	}
+	for {
+		list, first, _, err := t.nextDrafts(&c.id)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		if row != nil {
+			m.pending.Add(row.job, task.JobCounters{}.Sub(m.countOf(list)))
+		}
+		if err := t.stmt(sqlDropDrafts).Text(1, t.ns).ID(2, &c.id).Int(3, int64(first)).Run(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(t.forgetKind(&c.id, kindDraft), t.dropChore(c)); err != nil || row == nil {
+		return err
+	}
+	if row.contribution.State == task.Pending && row.contribution.Waiting == task.WaitChildren {
+		to := rules.RefuseChildren(refused)
+		to.BeginUndo(row.undoable(), time.Time{}, t.at)
+		if err := m.end(row, &to); err != nil {
+			return err
+		}
+	}
+	return m.propagate()
+}
+
+// endRefused is refuseChildren in a transaction of its own.
+func (s *Store) endRefused(ctx context.Context, ns string, c *chore, refused error) error {
+	return s.write(ctx, ns, Heavy, func(t *Tx) error {
+		of, err := t.chore(c)
+		if err != nil || of == nil {
+			return err
+		}
+		return (&moves{tx: t}).refuseChildren(of, refused)
+	})
+}
+
+// storesRefused works on the first chore, if that is to store children, after a reap that
+// was refused, and reports whether the reap may be tried again.
+func (s *Store) storesRefused(ctx context.Context, ns string) bool {
+	var c *chore
+	err := s.write(ctx, ns, 1, func(t *Tx) (err error) {
+		c, err = t.firstChore()
+		return err
+	})
+	if err != nil || c == nil || c.kind != store.ChoreDecompose {
+		return false
+	}
+	s.finishChores(ctx, ns, func(t *Tx) (*chore, error) { return t.chore(c) }, nil)
+	return true
 }
 
 // endStored ends children that were stored when their parent had ended, for the

@@ -38,6 +38,9 @@ const (
 
 // Enqueue implements store.Producer.
 func (s *Store) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if err := rules.CheckEnqueue(&sub); err != nil {
+		return nil, err
+	}
 	var got []store.Enqueued
 	run := func(t *Tx) (err error) {
 		got, err = t.enqueue(&sub, task.ID{})

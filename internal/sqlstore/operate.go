@@ -95,6 +95,9 @@ func (o *operation) leave(c *chore) error {
 // write anything.
 func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	*got = store.CommandResult{}
+	if got.Err = rules.CheckCommand(cmd); got.Err != nil {
+		return nil
+	}
 	var err error
 	switch cmd := cmd.(type) {
 	case store.CancelTask:

@@ -26,7 +26,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 	defer dead.Close()
 	var got store.ReapResult
 	var forgotten []store.WorkerID
-	err = s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
+	reap := func(t *Tx) (err error) {
 		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead.IDs()}
 		if c, ok := dead.(Confirmer); ok {
 			if r.dead, err = c.Confirm(t); err != nil {
@@ -36,7 +36,11 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		got, err = r.run()
 		forgotten = r.forgotten
 		return err
-	})
+	}
+	err = s.write(ctx, ns, Heavy, reap)
+	if store.Refused(err) && s.storesRefused(ctx, ns) {
+		err = s.write(ctx, ns, Heavy, reap)
+	}
 	if err != nil {
 		return store.ReapResult{}, err
 	}

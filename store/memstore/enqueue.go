@@ -13,6 +13,9 @@ import (
 
 // Enqueue implements store.Producer.
 func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if err := rules.CheckEnqueue(&sub); err != nil {
+		return nil, err
+	}
 	if tx != nil {
 		t, ok := tx.(*Tx)
 		if !ok || t == nil || t.store != s {

@@ -24,6 +24,9 @@ func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) (
 
 // operate applies one command.
 func (o *op) operate(cmd store.Command) store.CommandResult {
+	if err := rules.CheckCommand(cmd); err != nil {
+		return store.CommandResult{Err: err}
+	}
 	switch cmd := cmd.(type) {
 	case store.CancelTask:
 		return o.cancel(cmd)

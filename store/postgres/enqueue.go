@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -26,6 +27,9 @@ type enqueueing struct {
 func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if in != nil {
 		return db.verbs.Enqueue(ctx, ns, in, sub)
+	}
+	if err := rules.CheckEnqueue(&sub); err != nil {
+		return nil, err
 	}
 	e := &enqueueing{ctx, ns, &sub, nil}
 	if err := db.enqueues.Do(ctx, &batch.Op[*enqueueing]{Do: e, Weight: len(sub.Tasks)}); err != nil {

@@ -3,10 +3,11 @@ package conn
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/goweaver/weaver/store"
 )
 
 // How long a buffer may be that a parameter is bound to again, in bytes.
@@ -131,7 +132,7 @@ func appendBytes[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error)
 	}
 	// The server's error would end the transaction.
 	if text := buf[at:]; bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
-		return nil, errors.New("PostgreSQL stores no text that is not UTF-8 or has a NUL byte: remove what is not text, or encode it")
+		return nil, fmt.Errorf("%w: PostgreSQL stores no text that is not UTF-8 or has a NUL byte: remove what is not text, or encode it", store.ErrRefused)
 	}
 	return buf, nil
 }

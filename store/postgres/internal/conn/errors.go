@@ -19,6 +19,7 @@ const (
 	codeCannotConnectNow = "57P03"
 	codeCachedPlan       = "0A000"
 	codeNoStatement      = "26000"
+	codeKnownStatement   = "42P05"
 	codeSerialization    = "40001"
 	codeDeadlock         = "40P01"
 )
@@ -39,6 +40,7 @@ type meaning struct {
 
 const (
 	wellAdvice    = "check that the server runs and can be reached; what was begun is tried again"
+	poolerAdvice  = "a pooler gave the connection another session of the server: use no named statements (default_query_exec_mode=cache_describe), or let PgBouncer keep them (max_prepared_statements)"
 	versionAdvice = "the server and this program do not understand each other: check that it is PostgreSQL 13 or later"
 )
 
@@ -46,13 +48,18 @@ const (
 var meanings = map[string]meaning{
 	"08":                 {wellAdvice, store.ErrUnavailable},
 	"0A":                 {versionAdvice, nil},
+	"22":                 {"", store.ErrRefused},
+	"23":                 {"", store.ErrRefused},
 	"25006":              {"the server is a standby or was made read-only: name the primary (all hosts in the URL and target_session_attrs=read-write)", store.ErrReadOnly},
 	"25P03":              {"a transaction did nothing for longer than idle_in_transaction_session_timeout and was ended", store.ErrUnavailable},
+	codeNoStatement:      {poolerAdvice, store.ErrUnavailable},
 	"28":                 {"the server refuses this user or password: check both, and the server's pg_hba.conf", store.ErrUnavailable},
 	"3D000":              {"create the database (createdb), or name another one in the URL", store.ErrUnavailable},
 	"3F000":              {MigrateAdvice, store.ErrNotMigrated},
 	codeSerialization:    {"other transactions kept changing the same rows", store.ErrBusy},
 	codeDeadlock:         {"other transactions kept locking the same rows", store.ErrBusy},
+	"42":                 {"", store.ErrRefused},
+	codeKnownStatement:   {poolerAdvice, store.ErrUnavailable},
 	"42501":              {"the user lacks a privilege: GRANT it, or connect as the user that ran `weaver migrate up`", store.ErrReadOnly},
 	"42P01":              {MigrateAdvice, store.ErrNotMigrated},
 	"42703":              {MigrateAdvice, store.ErrNotMigrated},
@@ -61,6 +68,7 @@ var meanings = map[string]meaning{
 	"53200":              {"the server is out of memory", store.ErrUnavailable},
 	"53300":              {"the server has no connection left: raise max_connections, or make the pool smaller", store.ErrUnavailable},
 	"53400":              {"the server reached a limit of its configuration", store.ErrUnavailable},
+	"54":                 {"", store.ErrRefused},
 	"55P03":              {"another transaction kept the rows locked", store.ErrBusy},
 	"57014":              {"the statement took longer than statement_timeout, or somebody cancelled it", store.ErrBusy},
 	"57P01":              {wellAdvice, store.ErrUnavailable},
@@ -69,6 +77,8 @@ var meanings = map[string]meaning{
 	"57P04":              {"the database was dropped", store.ErrUnavailable},
 	"57P05":              {wellAdvice, store.ErrUnavailable},
 	"58":                 {"the server's disk or system fails: look into its log", store.ErrUnavailable},
+	"44":                 {"", store.ErrRefused},
+	"P0001":              {"", store.ErrRefused}, // by a trigger
 	"XX001":              {"the server found damaged data: restore a backup", store.ErrNotDatabase},
 	"XX002":              {"the server found a damaged index: REINDEX it", store.ErrNotDatabase},
 }

@@ -24,7 +24,12 @@ func TestClassify(t *testing.T) {
 	}{
 		{nil, nil, ""},
 		{errors.New("another"), nil, ""},
-		{code("23505"), nil, ""},
+		{code("23505"), store.ErrRefused, ""},
+		{code("22P05"), store.ErrRefused, ""},
+		{code("42804"), store.ErrRefused, ""},
+		{code("54000"), store.ErrRefused, ""},
+		{code("26000"), store.ErrUnavailable, "pooler"},
+		{code("42P05"), store.ErrUnavailable, "pooler"},
 		{code("08006"), store.ErrUnavailable, "check that the server runs"},
 		{code("57P01"), store.ErrUnavailable, "check that the server runs"},
 		{code("57P03"), store.ErrUnavailable, "starts or stops"},

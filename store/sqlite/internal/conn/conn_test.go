@@ -123,12 +123,13 @@ func TestClassify(t *testing.T) {
 	for err, want := range map[error]error{
 		sqlite3.BUSY: store.ErrBusy, sqlite3.FULL: store.ErrFull, sqlite3.READONLY: store.ErrReadOnly, sqlite3.NOTADB: store.ErrNotDatabase,
 		sqlite3.CORRUPT: store.ErrNotDatabase, sqlite3.CANTOPEN: store.ErrUnavailable, sqlite3.INTERRUPT: context.Canceled,
+		sqlite3.CONSTRAINT_TRIGGER: store.ErrRefused, sqlite3.CONSTRAINT: store.ErrRefused, sqlite3.TOOBIG: store.ErrRefused, sqlite3.MISMATCH: store.ErrRefused,
 	} {
 		if _, got := conn.Classify(err); !errors.Is(got, want) {
 			t.Errorf("%v stands for %v, want %v", err, got, want)
 		}
 	}
-	for _, err := range []error{nil, errors.New("own error"), sqlite3.CONSTRAINT} {
+	for _, err := range []error{nil, errors.New("own error"), sqlite3.NOTFOUND} {
 		if advice, got := conn.Classify(err); got != nil || advice != "" {
 			t.Errorf("%v stands for %v (%s)", err, got, advice)
 		}

@@ -36,6 +36,8 @@ func Classify(err error) (advice string, kind error) {
 		return "the file is damaged, or the log beside it (-wal) belongs to another copy of it: restore a backup to a name that has no -wal and no -shm beside it", store.ErrNotDatabase
 	case sqlite3.CANTOPEN, sqlite3.IOERR, sqlite3.PERM, sqlite3.AUTH:
 		return classifySystem(err)
+	case sqlite3.CONSTRAINT, sqlite3.TOOBIG, sqlite3.MISMATCH, sqlite3.RANGE:
+		return "", store.ErrRefused
 	case sqlite3.INTERRUPT:
 		return "", context.Canceled
 	case sqlite3.ERROR:

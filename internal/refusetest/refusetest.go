@@ -1,0 +1,241 @@
+// Package refusetest runs tasks on a store that refuses one of their writes for good, at
+// each path on which an engine writes. It is used by tests only.
+//
+// The task ends within 10 s with the store's error on record, and tasks whose writes are in
+// the same batches end as they would have.
+package refusetest
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Poison is what the writes have in them that are refused.
+const Poison = "poison"
+
+// Said is in the error of each refusal.
+const Said = "weaver_refused"
+
+// Write names the rows of a path that are refused: those whose column holds [Poison].
+type Write struct {
+	Table, Column string
+
+	// Record and Finish report whether a store without tables refuses a write of the path.
+	Record func(*store.Record) bool
+	Finish func(*store.Finish) bool
+}
+
+// path is one on which an engine writes.
+type path struct {
+	name  string
+	write Write
+	run   func(ctx context.Context, e weaver.Enqueuer) error
+	out   string // of the handler
+	logs  bool   // they are stored
+}
+
+var (
+	parent = weaver.Define[bool, string]("acme.refused.parent.v1", weaver.MaxAttempts(1))
+	child  = weaver.Define[int, int]("acme.refused.child.v1")
+	await  = weaver.DefineSignal[int]("go")
+)
+
+// late are more children than one transaction of a store keeps.
+const late = 501
+
+func labelled(n *task.New) bool { return n.Labels["of"] == Poison }
+
+func ofStep(name string) Write {
+	return Write{Table: "weaver_steps", Column: "name", Record: func(r *store.Record) bool { return r.Step != nil && r.Step.Name == name }}
+}
+
+func childOf(tasks []task.New) bool {
+	for i := range tasks {
+		if labelled(&tasks[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+var children = Write{
+	Table: "weaver_task_labels", Column: "value",
+	Record: func(r *store.Record) bool { return childOf(r.Tasks) },
+	Finish: func(f *store.Finish) bool { return childOf(f.Children) },
+}
+
+var paths = []path{
+	{name: "step", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		_, err := weaver.Step(ctx, Poison, func(context.Context) (int, error) { return 1, nil })
+		return err
+	}},
+	{name: "sleep", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		return weaver.Sleep(ctx, Poison, time.Hour)
+	}},
+	{name: "wait for a signal", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		_, _, err := await.Wait(ctx, Poison, 0)
+		return err
+	}},
+	{name: "call", write: children, run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		_, err := weaver.Call(ctx, "sub", child, 1, weaver.Label("of", Poison))
+		return err
+	}},
+	{name: "start", write: children, run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		_, err := weaver.Start(ctx, "sub", child, 1, weaver.Label("of", Poison))
+		return err
+	}},
+	{
+		name: "checkpoint",
+		write: Write{Table: "weaver_checkpoints", Column: "name", Record: func(r *store.Record) bool {
+			return r.Checkpoint != nil && r.Checkpoint.Name == Poison
+		}},
+		run: func(ctx context.Context, _ weaver.Enqueuer) error { return weaver.Checkpoint(ctx, Poison, 1) },
+	},
+	{
+		name: "failed try",
+		write: Write{Table: "weaver_steps", Column: "error_json", Record: func(r *store.Record) bool {
+			return r.Step != nil && r.Step.Error != nil && strings.Contains(r.Step.Error.Message, Poison)
+		}},
+		run: func(ctx context.Context, _ weaver.Enqueuer) error {
+			_, err := weaver.Step(ctx, "one", func(context.Context) (int, error) { return 0, &said{} })
+			return err
+		},
+	},
+	{
+		name: "progress",
+		write: Write{Table: "weaver_tasks", Column: "progress", Record: func(r *store.Record) bool {
+			return r.Progress != nil && r.Progress.Message == Poison
+		}, Finish: func(f *store.Finish) bool { return f.Progress != nil && f.Progress.Message == Poison }},
+		run: func(ctx context.Context, _ weaver.Enqueuer) error {
+			return weaver.Progress(ctx, 1, 2, Poison)
+		},
+	},
+	{
+		name: "stored logs",
+		write: Write{Table: "weaver_logs", Column: "body", Record: func(r *store.Record) bool { return withEvents(r.Events) }, Finish: func(f *store.Finish) bool {
+			return withEvents(f.Events)
+		}},
+		run: func(ctx context.Context, _ weaver.Enqueuer) error {
+			weaver.Log(ctx).Info(Poison)
+			return nil
+		},
+		logs: true,
+	},
+	{name: "output", write: Write{Table: "weaver_tasks", Column: "output", Finish: func(f *store.Finish) bool {
+		return strings.Contains(string(f.Output), Poison)
+	}}, run: func(context.Context, weaver.Enqueuer) error { return nil }, out: Poison},
+	{name: "error of the handler", write: Write{Table: "weaver_tasks", Column: "last_error_json", Finish: func(f *store.Finish) bool {
+		return f.Error != nil && strings.Contains(f.Error.Message, Poison)
+	}}, run: func(context.Context, weaver.Enqueuer) error { return &said{} }},
+	{name: "decompose", write: children, run: func(context.Context, weaver.Enqueuer) error {
+		return weaver.Decompose(weaver.JoinRerun, child.With(1, weaver.Label("of", Poison)), child.With(2))
+	}},
+	{name: "children that are stored later", write: children, run: func(context.Context, weaver.Enqueuer) error {
+		drafts := make([]weaver.Draft, late)
+		for i := range drafts {
+			drafts[i] = child.With(i, weaver.Delay(time.Hour))
+		}
+		drafts[late-1] = child.With(late, weaver.Label("of", Poison))
+		return weaver.Decompose(weaver.JoinRerun, drafts...)
+	}},
+	{name: "enqueue in a handler", write: children, run: func(ctx context.Context, e weaver.Enqueuer) error {
+		_, err := child.Enqueue(ctx, e, 1, weaver.Label("of", Poison))
+		return err
+	}},
+}
+
+func withEvents(rows []store.EventRow) bool {
+	for i := range rows {
+		if strings.Contains(string(rows[i].Body), Poison) {
+			return true
+		}
+	}
+	return false
+}
+
+// said is an error of a handler.
+type said struct{}
+
+// Error implements error.
+func (*said) Error() string { return "the handler says " + Poison }
+
+// Run runs each path on a store of its own. open returns one that refuses the writes of a path.
+func Run(t *testing.T, open func(t *testing.T, w Write) weaver.Store) {
+	for i := range paths {
+		p := &paths[i]
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.test(t, open(t, p.write))
+		})
+	}
+}
+
+func (p *path) test(t *testing.T, s weaver.Store) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var plugins []weaver.Plugin
+	if p.logs {
+		plugins = append(plugins, weaver.PersistLogs())
+	}
+	var eng *weaver.Engine
+	eng, err := weaver.New(s, weaver.Config{
+		Logger: slog.New(slog.DiscardHandler),
+		Plugins: plugins,
+		Handlers: []weaver.Handler{
+			child.Handler(func(_ context.Context, n int) (int, error) { return n, nil }),
+			parent.Handler(func(ctx context.Context, bad bool) (string, error) {
+				if !bad {
+					return weaver.Step(ctx, "one", func(context.Context) (string, error) { return "1", nil })
+				}
+				return p.out, p.run(ctx, eng)
+			}),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- eng.Run(run) }()
+	defer func() {
+		stop()
+		if err := <-ran; err != nil {
+			t.Errorf("the engine ended: %v", err)
+		}
+	}()
+	bad, err := parent.Enqueue(ctx, eng, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		good, err := parent.Enqueue(ctx, eng, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := good.Wait(ctx); err != nil {
+			t.Errorf("a task beside the refused one: %v", err)
+		}
+	}
+	_, err = bad.Wait(ctx)
+	got, e := eng.Get(t.Context(), bad.ID())
+	if e != nil {
+		t.Fatal(e)
+	}
+	if got.State != weaver.StateFailed && got.State != weaver.StateBlocked || got.Error == nil || !strings.Contains(got.Error.Message, Said) {
+		t.Errorf("the task is %s with the error %v (%v): want it to end with the error of the store", got.State, got.Error, err)
+	}
+	snap, e := s.Snapshot(t.Context(), weaver.DefaultNamespace)
+	if e != nil {
+		t.Fatal(e)
+	}
+	for _, v := range store.Check(snap) {
+		t.Error(v)
+	}
+}

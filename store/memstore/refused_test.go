@@ -1,0 +1,41 @@
+package memstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/goweaver/weaver/internal/refusetest"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+)
+
+// What the store refuses for good ends the task, on every path on which an engine writes.
+func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
+	refusetest.Run(t, func(_ *testing.T, w refusetest.Write) store.Store {
+		record := func(r store.Record) bool { return w.Record != nil && w.Record(&r) }
+		finish := func(f store.Finish) bool { return w.Finish != nil && w.Finish(&f) }
+		return storehook.New(memstore.New(), &storehook.Hooks{
+			Enqueue: func(_ context.Context, sub storehook.Submission, next func() ([]store.Enqueued, error)) ([]store.Enqueued, error) {
+				return unless(record(store.Record{Tasks: sub.Tasks}), next)
+			},
+			Record: func(_ context.Context, recs []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+				return unless(slices.ContainsFunc(recs, record), next)
+			},
+			Finish: func(_ context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
+				return unless(slices.ContainsFunc(fins, finish), next)
+			},
+		})
+	})
+}
+
+// unless makes a call unless it is refused.
+func unless[R any](refused bool, next func() (R, error)) (none R, err error) {
+	if refused {
+		return none, fmt.Errorf("%w: %s", store.ErrRefused, refusetest.Said)
+	}
+	return next()
+}
