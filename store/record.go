@@ -76,8 +76,9 @@ type StepTxer interface {
 	// rec with the value that fn returned, and commits (R10). A lease that is lost
 	// before fn runs, while it waits for the writer, runs nothing. fn may pass tx to
 	// Enqueue. An error of fn rolls back and is returned as it is. Other
-	// errors: those of Record, ErrStepTxTooLong, and ErrStepTxEnded when fn ended
-	// the transaction itself, of which nothing is kept then.
+	// errors: those of Record, ErrStepTxTooLong, ErrStepTxRefused when the commit broke
+	// a constraint, and ErrStepTxEnded when fn ended the transaction itself. Nothing of
+	// it is kept then.
 	StepTx(ctx context.Context, ns string, rec Record, limit time.Duration, fn func(ctx context.Context, tx Tx) (json.RawMessage, error)) (RecordResult, error)
 }
 

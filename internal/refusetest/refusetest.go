@@ -8,6 +8,7 @@ package refusetest
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,10 +167,32 @@ type said struct{}
 // Error implements error.
 func (*said) Error() string { return "the handler says " + Poison }
 
-// Run runs each path on a store of its own. open returns one that refuses the writes of a path.
-func Run(t *testing.T, open func(t *testing.T, w Write) weaver.Store) {
-	for i := range paths {
-		p := &paths[i]
+// StepTx runs a StepTx with the transactions of type Tx. The function is nil or writes in
+// the transaction.
+func StepTx[Tx any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) error) error {
+	_, err := weaver.StepTx(ctx, name, func(ctx context.Context, tx Tx) (int, error) {
+		if fn == nil {
+			return 1, nil
+		}
+		return 1, fn(ctx, tx)
+	})
+	return err
+}
+
+// Run runs each path on a store of its own. open returns one that refuses the writes of a
+// path. stepTx runs a step of a name in a transaction, and broken, if it is not nil, one
+// whose commit is refused for what its function wrote.
+func Run(t *testing.T, open func(t *testing.T, w Write) weaver.Store, stepTx, broken func(ctx context.Context, name string) error) {
+	all := append(slices.Clone(paths), path{name: "step in a transaction", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
+		return stepTx(ctx, Poison)
+	}})
+	if broken != nil {
+		all = append(all, path{name: "commit of a step's transaction", write: ofStep("none"), run: func(ctx context.Context, _ weaver.Enqueuer) error {
+			return broken(ctx, "one")
+		}})
+	}
+	for i := range all {
+		p := &all[i]
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			p.test(t, open(t, p.write))

@@ -28,8 +28,11 @@ func TestRefusedWrites(t *testing.T) {
 			Finish: func(_ context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
 				return unless(slices.ContainsFunc(fins, finish), next)
 			},
+			StepTx: func(_ context.Context, call *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
+				return unless(record(call.Record), next)
+			},
 		})
-	})
+	}, func(ctx context.Context, name string) error { return refusetest.StepTx[*memstore.Tx](ctx, name, nil) }, nil)
 }
 
 // unless makes a call unless it is refused.

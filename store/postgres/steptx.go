@@ -92,8 +92,14 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx pgx.Tx
 		// this time must not stay beside what it wrote then.
 		return got, tx.Rollback(ctx)
 	}
-	if err = tx.Commit(ctx); err != nil && tx.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
-		err = fmt.Errorf("%w: %w", store.ErrUnknown, err) // the engine records the step again, and is told
+	if err = tx.Commit(ctx); err != nil {
+		_, kind := conn.Classify(err)
+		switch {
+		case tx.Conn().IsClosed() && !pgconn.SafeToRetry(err):
+			err = fmt.Errorf("%w: %w", store.ErrUnknown, err) // the engine records the step again, and is told
+		case errors.Is(kind, store.ErrRefused):
+			err = userError{fmt.Errorf("%w: %w", store.ErrStepTxRefused, err)}
+		}
 	}
 	return got, err
 }

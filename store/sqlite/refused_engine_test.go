@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 
@@ -34,5 +36,5 @@ func TestRefusedWrites(t *testing.T) {
 			}
 		}
 		return db
-	})
+	}, func(ctx context.Context, name string) error { return refusetest.StepTx[*sql.Tx](ctx, name, nil) }, nil)
 }

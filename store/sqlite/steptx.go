@@ -126,7 +126,12 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 		// wrote this time must not stay beside what it wrote then.
 		return got, sqlTx.Rollback()
 	}
-	return got, sqlTx.Commit()
+	if err = sqlTx.Commit(); err != nil {
+		if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
+			err = userError{fmt.Errorf("%w: %w", store.ErrStepTxRefused, err)}
+		}
+	}
+	return got, err
 }
 
 // userError keeps what the function returned as it is.

@@ -164,6 +164,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		{"EnqueueAgain", enqueueAgainCases},
 		{"EnqueueJob", enqueueJobCases},
 		{"Values", valueCases},
+		{"Texts", textCases},
 		{"ClaimLanes", claimLaneCases},
 		{"ClaimQuarantine", claimQuarantineCases},
 		{"ClaimBound", claimBoundCases},
