@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/store/postgres"
@@ -13,21 +15,44 @@ import (
 
 // Of 10,000 enqueues in transactions of a program's own, of pgx and of database/sql,
 // half of which are rolled back, exactly the committed half runs, each once, while
-// engines of two processes are at work.
+// engines of two processes are at work, whose handlers write in a StepTx. Through PgBouncer
+// no statement of the program fails because it has another session of the server.
 func TestTransactionalEnqueue(t *testing.T) {
 	t.Parallel()
-	enqueues, callers := 200*repeat, 8
+	enqueues := 200 * repeat
 	if inFull {
 		enqueues *= 5
 	}
-	url := pgtest.Migrated(t, "weaver", migrateURL)
+	for way, n := range map[string]int{"direct": enqueues, "pooled": enqueues / 2} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.Migrated(t, "weaver", migrateURL)
+			through := url
+			if way == "pooled" {
+				through = pgtest.Bouncer(t, url, "transaction", "default_pool_size = 6", "server_round_robin = 1")
+			}
+			testTransactionalEnqueue(t, url, through, n)
+		})
+	}
+}
+
+func testTransactionalEnqueue(t *testing.T, url, through string, enqueues int) {
+	const callers = 8
 	u := connect(t, url)
 	u.exec("CREATE TABLE public.orders (n bigint PRIMARY KEY)")
+	u.exec("CREATE TABLE public.shipped (n bigint PRIMARY KEY)")
 
 	var mu sync.Mutex
 	ran := make(map[int]int)
-	typ := weaver.Define[int, string]("acme.test.order.v1")
-	handler := typ.Handler(func(_ context.Context, n int) (string, error) {
+	typ := weaver.Define[int, string]("acme.test.order.v1", weaver.NoRetry())
+	handler := typ.Handler(func(ctx context.Context, n int) (string, error) {
+		_, err := weaver.StepTx(ctx, "ship", func(ctx context.Context, tx pgx.Tx) (int, error) {
+			_, err := tx.Exec(ctx, "INSERT INTO public.shipped VALUES ($1)", n)
+			return n, err
+		})
+		if err != nil {
+			return "", err
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		ran[n]++
@@ -35,7 +60,7 @@ func TestTransactionalEnqueue(t *testing.T) {
 	})
 	var dbs []*postgres.DB
 	for range 2 {
-		db := openURL(t, url)
+		db := openURL(t, through)
 		running(t, db, weaver.Config{Handlers: []weaver.Handler{handler}})
 		dbs = append(dbs, db)
 	}
@@ -115,9 +140,9 @@ func (c *customer) transaction(rnd *rand.Rand, orders []int) {
 		_, err := c.typ.Enqueue(ctx, in, n)
 		return err
 	}
-	commits, pgx := rnd.IntN(2) == 0, rnd.IntN(2) == 0
+	commits, ofPgx := rnd.IntN(2) == 0, rnd.IntN(2) == 0
 	var err error
-	if pgx {
+	if ofPgx {
 		tx, begun := c.db.Pool().Begin(ctx)
 		if begun != nil {
 			c.Errorf("Begin: %v", begun)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -156,10 +157,11 @@ func (db *DB) notifyIn(ctx context.Context, ns string, tx pgx.Tx) error {
 	})
 }
 
-// notifyInSQL is notifyInTx for a transaction of database/sql.
+// notifyInSQL is notifyInTx for a transaction of database/sql. Without arguments no driver
+// prepares the statement.
 func (db *DB) notifyInSQL(ctx context.Context, ns string, tx *sql.Tx) error {
 	return db.notifyInTx(ns, func(sql, channel string) error {
-		_, err := tx.ExecContext(ctx, sql, channel)
+		_, err := tx.ExecContext(ctx, strings.Replace(sql, "$1", "'"+channel+"'", 1))
 		return err
 	})
 }

@@ -143,6 +143,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
 	db.server = server
+	if !server.direct() {
+		unname(src.config)
+	}
 	if err := db.sessions(ctx); err != nil {
 		return nil, fmt.Errorf("open postgres: %w", errors.Join(err, closeConn(ctx, first)))
 	}
@@ -163,7 +166,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 }
 
 // New opens a store on a pool of the caller, whose settings it does not change, and
-// which Close does not close.
+// which Close does not close. A pool that names its statements, as pgx does by default, is
+// refused behind a pooler that gives each transaction another session of the server: set
+// DefaultQueryExecMode to pgx.QueryExecModeCacheDescribe there.
 func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	if pool == nil {
 		return nil, errors.New("open postgres: the pool is nil: give one of pgxpool.New, or use Open")
@@ -176,14 +181,21 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	if db.src, err = sourceOf(pool.Config().ConnConfig, db.opts.schema); err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
+	var named error
 	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) (err error) {
 		if db.server, err = inspect(ctx, c.Conn(), db.src.schema); err != nil {
 			return db.src.explain(err)
 		}
-		return db.server.check(db.src, db.opts.unsafe)
+		if err = db.server.check(db.src, db.opts.unsafe); err == nil && !db.server.direct() {
+			named = checkNames(ctx, c.Conn())
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", db.src.connectError(err))
+	}
+	if named != nil {
+		return nil, fmt.Errorf("open postgres: %s: %w", db.src.shown, named)
 	}
 	if err := db.sessions(ctx); err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
@@ -29,14 +32,26 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+element); err != nil {
 		return fmt.Errorf("join the transaction: %w", err)
 	}
+	c := &sqlConn{ctx: ctx, tx: tx, cache: sqlstmt.NewCache()}
 	var path, database string
 	var now int64
-	err := tx.QueryRowContext(ctx, conn.Translate(sqlSetPath), searchPath(db.src.schema)).Scan(&path, new(any), &now, &database)
+	begin := func() error {
+		return tx.QueryRowContext(ctx, conn.Translate(sqlSetPath), c.with(searchPath(db.src.schema))...).Scan(&path, new(any), &now, &database)
+	}
+	if !db.server.direct() {
+		c.options = unnamedOptions
+	}
+	err := begin()
+	if err != nil && c.options != nil { // a driver that is not pgx takes no options
+		c.options = nil
+		if _, e := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+element); e == nil {
+			err = begin()
+		}
+	}
 	if err == nil && database != db.src.config.Database {
 		err = fmt.Errorf("%w: it is of the database %s, not of %s", store.ErrForeignTx, database, db.src.shown)
 	}
 	if err == nil {
-		c := &sqlConn{ctx: ctx, tx: tx, cache: sqlstmt.NewCache()}
 		at := time.UnixMicro(now).UTC()
 		if db.opts.clock != nil {
 			at = db.opts.clock()
@@ -45,7 +60,7 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 		err = fn(sqlstore.NewTx(callers{db.database(nil)}, c, &fx, at))
 	}
 	if err == nil {
-		_, err = tx.ExecContext(ctx, conn.Translate(sqlOldPath), path)
+		_, err = tx.ExecContext(ctx, conn.Translate(sqlOldPath), c.with(path)...)
 	}
 	end := "RELEASE SAVEPOINT " + element
 	if err != nil {
@@ -81,9 +96,22 @@ func (callers) Passes() bool { return true }
 
 // sqlConn is a caller's transaction as the verbs use a connection.
 type sqlConn struct {
-	ctx   context.Context
-	tx    *sql.Tx
-	cache *sqlstmt.Cache
+	ctx     context.Context
+	tx      *sql.Tx
+	cache   *sqlstmt.Cache
+	options []any // of pgx, before the arguments of each statement
+}
+
+// unnamedOptions have pgx name no statement: behind a pooler another session may have the
+// name.
+var unnamedOptions = []any{pgx.QueryExecModeCacheDescribe}
+
+// with returns the arguments of a statement, with the options before them.
+func (c *sqlConn) with(args ...any) []any {
+	if len(args) == 0 {
+		return nil // a statement without arguments is never prepared
+	}
+	return append(slices.Clip(c.options), args...)
 }
 
 // Stmt implements sqlstore.Conn.
@@ -141,7 +169,7 @@ func (s *sqlStmt) Columns() int { return len(s.row) }
 
 // Exec implements sqlstmt.Driver.
 func (s *sqlStmt) Exec() error {
-	res, err := s.c.tx.ExecContext(s.c.ctx, s.text, s.args...)
+	res, err := s.c.tx.ExecContext(s.c.ctx, s.text, s.c.with(s.args...)...)
 	if err == nil {
 		s.changed, err = res.RowsAffected()
 	}
@@ -154,7 +182,7 @@ func (s *sqlStmt) Changes() (int, error) { return int(s.changed), nil }
 // Step implements sqlstmt.Driver.
 func (s *sqlStmt) Step() bool {
 	if s.rows == nil && s.err == nil {
-		if s.rows, s.err = s.c.tx.QueryContext(s.c.ctx, s.text, s.args...); s.err != nil {
+		if s.rows, s.err = s.c.tx.QueryContext(s.c.ctx, s.text, s.c.with(s.args...)...); s.err != nil {
 			return false
 		}
 		names, err := s.rows.Columns()
