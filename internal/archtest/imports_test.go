@@ -95,6 +95,7 @@ var importRules = map[string]rule{
 	"internal/archtest":         {},
 	"internal/disktest":         {libs: []string{ncruces}},
 	"internal/pgtest":           {libs: []string{pgx}},
+	"internal/refusetest":       {ours: library},
 	"internal/httpcontract":     {libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 
 	"internal/mutants/mutant": {},
