@@ -139,6 +139,9 @@ func announcer() string {
 // Types returns the task types of these names that were announced, or all of them
 // without one, by name. A name that was not announced is left out.
 func (c *Client) Types(ctx context.Context, names ...string) ([]TypeInfo, error) {
+	if err := checkTexts("the name of a type", names...); err != nil {
+		return nil, fmt.Errorf("read the announced task types: %w", err)
+	}
 	types, err := store.TypesOf(ctx, c.store, c.ns, names...)
 	if err != nil {
 		return nil, fmt.Errorf("read the announced task types: %w", err)

@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -214,7 +215,24 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 // do it themselves.
 func CheckFilter(f Filter) error { return checkFilter(&f) }
 
+// checkTexts refuses texts that no store has: ErrInvalidOption. what names them.
+func checkTexts(what string, texts ...string) error {
+	for _, text := range texts {
+		if err := task.CheckText(what, text); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalidOption, err)
+		}
+	}
+	return nil
+}
+
 func checkFilter(f *Filter) error {
+	err := cmp.Or(checkTexts("Types", f.Types...), checkTexts("Queue", f.Queue), checkTexts("After", f.After))
+	for k, v := range f.Labels {
+		err = cmp.Or(err, checkTexts("Labels", k, v))
+	}
+	if err != nil {
+		return err
+	}
 	for _, s := range f.States {
 		if !s.Valid() {
 			return fmt.Errorf("%w: %q is no state; the states are %v", ErrInvalidOption, s, task.States())
@@ -253,6 +271,9 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 		if !slices.Contains(jobStates, s) {
 			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", ErrInvalidOption, s, jobStates)
 		}
+	}
+	if err := cmp.Or(checkTexts("Name", f.Name), checkTexts("After", f.After)); err != nil {
+		return nil, "", fmt.Errorf("list jobs: %w", err)
 	}
 	js, next, err := c.store.Jobs(ctx, c.ns, f)
 	if err != nil {

@@ -62,6 +62,9 @@ var (
 	ErrForgotten = engine.ErrForgotten
 	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
 	ErrNoBucket = engine.ErrNoBucket
+	// ErrRefused: what was given cannot be stored, however often it is tried: a text is
+	// too long to be indexed, or a constraint of the database does not allow it.
+	ErrRefused = store.ErrRefused
 	// ErrBlobGone: bytes were deleted from the bucket before something could name them.
 	ErrBlobGone = store.ErrBlobGone
 	// ErrOtherBucket: the bucket is not the one that has the namespace's blobs; see
@@ -130,6 +133,9 @@ var (
 	ErrTxType = engine.ErrTxType
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = store.ErrStepTxTooLong
+	// ErrStepTxRefused: the commit of the step's transaction broke a constraint of what its
+	// function wrote, such as a deferred one. Nothing of it was kept.
+	ErrStepTxRefused = store.ErrStepTxRefused
 	// ErrStepTxEnded: the step's function committed or rolled back the transaction
 	// itself. Nothing of it was kept, and the task fails at once.
 	ErrStepTxEnded = store.ErrStepTxEnded

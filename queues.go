@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -104,6 +105,10 @@ func (c *Client) Graph(ctx context.Context, req GraphRequest) (Graph, error) {
 // at the end. A page may have fewer entries than asked for while there are more.
 // ErrBadCursor.
 func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, string, error) {
+	err := cmp.Or(checkTexts("Target", f.Target), checkTexts("Actor", f.Actor), checkTexts("Verb", f.Verb), checkTexts("After", f.After))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the audit: %w", err)
+	}
 	list, next, err := c.store.Audit(ctx, c.ns, f)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the audit: %w", err)

@@ -239,7 +239,7 @@ func TestPathTricks(t *testing.T) {
 	for _, path := range []string{
 		"/v1/tasks/..%2fhealthz", "/v1/tasks/..%2f..%2fhealthz", "/v1/tasks/%2e%2e/%2e%2e/healthz", "/v1/tasks/%2e%2e%2fhealthz", "//healthz", "/./healthz",
 		"/v1/./tasks", "/v1/../healthz", "/healthz/../v1/tasks", "/healthz/..%2fv1%2ftasks", "/v1//tasks", "/v1/tasks/", "/v1%2ftasks", "/v1/tasks%2f01ARZ3NDEKTSV4RRFFQ69G5FAV",
-		"/V1/tasks", "/v1/tasks;x=/healthz", "/v1/tasks/%00", "/v1/tasks/%ff", `/v1\tasks`, "/v1/tasks%3Fq=", "/healthz%2f", "/healthz/", "/%2fhealthz", "/", "/openapi.json/",
+		"/V1/tasks", "/v1/tasks;x=/healthz", `/v1\tasks`, "/v1/tasks%3Fq=", "/healthz%2f", "/healthz/", "/%2fhealthz", "/", "/openapi.json/",
 	} {
 		for _, at := range []*server{s, open} {
 			a := at.raw("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")

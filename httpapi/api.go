@@ -300,6 +300,9 @@ func (c *call) serve() error {
 	if err := c.acceptable(); err != nil {
 		return err
 	}
+	if err := c.checkTexts(); err != nil {
+		return err
+	}
 	if err := c.checkQuery(); err != nil {
 		return err
 	}

@@ -42,6 +42,9 @@ func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error
 			return checkValue(raw, t, at)
 		}
 		for name, value := range object {
+			if strings.ContainsRune(name, 0) {
+				return bodyProblem(badRequest, at+"/"+escapePointer(name), "the name contains a NUL character")
+			}
 			if string(value) == "null" { // encoding/json would make a text without a character of it
 				return bodyProblem(invalidBody, at+"/"+escapePointer(name), "want a string, and it is a JSON null")
 			}
@@ -144,9 +147,14 @@ func elements(raw json.RawMessage) (n int) {
 	return n
 }
 
-// checkValue refuses JSON that a type does not take.
+// checkValue refuses JSON that a type does not take, and texts with a NUL, which is not
+// text for stores. JSON that is kept as it is may have them.
 func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
-	err := json.Unmarshal(raw, reflect.New(t).Interface())
+	v := reflect.New(t)
+	err := json.Unmarshal(raw, v.Interface())
+	if bytes.Contains(raw, []byte(`\u0000`)) && (hasNUL(v.Elem()) || err != nil && isNUL(raw)) {
+		return bodyProblem(badRequest, at, "the text contains a NUL character")
+	}
 	var wrong *json.UnmarshalTypeError
 	var noTime *time.ParseError
 	var p *Problem
@@ -161,6 +169,38 @@ func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 		return p
 	}
 	return bodyProblem(invalidBody, at, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// isNUL reports whether JSON is a text with a NUL.
+func isNUL(raw json.RawMessage) bool {
+	var text string
+	return json.Unmarshal(raw, &text) == nil && strings.ContainsRune(text, 0)
+}
+
+// hasNUL reports whether a text of a value, or an element or key of it, has a NUL.
+func hasNUL(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return strings.ContainsRune(v.String(), 0)
+	case reflect.Pointer:
+		return !v.IsNil() && hasNUL(v.Elem())
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return false
+		}
+		for i := range v.Len() {
+			if hasNUL(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for name, value := range v.Seq2() {
+			if hasNUL(name) || hasNUL(value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // noField says that there is no field of a name, and which there are.

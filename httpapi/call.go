@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/typo"
@@ -80,6 +81,38 @@ func badParam(name, format string, args ...any) error {
 	return p
 }
 
+// checkTexts refuses parameters of the path and of headers that are no text for stores:
+// UTF-8 without NUL. checkQuery does it for those of the query, and decode for bodies.
+func (c *call) checkTexts() error {
+	for _, name := range c.route.names() {
+		if err := checkParam(name, c.path(name)); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.route.params {
+		if p.in != "header" {
+			continue
+		}
+		for _, text := range c.r.Header.Values(p.name) {
+			if err := checkParam(p.name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkParam refuses a parameter that is no text for stores.
+func checkParam(name, text string) error {
+	switch {
+	case strings.ContainsRune(text, 0):
+		return badParam(name, "%.40q contains a NUL byte", text)
+	case !utf8.ValidString(text):
+		return badParam(name, "%.40q is not UTF-8", text)
+	}
+	return nil
+}
+
 // checkQuery refuses parameters that the route does not have, and repeated ones.
 func (c *call) checkQuery() error {
 	values, err := urlQuery(c.r)
@@ -105,6 +138,11 @@ func (c *call) checkQuery() error {
 			return badParam(name, "there is no such parameter%s; there are %s", hint, strings.Join(known, ", "))
 		case len(list) > 1 && !c.route.params[i].many:
 			return badParam(name, "it is given %d times", len(list))
+		}
+		for _, text := range list {
+			if err := checkParam(name, text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -143,6 +143,7 @@ var sentinels = []problemKind{
 	{weaver.ErrChanged, "changed", 409, "The task has changed meanwhile.", 0},
 	{weaver.ErrConflict, "conflict", 409, "It conflicts with what is recorded.", 0},
 	{weaver.ErrState, "state", 409, "The state does not allow it.", 0},
+	{weaver.ErrRefused, "refused", 422, "The store cannot keep this.", 0},
 	{weaver.ErrLimit, "limit", 409, "A limit is reached.", 0},
 	{weaver.ErrBlocked, "blocked", 409, "The task is blocked.", 0},
 	{weaver.ErrNotSucceeded, "not-succeeded", 409, "The task has not succeeded.", 0},

@@ -23,6 +23,7 @@ var notOverHTTP = map[string]string{
 	"store.ErrLeaseLost":       "an attempt gets it",
 	"store.ErrStepConflict":    "an attempt gets it",
 	"store.ErrStepTxEnded":     "an attempt gets it",
+	"store.ErrStepTxRefused":   "an attempt gets it",
 	"store.ErrStepTxTooLong":   "an attempt gets it",
 	"weaver.ErrAttemptOver":    "an attempt gets it",
 	"weaver.ErrCancelled":      "why the context of an attempt ended",

@@ -47,7 +47,7 @@ func TestWatchRefuses(t *testing.T) {
 		"a long query":    {"read", []string{"tasks:" + strings.Repeat("x", 3<<10)}, 400, []string{"3072 bytes"}},
 		"hidden values":   {"read", []string{"tasks:input.n=1"}, 403, []string{"payloads"}},
 		"another access":  {"submit", []string{"counts"}, 403, []string{"needs the access read"}},
-		"another control": {"read", []string{"\x00" + strings.Repeat("é", 200)}, 400, []string{"…"}},
+		"another control": {"read", []string{"\x01" + strings.Repeat("é", 200)}, 400, []string{"…"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &recorder{header: http.Header{}}

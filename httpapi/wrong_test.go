@@ -45,7 +45,7 @@ func TestWrongInput(t *testing.T) {
 
 		for _, m := range []mistake{
 			{"GET", "/v1/tasks?after=nonsense", "", nil, 400, "bad-cursor", "", "nonsense"},
-			{"GET", "/v1/tasks?after=%00", "", nil, 400, "bad-cursor", "", ""},
+			{"GET", "/v1/tasks?after=%00", "", nil, 400, "bad-query", "", ""},
 			{"GET", "/v1/jobs?after=nonsense", "", nil, 400, "bad-cursor", "", ""},
 			{"GET", "/v1/tasks?limit=-1", "", nil, 400, "bad-query", "limit", "from 1 to 1000"},
 			{"GET", "/v1/tasks?limit=0", "", nil, 400, "bad-query", "limit", ""},
@@ -131,7 +131,7 @@ func TestWrongInput(t *testing.T) {
 			{"POST", task + "/signal", `{"name":"acme.signal.paid","key":"k"}`, nil, 422, "invalid-body", "#/payload", ""},
 			{"POST", task + "/repair", `{}`, nil, 422, "invalid-body", "#/input", ""},
 			{"POST", task + "/rerun", `{"from":"none"}`, nil, 404, "no-such-step", "", ""},
-			{"POST", "/v1/queues/a%00b/pause", "", nil, 422, "invalid-option", "", ""},
+			{"POST", "/v1/queues/a%00b/pause", "", nil, 400, "bad-query", "", ""},
 		} {
 			var body any
 			if m.body != "" {

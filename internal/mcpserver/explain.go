@@ -39,6 +39,7 @@ var mistakes = []struct {
 	{weaver.ErrBadCursor, ""},
 	{weaver.ErrTooLarge, ""},
 	{weaver.ErrLimit, ""},
+	{weaver.ErrRefused, ""},
 	{weaver.ErrConflict, ""},
 	{weaver.ErrForgotten, ""},
 	{weaver.ErrValuesDropped, ""},

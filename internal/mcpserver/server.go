@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -120,7 +123,45 @@ func exact[In any](args json.RawMessage, in *In) error {
 	if err := d.Decode(&read); err != nil {
 		return say("the arguments cannot be read: %w", err)
 	}
+	if err := checkTexts(reflect.ValueOf(read)); err != nil {
+		return err
+	}
 	*in = read
+	return nil
+}
+
+// checkTexts refuses arguments with texts that no store has. Values are not looked at:
+// their JSON is kept as it is.
+func checkTexts(args reflect.Value) error {
+	if args.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range args.NumField() {
+		f := args.Type().Field(i)
+		if f.Anonymous {
+			if err := checkTexts(args.Field(i)); err != nil {
+				return err
+			}
+		}
+		if !f.IsExported() {
+			continue
+		}
+		var texts []string
+		switch v := args.Field(i).Interface().(type) {
+		case string:
+			texts = []string{v}
+		case []string:
+			texts = v
+		case map[string]string:
+			texts = slices.AppendSeq(slices.Collect(maps.Keys(v)), maps.Values(v))
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		for _, text := range texts {
+			if err := task.CheckText(name, text); err != nil {
+				return say("%w", err)
+			}
+		}
+	}
 	return nil
 }
 

@@ -155,6 +155,24 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// Arguments with texts that no store has are refused with their name, by every tool.
+func TestTextsAreChecked(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	c.AllowWrites = true
+	cs := connect(t, c)
+	for tool, args := range map[string]map[string]any{
+		"list_tasks": {"queue": "a\x00"}, "show_task": {"id": "\x00"}, "cancel": {"id": "x", "reason": "\x00"},
+	} {
+		if got, wrong := call(t, cs, tool, args); !wrong || !strings.Contains(got, "contains a NUL byte") {
+			t.Errorf("%s %v: %s, error %t", tool, args, got, wrong)
+		}
+	}
+	if got, wrong := call(t, cs, "list_tasks", map[string]any{"labels": map[string]any{"a": "\x00"}}); !wrong || !strings.Contains(got, "labels: ") {
+		t.Errorf("labels: %s, error %t", got, wrong)
+	}
+}
+
 func TestPayloads(t *testing.T) {
 	t.Parallel()
 	c, id := config(t)
