@@ -3,6 +3,7 @@ package weaver_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,7 @@ func TestEnqueueRefusesInvalidArguments(t *testing.T) {
 			"Queue: the name is":    weaver.Queue(""),
 			"Metadata key contains": weaver.Metadata("key", "\x00"),
 			"is not UTF-8":          weaver.Label("key", "\xff"),
+			"longer texts into":     weaver.Label("key", strings.Repeat("x", 256)),
 		} {
 			// Metadata names the key of the value.
 			if name == "Metadata key contains" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // names are pairs of texts that a careless store takes for one, and texts that
@@ -121,7 +122,7 @@ func FuzzNames(f *testing.F) {
 		named := func(name, value string) weaver.Draft {
 			return weaver.NewDraft("fuzz.names.any.v1", []byte(`1`), weaver.Queue(name), weaver.Label(name, value), weaver.Metadata(name, value), weaver.ConcurrencyKey(name))
 		}
-		good := nameable(a) && storableText(b)
+		good := nameable(a) && storableText(b) && len(b) <= task.MaxKey
 		for name, c := range stores.clients(t) {
 			_, err := c.EnqueueTasks(t.Context(), named(a, b))
 			if !good {
@@ -187,7 +188,14 @@ func FuzzOperatorTexts(f *testing.F) {
 				t.Errorf("%s: by %q, reason %q is audited as %+v", name, by, reason, h.Audit)
 			}
 			queue := "q" + by
-			if err := c.PauseQueue(t.Context(), queue, weaver.By(by), weaver.Reason(reason)); err != nil {
+			err = c.PauseQueue(t.Context(), queue, weaver.By(by), weaver.Reason(reason))
+			if len(queue) > task.MaxKey {
+				if !errors.Is(err, weaver.ErrInvalidOption) {
+					t.Errorf("%s: pause %q: %v, want an invalid option", name, queue, err)
+				}
+				continue
+			}
+			if err != nil {
 				t.Fatalf("%s: pause %q: %v", name, queue, err)
 			}
 			if qs, err := c.Queues(t.Context()); err != nil || len(qs) != 1 || qs[0].Name != queue || !qs[0].Paused {

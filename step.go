@@ -126,7 +126,8 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // statement that runs then is interrupted, whichever context it was given.
 // Return nil to commit and an error to roll back: a function that ends tx itself
 // fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
-// rollback that an error follows is none of that.)
+// rollback that an error follows is none of that.) A commit that breaks a constraint, a
+// deferred one, is an error of the step that wraps ErrStepTxRefused.
 //
 // Of the options it takes [Undo], [UndoTx] and [UndoRetry]: what did not commit did not
 // happen, so that such an undo always has the value.
