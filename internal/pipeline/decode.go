@@ -50,7 +50,7 @@ const (
 	maxCost     = min(task.MaxSpend, math.MaxInt)
 	minPriority = task.MinPriority
 	maxPriority = task.MaxPriority
-	maxKeyBytes = 255 // of a label's name and of a concurrency key
+	maxKeyBytes = task.MaxKey // of a label, its name, and a concurrency key
 )
 
 // failed reports whether the file, or one that it includes, has a mistake.

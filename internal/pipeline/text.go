@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -163,10 +164,16 @@ func (d *decoder) secretEnv(f field) []string {
 }
 
 func (d *decoder) labels(f field) map[string]string {
-	return d.texts(f, "{team: data}", atRead, func(l entry) bool {
+	all := d.texts(f, "{team: data}", atRead, func(l entry) bool {
 		if l.name == "" || len(l.name) > maxKeyBytes {
 			return d.r.add(l.at, fmt.Sprintf("a label of %s has a name of %d bytes", f.of, len(l.name)), fmt.Sprintf("use 1 to %d bytes", maxKeyBytes))
 		}
 		return d.checkNUL(l.at, "the name of a label of "+f.of, l.name)
 	})
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := len(all[name]); n > maxKeyBytes {
+			d.r.add(f.spot(), fmt.Sprintf("the label %s of %s is %d bytes long, and at most %d are allowed", quote(name), f.of, n, maxKeyBytes), "shorten it: labels are for lists")
+		}
+	}
+	return all
 }
