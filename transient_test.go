@@ -25,6 +25,8 @@ func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 		"a store that another one locks":  store.ErrBusy,
 		"a store that was closed":         store.ErrClosed,
 		"a transaction to be begun again": store.ErrRestartTx,
+		"a session that has no statement": sqlState("26000"),
+		"a session with another of them":  sqlState("42P05"),
 	}
 	forms := map[string]func(error) error{
 		"raw":         func(err error) error { return err },
@@ -70,4 +72,38 @@ func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sqlState is an error of a driver of PostgreSQL.
+type sqlState string
+
+// Error implements error.
+func (s sqlState) Error() string { return "ERROR: prepared statement (SQLSTATE " + string(s) + ")" }
+
+// SQLState is what drivers of PostgreSQL have.
+func (s sqlState) SQLState() string { return string(s) }
+
+// A statement that a pooler sent to a session without it is no failure of the handler: the
+// attempt does not count, and the step is tried again. Other errors of a driver are.
+func TestStatementLostByPooler(t *testing.T) {
+	typ := weaver.Define[string, int]("engine.pooler.run.v1", weaver.NoRetry())
+	for code, want := range map[sqlState]weaver.State{"26000": weaver.StateSucceeded, "42P05": weaver.StateSucceeded, "23505": weaver.StateFailed} {
+		inBubble(t, func(fx *fixture) {
+			runs := 0
+			fx.run(typ.Handler(func(ctx context.Context, _ string) (int, error) {
+				return weaver.Step(ctx, "ask", func(context.Context) (int, error) {
+					if runs++; runs == 1 {
+						return 0, fmt.Errorf("ask: %w", code)
+					}
+					return runs, nil
+				})
+			}))
+			h, err := typ.Enqueue(fx.Context(), fx.client, "x")
+			fx.must(err)
+			_, _ = h.Wait(fx.Context())
+			got, err := fx.client.Get(fx.Context(), h.ID())
+			fx.must(err)
+			equal(fx, string(code), got.State, want)
+		})
+	}
 }

@@ -398,7 +398,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			continue
 		}
 		var err error
-		if try < refusedTries && store.Refused(res.Err) {
+		if try < refusedTries && store.Refused(res.Err) && scope.Err() == nil {
 			err = storeError(res.Err)
 		} else {
 			err = a.answer(res.Err)

@@ -262,7 +262,7 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 			_, own = a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return nil, u.Tx(ctx, tx, call) })
 			return nil, own
 		})
-	if err = cmp.Or(err, res.Err); err == nil || own != nil || errors.Is(err, store.ErrStepTxTooLong) || errors.Is(err, store.ErrStepTxEnded) {
+	if err = cmp.Or(err, res.Err); err == nil || own != nil || errors.Is(err, store.ErrStepTxTooLong) || errors.Is(err, store.ErrStepTxEnded) || errors.Is(err, store.ErrStepTxRefused) {
 		return err
 	}
 	return a.answer(err)

@@ -6,7 +6,9 @@
 package refusetest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -40,6 +42,7 @@ type path struct {
 	run   func(ctx context.Context, e weaver.Enqueuer) error
 	out   string // of the handler
 	logs  bool   // they are stored
+	job   bool   // the task is of one
 }
 
 var (
@@ -110,6 +113,23 @@ var paths = []path{
 		},
 	},
 	{
+		name: "undo",
+		write: Write{Table: "weaver_steps", Column: "error_json", Record: func(r *store.Record) bool {
+			return r.Step != nil && r.Step.Error != nil && strings.Contains(r.Step.Error.Message, Poison)
+		}},
+		run: func(ctx context.Context, _ weaver.Enqueuer) error {
+			_, err := weaver.Step(ctx, "pay", func(context.Context) (int, error) { return 1, nil },
+				weaver.Undo(func(context.Context, weaver.Undoing[int]) error { return &said{} }))
+			return cmp.Or(err, weaver.Permanent(errors.New("no")))
+		},
+	},
+	{
+		name:  "children of a job that are stored later",
+		write: children,
+		job:   true,
+		run:   decomposeLate,
+	},
+	{
 		name: "progress",
 		write: Write{Table: "weaver_tasks", Column: "progress", Record: func(r *store.Record) bool {
 			return r.Progress != nil && r.Progress.Message == Poison
@@ -138,18 +158,22 @@ var paths = []path{
 	{name: "decompose", write: children, run: func(context.Context, weaver.Enqueuer) error {
 		return weaver.Decompose(weaver.JoinRerun, child.With(1, weaver.Label("of", Poison)), child.With(2))
 	}},
-	{name: "children that are stored later", write: children, run: func(context.Context, weaver.Enqueuer) error {
-		drafts := make([]weaver.Draft, late)
-		for i := range drafts {
-			drafts[i] = child.With(i, weaver.Delay(time.Hour))
-		}
-		drafts[late-1] = child.With(late, weaver.Label("of", Poison))
-		return weaver.Decompose(weaver.JoinRerun, drafts...)
-	}},
+	{name: "children that are stored later", write: children, run: decomposeLate},
 	{name: "enqueue in a handler", write: children, run: func(ctx context.Context, e weaver.Enqueuer) error {
 		_, err := child.Enqueue(ctx, e, 1, weaver.Label("of", Poison))
 		return err
 	}},
+}
+
+// decomposeLate asks for more children than one transaction stores, of which the last one is
+// refused.
+func decomposeLate(context.Context, weaver.Enqueuer) error {
+	drafts := make([]weaver.Draft, late)
+	for i := range drafts {
+		drafts[i] = child.With(i, weaver.Delay(time.Hour))
+	}
+	drafts[late-1] = child.With(late, weaver.Label("of", Poison))
+	return weaver.Decompose(weaver.JoinRerun, drafts...)
 }
 
 func withEvents(rows []store.EventRow) bool {
@@ -200,6 +224,29 @@ func Run(t *testing.T, open func(t *testing.T, w Write) weaver.Store, stepTx, br
 	}
 }
 
+// start stores the task of the path.
+func (p *path) start(ctx context.Context, t *testing.T, eng *weaver.Engine) weaver.TaskID {
+	t.Helper()
+	if !p.job {
+		h, err := parent.Enqueue(ctx, eng, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.ID()
+	}
+	j := weaver.NewJob("refused")
+	j.Add("bad", parent.With(true))
+	h, err := eng.Submit(ctx, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := eng.JobTasks(ctx, h.ID())
+	if err != nil || len(list) == 0 {
+		t.Fatalf("the tasks of the job: %v, %v", list, err)
+	}
+	return list[0].ID
+}
+
 func (p *path) test(t *testing.T, s weaver.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -209,7 +256,7 @@ func (p *path) test(t *testing.T, s weaver.Store) {
 	}
 	var eng *weaver.Engine
 	eng, err := weaver.New(s, weaver.Config{
-		Logger: slog.New(slog.DiscardHandler),
+		Logger:  slog.New(slog.DiscardHandler),
 		Plugins: plugins,
 		Handlers: []weaver.Handler{
 			child.Handler(func(_ context.Context, n int) (int, error) { return n, nil }),
@@ -233,10 +280,7 @@ func (p *path) test(t *testing.T, s weaver.Store) {
 			t.Errorf("the engine ended: %v", err)
 		}
 	}()
-	bad, err := parent.Enqueue(ctx, eng, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := p.start(ctx, t, eng)
 	for range 3 {
 		good, err := parent.Enqueue(ctx, eng, false)
 		if err != nil {
@@ -246,8 +290,8 @@ func (p *path) test(t *testing.T, s weaver.Store) {
 			t.Errorf("a task beside the refused one: %v", err)
 		}
 	}
-	_, err = bad.Wait(ctx)
-	got, e := eng.Get(t.Context(), bad.ID())
+	_, err = eng.Wait(ctx, bad)
+	got, e := eng.Get(t.Context(), bad)
 	if e != nil {
 		t.Fatal(e)
 	}

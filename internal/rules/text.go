@@ -25,19 +25,23 @@ func CheckEnqueue(sub *store.Submission) error {
 func checkNew(tasks []task.New) error {
 	for i := range tasks {
 		n := &tasks[i]
-		queue := strings.TrimPrefix(n.Queue, task.RepairQueue("")) // before the name of a type
-		err := refuseKeys("task of type "+n.Type, text{"its type", n.Type}, text{"its queue", queue},
-			text{"its idempotency key", n.IdempotencyKey}, text{"its concurrency key", n.ConcurrencyKey})
-		if err != nil {
+		if err := checkKeys(n); err != nil {
 			return err
 		}
 		for k, v := range n.Labels {
-			if err := refuseKeys("task of type "+n.Type, text{"the key of a label", k}, text{"its label " + k, v}); err != nil {
+			if err := refuseKeys("task", text{"the key of a label", k}, text{"the value of a label", v}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkKeys refuses the texts of a new task but its labels.
+func checkKeys(n *task.New) error {
+	queue := strings.TrimPrefix(n.Queue, task.RepairQueue("")) // before the name of a type
+	return refuseKeys("task", text{"its type", n.Type}, text{"its queue", queue},
+		text{"its idempotency key", n.IdempotencyKey}, text{"its concurrency key", n.ConcurrencyKey})
 }
 
 // text is a text with its name.
@@ -96,6 +100,8 @@ func CheckCommand(cmd store.Command) error {
 	switch cmd := cmd.(type) {
 	case store.SendSignal:
 		return refuseKeys("signal", text{"its name", cmd.Name}, text{"its key", cmd.Key})
+	case store.RerunTask: // its labels are those of a task that is stored, or options were given for them
+		return checkKeys(&cmd.New)
 	case store.PauseType:
 		return refuseKeys("pause", text{"the task type", cmd.Type})
 	case store.ResumeType:
