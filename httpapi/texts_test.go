@@ -38,7 +38,9 @@ func TestTextsAreChecked(t *testing.T) {
 	s.get("/openapi.json").into(&doc)
 	params, bodies := 0, 0
 	refuses := func(a *answer, name string) {
-		var p struct{ Errors []struct{ Parameter, Pointer string } }
+		var p struct {
+			Errors []struct{ Parameter, Pointer string }
+		}
 		if a.status == http.StatusBadRequest {
 			a.into(&p)
 		}

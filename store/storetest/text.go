@@ -85,8 +85,12 @@ func (e *env) refusesText(bad string) {
 		e.recordRefused(wait(c, "w", bad, 0), store.ErrRefused)
 		e.recordRefused(checkpoint(c, bad, `1`), store.ErrRefused)
 		for _, cmd := range []store.Command{
-			signalOf(c.Task.ID, bad, "k", `1`), signalOf(c.Task.ID, "s", bad, `1`), store.PauseQueue{Queue: bad}, store.ResumeQueue{Queue: bad},
-			store.PauseType{Type: bad}, store.ResumeType{Type: bad}, store.RerunTask{Task: c.Task.ID, New: task.New{ID: e.newID(), Type: alpha, Queue: bad}},
+			signalOf(c.Task.ID, bad, "k", `1`), signalOf(c.Task.ID, "s", bad, `1`),
+			store.PauseQueue{Queue: bad},
+			store.ResumeQueue{Queue: bad},
+			store.PauseType{Type: bad},
+			store.ResumeType{Type: bad},
+			store.RerunTask{Task: c.Task.ID, New: task.New{ID: e.newID(), Type: alpha, Queue: bad}},
 		} {
 			e.commandRefused(cmd, store.ErrRefused)
 		}
