@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -58,16 +57,12 @@ func (a App) withDefaults() App {
 // that run and worker give their commands the time to end.
 func Main(app App) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		tuneGC()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(Run(ctx, app, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
-
-// gcPercent lets the heap of a command, a few megabytes, grow further before it is
-// collected: the processes that it runs need the CPU.
-const gcPercent = 400
 
 // Run runs one command line and returns its exit code; see the package
 // comment. Besides args it reads the environment: WEAVER_STORE,

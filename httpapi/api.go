@@ -35,6 +35,7 @@ type Config struct {
 
 	MaxBody     int64         // bytes of a request's body. Default 1 MiB
 	MaxInput    int64         // bytes of a body that has inputs of tasks. Default 8 MiB
+	MaxValues   int           // elements and members in the JSON of a body, and of all large bodies in work. Default 250,000
 	BodyTimeout time.Duration // for the body of a request to come. Default 30 s
 	Timeout     time.Duration // for an answer to be made and written. Default 30 s; a wait adds its own
 	MaxWait     time.Duration // of ?wait=. Default 60 s
@@ -49,6 +50,10 @@ type Config struct {
 	MaxStreamsPerPrincipal      int // of one name. Default 200
 	MaxLongRequests             int // that wait (?wait=) or download, at a time. Default 1,000
 	MaxLongRequestsPerPrincipal int // of one name. Default 200
+
+	// MaxBodiesPerPrincipal is how many bodies of one name are in work at a time, or of one
+	// address where no credentials are asked for; others wait. Default 64.
+	MaxBodiesPerPrincipal int
 
 	MaxTopics     int           // that one stream watches. Default 20
 	StreamTimeout time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
@@ -80,6 +85,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	orDefault(&problems, "MaxBody", &cfg.MaxBody, 1<<20)
 	orDefault(&problems, "MaxInput", &cfg.MaxInput, 8<<20)
+	orDefault(&problems, "MaxValues", &cfg.MaxValues, 250_000)
+	orDefault(&problems, "MaxBodiesPerPrincipal", &cfg.MaxBodiesPerPrincipal, 64)
 	orDefault(&problems, "BodyTimeout", &cfg.BodyTimeout, 30*time.Second)
 	orDefault(&problems, "Timeout", &cfg.Timeout, 30*time.Second)
 	orDefault(&problems, "MaxWait", &cfg.MaxWait, 60*time.Second)
@@ -129,6 +136,7 @@ type API struct {
 
 	streams   opened
 	long      opened // waits and downloads
+	bodies    *bodies
 	searching searching
 	hub       *hub
 
@@ -145,7 +153,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg)}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg), bodies: newBodies(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
@@ -284,6 +292,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		return
 	}
 	c := &call{api: a, w: w, r: r, route: rt}
+	defer c.release()
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}

@@ -17,7 +17,8 @@ import (
 // decodeBody decodes JSON strictly: no key twice, no unknown field, nothing behind the
 // value. The problem says where the mistake is.
 func decodeBody(ctx context.Context, raw []byte, v any) error {
-	if len(bytes.TrimSpace(raw)) == 0 {
+	raw = bytes.Trim(raw, " \t\r\n")
+	if len(raw) == 0 {
 		return badRequest.of("The body is empty: want a JSON object.")
 	}
 	if !utf8.Valid(raw) { // encoding/json would replace what is not
@@ -71,12 +72,18 @@ func (b *bodyCheck) ended() error {
 // keys looks at JSON as a whole: its syntax, keys that an object has twice, and what
 // follows the value.
 func (b *bodyCheck) keys(raw []byte) (at string, err error) {
+	if json.Valid(raw) {
+		return b.twice(raw)
+	}
+	return b.mistake(raw)
+}
+
+// mistake finds where text stops being JSON.
+func (b *bodyCheck) mistake(raw []byte) (at string, err error) {
 	type level struct {
-		object bool
-		key    bool // the next token is one
-		name   string
-		index  int
-		seen   map[string]bool
+		object, key bool // key: the next token is one
+		name        string
+		index       int
 	}
 	var stack []level
 	where := func() string {
@@ -98,8 +105,6 @@ func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 		}
 		tok, err := dec.Token()
 		switch {
-		case errors.Is(err, io.EOF) && len(stack) == 0:
-			return "", nil
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return where(), errors.New("the JSON ends too soon")
 		case err != nil:
@@ -109,9 +114,6 @@ func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 		if d, isDelim := tok.(json.Delim); isDelim {
 			switch d {
 			case '{', '[':
-				if len(stack) == maxDepth {
-					return where(), fmt.Errorf("it is nested deeper than %d levels", maxDepth)
-				}
 				stack = append(stack, level{object: d == '{', key: d == '{'})
 				continue
 			default:
@@ -119,24 +121,15 @@ func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 				top--
 			}
 		} else if top >= 0 && stack[top].object && stack[top].key {
-			name, _ := tok.(string)
 			l := &stack[top]
-			if l.seen[name] {
-				return where(), fmt.Errorf("the key %q is there twice", name)
-			}
-			if l.seen == nil {
-				l.seen = make(map[string]bool)
-			}
-			l.seen[name], l.name, l.key = true, name, false
+			l.name, _ = tok.(string)
+			l.key = false
 			continue
 		}
 		// A value has ended.
 		switch {
 		case top < 0:
-			if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-				return "", errors.New("something follows the JSON value")
-			}
-			return "", nil
+			return "", errors.New("something follows the JSON value")
 		case stack[top].object:
 			stack[top].key = true
 		default:

@@ -5,12 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +27,8 @@ type call struct {
 	route       *route
 	who         Principal
 	conditional bool // it has an If-Match
+
+	releases []func() // of what its body holds until it is answered
 }
 
 // context returns the request's context, which also ends after Config.Timeout, and soon
@@ -255,44 +254,24 @@ func (a *answer) mediaType() string {
 // left out is read as {} where the route allows it.
 func (c *call) decode(v any) error {
 	r := c.r
-	most := c.route.maxBody
-	if most == 0 {
-		most = c.api.cfg.MaxBody
-	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return wrongMedia.of("The body must have the Content-Type application/json, and has %q.", r.Header.Get("Content-Type"))
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
 	}
-	raw, err := c.body(most)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	return decodeBody(ctx, raw, v)
-}
-
-// body reads the body, which has at most so many bytes.
-func (c *call) body(most int64) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge.of("The body has more than %d bytes.", most)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
-		if c.api.over.Err() != nil { // which ended the deadline
-			return nil, stoppedProblem()
-		}
-		return nil, bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
-	case err != nil:
-		return nil, badRequest.of("The body ended too soon: %s.", err)
+	done, err := c.buildTurn(ctx, len(raw))
+	if err != nil {
+		return err
 	}
-	// The deadline is the body's: a connection that is watched for its end must outlive it.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
-	return raw, nil
+	defer done()
+	return decodeBody(ctx, raw, v)
 }
 
 // decodeOptional is decode for a body that may be left out.

@@ -13,12 +13,13 @@ import (
 // allows beyond the access is its own to decide. The context of its requests
 // ends after Config.Timeout, and soon after the API has stopped.
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
-	rt := &route{id: name, access: access}
+	rt := &route{id: name, access: access, maxBody: a.cfg.MaxInput}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := a.begin(w, r)
 		defer out.forget()
 		defer a.recovered(out, r)
 		c := &call{api: a, w: out, r: r, route: rt}
+		defer c.release()
 		if err := c.guarded(); err != nil {
 			c.fail(err)
 			return
@@ -26,7 +27,7 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 		var body []byte
 		if r.ContentLength != 0 {
 			var err error
-			if body, err = c.body(a.cfg.MaxInput); err != nil {
+			if body, err = c.body(); err != nil {
 				c.fail(err)
 				return
 			}

@@ -102,6 +102,7 @@ var (
 	tooManyFailures = problemKind{nil, "too-many-failed-logins", http.StatusTooManyRequests, "Too many wrong credentials came from this address.", 60}
 	tooManyStreams  = problemKind{nil, "too-many-streams", http.StatusTooManyRequests, "Too many streams are open.", 5}
 	tooManyLong     = problemKind{nil, "too-many-long-requests", http.StatusTooManyRequests, "Too many requests wait or download.", 1}
+	tooManyBodies   = problemKind{nil, "too-many-bodies", http.StatusTooManyRequests, "Too many requests with a body are in work.", 1}
 	tooManySearches = problemKind{nil, "too-many-searches", http.StatusTooManyRequests, "Too many searches are watched.", 5}
 	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
@@ -112,7 +113,7 @@ var (
 // httpProblems lists them, for the reference page.
 var httpProblems = []problemKind{
 	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
-	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManyLong, tooManySearches, undecided, internal, timedOut, stopping,
+	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManyLong, tooManyBodies, tooManySearches, undecided, internal, timedOut, stopping,
 }
 
 // Problems of sentinels that are made here, too.

@@ -10,20 +10,22 @@ import (
 // route is one operation of the API. The table of them (routes) is what the handler
 // serves and what the document says.
 type route struct {
-	method  string
-	pattern string // as http.ServeMux has it
-	id      string // of the operation in the document
-	summary string
-	access  Access // all of it is needed; 0 with public: nothing is
-	more    string // access that some requests need beside it, for the document
-	public  bool   // also without credentials
-	params  []param
-	body    reflect.Type // nil: it takes none
-	maxBody int64        // 0: Config.MaxBody
-	answers []answer
-	fails   []int // statuses of problems beside those that every route has
-	stream  bool  // its answer has no end of its own: the limits of time are its own
-	handle  func(*call) error
+	method    string
+	pattern   string // as http.ServeMux has it
+	id        string // of the operation in the document
+	summary   string
+	access    Access // all of it is needed; 0 with public: nothing is
+	more      string // access that some requests need beside it, for the document
+	public    bool   // also without credentials
+	params    []param
+	body      reflect.Type // nil: it takes none
+	maxBody   int64        // 0: Config.MaxBody
+	maxValues int          // of the body's JSON; 0: Config.MaxValues
+	maxDepth  int          // of the body's JSON; 0: maxDepth
+	answers   []answer
+	fails     []int // statuses of problems beside those that every route has
+	stream    bool  // its answer has no end of its own: the limits of time are its own
+	handle    func(*call) error
 }
 
 // answer is a success of a route.

@@ -52,6 +52,9 @@ func (a *API) routes() []route {
 	if a.cfg.Login == nil {
 		list = slices.DeleteFunc(list, func(r route) bool { return r.id == "login" || r.id == "logout" })
 	}
+	for i := range list {
+		list[i].boundBody(a.cfg.MaxBody)
+	}
 	return list
 }
 
@@ -146,7 +149,7 @@ func (a *API) serverRoutes() []route {
 		{method: get, pattern: "/v1/stats", id: "getStats", summary: "Count the attempts that ended, with how long they ran and waited.", access: Read, params: statsParams, answers: ok[weaver.Stats]("At most 10,000 rows."), handle: (*call).stats},
 		{method: get, pattern: "/metrics", id: "getMetrics", summary: "Metrics in the text format of Prometheus.", access: Read, answers: []answer{{status: 200, media: "text/plain", headers: []string{"Vary"}, summary: "The metrics."}}, handle: (*call).metrics},
 		{method: get, pattern: "/openapi.json", id: "getDocument", summary: "This document.", public: true, answers: ok[map[string]any]("The document."), handle: (*call).openapi},
-		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},
+		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), maxBody: loginBody, maxValues: loginValues, maxDepth: loginDepth, answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},
 		{method: post, pattern: "/logout", id: "logout", summary: "Forget the cookie.", public: true, answers: []answer{{status: 204, summary: "It is forgotten.", headers: []string{"Set-Cookie"}}}, handle: (*call).logout},
 	}
 }

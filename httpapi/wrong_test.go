@@ -114,7 +114,7 @@ func TestWrongInput(t *testing.T) {
 			{"POST", "/v1/tasks", draft, []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400, "bad-query", "Idempotency-Key", "2 times"},
 			{"POST", "/v1/tasks", `{"task_type":"acme.billing.charge.v1","input":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}", nil, 400, "bad-request", "", "deeper than"},
 			{"POST", "/v1/tasks", `{"input":"` + strings.Repeat("x", 9<<20) + `"}`, nil, 413, "body-too-large", "", "8388608"},
-			{"POST", task + "/cancel", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "body-too-large", "", "1048576"},
+			{"POST", task + "/cancel", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "body-too-large", "", "65536"},
 			{"POST", "/v1/tasks/batch", `{"tasks":[]}`, nil, 422, "invalid-body", "#/tasks", "1 to 1000"},
 			{"POST", "/v1/tasks/batch", `{"tasks":[` + draft + `,{"x":1}]}`, nil, 422, "invalid-body", "#/tasks/1/x", "no field"},
 			{"POST", "/v1/tasks/batch", `{"tasks":[` + draft + `,{"task_type":"acme.billing.charge.v1","input":{"order":5,"amount":1}}]}`, nil, 422, "invalid-input", "#/tasks/1/input/order", ""},

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// maxWaiting is how many requests of one name may wait for a share.
+const maxWaiting = 500
+
+// errCrowded: too many of one name wait already.
+var errCrowded = errors.New("too many wait already")
+
+// shares is a weighted semaphore whose holders have names. Among those that wait, the
+// name whose last turn is the longest ago comes first, so that one name with many
+// requests does not hold up the others.
+type shares struct {
+	all, each int64 // units in the process, and of one name; each is at most all
+
+	mu      sync.Mutex
+	held    int64
+	byName  map[string]*share
+	waiting []*waiter // in the order in which they came
+	turns   int64
+}
+
+// share is what one name holds.
+type share struct {
+	held, last int64 // last: the number of its last turn
+	users      int   // holders and waiters
+	holders    int
+}
+
+type waiter struct {
+	name  string
+	n     int64
+	ready chan struct{} // closed when it holds its units
+}
+
+func newShares(all, each int64) *shares {
+	return &shares{all: all, each: min(each, all), byName: make(map[string]*share)}
+}
+
+// take waits until a name may hold n more units, and holds them until release is called,
+// which may be called again. More than one name may hold counts as that many. The error
+// is the context's.
+func (s *shares) take(ctx context.Context, name string, n int64) (release func(), err error) {
+	w := &waiter{name: name, n: min(n, s.each), ready: make(chan struct{})}
+	s.mu.Lock()
+	of := s.byName[name]
+	if of == nil {
+		of = new(share)
+		s.byName[name] = of
+	}
+	if of.users-of.holders >= maxWaiting {
+		s.mu.Unlock()
+		return nil, errCrowded
+	}
+	of.users++
+	s.waiting = append(s.waiting, w)
+	s.grant()
+	s.mu.Unlock()
+	select {
+	case <-w.ready: // also when ctx has ended
+		return sync.OnceFunc(func() { s.leave(w, true) }), nil
+	default:
+	}
+	select {
+	case <-w.ready:
+		return sync.OnceFunc(func() { s.leave(w, true) }), nil
+	case <-ctx.Done():
+		s.leave(w, false)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// leave gives back what a waiter holds, or may have got since it gave up.
+func (s *shares) leave(w *waiter, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.byName[w.name]
+	if !held {
+		select {
+		case <-w.ready:
+			held = true
+		default:
+			s.drop(w)
+		}
+	}
+	if held {
+		s.held -= w.n
+		of.held -= w.n
+		of.holders--
+	}
+	if of.users--; of.users == 0 {
+		delete(s.byName, w.name)
+	}
+	s.grant()
+}
+
+func (s *shares) drop(w *waiter) {
+	for i, other := range s.waiting {
+		if other == w {
+			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// grant lets in who may come now. One that does not fit yet is waited for: smaller ones
+// must not pass it for ever.
+func (s *shares) grant() {
+	for {
+		var next *waiter
+		for _, w := range s.waiting {
+			if of := s.byName[w.name]; of.held+w.n <= s.each && (next == nil || of.last < s.byName[next.name].last) {
+				next = w
+			}
+		}
+		if next == nil || s.held+next.n > s.all {
+			return
+		}
+		s.drop(next)
+		of := s.byName[next.name]
+		s.turns++
+		of.last = s.turns
+		of.held += next.n
+		of.holders++
+		s.held += next.n
+		close(next.ready)
+	}
+}
