@@ -21,6 +21,7 @@ type serveCmd struct {
 	PasswordFile  string         `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
 	CookieKeyFile string         `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
 	AllowedHost   []string       `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
+	TrustedProxy  []string       `placeholder:"ADDRESS" help:"A reverse proxy, as 10.0.0.5 or 10.0.0.0/8, whose X-Forwarded-For says who sends a request; may be repeated. Default: none."`
 	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
 	KeepEvents    *time.Duration `placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: a week, if the store keeps nothing yet."`
 	workerFlags
@@ -172,6 +173,7 @@ func (c *serveCmd) credentials(s *session) (credentials, error) {
 	if err != nil {
 		return who, err
 	}
+	who.proxies = c.TrustedProxy
 	if who.hosts = c.AllowedHost; !who.open {
 		return who, nil
 	}

@@ -29,6 +29,7 @@ type credentials struct {
 	tokens    *httpapi.Tokens // for logins; nil: there are none
 	open      bool            // nothing is asked for
 	hosts     []string        // that are answered then
+	proxies   []string        // that are trusted
 }
 
 // minCookieKey is how many bytes a key of cookies has at least.
@@ -143,10 +144,10 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		Client:       client,
 		Authorize:    d.who.authorize,
 		Login:        d.who.tokens,
-		AllowedHosts: d.who.hosts,
-		CommandLogs:  logs,
-		Metrics:      metrics,
-		Logger:       logger,
+		AllowedHosts: d.who.hosts, TrustedProxies: d.who.proxies,
+		CommandLogs: logs,
+		Metrics:     metrics,
+		Logger:      logger,
 	})
 	if err != nil {
 		return badInput("", "%w", err)

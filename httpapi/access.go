@@ -102,21 +102,28 @@ func Open(p Principal) Authorizer {
 func AnyOf(list ...Authorizer) Authorizer {
 	return func(r *http.Request) (Principal, error) {
 		var challenges []string
+		counted := false
 		for _, authorize := range list {
 			who, err := authorize(r)
 			if !errors.Is(err, ErrUnauthorized) {
 				return who, err
 			}
+			if c, is := errors.AsType[*challenge](err); is {
+				counted = counted || c.counted
+			}
 			if c := challengeOf(err); !slices.Contains(challenges, c) {
 				challenges = append(challenges, c)
 			}
 		}
-		return Principal{}, &challenge{strings.Join(challenges, ", ")}
+		return Principal{}, &challenge{header: strings.Join(challenges, ", "), counted: counted}
 	}
 }
 
 // challenge is an ErrUnauthorized that says how to send credentials.
-type challenge struct{ header string }
+type challenge struct {
+	header  string
+	counted bool // the wrong credentials were counted already
+}
 
 func (*challenge) Error() string { return ErrUnauthorized.Error() }
 func (*challenge) Unwrap() error { return ErrUnauthorized }
@@ -188,8 +195,10 @@ func (c *call) unauthorized(err error) error {
 	p := unauthorized.of("Send the header Authorization.")
 	switch {
 	case c.r.Header.Get("Authorization") != "":
-		if !c.api.fails.take(addressOf(c.r)) {
-			return waitAMinute()
+		if ch, is := errors.AsType[*challenge](err); !is || !ch.counted {
+			if !c.api.fails.take(addressOf(c.r)) {
+				return waitAMinute()
+			}
 		}
 		p = unauthorized.of("The credentials are wrong or no longer good.")
 	case len(c.r.CookiesNamed(cookieName)) > 0:

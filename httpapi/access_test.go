@@ -43,7 +43,7 @@ func credentials(t *testing.T, o serverOptions) (*server, []caller) {
 		{name: "nobody"},
 		{name: "a wrong token", header: []string{"Authorization", "Bearer wrong"}},
 		{name: "a token of another scheme", header: []string{"Authorization", "Basic token of read"}},
-		{name: "a wrong password", header: basic("bob", "wrong")},
+		{name: "a wrong password", header: basic("eve", "wrong")},
 		{name: "a password", header: basic("bob", "bob's password"), has: httpapi.Read | httpapi.Operate, known: true},
 		{name: "a made-up cookie", header: []string{"Cookie", "weaver_login=99999999999.AAAA"}},
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path"
 	"reflect"
 	"runtime/debug"
@@ -32,6 +33,11 @@ type Config struct {
 
 	AllowedHosts   []string // further values of Host that an Open API answers, without a port; "*" is any. Default none
 	TrustedOrigins []string // origins, as "https://ops.example.com", whose pages may send what changes something. Default none: the API's own
+
+	// TrustedProxies are the addresses or networks, as "10.0.0.0/8", of proxies whose
+	// X-Forwarded-For says where a request comes from. Limits by address need it: without it
+	// all who come through a proxy have one address. Default none.
+	TrustedProxies []string
 
 	MaxBody     int64         // bytes of a request's body. Default 1 MiB
 	MaxInput    int64         // bytes of a body that has inputs of tasks. Default 8 MiB
@@ -129,10 +135,14 @@ type API struct {
 	mux    *http.ServeMux
 	origin *http.CrossOriginProtection
 	paths  map[string]map[string]*route // by pattern, by method
-	fails  *failures
-	quiet  quiet // what is logged of a store that is away
-	types  *types
-	spec   func() ([]byte, error) // /openapi.json, made when it is first asked for
+	fails  *failures                    // wrong tokens, by address. Right ones are never refused: nobody guesses one
+
+	told   *failures // log lines about them
+
+	proxies []netip.Prefix
+	quiet   quiet // what is logged of a store that is away
+	types   *types
+	spec    func() ([]byte, error) // /openapi.json, made when it is first asked for
 
 	streams   opened
 	long      opened // waits and downloads
@@ -153,11 +163,14 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg), bodies: newBodies(&cfg)}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), told: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg), bodies: newBodies(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
 		}
+	}
+	if a.proxies, err = parseProxies(cfg.TrustedProxies); err != nil {
+		return nil, err
 	}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	over, end := context.WithCancelCause(context.Background())
@@ -187,6 +200,7 @@ func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = a.from(r)
 	out := a.begin(w, r)
 	w = out
 	defer out.forget()
@@ -352,6 +366,9 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
 	p := c.problem(err, "a request failed")
+	if p.Type == ProblemBase+tooManyFailures.name {
+		c.tellGuessing()
+	}
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
@@ -359,6 +376,17 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the client sees that it was cut
 	}
 	writeProblem(c.w, p)
+}
+
+// maxTold is how many addresses that guess are logged in a minute.
+const maxTold = 20
+
+// tellGuessing logs that an address sends wrong credentials, once a minute.
+func (c *call) tellGuessing() {
+	addr := addressOf(c.r)
+	if c.api.told.add(addr, 1) && c.api.told.add("", maxTold) {
+		c.api.log.WarnContext(c.r.Context(), "an address sends wrong credentials, and is refused for a minute", "address", addr, "operation", c.route.id)
+	}
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

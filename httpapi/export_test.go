@@ -71,3 +71,6 @@ func (a *API) StopWithin(grace time.Duration) {
 	a.grace = grace
 	a.Stop()
 }
+
+// Rounds returns how many rounds of passwords were derived.
+func (p *Passwords) Rounds() int64 { return p.rounds.Load() }

@@ -1,24 +1,20 @@
 package httpapi
 
 import (
-	"net"
-	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 )
 
 const (
-	maxFailures  = 10          // wrong credentials that an address may send in a minute
-	failuresKept = 10_000      // addresses that are remembered
-	failuresLast = time.Minute // from the first one of an address
+	maxFailures  = 10          // wrong credentials in a minute
+	failuresKept = 10_000      // keys that are remembered
+	failuresLast = time.Minute // from the first one of a key
 )
 
-// failures counts wrong credentials by address. Right ones are never refused because of
-// it, where finding out costs little: others may be behind the same address.
+// failures counts wrong credentials in a minute, by address, account or both.
 type failures struct {
 	mu   sync.Mutex
-	from map[string]failed
+	from map[string]failed // by the key
 }
 
 type failed struct {
@@ -28,15 +24,18 @@ type failed struct {
 
 func newFailures() *failures { return &failures{from: make(map[string]failed)} }
 
-// take counts one, and reports whether the address may have it.
-func (f *failures) take(addr string) bool {
+// take counts one, and reports whether that is within the limit.
+func (f *failures) take(key string) bool { return f.add(key, maxFailures) }
+
+// add counts one, unless there are most already.
+func (f *failures) add(key string, most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of, known := f.from[addr]
+	of, known := f.from[key]
 	if time.Since(of.since) >= failuresLast {
 		of = failed{since: time.Now()}
 	}
-	if of.n >= maxFailures {
+	if of.n >= most {
 		return false
 	}
 	for other := range f.from { // any one: they are not worth more than a bound
@@ -46,46 +45,34 @@ func (f *failures) take(addr string) bool {
 		delete(f.from, other)
 	}
 	of.n++
-	f.from[addr] = of
+	f.from[key] = of
 	return true
 }
 
 // giveBack takes back what take counted.
-func (f *failures) giveBack(addr string) {
+func (f *failures) giveBack(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if of := f.from[addr]; of.n > 1 {
+	if of := f.from[key]; of.n > 1 {
 		of.n--
-		f.from[addr] = of
+		f.from[key] = of
 	} else {
-		delete(f.from, addr)
+		delete(f.from, key)
 	}
 }
 
-// over reports whether an address has used up its tries.
-func (f *failures) over(addr string) bool {
+// count returns how many there were within the minute.
+func (f *failures) count(key string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := f.from[addr]
-	return of.n >= maxFailures && time.Since(of.since) < failuresLast
+	of := f.from[key]
+	if time.Since(of.since) >= failuresLast {
+		return 0
+	}
+	return of.n
 }
+
+// over reports whether the tries are used up.
+func (f *failures) over(key string) bool { return f.count(key) >= maxFailures }
 
 func waitAMinute() *Problem { return tooManyFailures.of("Wait a minute, and look at the credentials.") }
-
-// addressOf is where a request comes from, without a port. Of IPv6 it is the network: a
-// host has all of its 2⁶⁴ addresses.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil || ip.Unmap().Is4() {
-		return host
-	}
-	network, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return host
-	}
-	return network.String()
-}

@@ -49,7 +49,7 @@ func TestAddressOf(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{
 		"192.0.2.7:443": "192.0.2.7", "[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64", "[2001:db8:1:2::1]:9": "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:1": "fe80::/64", "[::ffff:192.0.2.7]:1": "::ffff:192.0.2.7", "@": "@", "": "",
+		"[fe80::1%eth0]:1": "fe80::/64", "[::ffff:192.0.2.7]:1": "192.0.2.7", "@": "@", "": "",
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.RemoteAddr = remote

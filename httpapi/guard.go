@@ -15,6 +15,7 @@ import (
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access, maxBody: a.cfg.MaxInput}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = a.from(r)
 		out := a.begin(w, r)
 		defer out.forget()
 		defer a.recovered(out, r)

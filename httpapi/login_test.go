@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,37 +45,6 @@ func TestEndedCookiesAreNoFailedLogins(t *testing.T) {
 		s.get("/v1/me", "Cookie", "weaver_login=1.AAAA").problem(http.StatusUnauthorized, "unauthorized")
 	}
 	s.post("/login", loginWith("wrong")).problem(http.StatusUnauthorized, "unauthorized")
-}
-
-// The eleventh wrong password of a minute costs the server nothing: not even the right one
-// is looked at, unless it was right before.
-func TestWrongPasswords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		passwords, err := httpapi.ReadPasswords(strings.NewReader(passwordLine("ann", "full", "ann's password") + "\n\n# bob\n" + passwordLine("bob", "read", "bob's password")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.Authorize = passwords.Authorize }})
-		s.get("/v1/me", basic("ann", "ann's password")...).want(http.StatusOK)
-		for i := range 10 {
-			a := s.get("/v1/me", basic([]string{"bob", "nobody"}[i%2], fmt.Sprint("wrong ", i))...)
-			a.problem(http.StatusUnauthorized, "unauthorized")
-			if got := a.header.Get("WWW-Authenticate"); got != `Basic realm="weaver", charset="UTF-8"` {
-				t.Fatalf("WWW-Authenticate is %q", got)
-			}
-		}
-		for range 3 {
-			s.get("/v1/me", basic("bob", "bob's password")...).problem(http.StatusTooManyRequests, "too-many-failed-logins")
-			s.get("/v1/me", basic("ann", "ann's password")...).want(http.StatusOK)
-			s.get("/v1/me", basic("ann", "bob's password")...).problem(http.StatusTooManyRequests, "too-many-failed-logins")
-			time.Sleep(19 * time.Second)
-		}
-		time.Sleep(3 * time.Second) // a minute after the first, however often it was tried meanwhile
-		for range 20 {
-			s.get("/v1/me", basic("bob", "bob's password")...).want(http.StatusOK)
-		}
-	})
 }
 
 // Without credentials an answer says how to send them, in each way that there is.

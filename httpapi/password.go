@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,12 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Passwords are names with passwords, for HTTP's basic authentication: one line for
@@ -26,14 +22,9 @@ import (
 // as NewPassword makes it.
 type Passwords struct {
 	list map[string]passwordLine
-	key  []byte // of known
+	most int // rounds of any line
 
-	fails *failures
-	busy  chan struct{} // one for each derivation at a time
-	most  int           // rounds of any line
-
-	mu    sync.Mutex
-	known map[string][]byte // by name: of a password that was right, so that a request costs no derivation
+	*guesses
 }
 
 type passwordLine struct {
@@ -63,8 +54,7 @@ func LoadPasswords(file string) (*Passwords, error) {
 
 // ReadPasswords reads what LoadPasswords reads from a file.
 func ReadPasswords(r io.Reader) (*Passwords, error) {
-	p := &Passwords{list: make(map[string]passwordLine), key: make([]byte, 32), known: make(map[string][]byte), fails: newFailures(), busy: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
-	_, _ = rand.Read(p.key) // it never fails
+	p := &Passwords{list: make(map[string]passwordLine), guesses: newGuesses()}
 	var problems []error
 	seen := make(map[string]int)
 	lines, no := bufio.NewScanner(r), 0
@@ -135,58 +125,4 @@ func newPassword(name, access, password string, rounds int) (line string, err er
 	}
 	enc := base64.RawURLEncoding
 	return fmt.Sprintf("%s %s %s$%d$%s$%s", name, access, passwordScheme, rounds, enc.EncodeToString(salt), enc.EncodeToString(hash)), nil
-}
-
-// Authorize takes `Authorization: Basic …`. A password is derived once; after ten wrong
-// ones of an address in a minute, none of it is until the minute ends.
-func (p *Passwords) Authorize(r *http.Request) (Principal, error) {
-	name, password, given := r.BasicAuth()
-	if !given {
-		return Principal{}, &challenge{basicChallenge}
-	}
-	m := hmac.New(sha256.New, p.key)
-	_, _ = m.Write([]byte(password))
-	digest := m.Sum(nil)
-	if p.knows(name, digest) {
-		return p.list[name].Principal, nil
-	}
-	addr := addressOf(r)
-	if p.fails.over(addr) {
-		return Principal{}, waitAMinute()
-	}
-	select {
-	case p.busy <- struct{}{}:
-		defer func() { <-p.busy }()
-	case <-r.Context().Done():
-		return Principal{}, r.Context().Err()
-	}
-	if p.knows(name, digest) { // by a request that came at the same time
-		return p.list[name].Principal, nil
-	}
-	if !p.fails.take(addr) {
-		return Principal{}, waitAMinute()
-	}
-	line, exists := p.list[name]
-	if !exists { // as long as a wrong password takes
-		line = passwordLine{rounds: p.most, salt: make([]byte, 16), hash: make([]byte, sha256.Size)}
-	}
-	hash, err := pbkdf2.Key(sha256.New, password, line.salt, line.rounds, sha256.Size)
-	if err != nil {
-		return Principal{}, err
-	}
-	if right := hmac.Equal(hash, line.hash); !right || !exists {
-		return Principal{}, &challenge{basicChallenge}
-	}
-	p.fails.giveBack(addr)
-	p.mu.Lock()
-	p.known[name] = digest
-	p.mu.Unlock()
-	return line.Principal, nil
-}
-
-// knows reports whether a password was found to be right already.
-func (p *Passwords) knows(name string, digest []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return hmac.Equal(p.known[name], digest)
 }
