@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -35,6 +36,18 @@ type Config struct {
 	// other addresses that are not public, checked on the address that is
 	// dialled, also after redirects.
 	NoPrivateNetwork bool
+
+	// NoMetadata makes Request refuse link-local addresses and the other addresses of
+	// the metadata services of clouds, where a machine's credentials are read: in all
+	// their forms, and checked as for NoPrivateNetwork. Loopback and private addresses
+	// are called. A proxy of the environment is used: hosts that it is asked for are
+	// looked up before, but what it calls is its own decision. The command line sets it
+	// for worker and serve.
+	NoMetadata bool
+
+	// AllowNetworks are addresses that Request may call although one of the two above
+	// refuses them. Default none.
+	AllowNetworks []netip.Prefix
 
 	// Logs, when it is set, is called for each attempt of Run whose command
 	// writes something, when it does. What it returns gets everything that the

@@ -1,21 +1,95 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 )
 
-// newTransport makes the connections of one requester. refuse, when it is
-// not nil, is asked about each address just before it is dialled: whatever a
-// name resolves to by then, and wherever a redirect leads.
-func newTransport(refuse func(netip.AddrPort) error) *http.Transport {
+// addressRules says which addresses Request may call.
+type addressRules struct {
+	noPrivate  bool // Config.NoPrivateNetwork
+	noMetadata bool // Config.NoMetadata
+	allowed    []netip.Prefix
+
+	except   netip.AddrPort // set by tests: it may be called
+	resolver *net.Resolver  // set by tests; nil: the system's
+}
+
+// none reports whether every address may be called.
+func (r *addressRules) none() bool { return !r.noPrivate && !r.noMetadata }
+
+// allows reports whether Config.AllowNetworks has an address.
+func (r *addressRules) allows(addr netip.Addr) bool {
+	addr = addr.WithZone("").Unmap()
+	return slices.ContainsFunc(r.allowed, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// check returns an *addressError for an address that may not be called.
+func (r *addressRules) check(to netip.AddrPort) error {
+	addr := to.Addr()
+	if r.none() || r.allows(addr) || to == r.except {
+		return nil
+	}
+	meta := metadataKind(addr)
+	if r.noPrivate {
+		if kind := cmp.Or(privateKind(addr), meta); kind != "" {
+			return &addressError{of: addr.String(), kind: kind, private: true}
+		}
+	}
+	if meta != "" {
+		return &addressError{of: addr.String(), kind: meta, allow: addr.WithZone("").Unmap().String()}
+	}
+	return nil
+}
+
+// checkHost returns an error for a host of a URL that may not be called, before it is looked
+// up: a proxy might read it in another way than this machine.
+func (r *addressRules) checkHost(u *url.URL) error {
+	host := u.Hostname()
+	if addr, is := parseHost(host); is {
+		port, _ := strconv.ParseUint(u.Port(), 10, 16)
+		return r.check(netip.AddrPortFrom(addr, uint16(port)))
+	}
+	if isMetadataName(host) && !r.allows(metadataService) {
+		return &addressError{of: "the name of a metadata service", kind: "a machine's credentials are read there", allow: metadataService.String()}
+	}
+	return nil
+}
+
+// checkProxied looks up the host of a URL that a proxy is going to call. What cannot be looked
+// up here, the proxy alone knows.
+func (r *addressRules) checkProxied(ctx context.Context, host string) error {
+	if !isASCII(host) {
+		return &addressError{text: "not in ASCII, so that a proxy may read it as another host: write it as xn--…"}
+	}
+	addrs, err := cmp.Or(r.resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	for _, addr := range addrs {
+		if err := r.check(netip.AddrPortFrom(addr, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newTransport makes the connections of one requester. The rules are asked about each
+// address just before it is dialled: whatever a name resolves to by then, and wherever a
+// redirect leads.
+func newTransport(rules addressRules) *http.Transport {
 	t := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
 		ForceAttemptHTTP2:      true, // DialContext would turn it off
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    10,
@@ -25,42 +99,53 @@ func newTransport(refuse func(netip.AddrPort) error) *http.Transport {
 		ExpectContinueTimeout:  time.Second,
 		// No ResponseHeaderTimeout: RequestInput.Timeout bounds the whole.
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	if refuse == nil {
-		t.Proxy = http.ProxyFromEnvironment
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: rules.resolver}
+	if rules.none() {
 		if runtime.GOOS != "js" { // a browser has no sockets: net/http uses fetch without a dialer
 			t.DialContext = dialer.DialContext
 		}
 		return t
 	}
-	// No proxy: it would dial in place of this process, where the address cannot be checked.
+	t.Proxy = func(r *http.Request) (*url.URL, error) { // it is asked about each request and redirect
+		if err := rules.checkHost(r.URL); err != nil {
+			return nil, err
+		}
+		if rules.noPrivate { // a proxy would dial in place of this process, where the address cannot be checked
+			return nil, nil
+		}
+		proxy, err := http.ProxyFromEnvironment(r)
+		if proxy != nil && err == nil {
+			err = rules.checkProxied(r.Context(), r.URL.Hostname())
+		}
+		return proxy, err
+	}
 	dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("check the address: %w", err)
 		}
-		return refuse(to)
+		return rules.check(to)
 	}
 	t.DialContext = dialer.DialContext
 	return t
 }
 
-// privateError: Config.NoPrivateNetwork forbids the address.
-type privateError struct {
-	addr netip.Addr
-	kind string
+// addressError: Config.NoPrivateNetwork or Config.NoMetadata forbids the address.
+type addressError struct {
+	of, kind string
+	private  bool   // by NoPrivateNetwork
+	allow    string // the address that Config.AllowNetworks would need
+	text     string // instead of all that
 }
 
 // Error implements error. It goes on after the name of the host and "is".
-func (e *privateError) Error() string {
-	return fmt.Sprintf("%s, which is not public (%s), and this worker runs with --no-private-network: "+
-		"call a public address, or use a worker without that flag", e.addr, e.kind)
-}
-
-// refusePrivate returns a *privateError for addresses that are not public.
-func refusePrivate(to netip.AddrPort) error {
-	if kind := privateKind(to.Addr()); kind != "" {
-		return &privateError{to.Addr(), kind}
+func (e *addressError) Error() string {
+	switch {
+	case e.text != "":
+		return e.text
+	case e.private:
+		return fmt.Sprintf("%s, which is not public (%s), and this worker runs with --no-private-network: "+
+			"call a public address, or use a worker without that flag", e.of, e.kind)
 	}
-	return nil
+	return fmt.Sprintf("%s (%s), which this worker does not call: call another address, or start the worker with --allow-address %s if it is meant", e.of, e.kind, e.allow)
 }

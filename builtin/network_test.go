@@ -127,13 +127,7 @@ func TestRequestNoPrivateNetworkAfterRedirect(t *testing.T) {
 	t.Parallel()
 	inside, v := realServer(t, saying("inside"))
 	outside, _ := realServer(t, to(http.StatusTemporaryRedirect, inside.URL+"/x"))
-	public := netip.MustParseAddrPort(mustURL(t, outside.URL).Host)
-	e := realEngine(t, builtin.RequestRefusing(func(to netip.AddrPort) error {
-		if to == public {
-			return nil
-		}
-		return builtin.RefusePrivate(to)
-	}))
+	e := realEngine(t, builtin.RequestWith(builtin.Config{NoPrivateNetwork: true}, netip.MustParseAddrPort(mustURL(t, outside.URL).Host), nil))
 	refuses(t, e, builtin.RequestInput{URL: outside.URL}, "GET "+outside.URL+", redirected to GET "+inside.URL+"/x: 127.0.0.1 is 127.0.0.1, which is not public (loopback)")
 	if n := len(v.all()); n != 0 {
 		t.Errorf("the server inside got %d requests", n)

@@ -22,7 +22,7 @@ import (
 // 500, 502, 503 and 504: like network errors they are tried again,
 // after the pause that the header Retry-After asks for (at most an hour) or
 // else the task's backoff. Certificates that do not verify, too many redirects
-// and addresses that Config.NoPrivateNetwork refuses fail the task at once.
+// and addresses that Config.NoPrivateNetwork or NoMetadata refuses fail the task at once.
 //
 // Every method but GET, HEAD and OPTIONS sends the header Idempotency-Key,
 // unless Headers has one: the same key in every attempt of the task and no
@@ -82,10 +82,7 @@ const (
 type requester struct{ transport *http.Transport }
 
 func newRequester(cfg Config) *requester {
-	if cfg.NoPrivateNetwork {
-		return &requester{newTransport(refusePrivate)}
-	}
-	return &requester{newTransport(nil)}
+	return &requester{newTransport(addressRules{noPrivate: cfg.NoPrivateNetwork, noMetadata: cfg.NoMetadata, allowed: cfg.AllowNetworks})}
 }
 
 func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput, error) {

@@ -93,7 +93,7 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err // its URL has the user's name
 	}
-	if p, ok := errors.AsType[*privateError](err); ok {
+	if p, ok := errors.AsType[*addressError](err); ok {
 		return weaver.Permanent(fmt.Errorf("%s: %s is %w", x, x.last.URL.Hostname(), p))
 	}
 	if notSent(err) {

@@ -24,10 +24,10 @@ func RequestOver(dial func(ctx context.Context, network, address string) (net.Co
 	return Request.Handler(r.request), r.transport.CloseIdleConnections
 }
 
-// RequestRefusing returns a handler of Request that may not dial what refuse
-// has an error for.
-func RequestRefusing(refuse func(netip.AddrPort) error) weaver.Handler {
-	r := &requester{newTransport(refuse)}
+// RequestWith returns a handler of Request whose resolver is given, if it is not nil, and
+// that may call one address whatever the configuration says.
+func RequestWith(cfg Config, except netip.AddrPort, resolver *net.Resolver) weaver.Handler {
+	r := &requester{newTransport(addressRules{noPrivate: cfg.NoPrivateNetwork, noMetadata: cfg.NoMetadata, allowed: cfg.AllowNetworks, except: except, resolver: resolver})}
 	return Request.Handler(r.request)
 }
 
@@ -48,8 +48,11 @@ func ReadBeginning(body io.Reader, room int) (kept int, n int64, err error) {
 // NotSent reports whether an error says that this worker could not open a connection.
 var NotSent = notSent
 
-// RefusePrivate is what Config.NoPrivateNetwork refuses.
-var RefusePrivate = refusePrivate
+// MetadataKind says why an address is one of a metadata service, "" when it is not.
+var MetadataKind = metadataKind
+
+// ParseHost reads a host that is an address.
+var ParseHost = parseHost
 
 // PrivateKind says why an address is not public, "" when it is.
 var PrivateKind = privateKind

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"slices"
 	"time"
@@ -35,9 +36,24 @@ type workFlags struct {
 	Slots            *int          `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
 	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt; default 30s."`
 	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
+	AllowAddress     []string      `placeholder:"ADDRESS" help:"Let http tasks reach this address or network, as 10.1.2.0/24, all the same; may be repeated."`
+
+	allowed    []netip.Prefix // AllowAddress
+	noMetadata bool           // others may have submitted what is run
 }
 
 func (f *workFlags) check() error {
+	for _, text := range f.AllowAddress {
+		network, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+			addr = addr.WithZone("").Unmap()
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return badInput("Write an address, as 169.254.169.254, or a network, as 10.1.2.0/24.", "--allow-address %q: this is neither", text)
+		}
+		f.allowed = append(f.allowed, network)
+	}
 	if f.Slots != nil && *f.Slots < 1 {
 		return badInput("", "--slots %d: want at least 1", *f.Slots)
 	}
@@ -55,7 +71,7 @@ func (f *workFlags) slots() int {
 }
 
 func (f *workFlags) builtins(logs *keptLogs) []weaver.Handler {
-	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork, Logs: logs.writer})
+	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork, NoMetadata: f.noMetadata, AllowNetworks: f.allowed, Logs: logs.writer})
 }
 
 // Run implements the verb.

@@ -89,6 +89,7 @@ func namesOf(handlers []weaver.Handler) []string {
 
 // handlers are those that --handlers asks for.
 func (c *workerFlags) handlers(s *session, work *workFlags, logs *keptLogs) ([]weaver.Handler, error) {
+	work.noMetadata = true
 	sets := c.Handlers
 	if len(sets) == 0 {
 		sets = []string{"builtin"}

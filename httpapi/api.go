@@ -137,7 +137,7 @@ type API struct {
 	paths  map[string]map[string]*route // by pattern, by method
 	fails  *failures                    // wrong tokens, by address. Right ones are never refused: nobody guesses one
 
-	told   *failures // log lines about them
+	told *failures // log lines about them
 
 	proxies []netip.Prefix
 	quiet   quiet // what is logged of a store that is away
