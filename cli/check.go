@@ -54,7 +54,7 @@ func (c *checkCmd) Run(s *session) error {
 		var f *pipelineFile
 		src, err := s.readFile(given)
 		if err == nil {
-			f, err = parseFile(given, src, fileInputs{pipeline.Types{Known: s.types()}, params, true})
+			f, err = parseFile(given, src, fileInputs{pipeline.Types{Known: s.types()}, params, true, c.IncludeDir})
 		}
 		if err != nil {
 			bad++

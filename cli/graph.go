@@ -29,7 +29,7 @@ func (c *graphCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.readPipeline(c.File, fileInputs{pipeline.Types{Known: s.types()}, params, true})
+	f, err := s.readPipeline(c.File, fileInputs{pipeline.Types{Known: s.types()}, params, true, c.IncludeDir})
 	if err != nil {
 		return err
 	}

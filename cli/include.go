@@ -2,20 +2,30 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// includes reads the files that a pipeline includes. path is that of the pipeline,
-// absolute.
-func includes(path string) pipeline.ReadFile {
+// includes reads the files that a pipeline includes, which are below its folder or one of
+// those that are allowed, also behind symbolic links. path is that of the pipeline, absolute.
+func includes(path string, allowed []string) pipeline.ReadFile {
 	return func(given string) ([]byte, error) {
 		file := given
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(filepath.Dir(path), file)
+		}
+		full, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			full = filepath.Clean(file) // what is not there has no links
+		}
+		folders := append([]string{filepath.Dir(path)}, allowed...)
+		if !slices.ContainsFunc(folders, func(dir string) bool { return isBelow(full, dir) }) {
+			return nil, fmt.Errorf("it is outside %s, the folder of the pipeline: if it is meant, allow its folder with --include-dir DIR", filepath.Dir(path))
 		}
 		switch same, err := sameFile(file, path); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -23,12 +33,28 @@ func includes(path string) pipeline.ReadFile {
 		case err == nil && same:
 			return nil, errors.New("it is this file itself")
 		}
-		src, err := readAtMost(file, maxRead)
+		if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			return nil, errors.New("it is no regular file")
+		}
+		src, err := readAtMost(full, maxRead)
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 			err = pathErr.Err // the message has the path
 		}
 		return src, err
 	}
+}
+
+// isBelow reports whether a path, whose links were followed, is in a folder or below it.
+func isBelow(path, dir string) bool {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // sameFile reports whether two paths lead to one file. Its error is that of the

@@ -18,14 +18,15 @@ type logsCmd struct {
 	What    string `arg:"" name:"job[/task]" help:"A job, a task of it by its name or id (JOB/TASK), or a task."`
 	Follow  bool   `short:"f" help:"Go on with what is written until the job or task has ended."`
 	Failed  bool   `help:"Of a job: of its failed tasks only."`
+	Raw     bool   `help:"Of a task: print the bytes as they are, also those that act on a terminal."`
 	Attempt int    `placeholder:"N" help:"Of a task: what this attempt wrote. Default: the last one."`
 }
 
 // Help is shown by logs --help.
 func (logsCmd) Help() string {
 	return "It prints what the last attempts of commands wrote, stdout and stderr together; of a task of another type " +
-		"the lines and chunks of all its attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). Of a task it prints the bytes as they are; " +
-		"of a job the lines of all its tasks, with their names, and without what would act on a terminal. " +
+		"the lines and chunks of all its attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). Of a task it prints the text as it is, " +
+		"of a job the lines of all its tasks, with their names; both without what would act on a terminal, as titles, the clipboard, and the place of the cursor: --raw prints the bytes of a task with that. " +
 		"With -o json each piece of output is a JSON object on a line of its own; its text is UTF-8, and the times are not known. " +
 		"The output is kept on the machine where the command ran: in the folder STORE.logs beside the store's file, or for PostgreSQL in one below $XDG_STATE_HOME/weaver (~/.local/state/weaver), for each database: " +
 		"of an attempt at most 64 MiB, its beginning and its end, and of all about 1 GiB, the newest."
@@ -93,6 +94,10 @@ func (v *logsView) find(ctx context.Context) error {
 	switch {
 	case v.job != (task.ID{}) && v.flags.Attempt > 0:
 		return badInput(fmt.Sprintf("Name the task: `%s`.", v.command("logs", v.flags.What+"/TASK")), "--attempt is for a task, and %s is a job", v.flags.What)
+	case v.job != (task.ID{}) && v.flags.Raw:
+		return badInput(fmt.Sprintf("Name the task: `%s`.", v.command("logs", "--raw", v.flags.What+"/TASK")), "--raw is for a task, and %s is a job", v.flags.What)
+	case v.json() && v.flags.Raw:
+		return badInput("Leave one of them out.", "--raw prints bytes, and -o json text")
 	case v.job == (task.ID{}) && v.flags.Failed:
 		return badInput("Leave it out.", "--failed chooses among the tasks of a job, and %s is a task", v.flags.What)
 	}

@@ -22,11 +22,11 @@ func (v *logsView) printer() logPrinter {
 	w := bufio.NewWriterSize(v.live, 64<<10)
 	switch {
 	case v.json():
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		return &jsonLogs{Writer: w, enc: enc, namespace: v.client.Namespace(), partial: make(map[task.ID][]byte)}
-	case v.job == (task.ID{}):
+		return &jsonLogs{Writer: w, namespace: v.client.Namespace(), partial: make(map[task.ID][]byte)}
+	case v.flags.Raw:
 		return rawLogs{w}
+	case v.job == (task.ID{}):
+		return &cleanLogs{w, text.Cleaner{Colors: v.paint.On}}
 	}
 	return &lineLogs{Writer: w, colors: v.paint.On, lines: make(map[task.ID]*text.Assembler)}
 }
@@ -40,6 +40,23 @@ func (p rawLogs) block(_ *task.Task, _ int, block []byte) error {
 }
 func (rawLogs) end(*task.Task, int) error { return nil }
 func (p rawLogs) flush() error            { return p.Flush() }
+
+// cleanLogs prints what one task wrote, without what acts on a terminal.
+type cleanLogs struct {
+	*bufio.Writer
+	clean text.Cleaner
+}
+
+func (p *cleanLogs) block(_ *task.Task, _ int, block []byte) error {
+	_, err := p.WriteString(p.clean.Clean(string(block)))
+	return err
+}
+
+func (p *cleanLogs) end(*task.Task, int) error {
+	_, err := p.WriteString(p.clean.End())
+	return err
+}
+func (p *cleanLogs) flush() error { return p.Flush() }
 
 // lineLogs prints lines, each behind the name of its task.
 type lineLogs struct {
@@ -85,7 +102,6 @@ func (p *lineLogs) flush() error { return p.Flush() }
 // without a time, which logs do not have.
 type jsonLogs struct {
 	*bufio.Writer
-	enc       *json.Encoder
 	namespace string
 	partial   map[task.ID][]byte // the first bytes of a character
 }
@@ -113,7 +129,14 @@ func (p *jsonLogs) object(t *task.Task, attempt int, block []byte) error {
 	if len(block) == 0 {
 		return nil
 	}
-	return p.enc.Encode(logChunk{"stream.chunk", p.namespace, t.ID, t.Type, t.JobID, t.Node, attempt, "output", string(block)})
+	var line strings.Builder
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(logChunk{"stream.chunk", p.namespace, t.ID, t.Type, t.JobID, t.Node, attempt, "output", string(block)}); err != nil {
+		return err
+	}
+	_, err := p.WriteString(text.PlainJSON(line.String()))
+	return err
 }
 
 func (p *jsonLogs) end(t *task.Task, attempt int) error {

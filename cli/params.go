@@ -18,7 +18,8 @@ import (
 
 // paramFlags give values to the params of a pipeline.
 type paramFlags struct {
-	Param []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Give a param of the pipeline this value; may be repeated."`
+	Param      []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Give a param of the pipeline this value; may be repeated."`
+	IncludeDir []string `sep:"none" env:"WEAVER_INCLUDE_DIR" placeholder:"DIR" help:"Let the pipeline include files of this folder, too; may be repeated. Default: those below its own folder."`
 }
 
 // values are those that were given, by name.
@@ -71,7 +72,11 @@ func (f *pipelineFile) isOf(j *weaver.JobInfo) bool {
 
 // again is the command line that does the same with the job of the file.
 func (s *session) again(f *pipelineFile, verb string) string {
-	return s.command(append([]string{verb, f.given}, paramArgs(f.inputs.params)...)...)
+	args := append([]string{verb, f.given}, paramArgs(f.inputs.params)...)
+	for _, dir := range f.inputs.include {
+		args = append(args, "--include-dir", dir)
+	}
+	return s.command(args...)
 }
 
 // retryOf is the command line that retries the job: by the file, where that means

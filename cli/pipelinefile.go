@@ -48,6 +48,7 @@ type fileInputs struct {
 	types   pipeline.Types
 	params  map[string]string // that were given
 	partial bool              // params may be missing: see pipeline.Given
+	include []string          // folders from which files may be included, beside that of the file
 }
 
 // stdinFile names the standard input. A pipeline from there is known by its name
@@ -147,11 +148,11 @@ func parseFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
 		return nil, badInput("", "%s: %w", given, err)
 	}
 	p, err := pipeline.ParseGiven(src, pipeline.Given{
-		Types: in.types, Params: in.params, Partial: in.partial, BaseDir: filepath.Dir(path), Glob: globFiles, Read: includes(path),
+		Types: in.types, Params: in.params, Partial: in.partial, BaseDir: filepath.Dir(path), Glob: globFiles, Read: includes(path, in.include),
 	})
 	switch {
 	case errors.As(err, new(*pipeline.Error)):
-		return nil, err
+		return nil, cmp.Or(pipeline.Foreign(src), err)
 	case err != nil:
 		return nil, badInput("", "%s: %w", fileLabel(given), err)
 	}

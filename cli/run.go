@@ -94,7 +94,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	}
 	logs := new(keptLogs)
 	handlers := appOver(c.builtins(logs), s.app.Handlers)
-	file, err := s.readPipeline(c.File, fileInputs{runnable(handlers), params, c.Update && len(params) == 0})
+	file, err := s.readPipeline(c.File, fileInputs{runnable(handlers), params, c.Update && len(params) == 0, c.IncludeDir})
 	if err != nil {
 		return err
 	}

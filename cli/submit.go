@@ -75,7 +75,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	}
 	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
 	types := pipeline.Types{Known: s.types(), Unknown: unknown.problem}
-	file, err := s.readPipeline(c.What, fileInputs{types, params, c.Update && len(params) == 0})
+	file, err := s.readPipeline(c.What, fileInputs{types, params, c.Update && len(params) == 0, c.IncludeDir})
 	if err = cmp.Or(unknown.err, err); err != nil {
 		return err
 	}

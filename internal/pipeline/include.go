@@ -13,8 +13,8 @@ const maxIncludes = 100
 const maxIncluded = 4 * MaxSize
 
 // ReadFile reads a file that is included, at a path as it is written: relative to
-// the folder of the file that includes it, unless it is absolute. Its error says
-// what is wrong with the file, as "there is no such file".
+// the folder of the file that includes it, unless it is absolute. It decides which
+// files may be. Its error says what is wrong with the file, as "there is no such file".
 type ReadFile func(path string) ([]byte, error)
 
 // includes reads the files that the key include names. Such a file has tasks and
@@ -70,7 +70,9 @@ func (d *decoder) include(f field, path string) {
 	inner := newDecoder(r, Given{Types: d.given.Types, Partial: d.given.Partial, BaseDir: resolve(d.given.BaseDir, folder), Glob: d.given.Glob})
 	inner.p.Budget = d.p.Budget
 	inner.filled = d.filled
-	if root := readTree(src, r); root != nil {
+	if isForeign(src, true) {
+		r.add(r.src.whole(), "the included file has no tasks", "write them, or leave it out of include")
+	} else if root := readTree(src, r); root != nil {
 		inner.includedFile(root)
 	}
 	d.filled = inner.filled

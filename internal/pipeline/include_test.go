@@ -125,7 +125,7 @@ func TestIncludeMistakes(t *testing.T) {
 		{"include: sub/slip.yaml", `dir/sub/slip.yaml:3:7: unknown key "rnu" of task "b"`},
 		{"include: empty.yaml", "dir/empty.yaml:1:1: the file is empty"},
 		{"include: none.yaml", "dir/none.yaml:1:1: the included file has no tasks"},
-		{"include: list.yaml", "dir/list.yaml:1:1: the file is a list, not a mapping"},
+		{"include: list.yaml", "dir/list.yaml:1:1: the included file has no tasks"},
 		{"include: name.yaml", `dir/name.yaml:1:1: unknown key "name" of the included file`},
 		{"include: nested.yaml", `dir/nested.yaml:1:1: unknown key "include" of the included file`},
 		{"include: on.yaml", `dir/on.yaml:1:1: unknown key "on" of the included file`},

@@ -1,14 +1,36 @@
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // escapes are how encoding/json writes what HTML pages must not have.
 var escapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
 
 // PlainJSON is JSON with <, > and & as themselves. Recorded values that encoding/json
 // wrote by its defaults have \u003c, \u003e and \u0026 in their place, which mean the
-// same and which people cannot read.
-func PlainJSON(raw string) string {
+// same and which people cannot read. Characters that act on a terminal and that
+// encoding/json does not escape, DEL and C1, are escaped.
+func PlainJSON(raw string) string { return escapeC1(plainHTML(raw)) }
+
+func escapeC1(raw string) string {
+	acts := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
+	if !strings.ContainsFunc(raw, acts) {
+		return raw
+	}
+	var b strings.Builder
+	for _, r := range raw {
+		if acts(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func plainHTML(raw string) string {
 	if !strings.Contains(raw, `\u00`) {
 		return raw
 	}

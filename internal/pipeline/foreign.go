@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/typo"
+)
+
+// A file that is no pipeline may be a secret one, which somebody was led to. Nothing of it
+// is shown then, as the mistakes of a pipeline are.
+
+// looksLikePipeline reports whether a text has a key of a pipeline at its outermost level:
+// tasks, or something that means it; of a main file also its other first keys.
+func looksLikePipeline(src []byte, included bool) bool {
+	text := strings.TrimPrefix(string(src), "\ufeff")
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '{' || r == ',' || r == '}' }) {
+			if key, _, found := strings.Cut(part, ":"); found && firstKey(key, included) {
+				return true
+			}
+		}
+		return false
+	}
+	outermost := -1 // columns before the keys of the outermost level
+	for line := range strings.Lines(text) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if begin := line[indent:]; strings.TrimSpace(begin) == "" || begin[0] == '#' || strings.HasPrefix(begin, "---") || begin[0] == '%' {
+			continue
+		}
+		if outermost < 0 {
+			outermost = indent
+		}
+		if indent != outermost {
+			continue
+		}
+		key, rest, found := strings.Cut(line, ":")
+		if found && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n")) && firstKey(key, included) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstKey reports whether a key is one by which a pipeline is known, or nearly so.
+func firstKey(key string, included bool) bool {
+	if key = strings.ToLower(strings.Trim(key, " \t\r\n\"'")); len(key) < 3 {
+		return false
+	}
+	if pipelineOthers[key] == "tasks" || typo.Distance(key, "tasks", 2) < 3 {
+		return true
+	}
+	return !included && (pipelineOthers[key] == "include" || typo.Distance(key, "include", 2) < 3 || typo.Distance(key, "name", 1) < 2)
+}
+
+// isForeign reports whether nothing of a text may be shown. One without any content, and
+// one that is too large or UTF-16, is refused without that.
+func isForeign(src []byte, included bool) bool {
+	wide := bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff"))
+	return len(bytes.TrimSpace(src)) > 0 && len(src) <= MaxSize && !wide && !looksLikePipeline(src, included)
+}
+
+// Foreign returns the [*Error] of a text that is no pipeline, which shows nothing of it;
+// nil: the text looks like one, and its mistakes may be shown.
+func Foreign(src []byte) error {
+	if !isForeign(src, false) {
+		return nil
+	}
+	r := &reporter{src: newSource(src)}
+	r.add(r.src.whole(), "the file is no pipeline: no line of it begins with tasks:, nor with another key that one has", form)
+	e := &Error{}
+	e.add(r)
+	return e
+}
