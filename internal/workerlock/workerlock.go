@@ -107,6 +107,9 @@ func (l *Folder) create(ctx context.Context, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
+	if err := l.trust(); err != nil {
+		return nil, err
+	}
 	for range maxTries {
 		f, err := l.take(ctx, path, os.O_CREATE)
 		if !errors.Is(err, errNameless) {

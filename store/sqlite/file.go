@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
@@ -60,6 +61,19 @@ func checkLinks(path string) error {
 			"remove the other names, or open a copy of it", id.names)
 	}
 	return nil
+}
+
+// checkOwners refuses a file that another user may have put where it is found, and what
+// stands beside it: a log, locks, or artifacts.
+func checkOwners(path string) error {
+	if err := filelock.CheckShared(nil, path); err != nil {
+		return err
+	}
+	var beside []string
+	for _, end := range []string{"-wal", "-shm", "-journal", ".workers", ".logs", ".blobs"} {
+		beside = append(beside, path+end)
+	}
+	return filelock.CheckShared(filelock.OwnersOf(path), beside...)
 }
 
 // place is where the open files of a database, itself and its log, were when they

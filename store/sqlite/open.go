@@ -89,8 +89,8 @@ var (
 // on Unix).
 //
 // Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly,
-// store.ErrBusy, store.ErrUnavailable (the folder does not exist, or the file
-// has several hard links).
+// store.ErrBusy, store.ErrUnavailable (the folder does not exist, the file has several
+// hard links, or it belongs to another user in a folder that everybody can write to).
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	path = strings.TrimPrefix(path, "sqlite:")
 	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
@@ -122,6 +122,9 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	name, err := resolve(abs)
 	if err == nil {
 		err = checkLinks(name)
+	}
+	if err == nil {
+		err = checkOwners(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
