@@ -114,6 +114,9 @@ func (s *session) codec() (weaver.Codec, error) {
 	if s.sealer != nil {
 		return s.sealer, nil
 	}
+	if err := s.checkSecrets(secretFile{"--codec-key", s.flags.CodecKey}); err != nil {
+		return nil, err
+	}
 	c, err := aesgcm.Open(s.flags.CodecKey)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -20,6 +20,8 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/internal/privatefile"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -37,6 +39,9 @@ const minCookieKey = 32
 
 // loadCredentials reads the files that were named; "" is none.
 func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credentials, err error) {
+	if err := s.checkSecrets(secretFile{"--token-file", tokenFile}, secretFile{"--password-file", passwordFile}, secretFile{"--cookie-key-file", cookieKeyFile}); err != nil {
+		return who, err
+	}
 	var opts []httpapi.TokensOption
 	if cookieKeyFile != "" {
 		if tokenFile == "" {
@@ -74,6 +79,27 @@ func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string)
 		who.authorize = httpapi.Open(httpapi.Principal{Name: "local", Access: httpapi.Full})
 	}
 	return who, nil
+}
+
+// secretFile is a file of secrets, and the flag that named it.
+type secretFile struct{ flag, path string }
+
+// checkSecrets refuses files that other users can change, and warns of those that they can
+// read.
+func (s *session) checkSecrets(files ...secretFile) error {
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		warning, err := privatefile.Check(f.path)
+		if err != nil {
+			return badInput("", "%s: %w", f.flag, err)
+		}
+		if warning != "" {
+			fmt.Fprintf(s.errs, "%s: warning: %s: %s\n", s.app.Name, f.flag, text.Printable(warning))
+		}
+	}
+	return nil
 }
 
 func (s *session) badCredentials(flag, verb string, err error) error {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/privatefile"
 )
 
 // tokenCmd groups the verbs of credentials.
@@ -73,6 +74,9 @@ func (c *tokenNewCmd) Run(s *session) error {
 
 // appendLine adds a line to the end of a file, behind a line that was not ended.
 func appendLine(file, line string) (err error) {
+	if _, err := privatefile.Check(file); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

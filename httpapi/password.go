@@ -12,6 +12,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/goweaver/weaver/internal/privatefile"
 )
 
 // Passwords are names with passwords, for HTTP's basic authentication: one line for
@@ -38,8 +40,11 @@ const (
 	passwordRounds = 600_000
 )
 
-// LoadPasswords reads a file of passwords.
+// LoadPasswords reads a file of passwords. It refuses one that other users can change.
 func LoadPasswords(file string) (*Passwords, error) {
+	if _, err := privatefile.Check(file); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the passwords: %w", err)

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/privatefile"
 )
 
 // Tokens are the tokens of a file, of which it has the SHA-256 only: one line for each,
@@ -44,8 +46,11 @@ type TokensOption func(*Tokens)
 // restart of the server ends its logins. It has at least 32 bytes.
 func CookieKey(key []byte) TokensOption { return func(t *Tokens) { t.key = key } }
 
-// LoadTokens reads a file of tokens.
+// LoadTokens reads a file of tokens. It refuses one that other users can change.
 func LoadTokens(file string, opts ...TokensOption) (*Tokens, error) {
+	if _, err := privatefile.Check(file); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the tokens: %w", err)
