@@ -37,6 +37,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 		srv, err := mcpserver.New(mcpserver.Config{
 			Version:      s.app.Version,
 			Client:       client,
+			Find:         s.findFor(client),
 			Why:          s.whyText,
 			Logs:         s.logsText,
 			Types:        s.typeNames,
@@ -63,13 +64,17 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 const maxAnswer = 1 << 20
 
 // tailWriter keeps the end of what is written.
-type tailWriter struct{ kept bytes.Buffer }
+type tailWriter struct {
+	kept bytes.Buffer
+	gone int64 // bytes before that
+}
 
 // Write implements io.Writer.
 func (w *tailWriter) Write(p []byte) (int, error) {
 	w.kept.Write(p)
 	if more := w.kept.Len() - maxAnswer; more > 0 {
 		w.kept.Next(more)
+		w.gone += int64(more)
 	}
 	return len(p), nil
 }
@@ -104,10 +109,20 @@ func (s *session) whyText(ctx context.Context, id task.ID) (string, error) {
 	return in.out.String(), s.advised(err)
 }
 
-func (s *session) logsText(ctx context.Context, id task.ID, attempt int) (string, error) {
+func (s *session) logsText(ctx context.Context, id task.ID, attempt int) (end string, before int64, err error) {
 	in, live := s.inner()
-	err := (&logsCmd{What: id.String(), Attempt: attempt}).Run(ctx, in)
-	return text.Printable(in.out.String() + live.kept.String()), s.advised(err)
+	err = (&logsCmd{What: id.String(), Attempt: attempt}).Run(ctx, in)
+	return text.Printable(in.out.String() + live.kept.String()), live.gone, s.advised(err)
+}
+
+// findFor finds what arguments of tools name, as those of the command line.
+func (s *session) findFor(client *weaver.Client) func(context.Context, mcpserver.Kind, string) (task.ID, error) {
+	return func(ctx context.Context, what mcpserver.Kind, name string) (task.ID, error) {
+		in, _ := s.inner()
+		want := map[mcpserver.Kind]target{mcpserver.Task: wantTask, mcpserver.Job: wantJob, mcpserver.Either: wantAny}[what]
+		id, err := in.resolveOne(ctx, client, want, name)
+		return id, s.advised(err)
+	}
 }
 
 // typeNames are the types that can be enqueued: those that this program knows, and those

@@ -17,6 +17,7 @@ func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *sl
 			return mcpserver.Config{
 				Version:      s.app.Version,
 				Client:       client,
+				Find:         s.findFor(client),
 				Why:          s.whyText,
 				Logs:         s.logsText,
 				Types:        s.typeNames,

@@ -107,12 +107,64 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// What is no message of the protocol ends the session, and says what should be written.
+// A person who types into it is told what should be written.
 func TestMCPOfAPerson(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, t.TempDir(), "sh", "-c", program(t)+" migrate up && echo help | "+program(t)+" mcp")
-	if code := p.end(); code != 1 {
+	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	p.says("one JSON-RPC message a line")
+	p.says(`"code":-32700,"message":"the line is no JSON: write one message of JSON-RPC a line`)
+}
+
+// An assistant that is asked why a pipeline is stuck finds it by its name.
+func TestMCPByName(t *testing.T) {
+	t.Parallel()
+	dir, weaver := t.TempDir(), program(t)
+	store := "sqlite:" + filepath.Join(dir, "weaver.db")
+	file := filepath.Join(dir, "nightly.yaml")
+	if err := os.WriteFile(file, []byte("name: nightly\ntasks: {fetch: {run: \"head -c 3000000 /dev/zero | tr '\\\\0' x; echo END; exit 3\"}, gate: {approve: Go on?}}\nbudget: {max_attempts_per_task: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(weaver, "--store", store, "run", file)
+	cmd.Dir = dir
+	_ = cmd.Run() // it fails, and waits
+	serve := exec.Command(weaver, "mcp", "--show-payloads", "--store", store)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: serve}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cs.Close() }()
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want []string
+		bad  bool
+	}{
+		{"list_jobs", nil, []string{`"name":"nightly"`, `"tasks":2`, `"failed":1`}, false},
+		{"list_jobs", map[string]any{"name": "nightli"}, []string{`"items":[]`, `did you mean \"nightly\"?`}, false},
+		{"list_jobs", map[string]any{"states": []string{"runing"}}, []string{`(did you mean "running"?)`}, true},
+		{"why", map[string]any{"id": "nightly"}, []string{"gate", "waits for a person", "1 failed"}, false},
+		{"why", map[string]any{"id": "nightly/gate"}, []string{"Go on?"}, false},
+		{"why", map[string]any{"id": "nightli"}, []string{"did you mean", "nightly"}, true},
+		{"show_task", map[string]any{"id": "nightly/fetsh"}, []string{"did you mean", "fetch"}, true},
+		{"list_tasks", map[string]any{"job": "nightly"}, []string{`"node":"fetch"`, `"node":"gate"`}, false},
+		{"list_tasks", map[string]any{"types": []string{"weaver.exec.rum.v1"}}, []string{`did you mean \"weaver.exec.run.v1\"?`}, false},
+		{"list_tasks", map[string]any{"states": []string{"faild"}}, []string{`did you mean "failed"?`}, true},
+		{"logs", map[string]any{"id": "nightly/fetch"}, []string{"xxxx", "END", " bytes before this are left out"}, false},
+	} {
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.args})
+		if err != nil {
+			t.Fatalf("%s: %v", c.tool, err)
+		}
+		answer := res.Content[0].(*mcp.TextContent).Text
+		for _, want := range c.want {
+			if res.IsError != c.bad || !strings.Contains(answer, want) {
+				t.Errorf("%s %v: %v %.500s, want %q", c.tool, c.args, res.IsError, answer, want)
+			}
+		}
+		if c.tool == "logs" && (len(answer) < 60<<10 || !strings.Contains(answer, "(2934468 bytes before")) {
+			t.Errorf("of the logs there are %d bytes: %.100s", len(answer), answer)
+		}
+	}
 }

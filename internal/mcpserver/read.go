@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,6 +27,7 @@ func (t tools) addReads(s *mcp.Server) {
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	add(t, s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
 	add(t, s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
+	add(t, s, "list_jobs", "Lists jobs (runs of pipelines are jobs), newest first, with how many of their tasks have ended.", hints, t.jobs)
 	add(t, s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
 	add(t, s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
 	add(t, s, "undo_plan", "Lists what a task did: first what would be undone if it ended without success, for example by a cancel, in that order; then what would stay; then what was undone.", hints, t.undoPlan)
@@ -46,7 +49,7 @@ type listInput struct {
 	States []string          `json:"states,omitempty" jsonschema:"any of: pending, ready, running, succeeded, failed, cancelled, blocked"`
 	Types  []string          `json:"types,omitempty" jsonschema:"any of these task types"`
 	Queue  string            `json:"queue,omitempty" jsonschema:"tasks of this queue"`
-	Job    string            `json:"job,omitempty" jsonschema:"tasks of the job with this id"`
+	Job    string            `json:"job,omitempty" jsonschema:"tasks of this job: its id, the beginning of it, or its name, which is the latest job of that name"`
 	Labels map[string]string `json:"labels,omitempty" jsonschema:"tasks that have all these labels"`
 	Limit  int               `json:"limit,omitempty" jsonschema:"how many at most, 1 to 100; default 20"`
 	After  string            `json:"after,omitempty" jsonschema:"go on where a page before ended: its next"`
@@ -77,9 +80,10 @@ func said(e *task.Error) string {
 	return short(string(e.Kind)+": "+e.Message, maxMessage)
 }
 
-type page struct {
-	Items []row  `json:"items"`
+type page[T any] struct {
+	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"` // give it as after to go on
+	Note  string `json:"note,omitempty"` // what may have been meant
 }
 
 func (t tools) list(ctx context.Context, in listInput) (string, error) {
@@ -93,12 +97,12 @@ func (t tools) list(ctx context.Context, in listInput) (string, error) {
 	for _, name := range in.States {
 		state := task.State(name)
 		if !slices.Contains(task.States(), state) {
-			return "", say("%q is no state; the states are %v", short(name, 64), task.States())
+			return "", say("%q is no state%s; the states are %v", short(name, 64), didYouMean(name, task.States()), task.States())
 		}
 		f.States = append(f.States, state)
 	}
 	if in.Job != "" {
-		id, err := parseID(in.Job)
+		id, err := t.find(ctx, Job, in.Job)
 		if err != nil {
 			return "", err
 		}
@@ -109,7 +113,10 @@ func (t tools) list(ctx context.Context, in listInput) (string, error) {
 		return "", err
 	}
 	redact.Tasks(list)
-	p := page{Items: make([]row, len(list)), Next: next}
+	p := page[row]{Items: make([]row, len(list)), Next: next}
+	if len(list) == 0 && in.After == "" {
+		p.Note = t.noneOf(ctx, &in)
+	}
 	for i := range list {
 		p.Items[i] = rowOf(&list[i])
 	}
@@ -117,7 +124,11 @@ func (t tools) list(ctx context.Context, in listInput) (string, error) {
 }
 
 type idInput struct {
-	ID string `json:"id" jsonschema:"the id of the task"`
+	ID string `json:"id" jsonschema:"the task: its id, the beginning of it (4 characters or more), or JOB/TASK with the name of a job and of its task"`
+}
+
+type eitherInput struct {
+	ID string `json:"id" jsonschema:"the job or task: an id, the beginning of one (4 characters or more), the name of a job, which is its latest, or JOB/TASK"`
 }
 
 // view is what show_task shows: named fields only, so that no value is among them that
@@ -167,7 +178,7 @@ type step struct {
 }
 
 func (t tools) show(ctx context.Context, in idInput) (string, error) {
-	id, err := parseID(in.ID)
+	id, err := t.find(ctx, Task, in.ID)
 	if err != nil {
 		return "", err
 	}
@@ -220,8 +231,8 @@ func (t tools) value(raw json.RawMessage) string {
 	return short(string(raw), maxValue)
 }
 
-func (t tools) why(ctx context.Context, in idInput) (string, error) {
-	id, err := parseID(in.ID)
+func (t tools) why(ctx context.Context, in eitherInput) (string, error) {
+	id, err := t.find(ctx, Either, in.ID)
 	if err != nil {
 		return "", err
 	}
@@ -230,7 +241,7 @@ func (t tools) why(ctx context.Context, in idInput) (string, error) {
 }
 
 func (t tools) undoPlan(ctx context.Context, in idInput) (string, error) {
-	id, err := parseID(in.ID)
+	id, err := t.find(ctx, Task, in.ID)
 	if err != nil {
 		return "", err
 	}
@@ -278,12 +289,12 @@ type effectView struct {
 }
 
 type logsInput struct {
-	ID      string `json:"id" jsonschema:"the id of the task"`
+	ID      string `json:"id" jsonschema:"the task: its id, the beginning of it (4 characters or more), or JOB/TASK"`
 	Attempt int    `json:"attempt,omitempty" jsonschema:"what this attempt wrote; default the last one"`
 }
 
 func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
-	id, err := parseID(in.ID)
+	id, err := t.find(ctx, Task, in.ID)
 	switch {
 	case err != nil:
 		return "", err
@@ -292,15 +303,21 @@ func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
 	case !t.ShowPayloads:
 		return "", say("logs may hold values, which are hidden here: %s, or read them with `weaver logs %s`", t.ToShow, id)
 	}
-	answer, err := t.Logs(ctx, id, in.Attempt)
+	answer, before, err := t.Logs(ctx, id, in.Attempt)
 	if err != nil {
 		return "", err
 	}
-	if n := len(answer) - maxText; n > 0 {
-		for n < len(answer) && answer[n-1] != '\n' {
+	n := max(0, len(answer)-maxText)
+	if n > 0 {
+		for n < len(answer) && !utf8.RuneStart(answer[n]) {
 			n++
 		}
-		answer = fmt.Sprintf("(%d bytes before this are left out: `weaver logs %s` prints them)\n%s", n, id, answer[n:])
+		if line := strings.IndexByte(answer[n-1:], '\n'); line >= 0 && line < maxText/2 { // else one line is longer than that
+			n += line
+		}
+	}
+	if before+int64(n) > 0 {
+		answer = fmt.Sprintf("(%d bytes before this are left out: `weaver logs %s` prints them)\n%s", before+int64(n), id, answer[n:])
 	}
 	return answer, nil
 }
@@ -310,5 +327,5 @@ func (t tools) types(ctx context.Context, _ none) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return text(map[string][]string{"types": names})
+	return text(page[string]{Items: names})
 }

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -27,12 +28,16 @@ type Config struct {
 	Version string         // of the program, for clients
 	Client  *weaver.Client // required
 
+	// Find finds what an argument names: an id, the beginning of one, JOB/TASK, or the name
+	// of a job, which is its latest. Of its errors those of Said are shown. Default: ids only.
+	Find func(ctx context.Context, what Kind, name string) (task.ID, error)
+
 	// Why explains where a task or job stands; Logs returns what the commands of a task
-	// wrote, 0 meaning its last attempt. Types lists the task types that may be enqueued,
+	// wrote, 0 meaning its last attempt, or the end of it, and how many bytes are before that. Types lists the task types that may be enqueued,
 	// and Draft makes a task of one. Of their errors those of Said, and those of package
 	// weaver that a caller can avoid, are shown. Required.
 	Why   func(ctx context.Context, id task.ID) (string, error)
-	Logs  func(ctx context.Context, id task.ID, attempt int) (string, error)
+	Logs  func(ctx context.Context, id task.ID, attempt int) (end string, before int64, err error)
 	Types func(ctx context.Context) ([]string, error)
 	Draft func(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error)
 
@@ -50,7 +55,7 @@ const (
 	maxBody  = 8 << 20  // bytes of a request over HTTP
 )
 
-const instructions = "Tools for the tasks of a Weaver store. Begin with counts and list_tasks; why explains one task or job, and what lets it go on."
+const instructions = "Tools for the jobs and tasks of a Weaver store. why answers what is the matter with a job, by its name, or with a task; list_jobs, list_tasks and counts say what there is."
 
 // New returns a server with the tools that a Config allows.
 func New(c Config) (*mcp.Server, error) {
@@ -165,12 +170,29 @@ func checkTexts(args reflect.Value) error {
 	return nil
 }
 
-func parseID(id string) (task.ID, error) {
-	got, err := task.ParseID(strings.TrimSpace(id))
-	if err != nil {
-		return got, say("id %q is no id of a task: give all 26 characters of it, as list_tasks prints them", short(id, 64))
+// Kind says what an argument may name.
+type Kind int
+
+// What an argument names.
+const (
+	Task Kind = iota
+	Job
+	Either // a job or a task
+)
+
+// find finds what an argument names.
+func (t tools) find(ctx context.Context, what Kind, name string) (task.ID, error) {
+	name = strings.TrimSpace(name)
+	got, err := task.ParseID(name)
+	switch {
+	case err == nil:
+		return got, nil
+	case name == "":
+		return got, say("id is empty: list_tasks and list_jobs list what there is")
+	case t.Find != nil:
+		return t.Find(ctx, what, short(name, 1000))
 	}
-	return got, nil
+	return got, say("id %q is no id: give all 26 characters of it, as list_tasks prints them", short(name, 64))
 }
 
 // short cuts a text that is longer than limit bytes, between characters.
@@ -193,14 +215,10 @@ func text(v any) (string, error) {
 	return string(raw), nil
 }
 
-// Serve speaks the protocol over a pair of streams until in ends, or ctx does. What
-// goes wrong in it is logged; nothing but the protocol is written to out.
+// Serve speaks the protocol over a pair of streams until in ends, or ctx does. A line that
+// is no message is answered, and the session goes on. What goes wrong in it is logged;
+// nothing but the protocol is written to out.
 func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
-	return s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}})
+	w := &locked{w: out}
+	return s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(&messages{in: bufio.NewReader(in), out: w}), Writer: w})
 }
-
-// keepOpen is a stream that is not this package's to close.
-type keepOpen struct{ io.Writer }
-
-// Close implements io.Closer.
-func (keepOpen) Close() error { return nil }

@@ -48,8 +48,8 @@ func config(t *testing.T) (mcpserver.Config, task.ID) {
 	return mcpserver.Config{
 		Client: eng.Client,
 		Why:    func(_ context.Context, id task.ID) (string, error) { return "because of " + id.String(), nil },
-		Logs: func(context.Context, task.ID, int) (string, error) {
-			return strings.Repeat("an early line\n", 10_000) + "the last line\n", nil
+		Logs: func(context.Context, task.ID, int) (string, int64, error) {
+			return strings.Repeat("an early line\n", 10_000) + "the last line\n", 0, nil
 		},
 		Types: func(context.Context) ([]string, error) { return []string{pay.Name()}, nil },
 		Draft: func(_ context.Context, name string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
@@ -108,7 +108,7 @@ func names(t *testing.T, cs *mcp.ClientSession) []string {
 	return got
 }
 
-var reads = []string{"counts", "list_tasks", "list_types", "logs", "show_task", "undo_plan", "why"}
+var reads = []string{"counts", "list_jobs", "list_tasks", "list_types", "logs", "show_task", "undo_plan", "why"}
 
 func TestReadOnlyByDefault(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestReads(t *testing.T) {
 		{"list_tasks", map[string]any{"limit": -1}, "limit -1: want 1 to 100", true},
 		{"list_tasks", map[string]any{"after": "nonsense"}, "cursor", true},
 		{"show_task", one, "the bank is closed", false},
-		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense" is no id of a task`, true},
+		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense" is no id`, true},
 		{"show_task", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
 		{"why", one, "because of " + id.String(), false},
 		{"undo_plan", one, `"state":"failed","to_undo":0,"effects":[]}`, false},

@@ -45,13 +45,13 @@ func (t tools) enqueue(ctx context.Context, in enqueueInput) (string, error) {
 }
 
 type operateInput struct {
-	ID     string `json:"id" jsonschema:"the id of the task"`
+	ID     string `json:"id" jsonschema:"the task: its id, the beginning of it (4 characters or more), or JOB/TASK"`
 	Reason string `json:"reason" jsonschema:"why; kept in the audit"`
 }
 
 // operate applies a verb and returns the task afterwards.
 func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ...weaver.OperateOption) error) (string, error) {
-	id, err := parseID(in.ID)
+	id, err := t.find(ctx, Task, in.ID)
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +61,7 @@ func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ..
 	if err := do(id, weaver.By(t.Actor), weaver.Reason(in.Reason)); err != nil {
 		return "", err
 	}
-	return t.show(ctx, idInput{in.ID})
+	return t.show(ctx, idInput{id.String()})
 }
 
 type retryInput struct {

@@ -1,0 +1,121 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Codes of JSON-RPC.
+const (
+	codeParse   = -32700
+	codeInvalid = -32600
+)
+
+// messages hands on the lines of a stream that are messages of JSON-RPC, and answers the
+// others: one line that cannot be read does not end a session.
+type messages struct {
+	in  *bufio.Reader
+	out io.Writer
+
+	line []byte // what is left of the message that is handed on
+}
+
+// Read implements io.Reader.
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.line) == 0 {
+		line, err := m.next()
+		if len(bytes.TrimSpace(line)) > 0 {
+			code, wrong := check(line)
+			switch {
+			case wrong == nil:
+				m.line = append(bytes.TrimSpace(line), '\n')
+			default:
+				if err := m.refuse(line, code, wrong); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if err != nil && len(m.line) == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, m.line)
+	m.line = m.line[n:]
+	return n, nil
+}
+
+// next reads a line, of which it keeps maxBody bytes and one at most.
+func (m *messages) next() (line []byte, err error) {
+	for {
+		part, err := m.in.ReadSlice('\n')
+		line = append(line, part[:min(len(part), maxBody+1-len(line))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// check says what is wrong with a line.
+func check(line []byte) (code int, wrong error) {
+	if len(line) > maxBody {
+		return codeInvalid, fmt.Errorf("the line has more than %d bytes", maxBody)
+	}
+	if !json.Valid(line) {
+		return codeParse, errors.New("the line is no JSON: write one message of JSON-RPC a line, as MCP has it. `weaver mcp` is started by a program that does")
+	}
+	if bytes.TrimSpace(line)[0] != '{' {
+		return codeInvalid, errors.New("the line is no message of JSON-RPC: want one object, and no batch")
+	}
+	if _, err := jsonrpc.DecodeMessage(line); err != nil {
+		return codeInvalid, fmt.Errorf("the line is no message of JSON-RPC: %w", err)
+	}
+	return 0, nil
+}
+
+// refuse answers a line that is no message, with its id if that can be read.
+func (m *messages) refuse(line []byte, code int, wrong error) error {
+	var of struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &of) != nil || len(of.ID) == 0 || of.ID[0] == '{' || of.ID[0] == '[' || len(of.ID) > 1000 {
+		of.ID = json.RawMessage("null")
+	}
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	answer, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   failure         `json:"error"`
+	}{"2.0", of.ID, failure{code, wrong.Error()}})
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	_, err = m.out.Write(append(answer, '\n'))
+	return err
+}
+
+// locked is a stream to which several goroutines write whole messages, and which is not
+// this package's to close.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// Close implements io.Closer.
+func (*locked) Close() error { return nil }
