@@ -89,7 +89,7 @@ var importRules = map[string]rule{
 	"internal/faultstore":       {ours: join(values, "store", "internal/storehook")},
 	"internal/guards":           {},
 	"internal/procgroup":        {libs: []string{xsys}},
-	"internal/mcpserver":        {ours: join(library, "internal/redact"), libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"internal/mcpserver":        {ours: join(library, "internal/jsonfields", "internal/redact", "internal/typo"), libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"internal/devrun":           {ours: []string{"internal/filelock", "internal/group", "internal/procgroup"}},
 	"internal/mutants":          {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":         {},

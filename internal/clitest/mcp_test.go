@@ -151,6 +151,9 @@ func TestMCPByName(t *testing.T) {
 		{"list_tasks", map[string]any{"job": "nightly"}, []string{`"node":"fetch"`, `"node":"gate"`}, false},
 		{"list_tasks", map[string]any{"types": []string{"weaver.exec.rum.v1"}}, []string{`did you mean \"weaver.exec.run.v1\"?`}, false},
 		{"list_tasks", map[string]any{"states": []string{"faild"}}, []string{`did you mean "failed"?`}, true},
+		{"list_task", nil, []string{`there is no tool "list_task" (did you mean "list_tasks"?)`}, true},
+		{"why", map[string]any{"idd": "nightly"}, []string{`why has no argument "idd" (did you mean "id"?)`}, true},
+		{"retry", map[string]any{"id": "nightly"}, []string{`there is no tool "retry"`}, true},
 		{"logs", map[string]any{"id": "nightly/fetch"}, []string{"xxxx", "END", " bytes before this are left out"}, false},
 	} {
 		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.args})

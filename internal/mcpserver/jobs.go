@@ -99,7 +99,7 @@ func (t tools) noneOf(ctx context.Context, in *listInput) string {
 func didYouMean[S ~string](word string, known []S) string {
 	best, least := "", 3
 	for _, k := range known {
-		if d := typo.Distance(strings.ToLower(word), strings.ToLower(string(k)), 2); d > 0 && d < least && d < len(word) {
+		if d := typo.Distance(strings.ToLower(word), strings.ToLower(string(k)), 2); d < least && d < len(word) {
 			best, least = string(k), d
 		}
 	}

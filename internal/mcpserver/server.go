@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/jsonfields"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -65,11 +66,12 @@ func New(c Config) (*mcp.Server, error) {
 	c.ToShow = cmp.Or(c.ToShow, "start the server with --show-payloads")
 	c.Actor, c.Logger = cmp.Or(c.Actor, "mcp"), cmp.Or(c.Logger, slog.Default())
 	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
-	t := tools{c}
+	t := tools{c, make(map[string][]string)}
 	t.addReads(s)
 	if c.AllowWrites {
 		t.addWrites(s)
 	}
+	s.AddReceivingMiddleware(t.meant)
 	return s, nil
 }
 
@@ -100,10 +102,48 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 }
 
 // tools are the tools of one server.
-type tools struct{ Config }
+type tools struct {
+	Config
+	args map[string][]string // names of arguments, by tool
+}
+
+// meant answers calls of tools that there are not, and arguments that a tool does not have,
+// with what may have been meant.
+func (t tools) meant(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if call, is := req.(*mcp.CallToolRequest); is && call.Params != nil {
+			if err := t.check(call.Params.Name, call.Params.Arguments); err != nil {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}, IsError: true}, nil
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (t tools) check(tool string, given json.RawMessage) error {
+	known, there := t.args[tool]
+	if !there {
+		all := slices.Sorted(maps.Keys(t.args))
+		return say("there is no tool %q%s; the tools are %s", short(tool, 64), didYouMean(tool, all), strings.Join(all, ", "))
+	}
+	var args map[string]json.RawMessage
+	if len(given) > 0 && json.Unmarshal(given, &args) != nil {
+		return say("the arguments of %s are no JSON object", tool)
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if !slices.Contains(known, name) {
+			return say("%s has no argument %q%s; it has %s", tool, short(name, 64), didYouMean(name, known), cmp.Or(strings.Join(known, ", "), "none"))
+		}
+	}
+	return nil
+}
 
 // add adds a tool whose answer is text.
 func add[In any](t tools, s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
+	t.args[name] = []string{}
+	for _, f := range jsonfields.Of(reflect.TypeFor[In]()) {
+		t.args[name] = append(t.args[name], f.Name)
+	}
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		if err := exact(req.Params.Arguments, &in); err != nil {
 			return nil, nil, err
