@@ -210,5 +210,9 @@ func (c *Client) operateNamed(ctx context.Context, of, name, verb string, cmd st
 	if name == "" || name == "." || name == ".." {
 		return fmt.Errorf("%s: %w: %q is no name that a path can have", verb, weaver.ErrInvalidOption, name)
 	}
-	return c.send(ctx, request{method: http.MethodPost, path: "/v1/" + of + "/" + url.PathEscape(name) + "/" + verb, body: why(o), safe: true}, nil)
+	body := why(o)
+	if verb == "pause" {
+		body = pauseRequest{verbRequest{o.Reason}, true} // as weaver.Client does
+	}
+	return c.send(ctx, request{method: http.MethodPost, path: "/v1/" + of + "/" + url.PathEscape(name) + "/" + verb, body: body, safe: true}, nil)
 }

@@ -175,7 +175,7 @@ func TestAccept(t *testing.T) {
 			t.Errorf("Accept: %s: %d, want %d", accept, a.status, status)
 		}
 	}
-	s.post("/v1/queues/x/pause", nil, "Accept", "text/html").want(http.StatusNoContent)
+	s.post("/v1/queues/billing/pause", nil, "Accept", "text/html").want(http.StatusNoContent)
 }
 
 // A handler that panics is a failure of the server; in the middle of an answer it cuts it.

@@ -119,12 +119,6 @@ func (c *call) announced(names ...string) ([]TaskType, error) {
 	return list, nil
 }
 
-func (c *call) pauseType() error {
-	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
-		return c.api.client.PauseType(ctx, name, opts...)
-	})
-}
-
 func (c *call) resumeType() error {
 	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
 		return c.api.client.ResumeType(ctx, name, opts...)
@@ -167,7 +161,7 @@ func (c *call) features() error {
 
 // operateNamed makes a verb of what the path names.
 func (c *call) operateNamed(do func(ctx context.Context, name string, opts []weaver.OperateOption) error) error {
-	var body pauseRequest
+	var body verbRequest
 	if err := c.decodeOptional(&body); err != nil {
 		return err
 	}

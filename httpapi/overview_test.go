@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/goweaver/weaver"
@@ -85,7 +86,7 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{})
 	for _, queue := range []string{"a", "b", "c"} {
-		s.post("/v1/queues/"+queue+"/pause", reasonGiven).want(http.StatusNoContent)
+		s.post("/v1/queues/"+queue+"/pause", `{"reason":"as asked","force":true}`).want(http.StatusNoContent)
 	}
 	read := func(query string) (page httpapi.Page[weaver.AuditEntry]) {
 		s.get("/v1/audit" + query).want(http.StatusOK).into(&page)
@@ -129,5 +130,27 @@ func TestFeatures(t *testing.T) {
 	}
 	if f := has(func(c *httpapi.Config) { c.Login = nil }); f["login"] {
 		t.Error("without Login there is a login")
+	}
+}
+
+// A queue or type that nobody has is not there: a pause of it would hold nothing up.
+func TestPauseOfNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	for _, c := range []struct{ path, meant string }{
+		{"/v1/queues/biling/pause", "billing"},
+		{"/v1/queues/nothing/pause", ""},
+		{"/v1/types/acme.billing.charg.v1/pause", "acme.billing.charge.v1"},
+		{"/v1/types/acme.other.thing.v1/pause", ""},
+	} {
+		p := s.post(c.path, reasonGiven).problem(http.StatusNotFound, "not-found")
+		if len(p.Errors) != 1 || p.Errors[0].Parameter != "name" || p.Errors[0].Meant != c.meant || (c.meant != "") != strings.Contains(p.Errors[0].Detail, "did you mean "+c.meant+"?") {
+			t.Errorf("%s: %+v, want %q meant", c.path, p.Errors, c.meant)
+		}
+		s.post(c.path, `{"force":true}`).want(http.StatusNoContent)
+		s.post(c.path, nil).want(http.StatusNoContent) // it is paused, so it is known
+	}
+	for _, path := range []string{"/v1/queues/default/pause", "/v1/queues/billing/pause", "/v1/types/acme.billing.charge.v1/pause", "/v1/queues/never/resume"} {
+		s.post(path, nil).want(http.StatusNoContent)
 	}
 }

@@ -56,14 +56,6 @@ func (c *call) openapi() error {
 	return nil
 }
 
-type pauseRequest = verbRequest
-
-func (c *call) pauseQueue() error {
-	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
-		return c.api.client.PauseQueue(ctx, name, opts...)
-	})
-}
-
 func (c *call) resumeQueue() error {
 	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
 		return c.api.client.ResumeQueue(ctx, name, opts...)
