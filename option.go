@@ -261,6 +261,18 @@ func Coalesce() EnqueueOption {
 	return enqueueOption(func(s *settings) { s.task.Coalesce = true })
 }
 
+// RequireSameInput makes an enqueue fail with ErrConflict when a task with its
+// IdempotencyKey exists and has another input; nothing is stored then. Without it the
+// existing task is the answer, whatever its input. Inputs are compared as JSON, in the form in
+// which they are stored. One that was erased, dropped or has expired cannot be compared, and is
+// a conflict, too.
+//
+// It needs an IdempotencyKey, and a call of its own for one task: in a batch, in InTx, in a step
+// and for a rerun it is ErrInvalidOption.
+func RequireSameInput() EnqueueOption {
+	return enqueueOption(func(s *settings) { s.task.SameInput = true })
+}
+
 // Delay makes the task due this long after its enqueue. Of Delay and At the last
 // one counts.
 func Delay(d time.Duration) EnqueueOption {

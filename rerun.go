@@ -149,6 +149,9 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 	if s.task.Coalesce {
 		s.problem("Coalesce: a rerun is a task of its own")
 	}
+	if s.task.SameInput {
+		s.problem("RequireSameInput is for an enqueue")
+	}
 	if err := errors.Join(s.errs...); err != nil {
 		return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}

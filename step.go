@@ -216,6 +216,9 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 	if err == nil && child.Coalesce {
 		err = fmt.Errorf("%w of %s: a task that a step starts has no Coalesce: the step is about one task", ErrInvalidOption, t.name)
 	}
+	if err == nil && child.SameInput {
+		err = fmt.Errorf("%w of %s: a task that a step starts has no RequireSameInput: the step is recorded with the task that exists", ErrInvalidOption, t.name)
+	}
 	if err != nil {
 		return TaskRef{}, Permanent(fmt.Errorf("start %q: %w", name, err))
 	}

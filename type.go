@@ -131,6 +131,9 @@ func (d *Draft) apply(opts []EnqueueOption) {
 	if n := &set.task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
 		set.problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
 	}
+	if n := &set.task; n.SameInput && n.IdempotencyKey == "" {
+		set.problem("RequireSameInput needs an IdempotencyKey, by which it finds the task that exists")
+	}
 	if err := errors.Join(set.errs...); err != nil {
 		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidOption, d.typeName, err)
 	}

@@ -56,7 +56,7 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A field that this test does not set is one that it does not test.
-	elsewhere := []string{"ID", "Type", "SchemaVersion", "Delay", "At", "Redact", "Expire", "Node", "Needs", "AllowFailure", "UndoOf"}
+	elsewhere := []string{"ID", "Type", "SchemaVersion", "Delay", "At", "Redact", "Expire", "Node", "Needs", "AllowFailure", "UndoOf", "SameInput"}
 	for i := range reflect.TypeFor[task.New]().NumField() {
 		field := reflect.TypeFor[task.New]().Field(i).Name
 		if !slices.Contains(elsewhere, field) && reflect.DeepEqual(reflect.ValueOf(n).Field(i).Interface(), reflect.ValueOf(base).Field(i).Interface()) {

@@ -82,7 +82,7 @@ func draftOptionsOf(n *task.New) DraftOptions {
 		Queue: n.Queue, Priority: n.Priority, Delay: Span(n.Delay), At: n.At, ExpireAfter: Span(n.ExpireAfter),
 		MaxAttempts: n.MaxAttempts, MaxCost: n.MaxCost, MaxRepairs: n.MaxRepairs, MaxNoProgress: n.MaxNoProgress,
 		Backoff: Span(n.Backoff), BackoffMax: Span(n.BackoffMax), Timeout: Span(n.Timeout), CleanupWhenCancelled: n.CleanupWhenCancelled,
-		Labels: n.Labels, Metadata: n.Metadata,
+		Labels: n.Labels, Metadata: n.Metadata, RequireSameInput: n.SameInput,
 	}
 }
 

@@ -42,24 +42,25 @@ type Draft struct {
 
 // DraftOptions are the options of a task.
 type DraftOptions struct {
-	IdempotencyKey   string            `json:"idempotency_key,omitempty"`   // while a task of the type has this key, that one is the answer, and none is stored
-	Coalesce         bool              `json:"coalesce,omitempty"`          // a task with its key that has not started takes the input, instead of a second one
-	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`   // of the tasks with this key only some run at a time
-	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"` // how many of them; 0: 1
-	Queue            string            `json:"queue,omitempty"`             // left out: the type's, or default
-	Priority         int               `json:"priority,omitempty"`          // 1 first to 9 last
-	Delay            Span              `json:"delay,omitempty"`             // it starts this much later
-	At               time.Time         `json:"at,omitzero"`                 // it starts then or later
-	ExpireAfter      Span              `json:"expire_after,omitempty"`      // one that has not ended this long after its enqueue is cancelled
-	MaxAttempts      int               `json:"max_attempts,omitempty"`      // how often it may fail; 5 unless the type says else
-	MaxCost          int64             `json:"max_cost,omitempty"`          // micro-units
-	MaxRepairs       int               `json:"max_repairs,omitempty"`       // how often its input may be repaired; 2 unless the type says else
-	MaxNoProgress    int               `json:"max_no_progress,omitempty"`   // attempts in a row that record nothing new
-	Backoff          Span              `json:"backoff,omitempty"`           // the pause before the second attempt, which doubles for each further one
-	BackoffMax       Span              `json:"backoff_max,omitempty"`       // the longest pause between attempts
-	Timeout          Span              `json:"timeout,omitempty"`           // of one attempt
-	Labels           map[string]string `json:"labels,omitempty"`            // by which it is found
-	Metadata         map[string]string `json:"metadata,omitempty"`          // what its handler can read
+	IdempotencyKey   string            `json:"idempotency_key,omitempty"`    // while a task of the type has this key, that one is the answer, and none is stored
+	Coalesce         bool              `json:"coalesce,omitempty"`           // a task with its key that has not started takes the input, instead of a second one
+	RequireSameInput bool              `json:"require_same_input,omitempty"` // of one task: while a task has this key and another input, it is a conflict
+	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`    // of the tasks with this key only some run at a time
+	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"`  // how many of them; 0: 1
+	Queue            string            `json:"queue,omitempty"`              // left out: the type's, or default
+	Priority         int               `json:"priority,omitempty"`           // 1 first to 9 last
+	Delay            Span              `json:"delay,omitempty"`              // it starts this much later
+	At               time.Time         `json:"at,omitzero"`                  // it starts then or later
+	ExpireAfter      Span              `json:"expire_after,omitempty"`       // one that has not ended this long after its enqueue is cancelled
+	MaxAttempts      int               `json:"max_attempts,omitempty"`       // how often it may fail; 5 unless the type says else
+	MaxCost          int64             `json:"max_cost,omitempty"`           // micro-units
+	MaxRepairs       int               `json:"max_repairs,omitempty"`        // how often its input may be repaired; 2 unless the type says else
+	MaxNoProgress    int               `json:"max_no_progress,omitempty"`    // attempts in a row that record nothing new
+	Backoff          Span              `json:"backoff,omitempty"`            // the pause before the second attempt, which doubles for each further one
+	BackoffMax       Span              `json:"backoff_max,omitempty"`        // the longest pause between attempts
+	Timeout          Span              `json:"timeout,omitempty"`            // of one attempt
+	Labels           map[string]string `json:"labels,omitempty"`             // by which it is found
+	Metadata         map[string]string `json:"metadata,omitempty"`           // what its handler can read
 
 	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // it runs once more when it is cancelled while it waits
 }
@@ -82,6 +83,7 @@ func (d *DraftOptions) options() (opts []weaver.EnqueueOption) {
 		return weaver.ConcurrencyKey(d.ConcurrencyKey, max(d.ConcurrencyLimit, 1))
 	})
 	add(d.Coalesce, weaver.Coalesce)
+	add(d.RequireSameInput, weaver.RequireSameInput)
 	add(d.Queue != "", func() weaver.EnqueueOption { return weaver.Queue(d.Queue) })
 	add(d.Priority != 0, func() weaver.EnqueueOption { return weaver.Priority(d.Priority) })
 	add(d.Delay != 0, func() weaver.EnqueueOption { return weaver.Delay(time.Duration(d.Delay)) })
@@ -135,16 +137,32 @@ type Enqueued struct {
 	ID          weaver.TaskID      `json:"id"`
 	Type        string             `json:"task_type"`
 	Disposition weaver.Disposition `json:"disposition"` // created, existing or coalesced
+
+	InputDiffers bool `json:"input_differs,omitempty"` // existing: the task has another input, and this one was not taken
 }
 
 // enqueued answers with a task that was made, or existed.
-func (c *call) enqueued(location string, got weaver.Enqueued) error {
+func (c *call) enqueued(location string, got weaver.Enqueued, differs bool) error {
 	c.w.Header().Set("Location", location)
 	status := http.StatusOK
 	if got.Disposition == weaver.DispositionCreated {
 		status = http.StatusCreated
 	}
-	return c.write(status, Enqueued{ID: got.ID, Type: got.Type, Disposition: got.Disposition})
+	return c.write(status, Enqueued{ID: got.ID, Type: got.Type, Disposition: got.Disposition, InputDiffers: differs})
+}
+
+// inputDiffers reports whether a task that existed has another input than the draft, which it
+// also logs: whoever sent it may take the answer for that of their own.
+func (c *call) inputDiffers(ctx context.Context, got weaver.Enqueued, input json.RawMessage) bool {
+	if got.Disposition != weaver.DispositionExisting {
+		return false
+	}
+	same, err := c.api.client.HasInput(ctx, got.ID, input)
+	if err != nil || same { // what cannot be compared is not told apart
+		return false
+	}
+	c.api.log.WarnContext(ctx, "an idempotency key came again with another input, which was not taken", "task_id", got.ID, "task_type", got.Type, "principal", c.who.Name)
+	return true
 }
 
 // enqueueTask stores one task. The header Idempotency-Key is its key.
@@ -166,7 +184,7 @@ func (c *call) enqueueTask() error {
 	if err != nil {
 		return err
 	}
-	return c.enqueued("tasks/"+got[0].ID.String(), got[0])
+	return c.enqueued("tasks/"+got[0].ID.String(), got[0], c.inputDiffers(ctx, got[0], body.Input))
 }
 
 // batchRequest is several tasks, which are stored together or not at all.
@@ -201,7 +219,7 @@ func (c *call) enqueueBatch() error {
 	}
 	list := make([]Enqueued, len(got))
 	for i, e := range got {
-		list[i] = Enqueued{ID: e.ID, Type: e.Type, Disposition: e.Disposition}
+		list[i] = Enqueued{ID: e.ID, Type: e.Type, Disposition: e.Disposition, InputDiffers: c.inputDiffers(ctx, e, body.Tasks[i].Input)}
 	}
 	return c.write(http.StatusCreated, List[Enqueued]{list})
 }

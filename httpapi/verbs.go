@@ -282,7 +282,7 @@ func (c *call) rerunTask() error {
 	if err != nil {
 		return err
 	}
-	return c.enqueued("../"+got.ID.String(), got)
+	return c.enqueued("../"+got.ID.String(), got, false)
 }
 
 func (c *call) deleteTask() error {

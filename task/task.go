@@ -49,6 +49,7 @@ type New struct {
 	ConcurrencyKey   string // at most ConcurrencyLimit tasks with it run at once; "": none
 	ConcurrencyLimit int    // ≥ 1 when ConcurrencyKey is set
 	Coalesce         bool   // a task with its key that has not started takes its input instead; it has one of the keys
+	SameInput        bool   // an existing task with its IdempotencyKey has to have its input; clients look, stores do not
 
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
