@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
