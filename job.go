@@ -144,7 +144,7 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
 	sub := store.Submission{
-		Job:   &task.NewJob{ID: ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta), IdempotencyKey: set.key},
+		Job:   &task.NewJob{ID: ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta), BasedOn: set.bases, IdempotencyKey: set.key},
 		Tasks: make([]task.New, len(j.nodes)),
 	}
 	byNode := make(map[string]task.ID, len(j.nodes))

@@ -39,8 +39,8 @@ func (r *Retention) some(option string, n int) {
 
 // Retain makes a rule of retention: how long after its end a task outside jobs, or a
 // whole job, is kept. Then it goes with everything recorded about it, its audit
-// among it; children go with their parents, and what another task needs stays until
-// that is gone. Unfinished tasks and jobs stay.
+// among it; children go with their parents, and what another task needs, or a later job
+// is based on (BasedOn), stays until that is gone. Unfinished tasks and jobs stay.
 //
 //	Config{Retain: []weaver.Retention{
 //		weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)),
@@ -193,7 +193,8 @@ func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOp
 
 // DeleteJob removes a job that has ended, with all its tasks and everything recorded
 // about them, and returns how many tasks it had. ErrNotFound; ErrState: it has not
-// ended, or a task outside of it needs one of its tasks. Options: By, Reason.
+// ended, a task outside of it needs one of its tasks, or a later job is based on it
+// (BasedOn). Options: By, Reason.
 func (c *Client) DeleteJob(ctx context.Context, id JobID, opts ...OperateOption) (int, error) {
 	res, err := c.operate(ctx, "delete job "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.DeleteJob{Audit: s.audit, Job: id}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -16,8 +17,9 @@ import (
 type SubmitOption interface{ applySubmit(*submitSettings) }
 
 type submitSettings struct {
-	key  string
-	errs []error
+	key   string
+	bases []JobID
+	errs  []error
 }
 
 func readSubmitOptions(opts []SubmitOption) (set submitSettings) {
@@ -63,6 +65,24 @@ func (o keyOption) check() error { return checkKey("IdempotencyKey", string(o)) 
 // Given to Submit it does the same for a job: while one of this name with this
 // key exists, submitting again returns it, whatever its tasks.
 func IdempotencyKey(key string) KeyOption { return keyOption(key) }
+
+type basedOnOption []JobID
+
+func (o basedOnOption) applySubmit(s *submitSettings) {
+	for _, id := range o {
+		switch {
+		case id.IsZero():
+			s.errs = append(s.errs, errors.New("BasedOn: the ID of a job is zero"))
+		case !slices.Contains(s.bases, id):
+			s.bases = append(s.bases, id)
+		}
+	}
+}
+
+// BasedOn names earlier jobs whose results the new job uses. While it exists they are
+// neither removed by retention, Prune and DeleteJob, nor do their tasks lose their
+// values. ErrNotFound: one of them does not exist.
+func BasedOn(jobs ...JobID) SubmitOption { return basedOnOption(slices.Clone(jobs)) }
 
 // Submitter submits jobs: a Client, an Engine, a TxClient, or InStepTx.
 type Submitter interface {

@@ -135,14 +135,12 @@ func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.
 // keptNode finds a task that an update kept: it is of an earlier job. Zero: there
 // is none.
 func (r *resolver) keptNode(ctx context.Context, job *task.Job, name string) (id task.ID, err error) {
-	for range maxUpdates {
-		before, err := task.ParseID(job.Meta[metaUpdates])
-		if err != nil {
-			break // it was no update
-		}
+	next := baseWalk(slices.Clone(job.BasedOn))
+	for i := 0; i < maxUpdates && len(next) > 0; i++ {
+		before := next.pop()
 		earlier, err := r.client.Job(ctx, before)
 		if errors.Is(err, store.ErrNotFound) {
-			break
+			continue
 		}
 		if err != nil {
 			return id, err
@@ -150,7 +148,7 @@ func (r *resolver) keptNode(ctx context.Context, job *task.Job, name string) (id
 		if id, _, err = r.node(ctx, before, name); err != nil || !id.IsZero() {
 			return id, err
 		}
-		job = &earlier
+		next.push(earlier.BasedOn)
 	}
 	return id, nil
 }

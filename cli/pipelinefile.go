@@ -255,6 +255,10 @@ type start struct {
 	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
 }
 
+// maxUpdateTries is how often an update is planned again after a job that it is based
+// on was removed meanwhile.
+const maxUpdateTries = 3
+
 // begin finds the unfinished job of a file or submits a new one.
 // Two processes that begin the same file at the same moment get one job: the
 // file is locked meanwhile.
@@ -309,15 +313,22 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		}
 		st.ended, st.same, st.nodes = old, true, true
 	}
-	if flags.Update {
-		if st.update, err = updateOf(ctx, c, f, flags); err != nil || len(st.update.Run) == 0 {
-			return st, err
+	var h *weaver.JobHandle
+	for tries := 0; ; tries++ {
+		if flags.Update {
+			if st.update, err = updateOf(ctx, c, f, flags); err != nil || len(st.update.Run) == 0 {
+				return st, err
+			}
 		}
+		if len(f.Tasks) == 0 {
+			return st, nil
+		}
+		h, err = c.Submit(ctx, f.job(st.update), weaver.BasedOn(st.update.basedOn()...))
+		if !errors.Is(err, weaver.ErrNotFound) || tries == maxUpdateTries {
+			break
+		}
+		// A job that the update is based on was removed since it was read.
 	}
-	if len(f.Tasks) == 0 {
-		return st, nil
-	}
-	h, err := c.Submit(ctx, f.job(st.update))
 	switch {
 	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
 		return start{}, badInput("", "%s: %w", f.label(), err)

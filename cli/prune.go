@@ -62,7 +62,7 @@ type taskPruneCmd struct {
 // Help is shown by task prune --help.
 func (taskPruneCmd) Help() string {
 	return "Removes jobs that have ended, whole, and tasks outside jobs that have ended, with everything recorded about them: " +
-		"steps, attempts, audit, and the output of their commands. Children go with their parents; what another task needs stays until that is gone. " +
+		"steps, attempts, audit, and the output of their commands. Children go with their parents; what another task needs, or a later job is an update of, stays until that is gone. " +
 		"It works in small bites: workers go on meanwhile."
 }
 
@@ -157,7 +157,7 @@ type jobDeleteCmd struct {
 // Help is shown by job delete --help.
 func (jobDeleteCmd) Help() string {
 	return "A job goes whole, with its tasks, everything recorded about them, and the output of their commands. " +
-		"One that has not ended, or of which a task outside needs something, stays."
+		"One that has not ended, of which a task outside needs something, or that a later job is an update of, stays."
 }
 
 // jobDeleted is what became of one job, for -o json.
@@ -244,8 +244,8 @@ func (r *pipelineRun) removeOld(ctx context.Context) (n int, err error) {
 			return true
 		}
 		latest[params] = true
-		if before, err := task.ParseID(j.Meta[metaUpdates]); err == nil {
-			kept[before] = true
+		for _, base := range j.BasedOn {
+			kept[base] = true
 		}
 		return true
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
@@ -15,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// metaUpdates is the metadata of a job that was begun by an update: the id of the
-// job before, whose results it keeps.
+// metaUpdates is the metadata of a job that was begun by an update: the ID of the
+// latest job before. The jobs whose results it keeps are its JobInfo.BasedOn.
 const metaUpdates = "weaver.updates"
 
 // update is what --update found.
@@ -24,6 +25,7 @@ type update struct {
 	pipeline.Update
 	of     weaver.JobID             // the latest job of the file; zero: there is none
 	found  map[string]weaver.TaskID // the tasks that were compared, by name
+	jobs   map[string]weaver.JobID  // their jobs
 	filled map[string]*pipeline.Task
 }
 
@@ -42,16 +44,18 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 	for i := range f.Tasks {
 		missing[f.Tasks[i].Name] = true
 	}
-	earlier, found := make(map[string]pipeline.Earlier), make(map[string]weaver.TaskID)
-	id := latest.ID
-	for age := 0; len(missing) > 0; age++ {
+	earlier := make(map[string]pipeline.Earlier)
+	found, jobs := make(map[string]weaver.TaskID), make(map[string]weaver.JobID)
+	for age, next := 0, (baseWalk{latest.ID}); len(missing) > 0 && len(next) > 0; age++ {
+		id := next.pop()
 		st, err := readJob(ctx, c, id)
 		if errors.Is(err, store.ErrNotFound) && age > 0 {
-			break // it was deleted: nothing is known of what it did
+			continue // it was deleted: nothing is known of what it did
 		}
 		if err != nil {
 			return nil, err
 		}
+		next.push(st.BasedOn)
 		for i := range st.Tasks {
 			t := &st.Tasks[i]
 			work, ofFile := t.Metadata[pipeline.MetaWork]
@@ -60,19 +64,47 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 			}
 			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
 			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Began: t.AttemptNo > 0, Forgotten: t.Forgotten, Age: age}
-			found[t.Node] = t.ID
+			found[t.Node], jobs[t.Node] = t.ID, id
 			delete(missing, t.Node)
-		}
-		if id, err = task.ParseID(st.Meta[metaUpdates]); err != nil {
-			break // it was no update
 		}
 	}
 	plan, err := f.plan(earlier, flags)
 	if err != nil {
 		return nil, err
 	}
-	u := &update{Update: plan, of: latest.ID, found: found}
+	u := &update{Update: plan, of: latest.ID, found: found, jobs: jobs}
 	return u, u.fill(ctx, c, f)
+}
+
+// baseWalk are jobs to look at, for each job that is found those that it is based on.
+type baseWalk []weaver.JobID
+
+// pop removes and returns the newest job.
+func (w *baseWalk) pop() weaver.JobID {
+	id := slices.MaxFunc(*w, weaver.JobID.Compare)
+	*w = slices.DeleteFunc(*w, func(other weaver.JobID) bool { return other == id })
+	return id
+}
+
+func (w *baseWalk) push(bases []weaver.JobID) { *w = append(*w, bases...) }
+
+// basedOn returns the jobs whose results stay in use when the update has run.
+func (u *update) basedOn() []weaver.JobID {
+	if u == nil {
+		return nil
+	}
+	runs := make(map[string]bool, len(u.Run))
+	for i := range u.Run {
+		runs[u.Run[i].Name] = true
+	}
+	var bases []weaver.JobID
+	for name, id := range u.jobs {
+		if !runs[name] && !slices.Contains(bases, id) {
+			bases = append(bases, id)
+		}
+	}
+	slices.SortFunc(bases, weaver.JobID.Compare)
+	return bases
 }
 
 // plan is what is to run.

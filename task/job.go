@@ -16,6 +16,7 @@ type NewJob struct {
 	Budget Budget
 	Meta   map[string]string
 
+	BasedOn        []ID   // jobs whose results it uses: they are not removed before it
 	IdempotencyKey string // unique per (namespace, name) while the job exists; "": none
 }
 
@@ -43,6 +44,7 @@ type Job struct {
 	State           JobState          `json:"state"`
 	Budget          Budget            `json:"budget"`
 	Meta            map[string]string `json:"meta,omitempty"`
+	BasedOn         []ID              `json:"based_on,omitempty"` // jobs whose results it uses: they are not removed before it
 	IdempotencyKey  string            `json:"idempotency_key,omitempty"`
 	Counters        JobCounters       `json:"counters"`
 	AttemptsUsed    int               `json:"attempts_used,omitempty"` // attempts that count of all tasks; counted only if the budget limits them

@@ -83,8 +83,9 @@ func JobMayRead(j *task.Job) bool {
 
 // CheckDeleteJob refuses to delete a job that has not ended, one whose tasks
 // operators' commands are still changing (busy), one with a task that others need
-// (needed), and one with a task whose undo was given up (stands; zero: none).
-func CheckDeleteJob(j *task.Job, busy, needed bool, stands task.ID) error {
+// (needed), one that a later job is based on (base), and one with a task whose undo was
+// given up (stands; zero: none).
+func CheckDeleteJob(j *task.Job, busy, needed, base bool, stands task.ID) error {
 	switch {
 	case !j.State.Terminal():
 		return refuseJob(j, "only jobs that ended can be deleted: cancel it first")
@@ -92,6 +93,8 @@ func CheckDeleteJob(j *task.Job, busy, needed bool, stands task.ID) error {
 		return refuseJob(j, "but its tasks are still being changed, try again in a moment")
 	case needed:
 		return refuseJob(j, "but a task outside of it needs one of its tasks, delete that one first")
+	case base:
+		return refuseJob(j, "but a later job is based on it and uses its results, delete that one first")
 	case !stands.IsZero():
 		return refuseJob(j, fmt.Sprintf("but the undo of its task %v was given up: try that again with %s, or accept it with %s", stands, tryUndo(stands), abandonUndo(stands)))
 	}

@@ -74,18 +74,19 @@ func TestYoung(t *testing.T) {
 func TestCheckDeleteJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		state        task.JobState
-		busy, needed bool
-		refused      bool
+		state              task.JobState
+		busy, needed, base bool
+		refused            bool
 	}{
-		{task.JobSucceeded, false, false, false},
-		{task.JobFailed, false, false, false},
-		{task.JobRunning, false, false, true},
-		{task.JobBlocked, false, false, true},
-		{task.JobCancelled, true, false, true},
-		{task.JobCancelled, false, true, true},
+		{state: task.JobSucceeded},
+		{state: task.JobFailed},
+		{state: task.JobRunning, refused: true},
+		{state: task.JobBlocked, refused: true},
+		{state: task.JobCancelled, busy: true, refused: true},
+		{state: task.JobCancelled, needed: true, refused: true},
+		{state: task.JobSucceeded, base: true, refused: true},
 	} {
-		err := rules.CheckDeleteJob(&task.Job{State: c.state}, c.busy, c.needed, task.ID{})
+		err := rules.CheckDeleteJob(&task.Job{State: c.state}, c.busy, c.needed, c.base, task.ID{})
 		if c.refused != errors.Is(err, store.ErrState) || !c.refused && err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -95,7 +96,7 @@ func TestCheckDeleteJob(t *testing.T) {
 func TestCheckDeleteJob_GivenUp(t *testing.T) {
 	t.Parallel()
 	stands := task.NewIDs(nil).New()
-	err := rules.CheckDeleteJob(&task.Job{State: task.JobFailed}, false, false, stands)
+	err := rules.CheckDeleteJob(&task.Job{State: task.JobFailed}, false, false, false, stands)
 	if !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), stands.String()+" --abandon-undo") {
 		t.Errorf("a job with an undo that was given up: %v", err)
 	}

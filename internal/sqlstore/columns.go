@@ -256,6 +256,7 @@ var jobColumns = sqlstmt.Columns[task.Job]{
 	sqlstmt.Col("budget_json", func(j *task.Job, r *sqlstmt.Row, i int) { r.JSON(i, &j.Budget) }),
 	sqlstmt.Col("idempotency_key", func(j *task.Job, r *sqlstmt.Row, i int) { j.IdempotencyKey = r.Text(i) }),
 	sqlstmt.Col("meta", func(j *task.Job, r *sqlstmt.Row, i int) { j.Meta = r.Map(i) }),
+	sqlstmt.Col("based_on", func(j *task.Job, r *sqlstmt.Row, i int) { r.JSON(i, &j.BasedOn) }),
 	sqlstmt.Col("total", func(j *task.Job, r *sqlstmt.Row, i int) { j.Counters.Total = int(r.Int(i)) }),
 	sqlstmt.Col("unfinished", func(j *task.Job, r *sqlstmt.Row, i int) { j.Counters.Unfinished = int(r.Int(i)) }),
 	sqlstmt.Col("movable", func(j *task.Job, r *sqlstmt.Row, i int) { j.Counters.Movable = int(r.Int(i)) }),

@@ -63,8 +63,8 @@ func (s *Store) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.S
 
 const sqlInsertJob = `
 INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
-  deadline_at, created_at, updated_at, idempotency_key)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+  deadline_at, created_at, updated_at, idempotency_key, based_on)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 ON CONFLICT DO NOTHING`
 
 const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND name = ?2 AND idempotency_key = ?3`
@@ -89,6 +89,15 @@ func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error
 	if sub.Job != nil {
 		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.at)
+		missing, err := t.lockBases(sub.Job)
+		if err != nil {
+			return nil, err
+		}
+		if missing != nil {
+			if other, err := t.otherJob(sub.Job); err != nil || other.IsZero() {
+				return nil, cmp.Or(err, missing)
+			}
+		}
 		fresh, err := t.insertJob(sub, in.deadline)
 		if err != nil {
 			return nil, err
@@ -130,10 +139,19 @@ func (t *Tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.at)
 		c = c.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
-	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
+	st := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
 		JSON(5, j.Budget).Strings(6, j.Meta).
 		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
-		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).OrNull(15, j.IdempotencyKey).Exec()
+		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).OrNull(15, j.IdempotencyKey)
+	if len(j.BasedOn) == 0 {
+		st.Null(16)
+	} else {
+		st.JSON(16, j.BasedOn)
+	}
+	n, err := st.Exec()
+	if err == nil && n > 0 {
+		err = t.insertBases(j)
+	}
 	return n > 0, err
 }
 

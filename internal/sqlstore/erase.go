@@ -347,6 +347,9 @@ func (e *eraser) jobRows(id *task.ID) (done bool, err error) {
 				return false, err
 			}
 			e.room -= n + 1
+			if err := e.eraseBases(id); err != nil {
+				return false, err
+			}
 			return true, e.stmt(sqlEraseJob).Text(1, e.ns).ID(2, id).Run()
 		}
 		if done, err := e.rows(&next, true); err != nil || !done {
@@ -392,13 +395,17 @@ func (t *Tx) checkDeleteJob(j *task.Job) (refusal, err error) {
 			return nil, err
 		}
 	}
+	base, err := t.isBase(&j.ID)
+	if err != nil {
+		return nil, err
+	}
 	var at task.ID
 	if rules.MayStand(j) {
 		if at, err = stands(t.stmt(sqlPhasesOf).Text(1, t.ns).ID(2, &j.ID)); err != nil {
 			return nil, err
 		}
 	}
-	return rules.CheckDeleteJob(j, found[0], found[1], at), nil
+	return rules.CheckDeleteJob(j, found[0], found[1], base, at), nil
 }
 
 // deleteJob removes a job that has ended.

@@ -97,7 +97,7 @@ func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
 		}
 		at.ID = j.ID
 		of := rules.Retained{State: task.State(j.State), At: j.FinishedAt}
-		if !rules.Goes(c.req.Retain, &of, c.now) || c.neededOutside(j) || !c.stands(j).IsZero() {
+		if !rules.Goes(c.req.Retain, &of, c.now) || c.neededOutside(j) || c.isBase(j) || !c.stands(j).IsZero() {
 			continue
 		}
 		c.jobs = append(c.jobs, j)
@@ -130,6 +130,16 @@ func (o *op) neededOutside(j *task.Job) bool {
 			if o.tasks[e.Task].JobID != j.ID {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// isBase reports whether a job is based on a job.
+func (o *op) isBase(j *task.Job) bool {
+	for _, other := range o.jobs {
+		if slices.Contains(other.BasedOn, j.ID) {
+			return true
 		}
 	}
 	return false
@@ -187,7 +197,7 @@ func (c *collecting) mark(r *row) int {
 func (c *collecting) dropsValues(r *row, of rules.Retained) bool {
 	if j, ok := c.op.jobs[r.JobID]; ok {
 		of.At = j.FinishedAt
-		return !rules.JobMayRead(j) && !c.neededOutside(j) && rules.DropsValues(c.req.Retain, &of, c.now)
+		return !rules.JobMayRead(j) && !c.neededOutside(j) && !c.isBase(j) && rules.DropsValues(c.req.Retain, &of, c.now)
 	}
 	return rules.DropsValues(c.req.Retain, &of, c.now) && len(c.dependents[r.ID]) <= rules.CollectDependents &&
 		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return c.tasks[e.Task].State != task.Succeeded })
@@ -233,7 +243,7 @@ func (o *op) deleteJob(cmd store.DeleteJob) store.CommandResult {
 	if !ok {
 		return store.CommandResult{Err: rules.JobNotFound(cmd.Job)}
 	}
-	if err := rules.CheckDeleteJob(j, false, o.neededOutside(j), o.stands(j)); err != nil {
+	if err := rules.CheckDeleteJob(j, false, o.neededOutside(j), o.isBase(j), o.stands(j)); err != nil {
 		return store.CommandResult{Err: err}
 	}
 	var res store.CommandResult

@@ -59,7 +59,7 @@ func copyTask(t *task.Task) task.Task {
 
 func copyJob(j *task.Job) task.Job {
 	c := *j
-	c.Meta = copyMap(j.Meta)
+	c.Meta, c.BasedOn = copyMap(j.Meta), slices.Clone(j.BasedOn)
 	return c
 }
 

@@ -29,7 +29,7 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 	var out []store.Enqueued
 	var gone error
 	err := s.do(ctx, ns, func(o *op) {
-		if gone = o.usable(rules.TaskBlobs(sub.Tasks)); gone == nil {
+		if gone = cmp.Or(o.usable(rules.TaskBlobs(sub.Tasks)), o.hasBases(sub.Job)); gone == nil {
 			out = o.enqueue(sub, task.ID{})
 		}
 	})
@@ -82,6 +82,22 @@ func (sp *space) otherJob(n *task.NewJob) (id task.ID, exists bool) {
 	}
 	id, exists = sp.onceJobs[jobKey{n.Name, n.IdempotencyKey}]
 	return id, exists && id != n.ID
+}
+
+// hasBases reports with an error that a job that a new one is based on does not exist.
+func (sp *space) hasBases(n *task.NewJob) error {
+	if n == nil {
+		return nil
+	}
+	if _, exists := sp.otherJob(n); exists {
+		return nil
+	}
+	for _, id := range n.BasedOn {
+		if sp.jobs[id] == nil {
+			return rules.JobNotFound(id)
+		}
+	}
+	return nil
 }
 
 // existingJob answers the n tasks of a job whose key another one has.
@@ -138,7 +154,7 @@ func (o *op) jobOf(n *task.NewJob) *task.Job {
 		return j
 	}
 	j := &task.Job{
-		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta), IdempotencyKey: n.IdempotencyKey,
+		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta), IdempotencyKey: n.IdempotencyKey, BasedOn: slices.Clone(n.BasedOn),
 		CreatedAt: n.ID.Time(), UpdatedAt: o.now,
 	}
 	j.DeadlineAt = rules.JobDeadline(n.Budget, o.now)

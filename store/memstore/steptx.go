@@ -137,6 +137,9 @@ func (t *Tx) enqueue(ctx context.Context, ns string, sub store.Submission) ([]st
 	b := buffered{ns: ns, sub: copySubmission(sub)}
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
+	if err := t.store.space(ns).hasBases(sub.Job); err != nil {
+		return nil, err
+	}
 	t.subs = append(t.subs, b)
 	answers := t.store.preview(t.subs)
 	t.subs[len(t.subs)-1].out = answers[len(answers)-1]

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0010 make.
+-- What the migrations 0001 to 0011 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -195,6 +195,13 @@ CREATE TABLE weaver_feeds (
   PRIMARY KEY (namespace)
 );
 
+CREATE TABLE weaver_job_bases (
+  namespace text COLLATE "C" NOT NULL,
+  base text COLLATE "C" NOT NULL,
+  job_id bytea NOT NULL,
+  PRIMARY KEY (namespace, base, job_id)
+);
+
 CREATE TABLE weaver_jobs (
   total bigint NOT NULL,
   unfinished bigint NOT NULL,
@@ -220,6 +227,7 @@ CREATE TABLE weaver_jobs (
   cancel_by text COLLATE "C",
   cancel_reason text COLLATE "C",
   idempotency_key text COLLATE "C",
+  based_on text COLLATE "C",
   PRIMARY KEY (namespace, job_id)
 ) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
 

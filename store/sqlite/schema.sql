@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0022 make of an empty database.
+-- What the migrations 0001 to 0023 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -25,7 +25,7 @@ CREATE TABLE weaver_jobs (
   deadline_at      INTEGER,
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
-  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER, outside INTEGER NOT NULL DEFAULT 0,
+  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER, outside INTEGER NOT NULL DEFAULT 0, based_on TEXT,
   PRIMARY KEY (namespace, job_id)
 ) WITHOUT ROWID;
 
@@ -448,5 +448,12 @@ CREATE INDEX weaver_artifacts_by_id ON weaver_artifacts (namespace, artifact_id)
 CREATE INDEX weaver_blobs_of_task ON weaver_blobs (namespace, task_id, blob_id) WHERE state = 'pending';
 
 CREATE INDEX weaver_tasks_undoing ON weaver_tasks (namespace, concurrency_key, task_id) WHERE undo IS NOT NULL AND concurrency_key IS NOT NULL;
+
+CREATE TABLE weaver_job_bases (
+  namespace TEXT NOT NULL,
+  base      TEXT NOT NULL,
+  job_id    BLOB NOT NULL,
+  PRIMARY KEY (namespace, base, job_id)
+) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -326,6 +327,33 @@ var retainEdgeCases = []testCase{
 		e.collected(a)
 		e.equal("the jobs that go then", e.collect(afterDays(1)).Jobs, 1)
 		e.collected(g.all("x", "y")...)
+	}},
+	{"a job that a later one is based on stays until that is gone", func(e *env) {
+		first := e.job("x")
+		e.succeed(first.id("x"))
+		second := e.graph("y")
+		second.sub.Job.BasedOn = []task.ID{first.sub.Job.ID}
+		second.submit()
+		e.equal("the bases of the second job", second.read().BasedOn, second.sub.Job.BasedOn)
+		e.submit(second.sub) // an answer was lost
+		e.silence(2 * day)
+		e.collect(valuesAfter(1))
+		e.check(e.values(first.id("x")) > 0, "the values of a job that a running one is based on went")
+		e.equal("the jobs that go", e.collect(afterDays(1)).Jobs, 0)
+		refused := e.commandRefused(store.DeleteJob{Audit: admin, Job: first.sub.Job.ID}, store.ErrState)
+		e.contains("the refusal", refused, "a later job is based on it")
+		e.succeed(second.id("y"))
+		e.equal("the jobs that go", e.collect(afterDays(1)).Jobs, 0)
+		e.silence(2 * day)
+		e.equal("the jobs that go when the later one is old", e.collect(afterDays(1)).Jobs, 1)
+		e.collected(second.id("y"))
+		e.kept(first.id("x"))
+		missing := e.graph("z")
+		missing.sub.Job.BasedOn = []task.ID{first.sub.Job.ID, second.sub.Job.ID}
+		_, err := e.s.Enqueue(e.Context(), e.ns, nil, missing.sub)
+		e.check(errors.Is(err, store.ErrNotFound), "a job based on one that is gone: %v, want ErrNotFound", err)
+		e.equal("the jobs that go then", e.collect(afterDays(1)).Jobs, 1)
+		e.collected(first.id("x"))
 	}},
 	{"a deleted task holds a job no longer", func(e *env) {
 		g := e.job("x")
