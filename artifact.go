@@ -47,8 +47,8 @@ func RefOf(a ArtifactInfo) ArtifactRef {
 // ArtifactOption is an option of PutArtifact and LinkArtifact.
 type ArtifactOption func(*store.NewArtifact) error
 
-// TTL lets an artifact go after d, by the store's clock, but not before its task has
-// ended. Without it an artifact stays as long as its task.
+// TTL lets an artifact go after d, by the store's clock, but not before its task and job
+// have ended, and the tasks that need it or called it. Without it an artifact stays as long as its task.
 func TTL(d time.Duration) ArtifactOption {
 	return func(a *store.NewArtifact) error {
 		if d <= 0 {

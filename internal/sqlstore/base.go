@@ -75,3 +75,66 @@ func (e *eraser) eraseBases(id *task.ID) error {
 	}
 	return nil
 }
+
+const (
+	// A child has one parent. The undo of a parent reads what its children did, and they
+	// what theirs did.
+	sqlParentRuns = `
+SELECT d.task_id, CASE WHEN u.state = 'succeeded' THEN 0 ELSE 1 END` + sqlFromParent
+	sqlParentOpen = `
+SELECT d.task_id, CASE WHEN u.finished_at IS NULL THEN 1 ELSE 0 END` + sqlFromParent
+	sqlFromParent = `
+FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.kind = 'done' AND d.awaited > 0 LIMIT 1`
+
+	sqlJobOpen = `
+SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2 AND finished_at IS NULL
+UNION ALL
+SELECT 1 FROM weaver_job_bases b CROSS JOIN weaver_jobs j ON j.namespace = b.namespace AND j.job_id = b.job_id
+WHERE b.namespace = ?1 AND b.base = ?3 AND j.finished_at IS NULL LIMIT 1`
+	sqlReaderOpen = `
+SELECT CASE WHEN u.finished_at IS NULL THEN 1 ELSE 0 END
+FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 LIMIT ?3`
+)
+
+// ancestor reports whether the parent of a task, or one of the parents above it, is as
+// sql has it: [sqlParentRuns], [sqlParentOpen].
+func (t *Tx) ancestor(id *task.ID, sql string) (bool, error) {
+	for at := *id; ; {
+		st := t.stmt(sql).Text(1, t.ns).ID(2, &at)
+		some, found := st.One(), false
+		if some {
+			at, found = st.ColID(0), st.ColBool(1)
+		}
+		if err := st.Done(); err != nil || !some || found {
+			return found, err
+		}
+	}
+}
+
+// mayRead reports whether a task that is not over may read the artifacts of a task that
+// has ended: one of its job or of a job based on that, one that needs it, its parent or one
+// above that. job is zero for a task outside jobs.
+func (t *Tx) mayRead(id, job *task.ID) (open bool, err error) {
+	if !job.IsZero() {
+		st := t.stmt(sqlJobOpen).Text(1, t.ns).ID(2, job).Text(3, job.String())
+		open = st.One()
+		if err := st.Done(); err != nil || open {
+			return open, err
+		}
+	}
+	st := t.stmt(sqlReaderOpen).Text(1, t.ns).ID(2, id).Int(3, rules.CollectDependents+1)
+	looked := 0
+	for st.Next() {
+		looked++
+		open = open || st.ColBool(0)
+	}
+	open = open || looked > rules.CollectDependents
+	if err := st.Done(); err != nil || open {
+		return open, err
+	}
+	return t.ancestor(id, sqlParentOpen)
+}

@@ -13,7 +13,7 @@ const (
 	sqlBlobDeleted = `DELETE FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2 AND state = 'deleting'`
 
 	sqlExpiring = `
-SELECT a.task_id, a.artifact_id, t.finished_at IS NOT NULL FROM weaver_artifacts a INDEXED BY weaver_artifacts_expiring
+SELECT a.task_id, a.artifact_id, t.finished_at IS NOT NULL, t.job_id FROM weaver_artifacts a INDEXED BY weaver_artifacts_expiring
 LEFT JOIN weaver_tasks t ON t.namespace = a.namespace AND t.task_id = a.task_id
 WHERE a.namespace = ?1 AND a.collect_at <= ?2 ORDER BY a.collect_at, a.task_id, a.artifact_id LIMIT ?3`
 	sqlExpire = `
@@ -75,23 +75,29 @@ func (t *Tx) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs, er
 	return got, nil
 }
 
-// expireArtifacts forgets artifacts whose time has passed, if their task has ended;
-// the others are looked at again later.
+// expireArtifacts forgets artifacts whose time has passed, if their task has ended and no
+// task that is not over may read them; the others are looked at again later.
 func (t *Tx) expireArtifacts(got *store.CollectedBlobs) (looked int, err error) {
 	type expiring struct {
-		task, id task.ID
-		ended    bool
+		task, id, job task.ID
+		ended         bool
 	}
 	var list []expiring
 	st := t.stmt(sqlExpiring).Text(1, t.ns).Int(2, t.mic).Int(3, store.BlobBite)
 	for st.Next() {
-		list = append(list, expiring{st.ColID(0), st.ColID(1), st.ColBool(2)})
+		list = append(list, expiring{task: st.ColID(0), id: st.ColID(1), ended: st.ColBool(2), job: st.ColID(3)})
 	}
 	if err := st.Done(); err != nil {
 		return 0, err
 	}
 	for _, a := range list {
+		read := false
 		if a.ended {
+			if read, err = t.mayRead(&a.task, &a.job); err != nil {
+				return 0, err
+			}
+		}
+		if a.ended && !read {
 			got.Expired++
 			err = t.forget(t.stmt(sqlExpire).Text(1, t.ns).ID(2, &a.task).ID(3, &a.id))
 		} else {

@@ -17,7 +17,11 @@ const (
 	blobExpired = `
 (SELECT COUNT(*) FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob
  CROSS JOIN weaver_tasks t ON t.namespace = a.namespace AND t.task_id = a.task_id
- WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id AND a.expires_at <= ?3 AND t.finished_at IS NOT NULL)`
+ WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id AND a.expires_at <= ?3 AND t.finished_at IS NOT NULL
+ AND NOT EXISTS (SELECT 1 FROM weaver_jobs j WHERE j.namespace = t.namespace AND j.job_id = t.job_id AND j.finished_at IS NULL)
+ AND NOT EXISTS (SELECT 1 FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+  CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id
+  WHERE d.namespace = a.namespace AND d.depends_on_task_id = a.task_id AND u.finished_at IS NULL))`
 	blobUse = `
 SELECT b.blob_id, b.sha256, b.size_bytes, b.state, b.touched_at,` + blobRefs + `,` + blobExpired + ` FROM weaver_blobs b `
 

@@ -234,7 +234,11 @@ func (c *collecting) readsNoMore(r *retained) (bool, error) {
 		looked++
 		ended = ended && st.ColBool(0)
 	}
-	return ended && looked <= rules.CollectDependents, st.Done()
+	if err := st.Done(); err != nil || !ended || looked > rules.CollectDependents {
+		return false, err
+	}
+	open, err := c.ancestor(&r.id, sqlParentRuns)
+	return !open, err
 }
 
 const (

@@ -134,7 +134,7 @@ func (o *op) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs) {
 		}
 	}
 	for id, list := range o.artifacts {
-		if r := o.tasks[id]; r == nil || !r.State.Terminal() {
+		if r := o.tasks[id]; r == nil || !r.State.Terminal() || o.mayRead(r) {
 			continue
 		}
 		o.artifacts[id] = slices.DeleteFunc(list, func(a task.Artifact) bool {

@@ -56,7 +56,7 @@ func (o *op) blobUse(id task.ID) store.BlobUse {
 				continue
 			}
 			use.Refs++
-			if r != nil && r.State.Terminal() && !a.ExpiresAt.IsZero() && !a.ExpiresAt.After(o.now) {
+			if r != nil && r.State.Terminal() && !o.needed(r) && !a.ExpiresAt.IsZero() && !a.ExpiresAt.After(o.now) {
 				use.Expired++
 			}
 		}

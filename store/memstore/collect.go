@@ -200,7 +200,41 @@ func (c *collecting) dropsValues(r *row, of rules.Retained) bool {
 		return !rules.JobMayRead(j) && !c.neededOutside(j) && !c.isBase(j) && rules.DropsValues(c.req.Retain, &of, c.now)
 	}
 	return rules.DropsValues(c.req.Retain, &of, c.now) && len(c.dependents[r.ID]) <= rules.CollectDependents &&
-		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return c.tasks[e.Task].State != task.Succeeded })
+		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return c.tasks[e.Task].State != task.Succeeded }) &&
+		!c.ancestor(r, func(up *row) bool { return up.State != task.Succeeded })
+}
+
+// ancestor reports whether the parent of a task, or one of the parents above it, is as
+// asked for. The undo of a parent reads what its children did, and they what theirs did.
+func (o *op) ancestor(r *row, is func(*row) bool) bool {
+	for {
+		i := slices.IndexFunc(o.dependents[r.ID], func(e *store.EdgeRow) bool { return e.Kind == task.OnDone && e.Awaited > 0 })
+		if i < 0 {
+			return false
+		}
+		if r = o.tasks[o.dependents[r.ID][i].Task]; is(r) {
+			return true
+		}
+	}
+}
+
+// mayRead reports whether a task that is not over may read the artifacts of a task that
+// has ended: one of its job or of a job based on that, one that needs it, its parent or one
+// above that.
+func (o *op) mayRead(r *row) bool {
+	for _, j := range o.jobs {
+		if j.FinishedAt.IsZero() && slices.Contains(j.BasedOn, r.JobID) {
+			return true
+		}
+	}
+	return o.needed(r) || len(o.dependents[r.ID]) > rules.CollectDependents || o.ancestor(r, func(up *row) bool { return !up.State.Terminal() })
+}
+
+// needed reports whether the job of a task has not ended, or a task that needs it.
+func (o *op) needed(r *row) bool {
+	j := o.jobs[r.JobID]
+	return j != nil && j.FinishedAt.IsZero() ||
+		slices.ContainsFunc(o.dependents[r.ID], func(e *store.EdgeRow) bool { return !o.tasks[e.Task].State.Terminal() })
 }
 
 // erase removes a task with everything recorded about it.

@@ -327,6 +327,42 @@ var blobCollectCases = []testCase{
 		list := e.history(c.Task.ID).Artifacts
 		e.check(len(list) == 1 && list[0].Name == "stays", "the artifacts are %+v", list)
 	}},
+	{"an artifact expires once no task that may read it is left", func(e *env) {
+		put := func(id task.ID, name string) {
+			c := e.a.take(id)
+			rec := step(c, "s", `1`)
+			rec.Artifacts = []store.NewArtifact{artifact(e, name, e.blob(name), time.Minute)}
+			e.record(rec)
+			e.finish(success(c))
+		}
+		expired := func(when string, want int) {
+			e.Helper()
+			e.silence(2 * time.Hour)
+			e.equal("artifacts that expire "+when, e.collectBlobs(time.Hour).Expired, want)
+		}
+		g := e.job("a", "b: a", "c: b")
+		put(g.id("a"), "of a job")
+		e.succeed(g.id("b"))
+		root := e.one()
+		child := e.decomposed(root, task.JoinComplete, 1)[0]
+		put(e.decomposed(child, task.JoinComplete, 1)[0], "of a grandchild")
+		e.is(child, task.Succeeded, task.WaitNone)
+		asks, asked := e.one(), e.one()
+		put(asked, "of one that is needed")
+		e.asksFor(asks, asked)
+		root2 := e.one()
+		kids := e.decomposed(root2, task.JoinComplete, 2)
+		nested := e.decomposed(kids[0], task.JoinComplete, 1)[0]
+		put(nested, "of a nested one")
+		expired("before their readers have ended", 1)
+		later := e.graph("y")
+		later.sub.Job.BasedOn = []task.ID{g.sub.Job.ID}
+		later.submit()
+		e.succeed(g.id("c"), asks, kids[1])
+		expired("when two readers have ended", 2)
+		e.succeed(later.id("y"))
+		expired("when the job that is based on theirs has ended", 1)
+	}},
 	{"bytes that another one has are kept when an artifact expires", func(e *env) {
 		b := e.blob("bytes")
 		c := e.a.take(e.one(valued(b)))

@@ -430,6 +430,18 @@ var retainValueCases = []testCase{
 		e.silence(2 * day)
 		e.equal("the tasks whose values go then", e.collect(valuesAfter(1)).Dropped, 3)
 	}},
+	{"the values of a child's children stay while a parent above may undo them", func(e *env) {
+		root := e.one()
+		kids := e.decomposed(root, task.JoinRerun, 2)
+		nested := e.decomposed(kids[0], task.JoinComplete, 1)[0]
+		e.succeed(nested)
+		e.is(kids[0], task.Succeeded, task.WaitNone)
+		e.silence(2 * day)
+		e.equal("the tasks whose values go", e.collect(valuesAfter(1)).Dropped, 0)
+		e.succeed(kids[1], root)
+		e.silence(2 * day)
+		e.equal("the tasks whose values go then", e.collect(valuesAfter(1)).Dropped, 4)
+	}},
 	{"the values of more steps than a transaction moves go", func(e *env) {
 		id := e.one()
 		c := e.a.claim(only(id), claimTTL(time.Hour)).Tasks[0]
