@@ -91,6 +91,9 @@ var (
 var (
 	// ErrUnavailable: the store cannot be reached or answered too late; try again.
 	ErrUnavailable = store.ErrUnavailable
+	// ErrGone: the store's file was deleted, moved or replaced while it was open. Nothing
+	// is written any more; put it back, or open the store again.
+	ErrGone = store.ErrGone
 	// ErrBusy: another writer kept the store locked for too long. Look for an
 	// open transaction, then try again.
 	ErrBusy = store.ErrBusy

@@ -102,7 +102,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		} else {
 			say("no program is run: add one, for example %s dev -- go run ./cmd/app", s.app.Name)
 		}
-		err = p.run(ctx)
+		err = s.untilGone(ctx, st, devGoneAfter, warnings(dev), p.run)
 		say("stopped; the tasks are in %s, and the next start goes on with them", s.storePlace())
 		return err
 	})

@@ -16,7 +16,7 @@ const sameSignal = 500 * time.Millisecond
 // drain, one that comes sameSignal later or more asks it to stop now.
 type interrupts struct {
 	drain context.Context // ends with the first signal, or with the verb's context
-	now   context.Context // ends with the later one
+	now   context.Context // ends with the later one, or when the store is gone
 }
 
 // listen begins to watch for signals until stop is called. It counts them
@@ -29,6 +29,12 @@ func listen(ctx context.Context, run func(name string, fn func(context.Context) 
 	signal.Notify(received, wanted()...)
 	done := make(chan struct{})
 	run("signals", func(context.Context) error {
+		stop := context.AfterFunc(ctx, func() {
+			if isStoreGone(ctx) {
+				startNow()
+			}
+		})
+		defer stop()
 		var first time.Time
 		for {
 			select {

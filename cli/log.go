@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/store"
 )
 
 // unserved is what an engine logs of a type whose tasks wait in no queue that it
@@ -24,10 +26,23 @@ type engineLog struct {
 
 // Handle implements slog.Handler.
 func (h engineLog) Handle(ctx context.Context, r slog.Record) error {
+	if aboutGone(r) {
+		return nil // untilGone says so
+	}
 	if printed[r.Message] || r.Message == unserved && (h.ownQueue || isBuiltin(r)) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)
+}
+
+// aboutGone reports whether a record is about an error of a store that is gone.
+func aboutGone(r slog.Record) (gone bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, _ := a.Value.Any().(error)
+		gone = errors.Is(err, store.ErrGone)
+		return !gone
+	})
+	return gone
 }
 
 // isBuiltin reports whether a record is about a builtin type, which has no queue

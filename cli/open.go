@@ -37,7 +37,11 @@ func (s *session) withStore(ctx context.Context, create bool, fn func(openedStor
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(st), st.Close())
+	err, closed := fn(st), st.Close()
+	if errors.Is(err, errStoreGone) {
+		return err // the close says the same
+	}
+	return errors.Join(err, closed)
 }
 
 // withClient runs fn with a client of a store that can be used.

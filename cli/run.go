@@ -108,7 +108,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	}
 	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file, logs: logs}
-		return r.run(ctx, st, handlers)
+		return s.untilGone(ctx, st, runGoneAfter, nil, func(ctx context.Context) error { return r.run(ctx, st, handlers) })
 	})
 }
 
@@ -354,10 +354,15 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks
 		return err
 	})
 	stopNote := context.AfterFunc(asked.drain, func() {
+		if isStoreGone(asked.drain) {
+			return
+		}
 		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", text.Setting(r.flags.DrainTimeout))
 	})
 	stopNow := context.AfterFunc(asked.now, func() {
-		r.monitor.Note("Stopping now.")
+		if !isStoreGone(asked.drain) {
+			r.monitor.Note("Stopping now.")
+		}
 		eng.StopNow()
 	})
 	err := eng.Run(engineCtx)

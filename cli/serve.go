@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -25,6 +26,7 @@ type serveCmd struct {
 	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
 	KeepEvents    *time.Duration `placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: a week, if the store keeps nothing yet."`
 	workerFlags
+	goneFlag
 	workFlags
 }
 
@@ -50,7 +52,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	if err := cmp.Or(c.workFlags.check(), c.goneFlag.check()); err != nil {
 		return err
 	}
 	if k := c.KeepEvents; k != nil && *k != 0 && *k < store.MinFeedKeep {
@@ -108,7 +110,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		}
 		c.greet(s, &p, roles, handlers)
 		s.warnOfNamespace(st, p.say)
-		err = p.run(ctx)
+		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), p.run)
 		p.say("server stopped")
 		return err
 	})
@@ -214,10 +216,15 @@ func (p *process) run(ctx context.Context) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
+		if isStoreGone(asked.drain) {
+			return
+		}
 		p.say("stopping: what runs may end within %s; interrupt again to stop it now", text.Setting(p.drain))
 	})
 	stopNow := context.AfterFunc(asked.now, func() {
-		p.say("stopping now")
+		if !isStoreGone(asked.drain) {
+			p.say("stopping now")
+		}
 		if p.eng != nil {
 			p.eng.StopNow()
 		}

@@ -24,6 +24,7 @@ type workerCmd struct {
 	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store, of any machine."`
 
 	workerFlags
+	goneFlag
 	UntilIdle bool `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
 	workFlags
 }
@@ -38,7 +39,7 @@ type workerStartCmd struct{}
 
 // Run implements the verb.
 func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
-	if err := c.check(); err != nil {
+	if err := cmp.Or(c.workFlags.check(), c.goneFlag.check()); err != nil {
 		return err
 	}
 	logs := new(keptLogs)
@@ -66,7 +67,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 		}
 		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		s.warnOfNamespace(st, log.say)
-		err = c.work(ctx, eng, log)
+		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), func(ctx context.Context) error { return c.work(ctx, eng, log) })
 		log.say("worker stopped: %s", log.summary())
 		left := eng.Troubles()
 		for i := range left {
@@ -83,10 +84,15 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
+		if isStoreGone(asked.drain) {
+			return
+		}
 		log.say("stopping: running tasks may end within %s; interrupt again to stop them now", text.Setting(c.DrainTimeout))
 	})
 	stopNow := context.AfterFunc(asked.now, func() {
-		log.say("stopping now")
+		if !isStoreGone(asked.drain) {
+			log.say("stopping now")
+		}
 		eng.StopNow()
 	})
 	work := eng.Run

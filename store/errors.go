@@ -67,6 +67,9 @@ var (
 	ErrNewerSchema = errors.New("the store's schema is newer than this program")
 	// ErrUnavailable: the store cannot be reached or answered too late.
 	ErrUnavailable = errors.New("the store is unavailable")
+	// ErrGone: the store's file was deleted, moved or replaced while it was open. It is an
+	// ErrUnavailable, too.
+	ErrGone = errors.New("the file or its log was deleted or replaced while it was open")
 	// ErrBusy: another writer kept the store locked for too long.
 	ErrBusy = errors.New("the store is locked by another writer")
 	// ErrFull: no space is left; nothing acknowledged was lost.

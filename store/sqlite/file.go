@@ -112,8 +112,12 @@ func (p *place) lost() bool {
 	return false
 }
 
-// checkPlace returns store.ErrUnavailable when the file was deleted or replaced
-// while it was open, store.ErrClosed when it is closed. What is written to it then is lost when the last process
+// Gone returns store.ErrGone once the file was deleted, moved or replaced while it was
+// open. A caller may ask often: it takes a microsecond or two.
+func (db *DB) Gone() error { return db.checkPlace() }
+
+// checkPlace returns store.ErrGone when the file was deleted, moved or replaced while it
+// was open, store.ErrClosed when it is closed. What is written to it then is lost when the last process
 // closes it, so nothing may be.
 func (db *DB) checkPlace() error {
 	switch {
@@ -122,6 +126,6 @@ func (db *DB) checkPlace() error {
 	case db.closed.Load(): // the last one that closes a file removes its log
 		return store.ErrClosed
 	}
-	return fmt.Errorf("%s: %w: the file or its log was deleted or replaced while it was open, and takes no more writes: "+
-		"put it back under its name, or end this program and start it again with the file that is there now", db.path, store.ErrUnavailable)
+	return fmt.Errorf("%s: %w: %w, and takes no more writes: "+
+		"put it back under its name, or end this program and start it again with the file that is there now", db.path, store.ErrUnavailable, store.ErrGone)
 }
