@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/goweaver/weaver/internal/owned"
 )
 
 // Folder is a Bucket in a folder of the file system, which several processes may use
@@ -18,6 +20,7 @@ import (
 type Folder struct {
 	path   string
 	codecs []Codec
+	as     owned.As
 }
 
 // Dir returns a Bucket that keeps its bytes in files below a folder, which the first
@@ -25,7 +28,25 @@ type Folder struct {
 // synced and renamed; files of that kind are what a crash leaves, and Sweep removes
 // them. The last part of a key names the file, its first two characters a folder
 // above it, so that no folder grows with the number of keys.
-func Dir(path string, codecs ...Codec) *Folder { return &Folder{path, codecs} }
+func Dir(path string, codecs ...Codec) *Folder { return &Folder{path: path, codecs: codecs} }
+
+// OwnedAs returns the bucket with files and folders that get the owner, group and mode of
+// a file: the database beside which the folder is. So a run by root does not lock the
+// owner of the database out. Without it what is made below the folder gets the owner and
+// group of the folder.
+func (d *Folder) OwnedAs(file string) *Folder {
+	own := *d
+	own.as = owned.As{Path: file}
+	return &own
+}
+
+// owner is what new files and folders go by.
+func (d *Folder) owner() owned.As {
+	if d.as.Path != "" {
+		return d.as
+	}
+	return owned.As{Path: d.path, OwnerOnly: true}
+}
 
 var (
 	_ Bucket  = (*Folder)(nil)
@@ -79,13 +100,14 @@ func (d *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	}
 	defer func() { err = d.failure("put", key, err) }()
 	place := d.file(key)
-	if err := makeFolders(filepath.Dir(place)); err != nil {
+	if err := d.makeFolders(filepath.Dir(place)); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(place), tempPrefix+"*")
 	if err != nil {
 		return err
 	}
+	d.owner().Give(f)
 	// Crash here, or before the rename: the file stays until Sweep.
 	defer func() {
 		if err != nil {
@@ -125,16 +147,16 @@ func ignoreClosed(err error) error {
 }
 
 // makeFolders makes a folder and those above it, each durable in the one above.
-func makeFolders(dir string) error {
+func (d *Folder) makeFolders(dir string) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if above := filepath.Dir(dir); above != dir {
-		if err := makeFolders(above); err != nil {
+		if err := d.makeFolders(above); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := d.owner().Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncFolder(filepath.Dir(dir))

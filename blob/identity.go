@@ -63,13 +63,14 @@ func (d *Folder) makeIdentity() (err error) {
 		}
 	}()
 	place := d.identityFile()
-	if err := makeFolders(filepath.Dir(place)); err != nil {
+	if err := d.makeFolders(filepath.Dir(place)); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(place), tempPrefix+"*")
 	if err != nil {
 		return err
 	}
+	d.owner().Give(f)
 	_, err = f.WriteString(rand.Text() + "\n")
 	if err == nil {
 		err = f.Sync()

@@ -56,6 +56,11 @@ func (s *session) bucket(work bool) (weaver.Bucket, error) {
 		}
 	}
 	b := blob.Dir(folder, zstd.Codec())
+	if s.flags.Bucket == "" {
+		if p, err := placeOf(s.flags.Store); err == nil {
+			b = b.OwnedAs(p.file())
+		}
+	}
 	if err := b.Check(); err != nil {
 		return nil, badInput(bucketForms, "--bucket (WEAVER_BUCKET): %w", err)
 	}

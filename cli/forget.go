@@ -106,7 +106,7 @@ func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error
 	for i := range tasks {
 		list[i] = lastAttempt(&tasks[i])
 	}
-	if err := attemptlog.New(attemptlog.Config{Dir: dir}).RemoveOf(list...); err != nil {
+	if err := s.logsIn(dir, nil).RemoveOf(list...); err != nil {
 		return fmt.Errorf("remove the output of commands in %s: %w", dir, err)
 	}
 	return nil

@@ -17,15 +17,16 @@ type keptLogs struct {
 	seals  *logSealer         // nil: they are not sealed
 }
 
-// open is called before the engine runs, with the folder, "" for none. The first error of writing is logged.
-func (k *keptLogs) open(dir string, seals *logSealer, log *slog.Logger) {
+// open is called before the engine runs. The first error of writing is logged.
+func (k *keptLogs) open(s *session, seals *logSealer, log *slog.Logger) {
 	k.seals = seals
+	dir := s.logFolder()
 	if dir == "" {
 		return
 	}
-	k.folder = attemptlog.New(attemptlog.Config{Dir: dir, Warn: func(err error) {
+	k.folder = s.logsIn(dir, func(err error) {
 		log.Warn("not all output of commands is kept, only its end in the store: check the permissions and the space of the folder", "error", err)
-	}})
+	})
 }
 
 // close is called when the engine has ended.

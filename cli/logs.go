@@ -43,7 +43,7 @@ func (c *logsCmd) Run(ctx context.Context, s *session) error {
 			return badInput("Set HOME or XDG_STATE_HOME.", "there is no folder where this machine keeps the output of commands")
 		}
 		v := &logsView{
-			session: s, flags: c, client: client, folder: attemptlog.New(attemptlog.Config{Dir: dir}),
+			session: s, flags: c, client: client, folder: s.logsIn(dir, nil),
 			logs: make(map[task.ID]*taskLog),
 		}
 		codec, err := s.codec()

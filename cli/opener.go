@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
@@ -76,6 +77,9 @@ type place interface {
 	url() string
 	// schema is the schema as a script.
 	schema() string
+	// file is the file to whose owner and group belongs what is kept beside it; "" for
+	// none.
+	file() string
 	// logs is the folder where this machine keeps the output of commands, "" for none.
 	logs() string
 	// blobs is the folder where large values and artifacts are kept by default, "" for
@@ -127,6 +131,15 @@ func (s *session) logFolder() string {
 		return ""
 	}
 	return p.logs()
+}
+
+// logsIn returns the logs of a folder that logFolder returned.
+func (s *session) logsIn(dir string, warn func(error)) *attemptlog.Folder {
+	cfg := attemptlog.Config{Dir: dir, Warn: warn}
+	if p, err := placeOf(s.flags.Store); err == nil {
+		cfg.Beside = p.file()
+	}
+	return attemptlog.New(cfg)
 }
 
 const storeForms = "Write --store sqlite:PATH, for example --store sqlite:weaver.db, or --store postgres://USER@HOST/DATABASE, or set WEAVER_STORE."

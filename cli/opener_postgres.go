@@ -68,6 +68,9 @@ func (p postgresDatabase) logs() string {
 // blobs implements place: workers on other machines would not see a folder of this one.
 func (postgresDatabase) blobs() string { return "" }
 
+// file implements place.
+func (postgresDatabase) file() string { return "" }
+
 // madeByWork implements place: a schema in a database that others share is made on
 // purpose, and its maker owns it.
 func (postgresDatabase) madeByWork() bool { return false }

@@ -56,6 +56,9 @@ func (f sqliteFile) url() string { return "sqlite:" + f.full() }
 // schema implements place.
 func (sqliteFile) schema() string { return new(sqlite.DB).MigrationSQL() }
 
+// file implements place.
+func (f sqliteFile) file() string { return f.beside("") }
+
 // logs implements place.
 func (f sqliteFile) logs() string { return f.beside(".logs") }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -141,7 +140,7 @@ func (s *session) removeLogs(ids ...task.ID) error {
 	if dir == "" || len(ids) == 0 {
 		return nil
 	}
-	if err := attemptlog.New(attemptlog.Config{Dir: dir}).Remove(ids...); err != nil {
+	if err := s.logsIn(dir, nil).Remove(ids...); err != nil {
 		return fmt.Errorf("remove the output of commands in %s: %w", dir, err)
 	}
 	return nil

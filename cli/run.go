@@ -179,7 +179,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
-	r.logs.open(r.logFolder(), r.sealedLogs(codec), r.monitor.Logger())
+	r.logs.open(r.session, r.sealedLogs(codec), r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),

@@ -199,7 +199,7 @@ func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser,
 	if err != nil {
 		return nil, err
 	}
-	folder, seals := attemptlog.New(attemptlog.Config{Dir: dir}), s.sealedLogs(codec)
+	folder, seals := s.logsIn(dir, nil), s.sealedLogs(codec)
 	return func(t *task.Task, attempt int) (io.ReadCloser, error) {
 		of := attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: attempt}
 		r, err := folder.Open(of)

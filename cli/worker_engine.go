@@ -35,7 +35,7 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 		return nil, err
 	}
 	logger := warnings(p.errs)
-	p.logs.open(s.logFolder(), s.sealedLogs(codec), logger)
+	p.logs.open(s, s.sealedLogs(codec), logger)
 	plugins := append(slices.Clip(s.app.Plugins), schema.Plugin())
 	if p.door != nil {
 		plugins = append(plugins, p.door.metrics)

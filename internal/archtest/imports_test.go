@@ -21,7 +21,7 @@ var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
-	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
+	helpers    = []string{"internal/filelock", "internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/owned", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
@@ -45,7 +45,7 @@ var importRules = map[string]rule{
 	"decide":     {ours: values},
 	"store":      {ours: values},
 	"delivery":   {ours: values},
-	"blob":       {ours: values},
+	"blob":       {ours: join(values, "internal/owned")},
 	"order":      {ours: join(values, "internal/group")},
 	"codec":      {},
 
@@ -79,7 +79,7 @@ var importRules = map[string]rule{
 	"internal/sqlstore":         {ours: join(values, "store", "internal/lane", "internal/propagate", "internal/rules", "internal/sqlstmt")},
 	"internal/pgharness":        {},
 	"internal/lane":             {ours: join(values, "store")},
-	"internal/workerlock":       {ours: join(values, "store", "internal/filelock")},
+	"internal/workerlock":       {ours: join(values, "store", "internal/filelock", "internal/owned")},
 	"internal/notify":           {ours: join(values, "store")},
 	"internal/seal":             {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":           {ours: join(values, "store")},
@@ -119,13 +119,14 @@ var importRules = map[string]rule{
 	"internal/typo":        {},
 	"internal/filelock":    {},
 	"internal/privatefile": {ours: []string{"internal/filelock"}},
+	"internal/owned":       {},
 	"internal/jsonfields":  {ours: []string{"internal/typo"}},
 	"internal/value":       {ours: []string{"task", "internal/template"}},
 
 	"internal/template": {},
 
 	"internal/storebench": {ours: join(library, "internal/group")},
-	"internal/attemptlog": {ours: []string{"internal/filelock", "task"}},
+	"internal/attemptlog": {ours: []string{"internal/filelock", "internal/owned", "task"}},
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 

@@ -33,6 +33,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/goweaver/weaver/internal/owned"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -45,10 +46,13 @@ const (
 // Config configures a Folder.
 type Config struct {
 	Dir          string      // made with the first log, for its owner alone
+	Beside       string      // a file to whose owner and group the folder belongs, with its mode; "": none
 	AttemptBytes int64       // of one attempt at most; default DefaultAttemptBytes
 	FolderBytes  int64       // of all, about; default DefaultFolderBytes
 	Warn         func(error) // called once, when a log cannot be written; default: nothing
 }
+
+func (c *Config) as() owned.As { return owned.As{Path: c.Beside} }
 
 // Folder is a folder of logs. Its methods are safe for concurrent use.
 type Folder struct {

@@ -60,7 +60,7 @@ func (f *Folder) say() {
 }
 
 func (f *Folder) update(bytes int64) (err error) {
-	file, err := os.OpenFile(filepath.Join(f.cfg.Dir, usageName), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := f.cfg.as().Open(filepath.Join(f.cfg.Dir, usageName), os.O_RDWR)
 	if err != nil {
 		return err
 	}

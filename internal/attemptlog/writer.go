@@ -78,10 +78,10 @@ func (w *Writer) write(p []byte) error {
 
 // begin makes the first file.
 func (w *Writer) begin() error {
-	f, err := create(w.first)
+	f, err := w.create(w.first)
 	if errors.Is(err, fs.ErrNotExist) { // its folder is not there yet, or was empty and is removed just now
-		if err = os.MkdirAll(filepath.Dir(w.first), 0o700); err == nil {
-			f, err = create(w.first)
+		if err = w.folder.cfg.as().MkdirAll(filepath.Dir(w.first)); err == nil {
+			f, err = w.create(w.first)
 		}
 	}
 	if err != nil {
@@ -144,14 +144,14 @@ func (w *Writer) goOn() error {
 
 // more makes the file that goes on from an offset.
 func (w *Writer) more(at int64) (*os.File, error) {
-	if err := os.Mkdir(moreDir(w.first), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := w.folder.cfg.as().Mkdir(moreDir(w.first)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return create(partName(w.first, at))
+	return w.create(partName(w.first, at))
 }
 
-func create(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+func (w *Writer) create(path string) (*os.File, error) {
+	return w.folder.cfg.as().Open(path, os.O_WRONLY)
 }
 
 // Close ends the log. The errors are those of closing files.

@@ -34,7 +34,7 @@ func (l *Folder) Dead(ctx context.Context, ns string, ids []store.WorkerID) *Dea
 		if l.holds(path) {
 			continue
 		}
-		if f, err := l.take(ctx, path, 0); err == nil { // else there is no proof
+		if f, err := l.take(ctx, path, existing); err == nil { // else there is no proof
 			dead.files[id] = f
 		}
 	}
@@ -129,7 +129,7 @@ func (l *Folder) Sweep(ctx context.Context, known map[string]bool) {
 		if known[path] || time.Since(info.ModTime()) < young {
 			continue
 		}
-		if lock, err := l.take(ctx, path, 0); err == nil {
+		if lock, err := l.take(ctx, path, existing); err == nil {
 			_ = os.Remove(path)
 			_ = filelock.Close(lock)
 		}

@@ -89,7 +89,7 @@ func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Pla
 	if !p.leadsTo(ns, id) {
 		return nil
 	}
-	f, err := l.take(ctx, p.Path, 0)
+	f, err := l.take(ctx, p.Path, existing)
 	if err != nil {
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/filelock"
+	"github.com/goweaver/weaver/internal/owned"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -34,6 +35,7 @@ const Supported = filelock.Supported
 // nothing, and prove nothing.
 type Folder struct {
 	dir string
+	as  owned.As // of the folder and its files
 
 	mu   sync.Mutex
 	held map[string]*os.File // by path
@@ -48,6 +50,16 @@ func In(dir string) *Folder {
 		return nil
 	}
 	return &Folder{dir: dir, held: make(map[string]*os.File)}
+}
+
+// Beside is In for the folder of a database's file, to whose owner and group it and its
+// files belong.
+func Beside(database, dir string) *Folder {
+	l := In(dir)
+	if l != nil {
+		l.as = owned.As{Path: database}
+	}
+	return l
 }
 
 // name names a worker's lock file. Ids are the caller's: hashed, they can be no
@@ -104,14 +116,14 @@ const maxTries = 100
 
 // create creates a lock file, if there is none, and locks it.
 func (l *Folder) create(ctx context.Context, path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := l.as.MkdirAll(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	if err := l.trust(); err != nil {
 		return nil, err
 	}
 	for range maxTries {
-		f, err := l.take(ctx, path, os.O_CREATE)
+		f, err := l.take(ctx, path, l.as.Open)
 		if !errors.Is(err, errNameless) {
 			return f, err
 		}
@@ -122,11 +134,14 @@ func (l *Folder) create(ctx context.Context, path string) (*os.File, error) {
 // errNameless: a file was removed between its opening and its locking.
 var errNameless = errors.New("the lock file was removed")
 
-// take opens a file with flags and locks it. A lock proves something only while
+// existing opens a file that is there.
+func existing(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) }
+
+// take opens a file and locks it. A lock proves something only while
 // its file has its name: errNameless. store.ErrConflict: another process has the
 // lock.
-func (l *Folder) take(ctx context.Context, path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|filelock.NoFollow|flags, 0o600)
+func (l *Folder) take(ctx context.Context, path string, open func(path string, flags int) (*os.File, error)) (*os.File, error) {
+	f, err := open(path, os.O_RDWR|filelock.NoFollow)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func TestForgetRemovesTheFile(t *testing.T) {
 // takenFrom returns the death of a worker whose file lies in another folder.
 func (l *Folder) takenFrom(other *Folder, id store.WorkerID) *Dead {
 	dead := l.newDead(testNS)
-	if f, err := other.take(context.Background(), other.Path(testNS, id), 0); err == nil {
+	if f, err := other.take(context.Background(), other.Path(testNS, id), existing); err == nil {
 		dead.files[id] = f
 	}
 	return dead

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/filelock"
+	"github.com/goweaver/weaver/internal/owned"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -16,7 +18,8 @@ import (
 var ErrExists = errors.New("the file exists already")
 
 // Backup writes a copy of the database as it is at one instant into a new file,
-// with the mode of the original, and returns its size in bytes. Others go on to read
+// with the mode of the original, and in a folder of its owner with its owner and group,
+// and returns its size in bytes. Others go on to read
 // and write meanwhile; the log of the original grows until the copy is made. The
 // copy has no free pages. It is complete, and on the disk, when it has its name:
 // until then it is beside it, as NAME.partial-…, which a process that is killed
@@ -55,6 +58,9 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 			_ = os.Remove(file.Name()) // the first error has the cause
 		}
 	}()
+	if sameOwner(filepath.Dir(path), db.name) {
+		owned.As{Path: db.name}.Give(file)
+	}
 	err = db.copyInto(ctx, file.Name())
 	if err == nil {
 		err = file.Chmod(info.Mode().Perm())
@@ -78,6 +84,19 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 	}
 	db.opts.syncFolder(filepath.Dir(path))
 	return made.Size(), nil
+}
+
+// sameOwner reports whether a folder belongs to the user to whom a file does: a copy that
+// root makes there belongs to that user, too. One in a folder of root stays root's.
+func sameOwner(dir, file string) bool {
+	a, err := os.Stat(dir)
+	b, err2 := os.Stat(file)
+	if err != nil || err2 != nil {
+		return false
+	}
+	dirUID, ok := filelock.OwnerOf(a)
+	fileUID, ok2 := filelock.OwnerOf(b)
+	return ok && ok2 && dirUID == fileUID
 }
 
 // copyInto has SQLite write a copy into an empty file, from one snapshot.

@@ -213,12 +213,12 @@ func TestModesOfFiles(t *testing.T) {
 				t.Errorf("%s has mode %v, want %v", filepath.Base(name), got, want)
 			}
 		}
-		if got := mode(path + ".workers"); got != 0o700 {
-			t.Errorf("the folder of locks has mode %v, want 0700", got)
+		if got := mode(path + ".workers"); got != want|want>>2&0o111 {
+			t.Errorf("the folder of locks has mode %v, the database %v", got, want)
 		}
 		locks, err := filepath.Glob(path + ".workers/*")
-		if err != nil || len(locks) != 1 || mode(locks[0]) != 0o600 {
-			t.Errorf("locks %v, %v; want one of mode 0600", locks, err)
+		if err != nil || len(locks) != 1 || mode(locks[0]) != want {
+			t.Errorf("locks %v, %v; want one of mode %v", locks, err, want)
 		}
 	}
 	check(fileFixture(t), 0o600)
@@ -239,7 +239,7 @@ func TestModesOfFiles(t *testing.T) {
 		}
 		return info.Sys().(*syscall.Stat_t).Uid
 	}
-	for _, name := range []string{shared + "-wal", shared + "-shm"} {
+	for _, name := range []string{shared + "-wal", shared + "-shm", shared + ".workers"} {
 		if got, want := owner(name), owner(shared); got != want {
 			t.Errorf("%s belongs to user %d, and the database to %d", filepath.Base(name), got, want)
 		}

@@ -83,7 +83,7 @@ var (
 // has it, in WEAVER_STORE for example: sqlite:PATH.
 //
 // Symbolic links are followed once, now. A new file, its log and its locks can
-// be read by their owner only; a log has the mode of the file otherwise. When
+// be read by their owner only; a log, and the locks of workers, have its mode, owner and group otherwise. When
 // the file is deleted or replaced while it is open every call returns
 // store.ErrUnavailable, and nothing is written to it (where the system says so:
 // on Unix).
@@ -129,7 +129,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	db := &DB{path: path, name: name, opts: defaults(), locks: workerlock.In(name + ".workers")}
+	db := &DB{path: path, name: name, opts: defaults(), locks: workerlock.Beside(name, name+".workers")}
 	return db.open(ctx, opts)
 }
 
