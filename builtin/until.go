@@ -3,13 +3,13 @@ package builtin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/jsonnumber"
 	"github.com/goweaver/weaver/internal/template"
 	"github.com/goweaver/weaver/internal/text"
 )
@@ -249,9 +249,7 @@ func equalValues(a, b any) bool {
 		if !ok {
 			return false
 		}
-		x, errX := a.Float64()
-		y, errY := b.Float64()
-		return a == b || errors.Join(errX, errY) == nil && x == y
+		return jsonnumber.Equal(a, b)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, equalValues)

@@ -176,7 +176,7 @@ func TestUntil(t *testing.T) {
 // What a condition takes for the answer that is waited for.
 func TestUntilMeets(t *testing.T) {
 	t.Parallel()
-	const body = `{"status": "done", "n": 1.0, "list": [{"id": 7}], "null": null, "a b": true, "o": {"x": [1]}}`
+	const body = `{"status": "done", "n": 1.0, "list": [{"id": 7}], "null": null, "a b": true, "o": {"x": [1]}, "id": 9007199254740993, "d": [0.12345678901234567891]}`
 	raw := func(v string) json.RawMessage { return json.RawMessage(v) }
 	for _, c := range []struct {
 		until builtin.Until
@@ -196,6 +196,11 @@ func TestUntilMeets(t *testing.T) {
 		{builtin.Until{JSON: ".o", Equals: raw(`{"x": [1]}`)}, true},
 		{builtin.Until{JSON: ".o", Equals: raw(`{"x": [1, 2]}`)}, false},
 		{builtin.Until{JSON: ".status", Equals: raw(`"done"`), Status: []int{201}}, false},
+		{builtin.Until{JSON: ".id", Equals: raw(`9007199254740993`)}, true},
+		{builtin.Until{JSON: ".id", Equals: raw(`9007199254740992`)}, false},
+		{builtin.Until{JSON: ".id", Not: raw(`9007199254740992`)}, true},
+		{builtin.Until{JSON: ".id", In: []json.RawMessage{raw(`9007199254740992`), raw(`9007199254740994`)}}, false},
+		{builtin.Until{JSON: ".d", Equals: raw(`[0.12345678901234567892]`)}, false},
 	} {
 		if err := c.until.Check(); err != nil {
 			t.Errorf("%+v: %v", c.until, err)

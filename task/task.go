@@ -217,7 +217,7 @@ type Reason struct {
 	Policy   string         `json:"policy"`             // which decider spoke
 	Version  int            `json:"version"`            // of that policy
 	Text     string         `json:"text"`               // one sentence for people
-	Evidence map[string]any `json:"evidence,omitempty"` // counters and attempts that were read
+	Evidence map[string]any `json:"evidence,omitempty"` // counters and attempts that were read; of a store's, a number is a float64, or a json.Number where that would change its digits
 	Change   string         `json:"change,omitempty"`   // what is different next time
 
 	// Fallback is why the default decided and not the Decider: it panicked, or chose

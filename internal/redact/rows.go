@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/json"
 
+	"github.com/goweaver/weaver/internal/jsonnumber"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -136,8 +137,9 @@ func hideEvidence(e map[string]any, texts []string) map[string]any {
 		return nil
 	}
 	masked := map[string]any{}
-	if json.Unmarshal([]byte(Hide(string(b), texts)), &masked) != nil {
+	if jsonnumber.Unmarshal([]byte(Hide(string(b), texts)), &masked) != nil {
 		return nil // a number was masked
 	}
+	jsonnumber.PlainMap(masked)
 	return masked
 }

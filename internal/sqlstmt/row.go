@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/jsonnumber"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -140,6 +141,16 @@ func (r *Row) JSON(i int, v any) bool {
 	}
 	r.fail(json.Unmarshal(raw, v))
 	return true
+}
+
+// Reason decodes why a decision was taken, with the digits of the numbers of its
+// evidence.
+func (r *Row) Reason(i int) (why task.Reason) {
+	if raw := r.Raw(i); len(raw) > 0 {
+		r.fail(jsonnumber.Unmarshal(raw, &why))
+		jsonnumber.PlainMap(why.Evidence)
+	}
+	return why
 }
 
 // Map decodes a map of strings; nil for NULL.

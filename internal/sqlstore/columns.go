@@ -327,7 +327,7 @@ var decisionColumns = sqlstmt.Columns[task.Decision]{
 	sqlstmt.Col("decision_kind", func(d *task.Decision, r *sqlstmt.Row, i int) { d.Kind = task.DecisionKind(r.Name(i)) }),
 	sqlstmt.Col("next_ready_at", func(d *task.Decision, r *sqlstmt.Row, i int) { d.NextReadyAt = r.Time(i) }),
 	sqlstmt.Col("child_task_ids", func(d *task.Decision, r *sqlstmt.Row, i int) { r.JSON(i, &d.ChildIDs) }),
-	sqlstmt.Col("reason_json", func(d *task.Decision, r *sqlstmt.Row, i int) { r.JSON(i, &d.Reason) }),
+	sqlstmt.Col("reason_json", func(d *task.Decision, r *sqlstmt.Row, i int) { d.Reason = r.Reason(i) }),
 }
 
 var auditColumns = sqlstmt.Columns[store.AuditEntry]{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/jsonnumber"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -89,7 +90,7 @@ func copySignal(s task.Signal) task.Signal {
 }
 
 // copyDecision copies by way of JSON where the type is open, because that is
-// how the evidence reads back from every other store: numbers are float64.
+// how the evidence reads back from every other store: see task.Reason.
 func copyDecision(d task.Decision) (task.Decision, error) {
 	d.ChildIDs, d.Reason.Asked = copyList(d.ChildIDs), copyPtr(d.Reason.Asked)
 	if len(d.Reason.Evidence) == 0 {
@@ -101,7 +102,8 @@ func copyDecision(d task.Decision) (task.Decision, error) {
 		return d, fmt.Errorf("encode the decision's evidence: %w", err)
 	}
 	d.Reason.Evidence = nil
-	if err := json.Unmarshal(raw, &d.Reason.Evidence); err != nil {
+	err = jsonnumber.Unmarshal(raw, &d.Reason.Evidence)
+	if jsonnumber.PlainMap(d.Reason.Evidence); err != nil {
 		return d, fmt.Errorf("decode the decision's evidence: %w", err)
 	}
 	return d, nil

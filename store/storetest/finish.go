@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -82,7 +84,7 @@ var finishCases = []testCase{
 		f := retry(c, 5*time.Second)
 		f.Decision.Reason = task.Reason{
 			Policy: "weaver.default", Version: 3, Text: "attempt 1 of 5 failed; again in 5 s", Change: "waits",
-			Evidence: map[string]any{"attempts": []any{"no luck"}, "attempt_count": 1, "left_ms": 1.5, "nested": map[string]any{"a": nil, "b": true}},
+			Evidence: map[string]any{"attempts": []any{"no luck"}, "attempt_count": 1, "left_ms": 1.5, "id": int64(9007199254740993), "nested": map[string]any{"a": nil, "b": true}},
 			Asked:    &task.Asked{AttemptCount: 2, CrashCount: 1, RepairCount: 1, StepCount: 7, Permanent: true, RetryAfter: time.Second, TimeLeft: time.Hour},
 		}
 		now := e.now()
@@ -95,6 +97,8 @@ var finishCases = []testCase{
 		e.sameJSON("the decision", d, task.Decision{
 			TaskID: id, AttemptNo: 1, At: d.At, Kind: task.DecideRetry, NextReadyAt: d.NextReadyAt, Reason: f.Decision.Reason,
 		})
+		evidence, err := json.Marshal(d.Reason.Evidence)
+		e.check(err == nil && strings.Contains(string(evidence), "9007199254740993") && d.Reason.Evidence["attempt_count"] == 1.0, "the evidence is %s, %v", evidence, err)
 		e.equal("NextReadyAt and the dispatch", d.NextReadyAt, e.dispatch(id)[0].AvailableAt)
 		e.pass(6 * time.Second)
 		e.fail(id)

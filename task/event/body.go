@@ -1,8 +1,9 @@
 package event
 
 import (
-	"encoding/json"
 	"fmt"
+
+	"github.com/goweaver/weaver/internal/jsonnumber"
 )
 
 // MaxBody is how many bytes of an event a store keeps. A longer line of a log or
@@ -68,9 +69,9 @@ func Decode(typ string, h Header, body []byte) (Event, error) {
 	case "progress":
 		ev, err = decode(body, func(e *Progress) { e.Header = h })
 	case "stream.chunk":
-		ev, err = decode(body, func(e *StreamChunk) { e.Header = h })
+		ev, err = decode(body, func(e *StreamChunk) { e.Header, e.Data = h, jsonnumber.Plain(e.Data) })
 	case "log.written":
-		ev, err = decode(body, func(e *LogWritten) { e.Header = h })
+		ev, err = decode(body, func(e *LogWritten) { e.Header = h; jsonnumber.PlainMap(e.Data) })
 	default:
 		return nil, fmt.Errorf("event %d of task %s: the type %q is not known: a newer program wrote it", h.Sequence, h.TaskID, typ)
 	}
@@ -82,7 +83,7 @@ func Decode(typ string, h Header, body []byte) (Event, error) {
 
 func decode[E Event](body []byte, head func(*E)) (Event, error) {
 	var ev E
-	err := json.Unmarshal(body, &ev)
+	err := jsonnumber.Unmarshal(body, &ev)
 	head(&ev)
 	return ev, err
 }

@@ -28,7 +28,10 @@ func TestBody(t *testing.T) {
 		},
 		func(h event.Header) event.Event { return event.StreamChunk{Header: h, Stream: "tokens", Data: "x"} },
 		func(h event.Header) event.Event {
-			return event.LogWritten{Header: h, Step: "s", Level: slog.LevelWarn, Message: "m", Data: map[string]any{"a": "b"}}
+			return event.LogWritten{Header: h, Step: "s", Level: slog.LevelWarn, Message: "m", Data: map[string]any{"a": "b", "n": 1.5, "id": json.Number("9007199254740993")}}
+		},
+		func(h event.Header) event.Event {
+			return event.StreamChunk{Header: h, Data: []any{2.0, json.Number("18446744073709551615")}}
 		},
 	} {
 		typ, body, err := event.Body(make)
