@@ -15,6 +15,7 @@ import (
 // doctorCmd is the verb doctor.
 type doctorCmd struct {
 	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before end, and what ran under them is due again. Stop the programs first."`
+	AcceptClock bool `help:"First have the store take the time of this machine, if its own clock is ahead: that was wrong once."`
 	Deep        bool `help:"Also read all bytes of the bucket, and compare them with their hashes."`
 	auditFlags
 }
@@ -34,6 +35,7 @@ type checkup struct {
 	Namespace string    `json:"namespace"`
 	Restored  bool      `json:"restored,omitempty"`     // --post-restore was done
 	Ended     int       `json:"ended_leases,omitempty"` // by --post-restore: the tasks that had them are due again
+	Accepted  *float64  `json:"clock_went_back_seconds,omitempty"` // by --accept-clock
 	At        time.Time `json:"at"`
 	Tasks     int       `json:"tasks"`
 	Jobs      int       `json:"jobs"`
@@ -84,6 +86,11 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 			}
 			found.Restored, found.Ended = true, ended
 		}
+		if c.AcceptClock {
+			if err := acceptClock(ctx, s, client.Store(), &found); err != nil {
+				return err
+			}
+		}
 		if err := found.examine(ctx, client.Store(), client.Namespace()); err != nil {
 			return fmt.Errorf("read the store: %w", err)
 		}
@@ -123,6 +130,26 @@ func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) (int, e
 		return 0, fmt.Errorf("begin a new generation of the store: %w", err)
 	}
 	return res[0].Leases, nil
+}
+
+// clockAccepter is implemented by stores with a clock of their own.
+type clockAccepter interface {
+	// AcceptClock has the store take the machine's time, and returns how far it was ahead.
+	AcceptClock(ctx context.Context) (ahead time.Duration, err error)
+}
+
+func acceptClock(ctx context.Context, s *session, st store.Store, found *checkup) error {
+	a, ok := st.(clockAccepter)
+	if !ok {
+		return badInput("Set the clock of that machine.", "--accept-clock: %s has the clock of its server", s.store())
+	}
+	ahead, err := a.AcceptClock(ctx)
+	if err != nil {
+		return err
+	}
+	by := ahead.Round(time.Second).Seconds()
+	found.Accepted = &by
+	return nil
 }
 
 // writable returns what keeps a store from being written, if it can test that.
@@ -194,6 +221,9 @@ func (f *checkup) add(at time.Time, found []store.Violation) {
 func (s *session) printCheckup(f *checkup) {
 	if f.Restored {
 		s.printRestored(f)
+	}
+	if f.Accepted != nil {
+		s.printf("The store takes this machine's time; its clock was %s ahead.\n", text.Setting(time.Duration(*f.Accepted)*time.Second))
 	}
 	if f.Refuses != "" {
 		s.printf("%s: %s.\n", s.paint.Paint(text.Red, "Nothing can be stored"), text.Printable(f.Refuses))

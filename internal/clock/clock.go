@@ -8,6 +8,10 @@
 // store and given back with [Clock.Raise], so that this holds across restarts and
 // between processes.
 //
+// A clock that is ahead of the machine's by more than [MaxLead] was not set back: it was
+// wrong once, years ahead perhaps, and what is planned for a fixed time would start at
+// once for as long. It takes the machine's time again, the one case in which it goes back.
+//
 // Nothing about safety depends on it (docs/leases.md): clocks decide only when.
 package clock
 
@@ -23,7 +27,14 @@ const (
 	slowdown = 8
 	// reportFrom is the shortest difference that is reported.
 	reportFrom = time.Minute
+	// MaxLead is how far a Clock may be ahead of the machine's.
+	MaxLead = 24 * time.Hour
 )
+
+// plausible is older than this program. A machine whose clock shows an earlier time has
+// no battery and has not met a time server yet: then it is the machine that is wrong, and
+// the lead has no bound.
+var plausible = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Clock shows the time of a store. The zero value is ready for use and follows
 // the machine's clock. It is safe for concurrent use.
@@ -32,6 +43,7 @@ type Clock struct {
 	asked time.Time     // the machine's clock when this one was last asked, with its monotonic reading
 	shown time.Time     // what it showed then, to the nanosecond
 	jump  Jump          // the last one forward
+	back  Jump          // the last one back to the machine's time
 	shift time.Duration // of the machine's clock; set by tests
 }
 
@@ -43,7 +55,7 @@ type Jump struct {
 }
 
 // Now returns the time, in UTC and whole microseconds. It never returns less
-// than it returned before.
+// than it returned before, but after a lead of more than MaxLead.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +73,7 @@ func (c *Clock) now() (now, machine time.Time) {
 		if by := machine.Sub(c.shown.Add(passed)); by > reportFrom {
 			c.jump = Jump{To: machine, By: by}
 		}
-		if own := c.shown.Add(passed - passed/slowdown); own.After(machine) {
+		if own := c.shown.Add(passed - passed/slowdown); own.After(machine) && !c.wrong(own, machine) {
 			now = own
 		}
 	}
@@ -69,11 +81,32 @@ func (c *Clock) now() (now, machine time.Time) {
 	return now, machine
 }
 
-// Raise has the clock go on from t if that is later than what it shows.
+// wrong reports whether a time is too far ahead of the machine's to be followed, and
+// notes that. The mutex is held.
+func (c *Clock) wrong(at, machine time.Time) bool {
+	by := at.Sub(machine)
+	if by <= MaxLead || machine.Before(plausible) {
+		return false
+	}
+	c.back = Jump{To: machine, By: by}
+	return true
+}
+
+// Accept has the clock show the machine's time, also if that is earlier than what it
+// showed.
+func (c *Clock) Accept() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, machine := c.now()
+	c.shown = machine
+}
+
+// Raise has the clock go on from t if that is later than what it shows, and not too far
+// ahead of the machine's.
 func (c *Clock) Raise(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now, _ := c.now(); t.After(now) {
+	if now, machine := c.now(); t.After(now) && !c.wrong(t, machine) {
 		c.shown = t.UTC().Round(0)
 	}
 }
@@ -97,6 +130,15 @@ func (c *Clock) Jumped() Jump {
 	defer c.mu.Unlock()
 	c.now()
 	return c.jump
+}
+
+// WentBack returns when the clock last took the machine's time again, because it would
+// have been ahead by more than MaxLead, and by how much; the zero value if it never did.
+func (c *Clock) WentBack() Jump {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now()
+	return c.back
 }
 
 // Shift makes the machine's clock, as this one reads it, jump by d: just now, or

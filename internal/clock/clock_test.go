@@ -82,3 +82,34 @@ func TestNowAskedOften(t *testing.T) {
 		}
 	})
 }
+
+// More than a day ahead of a machine's clock that can be right is no clock that was set
+// back.
+func TestLeadIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		c.Shift(30 * 365 * 24 * time.Hour) // of the bubble, which begins in 2000
+		begun := c.Now()
+		want := func(when string, want time.Duration) {
+			t.Helper()
+			if got := c.Now().Sub(begun); got != want {
+				t.Errorf("%s the clock shows %v, want %v", when, got, want)
+			}
+		}
+		c.Raise(begun.Add(25 * time.Hour))
+		want("raised by more than a day", 0)
+		c.Raise(begun.Add(23 * time.Hour))
+		want("raised by less", 23*time.Hour)
+		c.Accept()
+		want("when the machine's time was accepted", 0)
+		c.Shift(10 * 365 * 24 * time.Hour)
+		want("set forward by years", 10*365*24*time.Hour)
+		c.Shift(-10 * 365 * 24 * time.Hour)
+		want("set right again", 0)
+		if got := c.WentBack(); got.By != 10*365*24*time.Hour {
+			t.Errorf("it went back by %v", got.By)
+		}
+		c.Shift(-56 * 365 * 24 * time.Hour)
+		want("on a machine that starts in 1974", 0)
+	})
+}

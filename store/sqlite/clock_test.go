@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // A program that starts after the machine's clock was set back goes on from the
@@ -56,6 +57,62 @@ func TestClockIsKeptInTheFile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// thirtyYears brings the clock of a bubble, which begins in 2000, to a time that a
+// machine of today may show.
+const thirtyYears = 30 * 365 * 24 * time.Hour
+
+func at(due time.Time) func(*task.New) { return func(n *task.New) { n.At = due } }
+
+// A clock that was years ahead once is not followed, and not kept.
+func TestClockWasWrong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "w.db")
+		wrong := fixtureOn(t, openFile(t, path, sqlite.ClockShifted(thirtyYears+10*365*24*time.Hour)))
+		wrong.enqueue(1)
+		shut(t, wrong.db)
+		right := fixtureOn(t, openFile(t, path, sqlite.ClockShifted(thirtyYears)))
+		if _, err := right.db.Enqueue(t.Context(), fixNS, nil, right.drafts(1, at(time.Now().Add(thirtyYears+24*time.Hour)))); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(right.claim("w", 50)); n != 1 {
+			t.Errorf("%d tasks were claimed, want the one that is due: another is for tomorrow", n)
+		}
+		if list := right.db.Warnings(t.Context()); len(list) == 0 || list[0].Key != "clock was wrong" {
+			t.Errorf("the warnings are %v", list)
+		}
+		kept := right.count("SELECT CAST(value AS INTEGER) FROM weaver_store_meta WHERE key = 'clock'")
+		if by := time.UnixMicro(int64(kept)).Sub(time.Now().Add(thirtyYears)).Abs(); by > time.Minute {
+			t.Errorf("the clock that is kept differs from the machine's by %v", by)
+		}
+	})
+}
+
+// A person has all programs of a store take the machine's time.
+func TestAcceptClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "w.db")
+		ahead := fixtureOn(t, openFile(t, path, sqlite.ClockShifted(20*time.Hour)))
+		ahead.enqueue(1)
+		shut(t, ahead.db)
+		worker, doctor := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
+		if _, err := worker.db.Enqueue(t.Context(), fixNS, nil, worker.drafts(1, at(time.Now().Add(24*time.Hour)))); err != nil {
+			t.Fatal(err)
+		}
+		by, err := doctor.db.AcceptClock(t.Context())
+		if err != nil || by < 19*time.Hour || by > 21*time.Hour {
+			t.Errorf("AcceptClock: %v, %v, want 20h", by, err)
+		}
+		time.Sleep(2 * time.Second)
+		worker.enqueue(1)
+		time.Sleep(5 * time.Hour)
+		if n := len(worker.claim("w", 50)); n != 2 {
+			t.Errorf("%d tasks were claimed, want 2: another is for tomorrow", n)
+		}
+	})
 }
 
 // The clock is written down with what is written anyway, once a second, and by

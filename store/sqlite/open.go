@@ -206,6 +206,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
 	}
+	db.clock.forget = db.lanes.Invalidate
 	err = db.prepareFile(ctx, c)
 	if err == nil {
 		// From here on external commits are noticed: what Notify's users look at

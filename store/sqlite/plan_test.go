@@ -49,6 +49,9 @@ var wide = map[string]string{
 	"sqlCleanupBeyond": "the tasks that come back with a retried one: those that it reached are scanned",
 	"sqlGivenUpBeyond": "the same",
 
+	"sqlRescueDispatch": "what waits to be started, once after the clock was wrong",
+	"sqlRescueTasks":    "the same",
+
 	"sqlWorkers":     "a row per worker",
 	"sqlTypes":       "a row per announced type, in a read",
 	"sqlQueuePauses": "a row per paused queue",

@@ -110,8 +110,17 @@ func (s *storeClock) warnings() (list []store.Warning) {
 		list = append(list, store.Warning{
 			Key: "clock behind",
 			Text: "the machine's clock is behind the store's, which never goes back: one of the two is or was wrong; " +
-				"what is due at a fixed time starts early until the store's clock, which goes slower now, agrees again",
+				"what is due at a fixed time starts early until the store's clock, which goes slower now, agrees again; " +
+				"if the machine's is right, `weaver doctor --accept-clock` has the store take it",
 			Attrs: []slog.Attr{slog.Duration("behind", by.Round(time.Second))},
+		})
+	}
+	if back := s.WentBack(); !back.To.IsZero() {
+		list = append(list, store.Warning{
+			Key:   "clock was wrong",
+			Once:  true,
+			Text:  "the store's clock was more than a day ahead of the machine's, which was wrong once: the store takes the machine's time again, and what was stored meanwhile is due as if it was stored now",
+			Attrs: []slog.Attr{slog.Time("to", back.To), slog.Duration("by", back.By.Round(time.Second))},
 		})
 	}
 	if jump := s.Jumped(); !jump.To.IsZero() {
