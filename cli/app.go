@@ -54,8 +54,12 @@ func (a App) withDefaults() App {
 
 // Main runs the command line of this process and exits with its code. An
 // interrupt ends the verb's context; a second one ends the process, except
-// that run and worker give their commands the time to end.
+// that run and worker give their commands the time to end. As process 1 of a container
+// it runs once more, as a child, and waits for the processes that commands left behind.
 func Main(app App) {
+	if code, done := runAsInit(); done {
+		os.Exit(code)
+	}
 	if os.Getenv("GOGC") == "" {
 		tuneGC()
 	}

@@ -48,8 +48,14 @@ func start(t *testing.T, dir string, args ...string) *process {
 
 func startProgram(t *testing.T, dir, name string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, dir, name, args...)
+}
+
+func startWith(t *testing.T, attr *syscall.SysProcAttr, dir, name string, args ...string) *process {
+	t.Helper()
 	heedSignals()
 	p := &process{T: t, cmd: exec.Command(name, args...)}
+	p.cmd.SysProcAttr = attr
 	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "WEAVER_STORE=", "WEAVER_NAMESPACE=", "WEAVER_BUCKET=", "XDG_STATE_HOME="+filepath.Join(dir, "state"), "TZ=UTC", "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
