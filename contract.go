@@ -259,11 +259,34 @@ func (t *contract) decodeInput(ctx context.Context, raw json.RawMessage, upcasts
 			return refuse(fmt.Errorf("bring the input from schema version %d to %d: %w", version, version+1, err))
 		}
 	}
-	if err := json.Unmarshal(raw, in); err != nil {
+	if err := t.unmarshalInput(ctx, raw, in); err != nil {
 		return refuse(fmt.Errorf("the input does not decode as %s: %w", t.in, jsonfields.Mistake(err, t.in)))
 	}
 	if err := validate(in); err != nil {
 		return refuse(fmt.Errorf("the input is not valid: %w", err))
 	}
+	return nil
+}
+
+// unmarshalInput decodes a stored input. What becomes of fields that the type lacks the
+// running engine's Config.UnknownFields says; without an engine they are ignored.
+func (t *contract) unmarshalInput(ctx context.Context, raw json.RawMessage, in any) error {
+	a, err := engine.From(ctx)
+	if err != nil || a.UnknownFields() == engine.UnknownIgnore || a.Task().Type != t.name {
+		return json.Unmarshal(raw, in)
+	}
+	mistake := decodeStrict(raw, in)
+	if mistake == nil {
+		return nil
+	}
+	// The strict decoder may have failed for another reason, which is the one to tell.
+	reflect.ValueOf(in).Elem().SetZero()
+	if err := json.Unmarshal(raw, in); err != nil {
+		return err
+	}
+	if a.UnknownFields() == engine.UnknownRefuse {
+		return mistake
+	}
+	a.WarnUnknown(mistake)
 	return nil
 }

@@ -45,6 +45,11 @@ type Config struct {
 	NoStats      bool           // count no attempts for statistics; default false
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
+	// UnknownFields says what becomes of fields of a stored input that its Go type lacks,
+	// after a rename for example; default UnknownWarn. What people and other programs hand
+	// in (WithJSON, Unblock) is refused in any case.
+	UnknownFields UnknownFields
+
 	// Redact are keys ("password", "*token*") and paths ("/card/number") of what is
 	// masked in events, log lines and errors, and of tasks that the engine enqueues also
 	// in what readers show; see ClientConfig. Default none.
@@ -59,6 +64,16 @@ type Config struct {
 	// lies outside of Middleware, and what the first wraps outside of all.
 	Plugins []Plugin
 }
+
+// UnknownFields is a setting of Config.
+type UnknownFields = engine.UnknownFields
+
+// The settings of Config.UnknownFields.
+const (
+	UnknownWarn   = engine.UnknownWarn   // decode without them; say so once per type in the log, and in the attempt's notes, which `weaver why` shows
+	UnknownRefuse = engine.UnknownRefuse // the input does not decode: the task is repaired (Repair) or blocked
+	UnknownIgnore = engine.UnknownIgnore // decode without them
+)
 
 // The defaults of Config.
 const (
@@ -135,6 +150,8 @@ func New(s Store, cfg Config) (*Engine, error) {
 		NoStats:      cfg.NoStats,
 		IDs:          client.ids,
 		Redact:       client.redact,
+
+		UnknownFields: cfg.UnknownFields,
 	})
 	client.wake = eng.inner.Wake
 	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
@@ -171,6 +188,9 @@ func (e *Engine) StopNow() { e.inner.StopNow() }
 func (cfg Config) problems() []error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if cfg.UnknownFields < UnknownWarn || cfg.UnknownFields > UnknownIgnore {
+		complain("UnknownFields is %d: want UnknownWarn, UnknownRefuse or UnknownIgnore", cfg.UnknownFields)
+	}
 	seen := make(map[string]bool, len(cfg.Handlers))
 	names := make(map[[2]string]bool, len(cfg.Handlers))
 	repairs := make(map[string]bool)

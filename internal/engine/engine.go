@@ -101,6 +101,8 @@ type Config struct {
 	NoStats      bool          // count nothing; what others count is still made coarser
 	Redact       []string      // patterns of what only handlers see, beside those of tasks
 
+	UnknownFields UnknownFields // of stored inputs
+
 	StoreLogs, StoreEvents bool // in the store
 
 	StoreCall func(op string, took time.Duration, err error) // told of each call of the store by a role; nil: nothing is
@@ -120,6 +122,7 @@ type Engine struct {
 	host     string
 	name     string // host:pid
 	stats    *stats
+	unknown  unknownTypes
 
 	mu      sync.Mutex
 	active  bool      // Run was called
@@ -225,7 +228,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats, unknown: &e.unknown}
 	env.troubles = newTroubles(env)
 	e.mu.Lock()
 	e.trouble = env.troubles

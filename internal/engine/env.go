@@ -33,6 +33,7 @@ type env struct {
 	slots     *slots
 	troubles  *troubles
 	stats     *stats // nil: the store keeps none
+	unknown   *unknownTypes
 }
 
 // offset returns an instant as an offset from the origin.

@@ -26,12 +26,25 @@ func (c Clock) notes(h *store.History) []string {
 		c.deadlineNote(t),
 		attemptsNote(t),
 		costNote(t),
+		unknownNote(h),
 	}, c.pauseNotes(h), []string{
 		stepsNote(h),
 		cleanupNote(h),
 		unreachedNote(h),
 		dependentsNote(h),
 	}), func(note string) bool { return note == "" })
+}
+
+// unknownNote: the last attempt that ended ran with an input without one of its fields.
+func unknownNote(h *store.History) string {
+	if len(h.Attempts) == 0 {
+		return ""
+	}
+	field := h.Attempts[len(h.Attempts)-1].Notes["weaver.unknown_field"]
+	if field == "" {
+		return ""
+	}
+	return fmt.Sprintf("Its input was decoded without a field that it has: %s.", text.OneLine(field, MaxNote))
 }
 
 // rerunNote: the task that this one repeats.
