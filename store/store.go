@@ -19,7 +19,8 @@
 //     content.
 //   - Batches are not atomic across elements: losers drop out with their own
 //     error, winners commit. Enqueue is the exception: all or nothing.
-//   - Time is the store's clock, which never goes back. Callers send
+//   - Time is the store's clock, which goes back only if it was ahead of the
+//     machine's by more than a day. Callers send
 //     durations; the only instant a caller may send is a user's wish
 //     (task.New.At, Step.WakeAt).
 //   - Instants come back in UTC with microsecond precision.

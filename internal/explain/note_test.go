@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -134,5 +135,15 @@ func TestCancelledByTheBudget(t *testing.T) {
 		if note, state := c.Note(&tt.h.Task), c.TaskState(tt.h); note != tt.note || state != tt.state {
 			t.Errorf("%q, %q; want %q, %q", note, state, tt.note, tt.state)
 		}
+	}
+}
+
+func TestNotes_UnknownField(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Succeeded)
+	h.Attempts = []task.Attempt{{No: 1, Notes: map[string]string{"weaver.unknown_field": `there is no field "Name"`}}}
+	x := book{tasks: []store.History{h}}.explain(t, id(1), 0)
+	if !slices.Contains(x.Notes, `Its input was decoded without a field that it has: there is no field "Name".`) {
+		t.Errorf("the notes are %q", x.Notes)
 	}
 }
