@@ -33,8 +33,8 @@ func (doctorCmd) Help() string {
 type checkup struct {
 	Store     string    `json:"store"`
 	Namespace string    `json:"namespace"`
-	Restored  bool      `json:"restored,omitempty"`     // --post-restore was done
-	Ended     int       `json:"ended_leases,omitempty"` // by --post-restore: the tasks that had them are due again
+	Restored  bool      `json:"restored,omitempty"`                // --post-restore was done
+	Ended     int       `json:"ended_leases,omitempty"`            // by --post-restore: the tasks that had them are due again
 	Accepted  *float64  `json:"clock_went_back_seconds,omitempty"` // by --accept-clock
 	At        time.Time `json:"at"`
 	Tasks     int       `json:"tasks"`
