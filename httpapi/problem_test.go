@@ -19,6 +19,7 @@ import (
 // problem, and the log has it.
 var notOverHTTP = map[string]string{
 	"store.ErrCancelRequested": "an attempt gets it",
+	"store.ErrGone":            "it is an ErrUnavailable",
 	"store.ErrForeignTx":       "the API begins no transaction of a caller",
 	"store.ErrLeaseLost":       "an attempt gets it",
 	"store.ErrStepConflict":    "an attempt gets it",

@@ -22,9 +22,14 @@ var crossNamespaces = map[string]string{
 	"sqlAddVersion":  "the schema is of all namespaces",
 	"sqlAddAdditive": "the schema is of all namespaces",
 	"sqlKeepClock":   "time is the same in all namespaces",
-	"sqlProbe":       "the schema is of all namespaces",
-	"sqlUnprobe":     "the schema is of all namespaces",
-	"sqlAllWorkers":  "lock files are of all namespaces",
+	"sqlAcceptClock": "time is the same in all namespaces",
+
+	"sqlRescueDispatch": "time is the same in all namespaces",
+	"sqlRescueTasks":    "time is the same in all namespaces",
+
+	"sqlProbe":      "the schema is of all namespaces",
+	"sqlUnprobe":    "the schema is of all namespaces",
+	"sqlAllWorkers": "lock files are of all namespaces",
 }
 
 var (
