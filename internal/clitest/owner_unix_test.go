@@ -1,3 +1,5 @@
+//go:build unix
+
 package clitest_test
 
 import (
