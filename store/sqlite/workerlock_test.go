@@ -108,57 +108,42 @@ func TestWorkerLocks(t *testing.T) {
 }
 
 // A worker that joins removes lock files that a store made, and nothing else
-// that lies in the folder, also when the folder is a link to another one.
+// that lies in the folder.
 func TestJoinLeavesForeignFiles(t *testing.T) {
 	t.Parallel()
-	for name, linked := range map[string]bool{"in the folder": false, "through a link": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			path, folder := filepath.Join(dir, "w.db"), filepath.Join(dir, "documents")
-			f := fixtureOn(t, openFile(t, path))
-			if err := os.Mkdir(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if linked {
-				if err := os.Symlink(folder, path+".workers"); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				folder = path + ".workers"
-				if err := os.Mkdir(folder, 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			hex := strings.Repeat("0123456789ab", 2)
-			files := map[string]string{
-				"thesis.txt":             "three years",
-				"empty":                  "",
-				hex[:23]:                 "",
-				hex + ".txt":             "",
-				strings.Repeat("AB", 12): "",
-				hex:                      "a program that names its files like ours",
-			}
-			long := time.Now().Add(-time.Hour)
-			for name, text := range files {
-				name = filepath.Join(folder, name)
-				if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, long, long)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			link := strings.Repeat("c", 24)
-			if err := os.Symlink(filepath.Join(folder, "empty"), filepath.Join(folder, link)); err != nil {
-				t.Fatal(err)
-			}
-			files[link] = ""
-			f.join("w")
-			for name, text := range files {
-				got, err := os.ReadFile(filepath.Join(folder, name))
-				if err != nil || string(got) != text {
-					t.Errorf("%s holds %q, %v; want %q", name, got, err, text)
-				}
-			}
-		})
+	path := filepath.Join(t.TempDir(), "w.db")
+	folder := path + ".workers"
+	f := fixtureOn(t, openFile(t, path))
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	hex := strings.Repeat("0123456789ab", 2)
+	files := map[string]string{
+		"thesis.txt":             "three years",
+		"empty":                  "",
+		hex[:23]:                 "",
+		hex + ".txt":             "",
+		strings.Repeat("AB", 12): "",
+		hex:                      "a program that names its files like ours",
+	}
+	long := time.Now().Add(-time.Hour)
+	for name, text := range files {
+		name = filepath.Join(folder, name)
+		if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, long, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := strings.Repeat("c", 24)
+	if err := os.Symlink(filepath.Join(folder, "empty"), filepath.Join(folder, link)); err != nil {
+		t.Fatal(err)
+	}
+	files[link] = ""
+	f.join("w")
+	for name, text := range files {
+		got, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || string(got) != text {
+			t.Errorf("%s holds %q, %v; want %q", name, got, err, text)
+		}
 	}
 }
 
