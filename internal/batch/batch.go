@@ -62,10 +62,16 @@ const (
 
 // Group is what one commit works on.
 type Group[T any] struct {
+	ctx  context.Context // the leader's
 	q    *Queue[T]
 	ops  []*Op[T]
 	took bool
 }
+
+// Context returns the leader's context. A commit function that only waits may return
+// without the group when it ends: then the leader gives its operation up, and the next
+// caller leads.
+func (g *Group[T]) Context() context.Context { return g.ctx }
 
 // Take returns the group's operations, in the order in which to do them. It
 // is called once, as late as possible: what joined until then is in.
@@ -128,6 +134,13 @@ func (q *Queue[T]) Exclusive(ctx context.Context, fn func()) error {
 	return q.Do(ctx, &Op[T]{exclusive: fn})
 }
 
+// Urgent reports whether an urgent operation waits.
+func (q *Queue[T]) Urgent() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.urgent) > 0
+}
+
 // TryExclusive runs fn if nothing is being committed and nothing waits, and
 // reports whether it did.
 func (q *Queue[T]) TryExclusive(fn func()) bool {
@@ -166,8 +179,7 @@ func (q *Queue[T]) join(ctx context.Context, op *Op[T]) error {
 	if !q.leading {
 		q.leading = true
 		q.mu.Unlock()
-		q.lead(op)
-		return op.Err
+		return q.lead(ctx, op)
 	}
 	op.wake = make(chan struct{}, 1) // of the caller's own bubble
 	q.mu.Unlock()
@@ -182,7 +194,7 @@ func (q *Queue[T]) join(ctx context.Context, op *Op[T]) error {
 	lead := op.state == queued
 	q.mu.Unlock()
 	if lead {
-		q.lead(op)
+		return q.lead(ctx, op)
 	}
 	return op.Err
 }
@@ -198,32 +210,44 @@ func (q *Queue[T]) giveUp(ctx context.Context, op *Op[T]) (bool, error) {
 	case taken:
 		return true, fmt.Errorf("%w: %w", ErrTaken, context.Cause(ctx))
 	}
-	same := func(o *Op[T]) bool { return o == op }
-	q.urgent = slices.DeleteFunc(q.urgent, same)
-	q.normal = slices.DeleteFunc(q.normal, same)
+	q.remove(op)
 	if op.leads {
 		q.next() // the lead must not leave with us
 	}
 	return true, context.Cause(ctx)
 }
 
-// lead commits groups until op is done, then hands the lead over.
-func (q *Queue[T]) lead(op *Op[T]) {
+// remove takes op out of the queue. The mutex is held.
+func (q *Queue[T]) remove(op *Op[T]) {
+	same := func(o *Op[T]) bool { return o == op }
+	q.urgent = slices.DeleteFunc(q.urgent, same)
+	q.normal = slices.DeleteFunc(q.normal, same)
+}
+
+// lead commits groups until op is done, or is given up before a group took it, then hands
+// the lead over.
+func (q *Queue[T]) lead(ctx context.Context, op *Op[T]) error {
 	defer q.handOver()
 	for {
-		q.round()
+		q.round(ctx)
 		q.mu.Lock()
-		finished := op.state == done
+		finished, given := op.state == done, op.state == queued && ctx.Err() != nil
+		if given {
+			q.remove(op)
+		}
 		q.mu.Unlock()
-		if finished {
-			return
+		switch {
+		case finished:
+			return op.Err
+		case given:
+			return context.Cause(ctx)
 		}
 	}
 }
 
 // round commits one group, or runs the exclusive function at the head.
-func (q *Queue[T]) round() {
-	g := &Group[T]{q: q}
+func (q *Queue[T]) round(ctx context.Context) {
+	g := &Group[T]{q: q, ctx: ctx}
 	defer func() {
 		if p := recover(); p != nil {
 			err := fmt.Errorf("panic while committing: %v\n%s", p, debug.Stack())
@@ -248,7 +272,7 @@ func (q *Queue[T]) round() {
 	}
 	q.mu.Unlock()
 	q.commit(g)
-	if !g.took {
+	if !g.took && ctx.Err() == nil {
 		for _, op := range g.Take() {
 			op.Err = errors.New("the commit function took nothing")
 		}

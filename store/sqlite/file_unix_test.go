@@ -217,8 +217,13 @@ func TestModesOfFiles(t *testing.T) {
 			t.Errorf("the folder of locks has mode %v, the database %v", got, want)
 		}
 		locks, err := filepath.Glob(path + ".workers/*")
-		if err != nil || len(locks) != 1 || mode(locks[0]) != want {
-			t.Errorf("locks %v, %v; want one of mode %v", locks, err, want)
+		if err != nil || len(locks) != 2 {
+			t.Errorf("locks %v, %v; want one, and the file of the turns", locks, err)
+		}
+		for _, name := range locks {
+			if got := mode(name); got != want {
+				t.Errorf("%s has mode %v, want %v", name, got, want)
+			}
 		}
 	}
 	check(fileFixture(t), 0o600)

@@ -214,7 +214,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
-			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit,
+			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit, TurnDir: db.turnDir(),
 		})
 	}
 	if err == nil && !db.memory {
@@ -231,6 +231,15 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		db.opts.syncFolder(filepath.Dir(db.name))
 	}
 	return db, nil
+}
+
+// turnDir is the folder of the workers' locks: only with workers there is something to be
+// late for.
+func (db *DB) turnDir() string {
+	if db.memory {
+		return ""
+	}
+	return db.name + ".workers"
 }
 
 // syncFolder makes the names in a folder last: that of the new log, without

@@ -138,7 +138,7 @@ func TestDeadProcess(t *testing.T) {
 	if got := reap(); len(got.Reaped) != 0 {
 		t.Fatalf("reaped %v of a living process", got.Reaped)
 	}
-	locks, err := filepath.Glob(path + ".workers/*")
+	locks, err := filepath.Glob(path + ".workers/[0-9a-f]*")
 	if err != nil || len(locks) != 2 {
 		t.Fatalf("lock files %v, %v, want 2", locks, err)
 	}
@@ -152,13 +152,13 @@ func TestDeadProcess(t *testing.T) {
 	if n := claimable(t, a); n != 2 {
 		t.Errorf("claimed %d tasks, want 2", n)
 	}
-	if locks, _ = filepath.Glob(path + ".workers/*"); len(locks) != 1 {
+	if locks, _ = filepath.Glob(path + ".workers/[0-9a-f]*"); len(locks) != 1 {
 		t.Errorf("lock files %v, want one: the reaper removes that of the dead", locks)
 	}
 	if err := a.Leave(t.Context(), benchNS, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if locks, _ = filepath.Glob(path + ".workers/*"); len(locks) != 0 {
+	if locks, _ = filepath.Glob(path + ".workers/[0-9a-f]*"); len(locks) != 0 {
 		t.Errorf("lock files %v are left after Leave", locks)
 	}
 }

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -41,7 +42,8 @@ func (w *Writer) commit(g *batch.Group[*Op]) {
 // must not keep other callers from writing.
 func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims []*WaitingClaim) {
 	start := time.Now()
-	err := w.turns.lead(w.cfg.Busy)
+	ctx, between := g.Context(), func() {}
+	err := w.turns.lead(ctx, w.cfg.Busy)
 	hasTurn, ended := err == nil, false
 	defer func() {
 		if !ended { // a panic
@@ -50,12 +52,21 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 		if !w.conn.Autocommit() {
 			w.rollback() // after a panic
 		}
+		between()
 		if hasTurn {
 			w.turns.release()
 		}
 	}()
 	if hasTurn {
-		err = w.begin(start)
+		var turn func()
+		if turn, err = w.processes.take(ctx, w.queue.Urgent()); err == nil {
+			between = turn
+			err = w.begin(ctx, start)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		ended = true
+		return nil, nil // the leader gives up, and the next caller leads
 	}
 	ops = g.Take() // only now: a heartbeat that came during the wait is first
 	switch {
@@ -73,7 +84,7 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 		// Nothing of the group is in the database. Each operation again, with
 		// a transaction of its own: the one at fault gets the error.
 		for _, o := range ops {
-			if o.Err = w.begin(time.Now()); o.Err == nil {
+			if o.Err = w.begin(context.Background(), time.Now()); o.Err == nil {
 				var more []*WaitingClaim
 				more, o.Err = w.single(o.Do)
 				claims = append(claims, more...)
@@ -85,15 +96,18 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 }
 
 // begin starts the transaction and looks for external writes. start is when the
-// leader began to wait for it.
-func (w *Writer) begin(start time.Time) error {
-	if err := w.conn.Stmt(sqlBegin).Run(); err != nil {
+// leader began to wait for it; the end of ctx ends the wait for the database's lock.
+func (w *Writer) begin(ctx context.Context, start time.Time) error {
+	wait := w.conn.Interruptible(ctx)
+	err := w.conn.Stmt(sqlBegin).Run()
+	wait()
+	if err != nil {
 		return err
 	}
 	if waited := time.Since(start); waited > minStall {
 		w.stalled, w.stalledFor = start.Add(waited), waited
 	}
-	err := w.compareVersion()
+	err = w.compareVersion()
 	if err == nil && w.cfg.Begun != nil {
 		err = w.cfg.Begun(w.conn, w.external)
 	}
@@ -161,7 +175,7 @@ func (w *Writer) single(o *Op) (claims []*WaitingClaim, err error) {
 	if !lost {
 		return claims, err
 	}
-	if err := w.begin(time.Now()); err != nil {
+	if err := w.begin(context.Background(), time.Now()); err != nil {
 		return nil, err
 	}
 	claims, _, err = w.trySingle(o, false)

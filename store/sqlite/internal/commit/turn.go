@@ -11,13 +11,22 @@ import (
 	"time"
 )
 
-// Turn waits for this process's turn to write, for a transaction on another
-// connection, and returns the function that gives it back, which may be called
+// Turn waits for the turn to write, in this process and between processes, for a
+// transaction on another connection, and returns the function that gives it back, which may be called
 // more than once. It returns the cause of ctx when that ends first, and a
 // HeldError when one holder that is not Bounded keeps the turn for longer than
 // the busy timeout.
 func (w *Writer) Turn(ctx context.Context, h *Holder) (giveBack func(), err error) {
-	return w.turns.take(ctx, h, w.cfg.Busy)
+	here, err := w.turns.take(ctx, h, w.cfg.Busy)
+	if err != nil {
+		return nil, err
+	}
+	between, err := w.processes.take(ctx, false)
+	if err != nil {
+		here()
+		return nil, err
+	}
+	return func() { between(); here() }, nil
 }
 
 // HeldError says that a transaction of this program kept the turn for long.
@@ -125,7 +134,7 @@ func (t *turns) take(ctx context.Context, h *Holder, busy time.Duration) (giveBa
 var groupCommit = &Holder{What: "the group commit", Bounded: true}
 
 // lead waits for the leader's turn, which is next; release gives it back.
-func (t *turns) lead(busy time.Duration) error {
+func (t *turns) lead(ctx context.Context, busy time.Duration) error {
 	t.mu.Lock()
 	if t.holder == nil {
 		t.holder = groupCommit
@@ -135,7 +144,7 @@ func (t *turns) lead(busy time.Duration) error {
 	w := &waiter{holder: groupCommit, got: make(chan struct{})}
 	t.leader = w
 	t.mu.Unlock()
-	return t.wait(context.Background(), w, busy)
+	return t.wait(ctx, w, busy)
 }
 
 // wait waits for a turn that was asked for.

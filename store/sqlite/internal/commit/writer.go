@@ -37,7 +37,9 @@ type Config struct {
 	// connection committed. Both may be nil.
 	Begun  func(c *conn.Conn, external bool) error
 	Ending func(c *conn.Conn) error
-	Faults *Faults // set by tests only
+	// TurnDir is the folder with the locks by which processes take turns; "": none.
+	TurnDir string
+	Faults  *Faults // set by tests only
 }
 
 // Faults lets tests make the database fail where it matters. Nil functions do
@@ -49,12 +51,13 @@ type Faults struct {
 
 // Writer commits the operations of all callers. Use New.
 type Writer struct {
-	cfg     Config
-	queue   *batch.Queue[*Op]
-	turns   turns // who of this process writes
-	waiting waitingClaims
-	refused atomic.Bool // the disk took nothing of the last group
-	log     checkpoints
+	cfg       Config
+	queue     *batch.Queue[*Op]
+	turns     turns     // who of this process writes
+	processes processes // which process writes
+	waiting   waitingClaims
+	refused   atomic.Bool // the disk took nothing of the last group
+	log       checkpoints
 
 	// Used by the leader only.
 	conn        *conn.Conn
@@ -69,7 +72,7 @@ type Writer struct {
 // New returns a writer on a connection. External commits are noticed from its
 // return on.
 func New(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, conn: cfg.Conn}
+	w := &Writer{cfg: cfg, conn: cfg.Conn, processes: processes{dir: cfg.TurnDir, patience: cfg.Busy / 2}}
 	w.log.next, w.log.group = checkpointPages, group.New(context.Background())
 	if cfg.Now == nil {
 		w.cfg.Now = store.Now
@@ -152,6 +155,7 @@ func (w *Writer) Close(fn func()) (err error) {
 		err = w.conn.Close()
 	})
 	w.log.close()
+	w.processes.close()
 	return err
 }
 

@@ -1,0 +1,146 @@
+package commit
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/goweaver/weaver/internal/filelock"
+)
+
+// turnFile is the file, in the folder of the workers' locks, whose bytes processes lock.
+const turnFile = "turns"
+
+const (
+	// lookEvery is how often the folder is looked at: it may be made, removed or replaced
+	// while processes run.
+	lookEvery = time.Second
+	// How long a process waits before it looks again whether it is first in line, and
+	// then whether the turn is free.
+	linePause = time.Millisecond
+	turnPause = 250 * time.Microsecond
+)
+
+const (
+	writeByte  = 0       // locked by the process that writes
+	firstByte  = 1       // the first ticket
+	urgentPart = 1 << 60 // by how much the ticket of an urgent transaction is lower
+)
+
+// processes is the line of the processes that want to write to one database file. SQLite's
+// own lock has none: who waits for it polls, and loses against processes that write all
+// the time.
+//
+// A process that wants to write, and finds that another one does or waits, takes a ticket:
+// it locks the byte of a file whose number is the time in nanoseconds. It is first in line
+// when no byte below is locked; then it takes the lock of byte 0, and gives its ticket
+// back. Tickets of urgent transactions are below all others.
+//
+// Nothing depends on it: SQLite's lock decides who writes. A process goes on without a turn
+// when there is no folder, when it may not open the file, when the system has no such
+// locks, or when the turn is not free for longer than patience (a process that is stopped
+// may hold it). The system drops the locks of a process that ends.
+//
+// It waits by polling, so that it works inside a testing/synctest bubble. It is used by one
+// caller of a process at a time: who has the process's own turn.
+type processes struct {
+	dir      string // of the file; "": there are no turns
+	patience time.Duration
+
+	file   *os.File
+	looked time.Time
+}
+
+// take waits for the turn of this process and returns the function that gives it back,
+// which may be called more than once. Its error is the cause of ctx.
+func (p *processes) take(ctx context.Context, urgent bool) (giveBack func(), err error) {
+	none := func() {}
+	f := p.open()
+	if f == nil {
+		return none, nil
+	}
+	giveBack = func() { filelock.UnlockByte(f, writeByte) }
+	if !filelock.LockedRange(f, firstByte, math.MaxInt64) && filelock.TryByte(f, writeByte) {
+		return giveBack, nil
+	}
+	ticket, ok := takeTicket(f, urgent)
+	if !ok {
+		return none, nil
+	}
+	defer filelock.UnlockByte(f, ticket)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for began := time.Now(); time.Since(began) < p.patience; {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-pause.C:
+		}
+		switch {
+		case filelock.LockedRange(f, firstByte, ticket):
+			pause.Reset(linePause)
+		case filelock.TryByte(f, writeByte):
+			return giveBack, nil
+		default:
+			pause.Reset(turnPause)
+		}
+	}
+	return none, nil
+}
+
+// takeTicket locks the byte of the time. Another process may have the same one.
+func takeTicket(f *os.File, urgent bool) (ticket int64, ok bool) {
+	const tries = 1000
+	ticket = max(time.Now().UnixNano(), urgentPart+firstByte)
+	if urgent {
+		ticket -= urgentPart
+	}
+	for range tries {
+		if filelock.TryByte(f, ticket) {
+			return ticket, true
+		}
+		ticket++
+	}
+	return 0, false
+}
+
+// open returns the file; nil: there is none.
+func (p *processes) open() *os.File {
+	if p.dir == "" || !filelock.Bytes {
+		return nil
+	}
+	now := time.Now()
+	if !p.looked.IsZero() && now.Sub(p.looked) < lookEvery {
+		return p.file
+	}
+	p.looked = now
+	path := filepath.Join(p.dir, turnFile)
+	if p.file != nil {
+		open, err := p.file.Stat()
+		if named, nerr := os.Lstat(path); err == nil && nerr == nil && os.SameFile(open, named) {
+			return p.file
+		}
+		p.close()
+	}
+	// The folder is made by the first worker: without one nobody can be late.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|filelock.NoFollow, 0o600)
+	if err != nil {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil
+	}
+	p.file = f
+	return f
+}
+
+// close closes the file. Nobody has or waits for a turn.
+func (p *processes) close() {
+	if p.file != nil {
+		_ = p.file.Close() // which has no locks
+		p.file = nil
+	}
+}
