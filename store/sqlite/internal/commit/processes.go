@@ -14,8 +14,8 @@ import (
 const turnFile = "turns"
 
 const (
-	// lookEvery is how often the folder is looked at: it may be made, removed or replaced
-	// while processes run.
+	// lookEvery is how often the file's name is looked at: the folder may be removed or
+	// replaced while processes run.
 	lookEvery = time.Second
 	// How long a process waits before it looks again whether it is first in line, and
 	// then whether the turn is free.
@@ -111,13 +111,13 @@ func (p *processes) open() *os.File {
 	if p.dir == "" || !filelock.Bytes {
 		return nil
 	}
-	now := time.Now()
-	if !p.looked.IsZero() && now.Sub(p.looked) < lookEvery {
-		return p.file
-	}
-	p.looked = now
 	path := filepath.Join(p.dir, turnFile)
 	if p.file != nil {
+		now := time.Now()
+		if now.Sub(p.looked) < lookEvery {
+			return p.file
+		}
+		p.looked = now
 		open, err := p.file.Stat()
 		if named, nerr := os.Lstat(path); err == nil && nerr == nil && os.SameFile(open, named) {
 			return p.file
