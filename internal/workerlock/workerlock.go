@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -191,6 +192,18 @@ func isAt(f *os.File, path string) bool {
 	}
 	named, err := os.Lstat(path)
 	return err == nil && os.SameFile(open, named)
+}
+
+// OpenFile opens, or makes, a file of the Folder that is no lock of a worker. It does not
+// make the folder: [fs.ErrNotExist].
+func (l *Folder) OpenFile(name string) (*os.File, error) {
+	if l == nil {
+		return nil, fs.ErrNotExist
+	}
+	if err := l.trust(); err != nil {
+		return nil, err
+	}
+	return l.as.Open(filepath.Join(l.dir, name), os.O_RDWR|filelock.NoFollow)
 }
 
 // Release gives a lock up and removes its file.

@@ -214,7 +214,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
-			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit, TurnDir: db.turnDir(),
+			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit, OpenTurns: db.openTurns(),
 		})
 	}
 	if err == nil && !db.memory {
@@ -233,13 +233,13 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	return db, nil
 }
 
-// turnDir is the folder of the workers' locks: only with workers there is something to be
-// late for.
-func (db *DB) turnDir() string {
+// openTurns opens the file by which processes take turns to write, in the folder of the
+// workers' locks: without workers nobody can be late.
+func (db *DB) openTurns() func() (*os.File, error) {
 	if db.memory {
-		return ""
+		return nil
 	}
-	return db.name + ".workers"
+	return func() (*os.File, error) { return db.locks.OpenFile("turns") }
 }
 
 // syncFolder makes the names in a folder last: that of the new log, without

@@ -41,7 +41,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
-		const enqueues = 30
+		const enqueues = 60
 		before := begun.Load()
 		for range enqueues {
 			f.enqueue(1)
@@ -53,7 +53,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if others > 3*enqueues { // one at a time, in all but a few cases
+		if others > enqueues+enqueues/2 { // one at a time
 			t.Errorf("the other process wrote %d times while this one wrote %d times", others, enqueues)
 		}
 	})

@@ -4,14 +4,10 @@ import (
 	"context"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/goweaver/weaver/internal/filelock"
 )
-
-// turnFile is the file, in the folder of the workers' locks, whose bytes processes lock.
-const turnFile = "turns"
 
 const (
 	// lookEvery is how often the file's name is looked at: the folder may be removed or
@@ -26,7 +22,7 @@ const (
 const (
 	writeByte  = 0       // locked by the process that writes
 	firstByte  = 1       // the first ticket
-	urgentPart = 1 << 60 // by how much the ticket of an urgent transaction is lower
+	urgentPart = 1 << 59 // by how much the ticket of an urgent transaction is lower: 18 years
 )
 
 // processes is the line of the processes that want to write to one database file. SQLite's
@@ -46,7 +42,8 @@ const (
 // It waits by polling, so that it works inside a testing/synctest bubble. It is used by one
 // caller of a process at a time: who has the process's own turn.
 type processes struct {
-	dir      string // of the file; "": there are no turns
+	// openFile opens the file whose bytes are locked; nil: there are no turns.
+	openFile func() (*os.File, error)
 	patience time.Duration
 
 	file   *os.File
@@ -93,7 +90,7 @@ func (p *processes) take(ctx context.Context, urgent bool) (giveBack func(), err
 // takeTicket locks the byte of the time. Another process may have the same one.
 func takeTicket(f *os.File, urgent bool) (ticket int64, ok bool) {
 	const tries = 1000
-	ticket = max(time.Now().UnixNano(), urgentPart+firstByte)
+	ticket = max(time.Now().UnixNano(), urgentPart+firstByte) // the latter of a clock that is wrong
 	if urgent {
 		ticket -= urgentPart
 	}
@@ -108,10 +105,9 @@ func takeTicket(f *os.File, urgent bool) (ticket int64, ok bool) {
 
 // open returns the file; nil: there is none.
 func (p *processes) open() *os.File {
-	if p.dir == "" || !filelock.Bytes {
+	if p.openFile == nil || !filelock.Bytes {
 		return nil
 	}
-	path := filepath.Join(p.dir, turnFile)
 	if p.file != nil {
 		now := time.Now()
 		if now.Sub(p.looked) < lookEvery {
@@ -119,13 +115,13 @@ func (p *processes) open() *os.File {
 		}
 		p.looked = now
 		open, err := p.file.Stat()
-		if named, nerr := os.Lstat(path); err == nil && nerr == nil && os.SameFile(open, named) {
+		if named, nerr := os.Lstat(p.file.Name()); err == nil && nerr == nil && os.SameFile(open, named) {
 			return p.file
 		}
 		p.close()
 	}
 	// The folder is made by the first worker: without one nobody can be late.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|filelock.NoFollow, 0o600)
+	f, err := p.openFile()
 	if err != nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +38,9 @@ type Config struct {
 	// connection committed. Both may be nil.
 	Begun  func(c *conn.Conn, external bool) error
 	Ending func(c *conn.Conn) error
-	// TurnDir is the folder with the locks by which processes take turns; "": none.
-	TurnDir string
-	Faults  *Faults // set by tests only
+	// OpenTurns opens the file by whose locks processes take turns; nil: none.
+	OpenTurns func() (*os.File, error)
+	Faults    *Faults // set by tests only
 }
 
 // Faults lets tests make the database fail where it matters. Nil functions do
@@ -72,7 +73,7 @@ type Writer struct {
 // New returns a writer on a connection. External commits are noticed from its
 // return on.
 func New(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, conn: cfg.Conn, processes: processes{dir: cfg.TurnDir, patience: cfg.Busy / 2}}
+	w := &Writer{cfg: cfg, conn: cfg.Conn, processes: processes{openFile: cfg.OpenTurns, patience: cfg.Busy / 2}}
 	w.log.next, w.log.group = checkpointPages, group.New(context.Background())
 	if cfg.Now == nil {
 		w.cfg.Now = store.Now
