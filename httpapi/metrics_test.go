@@ -130,6 +130,29 @@ weaver_workers{state="silent"} 0
 	})
 }
 
+// A worker that cannot run tasks of a type is counted, also by readyz.
+func TestWorkerInTrouble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, serverOptions{direct: true})
+		typ := weaver.Define[int, int]("acme.metrics.trouble.v1")
+		stop := engineOf(t, s.store, httpapi.NewMetrics(), typ.Handler(func(context.Context, int) (int, error) { return 0, weaver.NotHere(errors.New("no licence")) }))
+		_, err := typ.Enqueue(t.Context(), s.client, 1)
+		s.no(err)
+		time.Sleep(10 * time.Second)
+		compare(t, httpapi.NewStoreMetrics(s.client, nil), []string{"weaver_worker_troubles"}, `
+# TYPE weaver_worker_troubles gauge
+weaver_worker_troubles{task_type="acme.metrics.trouble.v1"} 1
+`)
+		var ready httpapi.Health
+		s.get("/readyz").want(http.StatusOK).into(&ready)
+		if want := (httpapi.Health{Status: "ready", WorkersInTrouble: 1}); ready != want {
+			t.Errorf("readyz: %+v", ready)
+		}
+		stop()
+	})
+}
+
 // engineOf starts an engine with metrics.
 func engineOf(t *testing.T, s weaver.Store, m *httpapi.Metrics, handlers ...weaver.Handler) (stop func()) {
 	t.Helper()
