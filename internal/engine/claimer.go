@@ -88,7 +88,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case len(res.Tasks) > 0:
 			c.heartbeater.leased()
 			c.reaper.leased()
-			if res.Next == 0 {
+			if res.Next == 0 || asked.probe != "" { // the other types, too
 				continue
 			}
 		case asked.probe != "":
