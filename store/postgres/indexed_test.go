@@ -22,6 +22,7 @@ var boundedTexts = map[string]string{
 	"weaver_task_labels.key":   "rules.CheckEnqueue",
 	"weaver_task_labels.value": "rules.CheckEnqueue",
 	"weaver_jobs.name":         "rules.CheckEnqueue",
+	"weaver_job_bases.base":    "the ID of a job",
 	"weaver_steps.name":        "rules.CheckRecord",
 	"weaver_steps.awaits":      "rules.CheckRecord: the name of a signal",
 	"weaver_checkpoints.name":  "rules.CheckRecord",
