@@ -159,7 +159,7 @@ func (c *Client) InTx(tx store.Tx) *TxClient { return &TxClient{c: c, tx: tx} }
 // EnqueueTasks implements Enqueuer.
 func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
 	if t.tx == nil {
-		return nil, fmt.Errorf("enqueue: %w: the transaction is nil", ErrForeignTx)
+		return nil, fmt.Errorf("enqueue: InTx(nil): %w", store.ErrNilTx)
 	}
 	return t.c.enqueue(ctx, t.tx, drafts)
 }

@@ -160,13 +160,16 @@ var (
 	// ErrCancelled: the task was cancelled; it ends cancelled unless the handler
 	// succeeds all the same.
 	ErrCancelled = engine.ErrCancelled
-	// ErrDeadline: the task's or the job's time is over; it ends cancelled.
+	// ErrDeadline: the task's or the job's time is over; it ends cancelled unless the
+	// handler succeeds all the same.
 	ErrDeadline = engine.ErrDeadline
 	// ErrUndoing: the task ends for another reason, and its undos and cleanups run first
 	// (CleanupWhenCancelled).
 	ErrUndoing = engine.ErrUndoing
-	// ErrTimeout: the attempt took longer than Timeout allows. It counts as a
-	// failure, and the task is tried again while attempts are left.
+	// ErrTimeout: the attempt took longer than Timeout allows. An error that the handler
+	// returns then is a failure by timeout, and the task is tried again while attempts are
+	// left. If the handler returns success all the same, the task has succeeded, and values
+	// of steps that were running are recorded; a step that has not begun returns ErrTimeout.
 	ErrTimeout = engine.ErrTimeout
 	// ErrLeaseLost: another worker has the task, or an operator ended it. Nothing
 	// that this attempt still writes is kept.

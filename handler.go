@@ -3,7 +3,9 @@ package weaver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 )
 
 // HandlerFunc is a handler below its types, as Middleware sees it: the encoded
@@ -92,7 +94,8 @@ func CodeVersion(v int) HandlerOption {
 }
 
 // VerifySuccess checks the output of a handler that returned no error; its
-// error makes the attempt a failure, which is then decided like any other.
+// error makes the attempt a failure, which is then decided like any other. For a success
+// that came after the attempt's timeout, deadline or cancel, ctx is one of 30 s of its own.
 func VerifySuccess[Out any](ok func(ctx context.Context, out Out) error) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.verify = ok })
 }
@@ -127,7 +130,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			return nil, ErrSuspended // the value of a suspended attempt means nothing
 		}
 		if verify != nil {
-			if err := verify(ctx, out); err != nil {
+			if err := verifyLate(ctx, out, verify); err != nil {
 				return nil, fmt.Errorf("verify the output: %w", err)
 			}
 		}
@@ -138,6 +141,20 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 		return raw, err
 	}
 	return h
+}
+
+// lateVerify is the time that VerifySuccess has for a success that came late.
+const lateVerify = 30 * time.Second
+
+// verifyLate calls verify; a context that a timeout, deadline or cancel ended is replaced.
+func verifyLate[Out any](ctx context.Context, out Out, verify func(context.Context, Out) error) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrDeadline) || errors.Is(cause, ErrCancelled) {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), lateVerify)
+		defer stop()
+	}
+	return verify(ctx, out)
 }
 
 // handler makes a handler that does not run yet, and returns its options.

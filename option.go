@@ -102,8 +102,8 @@ func BackoffMax(d time.Duration) Option {
 	})
 }
 
-// Timeout bounds one attempt: its context ends with cause ErrTimeout.
-// Default none.
+// Timeout bounds one attempt: its context ends with cause ErrTimeout. A handler that
+// returns success all the same has succeeded. Default none.
 func Timeout(d time.Duration) Option {
 	return option(func(s *settings) {
 		if d < 0 || d > 0 && d < time.Microsecond {

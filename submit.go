@@ -114,7 +114,7 @@ func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*Job
 // commits; its handle returns ErrUnbound from Wait.
 func (t *TxClient) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
 	if t.tx == nil {
-		return nil, fmt.Errorf("submit: %w: the transaction is nil", ErrForeignTx)
+		return nil, fmt.Errorf("submit: InTx(nil): %w", store.ErrNilTx)
 	}
 	return t.c.submit(ctx, t.tx, j, opts)
 }

@@ -81,7 +81,7 @@ func TestSubmitInTx(t *testing.T) {
 		fx.must(err)
 		equal(fx, "state", res.State, weaver.JobSucceeded)
 		_, err = fx.client.InTx(nil).Submit(fx.Context(), nightly(typ, 1))
-		wantError(fx, err, weaver.ErrForeignTx)
+		wantError(fx, err, weaver.ErrForeignTx, "InTx(nil): the transaction is nil: begin one")
 		_, err = fx.client.InTx(sqlite.Tx(tx)).Submit(fx.Context(), nil)
 		wantError(fx, err, weaver.ErrInvalidJob)
 	})

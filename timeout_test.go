@@ -61,6 +61,20 @@ func TestTimeout(t *testing.T) {
 		}))
 		equal(fx, "output", result(fx, enqueue(fx, typ, "")), "just in time")
 	})
+
+	subtest(t, "a late success is verified with a context that goes on", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			out, err := weaver.Step(ctx, "slow", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "late", nil
+			})
+			return out, err
+		}, weaver.VerifySuccess(func(ctx context.Context, _ string) error { return ctx.Err() })))
+		h := enqueue(fx, typ, "")
+		equal(fx, "output", result(fx, h), "late")
+		fx.wantOutcomes(h.ID(), task.OutcomeSuccess)
+		equal(fx, "the step", fx.history(h.ID()).Steps[0].State, task.StepCompleted)
+	})
 }
 
 func TestDeadline(t *testing.T) {

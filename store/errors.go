@@ -54,6 +54,8 @@ var (
 	ErrStatsQuery = errors.New("no such statistics can be asked for")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = errors.New("the transaction belongs to another database driver")
+	// ErrNilTx: there is no transaction. It is an ErrForeignTx too.
+	ErrNilTx error = nilTx{}
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.
 	ErrRestartTx = errors.New("the transaction must be restarted")
 )
@@ -85,3 +87,13 @@ var (
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
+
+type nilTx struct{}
+
+// Error implements error.
+func (nilTx) Error() string {
+	return "the transaction is nil: begin one, and give it wrapped, as in client.InTx(sqlite.Tx(tx))"
+}
+
+// Is makes it an ErrForeignTx.
+func (nilTx) Is(target error) bool { return target == ErrForeignTx }

@@ -30,7 +30,22 @@ func TestWhyUnreachedSteps(t *testing.T) {
 	h := a(1, task.Succeeded, tried(1, "web1:7", ago(time.Minute), task.OutcomeSuccess, nil))
 	neverSays(t, why(t, h), "never reached")
 	h.Attempts[0].StepsUnreached = []string{"old-name", "older"}
-	says(t, why(t, h), `Its last attempt never reached the recorded steps "old-name", "older": the code was changed since, or these names change from attempt to attempt. What they recorded had no part in the result.`)
+	says(t, why(t, h), `Its last attempt never reached the recorded steps "old-name", "older": it took another path, or these names change from attempt to attempt. What they recorded had no part in the result.`)
+
+	h = a(1, task.Succeeded, tried(1, "web1:7", ago(time.Hour), task.OutcomeFailure, nil), tried(2, "web1:7", ago(time.Minute), task.OutcomeSuccess, nil))
+	h.Attempts[1].StepsUnreached = []string{"old-name"}
+	h.Steps = []task.Step{{Name: "old-name", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1}}
+	for _, v := range []struct {
+		first, last int
+		changed     bool
+	}{{0, 0, false}, {2, 2, false}, {0, 2, false}, {2, 3, true}} {
+		h.Attempts[0].CodeVersion, h.Attempts[1].CodeVersion = v.first, v.last
+		if v.changed {
+			says(t, why(t, h), `Its last attempt never reached the recorded step "old-name": the code was changed since, from version 2 to 3, or these names change from attempt to attempt. What they recorded had no part in the result.`)
+		} else {
+			neverSays(t, why(t, h), "code was changed")
+		}
+	}
 }
 
 func TestWhyConcurrency(t *testing.T) {

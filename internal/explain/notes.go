@@ -95,7 +95,10 @@ func cancelNote(t *task.Task) string {
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
 	}
-	if t.Undo != nil {
+	if t.State.Terminal() {
+		return text.Stop(what + ", and it " + string(t.State))
+	}
+	if t.Undo != nil || t.State != task.Running {
 		return text.Stop(what)
 	}
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
@@ -281,8 +284,28 @@ func unreachedNote(h *store.History) string {
 	if len(last.StepsUnreached) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Its last attempt never reached the recorded %s: the code was changed since, or these names change from attempt to attempt. What they recorded had no part in the result.",
-		named("step", last.StepsUnreached))
+	why := "it took another path, or these names change from attempt to attempt"
+	if from := otherVersion(h, &last); from > 0 {
+		why = fmt.Sprintf("the code was changed since, from version %d to %d, or these names change from attempt to attempt", from, last.CodeVersion)
+	}
+	return fmt.Sprintf("Its last attempt never reached the recorded %s: %s. What they recorded had no part in the result.", named("step", last.StepsUnreached), why)
+}
+
+// otherVersion returns the code version that recorded a step which an attempt never
+// reached, if it differs from that of the attempt; 0: no version says that the code changed.
+func otherVersion(h *store.History, last *task.Attempt) int {
+	versions := make(map[int]int, len(h.Attempts))
+	for i := range h.Attempts {
+		versions[h.Attempts[i].No] = h.Attempts[i].CodeVersion
+	}
+	for i := range h.Steps {
+		s := &h.Steps[i]
+		v := versions[s.AttemptNo]
+		if v > 0 && last.CodeVersion > 0 && v != last.CodeVersion && s.State != task.StepFailed && slices.Contains(last.StepsUnreached, s.Name) {
+			return v
+		}
+	}
+	return 0
 }
 
 // dependentsNote: the tasks that wait for this one, or that were cancelled

@@ -162,8 +162,7 @@ func reasonOf(a *task.Attempt) string {
 	return ": " + text.OneLine(a.Error.Message, MaxMessage)
 }
 
-// ranSteps names the steps that an attempt ran, and those that it tried alone: each of
-// their tries failed.
+// ranSteps names the steps that an attempt completed, and those that it only tried.
 func ranSteps(a *task.Attempt, steps []task.Step) string {
 	var ran, tried, undone, standing []string
 	for i := range slices.Backward(steps) { // about as they were undone
@@ -183,10 +182,12 @@ func ranSteps(a *task.Attempt, steps []task.Step) string {
 		undid += "; it could not undo " + named("step", standing)
 	}
 	for _, name := range a.StepsRun {
-		if failedIn(a, name, steps) {
-			tried = append(tried, name)
-		} else {
+		switch {
+		case slices.Contains(ran, name) || slices.Contains(tried, name): // once a try
+		case completedIn(a, name, steps):
 			ran = append(ran, name)
+		default:
+			tried = append(tried, name)
 		}
 	}
 	switch {
@@ -200,20 +201,16 @@ func ranSteps(a *task.Attempt, steps []task.Step) string {
 	return undid
 }
 
-// failedIn reports whether a step failed in an attempt and was not completed by it.
-func failedIn(a *task.Attempt, name string, steps []task.Step) bool {
-	failed := false
+// completedIn reports whether an attempt recorded a value of a step. A step that failed,
+// also one that recorded its error, or that the end of its attempt cut off, has none.
+func completedIn(a *task.Attempt, name string, steps []task.Step) bool {
 	for i := range steps {
 		s := &steps[i]
-		if s.Name != name || s.AttemptNo != a.No || s.Kind == task.KindUndo {
-			continue
+		if s.Name == name && s.AttemptNo == a.No && s.Kind != task.KindUndo && s.State == task.StepCompleted {
+			return s.Error == nil
 		}
-		if s.State != task.StepFailed {
-			return false
-		}
-		failed = true
 	}
-	return failed
+	return false
 }
 
 func failedTries(a *task.Attempt, steps []task.Step) int {

@@ -50,6 +50,24 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
+// Only a step that recorded a value "ran": one that failed, recorded its error or was cut
+// off was tried, and is named once.
+func TestAttempt_StepsTried(t *testing.T) {
+	t.Parallel()
+	at := task.Attempt{No: 2, StepsRun: []string{"value", "fails", "fails", "error kept", "cut off", "begun"}, StartedAt: ago(time.Minute), FinishedAt: ago(time.Second), Outcome: task.OutcomeCancelled}
+	steps := []task.Step{
+		{Name: "value", Kind: task.KindStep, State: task.StepFailed, AttemptNo: 2, Try: 1},
+		{Name: "value", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 2, Try: 2},
+		{Name: "fails", Kind: task.KindStep, State: task.StepFailed, AttemptNo: 2, Try: 1},
+		{Name: "fails", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 3, Try: 1},
+		{Name: "error kept", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 2, Error: &task.Error{Message: "no"}},
+		{Name: "begun", Kind: task.KindStep, State: task.StepBegun, AttemptNo: 2},
+	}
+	if got, want := clock.Attempt(&at, nil, steps), `; it ran step "value" and tried steps "fails", "error kept", "cut off", "begun".`; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestDecisionThatWaits(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]task.Decision{

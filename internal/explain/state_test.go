@@ -141,6 +141,11 @@ func TestWhyStates(t *testing.T) {
 			"It was asked to cancel by ops: too late. Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return.",
 			"  weaver task cancel --force 00000000000000000000000001",
 		}},
+		{"failed after it was asked to end", a(1, task.Failed, failed(task.KindHandler, "no"), with(func(k *task.Task) {
+			k.CancelRequested, k.CancelKind, k.CancelBy = true, task.KindCancelled, "ops"
+		})), []string{
+			"It was asked to cancel by ops, and it failed.",
+		}},
 		{"running past its deadline", a(1, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second)), with(func(k *task.Task) {
 			k.CancelRequested, k.CancelKind = true, task.KindDeadline
 		})), []string{

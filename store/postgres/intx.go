@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,8 +44,8 @@ func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sql
 	fn = announcing(&due, fn)
 	switch in := in.(type) {
 	case callerTx:
-		if in.tx == nil {
-			return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
+		if v := reflect.ValueOf(in.tx); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("postgres.Tx(nil): %w", store.ErrNilTx)
 		}
 		err := d.db.inTx(ctx, ns, in.tx, fn)
 		if err == nil && due {
@@ -53,7 +54,7 @@ func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sql
 		return d.db.translate(err)
 	case callerSQLTx:
 		if in.tx == nil {
-			return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
+			return fmt.Errorf("postgres.SQLTx(nil): %w", store.ErrNilTx)
 		}
 		err := d.db.inSQLTx(ctx, ns, in.tx, fn)
 		if err == nil && due {

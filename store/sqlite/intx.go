@@ -35,7 +35,7 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstor
 		return fmt.Errorf("%w: it is of %s, this store is sqlite", store.ErrForeignTx, in.Driver())
 	}
 	if ct.tx == nil {
-		return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
+		return fmt.Errorf("sqlite.Tx(nil): %w", store.ErrNilTx)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
