@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/jsonfields"
 )
 
 // Ask asks a person: it blocks the task, with reason as what Wait, `why` and the
@@ -16,9 +18,10 @@ import (
 //
 // Without an answer Ask ends the attempt as a wait does: steps that run beside
 // it are completed first, it returns ErrSuspended (see Suspended), and whatever
-// the handler returns then is ignored. It costs no attempt. An unblock without an
-// input (null is none), or with one that does not decode as T or has fields that T
-// lacks, has the question asked again.
+// the handler returns then is ignored. It costs no attempt. Client.Unblock refuses an
+// input that does not decode as T or has fields that T lacks (ErrInvalidInput), unless
+// T decodes itself. An unblock without an input (null is none), or with one that turns
+// out not to decode, has the question asked again.
 //
 // Errors are those of Step.
 func Ask[T any](ctx context.Context, name, reason string) (T, error) {
@@ -27,7 +30,7 @@ func Ask[T any](ctx context.Context, name, reason string) (T, error) {
 	if err != nil {
 		return value, fmt.Errorf("ask %q: %w", name, err)
 	}
-	raw, err := a.Ask(ctx, name, reason, func(input json.RawMessage) error {
+	raw, err := a.Ask(ctx, name, reason, jsonfields.Shape(reflect.TypeFor[T]()), func(input json.RawMessage) error {
 		if err := decodeStrict(input, new(T)); err != nil { // "approved" for "approve" would be a no
 			return fmt.Errorf("does not decode as %T: %w", value, err)
 		}
@@ -44,4 +47,20 @@ func Ask[T any](ctx context.Context, name, reason string) (T, error) {
 // is then never taken for the next one.
 func ForAsk(name string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.ask = name })
+}
+
+// checkAnswer refuses an input that cannot be the answer to the question of a task. A
+// question that is asked meanwhile checks its answer itself, in Ask.
+func (c *Client) checkAnswer(ctx context.Context, id TaskID, ask string, input json.RawMessage) error {
+	if len(input) == 0 || string(input) == "null" {
+		return nil
+	}
+	t, err := c.get(ctx, id)
+	if err != nil || t.State != StateBlocked || t.Error == nil || t.Error.Ask == "" || ask != "" && ask != t.Error.Ask {
+		return nil // the store answers
+	}
+	if err := jsonfields.CheckShape(t.Error.AskShape, input); err != nil {
+		return fmt.Errorf("unblock task %s: %w: the question %q takes %s: %w", id, ErrInvalidInput, t.Error.Ask, t.Error.AskShape, err)
+	}
+	return nil
 }

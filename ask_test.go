@@ -78,18 +78,36 @@ func TestAsk(t *testing.T) {
 		blocks(fx, h)
 		unblock(fx, h, nil)
 		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
-		unblock(fx, h, "yes")
-		wantError(fx, blocked(fx, h), nil, "flight", "does not decode", "approval", "who pays for flight?")
+		for _, input := range []any{"yes", 7, []string{}} {
+			err := fx.client.Unblock(fx.Context(), h.ID(), input)
+			wantError(fx, err, weaver.ErrInvalidInput, `the question "flight" takes {"By":"string"}: want an object`)
+			wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), input, weaver.ForAsk("flight")), weaver.ErrInvalidInput)
+			wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), input, weaver.ForAsk("hotel")), weaver.ErrChanged)
+		}
+		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
+		fx.wantOutcomes(h.ID(), task.OutcomeBlocked, task.OutcomeBlocked)
 		unblock(fx, h, json.RawMessage("null"))
 		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
-		unblock(fx, h, map[string]string{"Who": "ann"})
-		wantError(fx, blocked(fx, h), nil, "flight", "does not decode", `there is no field "Who"`)
+		wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), map[string]string{"Who": "ann"}), weaver.ErrInvalidInput, `there is no field "Who"`)
 		unblock(fx, h, approval{"ann"})
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?")
 		unblock(fx, h, nil) // the answer to the first question is not that to the second
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?")
 		unblock(fx, h, approval{"bob"})
 		equal(fx, "output", result(fx, h), "ann bob ")
+	})
+
+	subtest(t, "a type that decodes itself judges its answer in the handler", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			at, err := weaver.Ask[map[int]string](ctx, "who", "who?")
+			return at[1], err
+		}))
+		h := enqueue(fx, typ, "")
+		blocks(fx, h)
+		unblock(fx, h, "yes")
+		wantError(fx, blocked(fx, h), nil, "who", "does not decode", "who?")
+		unblock(fx, h, map[string]string{"1": "ann"})
+		equal(fx, "output", result(fx, h), "ann")
 	})
 
 	subtest(t, "keeps its answer through attempts that do not get there", func(fx *fixture) {

@@ -319,7 +319,7 @@ func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) er
 
 // Unblock lets a blocked task go on. The input (nil for none) is encoded and
 // given to the handler: by Ask if that blocked the task, else by UnblockInput.
-// Any other state: ErrState.
+// An answer that the Ask cannot take: ErrInvalidInput. Any other state: ErrState.
 func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
 	var raw json.RawMessage
 	if input != nil {
@@ -333,6 +333,15 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 		if err != nil {
 			return fmt.Errorf("unblock task %s: %w: %w", id, ErrInvalidInput, err)
 		}
+	}
+	var set operateSettings
+	for _, o := range opts {
+		if o != nil {
+			o.applyOperate(&set)
+		}
+	}
+	if err := c.checkAnswer(ctx, id, set.ask, raw); err != nil {
+		return err
 	}
 	_, err := c.operate(ctx, "unblock task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id, Input: raw, Ask: s.ask}

@@ -167,6 +167,11 @@ type Error struct {
 	Step    string    `json:"step,omitempty"`  // the step that failed, when one did
 	Stack   string    `json:"stack,omitempty"` // of a panic
 	Ask     string    `json:"ask,omitempty"`   // the question that blocked the task, by its name (weaver.Ask)
+
+	// AskShape is what the answer to Ask must look like: the name of a basic type,
+	// [ELEMENT], {"FIELD": …} or {"": ELEMENT} for a map. Empty: the program of the
+	// handler decides.
+	AskShape string `json:"ask_shape,omitempty"`
 }
 
 // Progress is the latest progress report of a task. Total 0 means unknown.

@@ -10,8 +10,8 @@ import (
 )
 
 // question is what an attempt ends with that waits for a person's answer. It is
-// the error that the blocked task shows.
-type question struct{ name, text string }
+// the error that the blocked task shows. shape is that of its answer.
+type question struct{ name, text, shape string }
 
 // Error implements error.
 func (q *question) Error() string {
@@ -26,8 +26,8 @@ func (q *question) Error() string {
 // attempts get it without asking. Without an answer that check accepts, it
 // blocks the task like a wait: it lets steps that run beside it end, the attempt
 // is over, and it returns ErrSuspended.
-func (a *Attempt) Ask(ctx context.Context, name, text string, check func(json.RawMessage) error) (json.RawMessage, error) {
-	value, q, err := a.answered(ctx, &question{name, text}, check)
+func (a *Attempt) Ask(ctx context.Context, name, text, shape string, check func(json.RawMessage) error) (json.RawMessage, error) {
+	value, q, err := a.answered(ctx, &question{name, text, shape}, check)
 	if q != nil && err == nil {
 		err = a.ask(q)
 	}
@@ -56,7 +56,7 @@ func (a *Attempt) answered(ctx context.Context, q *question, check func(json.Raw
 		return nil, q, a.keepAnswer(ctx)
 	}
 	if err := check(input); err != nil {
-		return nil, &question{q.name, fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text)}, nil
+		return nil, &question{q.name, fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text), q.shape}, nil
 	}
 	// Crash here: the input stays with the task, and the next attempt records it.
 	value, err := a.recordAnswer(ctx, q.name, index)
