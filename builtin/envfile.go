@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
+
+	"github.com/goweaver/weaver/internal/plainfile"
 )
 
 // maxEnvFile is how large a file of variables may be, in bytes.
@@ -17,7 +18,7 @@ type variable struct{ name, value string }
 
 // readEnvFile reads a file of NAME=VALUE lines. No error has a value.
 func readEnvFile(path string) ([]variable, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("env_file: there is no file %q on this worker: create it, or change env_file", path)
 	}

@@ -37,12 +37,15 @@ type RequestInput struct {
 	URL     string            `json:"url"`              // http or https
 	Headers map[string]string `json:"headers,omitempty"`
 	// HeadersEnv are headers whose values are variables of the worker's
-	// environment, read in each attempt and never stored: the header's name and
+	// environment, or of EnvFile, read in each attempt and never stored: the header's name and
 	// the variable's, which a text may stand before, as in "Bearer API_TOKEN".
 	// The answer and errors show *** for the values. A variable that is not set,
 	// or that has fewer than 4 characters, fails the task. These headers follow
 	// no redirect to another host.
 	HeadersEnv map[string]string `json:"headers_env,omitempty"`
+	// EnvFile is a file of NAME=VALUE lines that the worker reads in each attempt, for
+	// HeadersEnv; its values win over those of the environment. See RunInput.EnvFile.
+	EnvFile string `json:"env_file,omitempty"`
 
 	JSON json.RawMessage `json:"json,omitempty"` // body, sent as application/json unless Headers say otherwise
 	Body string          `json:"body,omitempty"` // body, sent as text/plain unless Headers say otherwise

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 )
@@ -54,9 +53,15 @@ func (in RequestInput) secretHeaders() (headers map[string]string, m *mask, err 
 	var problems []error
 	var secrets []string
 	headers = make(map[string]string, len(in.HeadersEnv))
+	var file []variable
+	if in.EnvFile != "" && len(in.HeadersEnv) > 0 {
+		if file, err = readEnvFile(in.EnvFile); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, header := range slices.Sorted(maps.Keys(in.HeadersEnv)) {
 		before, name := headerVariable(in.HeadersEnv[header])
-		value, set := os.LookupEnv(name)
+		value, set := lookup(name, file)
 		err := checkSecret("headers_env", name, value, set)
 		if err == nil && strings.ContainsFunc(value, isControl) {
 			err = fmt.Errorf("headers_env: the value of %s has a line break or another control character, which no header can have: set it in one line", name)

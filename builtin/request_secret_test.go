@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,6 +33,19 @@ func TestRequestSecretHeaders(t *testing.T) {
 		}
 		if out.Body != "you are ***!" || out.Headers["X-Seen"] != "Bearer ***" {
 			t.Errorf("the answer is %+v", out)
+		}
+	})
+	webCase(t, "from a file, which wins", func(w *webFixture) {
+		v := &visits{answer: echo}
+		w.serve("shop", v.serve)
+		in := in
+		in.EnvFile = filepath.Join(t.TempDir(), "env")
+		if err := os.WriteFile(in.EnvFile, []byte("SHOP_TOKEN=from the file\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := w.run(in)
+		if h := v.last(t).header; h.Get("Authorization") != "Bearer from the file" || out.Headers["X-Seen"] != "Bearer ***" {
+			t.Errorf("sent %v, the answer is %+v", h, out)
 		}
 	})
 	webCase(t, "failure", func(w *webFixture) {

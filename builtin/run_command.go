@@ -270,12 +270,7 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 func (e *environment) addSecrets(names []string, file []variable) error {
 	var problems []error
 	for _, name := range names {
-		value, set := os.LookupEnv(name)
-		for _, v := range file {
-			if v.name == name {
-				value, set = v.value, true
-			}
-		}
+		value, set := lookup(name, file)
 		if err := checkSecret("secret_env", name, value, set); err != nil {
 			problems = append(problems, err)
 			continue

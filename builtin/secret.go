@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,4 +33,45 @@ func checkSecretName(name string) string {
 		return "write the name of an environment variable, such as API_TOKEN"
 	}
 	return ""
+}
+
+// lookup returns a variable of a file, the last one of its name, or else of the worker.
+func lookup(name string, file []variable) (value string, set bool) {
+	value, set = os.LookupEnv(name)
+	for _, v := range file {
+		if v.name == name {
+			value, set = v.value, true
+		}
+	}
+	return value, set
+}
+
+// Unset returns those of the variables that neither the file has, if there is one ("": none),
+// nor the environment of this process. A worker elsewhere may have them.
+func Unset(file string, names []string) ([]string, error) {
+	var vars []variable
+	if file != "" {
+		var err error
+		if vars, err = readEnvFile(file); err != nil {
+			return nil, err
+		}
+	}
+	var unset []string
+	for _, name := range names {
+		if _, set := lookup(name, vars); !set {
+			unset = append(unset, name)
+		}
+	}
+	return unset, nil
+}
+
+// Variables are the names of the variables that HeadersEnv needs, sorted.
+func (in *RequestInput) Variables() []string {
+	var names []string
+	for _, value := range in.HeadersEnv {
+		_, name := headerVariable(value)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
+	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 )
@@ -93,7 +95,7 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 		printed = text.Printable(err.Error()) + "\n"
 	default:
 		got.Name, got.Tasks = f.Name, len(f.Tasks)
-		got.Warnings = fileMistakes(f.Warnings.Problems)
+		got.Warnings = append(fileMistakes(f.Warnings.Problems), variableWarnings(f)...)
 	}
 	switch {
 	case s.json():
@@ -101,9 +103,34 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 		fmt.Fprint(s.errs, printed)
 	default:
 		s.warn(f)
+		for _, w := range got.Warnings[len(f.Warnings.Problems):] {
+			fmt.Fprintf(s.errs, "%s: warning: %s\n", given, text.Printable(w.Message))
+		}
 		s.printf("%s: %s, %s: no mistakes\n", given, f.Name, text.Plural(len(f.Tasks), "task"))
 	}
 	return got
+}
+
+// variableWarnings tells of files of variables that cannot be read, and of variables that
+// neither such a file nor the environment of this process has. A worker may have them.
+func variableWarnings(f *pipelineFile) (warnings []fileMistake) {
+	seen := make(map[string]bool) // nodes of a task, and tasks that share a file
+	warn := func(task, format string, args ...any) {
+		if message := fmt.Sprintf(format, args...); !seen[message] {
+			seen[message] = true
+			warnings = append(warnings, fileMistake{Message: fmt.Sprintf("task %q: %s", task, message)})
+		}
+	}
+	for _, v := range f.Variables(filepath.Dir(f.path)) {
+		unset, err := builtin.Unset(v.File, v.Names)
+		if err != nil {
+			warn(v.Task, "%v", err)
+		}
+		for _, name := range unset {
+			warn(v.Task, "%s: the variable %s is neither in %s nor set here: it must be where the worker runs", v.Key, name, v.File)
+		}
+	}
+	return warnings
 }
 
 func fileMistakes(problems []pipeline.Problem) []fileMistake {

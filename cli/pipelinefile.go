@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -205,7 +205,7 @@ func (t rawText) Error() string { return string(t) }
 
 // readAtMost reads a file, but no more of it than could be of use.
 func readAtMost(path string, limit int64) (src []byte, err error) {
-	f, err := os.Open(path)
+	f, err := plainfile.OpenStream(path)
 	if err != nil {
 		return nil, err
 	}

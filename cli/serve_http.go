@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"syscall"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/internal/privatefile"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -47,7 +47,7 @@ func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string)
 		if tokenFile == "" {
 			return who, badInput("Name one with --token-file.", "--cookie-key-file signs logins with tokens, and there is no file of tokens")
 		}
-		key, err := os.ReadFile(cookieKeyFile)
+		key, err := plainfile.ReadStream(cookieKeyFile)
 		if err != nil {
 			return who, badInput("", "--cookie-key-file: %w", err)
 		}

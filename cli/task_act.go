@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -175,11 +175,13 @@ func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 		return json.RawMessage(arg), nil // a file of such a name: write ./name
 	default:
 		from = arg
-		raw, err = os.ReadFile(arg)
+		raw, err = plainfile.ReadStream(arg)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, badInput("Text needs quotes of its own: --input '\"yes\"'.", "--input %q is neither JSON nor a file", arg)
+	case errors.As(err, new(*fs.PathError)):
+		return nil, badInput("", "--input: %w", err)
 	case err != nil:
 		return nil, badInput("", "--input: read %s: %w", from, err)
 	case !json.Valid(raw):

@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/internal/privatefile"
 )
 
@@ -77,12 +79,15 @@ func appendLine(file, line string) (err error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
+	if err == nil {
+		err = plainfile.Check(file, info)
+	}
 	if err != nil {
 		return err
 	}

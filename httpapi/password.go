@@ -9,10 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/internal/privatefile"
 )
 
@@ -45,7 +45,7 @@ func LoadPasswords(file string) (*Passwords, error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(file)
+	f, err := plainfile.OpenStream(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the passwords: %w", err)
 	}

@@ -21,6 +21,7 @@ var notOverHTTP = map[string]string{
 	"store.ErrCancelRequested": "an attempt gets it",
 	"store.ErrGone":            "it is an ErrUnavailable",
 	"store.ErrForeignTx":       "the API begins no transaction of a caller",
+	"store.ErrNilTx":           "the API begins no transaction of a caller",
 	"store.ErrLeaseLost":       "an attempt gets it",
 	"store.ErrStepConflict":    "an attempt gets it",
 	"store.ErrStepTxEnded":     "an attempt gets it",

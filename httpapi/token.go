@@ -12,11 +12,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/plainfile"
 	"github.com/goweaver/weaver/internal/privatefile"
 )
 
@@ -51,7 +51,7 @@ func LoadTokens(file string, opts ...TokensOption) (*Tokens, error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(file)
+	f, err := plainfile.OpenStream(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the tokens: %w", err)
 	}

@@ -28,11 +28,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/goweaver/weaver/codec"
+	"github.com/goweaver/weaver/internal/plainfile"
 )
 
 // KeySize is how long a key is, in bytes.
@@ -116,7 +116,7 @@ func New(keys ...Key) (*Codec, error) {
 
 // Open reads the keys of a file; see Read.
 func Open(path string) (*Codec, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.OpenStream(path)
 	if err != nil {
 		return nil, err
 	}

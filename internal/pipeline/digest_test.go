@@ -95,6 +95,7 @@ func TestDigestChanges(t *testing.T) {
 		"name: a\ntasks: {a: {run: echo, artifacts_optional: y}}",
 		"name: a\ntasks: {a: {run: echo, artifacts_optional: y, artifacts_ttl: 1h}}",
 		"name: a\ntasks: {a: {http: {url: http://a/, headers_env: {A: b}}}}",
+		"name: a\nenv_file: x\ntasks: {a: {http: {url: http://a/, headers_env: {A: b}}}}",
 		"name: a\ndir: x\ntasks: {a: {run: echo}}",
 		"name: a\nlabels: {a: b}\ntasks: {a: {run: echo}}",
 		"name: a\nbudget: {max_duration: 1h}\ntasks: {a: {run: echo}}",

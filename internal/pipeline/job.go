@@ -164,6 +164,11 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 			d.Input = json.RawMessage("null") // decodes into the zero value of any input
 		}
 	}
+	if file := cmp.Or(t.EnvFile, p.EnvFile); t.HTTP != nil && len(t.HTTP.HeadersEnv) > 0 && file != "" {
+		request := *t.HTTP
+		request.EnvFile = resolve(baseDir, file)
+		d.Request = &request
+	}
 	if t.Shell != "" || t.Argv != nil {
 		d.Run = &builtin.RunInput{
 			Argv:       t.Argv,

@@ -179,7 +179,14 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 	for _, key := range commandKeys {
 		if found, ok := e.value.get(key); ok && work != "run" {
 			hint := "remove it"
-			if key == "secret_env" && work == "http" {
+			if key == "env_file" && work == "http" {
+				if request, _ := e.value.get("http"); request.value != nil {
+					if _, ok := request.value.get("headers_env"); ok {
+						continue
+					}
+				}
+			}
+			if (key == "secret_env" || key == "env_file") && work == "http" {
 				hint = "write headers_env in http, as in headers_env: {Authorization: API_TOKEN}"
 			}
 			d.r.add(found.at, fmt.Sprintf("%q of %s is for commands, and the task has %q", key, of, work), hint)
