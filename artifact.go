@@ -259,6 +259,10 @@ func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, p
 	return b.ID, b.Place, nil
 }
 
+// CheckBucket returns ErrOtherBucket if the namespace has its large values and artifacts in
+// another bucket than the Config's, as an engine does when it starts.
+func (c *Client) CheckBucket(ctx context.Context) error { return c.values.CheckBucket(ctx) }
+
 // loaded returns the value that a row stands for, or what the row has if it cannot be
 // read.
 func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMessage {

@@ -63,7 +63,7 @@ func (c *benchCmd) Run(ctx context.Context, s *session) error {
 			removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeFor)
 			defer cancel()
 			if failed := storebench.Remove(removing, st, got.Namespace); failed != nil {
-				err = errors.Join(err, fmt.Errorf("remove the tasks of the namespace %q: %w; weaver task prune --older-than 0d --namespace %[1]s removes those that ran", got.Namespace, failed))
+				err = errors.Join(err, fmt.Errorf("remove the tasks of the namespace %q: %w; weaver task prune --yes --older-than 0d --namespace %[1]s removes those that ran", got.Namespace, failed))
 			}
 		}()
 		if !s.json() {

@@ -292,7 +292,12 @@ func (s *session) printPlan(p *plan) {
 	}
 	if len(p.Ended) > 0 {
 		s.printf("\nNot run again:\n")
-		for _, t := range p.collapsed(p.Ended, "") {
+		shown := p.collapsed(p.Ended, "")
+		for i, t := range shown {
+			if i == maxListed {
+				s.printf("  … and %d more\n", len(shown)-i)
+				break
+			}
 			if t.State == "" {
 				s.printf("  %s\n", t.Name)
 			} else {
@@ -300,14 +305,36 @@ func (s *session) printPlan(p *plan) {
 			}
 		}
 	}
+	s.printWaves(p)
+	s.printf("\nNothing was run.\n")
+}
+
+// maxListed is how many tasks a dry run lists as text; -o json has all.
+const maxListed = 20
+
+// printWaves lists what would run, of many tasks the first.
+func (s *session) printWaves(p *plan) {
+	listed := 0
 	for i, wave := range p.Waves {
+		if listed == maxListed {
+			left := 0
+			for _, w := range p.Waves[i:] {
+				left += len(w)
+			}
+			s.printf("\n… and %s more in %s; -o json lists all.\n", text.Plural(left, "task"), text.Plural(len(p.Waves)-i, "wave"))
+			return
+		}
 		s.printf("\nWave %d: %s\n", i+1, text.Plural(len(wave), "task"))
-		for _, t := range p.collapsed(wave, ", the first") {
+		for j, t := range p.collapsed(wave, ", the first") {
+			if listed == maxListed {
+				s.printf("  … and %d more\n", len(p.collapsed(wave, ""))-j)
+				break
+			}
+			listed++
 			t.Needs = pipeline.Collapse(t.Needs, p.groups)
 			s.printPlanned(t)
 		}
 	}
-	s.printf("\nNothing was run.\n")
 }
 
 func (s *session) printPlanned(t plannedTask) {

@@ -69,7 +69,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are those that a person can avoid by asking for something else.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, weaver.ErrInvalidQuery, weaver.ErrRefused}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, weaver.ErrInvalidQuery, weaver.ErrRefused, store.ErrOtherBucket, weaver.ErrNoBucket}
 
 // exitCode returns the code with which the process ends after err.
 func exitCode(err error) int {

@@ -136,10 +136,13 @@ func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
 	}
 	if len(ack.Tasks) > 0 {
 		t := newTable("ID", "TYPE", "QUEUE", "STATE")
-		for _, m := range ack.Tasks {
+		for _, m := range ack.Tasks[:min(len(ack.Tasks), maxListed)] {
 			t.add(plain(m.ID.String()), plain(m.Type), plain(text.OneLine(m.Queue, explain.MaxNote)), painted(string(m.State), text.StateColor(string(m.State))))
 		}
 		s.list(t)
+		if more := ack.Done - min(len(ack.Tasks), maxListed); more > 0 {
+			s.printf("… and %d more.\n", more)
+		}
 	}
 	would := ""
 	if c.DryRun {

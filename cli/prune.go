@@ -56,13 +56,14 @@ type taskPruneCmd struct {
 	State     []string `placeholder:"STATE" complete:"succeeded,failed,cancelled" help:"Only what ended so: succeeded, failed, cancelled."`
 	Type      []string `placeholder:"TYPE" help:"Only tasks of these types, and no jobs."`
 	DryRun    bool     `help:"Say how much would go, and change nothing."`
+	Yes       bool     `help:"Remove it."`
 }
 
 // Help is shown by task prune --help.
 func (taskPruneCmd) Help() string {
 	return "Removes jobs that have ended, whole, and tasks outside jobs that have ended, with everything recorded about them: " +
 		"steps, attempts, audit, and the output of their commands. Children go with their parents; what another task needs, or a later job is an update of, stays until that is gone. " +
-		"It works in small bites: workers go on meanwhile."
+		"It works in small bites: workers go on meanwhile. --dry-run tells how much would go, --yes removes it."
 }
 
 // pruned is what task prune did, for -o json.
@@ -88,12 +89,15 @@ func (c *taskPruneCmd) Run(ctx context.Context, s *session) error {
 	}
 	req := store.CollectRequest{
 		Retain: []store.Retention{{States: states, Types: c.Type, Age: time.Duration(c.OlderThan)}},
-		DryRun: c.DryRun,
+		DryRun: c.DryRun || !c.Yes,
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		var done pruned
 		done.DryRun = c.DryRun
 		err := s.prune(ctx, client, req, &done)
+		if err == nil && !c.DryRun && !c.Yes && done.Tasks+done.Jobs > 0 {
+			return badInput("--dry-run tells the same and changes nothing.", "%s and %s would be removed; nothing was done without --yes", text.Plural(done.Tasks, "task"), text.Plural(done.Jobs, "job"))
+		}
 		if s.json() {
 			return errors.Join(err, s.writeJSON(done))
 		}

@@ -168,12 +168,12 @@ func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err 
 	}
 	if len(ack.Tasks) > 0 {
 		t := newTable("ID", "TYPE", "QUEUE", "STATE")
-		for _, m := range ack.Tasks {
+		for _, m := range ack.Tasks[:min(len(ack.Tasks), maxListed)] {
 			t.add(plain(m.ID.String()), plain(m.Type), plain(text.OneLine(m.Queue, explain.MaxNote)), painted(string(m.State), text.StateColor(string(m.State))))
 		}
 		s.list(t)
 	}
-	if more := ack.Done - len(ack.Tasks); len(all.states) > 0 && more > 0 {
+	if more := ack.Done - min(len(ack.Tasks), maxListed); len(ack.Tasks) > 0 && more > 0 {
 		s.printf("… and %d more.\n", more)
 	}
 	would, refused := "", "Refused"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -198,9 +199,11 @@ func (d *decoder) keys(m *node, of string, l *level, use func(field)) {
 	d.onlyOnce(m, of)
 	for _, e := range m.entries {
 		f := field{e, of}
-		if slices.Contains(l.keys, e.name) {
+		switch {
+		case slices.Contains(l.keys, e.name):
 			use(f)
-		} else {
+		case (l == pipelineLevel || l == includedLevel) && strings.HasPrefix(e.name, "x-"): // the file's own, for anchors
+		default:
 			d.r.addSuggesting(e.at, "unknown key "+f.label(), func() string { return adviseKey(e.name, l) })
 		}
 	}
