@@ -83,6 +83,9 @@ func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, s
 	if _, werr := stdout.Write(out.Bytes()); werr != nil && err == nil {
 		err = fmt.Errorf("write the result: %w", werr)
 	}
+	if asksForJSON(args) {
+		return reportJSON(stderr, app, err)
+	}
 	return report(stderr, app, err)
 }
 
@@ -158,7 +161,7 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(
 		g,
 		kong.Name(app.Name),
-		kong.Description("Run, read and operate the tasks of a Weaver store. Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable."),
+		kong.Description("Run, read and operate the tasks of a Weaver store. Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable. With -o json errors are JSON as well, on the standard error."),
 		kong.NoDefaultHelp(),
 		kong.Vars{versionVar: versionLine(app)},
 		kong.Writers(out, out),

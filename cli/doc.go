@@ -16,6 +16,9 @@
 //   - Results go to the standard output, everything else to the standard
 //     error. With -o json a result is one JSON object with the field names of
 //     package task; run, worker and logs print a stream of them, one per line.
+//     The error of a verb that fails is then one JSON object too, in one line of the
+//     standard error: {"error": TEXT, "advice": TEXT, "exit_code": N}, with the
+//     "mistakes" of a pipeline's file.
 //   - Text is for people: colours only on a terminal, control characters of
 //     recorded texts never reach it. Only logs of one task prints the bytes that
 //     a command wrote as they are.

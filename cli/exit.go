@@ -134,9 +134,9 @@ func silent(code int) error { return &exitError{code: code, err: errSilent} }
 func report(w io.Writer, app App, err error) int {
 	command := func(args ...string) string { return strings.Join(append([]string{app.Name}, args...), " ") }
 	if err != nil && !errors.Is(err, errSilent) {
-		var raw rawText
-		if errors.As(err, &raw) {
-			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(string(raw), "\n"), app.Name, advice(command, err))
+		var file *mistakenFile
+		if errors.As(err, &file) {
+			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(file.text, "\n"), app.Name, advice(command, err))
 			return exitCode(err)
 		}
 		lines := strings.ReplaceAll(text.Printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors

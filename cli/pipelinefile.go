@@ -123,7 +123,7 @@ func (s *session) checkedFile(given string, src []byte, in fileInputs) (*pipelin
 	f, err := parseFile(given, src, in)
 	var mistakes *pipeline.Error
 	if errors.As(err, &mistakes) {
-		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(headLabel(given), src)), advice: "nothing was run"}
+		return nil, &exitError{code: exitUsage, err: &mistakenFile{mistakes.Format(headLabel(given), src), given, mistakes}, advice: "nothing was run"}
 	}
 	return f, err
 }
@@ -197,11 +197,15 @@ func (s *session) readSource(given string) ([]byte, error) {
 	return readAtMost(given, maxRead)
 }
 
-// rawText is an error that is several lines for people, without the program's
-// name before each.
-type rawText string
+// mistakenFile is the mistakes of a file as an error: several lines for people, without the
+// program's name before each.
+type mistakenFile struct {
+	text     string
+	file     string // as it was given
+	mistakes *pipeline.Error
+}
 
-func (t rawText) Error() string { return string(t) }
+func (m *mistakenFile) Error() string { return m.text }
 
 // readAtMost reads a file, but no more of it than could be of use.
 func readAtMost(path string, limit int64) (src []byte, err error) {
