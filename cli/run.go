@@ -25,6 +25,7 @@ type runCmd struct {
 	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
 	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
+	Quiet  bool   `short:"q" help:"Print only what went wrong or waits for a person; nothing when the job succeeds."`
 	Keep   bool   `help:"Keep jobs of the file that ended more than 30 days ago. Without it they are removed, but for the latest one."`
 	paramFlags
 	pipelineFlags
@@ -82,6 +83,8 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	case c.Schema:
 		s.printf("%s\n", pipeline.Schema())
 		return nil
+	case c.Quiet && s.json():
+		return badInput("", "--quiet is for text: -o json has every event")
 	case c.File == "":
 		return badInput("", "run needs a file: %s run FILE.yaml", s.app.Name)
 	}
@@ -251,6 +254,8 @@ func (r *pipelineRun) monitorConfig() monitor.Config {
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
+	case r.flags.Quiet:
+		cfg.Quiet = true
 	case r.terminal:
 		cfg.Format = monitor.Tree
 	}

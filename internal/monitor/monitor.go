@@ -46,6 +46,7 @@ type Config struct {
 	Out       io.Writer      // default os.Stdout
 	Format    Format         // default Tree
 	Color     bool           // paint states
+	Quiet     bool           // with Lines: only what went wrong or waits for a person, and of a job that succeeded nothing
 	Zone      *time.Location // of the times in Lines; default time.Local
 	Store     string         // where the job is kept, for JSON
 	Params    string         // of the job's pipeline, a JSON object, for JSON
@@ -91,6 +92,7 @@ type Monitor struct {
 	room    sync.Cond // of mu: pending became shorter, or Run ends
 	phase   phase
 	model   *model
+	terse   terse
 	encoder event.Encoder
 	pending []byte   // Lines and JSON: not written yet
 	above   []string // Tree: lines to go above it
@@ -139,6 +141,7 @@ func New(cfg Config, st JobTasks, needs map[string][]string) *Monitor {
 	}
 	m.room.L = &m.mu
 	m.model.namespace, m.model.unblock = cfg.Namespace, cfg.Unblock
+	m.terse = m.model.newTerse(&m.cfg)
 	for i := range st.Tasks {
 		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
 	}
@@ -185,9 +188,9 @@ func (m *Monitor) Reconcile(st JobTasks) {
 }
 
 // Note shows a message, above the tree or as a line. It never
-// waits for Out while Run runs. JSON does not have it.
+// waits for Out while Run runs. JSON does not have it, nor has Quiet.
 func (m *Monitor) Note(format string, args ...any) {
-	if m.cfg.Format == JSON {
+	if m.cfg.Format == JSON || m.cfg.Quiet {
 		return
 	}
 	for _, line := range text.Lines(fmt.Sprintf(format, args...)) {

@@ -14,6 +14,10 @@ func (m *Monitor) show(changes []change, now time.Time) {
 	for _, c := range changes {
 		switch m.cfg.Format {
 		case Lines:
+			if m.terse.on {
+				m.showTerse(c, now)
+				continue
+			}
 			text, color := m.model.sentence(c, m.cfg.Zone, now)
 			if text != "" {
 				m.line(text, color, now)

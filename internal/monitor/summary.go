@@ -43,7 +43,7 @@ func (m *Monitor) Summary(st JobTasks, past map[task.ID]Past) error {
 		s.columns, _ = m.size()
 	}
 	m.flush()
-	m.pending = append(m.pending, s.text()...)
+	m.pending = append(m.pending, s.said(m.cfg.Quiet)...)
 	m.flush()
 	m.phase = summed
 	return m.err
@@ -89,6 +89,17 @@ func (s *summary) event(h event.JobHeader) event.JobFinished {
 		ev.CriticalPathDuration += s.duration(t)
 	}
 	return ev
+}
+
+// said is the summary; a quiet one has no table, and of a job that succeeded nothing.
+func (s *summary) said(quiet bool) string {
+	switch {
+	case !quiet:
+		return s.text()
+	case s.st.State == task.JobSucceeded:
+		return ""
+	}
+	return s.sentence() + "\n"
 }
 
 func (s *summary) text() string {
