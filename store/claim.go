@@ -72,7 +72,7 @@ type Claimed struct {
 	Quarantined     bool          // it is quarantined while it runs
 	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
 	Alone           bool          // if quarantined: it runs alone
-	Waited          time.Duration // since it was due, by the store's clock; 0: also for one looked up (Again)
+	Waited          time.Duration // since it was due, by the store's clock, or since it was enqueued if it was interrupted; 0: also for one looked up (Again)
 	TimeLeft        time.Duration // to the deadline; 0: no deadline; < 0: it passed, and the task was asked to end and cleans up
 }
 

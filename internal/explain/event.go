@@ -65,7 +65,7 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		}
 		return fmt.Sprintf("is being undone before %s: %s", verdict, eventError(&ev.Error, h))
 	case event.TaskLeaseLost:
-		return "lost its lease" + whichCrashed(ev.Crash)
+		return "was interrupted" + whichCrashed(ev.Crash)
 	case event.TaskBlocked:
 		if asked := Question(ev.TaskType, &ev.Error); asked != "" {
 			return WaitsForPerson(asked)

@@ -63,8 +63,8 @@ func TestEvent(t *testing.T) {
 		{event.TaskCancelled{}, known(), "cancelled"},
 		{event.StepStarted{Step: "charge"}, known(), ""},
 		{event.TaskReleased{}, known(), ""},
-		{event.TaskLeaseLost{}, known(), "lost its lease"},
-		{event.TaskLeaseLost{Crash: true}, nil, "lost its lease: the process of its worker died"},
+		{event.TaskLeaseLost{}, known(), "was interrupted"},
+		{event.TaskLeaseLost{Crash: true}, nil, "was interrupted: the process of its worker died"},
 	} {
 		if got := clock.Event(tc.ev, tc.h); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.ev.Type(), got, tc.want)

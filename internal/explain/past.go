@@ -138,7 +138,7 @@ func outcome(a *task.Attempt) string {
 		}
 		return "was given back because its worker stopped, at no cost,"
 	case task.OutcomeLeaseLost:
-		return "lost its lease because its worker died or was cut off"
+		return "was interrupted, because its worker died or was cut off,"
 	case task.OutcomeDecompose:
 		return "split itself into tasks"
 	case task.OutcomeAddDependency:

@@ -74,7 +74,7 @@ func TestWhyStates(t *testing.T) {
 			with(func(k *task.Task) { k.CrashCount = 2 })), []string{
 			"It failed " + minuteAgo + ": poison: 3 leases lost in a row.",
 			"Its process stopped under it twice in a row, on web2:8, web1:7: it would go on stopping workers, so it was not started again. Look at what the handler does to its process: memory, os.Exit, fatal signals.",
-			"  Attempt 1 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and lost its lease because its worker died or was cut off after 1s.",
+			"  Attempt 1 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and was interrupted, because its worker died or was cut off, after 1s.",
 		}},
 		{"cancelled", a(1, task.Cancelled, failed(task.KindCancelled, "…"), with(func(k *task.Task) { k.CancelBy, k.CancelReason = "ops", "too late" })), []string{
 			"It was cancelled " + minuteAgo + " by ops: too late.",

@@ -87,6 +87,7 @@ type LostLease struct {
 	Alone    bool // the task ran alone in its process
 	Cancel   CancelRequest
 	Deadline time.Time // of the task; zero: none
+	Created  time.Time // when the task was enqueued
 
 	Phase *task.UndoPhase // nil: the task is in none
 	Key   bool            // it has a concurrency key
@@ -101,13 +102,18 @@ type Loss struct {
 
 // ResolveLoss says what becomes of a task whose lease is taken (R7): cancelled,
 // if that was asked for (failed if it used its budget up) or its deadline passed; failed
-// as poison, if this crash is one too many (budget < 0: never); else ready again. The
-// attempt's own error is [LeaseLostFailure].
+// as poison, if this crash is one too many (budget < 0: never); else ready again, before
+// what was enqueued later: it was interrupted. One that crashed before, or has a
+// concurrency key, waits its turn: a task that stops its workers does not keep others from
+// running, and the next one of a key runs. The attempt's own error is [LeaseLostFailure].
 func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	if l.Phase != nil {
 		return l.loseUndo(budget, now)
 	}
 	loss := Loss{Transition: Transition{State: task.Ready, ReadyAt: now, Outcome: task.OutcomeLeaseLost, KeepError: true}}
+	if l.Crashes == 0 && !l.Key && !l.Created.IsZero() && l.Created.Before(now) {
+		loss.ReadyAt = l.Created
+	}
 	switch {
 	case l.Cancel.Kind != "":
 		state := task.Cancelled
@@ -126,6 +132,12 @@ func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 		}
 	}
 	return loss
+}
+
+// Interrupted reports whether a task is claimable again because its lease was lost: ReadyAt
+// may have passed then, so that it goes before what is younger.
+func (t *Transition) Interrupted() bool {
+	return t.Outcome == task.OutcomeLeaseLost && t.State == task.Ready
 }
 
 // end makes the loss the end of its task.

@@ -103,6 +103,10 @@ func TestResolveLoss(t *testing.T) {
 		if got.Outcome != task.OutcomeLeaseLost || got.CountsAttempt() {
 			t.Errorf("%s: the attempt is recorded as %s, counted %v", tc.name, got.Outcome, got.CountsAttempt())
 		}
+		tc.lost.Created = now.Add(-time.Hour) // it was interrupted, and goes before what is younger; not after a crash
+		if early := rules.ResolveLoss(&tc.lost, tc.budget, now); early.State == task.Ready && early.ReadyAt.Equal(now) != (tc.lost.Crashes > 0) {
+			t.Errorf("%s: enqueued an hour ago, it is ready at %v", tc.name, early.ReadyAt)
+		}
 		if ready := got.State == task.Ready; got.KeepError != ready || ready && got.ReadyAt != now {
 			t.Errorf("%s: keeps its error: %v, ready at %v", tc.name, got.KeepError, got.ReadyAt)
 		}

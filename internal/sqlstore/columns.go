@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"time"
+
 	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
@@ -215,6 +217,7 @@ type taskRow struct {
 	node          string
 	cost, maxCost int64
 	updatedAt     int64
+	createdAt     time.Time
 	leaseEnd      int64
 }
 
@@ -230,6 +233,7 @@ var (
 		sqlstmt.Col("depth", func(w *taskRow, r *sqlstmt.Row, i int) { w.depth = int(r.Int(i)) }),
 		sqlstmt.Col("cost", func(w *taskRow, r *sqlstmt.Row, i int) { w.cost = r.Int(i) }),
 		sqlstmt.Col("updated_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.updatedAt = r.Int(i) }),
+		sqlstmt.Col("created_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.createdAt = r.Time(i) }),
 		sqlstmt.Col("lease_expires_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.leaseEnd = r.Int(i) }),
 		sqlstmt.Col("isolated", func(w *taskRow, r *sqlstmt.Row, i int) { w.isolated = r.Bool(i) }),
 		sqlstmt.Col("options_json", func(w *taskRow, r *sqlstmt.Row, i int) {

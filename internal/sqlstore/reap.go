@@ -268,7 +268,7 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	}
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: dead, Crashes: row.crashes, Alone: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
-		Phase: row.undo, Key: row.key != "",
+		Created: row.createdAt, Phase: row.undo, Key: row.key != "",
 	}, r.req.CrashBudget, r.tx.at)
 	u := row.undoable()
 	var notBefore time.Time

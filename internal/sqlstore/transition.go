@@ -255,7 +255,7 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 		return nil
 	case t.Claimable():
 		at := t.ReadyAt
-		if at.Before(m.tx.at) {
+		if at.Before(m.tx.at) && !t.Interrupted() {
 			at = m.tx.at
 		}
 		d := row.dispatchRow(at)

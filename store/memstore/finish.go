@@ -221,6 +221,8 @@ func (o *op) transition(r *row, t *rules.Transition) {
 		o.undoBegan(r)
 	}
 	switch {
+	case t.Claimable() && t.Interrupted():
+		o.makeReadyAt(r, t.ReadyAt, t.Waiting, failure)
 	case t.Claimable():
 		o.makeReady(r, t.ReadyAt, t.Waiting, failure)
 		if t.Begins {

@@ -53,7 +53,11 @@ func (o *op) resolveJob(j *task.Job) {
 // makeReady makes a task claimable from an instant on (W1): its dispatch row comes
 // with the same operation (propagate). why says what it waits for until then.
 func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) {
-	at = later(at, o.now)
+	o.makeReadyAt(r, later(at, o.now), why, err)
+}
+
+// makeReadyAt is makeReady, also for an instant that has passed.
+func (o *op) makeReadyAt(r *row, at time.Time, why task.Waiting, err *task.Error) {
 	state, waiting := rules.Available(at, why, o.now)
 	o.move(r, state, waiting, err)
 	o.ready = append(o.ready, r.dispatchRow(at))

@@ -102,7 +102,7 @@ type held struct {
 func (o *op) take(r *row, stopped bool, budget int, failure *task.Error, hold held) store.Reaped {
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: stopped, Crashes: r.CrashCount, Alone: r.alone, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
-		Phase: r.Undo, Key: r.ConcurrencyKey != "",
+		Created: r.CreatedAt, Phase: r.Undo, Key: r.ConcurrencyKey != "",
 	}, budget, o.now)
 	u := r.undoable()
 	u.Hold = hold.lease

@@ -149,7 +149,7 @@ var concurrentCases = []testCase{
 			for _, id := range ids {
 				t := e.task(id)
 				e.check(reaped[id] == 1 && t.CrashCount == 1 && t.State == task.Ready, "a lease was reaped %d times: the task is %s with %d crashes", reaped[id], t.State, t.CrashCount)
-				e.dueAt(id, e.now())
+				e.dueAt(id, t.CreatedAt)
 			}
 			for _, id := range late {
 				e.check(expired[id] == 1, "a task was ended by its deadline %d times", expired[id])

@@ -17,7 +17,7 @@ var reapCases = []testCase{
 		got := e.reapExpired()
 		e.equal("the reaped", got.Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
 		t := e.is(id, task.Ready, task.WaitNone)
-		e.dueAt(id, e.now())
+		e.dueAt(id, t.CreatedAt)
 		e.check(t.Epoch == c.Lease.Epoch+1 && t.LeaseID.IsZero() && t.LeasedBy == "" && t.LeaseExpiresAt.IsZero(), "the lease was not revoked: %s", show(t))
 		e.check(t.CrashCount == 1 && t.AttemptCount == 0 && t.AttemptNo == 1, "CrashCount = %d, AttemptCount = %d, AttemptNo = %d, want 1, 0, 1", t.CrashCount, t.AttemptCount, t.AttemptNo)
 		a := e.lastAttempt(id)
@@ -30,6 +30,24 @@ var reapCases = []testCase{
 		e.equal("the decisions", len(e.history(id).Decisions), 0)
 		e.succeed(id)
 		e.equal("CrashCount after success", e.task(id).CrashCount, 0)
+	}},
+	{"an interrupted task goes before what is younger; one that crashed before does not", func(e *env) {
+		for n, want := range []int{0, 1} {
+			ids := []task.ID{e.one(), {}}
+			for range n {
+				e.worker("doomed").take(ids[0])
+				e.reapExpired()
+			}
+			e.worker("doomed").take(ids[0])
+			e.pass(time.Second)
+			ids[1] = e.one()
+			e.reapExpired()
+			next := []task.ID{ids[want], ids[1-want]}
+			for _, id := range next {
+				got := e.b.gets([]task.ID{id}, limit(1))
+				e.finish(success(got[0]))
+			}
+		}
 	}},
 	{"a lease that has not expired is left alone", func(e *env) {
 		c := e.a.take(e.one())

@@ -288,7 +288,6 @@ var verbCases = []testCase{
 			func() { e.finish(retry(e.a.take(id), 0)) },
 			func() { e.finish(released(e.a.take(id))) },
 			func() { e.finish(suspend(e.a.take(id), e.now())) },
-			func() { e.expire(e.a.take(id)) },
 			func() { e.operate(cancelOf(id)); e.operate(retryOf(id)) },
 			func() { e.blockTask(id); e.operate(unblockOf(id, "")) },
 			func() { e.fail(id); e.operate(retryOf(id)) },
@@ -299,6 +298,8 @@ var verbCases = []testCase{
 				do()
 				e.dueAt(id, e.now())
 			}
+			e.expire(e.a.take(id))
+			e.dueAt(id, e.task(id).CreatedAt)
 		}
 		e.succeed(id)
 	}},
