@@ -285,11 +285,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 		env.unnoticed = true
 	}
 
-	if untilIdle {
-		// What a dead process of this machine left behind is work too. Before
-		// the reaper looks by itself, or the later answer could be forgotten.
-		reaper.reap(ctx)
-	}
+	// What a dead process of this machine left behind is work too, and goes before what
+	// is younger. Before the reaper looks by itself, or the later answer could be forgotten.
+	reaper.reap(ctx, !untilIdle)
 	roles := group.New(work)
 	roles.Go("heartbeat", heartbeater.run)
 	roles.Go("lease validity", validity.run)

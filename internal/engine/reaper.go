@@ -85,7 +85,7 @@ func (r *reaper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		// What is notified while the store answers lowers it again.
 		r.lookAt.Store(never)
-		if next := r.reap(ctx); next >= 0 {
+		if next := r.reap(ctx, false); next >= 0 {
 			r.lookBy(time.Now().Add(next))
 		}
 		r.sleep(ctx)
@@ -107,8 +107,8 @@ func (r *reaper) sleep(ctx context.Context) {
 }
 
 // reap calls the store until there is nothing more to do now, and returns the
-// time until the next look (< 0: none is needed).
-func (r *reaper) reap(ctx context.Context) time.Duration {
+// time until the next look (< 0: none is needed). once: it calls the store once.
+func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 	defer func() { r.looked.Store(r.offset(time.Now())) }()
 	if r.complete && r.slots.taken() == 0 {
 		// An idle engine of a store in this process sends no heartbeats; joining
@@ -141,7 +141,7 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 || ended {
 			r.due.Set()
 		}
-		if len(res.Reaped) < reapLimit && len(res.Expired) < reapLimit && !res.Chores {
+		if len(res.Reaped) < reapLimit && len(res.Expired) < reapLimit && !res.Chores || once {
 			return r.next(&res)
 		}
 	}

@@ -145,13 +145,13 @@ func TestReaperWakesTheClaimer(t *testing.T) {
 		e := f.env(true)
 		due := newSignal()
 		r := newReaper(e, due)
-		r.reap(f.Context())
+		r.reap(f.Context(), false)
 		select {
 		case <-due.C():
 		default:
 			t.Error("a task was taken over and the claimer was not woken")
 		}
-		r.reap(f.Context())
+		r.reap(f.Context(), false)
 		select {
 		case <-due.C():
 			t.Error("the claimer was woken for nothing")
@@ -174,7 +174,7 @@ func TestReaperWaitsForWarmUp(t *testing.T) {
 		if r.waitsForWarmUp() {
 			t.Error("it waits before it looked")
 		}
-		r.reap(f.Context())
+		r.reap(f.Context(), false)
 		if !r.waitsForWarmUp() {
 			t.Error("an expired lease of a worker that may come back is there, and it does not wait")
 		}
