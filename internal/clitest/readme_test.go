@@ -59,3 +59,29 @@ kill $SERVER; wait $SERVER
 	}
 	p.says("hello Ada, you are number 42 <nil>", `"task_type":"acme.demo.greet.v1","disposition":"created"`, "again", `"state":"succeeded"`)
 }
+
+// The pipeline of the README runs as it stands there, with the commands beside it.
+func TestReadmePipeline(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?s)```yaml\n# report.yaml\n(.*?)```").FindStringSubmatch(read(t, "../../README.md"))
+	if block == nil {
+		t.Fatal("README.md has no report.yaml")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "report.yaml"), block[1])
+	for _, step := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 1, "ok: waits for a person: Publish 2026-11-21?"},
+		{[]string{"task", "unblock", "report/ok"}, 0, ""},
+		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 0, "publish| published 7"},
+	} {
+		p := start(t, dir, step.args...)
+		if code := p.end(); code != step.code {
+			t.Fatalf("%v: exit code %d, want %d:\n%s", step.args, code, step.code, p.stdout.String())
+		}
+		p.says(step.says)
+	}
+}
