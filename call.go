@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -51,7 +52,7 @@ func one[Out any](outs []Out, err error) (out Out, _ error) {
 // CallAll is Call for one child per input, which run beside each other. It returns
 // the outputs in the order of the inputs. If children did not succeed, the error
 // joins a *CallError for each, whose Index is that of its input, and the others'
-// outputs are in the slice all the same.
+// outputs are in the slice all the same: [CallErrors] tells them apart.
 //
 // The inputs have to be the same in every attempt: take what they depend on from a
 // step. A number that changes blocks the task. Without inputs CallAll returns at once
@@ -63,6 +64,30 @@ func CallAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], in
 // CallError is what Call, CallAll and Race return for a child that failed or was
 // cancelled.
 type CallError = task.CallError
+
+// CallErrors splits the error of a CallAll, so that a handler can go on with the outputs that
+// it got: failed are the children that did not succeed, in the order of their inputs, and
+// the outputs of all others are there. rest is any other error, ErrSuspended among them, with
+// which the handler returns.
+//
+//	outs, err := weaver.CallAll(ctx, "convert", Convert, files)
+//	failed, err := weaver.CallErrors(err)
+//	if err != nil {
+//		return nil, err
+//	}
+func CallErrors(err error) (failed []*CallError, rest error) {
+	var all callErrors
+	var alone *CallError
+	switch {
+	case Suspended(err):
+		return nil, err
+	case errors.As(err, &all):
+		return slices.Clone(all), nil
+	case errors.As(err, &alone):
+		return []*CallError{alone}, nil
+	}
+	return nil, err
+}
 
 func callAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], ins []In, opts []EnqueueOption) ([]Out, error) {
 	a, err := engine.From(ctx)

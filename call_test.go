@@ -91,18 +91,14 @@ func TestCallAll(t *testing.T) {
 	subtest(t, "some fail", func(fx *fixture) {
 		fx.run(pieceHandler(), whole.Handler(func(ctx context.Context, _ int) (string, error) {
 			outs, err := weaver.CallAll(ctx, "fan", piece, []int{1, -1, 3, -2})
-			if weaver.Suspended(err) {
-				return "", err
+			children, rest := weaver.CallErrors(fmt.Errorf("wrapped: %w", err))
+			if rest != nil {
+				equal(fx, "the rest is a suspension", weaver.Suspended(rest), true)
+				return "", rest
 			}
 			var failed []int
-			var joined interface{ Unwrap() []error }
-			if errors.As(err, &joined) {
-				for _, e := range joined.Unwrap() {
-					var child *weaver.CallError
-					if errors.As(e, &child) {
-						failed = append(failed, child.Index)
-					}
-				}
+			for _, e := range children {
+				failed = append(failed, e.Index)
 			}
 			wantError(fx, err, nil, `call "fan": 2 children did not succeed`, "below zero")
 			return fmt.Sprint(outs, failed), nil

@@ -108,11 +108,12 @@ func (t *contract) enqueueMany(ctx context.Context, e Enqueuer, n int, at func(i
 	if n == 0 {
 		return nil, nil
 	}
+	opts, own := cutPerItem(opts)
 	alike := Draft{typeName: t.name, set: &t.set}
 	alike.apply(opts)
 	switch {
 	case alike.options().IdempotencyKey != "":
-		return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
+		return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: give each its own, with PerItem, or use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
 	case alike.err != nil:
 		return nil, alike.err
 	}
@@ -121,6 +122,12 @@ func (t *contract) enqueueMany(ctx context.Context, e Enqueuer, n int, at func(i
 		drafts[i] = alike
 		if drafts[i].input, alike.err = t.encode(at(i)); alike.err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, alike.err)
+		}
+		if own == nil {
+			continue
+		}
+		if drafts[i].apply(own(i)); drafts[i].err != nil {
+			return nil, fmt.Errorf("input %d: %w", i, drafts[i].err)
 		}
 	}
 	return e.EnqueueTasks(ctx, drafts...)

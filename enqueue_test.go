@@ -124,11 +124,32 @@ func TestEnqueue(t *testing.T) {
 	})
 }
 
+func TestEnqueueMany_PerItem(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.enqueue.each.v1")
+	inBubble(t, func(fx *fixture) {
+		keyed := weaver.PerItem(func(i int) []weaver.EnqueueOption {
+			return []weaver.EnqueueOption{weaver.IdempotencyKey(fmt.Sprint("evt-", i)), weaver.Priority(i + 1)}
+		})
+		for _, want := range []weaver.Disposition{weaver.DispositionCreated, weaver.DispositionExisting} {
+			hs, err := typ.EnqueueMany(fx.Context(), fx.client, []string{"a", "b"}, weaver.Priority(9), weaver.Label("k", "v"), keyed)
+			fx.must(err)
+			for i, h := range hs {
+				info := fx.get(h.ID())
+				equal(fx, "what each has", fmt.Sprint(h.Disposition(), info.Priority, info.Labels), fmt.Sprint(want, i+1, map[string]string{"k": "v"}))
+			}
+		}
+		_, err := typ.Enqueue(fx.Context(), fx.client, "a", keyed)
+		wantError(fx, err, weaver.ErrInvalidOption, "only EnqueueMany takes it")
+		_, err = typ.EnqueueMany(fx.Context(), fx.client, []string{"a"}, weaver.PerItem(func(int) []weaver.EnqueueOption { return []weaver.EnqueueOption{weaver.Priority(-1)} }))
+		wantError(fx, err, weaver.ErrInvalidOption, "input 0")
+	})
+}
+
 func TestEnqueueRefusesInvalidArguments(t *testing.T) {
 	typ := weaver.Define[string, string]("invalid.enqueue.run.v1")
 	inBubble(t, func(fx *fixture) {
 		_, err := typ.EnqueueMany(fx.Context(), fx.client, []string{"a", "b"}, weaver.IdempotencyKey("evt-1"))
-		wantError(fx, err, weaver.ErrInvalidOption, "IdempotencyKey in EnqueueMany", typ.Name(), "use EnqueueTasks")
+		wantError(fx, err, weaver.ErrInvalidOption, "IdempotencyKey in EnqueueMany", typ.Name(), "with PerItem", "use EnqueueTasks")
 
 		for name, opt := range map[string]weaver.EnqueueOption{
 			"Delay(-1s)":            weaver.Delay(-time.Second),

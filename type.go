@@ -159,7 +159,7 @@ func (t *Type[In, Out]) EnqueueAndWait(ctx context.Context, e Enqueuer, in In, o
 }
 
 // EnqueueMany stores one task per input in one transaction: all of them, or
-// none and an error. The options hold for every task.
+// none and an error. The options hold for every task; [PerItem] gives each its own.
 func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, opts ...EnqueueOption) ([]*Handle[Out], error) {
 	got, err := t.enqueueMany(ctx, e, len(ins), func(i int) any { return &ins[i] }, opts)
 	if err != nil {

@@ -82,7 +82,7 @@ func (a *Attempt) readCheckpoints(ctx context.Context) error {
 			a.checkpoints.read = true
 			return nil
 		}
-		a.logger().Warn("read the checkpoints", "error", err, "retry_in", pause)
+		a.env.repeats.warn(a.logger(), "read the checkpoints", err, "retry_in", pause)
 		wait(a.scope(ctx), pause, nil)
 		if ended := a.checkValidity(ctx); ended != nil {
 			return ended

@@ -165,7 +165,7 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return store.ClaimResult{}, err
 		}
-		c.Log.Warn("claim tasks", "error", err, "retry_in", pause)
+		c.repeats.warn(c.Log, "claim tasks", err, "retry_in", pause)
 		req.Again = true
 		wait(ctx, pause, nil)
 	}

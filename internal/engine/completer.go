@@ -73,7 +73,7 @@ func (c *completer) finishKept(a *Attempt, fin *store.Finish, refused error) (re
 	for range keepTries {
 		kept := *fin
 		if err := c.Values.keepFinish(c.work, &kept); err != nil {
-			a.logger().Warn("put a value into the bucket", "error", err)
+			c.repeats.warn(a.logger(), "put a value into the bucket", err)
 			if store.Refused(err) {
 				return c.finishRefused(a, fin, store.FinishResult{Err: err})
 			}
@@ -150,7 +150,7 @@ func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 	res, err := c.Store.Finish(ctx, c.Namespace, fins...)
 	c.called("finish", began, err)
 	if err != nil {
-		c.Log.Warn("write the results of attempts", "attempts", len(fins), "error", err)
+		c.repeats.warn(c.Log, "write the results of attempts", err, "attempts", len(fins))
 	}
 	return res, err
 }

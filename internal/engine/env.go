@@ -29,6 +29,7 @@ type env struct {
 	origin    time.Time                                      // the monotonic clock's zero for offsets that are kept in atomics
 	work      context.Context                                // of handlers and of calls that a drain must not cut short; it ends at the hard stop
 	complete  bool                                           // the store's notices miss nothing: no polling
+	repeats   repeats                                        // warnings of loops
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots
 	troubles  *troubles

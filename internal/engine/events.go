@@ -142,7 +142,7 @@ func (a *Attempt) writeEvents(left int) bool {
 		case err == nil:
 			e.begun.Store(true)
 		case errors.As(err, &storeErr):
-			a.logger().Warn("store events", "error", res.Err)
+			a.env.repeats.warn(a.logger(), "store events", res.Err)
 			e.putBack(a, rows)
 			return false
 		default:

@@ -135,7 +135,7 @@ func (h *heartbeater) beat(ctx context.Context) bool {
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Log.Warn("renew leases", "leases", len(running), "error", err)
+			h.repeats.warn(h.Log, "renew leases", err, "leases", len(running))
 		}
 		return false
 	}

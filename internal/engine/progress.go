@@ -155,7 +155,7 @@ func (a *Attempt) flushProgress() error {
 	}
 	// A store error is no reason to end an attempt for a report: the next one
 	// writes it, or the end of the attempt.
-	a.logger().Warn("record progress", "error", res.Err)
+	a.env.repeats.warn(a.logger(), "record progress", res.Err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.progress.latest == nil {

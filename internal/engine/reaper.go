@@ -198,7 +198,7 @@ func (r *reaper) logReaped(reaped []store.Reaped) {
 // retryAfter logs an error of the store and returns when to try again.
 func (r *reaper) retryAfter(ctx context.Context, err error) time.Duration {
 	if ctx.Err() == nil {
-		r.Log.Warn("reap", "error", err)
+		r.repeats.warn(r.Log, "reap", err)
 	}
 	return r.TTL / 3
 }

@@ -220,7 +220,7 @@ func (w *statWriter) flush(ctx context.Context) (left bool) {
 		}
 		if err != nil {
 			if !c.refused && ctx.Err() == nil {
-				w.Log.Warn("write statistics: they are kept and written later", "error", err)
+				w.repeats.warn(w.Log, "write statistics: they are kept and written later", err)
 			}
 			c.refused, left = true, true
 			break

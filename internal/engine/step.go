@@ -418,7 +418,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			}
 			return res, err
 		}
-		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
+		a.env.repeats.warn(a.logger(), "record a step", res.Err, "retry_in", pause)
 		wait(scope, pause, nil)
 		if scope.Err() != nil {
 			return store.RecordResult{}, err

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// repeatEvery is how often a warning that repeats is logged.
+const repeatEvery = time.Minute
+
+// maxRepeats is how many warnings are told apart.
+const maxRepeats = 100
+
+// repeats logs warnings that a loop repeats while the store has a trouble, such as a full
+// disk: the first of each, then one a minute, with the number of those left out.
+type repeats struct {
+	mu   sync.Mutex
+	seen map[string]*repeated
+}
+
+type repeated struct {
+	logged time.Time
+	left   int // out since
+}
+
+// warn logs a warning about err, with further attributes, unless the same one was logged
+// within a minute.
+func (r *repeats) warn(log *slog.Logger, msg string, err error, attrs ...any) {
+	key, now := fmt.Sprint(msg, ": ", err), time.Now()
+	r.mu.Lock()
+	if len(r.seen) >= maxRepeats && r.seen[key] == nil {
+		clear(r.seen)
+	}
+	if r.seen == nil {
+		r.seen = make(map[string]*repeated)
+	}
+	known := r.seen[key]
+	if known == nil {
+		known = new(repeated)
+		r.seen[key] = known
+	}
+	if since := now.Sub(known.logged); since >= 0 && since < repeatEvery && !known.logged.IsZero() {
+		known.left++
+		r.mu.Unlock()
+		return
+	}
+	left := known.left
+	*known = repeated{logged: now}
+	r.mu.Unlock()
+	attrs = append(attrs, "error", err)
+	if left > 0 {
+		attrs = append(attrs, "repeated", left)
+	}
+	log.Warn(msg, attrs...)
+}

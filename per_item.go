@@ -1,0 +1,42 @@
+package weaver
+
+import "slices"
+
+// PerItem gives the tasks of an EnqueueMany options of their own: of returns those of the
+// i-th input, which hold beside the others and win over them. An IdempotencyKey belongs
+// here. Elsewhere it is ErrInvalidOption.
+//
+//	charge.EnqueueMany(ctx, client, orders, weaver.Priority(2), weaver.PerItem(func(i int) []weaver.EnqueueOption {
+//		return []weaver.EnqueueOption{weaver.IdempotencyKey(orders[i].ID)}
+//	}))
+func PerItem(of func(i int) []EnqueueOption) EnqueueOption { return perItem(of) }
+
+type perItem func(i int) []EnqueueOption
+
+func (perItem) applyEnqueue(s *settings) {
+	s.problem("PerItem: only EnqueueMany takes it")
+}
+
+// cutPerItem returns options without PerItem, and those of the i-th input.
+func cutPerItem(opts []EnqueueOption) (rest []EnqueueOption, of func(i int) []EnqueueOption) {
+	var own []perItem
+	for _, o := range opts {
+		if p, ok := o.(perItem); ok {
+			own = append(own, p)
+		}
+	}
+	if own == nil {
+		return opts, nil
+	}
+	rest = slices.DeleteFunc(slices.Clone(opts), func(o EnqueueOption) bool { _, ok := o.(perItem); return ok })
+	return rest, func(i int) (all []EnqueueOption) {
+		for _, p := range own {
+			if p == nil {
+				all = append(all, nil) // told as a nil option
+				continue
+			}
+			all = append(all, p(i)...)
+		}
+		return all
+	}
+}
