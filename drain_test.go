@@ -11,6 +11,44 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// Under `weaver dev` a drain lets a step end and begins no other one; a handler without steps
+// keeps its lease for 2 s, not for the DrainTimeout and the time to return.
+func TestDrain_Dev(t *testing.T) {
+	t.Setenv("WEAVER_DEV", "1")
+	typ := weaver.Define[string, string]("engine.drain.dev.v1", weaver.NoRetry())
+	inBubble(t, func(fx *fixture) {
+		e := fx.start(fx.store, weaver.Config{DrainTimeout: time.Hour, Handlers: []weaver.Handler{
+			typ.Handler(func(ctx context.Context, in string) (string, error) {
+				for _, name := range []string{"first", "second"} {
+					if err := weaver.Do(ctx, name, func(ctx context.Context) error { time.Sleep(time.Second); return ctx.Err() }); err != nil {
+						return "", err
+					}
+				}
+				return in, nil
+			}),
+		}})
+		stepping := enqueue(fx, typ, "steps")
+		synctest.Wait()
+		began := time.Now()
+		fx.must(e.stop())
+		equal(fx, "time of the drain", time.Since(began), time.Second)
+		fx.wantOutcomes(stepping.ID(), task.OutcomeReleased)
+		equal(fx, "recorded steps", len(fx.history(stepping.ID()).Steps), 1)
+
+		e = fx.start(fx.store, weaver.Config{DrainTimeout: time.Hour, Handlers: []weaver.Handler{
+			typ.Handler(func(context.Context, string) (string, error) { time.Sleep(time.Minute); return "", nil }),
+		}})
+		synctest.Wait()
+		began = time.Now()
+		if err := e.stop(); !errors.As(err, new(*weaver.RunningError)) {
+			fx.Errorf("stop: %v, want that a handler still runs", err)
+		}
+		equal(fx, "time of the drain", time.Since(began), 2100*time.Millisecond)
+		fx.wantOutcomes(stepping.ID(), task.OutcomeReleased, task.OutcomeReleased)
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestDrain(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.drain.run.v1", weaver.NoRetry())
 

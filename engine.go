@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ type Config struct {
 	Lease        time.Duration  // how long a silent worker keeps its tasks; default 30 s, at least 1 s
 	SessionGrace time.Duration  // PostgreSQL: how long a worker without an answer of its session keeps its tasks; shorter outages end no handler, and another machine takes over what a dead process ran about a second later; default Lease/3, 1 s to Lease
 	Poll         time.Duration  // how often an idle worker looks by itself; default 1 s
-	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s
+	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s. Under `weaver dev` (WEAVER_DEV is set) at most 2 s, and handlers end before their next step
 	Logger       *slog.Logger   // default slog.Default()
 	Decider      Decider        // default decide.Default{}
 	RepairHinter RepairHinter   // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and what is expected
@@ -63,6 +64,8 @@ type Config struct {
 	// to programs that do not have them; New installs them in their order. What they wrap
 	// lies outside of Middleware, and what the first wraps outside of all.
 	Plugins []Plugin
+
+	dev bool // under `weaver dev`
 }
 
 // UnknownFields is a setting of Config.
@@ -80,7 +83,9 @@ const (
 	DefaultLease        = 30 * time.Second
 	DefaultPoll         = time.Second
 	DefaultDrainTimeout = 30 * time.Second
-	DefaultCrashBudget  = 3
+
+	devDrain           = 2 * time.Second // of a program that `weaver dev` replaces
+	DefaultCrashBudget = 3
 )
 
 // Engine runs tasks in this process. It embeds a Client of its store and
@@ -129,7 +134,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		TTL:          cfg.Lease,
 		SessionGrace: cfg.SessionGrace,
 		Poll:         cfg.Poll,
-		DrainTimeout: cfg.DrainTimeout,
+		DrainTimeout: cfg.DrainTimeout, LeaveAtSteps: cfg.dev,
 		Log:          cfg.Logger,
 		Decider:      cfg.Decider,
 		Router:       cfg.Router,
@@ -289,6 +294,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = DefaultDrainTimeout
+	}
+	if cfg.dev = os.Getenv("WEAVER_DEV") != ""; cfg.dev {
+		cfg.DrainTimeout = min(cfg.DrainTimeout, devDrain)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

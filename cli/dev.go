@@ -29,7 +29,7 @@ type devCmd struct {
 func (devCmd) Help() string {
 	return "One command for the machine of a developer: it makes the store if there is none, serves its HTTP API under a new token, runs the builtin task types, and runs your program, " +
 		"whose output it prints. The program opens the store that WEAVER_STORE names (store/sqlite and store/postgres take that as it is). When a .go file changes it is built; if that works " +
-		"the old one gets SIGTERM and the time to drain, and the new one goes on with the tasks where they were.\n\n" +
+		"the old one gets SIGTERM, its handlers end before their next step or after 2s, and the new one goes on with the tasks where they were. A program that fails starts again by itself, after a pause that doubles.\n\n" +
 		"  weaver dev -- go run ./cmd/app"
 }
 
@@ -127,7 +127,7 @@ func (s *session) programEnv() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := append(os.Environ(), "WEAVER_NAMESPACE="+s.flags.Namespace)
+	env := append(os.Environ(), "WEAVER_DEV=1", "WEAVER_NAMESPACE="+s.flags.Namespace)
 	abs := func(path string) string {
 		full, failed := filepath.Abs(path)
 		err = errors.Join(err, failed)

@@ -2,7 +2,9 @@
 // writes, and restarts it when the Go files of its module change.
 //
 // The old program goes on while the new one is built. If the build fails it stays, else
-// it gets SIGTERM and the time to drain, and the new one starts when it is gone. Nothing
+// it gets SIGTERM and the time to drain, and the new one starts when it is gone. A program that
+// fails starts again by itself, after a pause that doubles with each failure soon after its
+// start. Nothing
 // of a program is left when Run returns, except what made a session of its own. Files
 // that are embedded, and those of other modules (go.work, replace), are not watched.
 package devrun
@@ -140,6 +142,7 @@ func (t *turn) say(format string, args ...any) {
 
 func (t *turn) loop(ctx context.Context, changes <-chan []string) error {
 	t.restart(ctx, "")
+	var again <-chan time.Time // of a program that failed
 	for {
 		var ended chan struct{}
 		if t.current != nil {
@@ -153,9 +156,18 @@ func (t *turn) loop(ctx context.Context, changes <-chan []string) error {
 			t.end(errStopping)
 			return nil // Wait returns the failure
 		case <-ended:
-			t.ended()
+			if !t.ended() {
+				d := t.backoff()
+				again = time.After(d)
+				t.say("it starts again in %s, or when a .go file changes", d)
+				continue
+			}
 			t.say("it starts again when a .go file changes")
+		case <-again:
+			again = nil
+			t.start(t.argv)
 		case files := <-changes:
+			again = nil
 			t.restart(ctx, changed(files))
 		}
 	}
@@ -200,7 +212,18 @@ func (t *turn) restart(ctx context.Context, because string) {
 		return
 	}
 	t.drop(t.argv)
-	t.argv, t.sum, t.last = argv, sum, time.Now()
+	t.sum = sum
+	t.start(argv)
+}
+
+// backoff is the pause before a program that failed starts again by itself.
+func (t *turn) backoff() time.Duration {
+	return min(time.Second<<min(max(t.brief-1, 0), 10), maxWait)
+}
+
+// start starts the program; none runs.
+func (t *turn) start(argv []string) {
+	t.argv, t.last = argv, time.Now()
 	p, err := start(t.g, t.config.Output, sourceApp, t.plan.dir, t.config.Env, argv)
 	if err != nil {
 		t.say("%v; it is tried again when a .go file changes", err)
@@ -314,8 +337,8 @@ func (t *turn) end(why error) {
 	}
 }
 
-// ended notes that the current program ended by itself.
-func (t *turn) ended() {
+// ended notes that the current program ended by itself, and reports whether it succeeded.
+func (t *turn) ended() bool {
 	p := t.current
 	t.current = nil
 	if p.succeeded() || p.took >= soon {
@@ -324,6 +347,7 @@ func (t *turn) ended() {
 		t.brief++
 	}
 	t.say("the program %s after %s", p.how(), p.took.Round(time.Millisecond))
+	return p.succeeded()
 }
 
 // changed says which files did.

@@ -278,7 +278,9 @@ func TestExit(t *testing.T) {
 	edit(source("v1", "os.Exit(3)"))
 	r := start(t, devrun.Config{Dir: dir, Command: []string{"go", "run", "./cmd/app"}})
 	r.next(t, "dev   | the program exited with code 3 after ")
-	r.next(t, "dev   | it starts again when a .go file changes")
+	r.next(t, "dev   | it starts again in 1s, or when a .go file changes")
+	r.next(t, "dev   | the program exited with code 3 after ") // by itself
+	r.next(t, "dev   | it starts again in 2s, or when a .go file changes")
 	const waits = "times in a row: it starts in"
 	for code := 4; !strings.Contains(r.text(), waits); code++ {
 		if code > 8 {

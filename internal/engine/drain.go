@@ -27,13 +27,18 @@ func newDrain(e *env, executor *executor, completer *completer, hardStop context
 // and returns a *task.RunningError that names them.
 func (d *drain) run(grace context.Context) error {
 	d.completer.drain()
+	after := afterCancel
+	if d.LeaveAtSteps {
+		d.leaving.Store(true)
+		after = 100 * time.Millisecond
+	}
 	if d.executor.idleWithin(grace, d.DrainTimeout) {
 		return nil
 	}
 	for _, a := range d.slots.all() {
 		a.end(ErrDraining)
 	}
-	if d.executor.idleWithin(d.work, afterCancel) {
+	if d.executor.idleWithin(d.work, after) {
 		return nil
 	}
 

@@ -82,6 +82,7 @@ type Config struct {
 	TTL          time.Duration
 	SessionGrace time.Duration // how long leases are relied on without an answer of the worker's session; see store.SessionKeeper
 	Poll         time.Duration
+	LeaveAtSteps bool // a drain ends attempts before their next step, and gives leases back as soon as DrainTimeout is over
 	DrainTimeout time.Duration
 	Log          *slog.Logger
 	Decider      decide.Decider

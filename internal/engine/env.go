@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/internal/build"
@@ -29,6 +30,7 @@ type env struct {
 	origin    time.Time                                      // the monotonic clock's zero for offsets that are kept in atomics
 	work      context.Context                                // of handlers and of calls that a drain must not cut short; it ends at the hard stop
 	complete  bool                                           // the store's notices miss nothing: no polling
+	leaving   atomic.Bool                                    // attempts end at their next step: a drain with LeaveAtSteps
 	repeats   repeats                                        // warnings of loops
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots

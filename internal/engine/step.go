@@ -154,6 +154,10 @@ func (a *Attempt) checkValidity(ctx context.Context) error {
 		a.end(ErrLeaseUncertain)
 		return ErrLeaseUncertain
 	}
+	if a.env.leaving.Load() && !a.undoes() && !a.cleansUp() {
+		a.end(ErrDraining)
+		return ErrDraining
+	}
 	return nil
 }
 
