@@ -38,7 +38,7 @@ tasks:
 	}
 	run.signal(syscall.SIGKILL)
 	run.end()
-	locks, err := filepath.Glob(filepath.Join(dir, "weaver.db.workers", "*"))
+	locks, err := filepath.Glob(filepath.Join(dir, "weaver.db.workers", "[0-9a-f]*"))
 	if err != nil || len(locks) != 1 {
 		t.Fatalf("lock files: %v, %v", locks, err)
 	}

@@ -235,7 +235,7 @@ func TestServeCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	reader, submitter, all := newToken(t, dir, "reader", "read"), newToken(t, dir, "submitter", "submit"), newToken(t, dir, "all", "full")
-	made := startProgram(t, dir, "sh", "-c", "echo correct horse | "+program(t)+" token password ann --access read >passwords")
+	made := startProgram(t, dir, "sh", "-c", "umask 077; echo correct horse | "+program(t)+" token password ann --access read >passwords")
 	if code := made.end(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, made.stderr.String())
 	}
