@@ -28,7 +28,7 @@ func open(path string, streams bool) (*os.File, error) {
 	if streams && handedOver(path) {
 		return os.Open(path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}
