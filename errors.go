@@ -132,12 +132,14 @@ var (
 	// ErrStepConflict: the store has another value for this step than the attempt
 	// wants to write. The recorded one is kept.
 	ErrStepConflict = store.ErrStepConflict
-	// ErrTxType: StepTx asks for another transaction type than the store's.
+	// ErrTxType: StepTx asks for another transaction type than the store's: *sql.Tx on
+	// SQLite and PostgreSQL, or pgx.Tx on PostgreSQL.
 	ErrTxType = engine.ErrTxType
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = store.ErrStepTxTooLong
 	// ErrStepTxRefused: the commit of the step's transaction broke a constraint of what its
-	// function wrote, such as a deferred one. Nothing of it was kept.
+	// function wrote, such as a deferred one, or on PostgreSQL a statement failed before and
+	// the function returned no error. Nothing of it was kept.
 	ErrStepTxRefused = store.ErrStepTxRefused
 	// ErrStepTxEnded: the step's function committed or rolled back the transaction
 	// itself. Nothing of it was kept, and the task fails at once.

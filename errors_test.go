@@ -90,7 +90,7 @@ func TestFailuresSayNothingTwice(t *testing.T) {
 		`validation_error: step "save": the value is 70002 bytes, over the inline limit of 65536: set Config.Bucket to keep it there, return less, or raise Config.InlineLimit`: step(func(context.Context) (any, error) {
 			return strings.Repeat("x", 70000), nil
 		}),
-		`handler_error: step "save": wrong transaction type for this store: the function wants a *int, this store (sqlite) gives a *sql.Tx`: func(ctx context.Context) error {
+		`handler_error: step "save": wrong transaction type for this store: the function wants a *int: give it a *sql.Tx, which SQLite and PostgreSQL have, or on PostgreSQL a pgx.Tx; this store (sqlite) gave a *sql.Tx`: func(ctx context.Context) error {
 			_, err := weaver.StepTx(ctx, "save", func(context.Context, *int) (int, error) { return 0, nil })
 			return err
 		},

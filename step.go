@@ -2,6 +2,7 @@ package weaver
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -120,10 +121,11 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 
 // StepTx is Step inside a transaction of the store: the value and everything
 // that fn writes through tx commit together, so they happen exactly once. Tx
-// is *sql.Tx on SQLite; another type is ErrTxType. Keep it short and let it
-// touch the database only: it holds the store's writer, and is rolled back
-// with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
-// statement that runs then is interrupted, whichever context it was given.
+// is *sql.Tx on SQLite and PostgreSQL, so that a handler runs on both, or pgx.Tx on
+// PostgreSQL; another type is ErrTxType, which fails the task at once. Keep it short and
+// let it touch the database only: it holds locks (on SQLite the one to write), and is
+// rolled back with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
+// statement of a *sql.Tx that runs then is interrupted, whichever context it was given.
 // Return nil to commit and an error to roll back: a function that ends tx itself
 // fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
 // rollback that an error follows is none of that.) A commit that breaks a constraint, a
@@ -153,10 +155,11 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 	if set.Redact, err = redactStep(reflect.TypeFor[T]()); err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
+	set.SQLTx = wantsSQL(reflect.TypeFor[Tx]())
 	raw, err := a.StepTx(ctx, name, set, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		handle, ok := tx.Handle().(Tx)
 		if !ok {
-			return nil, Permanent(fmt.Errorf("%w: the function wants a %s, this store (%s) gives a %T", ErrTxType, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))
+			return nil, wrongTx(reflect.TypeFor[Tx](), tx)
 		}
 		v, err := fn(ctx, handle)
 		if err != nil {
@@ -168,6 +171,20 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 		return value, err
 	}
 	return decodeStep[T](a, name, raw)
+}
+
+var sqlTx = reflect.TypeFor[*sql.Tx]()
+
+// wantsSQL reports whether a function that wants a transaction of type t gets a *sql.Tx
+// where the store has others, too.
+func wantsSQL(t reflect.Type) bool {
+	return t == sqlTx || t.Kind() == reflect.Interface && t.NumMethod() > 0 && sqlTx.Implements(t)
+}
+
+// wrongTx is for a function that wants another type of transaction than the store has.
+func wrongTx(want reflect.Type, tx store.Tx) error {
+	return Permanent(fmt.Errorf("%w: the function wants a %s: give it a *sql.Tx, which SQLite and PostgreSQL have, or on PostgreSQL a pgx.Tx; this store (%s) gave a %T",
+		ErrTxType, want, tx.Driver(), tx.Handle()))
 }
 
 // Sleep lets the task wait for d without a worker: the time is recorded under

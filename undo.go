@@ -65,12 +65,13 @@ func Undo[T any](fn func(ctx context.Context, u Undoing[T]) error) StepOption {
 }
 
 // UndoTx is Undo inside a transaction of the store: what fn writes through tx and the record
-// that the step is undone commit together. It has the limits of [StepTx].
+// that the step is undone commit together. It has the types of transactions and the limits
+// of [StepTx].
 func UndoTx[Tx, T any](fn func(ctx context.Context, tx Tx, u Undoing[T]) error) StepOption {
-	u := &engine.Undo{Of: reflect.TypeFor[T](), Tx: func(ctx context.Context, tx store.Tx, call engine.UndoCall) error {
+	u := &engine.Undo{Of: reflect.TypeFor[T](), SQLTx: wantsSQL(reflect.TypeFor[Tx]()), Tx: func(ctx context.Context, tx store.Tx, call engine.UndoCall) error {
 		handle, ok := tx.Handle().(Tx)
 		if !ok {
-			return Permanent(fmt.Errorf("%w: the undo wants a %s, this store (%s) gives a %T", ErrTxType, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))
+			return wrongTx(reflect.TypeFor[Tx](), tx)
 		}
 		undoing, err := undoingOf[T](ctx, &call)
 		if err != nil {

@@ -54,6 +54,10 @@ type Record struct {
 	// MaxEvents. A row whose number is taken is the same one.
 	Events []EventRow
 
+	// SQLTx: the function of a StepTx wants a *sql.Tx. It counts where the store has
+	// transactions of several types.
+	SQLTx bool
+
 	// Checkpoint replaces the value that the task keeps under its name. The store
 	// fills in all but Name and Value. A value that was not there sets crash_count
 	// back to 0, as a step does. It goes without a Step.

@@ -24,6 +24,8 @@ type StepOptions struct {
 	RecordError bool          // the last error is the step's result
 	Redact      []string      // paths in the value that nobody but the handler sees
 
+	SQLTx bool // the function of a StepTx wants a *sql.Tx
+
 	Undo      *Undo           // how the step is undone; nil: it is not
 	UndoRetry rules.UndoRetry // of the undo, or of a cleanup
 	Wrong     error           // a mistake in the options

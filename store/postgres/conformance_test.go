@@ -49,6 +49,7 @@ func TestConformance(t *testing.T) {
 		Name:   "postgres",
 		Repeat: repeat,
 		Share:  parts,
+		SQLTx:  true,
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*postgres.DB).Kill(w) },
 		Open: func(t *testing.T) store.Store {
 			return open(t, pgtest.Reused(pgtest.InShort(t), template, prepare, truncate))

@@ -22,6 +22,9 @@ func Tx(tx pgx.Tx) store.Tx { return callerTx{tx} }
 // takes $1 as a parameter (pgx's stdlib, lib/pq).
 func SQLTx(tx *sql.Tx) store.Tx { return callerSQLTx{tx} }
 
+// Tx is SQLTx, for programs that run on SQLite too: its DB has the same method.
+func (db *DB) Tx(tx *sql.Tx) store.Tx { return SQLTx(tx) }
+
 type callerTx struct{ tx pgx.Tx }
 
 // Driver implements store.Tx.
@@ -52,6 +55,8 @@ func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sql
 			err = d.db.notifyIn(ctx, ns, in.tx)
 		}
 		return d.db.translate(err)
+	case stepSQLTx:
+		return d.db.translate(d.db.inStepSQL(ctx, ns, in, &due, fn))
 	case callerSQLTx:
 		if in.tx == nil {
 			return fmt.Errorf("postgres.SQLTx(nil): %w", store.ErrNilTx)

@@ -55,6 +55,7 @@ type DB struct {
 
 	userOnce sync.Once
 	user     *sql.DB
+	steps    stepPool
 }
 
 var (
@@ -122,13 +123,7 @@ const defaultConns = 10
 // database), store.ErrNotDatabase (too old, not UTF8), store.ErrForeignDatabase,
 // store.ErrReadOnly (a standby). No error has a password in it.
 func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
-	db := new(DB)
-	for _, o := range opts {
-		o(&db.opts)
-	}
-	if h := pgharness.Of(ctx); h.FsyncOff {
-		db.opts.unsafe, db.opts.clock, db.opts.scan, db.opts.redone = true, h.Clock, h.ScanPage, h.Redone
-	}
+	db := configured(ctx, opts)
 	src, err := parseURL(url)
 	if err == nil && db.opts.schema != "" {
 		src.schema = db.opts.schema
@@ -173,10 +168,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	if pool == nil {
 		return nil, errors.New("open postgres: the pool is nil: give one of pgxpool.New, or use Open")
 	}
-	db := new(DB)
-	for _, o := range opts {
-		o(&db.opts)
-	}
+	db := configured(ctx, opts)
 	var err error
 	if db.src, err = sourceOf(pool.Config().ConnConfig, db.opts.schema); err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)
@@ -203,6 +195,18 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	db.pool = conn.Share(pool, db.settings())
 	db.begin()
 	return db, nil
+}
+
+// configured returns a store that is not open yet.
+func configured(ctx context.Context, opts []Option) *DB {
+	db := new(DB)
+	for _, o := range opts {
+		o(&db.opts)
+	}
+	if h := pgharness.Of(ctx); h.FsyncOff {
+		db.opts.unsafe, db.opts.clock, db.opts.scan, db.opts.redone = true, h.Clock, h.ScanPage, h.Redone
+	}
+	return db
 }
 
 func (db *DB) settings() conn.Settings {
@@ -255,7 +259,7 @@ func (db *DB) Close() error {
 		}
 		err = db.proofs.close()
 		db.notices.Close()
-		err = errors.Join(err, db.DB().Close()) // opened only now, it is closed for all later callers
+		err = errors.Join(err, db.DB().Close(), db.steps.of(db.pool.Raw()).Close()) // opened only now, they are closed for all later callers
 		db.pool.Close()
 	})
 	if err != nil {

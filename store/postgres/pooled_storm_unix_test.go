@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,20 +111,24 @@ func TestE2EStormThroughPgBouncer(t *testing.T) {
 func stormConfig() weaver.Config {
 	return weaver.Config{Logger: slog.New(slog.DiscardHandler), Concurrency: 8, Lease: 2 * time.Second, Handlers: []weaver.Handler{
 		stormTask.Handler(func(ctx context.Context, n int) (int, error) {
-			for _, way := range []string{"by road", "by sea"} { // with statements of their own
-				_, err := weaver.StepTx(ctx, way, func(ctx context.Context, tx pgx.Tx) (int, error) {
-					var orders int
-					err := tx.QueryRow(ctx, "SELECT count(*) FROM public.orders WHERE n = $1 /* "+way+" */", n).Scan(&orders)
-					if err == nil {
-						_, err = tx.Exec(ctx, "INSERT INTO public.shipped VALUES ($1, $2)", n, way)
-					}
-					return orders, err
-				})
-				if err != nil {
-					return 0, err
+			_, err := weaver.StepTx(ctx, "by road", func(ctx context.Context, tx pgx.Tx) (int, error) {
+				var orders int
+				err := tx.QueryRow(ctx, "SELECT count(*) FROM public.orders WHERE n = $1", n).Scan(&orders)
+				if err == nil {
+					_, err = tx.Exec(ctx, "INSERT INTO public.shipped VALUES ($1, $2)", n, "by road")
 				}
+				return orders, err
+			})
+			if err != nil {
+				return 0, err
 			}
-			return n, nil
+			return weaver.StepTx(ctx, "by sea", func(ctx context.Context, tx *sql.Tx) (int, error) {
+				st, err := tx.PrepareContext(ctx, "INSERT INTO public.shipped VALUES ($1, $2)")
+				if err == nil {
+					_, err = st.ExecContext(ctx, n, "by sea")
+				}
+				return n, err
+			})
 		}),
 	}}
 }
@@ -138,9 +143,9 @@ func stormProcess(t *testing.T, url string) {
 			for t.Context().Err() == nil {
 				var err error
 				if i%2 == 0 {
-					err = orderByPgx(t.Context(), db, eng)
+					err = stormByPgx(t.Context(), db, eng)
 				} else {
-					err = orderBySQL(t.Context(), db, eng)
+					err = stormBySQL(t.Context(), db, eng)
 				}
 				if err != nil {
 					fmt.Println("violation:", err)
@@ -157,8 +162,8 @@ const (
 	stormOrder  = "INSERT INTO public.orders VALUES ($1)"
 )
 
-// orderByPgx stores an order and its task in a transaction of pgx.
-func orderByPgx(ctx context.Context, db *postgres.DB, eng *weaver.Engine) error {
+// stormByPgx stores an order and its task in a transaction of pgx.
+func stormByPgx(ctx context.Context, db *postgres.DB, eng *weaver.Engine) error {
 	return pgx.BeginFunc(ctx, db.Pool(), func(tx pgx.Tx) error {
 		var n int
 		if err := tx.QueryRow(ctx, stormNumber, 0).Scan(&n); err != nil {
@@ -172,8 +177,8 @@ func orderByPgx(ctx context.Context, db *postgres.DB, eng *weaver.Engine) error 
 	})
 }
 
-// orderBySQL is orderByPgx with database/sql.
-func orderBySQL(ctx context.Context, db *postgres.DB, eng *weaver.Engine) error {
+// stormBySQL is stormByPgx with database/sql.
+func stormBySQL(ctx context.Context, db *postgres.DB, eng *weaver.Engine) error {
 	tx, err := db.DB().BeginTx(ctx, nil)
 	if err != nil {
 		return err

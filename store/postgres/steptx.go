@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +19,15 @@ import (
 
 // StepTx implements store.StepTxer: fn's writes and the value of the step commit
 // together. The function runs first; the guard and the value come last, just before
-// the commit. fn gets a transaction of pgx (Handle of the store.Tx is a pgx.Tx).
+// the commit. fn gets a transaction of pgx, or with rec.SQLTx one of database/sql
+// (Handle of the store.Tx is a pgx.Tx or a *sql.Tx).
 // Crash here, or anywhere before the commit: the function's writes and its value are
 // gone together, and the step runs again.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
-	if db.closed.Load() {
+	switch {
+	case rec.Step == nil:
+		return got, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
+	case db.closed.Load():
 		return got, db.translate(conn.ErrClosed)
 	}
 	limited := ctx
@@ -31,43 +36,73 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 		limited, done = context.WithTimeoutCause(ctx, limit, store.ErrStepTxTooLong)
 		defer done()
 	}
-	c, err := db.pool.Raw().Acquire(limited)
+	guard := new(stepGuard)
+	begin := db.beginPgx
+	if rec.SQLTx {
+		begin = db.beginSQL
+	}
+	tx, err := begin(limited, guard)
 	if err != nil {
 		return got, db.stepTxError(ctx, limited, limit, err)
 	}
-	defer c.Release()
-	tx, err := c.BeginTx(limited, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return got, db.stepTxError(ctx, limited, limit, err)
-	}
+	defer tx.release()
+	ended := false
 	defer func() {
-		if err != nil || got.Err != nil {
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			_ = tx.Rollback(end) // it may have ended already
+		if !ended { // also after a panic, which is the user's: the attempt reports it
+			guard.give()
+			tx.rollback()
 		}
 	}()
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("panic") // for the rollback
-			panic(p)                  // the user's: the attempt reports it
-		}
-	}()
-	if got, err = db.stepTx(limited, ns, rec, tx, fn); err != nil {
+	if got, err = db.stepTx(limited, ns, rec, tx, guard, fn); err != nil {
 		return got, db.stepTxError(ctx, limited, limit, err)
 	}
+	ended = true
 	return got, nil
 }
 
-func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx pgx.Tx, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
-	err = db.inTx(ctx, ns, tx, func(t *sqlstore.Tx) (err error) {
-		got.Err, err = t.Lost(&rec.Lease)
-		return err
+// stepEnd is the transaction of a StepTx.
+type stepEnd struct {
+	handle   store.Tx                          // for the function
+	run      func(func(*stepConn) error) error // uses the connection
+	commit   func(context.Context) error
+	rollback func()
+	release  func()
+}
+
+// beginPgx begins the transaction of a StepTx whose function wants one of pgx.
+func (db *DB) beginPgx(ctx context.Context, guard *stepGuard) (*stepEnd, error) {
+	c, err := db.pool.Raw().Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		c.Release()
+		return nil, err
+	}
+	return &stepEnd{
+		handle:   Tx(stepTx{tx, guard, false}),
+		run:      func(fn func(*stepConn) error) error { return fn(&stepConn{tx: tx}) },
+		commit:   tx.Commit,
+		rollback: func() { _ = rollbackStep(ctx, tx) }, // it may have ended already
+		release:  c.Release,
+	}, nil
+}
+
+func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx *stepEnd, guard *stepGuard, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
+	err = tx.run(func(c *stepConn) error {
+		return db.inStep(ctx, ns, c, func(t *sqlstore.Tx) (err error) {
+			got.Err, err = t.Lost(&rec.Lease)
+			return err
+		})
 	})
 	if err = cmp.Or(err, got.Err); err != nil {
 		return got, err
 	}
-	value, err := fn(ctx, Tx(tx))
+	value, err := fn(ctx, tx.handle)
+	if end := tx.returned(ctx, guard, err); end != nil {
+		return got, userError{end}
+	}
 	if err != nil {
 		return got, userError{err}
 	}
@@ -78,9 +113,13 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx pgx.Tx
 	step.Value = value
 	rec.Step = &step
 	repeated := false
-	err = db.inTx(ctx, ns, tx, func(t *sqlstore.Tx) (err error) {
-		repeated, err = t.Record(&rec, &got)
-		return err
+	var pg *pgx.Conn
+	err = tx.run(func(c *stepConn) error {
+		pg = c.pgx()
+		return db.inStep(ctx, ns, c, func(t *sqlstore.Tx) (err error) {
+			repeated, err = t.Record(&rec, &got)
+			return err
+		})
 	})
 	switch {
 	case err != nil:
@@ -90,18 +129,57 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx pgx.Tx
 	case repeated:
 		// An earlier try committed and its answer was lost: what the function wrote
 		// this time must not stay beside what it wrote then.
-		return got, tx.Rollback(ctx)
+		tx.rollback()
+		return got, nil
 	}
-	if err = tx.Commit(ctx); err != nil {
+	if err = tx.commit(ctx); err != nil {
 		_, kind := conn.Classify(err)
 		switch {
-		case tx.Conn().IsClosed() && !pgconn.SafeToRetry(err):
+		case pg.IsClosed() && !pgconn.SafeToRetry(err):
 			err = fmt.Errorf("%w: %w", store.ErrUnknown, err) // the engine records the step again, and is told
 		case errors.Is(kind, store.ErrRefused):
 			err = userError{fmt.Errorf("%w: %w", store.ErrStepTxRefused, err)}
 		}
 	}
 	return got, err
+}
+
+// pgx returns the connection of the transaction; nil: that has ended.
+func (c *stepConn) pgx() *pgx.Conn {
+	if c.tx == nil {
+		return nil
+	}
+	return c.tx.Conn()
+}
+
+// inStep runs fn in the transaction of a StepTx.
+func (db *DB) inStep(ctx context.Context, ns string, c *stepConn, fn func(*sqlstore.Tx) error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case c.tx == nil:
+		return sql.ErrTxDone
+	}
+	return db.inTx(ctx, ns, c.tx, fn)
+}
+
+// returned returns what is wrong with a transaction whose function has returned.
+func (tx *stepEnd) returned(ctx context.Context, guard *stepGuard, err error) (end error) {
+	status := byte('I')
+	_ = tx.run(func(c *stepConn) error { // a connection that is lost has no transaction
+		c.closeRows()
+		if pg := c.pgx(); pg != nil {
+			if status = pg.PgConn().TxStatus(); pg.IsClosed() {
+				status = 0
+			}
+		}
+		return nil
+	})
+	if end = guard.end(ctx, err, status); end == nil && err == nil && ctx.Err() == nil && status == 'E' {
+		end = fmt.Errorf("%w: a statement of the function failed, after which PostgreSQL can only roll back, and the function returned no error: "+
+			"return it, or expect it with ON CONFLICT or a SAVEPOINT", store.ErrStepTxRefused)
+	}
+	return end
 }
 
 // userError keeps what the function returned as it is.

@@ -18,6 +18,10 @@ import (
 // of DB.DB: it takes the write lock at once.
 func Tx(tx *sql.Tx) store.Tx { return callerTx{tx} }
 
+// Tx is the function Tx, for programs that run on PostgreSQL too: its DB has the same
+// method.
+func (db *DB) Tx(tx *sql.Tx) store.Tx { return Tx(tx) }
+
 type callerTx struct{ tx *sql.Tx }
 
 // Driver implements store.Tx.

@@ -26,6 +26,8 @@ type env struct {
 	s  store.Store
 	ns string
 
+	sqlTx bool // functions of StepTx want a *sql.Tx
+
 	a, b   *worker
 	reaper *worker
 	alive  *[]*worker // send heartbeats while time passes; shared by all namespaces

@@ -52,21 +52,33 @@ var stepTxCases = []testCase{
 	}},
 	{"a function that ends the transaction itself is told so, and leaves nothing", func(e *env) {
 		// Where it can: the transaction of a store without tables has no end.
-		type ender interface {
-			Commit() error
-			Rollback() error
+		type ender struct{ commit, rollback func() error }
+		enderOf := func(ctx context.Context, tx any) (end ender, ok bool) {
+			switch tx := tx.(type) {
+			case interface {
+				Commit() error
+				Rollback() error
+			}:
+				return ender{tx.Commit, tx.Rollback}, true
+			case interface {
+				Commit(context.Context) error
+				Rollback(context.Context) error
+			}:
+				return ender{func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }}, true
+			}
+			return end, false
 		}
 		for name, end := range map[string]func(ender) error{
-			"commits":                      func(tx ender) error { return tx.Commit() },
-			"commits, whatever it answers": func(tx ender) error { _ = tx.Commit(); return nil },
-			"rolls back":                   func(tx ender) error { return tx.Rollback() },
+			"commits":                      func(tx ender) error { return tx.commit() },
+			"commits, whatever it answers": func(tx ender) error { _ = tx.commit(); return nil },
+			"rolls back":                   func(tx ender) error { return tx.rollback() },
 		} {
 			c := e.a.take(e.one())
 			n := e.draft()
 			var err error
 			e.unchanged("a step that "+name, func() {
 				_, err = e.stepTx(c, time.Second, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
-					h, ok := tx.Handle().(ender)
+					h, ok := enderOf(ctx, tx.Handle())
 					if !ok {
 						return nil, store.ErrStepTxEnded
 					}
@@ -155,7 +167,7 @@ var stepTxCases = []testCase{
 		ctx, cancel := context.WithCancel(e.Context())
 		defer cancel()
 		r := step(c, "tx", "")
-		r.Step.Value = nil
+		r.Step.Value, r.SQLTx = nil, e.sqlTx
 		e.unchanged("a step whose context ended", func() {
 			got, err := e.s.(store.StepTxer).StepTx(ctx, e.ns, r, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) {
 				cancel()
@@ -172,7 +184,7 @@ var stepTxCases = []testCase{
 			e.together(
 				func() {
 					name := step(slow, "tx", "")
-					name.Step.Value, name.Step.Name = nil, e.newID().String()
+					name.Step.Value, name.Step.Name, name.SQLTx = nil, e.newID().String(), e.sqlTx
 					got, err := e.s.(store.StepTxer).StepTx(e.Context(), e.ns, name, ttl/3, func(ctx context.Context, _ store.Tx) (json.RawMessage, error) {
 						time.Sleep(ttl / 6)
 						return json.RawMessage(`1`), nil
@@ -198,12 +210,20 @@ var stepTxCases = []testCase{
 	}},
 }
 
+// inSQLTx are cases whose functions want a *sql.Tx.
+func inSQLTx(cases []testCase) (list []testCase) {
+	for _, c := range cases {
+		list = append(list, testCase{c.name, func(e *env) { e.sqlTx = true; c.run(e) }})
+	}
+	return list
+}
+
 type txFunc = func(ctx context.Context, tx store.Tx) (json.RawMessage, error)
 
 // stepTx runs a function as a step.
 func (e *env) stepTx(c store.Claimed, limit time.Duration, fn txFunc) (store.RecordResult, error) {
 	r := step(c, "tx", "")
-	r.Step.Value = nil
+	r.Step.Value, r.SQLTx = nil, e.sqlTx
 	return e.s.(store.StepTxer).StepTx(e.Context(), e.ns, r, limit, fn)
 }
 

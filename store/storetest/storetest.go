@@ -54,6 +54,10 @@ type Harness struct {
 	// kind whose handles are not notified of each other in one. Nil: they do.
 	Live func(t *testing.T) (first, second store.Store)
 
+	// SQLTx: the functions of StepTx get a *sql.Tx if they want one, and something else if
+	// not.
+	SQLTx bool
+
 	// Kill makes the process of worker w, which joined through s, look dead at
 	// once. Nil: in this kind of store only an expired lease shows it.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
@@ -248,6 +252,9 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		}
 		if _, ok := s.(store.StepTxer); ok {
 			others = append(others, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases}, suite{"UndoTx", undoTxCases})
+			if h.SQLTx {
+				others = append(others, suite{"StepTxSQL", inSQLTx(stepTxCases)})
+			}
 		}
 		if _, ok := s.(store.Notifier); ok {
 			others = append(others, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
