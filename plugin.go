@@ -211,7 +211,8 @@ func installAll(plugins []Plugin, s *Setup) (*Setup, []error) {
 
 // PersistLogs keeps the lines of Log from level Info on in the store, with their task.
 // A line over 64 KiB is cut and says so. Lines are written with what the task records
-// next, or 200 ms later; those of the last 200 ms are lost when the process is killed.
+// next, or 200 ms later (25 ms with a chunk among them); those of that time are lost when
+// the process is killed.
 func PersistLogs() Plugin {
 	return PluginFunc(func(s *Setup) error { s.logs = true; return nil })
 }

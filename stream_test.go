@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -40,6 +43,54 @@ func TestStream(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			fx.Errorf("got %q\nwant %q", got, want)
+		}
+	})
+}
+
+// A subscriber of another process, whose store has no notices, sees a stream soon all the
+// same, and looks seldom when there is nothing to see.
+func TestStream_FollowedWithoutNotices(t *testing.T) {
+	typ := weaver.Define[int, int]("engine.stream.far.v1")
+	subtest(t, "it", func(fx *fixture) {
+		fx.runConfig(fx.store, weaver.Config{Plugins: persist, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+			return weaver.Stream(ctx, "tokens", func(ctx context.Context, emit func(any) error) (int, error) {
+				for i := range n {
+					if i == n/2 {
+						time.Sleep(time.Hour)
+					}
+					time.Sleep(130 * time.Millisecond)
+					if err := emit(time.Now().UnixMicro()); err != nil {
+						return 0, err
+					}
+				}
+				return n, nil
+			})
+		})}})
+		looks := 0
+		s := storehook.New(fx.store, &storehook.Hooks{
+			Hide: storehook.Notifier,
+			History: func(_ context.Context, _ task.ID, next func() (store.History, error)) (store.History, error) {
+				looks++
+				return next()
+			},
+		})
+		c, err := weaver.NewClient(s, weaver.ClientConfig{})
+		fx.must(err)
+		h, err := typ.Enqueue(fx.Context(), c, 40)
+		fx.must(err)
+		var took []time.Duration
+		for ev, err := range c.Subscribe(fx.Context(), weaver.EventFilter{TaskID: h.ID()}) {
+			fx.must(err)
+			if ev, ok := ev.(event.StreamChunk); ok {
+				took = append(took, time.Since(time.UnixMicro(int64(ev.Data.(float64)))))
+			}
+		}
+		slices.Sort(took)
+		if n := len(took); n != 40 || took[n/2] > 60*time.Millisecond || took[n-8] > 250*time.Millisecond {
+			fx.Errorf("%d chunks came after %v", n, took)
+		}
+		if looks > 4200 { // one a second, in the hour
+			fx.Errorf("%d looks", looks)
 		}
 	})
 }

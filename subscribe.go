@@ -158,14 +158,19 @@ func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Eve
 	if c.live != nil {
 		defer c.live.listeners.Add(heard.hear)()
 	}
+	given, to := 0, yield
+	yield = func(ev event.Event) bool { given++; return to(ev) }
 	look := c.lookAtJob(f.JobID, heard, yield)
 	if !f.TaskID.IsZero() {
 		s := newSubscription(c, f.TaskID, f.AfterSequence, heard, yield)
 		look = s.look
 	}
-	warned := false
+	warned, polled := false, false
+	pace := pace{time.Now()}
 	for {
+		before := given
 		more, ended, err := look(ctx)
+		pace.looked(given > before, polled)
 		away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy)
 		switch {
 		case err != nil && !away || ended:
@@ -183,10 +188,30 @@ func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Eve
 		if f.NoWait && !away {
 			return nil
 		}
-		if err := c.waits.pause(ctx, changed, false); err != nil {
+		if polled, err = c.waits.pause(ctx, changed, false, pace.next()); err != nil {
 			return err
 		}
 	}
+}
+
+// streamPoll is how soon a subscriber looks again that follows a stream without notices.
+const streamPoll = 25 * time.Millisecond
+
+// pace is how often a subscriber looks: soon after it began, and after its polls found
+// events, which says that the store has no notices of them, as through a pooler; and less
+// often with the time since.
+type pace struct{ found time.Time }
+
+// looked notes a look, and whether it found events.
+func (p *pace) looked(found, polled bool) {
+	if found && polled {
+		p.found = time.Now()
+	}
+}
+
+// next is how long to wait for a notice.
+func (p *pace) next() time.Duration {
+	return min(max(streamPoll, time.Since(p.found)/4), waitPoll)
 }
 
 // lookAtJob returns what looks at all tasks of a job that have not ended, each time.

@@ -63,7 +63,7 @@ func (w *waits) until(ctx context.Context, id task.ID, check func(context.Contex
 			w.log.Warn("the store cannot be read; the wait goes on", "id", id, "error", err)
 			warned = true
 		}
-		if ended := w.pause(ctx, changed, complete && !away); ended != nil {
+		if _, ended := w.pause(ctx, changed, complete && !away, waitPoll); ended != nil {
 			if away {
 				return fmt.Errorf("%w; the last look: %w", ended, err)
 			}
@@ -72,21 +72,23 @@ func (w *waits) until(ctx context.Context, id task.ID, check func(context.Contex
 	}
 }
 
-// pause returns when the task or job may have changed.
-func (w *waits) pause(ctx context.Context, changed <-chan struct{}, complete bool) error {
+// pause returns when the task or job may have changed. polled: nobody said so, it is time
+// to look.
+func (w *waits) pause(ctx context.Context, changed <-chan struct{}, complete bool, every time.Duration) (polled bool, err error) {
 	var poll <-chan time.Time
 	if !complete {
-		timer := time.NewTimer(waitPoll)
+		timer := time.NewTimer(every)
 		defer timer.Stop()
 		poll = timer.C
 	}
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	case <-changed:
 	case <-poll:
+		polled = true
 	}
-	return nil
+	return polled, nil
 }
 
 func (w *waits) add(id task.ID) (changed chan struct{}, complete bool) {

@@ -27,6 +27,7 @@ type eventRows struct {
 	timer  *time.Timer // writes them when nothing else does
 	closed bool        // the end of the attempt has taken the last ones
 	full   bool        // some were dropped
+	soon   bool        // a chunk waits among them
 
 	writing sync.Mutex  // held while rows are written
 	begun   atomic.Bool // the attempt has written some
@@ -35,6 +36,9 @@ type eventRows struct {
 
 const (
 	storeEventsEvery = 200 * time.Millisecond
+	// storeChunksEvery is storeEventsEvery with a chunk of a stream among the rows, which
+	// somebody may be reading.
+	storeChunksEvery = 25 * time.Millisecond
 	// maxEventRows is how many rows wait while the store cannot be written.
 	maxEventRows = 20 * store.MaxEvents
 )
@@ -84,9 +88,16 @@ func (e *eventRows) add(a *Attempt, row store.EventRow) (h event.Header, waiting
 	}
 	row.Seq, row.At = h.Sequence, h.At
 	e.list = append(e.list, row)
-	if e.timer == nil {
+	soon := row.Type == event.StreamChunk{}.Type()
+	switch {
+	case e.timer == nil && soon:
+		e.timer = time.AfterFunc(storeChunksEvery, a.flushEvents)
+	case e.timer == nil:
 		e.timer = time.AfterFunc(storeEventsEvery, a.flushEvents)
+	case soon && !e.soon:
+		e.timer.Reset(storeChunksEvery)
 	}
+	e.soon = e.soon || soon
 	return h, len(e.list)
 }
 
@@ -97,7 +108,7 @@ func (e *eventRows) take() []store.EventRow {
 	n := min(len(e.list), store.MaxEvents)
 	rows := e.list[:n:n]
 	if e.list = e.list[n:]; len(e.list) == 0 {
-		e.list = nil
+		e.list, e.soon = nil, false
 		if e.timer != nil {
 			e.timer.Stop()
 			e.timer = nil
@@ -131,7 +142,7 @@ func (a *Attempt) flushEvents() {
 func (a *Attempt) writeEvents(left int) bool {
 	e := &a.rows
 	e.mu.Lock()
-	e.timer = nil
+	e.timer, e.soon = nil, false
 	closed := e.closed
 	e.mu.Unlock()
 	for !closed && e.waiting() > left {

@@ -5,7 +5,7 @@
 // carries one. Each process has a session of its own beside the pool: in it it listens,
 // and in it it tells, in one statement for all that was committed since the last one,
 // at most 20 times a second, and only to those who want to know: workers that say in
-// their rows that they are idle, callers that wait for tasks and jobs (their processes
+// their rows that they are idle, callers that wait for tasks and jobs, or follow their events (their processes
 // hold an advisory lock, shared), and workers of tasks that were asked to cancel.
 //
 // A worker says that it is idle after a claim that found nothing, and looks once more

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -29,6 +30,7 @@ type news struct {
 	cancels ids
 	tasks   ids
 	jobs    ids
+	events  ids // tasks with new event rows
 }
 
 // ids are some IDs, and whether there were more.
@@ -43,15 +45,26 @@ func (l *ids) add(list []task.ID) {
 	l.list = append(l.list, list[:min(free, len(list))]...)
 }
 
-func (n *news) empty() bool {
-	return !n.due && len(n.cancels.list)+len(n.tasks.list)+len(n.jobs.list) == 0
+// addNew is add for IDs that may be there already.
+func (l *ids) addNew(list []task.ID) {
+	for _, id := range list {
+		if !slices.Contains(l.list, id) {
+			l.add([]task.ID{id})
+		}
+	}
 }
+
+func (n *news) empty() bool { return !n.due && len(n.cancels.list) == 0 && !n.named() }
+
+// named reports whether there is something for those who wait for tasks and jobs.
+func (n *news) named() bool { return len(n.tasks.list)+len(n.jobs.list)+len(n.events.list) > 0 }
 
 func (n *news) add(got *store.Notice) {
 	n.due = n.due || got.Due
 	n.cancels.add(got.Cancels)
 	n.tasks.add(got.Tasks)
 	n.jobs.add(got.Jobs)
+	n.events.addNew(got.Events)
 }
 
 // message is what a notice says. One that says that something is due is empty.
@@ -60,6 +73,7 @@ type message struct {
 	Cancels []task.ID `json:"cancels,omitempty"`
 	Tasks   []task.ID `json:"tasks,omitempty"`
 	Jobs    []task.ID `json:"jobs,omitempty"`
+	Events  []task.ID `json:"events,omitempty"`
 	More    bool      `json:"more,omitempty"` // than it can name
 }
 
@@ -72,13 +86,16 @@ func (n *news) payloads() (short, full string) {
 	m.Tasks = n.tasks.list[:min(rest, len(n.tasks.list))]
 	rest -= len(m.Tasks)
 	m.Jobs = n.jobs.list[:min(rest, len(n.jobs.list))]
-	m.More = m.More || n.tasks.more || n.jobs.more || len(m.Tasks) < len(n.tasks.list) || len(m.Jobs) < len(n.jobs.list)
+	rest -= len(m.Jobs)
+	m.Events = n.events.list[:min(rest, len(n.events.list))]
+	m.More = m.More || n.tasks.more || n.jobs.more || n.events.more ||
+		len(m.Tasks) < len(n.tasks.list) || len(m.Jobs) < len(n.jobs.list) || len(m.Events) < len(n.events.list)
 	return short, m.String()
 }
 
 // String is the payload.
 func (m *message) String() string {
-	if len(m.Cancels)+len(m.Tasks)+len(m.Jobs) == 0 && !m.More {
+	if len(m.Cancels)+len(m.Tasks)+len(m.Jobs)+len(m.Events) == 0 && !m.More {
 		return ""
 	}
 	text, _ := json.Marshal(m) // IDs and booleans: it does not fail
@@ -95,5 +112,5 @@ func notice(payload string) store.Notice {
 	if err := json.Unmarshal([]byte(payload), &m); err != nil {
 		return store.Notice{External: true}
 	}
-	return store.Notice{Due: m.Due, Cancels: m.Cancels, Tasks: m.Tasks, Jobs: m.Jobs, External: m.More}
+	return store.Notice{Due: m.Due, Cancels: m.Cancels, Tasks: m.Tasks, Jobs: m.Jobs, Events: m.Events, External: m.More}
 }

@@ -34,6 +34,11 @@ func TestPayloads(t *testing.T) {
 			store.Notice{Due: true},
 			store.Notice{Due: true, Tasks: some[:2], Jobs: some[2:]},
 		},
+		{
+			"events", []store.Notice{{Due: true, Events: some[:1]}, {Events: some[:2]}},
+			store.Notice{Due: true}, store.Notice{Due: true, Events: some[:2]},
+		},
+		{"too many with events", []store.Notice{{Due: true, Jobs: many[:60], Events: many[60:]}}, store.Notice{Due: true}, store.Notice{Due: true, Jobs: many[:60], Events: many[60:maxIDs], External: true}},
 		{"a cancel", []store.Notice{{Cancels: some}}, store.Notice{Cancels: some}, store.Notice{Cancels: some}},
 		{"too many cancels", []store.Notice{{Cancels: many}}, store.Notice{Cancels: many[:maxIDs], External: true}, store.Notice{Cancels: many[:maxIDs], External: true}},
 		{"too many ends", []store.Notice{{Due: true, Tasks: many[:60], Jobs: many[60:]}}, store.Notice{Due: true}, store.Notice{Due: true, Tasks: many[:60], Jobs: many[60:maxIDs], External: true}},
@@ -50,7 +55,7 @@ func TestPayloads(t *testing.T) {
 		}{{short, c.short}, {full, c.full}} {
 			got := notice(p.payload)
 			if got.Due != p.want.Due || got.External != p.want.External || !slices.Equal(got.Tasks, p.want.Tasks) ||
-				!slices.Equal(got.Jobs, p.want.Jobs) || !slices.Equal(got.Cancels, p.want.Cancels) {
+				!slices.Equal(got.Jobs, p.want.Jobs) || !slices.Equal(got.Cancels, p.want.Cancels) || !slices.Equal(got.Events, p.want.Events) {
 				t.Errorf("%s: %q says %+v, want %+v", c.name, p.payload, got, p.want)
 			}
 			if len(p.payload) >= 8000 {

@@ -216,7 +216,7 @@ func (n *Notices) begin(ns string, add func(*space) (ready bool)) {
 
 // Committed tells the other processes what was committed here.
 func (n *Notices) Committed(ns string, got *store.Notice) {
-	if n.cfg.Dial == nil || !got.Due && len(got.Tasks)+len(got.Jobs)+len(got.Cancels) == 0 {
+	if n.cfg.Dial == nil || !got.Due && len(got.Tasks)+len(got.Jobs)+len(got.Cancels)+len(got.Events) == 0 {
 		return
 	}
 	n.mu.Lock()

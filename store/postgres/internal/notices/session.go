@@ -309,7 +309,7 @@ func (s *session) tell(ctx context.Context, do *todo) error {
 		spaces, channels = append(spaces, t.ns), append(channels, Channel(s.n.cfg.Schema, t.ns))
 		locks = append(locks, lockOf(s.n.cfg.Schema, t.ns))
 		shorts, longs = append(shorts, short), append(longs, long)
-		due, named, cancels = append(due, t.news.due), append(named, len(t.news.tasks.list)+len(t.news.jobs.list) > 0), append(cancels, len(t.news.cancels.list) > 0)
+		due, named, cancels = append(due, t.news.due), append(named, t.news.named()), append(cancels, len(t.news.cancels.list) > 0)
 	}
 	if do.own == nil {
 		do.own = []string{}
