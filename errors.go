@@ -119,6 +119,8 @@ var (
 var (
 	// ErrSuspended: the task waits; return. See Suspended.
 	ErrSuspended = engine.ErrSuspended
+	// ErrNoAnswer: nobody answered a question within the time of AnswerWithin.
+	ErrNoAnswer = errors.New("nobody answered in time")
 	// ErrNoTask: the context is not a handler's.
 	ErrNoTask = engine.ErrNoTask
 	// ErrAttemptOver: the handler has returned already.

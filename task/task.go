@@ -172,6 +172,8 @@ type Error struct {
 	// [ELEMENT], {"FIELD": …} or {"": ELEMENT} for a map. Empty: the program of the
 	// handler decides.
 	AskShape string `json:"ask_shape,omitempty"`
+	// AskUntil is until when the task waits for the answer to Ask; zero: for ever.
+	AskUntil time.Time `json:"ask_until,omitzero"`
 }
 
 // Progress is the latest progress report of a task. Total 0 means unknown.

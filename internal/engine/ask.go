@@ -4,14 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // question is what an attempt ends with that waits for a person's answer. It is
 // the error that the blocked task shows. shape is that of its answer.
-type question struct{ name, text, shape string }
+type question struct {
+	name, text, shape string
+
+	within time.Duration // how long it waits for an answer; 0: for ever
+	until  time.Time     // the end of that, by the store's clock
+}
 
 // Error implements error.
 func (q *question) Error() string {
@@ -26,8 +33,15 @@ func (q *question) Error() string {
 // attempts get it without asking. Without an answer that check accepts, it
 // blocks the task like a wait: it lets steps that run beside it end, the attempt
 // is over, and it returns ErrSuspended.
-func (a *Attempt) Ask(ctx context.Context, name, text, shape string, check func(json.RawMessage) error) (json.RawMessage, error) {
-	value, q, err := a.answered(ctx, &question{name, text, shape}, check)
+func (a *Attempt) Ask(ctx context.Context, name, text, shape string, within time.Duration, check func(json.RawMessage) error) (json.RawMessage, error) {
+	asked := &question{name: name, text: text, shape: shape, within: within}
+	if within > 0 {
+		asked.until = rules.Instant(a.storeNow().Add(within))
+		if before := a.task.Error; before != nil && before.Ask == name && !before.AskUntil.IsZero() { // it is asked again
+			asked.until = before.AskUntil
+		}
+	}
+	value, q, err := a.answered(ctx, asked, check)
 	if q != nil && err == nil {
 		err = a.ask(q)
 	}
@@ -55,8 +69,13 @@ func (a *Attempt) answered(ctx context.Context, q *question, check func(json.Raw
 	if a.task.UnblockFor != q.name {
 		return nil, q, a.keepAnswer(ctx)
 	}
+	if q.within > 0 && isNoAnswer(input) {
+		return a.recordNoAnswer(ctx, q, index)
+	}
 	if err := check(input); err != nil {
-		return nil, &question{q.name, fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text), q.shape}, nil
+		again := *q
+		again.text = fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text)
+		return nil, &again, nil
 	}
 	// Crash here: the input stays with the task, and the next attempt records it.
 	value, err := a.recordAnswer(ctx, q.name, index)
@@ -93,6 +112,19 @@ func (a *Attempt) recordAnswer(ctx context.Context, name string, index int) (jso
 		return nil, err
 	}
 	return res.Step.Value, nil
+}
+
+// recordNoAnswer records that nobody answered a question in time, and returns that as the
+// step's error.
+func (a *Attempt) recordNoAnswer(ctx context.Context, q *question, index int) (json.RawMessage, *question, error) {
+	row := answerStep(q.name, index, a.task.AttemptNo, nil)
+	row.Error = &task.Error{Kind: task.KindHandler, Code: CodeNoAnswer, Step: q.name, Message: fmt.Sprintf("nobody answered within %s", q.within)}
+	res, err := a.record(ctx, store.Record{Step: row})
+	if err != nil {
+		return nil, nil, err
+	}
+	value, err := replay(&res.Step)
+	return value, nil, err
 }
 
 func answerStep(name string, index, attempt int, value json.RawMessage) *task.Step {

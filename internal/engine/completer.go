@@ -60,6 +60,9 @@ func (c *completer) ended(a *Attempt, fin *store.Finish, res store.FinishResult,
 	if res.State == task.Pending && (res.Waiting == task.WaitChildren || res.Waiting == task.WaitRepair) {
 		a.stored(a.innermost(), fin.Children)
 	}
+	if res.State == task.Blocked && fin.Error != nil {
+		c.questions.asked(fin.Error.AskUntil, a.storeNow())
+	}
 	c.stats.count(a, fin)
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)

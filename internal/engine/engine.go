@@ -230,7 +230,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	defer e.end()
 
 	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats, unknown: &e.unknown}
-	env.troubles = newTroubles(env)
+	env.troubles, env.questions = newTroubles(env), newQuestions(env)
 	e.mu.Lock()
 	e.trouble = env.troubles
 	e.mu.Unlock()
@@ -297,6 +297,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("collector", newCollector(env).run)
 	roles.Go("statistics", statWriter.run)
 	roles.Go("troubles", env.troubles.run)
+	roles.Go("questions", env.questions.run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 

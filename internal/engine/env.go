@@ -35,6 +35,7 @@ type env struct {
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots
 	troubles  *troubles
+	questions *questions
 	stats     *stats // nil: the store keeps none
 	unknown   *unknownTypes
 }

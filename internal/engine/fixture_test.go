@@ -215,7 +215,7 @@ func (f *fixture) env(complete bool) *env {
 		Config: cfg, worker: store.WorkerID(f.ids.New().String()), name: "here:1",
 		origin: time.Now(), work: f.Context(), complete: complete, slots: newSlots(cfg.Slots, cfg.Queues),
 	}
-	e.troubles = newTroubles(e)
+	e.troubles, e.questions = newTroubles(e), newQuestions(e)
 	if err := e.join(f.Context()); err != nil {
 		f.Fatal(err)
 	}

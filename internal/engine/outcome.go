@@ -182,7 +182,7 @@ func (a *Attempt) taskError(err error) *task.Error {
 	te := &task.Error{Kind: kindOf(err), Message: a.hide(sanitize(err.Error())), Code: a.hide(CodeOf(err)), Stack: a.hide(stackOf(err))}
 	var q *question
 	if errors.As(err, &q) {
-		te.Ask, te.AskShape = q.name, q.shape
+		te.Ask, te.AskShape, te.AskUntil = q.name, q.shape, q.until
 		return te
 	}
 	te.Step = stepOf(err)

@@ -151,6 +151,14 @@ func (c *stats) setClock(now time.Time) {
 // now is the store's clock, as it was told by the last claim.
 func (c *stats) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
+// storeTime is the store's clock, about: as it was told by the last claim.
+func (e *env) storeTime() time.Time {
+	if e.stats == nil {
+		return time.Now()
+	}
+	return e.stats.now()
+}
+
 // take returns what was counted since it was last called.
 func (c *stats) take() []statRows {
 	var all []statRows

@@ -24,6 +24,7 @@ func (c Clock) notes(h *store.History) []string {
 		notRunNote(h),
 		crashNote(h),
 		c.deadlineNote(t),
+		c.answerNote(t),
 		attemptsNote(t),
 		costNote(t),
 		unknownNote(h),
@@ -168,6 +169,17 @@ func (c Clock) deadlineNote(t *task.Task) string {
 		return fmt.Sprintf("Its deadline, %s, comes before it is due: it will be cancelled then.", c.When(t.DeadlineAt))
 	}
 	return fmt.Sprintf("If it has not ended %s, its deadline, it is cancelled.", c.When(t.DeadlineAt))
+}
+
+// answerNote: until when a question waits for its answer.
+func (c Clock) answerNote(t *task.Task) string {
+	if t.State != task.Blocked || t.Error == nil || t.Error.AskUntil.IsZero() {
+		return ""
+	}
+	if c.Passed(t.Error.AskUntil) {
+		return fmt.Sprintf("The time for an answer ended %s: a worker of its type that is up lets it go on without one.", c.When(t.Error.AskUntil))
+	}
+	return fmt.Sprintf("If nobody answers, it goes on without an answer %s.", c.When(t.Error.AskUntil))
 }
 
 func attemptsNote(t *task.Task) string {

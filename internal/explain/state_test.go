@@ -92,6 +92,13 @@ func TestWhyStates(t *testing.T) {
 			"  weaver task unblock 00000000000000000000000001",
 			"  weaver task cancel 00000000000000000000000001",
 		}},
+		{"a question with a time", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindHandler, "who pays?"), with(func(k *task.Task) { k.Error.AskUntil = in(time.Hour) })), []string{
+			"If nobody answers, it goes on without an answer in 1h (2026-11-20T13:00:00Z).",
+		}},
+		{"released by a worker that cannot run it", a(1, task.Pending, waits(task.WaitRetry, in(time.Minute)), tried(1, "web1:7", ago(time.Minute), task.OutcomeReleased, &task.Error{Kind: task.KindWorker, Message: "no key"})), []string{
+			"It waits for a worker that can run it, due again in 1m (2026-11-20T12:01:00Z).",
+			"It was released once, at no cost, by a worker that could not run it (web1:7): no key. Mend that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
+		}},
 		{"blocked by a value", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindDecode, "the input does not decode")), []string{
 			"It is blocked and waits for a person: decode_error: the input does not decode.",
 			"  weaver task repair 00000000000000000000000001 --input FILE",
