@@ -35,8 +35,10 @@ func TestPayloads(t *testing.T) {
 			store.Notice{Due: true, Tasks: some[:2], Jobs: some[2:]},
 		},
 		{
-			"events", []store.Notice{{Due: true, Events: some[:1]}, {Events: some[:2]}},
-			store.Notice{Due: true}, store.Notice{Due: true, Events: some[:2]},
+			"events",
+			[]store.Notice{{Due: true, Events: some[:1]}, {Events: some[:2]}},
+			store.Notice{Due: true},
+			store.Notice{Due: true, Events: some[:2]},
 		},
 		{"too many with events", []store.Notice{{Due: true, Jobs: many[:60], Events: many[60:]}}, store.Notice{Due: true}, store.Notice{Due: true, Jobs: many[:60], Events: many[60:maxIDs], External: true}},
 		{"a cancel", []store.Notice{{Cancels: some}}, store.Notice{Cancels: some}, store.Notice{Cancels: some}},
