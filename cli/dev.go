@@ -82,13 +82,14 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		if err := door.open(s, p.eng.Client, dev); err != nil {
 			return err
 		}
+		door.server.Handler = withPage(door.server.Handler)
 		keepEvents(ctx, p.eng.Client, nil, say)
 		is := "is"
 		if s.created {
 			is = "is new"
 		}
 		say("the store %s: %s", is, s.storePlace())
-		say("open %sopenapi.json#token=%s", door.url(), token)
+		say("open %s#token=%s", door.url(), token)
 		say("or   curl -H 'Authorization: Bearer %s' %sv1/tasks", token, door.url())
 		if !door.loopback() {
 			say("--addr %s: other machines reach it over plain HTTP, and whoever has the token can run commands here; 127.0.0.1 is for this machine alone", c.Addr)

@@ -42,7 +42,7 @@ func devModule(t *testing.T, change ...string) (dir string) {
 func devStart(t *testing.T, dir string) (p *process, url, token string) {
 	t.Helper()
 	p = start(t, dir, "dev", "--addr", "127.0.0.1:0", "--", "go", "run", ".")
-	said := regexp.MustCompile(`(http://\S+/)openapi\.json#token=(\S+)`).FindStringSubmatch(p.await("#token="))
+	said := regexp.MustCompile(`(http://\S+/)#token=(\S+)`).FindStringSubmatch(p.await("#token="))
 	if said == nil {
 		t.Fatal("no URL with a token")
 	}
