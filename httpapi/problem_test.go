@@ -37,6 +37,7 @@ var notOverHTTP = map[string]string{
 	"weaver.ErrLeaseUncertain": "why the context of an attempt ended",
 	"weaver.ErrNestedStep":     "an attempt gets it",
 	"weaver.ErrNestedTx":       "a client inside StepTx gets it",
+	"weaver.ErrNoAnswer":       "an attempt gets it",
 	"weaver.ErrNoTask":         "an attempt gets it",
 	"weaver.ErrNotRewrappable": "only the command rewraps keys",
 	"weaver.ErrRunning":        "an engine returns it",
