@@ -24,7 +24,6 @@ type embedded struct {
 type answer struct {
 	embedded
 	Approved bool              `json:"approved"`
-	Dash     int8              `json:"-,"`
 	Left     string            `json:"-"`
 	Quoted   int               `json:"quoted,string"`
 	At       *time.Time        `json:"at"`
