@@ -119,7 +119,7 @@ var (
 var (
 	// ErrSuspended: the task waits; return. See Suspended.
 	ErrSuspended = engine.ErrSuspended
-	// ErrNoAnswer: nobody answered a question within the time of AnswerWithin.
+	// ErrNoAnswer: the time of AnswerWithin passed without an answer.
 	ErrNoAnswer = errors.New("nobody answered in time")
 	// ErrNoTask: the context is not a handler's.
 	ErrNoTask = engine.ErrNoTask

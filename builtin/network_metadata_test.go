@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -124,18 +123,7 @@ func TestAttackMetadata_ByProxy(t *testing.T) {
 		}
 		return
 	}
-	proxy, v := realServer(t, saying("by proxy"))
-	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
-		t.Setenv(name, proxy.URL)
-	}
-	for _, name := range []string{"NO_PROXY", "no_proxy", "REQUEST_METHOD"} {
-		t.Setenv(name, "")
-	}
-	t.Setenv(proxyEnv, "1")
-	if out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackMetadata_ByProxy$").CombinedOutput(); err != nil {
-		t.Errorf("%v:\n%s", err, out)
-	}
-	if got := v.all(); len(got) != 1 || !strings.HasPrefix(got[0].path, target) {
+	if got := atProxy(t, "TestAttackMetadata_ByProxy"); len(got) != 1 || !strings.HasPrefix(got[0].path, target) {
 		t.Errorf("the proxy got %+v, want one request of %s", got, target)
 	}
 }

@@ -154,6 +154,15 @@ func TestRequestProxy(t *testing.T) {
 		}
 		return
 	}
+	if got := atProxy(t, "TestRequestProxy"); len(got) != 1 || got[0].path != target {
+		t.Errorf("the proxy got %+v, want one request of %s", got, target)
+	}
+}
+
+// atProxy runs a test of this package in a process of its own, with proxyEnv set and a proxy
+// for HTTP, and returns the requests that the proxy got.
+func atProxy(t *testing.T, test string) []visit {
+	t.Helper()
 	proxy, v := realServer(t, saying("by proxy"))
 	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
 		t.Setenv(name, proxy.URL)
@@ -162,10 +171,8 @@ func TestRequestProxy(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv(proxyEnv, "1")
-	if out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRequestProxy$").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$").CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if got := v.all(); len(got) != 1 || got[0].path != target {
-		t.Errorf("the proxy got %+v, want one request of %s", got, target)
-	}
+	return v.all()
 }

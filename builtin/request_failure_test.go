@@ -279,7 +279,7 @@ func TestRequestEndsWithItsTask(t *testing.T) {
 }
 
 // A connection that this worker could not open for lack of descriptors is its own trouble;
-// what the network or the other side did is not.
+// errors of the network or of the other side are not.
 func TestRequestNotSent(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{

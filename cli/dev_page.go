@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// devPages are the page that `weaver dev` shows a person: the newest tasks, and why each is
-// where it is. It reads the API with the token of its address.
+// devPages holds the web page of `weaver dev`: the newest tasks, each with its explanation.
+// Its script reads the API with the token from the URL fragment.
 //
 //go:embed devpage
 var devPages embed.FS
 
-// withPage serves the page at / beside the API.
+// withPage serves the page at / and passes all other requests to the API.
 func withPage(api http.Handler) http.Handler {
 	files := map[string]struct{ name, media string }{
 		"/":             {"index.html", "text/html; charset=utf-8"},

@@ -309,7 +309,7 @@ func (s *session) printPlan(p *plan) {
 	s.printf("\nNothing was run.\n")
 }
 
-// maxListed is how many tasks a dry run lists as text; -o json has all.
+// maxListed is the number of tasks that a dry run lists as text; -o json lists all.
 const maxListed = 20
 
 // printWaves lists what would run, of many tasks the first.

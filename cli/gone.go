@@ -16,7 +16,7 @@ import (
 // a while and then ends.
 
 const (
-	// runGoneAfter is how long `run` waits: its job is in that file only.
+	// runGoneAfter is the time that `run` waits: its job is in that file only.
 	runGoneAfter = 3 * time.Second
 	devGoneAfter = time.Minute
 	goneEvery    = 500 * time.Millisecond // how often it is looked at

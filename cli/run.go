@@ -423,8 +423,8 @@ func (r *pipelineRun) watch(ctx context.Context, eng *weaver.Engine, stop contex
 	}
 }
 
-// cannotRun returns the task type that this program cannot run because of how it was
-// started, as an error, while it runs none of the job's tasks.
+// cannotRun returns an error if no task of the job runs and this program lacks the bucket,
+// codec or key for one of its task types.
 func cannotRun(eng *weaver.Engine, st *jobTasks) error {
 	if slices.ContainsFunc(st.Tasks, func(t task.Task) bool { return t.State == task.Running }) {
 		return nil

@@ -23,7 +23,7 @@ import (
 const (
 	smallBody = 64 << 10 // bytes of a body that counts as a small one
 
-	// placeWait is how long a request waits for its turn, before it is refused.
+	// placeWait is the time that a request waits for its turn before it is refused.
 	placeWait = 10 * time.Second
 
 	// publicBodyTimeout bounds a body of which nobody knows who sends it.
@@ -95,7 +95,7 @@ func (c *call) hold(of *shares, n int64) error {
 	return nil
 }
 
-// release gives back what the body held.
+// release frees the share of the body.
 func (c *call) release() {
 	for _, release := range c.releases {
 		release()

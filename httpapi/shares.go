@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxWaiting is how many requests of one name may wait for a share.
+// maxWaiting is the number of requests of one name that may wait for a share.
 const maxWaiting = 500
 
 // errCrowded: too many of one name wait already.
@@ -25,7 +25,7 @@ type shares struct {
 	turns   int64
 }
 
-// share is what one name holds.
+// share counts the bytes that one name holds.
 type share struct {
 	held, last int64 // last: the number of its last turn
 	users      int   // holders and waiters
@@ -75,7 +75,7 @@ func (s *shares) take(ctx context.Context, name string, n int64) (release func()
 	}
 }
 
-// leave gives back what a waiter holds, or may have got since it gave up.
+// leave frees the share of a waiter, also one granted after it gave up.
 func (s *shares) leave(w *waiter, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

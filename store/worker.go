@@ -33,7 +33,7 @@ type Announcement struct {
 	Troubles   []Trouble  `json:"troubles,omitempty"` // the task types that it cannot run at the moment, by name; at most MaxTroubles
 }
 
-// MaxTroubles is how many troubles a worker announces.
+// MaxTroubles is the number of troubles that a worker announces at most.
 const MaxTroubles = 20
 
 // Trouble says why a worker cannot run tasks of a type: it has no file descriptors, no key,

@@ -27,7 +27,7 @@ const (
 	slowdown = 8
 	// reportFrom is the shortest difference that is reported.
 	reportFrom = time.Minute
-	// MaxLead is how far a Clock may be ahead of the machine's.
+	// MaxLead is the time by which a Clock may be ahead of the machine's.
 	MaxLead = 24 * time.Hour
 )
 

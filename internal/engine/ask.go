@@ -114,8 +114,7 @@ func (a *Attempt) recordAnswer(ctx context.Context, name string, index int) (jso
 	return res.Step.Value, nil
 }
 
-// recordNoAnswer records that nobody answered a question in time, and returns that as the
-// step's error.
+// recordNoAnswer records an expired question as a step with an error, and returns that error.
 func (a *Attempt) recordNoAnswer(ctx context.Context, q *question, index int) (json.RawMessage, *question, error) {
 	row := answerStep(q.name, index, a.task.AttemptNo, nil)
 	row.Error = &task.Error{Kind: task.KindHandler, Code: CodeNoAnswer, Step: q.name, Message: fmt.Sprintf("nobody answered within %s", q.within)}

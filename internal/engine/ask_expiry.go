@@ -12,19 +12,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CodeNoAnswer is the code of the error that is recorded for a question that nobody
-// answered in time.
+// CodeNoAnswer is the error code recorded for a question whose answer did not come in time.
 const CodeNoAnswer = "no_answer"
 
-// noAnswer is the input with which a task goes on whose question nobody answered in time.
+// noAnswer is the input that unblocks a task when the time for its answer ends.
 var noAnswer = json.RawMessage(`{"weaver:no_answer":true}`)
 
-// questionsEvery is how often the questions of other processes are looked at.
+// questionsEvery is the interval at which questions of other processes are checked.
 const questionsEvery = time.Minute
 
-// questions lets tasks of this worker's types go on when nobody answered their question in
-// time (task.Error.AskUntil). It knows when the questions of this process end, and looks
-// at all of them at the start and, if other processes may ask, once a minute.
+// questions unblocks tasks of this worker's types when the time for an answer
+// (task.Error.AskUntil) ends. It remembers the questions of this process. It lists those of
+// all processes at the start and, if other processes may ask, once a minute.
 type questions struct {
 	*env
 	wake signal
@@ -63,7 +62,7 @@ func (q *questions) run(ctx context.Context) error {
 	return nil
 }
 
-// pause is how long to wait until the next look; < 0: until something is asked.
+// pause returns the time until the next look; < 0: wait until a question is asked.
 func (q *questions) pause(looked time.Time) time.Duration {
 	pause := time.Duration(-1)
 	if !q.complete {
@@ -79,8 +78,8 @@ func (q *questions) pause(looked time.Time) time.Duration {
 	return pause
 }
 
-// look lets the tasks go on whose questions have ended, and notes when the next one does.
-// What fails is done again a minute later.
+// look unblocks the tasks whose time for an answer has ended, and notes the next end. After
+// an error it is called again a minute later.
 func (q *questions) look(ctx context.Context) {
 	q.mu.Lock()
 	q.next = time.Time{}
@@ -114,7 +113,7 @@ func (q *questions) look(ctx context.Context) {
 	}
 }
 
-// end lets a task go on without an answer.
+// end unblocks a task without an answer.
 func (q *questions) end(ctx context.Context, t *task.Task) {
 	ctx, cancel := context.WithTimeout(ctx, q.TTL)
 	defer cancel()
@@ -137,5 +136,5 @@ func (q *questions) again(ctx context.Context, err error) {
 	q.asked(now.Add(questionsEvery), now)
 }
 
-// isNoAnswer reports whether the input of an unblock says that nobody answered.
+// isNoAnswer reports whether the input of an unblock is noAnswer.
 func isNoAnswer(input json.RawMessage) bool { return bytes.Equal(input, noAnswer) }

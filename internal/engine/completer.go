@@ -114,8 +114,8 @@ func (c *completer) finishRefused(a *Attempt, fin *store.Finish, res store.Finis
 	return res, true
 }
 
-// refusedTries is how often a write is tried that the store refuses for good: two
-// transactions that meet can break a constraint which each keeps alone.
+// refusedTries is the number of tries of a write that the store refuses for good: two
+// concurrent transactions can break a constraint that each keeps alone.
 const refusedTries = 3
 
 // finish writes the end of one attempt. It reports whether it did so more than once,

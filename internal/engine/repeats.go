@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// repeatEvery is how often a warning that repeats is logged.
+// repeatEvery is the interval at which a repeated warning is logged.
 const repeatEvery = time.Minute
 
-// maxRepeats is how many warnings are told apart.
+// maxRepeats is the number of warnings that are told apart.
 const maxRepeats = 100
 
 // repeats logs warnings that a loop repeats while the store has a trouble, such as a full

@@ -173,7 +173,7 @@ func (s *slots) runsAny(ids []task.ID) bool {
 	return false
 }
 
-// ofType returns how many attempts of a task type run.
+// ofType returns the number of running attempts of a task type.
 func (s *slots) ofType(taskType string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

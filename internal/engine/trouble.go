@@ -17,10 +17,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that this worker cannot run (no file descriptors, no key, no bucket) has not
-// failed: its attempt is released, and another worker may run it at once. The worker
-// claims tasks of that type with backoff, one at first, until they run again. What is
-// wrong is in its announcement (store.Trouble), and logged once a minute.
+// When this worker cannot run a task (no file descriptors, no key, no bucket), the task has
+// not failed: the attempt is released, and another worker may run the task at once. The
+// worker claims tasks of that type with backoff, one at first, until they run again. It
+// announces the error (store.Trouble) and logs it once a minute.
 
 const (
 	troubleBackoff = time.Second // before the first claim after a failure; doubled with each one that fails
@@ -28,14 +28,13 @@ const (
 	// releasedShare is the part of the backoff after which a released task is due again:
 	// other workers look before this one does.
 	releasedShare = 4
-	// runsAfter is how long an attempt runs until it is taken for one that could start.
+	// An attempt that runs for runsAfter counts as one that could start.
 	runsAfter = time.Second
-	// troubleForgotten is how long after the last failure a trouble ends of which no task
-	// has shown that it is over.
+	// A trouble ends troubleForgotten after its last failure, if no task was claimed since.
 	troubleForgotten = 10 * time.Minute
-	// hopeless is after how many failures in a row RunUntilIdle leaves the tasks of a type.
+	// RunUntilIdle leaves the tasks of a type after hopeless failures in a row.
 	hopeless = 3
-	// announceEvery is how often troubles are announced anew.
+	// announceEvery is the shortest pause between two announcements.
 	announceEvery = 2 * time.Second
 )
 
@@ -61,8 +60,8 @@ func IsOwnTrouble(err error) bool {
 	return lacks(err)
 }
 
-// lacks reports whether err says that this worker has not the bucket, codec or key that a
-// task needs, or that the bucket takes nothing more.
+// lacks reports whether err says that this worker lacks the bucket, codec or key of a task,
+// or that the bucket is full.
 func lacks(err error) bool {
 	return isLasting(err) || errors.Is(err, store.ErrOtherBucket) || errors.Is(err, blob.ErrFull)
 }
@@ -78,8 +77,8 @@ func isLasting(err error) bool {
 	return false
 }
 
-// troubles are the task types of which this worker could not run a task lately. It is safe
-// for concurrent use.
+// troubles holds the task types that this worker could not run recently. It is safe for
+// concurrent use.
 type troubles struct {
 	*env
 	changed signal // wakes run
@@ -89,7 +88,7 @@ type troubles struct {
 	types map[string]*trouble
 }
 
-// trouble is that of one task type.
+// trouble describes why tasks of one type do not run.
 type trouble struct {
 	since    time.Time
 	last     time.Time // when an attempt was released last
@@ -99,7 +98,7 @@ type trouble struct {
 
 	failures int       // in a row
 	until    time.Time // no task is claimed before
-	most     int       // how many tasks may run at once
+	most     int       // tasks that may run at once
 	empty    bool      // the last claim found no task
 	logged   time.Time
 }
@@ -159,16 +158,16 @@ func (t *troubles) over(taskType string, tr *trouble) {
 // any reports whether there is a trouble.
 func (t *troubles) any() bool { return t.count.Load() > 0 }
 
-// ask is what a claim asks for while there are troubles.
+// ask holds the parameters of a claim while there are troubles.
 type ask struct {
 	types map[string]int // with code versions; empty: nothing
-	probe string         // the one type of a claim that finds out whether its tasks run again; "": none
-	most  int            // of probe: how many tasks
+	probe string         // the only type of the claim, which tests whether its tasks run again; "": no test
+	most  int            // tasks of probe to claim
 	again time.Duration  // when to ask next at the latest; < 0: whenever
 }
 
-// next returns what to ask for, of all types that the worker handles. after is the probe
-// of the claim before, if it was one: the types without trouble come first then.
+// next returns the parameters of the next claim. all has the types that the worker handles.
+// after is the probe of the previous claim: types without trouble follow a probe.
 func (t *troubles) next(all map[string]int, after string) ask {
 	if !t.any() {
 		return ask{types: all, again: -1}
@@ -230,7 +229,7 @@ func (a *ask) sooner(d time.Duration) time.Duration {
 	return d
 }
 
-// nothing notes that a probe found no task; the next one is due after next (< 0: none is known).
+// nothing notes that a probe found no task. The next task is due after next (< 0: unknown).
 func (t *troubles) nothing(probe string, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,8 +244,8 @@ func (t *troubles) nothing(probe string, next time.Duration) {
 	tr.until = time.Now().Add(next)
 }
 
-// leaves reports whether RunUntilIdle waits for none of the types in trouble: no task of
-// them is due, or too many failed in a row.
+// leaves reports whether RunUntilIdle can return although types are in trouble: each of them
+// has no due task, lasts, or failed too often in a row.
 func (t *troubles) leaves() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -307,7 +306,7 @@ func (t *troubles) log() {
 	}
 }
 
-// releasedFor is the end of an attempt that this worker cannot run.
+// releasedFor returns the finish of an attempt that this worker cannot run.
 func (a *Attempt) releasedFor(fin store.Finish, err error) store.Finish {
 	fin.Outcome, fin.Output, fin.Waiting, fin.Decision = task.OutcomeReleased, nil, task.WaitNone, nil
 	fin.Error = a.taskError(err)

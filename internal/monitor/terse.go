@@ -29,7 +29,7 @@ func (m *model) newTerse(cfg *Config) terse {
 	return t
 }
 
-// counts returns how many tasks have ended, and how many of them failed.
+// counts returns the number of tasks that have ended, and of those that failed.
 func (m *model) counts() (ended, failed int) {
 	for _, n := range m.nodes {
 		if n.state.Terminal() {
@@ -42,7 +42,7 @@ func (m *model) counts() (ended, failed int) {
 	return ended, failed
 }
 
-// showTerse adds what a terse view has of a change.
+// showTerse adds the lines of the terse view for a change.
 func (m *Monitor) showTerse(c change, now time.Time) {
 	switch ev := c.event.(type) {
 	case event.TaskFailed:

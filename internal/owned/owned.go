@@ -77,7 +77,7 @@ func (as As) Open(path string, flags int) (*os.File, error) {
 	}
 }
 
-// maxTries is how often a file is opened that others make and remove by turns.
+// maxTries limits the tries to open a file that others make and remove concurrently.
 const maxTries = 100
 
 // Give gives away a file or folder that this process just made.

@@ -30,8 +30,8 @@
 //     its name: file*.go; the clock that is kept in it: clock.go; what to warn of:
 //     warn.go.
 //
-// Several processes may share a file. On Linux and macOS they take turns to write, in the
-// order in which they ask, by the file <database>.workers/turns, which the first worker
+// Several processes may share a file. On Linux (and macOS, where it was not tried) they take
+// turns to write, in the order in which they ask, by the file <database>.workers/turns, which the first worker
 // makes (ADR 0054). Other programs that write to the file do not: while one of them has a
 // transaction open everybody waits, and one that writes all the time, with pauses of less
 // than some milliseconds, makes calls fail as ErrBusy after BusyTimeout. Let it write in

@@ -233,8 +233,8 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	return db, nil
 }
 
-// openTurns opens the file by which processes take turns to write, in the folder of the
-// workers' locks: without workers nobody can be late.
+// openTurns returns a function that opens the lock file by which processes take turns to
+// write. The file is in the folder of worker locks, which exists once a worker has run.
 func (db *DB) openTurns() func() (*os.File, error) {
 	if db.memory {
 		return nil

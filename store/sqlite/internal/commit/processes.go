@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// lookEvery is how often the file's name is looked at: the folder may be removed or
-	// replaced while processes run.
+	// lookEvery is the interval at which the path of the file is checked: the folder may be
+	// removed or replaced while processes run.
 	lookEvery = time.Second
-	// How long a process waits before it looks again whether it is first in line, and
-	// then whether the turn is free.
+	// A process polls at linePause until it is first in line, then at turnPause until the
+	// turn is free.
 	linePause = time.Millisecond
 	turnPause = 250 * time.Microsecond
 )
@@ -25,11 +25,11 @@ const (
 	urgentPart = 1 << 59 // by how much the ticket of an urgent transaction is lower: 18 years
 )
 
-// processes is the line of the processes that want to write to one database file. SQLite's
-// own lock has none: who waits for it polls, and loses against processes that write all
-// the time.
+// processes queues the processes that want to write to one database file. SQLite's own lock
+// has no queue: a waiting process polls, and loses against processes that write all the
+// time.
 //
-// A process that wants to write, and finds that another one does or waits, takes a ticket:
+// A process that wants to write while another one writes or waits takes a ticket:
 // it locks the byte of a file whose number is the time in nanoseconds. It is first in line
 // when no byte below is locked; then it takes the lock of byte 0, and gives its ticket
 // back. Tickets of urgent transactions are below all others.
@@ -39,10 +39,10 @@ const (
 // locks, or when the turn is not free for longer than patience (a process that is stopped
 // may hold it). The system drops the locks of a process that ends.
 //
-// It waits by polling, so that it works inside a testing/synctest bubble. It is used by one
-// caller of a process at a time: who has the process's own turn.
+// It waits by polling, so that it works inside a testing/synctest bubble. Only the caller that
+// holds the process's own turn may use it.
 type processes struct {
-	// openFile opens the file whose bytes are locked; nil: there are no turns.
+	// openFile opens the file whose bytes are locked; nil disables turns.
 	openFile func() (*os.File, error)
 	patience time.Duration
 
@@ -103,7 +103,7 @@ func takeTicket(f *os.File, urgent bool) (ticket int64, ok bool) {
 	return 0, false
 }
 
-// open returns the file; nil: there is none.
+// open returns the file, or nil if it cannot be opened.
 func (p *processes) open() *os.File {
 	if p.openFile == nil || !filelock.Bytes {
 		return nil
@@ -120,7 +120,7 @@ func (p *processes) open() *os.File {
 		}
 		p.close()
 	}
-	// The folder is made by the first worker: without one nobody can be late.
+	// The first worker makes the folder. Without workers there are no leases to renew in time.
 	f, err := p.openFile()
 	if err != nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *processes) open() *os.File {
 	return f
 }
 
-// close closes the file. Nobody has or waits for a turn.
+// close closes the file. The caller ensures that no turn is held or awaited.
 func (p *processes) close() {
 	if p.file != nil {
 		_ = p.file.Close() // which has no locks

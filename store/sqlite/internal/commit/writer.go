@@ -38,7 +38,7 @@ type Config struct {
 	// connection committed. Both may be nil.
 	Begun  func(c *conn.Conn, external bool) error
 	Ending func(c *conn.Conn) error
-	// OpenTurns opens the file by whose locks processes take turns; nil: none.
+	// OpenTurns opens the lock file by which processes take turns; nil disables turns.
 	OpenTurns func() (*os.File, error)
 	Faults    *Faults // set by tests only
 }
