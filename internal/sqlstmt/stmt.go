@@ -17,17 +17,24 @@ type Stmt struct {
 	bound []boundValue
 	err   error
 
-	row *Row // the last one that Row returned
+	row  *Row // the last one that Row returned
+	sink parameter
 }
 
 // New returns a handle of a prepared statement. Handles of one connection share
 // a cache.
 func New(raw Driver, cache *Cache) *Stmt {
-	return &Stmt{raw: raw, cache: cache, bound: make([]boundValue, raw.Params()+1)}
+	s := &Stmt{raw: raw, cache: cache, bound: make([]boundValue, raw.Params()+1)}
+	s.sink.st = s
+	return s
 }
 
 // Failed returns a handle whose every use returns err.
-func Failed(err error) *Stmt { return &Stmt{err: err} }
+func Failed(err error) *Stmt {
+	s := &Stmt{err: err}
+	s.sink.st = s
+	return s
+}
 
 // Again readies a statement for its next use, and returns it.
 func (s *Stmt) Again() *Stmt {

@@ -37,8 +37,9 @@ type Bulk interface {
 	// started by one version of the code. It returns how many it leased.
 	ClaimTasks(t *Tx, l *ClaimLease, version int, rows []ClaimTask) (int, error)
 	// Succeed ends plain first attempts of a claim well, and writes the rows of the
-	// attempts. It returns those that the guard accepted; nil: all.
-	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []Success) (accepted map[task.ID]bool, err error)
+	// attempts: PlainAttempt of the ends and their outputs are given. It returns those that
+	// the guard accepted; nil: all.
+	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []End) (accepted map[task.ID]bool, err error)
 	// Guard passes the guard of attempts that are to end, each of another task, and writes
 	// their last progress. The statement answers with the rows of the tasks that it
 	// accepted (LeaseColumns).
@@ -96,15 +97,6 @@ type ClaimLease struct {
 type ClaimTask struct {
 	ID    task.ID
 	Epoch int64 // before
-}
-
-// Success is the good end of an attempt.
-type Success struct {
-	Task    task.ID
-	Output  json.RawMessage
-	Version int
-	Outcome []byte // outcome_json
-	Hash    string
 }
 
 // alikes are new tasks that are not stored yet, in the order of their kinds.

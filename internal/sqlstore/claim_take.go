@@ -12,9 +12,8 @@ import (
 
 // sqlClaimTask compares the epoch that was read in this transaction: the same
 // row, or an error.
-const sqlClaimTask = `
-UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
+var sqlClaimTask = `
+UPDATE weaver_tasks SET ` + SetLease("?4", "?5", "?6", "?7", "?8") + `
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
 // sqlSetIsolated records whether a quarantined task runs alone.
@@ -90,8 +89,7 @@ func (c *claim) write(id *task.ID, epoch int64, version int) error {
 // sqlClaimMany is sqlClaimTask for a chunk of tasks that were never claimed.
 var sqlClaimMany = newChunkSQL(func(n int) string {
 	return `
-UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?2, leased_by = ?3, lease_expires_at = ?4, started_at = ?5, updated_at = ?5, started_version = ?6
+UPDATE weaver_tasks SET ` + SetLease("?2", "?3", "?4", "?5", "?6") + `
 WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
 })
 

@@ -78,6 +78,7 @@ type finishing struct {
 	successes byClaim[*report] // to be written in chunks
 	rest      []*report        // to be ended after one guard for all
 	ends      []End            // to be written together
+	one       End              // that is written by itself
 	drawn     []drawn          // retries that wait until the others are counted
 	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch
@@ -207,8 +208,11 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	}
 	if f.together(to) {
 		f.ends = append(f.ends, endOf(r, row, &to.Transition, output, long))
-	} else if err := t.writeOne(r, row, &to.Transition, output, long); err != nil {
-		return err
+	} else {
+		f.one = endOf(r, row, &to.Transition, output, long)
+		if err := t.writeOne(&f.one); err != nil {
+			return err
+		}
 	}
 	if err := t.endLease(r.fin.Lease.ID); err != nil {
 		return err
@@ -242,20 +246,20 @@ func (m *moves) mayUndo(fin *store.Finish, row *leaseRow, to *rules.Transition) 
 }
 
 // writeOne writes the rows of one end.
-func (t *Tx) writeOne(r *report, row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
-	if err := t.writeTransition(row, to, output, long); err != nil {
+func (t *Tx) writeOne(e *End) error {
+	if err := EndFields.Bind(t.stmt(sqlTransition).Text(1, t.ns).Int(2+len(EndFields), t.mic), 2, e).Run(); err != nil {
 		return err
 	}
-	if err := t.setUndo(&row.id, to); err != nil {
+	if err := t.setUndo(&e.Task, e.To); err != nil {
 		return err
 	}
-	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+	if err := t.insertAttempt(e); err != nil {
 		return err
 	}
-	if to.Decision == nil {
+	if e.To.Decision == nil {
 		return nil
 	}
-	return t.insertDecision(row, to.Decision)
+	return DecisionFields.Bind(t.stmt(sqlInsertDecision).Text(1, t.ns).Int(2, t.mic), 3, e).Run()
 }
 
 // sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
@@ -276,15 +280,18 @@ func (t *Tx) guard(fin *store.Finish) (*leaseRow, error) {
 	return leaseColumns.One(t.stmt(sqlLeaseRow).Text(1, t.ns).ID(2, &l.Task))
 }
 
-const sqlTransition = `
-UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
-  output = ?7, has_payloads = has_payloads | ?8,
-  last_error_kind = CASE WHEN ?9 THEN last_error_kind ELSE ?10 END,
-  last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
-  attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
-  quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
-  idle_attempts = ?18, repair_count = repair_count + ?19, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
-WHERE namespace = ?1 AND task_id = ?2`
+// What follows the guard of one end: the row of the task, that of the attempt, and that
+// of the decision.
+var (
+	sqlTransition = `
+UPDATE weaver_tasks SET ` + setEnd(params(2+len(EndFields), 1)) + ` WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlInsertAttempt = `
+INSERT INTO weaver_attempts (namespace, finished_at, ` + AttemptFields.Names() + `) VALUES (?1, ?2, ` + AttemptFields.Params(3) + `)`
+
+	sqlInsertDecision = `
+INSERT INTO weaver_decisions (namespace, decided_at, ` + DecisionFields.Names() + `) VALUES (?1, ?2, ` + DecisionFields.Params(3) + `)`
+)
 
 // keepOutput stores what of an output does not belong on the task's row.
 func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
@@ -293,27 +300,6 @@ func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessa
 	}
 	return inline, long, err
 }
-
-// writeTransition moves the task whose guard passed in this transaction.
-func (t *Tx) writeTransition(row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) error {
-	failure := to.TaskError()
-	notBefore, set := to.NotBefore()
-	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
-		Bool(5, set).Time(6, notBefore).Bytes(7, output).Bool(8, long).
-		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
-		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle)).Bool(19, to.CountsRepair)
-	if to.State.Terminal() {
-		st.Int(16, t.mic)
-	} else {
-		st.Null(16)
-	}
-	return st.Run()
-}
-
-const sqlInsertAttempt = `
-INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
-  outcome_kind, error_kind, error_json, outcome_json, outcome_hash, handler)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`
 
 // outcomeJSON is what outcome_json holds; the observation is the error's column,
 // or the task's output.
@@ -337,25 +323,8 @@ func stepsRun(fin *store.Finish) ([]byte, error) {
 }
 
 // insertAttempt writes the row of an attempt that ended now.
-func (t *Tx) insertAttempt(row *leaseRow, version int, handler string, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
-	return t.stmt(sqlInsertAttempt).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, row.epoch).Lease(5, &row.leaseID).
-		OrNull(6, row.worker).Int(7, int64(version)).Int(8, row.startedAt).Int(9, t.mic).Text(10, string(o)).
-		OrNull(11, string(rules.KindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).OrNull(15, handler).Run()
-}
-
-const sqlInsertDecision = `
-INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
-
-func (t *Tx) insertDecision(row *leaseRow, d *task.Decision) error {
-	st := t.stmt(sqlInsertDecision).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, t.mic).Text(5, string(d.Kind)).
-		Time(6, d.NextReadyAt)
-	if len(d.ChildIDs) > 0 {
-		st.JSON(7, d.ChildIDs)
-	} else {
-		st.Null(7)
-	}
-	return st.JSON(8, d.Reason).Run()
+func (t *Tx) insertAttempt(e *End) error {
+	return AttemptFields.Bind(t.stmt(sqlInsertAttempt).Text(1, t.ns).Int(2, t.mic), 3, e).Run()
 }
 
 const sqlFinished = `

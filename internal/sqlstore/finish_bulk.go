@@ -17,12 +17,12 @@ func (f *finishing) succeedAll() error {
 	for _, lease := range f.successes.order {
 		rows := f.successes.rows[lease]
 		claim, _ := t.fx.Claim(lease)
-		ends := make([]Success, 0, len(rows))
+		ends := make([]End, 0, len(rows))
 		first := make(map[task.ID]*report, len(rows)) // a task may be reported twice
 		for _, r := range rows {
 			if id := r.fin.Lease.Task; first[id] == nil {
 				first[id] = r
-				ends = append(ends, Success{id, r.fin.Output, r.fin.CodeVersion, r.steps, r.hash})
+				ends = append(ends, End{Task: id, Output: r.fin.Output, Version: r.fin.CodeVersion, Steps: r.steps, Hash: r.hash})
 			}
 		}
 		accepted, err := t.bulk.Succeed(t, &lease, &claim, ends)
@@ -128,6 +128,7 @@ type End struct {
 	Worker    string
 	StartedAt int64 // in microseconds
 	To        *rules.Transition
+	Failure   *task.Error     // of the attempt
 	Moved     bool            // the task's row is written
 	Output    json.RawMessage // nil: none, or a long one, which is stored
 	Long      bool
@@ -138,9 +139,17 @@ type End struct {
 }
 
 func endOf(r *report, row *leaseRow, to *rules.Transition, output json.RawMessage, long bool) End {
+	e := lostEnd(row, to, to.Failure)
+	e.Moved, e.Output, e.Long = r.moved, output, long
+	e.Version, e.Handler, e.Steps, e.Hash = r.fin.CodeVersion, r.fin.Handler, r.steps, r.hash
+	return e
+}
+
+// lostEnd is the end of an attempt of which its worker says nothing.
+func lostEnd(row *leaseRow, to *rules.Transition, failure *task.Error) End {
 	return End{
 		Task: row.id, AttemptNo: row.attemptNo, Epoch: row.epoch, Lease: row.leaseID, Worker: row.worker, StartedAt: row.startedAt,
-		To: to, Moved: r.moved, Output: output, Long: long, Version: r.fin.CodeVersion, Handler: r.fin.Handler, Steps: r.steps, Hash: r.hash,
+		To: to, Failure: failure,
 	}
 }
 

@@ -24,24 +24,25 @@ func (t *Tx) inlineSuccess(fin *store.Finish) bool {
 }
 
 // sqlSucceed is guard and transition in one statement, for a chunk of first
-// attempts of one claim. What a plain task cannot have (an error, crashes, a long
-// output) it need not clear. It asks for no rows back: RETURNING costs SQLite a
+// attempts of one claim. It asks for no rows back: RETURNING costs SQLite a
 // temporary table each time. sqlInsertAttempts is their sqlInsertAttempt.
 var (
 	sqlSucceed = newChunkSQL(func(n int) string {
-		return `
-UPDATE weaver_tasks SET state = 'succeeded', output = CASE task_id` + repeat(n, "", func(i int) string {
+		output := "CASE task_id" + repeat(n, "", func(i int) string {
 			return " WHEN " + params(4+i, 1) + " THEN " + params(4+n+i, 1)
-		}) + ` END, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL, updated_at = ?3, finished_at = ?3
+		}) + " END"
+		return `
+UPDATE weaver_tasks SET ` + SetPlainGoodEnd(output, "?3") + `
 WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND plain = 1`
 	})
 
 	sqlInsertAttempts = newChunkSQL(func(n int) string {
+		known, values := KnownAttempt()
+		own := 3 + len(ClaimedAttempt)
 		return `
-INSERT INTO weaver_attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
-  task_id, code_version, outcome_json, outcome_hash)
+INSERT INTO weaver_attempts (namespace, finished_at, ` + ClaimedAttempt.Names() + `, ` + known + `, ` + PlainAttempt.Names() + `)
 VALUES ` + repeat(n, ", ", func(i int) string {
-			return "(?1, ?2, ?3, ?4, ?5, 1, 1, 'success', " + params(6+4*i, 4) + ")"
+			return "(?1, ?2, " + ClaimedAttempt.Params(3) + ", " + values + ", " + PlainAttempt.Params(own+i*len(PlainAttempt)) + ")"
 		})
 	})
 )
@@ -59,10 +60,11 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 		return false, err
 	}
 	claim, _ := t.fx.Claim(*lease)
-	st = t.stmt(sqlInsertAttempts[n]).Text(1, t.ns).Lease(2, lease).OrNull(3, claim.Worker).Int(4, claim.StartedAt).Int(5, t.mic)
+	e := &End{Lease: *lease, Worker: claim.Worker, StartedAt: claim.StartedAt}
+	st = ClaimedAttempt.Bind(t.stmt(sqlInsertAttempts[n]).Text(1, t.ns).Int(2, t.mic), 3, e)
 	for i, r := range chunk {
-		p := 6 + 4*i
-		st.ID(p, &r.fin.Lease.Task).Int(p+1, int64(r.fin.CodeVersion)).Bytes(p+2, r.steps).OrNull(p+3, r.hash)
+		e.Task, e.Version, e.Steps, e.Hash = r.fin.Lease.Task, r.fin.CodeVersion, r.steps, r.hash
+		PlainAttempt.Bind(st, 3+len(ClaimedAttempt)+i*len(PlainAttempt), e)
 	}
 	if err := st.Run(); err != nil {
 		return false, err

@@ -5,7 +5,8 @@ import "fmt"
 // What follows is for the tests of the stores, which look at every statement of
 // the source: the texts that the source does not spell out.
 
-// ColumnLists are the generated lists in statements, by the names of their tables.
+// ColumnLists are the generated lists in statements, by the names of their tables, and
+// the statements that are generated, by theirs.
 var ColumnLists = map[string]string{
 	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
 	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
@@ -15,6 +16,7 @@ var ColumnLists = map[string]string{
 	"neededColumns": neededColumns.List(), "undoingColumns": undoingColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(), "labelledTaskColumns": labelledTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
+	"sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,
 }
 
 // Chunks returns the statements that write a chunk of rows, by name and number of

@@ -207,7 +207,8 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := m.tx.insertAttempt(&row.leaseRow, 0, "", t.Outcome, attempt, nil, ""); err != nil {
+	e := lostEnd(&row.leaseRow, t, attempt)
+	if err := m.tx.insertAttempt(&e); err != nil {
 		return err
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
@@ -62,7 +64,9 @@ timed AS (
   SELECT CAST(?1 AS text), CAST(?29 AS bigint), task_id FROM added WHERE CAST(?29 AS bigint) IS NOT NULL
   ON CONFLICT DO NOTHING)` + insertAlikeDispatch + `
 WHERE CAST(?35 AS smallint) = 0`
+)
 
+var (
 	// Dispatch rows are never updated: a locked one stays in its place.
 	sqlClaimLane = `
 WITH due AS MATERIALIZED (
@@ -71,8 +75,7 @@ WITH due AS MATERIALIZED (
   ORDER BY available_at, task_id LIMIT CAST(?6 AS bigint) FOR UPDATE SKIP LOCKED),
 ids AS MATERIALIZED (SELECT ARRAY(SELECT task_id FROM due) AS list),
 leased AS (
-  UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-    lease_id = ?7, leased_by = ?8, lease_expires_at = ?9, started_at = ?5, updated_at = ?5, started_version = ?10
+  UPDATE weaver_tasks SET ` + sqlstore.SetLease("?7", "?8", "?9", "?5", "?10") + `
   WHERE namespace = ?1 AND task_id = ANY(CAST((SELECT list FROM ids) AS bytea[])) AND lease_epoch = 0 AND lease_id IS NULL
     AND plain = 1 AND schema_version <= ?11
   RETURNING task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key),
@@ -90,25 +93,26 @@ WITH gone AS (
   DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
     SELECT o.ctid FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
       SELECT ctid FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1) o)))
-UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7
+UPDATE weaver_tasks SET ` + sqlstore.SetLease("?3", "?4", "?5", "?6", "?7") + `
 WHERE ctid = ANY(ARRAY(
   SELECT t.ctid FROM unnest(CAST(?2 AS bytea[]), CAST(?8 AS bigint[])) AS u(id, epoch), LATERAL (
     SELECT ctid FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id IS NULL LIMIT 1) t))`
 
 	// It answers with the IDs that the guard accepted, one after the other.
-	sqlSucceedAll = `
+	sqlSucceedAll = func() string {
+		own, claimed := sqlstore.PlainAttempt, sqlstore.ClaimedAttempt
+		known, values := sqlstore.KnownAttempt()
+		return `
 WITH ok AS (
-  UPDATE weaver_tasks t SET state = 'succeeded', output = u.output, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
-    updated_at = ?8, finished_at = ?8
-  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS text[]), CAST(?6 AS text[])) AS u(id, output, version, outcome, hash)
-  WHERE t.namespace = ?1 AND t.task_id = u.id AND t.lease_epoch = 1 AND t.lease_id = ?7 AND t.plain = 1
-  RETURNING t.task_id, u.version, u.outcome, u.hash),
+  UPDATE weaver_tasks t SET ` + sqlstore.SetPlainGoodEnd("u.result", "?2") + `
+  FROM unnest(CAST(?3 AS text[]), ` + own.Arrays(4) + `) AS u(result, ` + strings.Replace(own.Names(), "task_id", "id", 1) + `)
+  WHERE t.namespace = ?1 AND t.task_id = u.id AND t.lease_epoch = 1 AND t.lease_id = CAST(?` + strconv.Itoa(4+len(own)) + ` AS bytea) AND t.plain = 1
+  RETURNING t.task_id, u.code_version, u.outcome_json, u.outcome_hash),
 ended AS (
-  INSERT INTO weaver_attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
-    task_id, code_version, outcome_json, outcome_hash)
-  SELECT CAST(?1 AS text), CAST(?7 AS bytea), CAST(?9 AS text), CAST(?10 AS bigint), CAST(?8 AS bigint), 1, 1, 'success', task_id, version, outcome, hash FROM ok)
+  INSERT INTO weaver_attempts (namespace, finished_at, ` + claimed.Names() + `, ` + known + `, ` + own.Names() + `)
+  SELECT CAST(?1 AS text), CAST(?2 AS bigint), ` + claimed.Casts(4+len(own)) + `, ` + values + `, ` + own.Names() + ` FROM ok)
 SELECT string_agg(task_id, CAST('' AS bytea)) FROM ok`
+	}()
 
 	sqlInsertStepsAll = `
 WITH ok AS (
@@ -259,22 +263,19 @@ func (d database) ClaimTasks(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int
 }
 
 // Succeed implements sqlstore.Bulk.
-func (d database) Succeed(t *sqlstore.Tx, lease *task.LeaseID, c *sqlstore.Claim, ends []sqlstore.Success) (map[task.ID]bool, error) {
+func (d database) Succeed(t *sqlstore.Tx, lease *task.LeaseID, c *sqlstore.Claim, ends []sqlstore.End) (map[task.ID]bool, error) {
 	st, err := d.c.Statement(sqlSucceedAll)
 	if err != nil {
 		return nil, err
 	}
-	ids, outputs, versions, outcomes, hashes := st.Array(2), st.Array(3), st.Array(4), st.Array(5), st.Array(6)
+	outputs := st.Array(3)
 	for i := range ends {
-		e := &ends[i]
-		ids.Bytes(e.Task[:])
-		orNull(outputs, e.Output)
-		versions.Int(int64(e.Version))
-		orNull(outcomes, e.Outcome)
-		hashes.Text(e.Hash)
+		orNull(outputs, ends[i].Output)
 	}
-	b := binder{st: st}
-	b.text(1, t.Namespace()).blob(7, lease[:]).int(8, t.Now().UnixMicro()).orNull(9, c.Worker).int(10, c.StartedAt)
+	bindArrays(st, 4, sqlstore.PlainAttempt, len(ends), func(i int) *sqlstore.End { return &ends[i] })
+	b := &binder{st: st}
+	b.text(1, t.Namespace()).int(2, t.Now().UnixMicro())
+	bindParams(b, 4+len(sqlstore.PlainAttempt), sqlstore.ClaimedAttempt, &sqlstore.End{Lease: *lease, Worker: c.Worker, StartedAt: c.StartedAt})
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -326,6 +327,27 @@ func orNull(a *conn.Array, v []byte) {
 		a.Bytes(v)
 	}
 }
+
+// bindParams binds the columns of a row to the parameters from first on.
+func bindParams[T any](b *binder, first int, fields sqlstmt.Fields[T], row *T) {
+	p := &parameter{b, first}
+	for ; p.i < first+len(fields); p.i++ {
+		fields[p.i-first].Put(row, p)
+	}
+}
+
+// parameter is the sqlstmt.Sink of a parameter.
+type parameter struct {
+	*binder
+	i int
+}
+
+func (p *parameter) Null()            { p.null(p.i) }
+func (p *parameter) Int(v int64)      { p.int(p.i, v) }
+func (p *parameter) Text(v string)    { p.text(p.i, v) }
+func (p *parameter) RawText(v []byte) { p.bound(p.st.BindRawText(p.i, v)) }
+func (p *parameter) Blob(v []byte)    { p.blob(p.i, v) }
+func (p *parameter) Fail(err error)   { p.bound(err) }
 
 // binder binds parameters until one is refused.
 type binder struct {

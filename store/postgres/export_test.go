@@ -13,6 +13,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// Generated are the statements that are made when the program starts, by name.
+var Generated = map[string]string{
+	"sqlClaimLane": sqlClaimLane, "sqlClaimTasks": sqlClaimTasks, "sqlSucceedAll": sqlSucceedAll, "sqlSucceedEach": sqlSucceedEach,
+	"sqlTransitionAll": sqlTransitionAll, "sqlAttemptsAll": sqlAttemptsAll, "sqlDecisionsAll": sqlDecisionsAll, "sqlDispatchAll": sqlDispatchAll,
+}
+
 // Translate returns a statement as PostgreSQL reads it.
 func Translate(sql string) string { return conn.Translate(sql) }
 

@@ -23,7 +23,7 @@ import (
 // All returns the SQL statements in the source of the verbs and in that of the
 // packages in some folders, by their names: those of string constants and of
 // concatenations, in variables too. lists are further generated lists in them, by the
-// names of their tables. No two statements have one name, be they of different packages:
+// names of their tables, and statements that are generated, by theirs. No two statements have one name, be they of different packages:
 // a test names them without their package. It runs in the folder of a store.
 func All(t testing.TB, lists map[string]string, dirs ...string) map[string]string {
 	t.Helper()
@@ -89,12 +89,15 @@ func read(lists map[string]string, dirs ...string) (map[string]string, error) {
 			if !isStatement(name) {
 				continue
 			}
-			text, ok := src.text(pkg, expr)
+			text, ok := src.lists[name]
+			if !ok {
+				text, ok = src.text(pkg, expr)
+			}
 			if !ok && holdsSeveral(expr) {
 				continue
 			}
 			if !ok {
-				problems = append(problems, fmt.Errorf("%s: the text of %s is not found in the source; put its generated parts into sqlstore.ColumnLists", declared[name], name))
+				problems = append(problems, fmt.Errorf("%s: the text of %s is not found in the source; put its generated parts, or the whole of it, into sqlstore.ColumnLists", declared[name], name))
 				continue
 			}
 			verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
