@@ -191,10 +191,14 @@ func (a *Array) Text(v string) { addBytes(a, v) }
 // Bytes appends a text, JSON or blob, which is copied.
 func (a *Array) Bytes(v []byte) { addBytes(a, v) }
 
-// RawText and Blob append what is bytes already, and Fail a value that cannot be given.
+// RawText is Bytes for a text.
 func (a *Array) RawText(v []byte) { addBytes(a, v) }
-func (a *Array) Blob(v []byte)    { addBytes(a, v) }
-func (a *Array) Fail(err error)   { a.add(nil, false, err) }
+
+// Blob is Bytes for a blob.
+func (a *Array) Blob(v []byte) { addBytes(a, v) }
+
+// Fail refuses a value that cannot be encoded.
+func (a *Array) Fail(err error) { a.add(nil, false, err) }
 
 // Texts appends the texts of a list.
 func (a *Array) Texts(v []string) {
