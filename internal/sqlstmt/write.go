@@ -92,6 +92,13 @@ func (fs Fields[T]) Bind(st *Stmt, first int, v *T) *Stmt {
 	return st
 }
 
+// Put binds what put puts.
+func (s *Stmt) Put(i int, put func(s Sink)) *Stmt {
+	s.sink.i = i
+	put(&s.sink)
+	return s
+}
+
 // Literals returns the values of v as SQL, by column.
 func (fs Fields[T]) Literals(v *T) (map[string]string, error) {
 	texts := make(map[string]string, len(fs))

@@ -72,6 +72,7 @@ type Alike struct {
 	Job, Parent                               task.ID
 	Deadline                                  int64 // 0: none
 	Plain, Needed, AllowFailure, Waits        bool  // Waits: they have no dispatch row
+	Long                                      bool  // their inputs are in weaver_payloads
 }
 
 // AlikeTask is one of them.
@@ -140,8 +141,7 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submissio
 		return false, nil
 	}
 	for i := range sub.Tasks {
-		n := &sub.Tasks[i]
-		if n.Coalesce || !n.At.IsZero() || n.Delay > 0 || n.ExpireAfter > 0 || n.IdempotencyKey != "" || len(n.Needs) > 0 || !alike(n, inlineMax) {
+		if n := &sub.Tasks[i]; !immediate(n) || !alike(n, inlineMax) {
 			return false, nil
 		}
 	}
@@ -153,7 +153,7 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submissio
 			return false, err
 		}
 		kind := Alike{State: string(task.Ready), Plain: in.plain(n, time.Time{})}
-		a.put(&kind, kind.describe(n, options), len(sub.Tasks)-i-1)
+		a.put(&kind, kind.describe(n, options, false), len(sub.Tasks)-i-1)
 	}
 	return true, nil
 }
@@ -168,16 +168,14 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 	return nil
 }
 
-// alike reports whether a task can be stored together with others.
-func alike(n *task.New, inlineMax int) bool {
-	_, blob := task.BlobOf(n.Input)
-	return !blob && len(n.Input) <= inlineMax && !n.Coalesce && len(n.Expire) == 0 && rules.FirstPhase(n.Needs, time.Time{}) == nil
-}
-
-// describe sets what a task itself says, and returns what it has of its own.
-func (a *Alike) describe(n *task.New, options string) AlikeTask {
+// describe sets what a task itself says, and returns what it has of its own. One that is
+// stored alone counts as varied.
+func (a *Alike) describe(n *task.New, options string, alone bool) AlikeTask {
 	row := AlikeTask{ID: n.ID, Input: n.Input}
-	a.Varied = n.Node != "" || n.IdempotencyKey != "" || a.Deadline != 0 || len(n.Labels)+len(n.Metadata)+len(n.Redact)+len(n.Needs) > 0
+	if a.Long {
+		row.Input = nil
+	}
+	a.Varied = alone || n.Node != "" || n.IdempotencyKey != "" || a.Deadline != 0 || len(n.Labels)+len(n.Metadata)+len(n.Redact)+len(n.Needs) > 0
 	if a.Varied {
 		row.Options, row.Key, row.Labels = options, n.IdempotencyKey, n.Labels
 		row.Needs, row.IfFailed = n.Needs, rules.FirstWaits(n.Needs).IfFailed

@@ -11,7 +11,6 @@ import (
 	"github.com/goweaver/weaver/internal/lane"
 
 	"github.com/goweaver/weaver/internal/rules"
-	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -182,14 +181,9 @@ type insertion struct {
 	needed      map[task.ID]bool
 	together    bool            // tasks that are alike are stored together
 	slot        *store.Enqueued // the answer for the task, which may change until those are stored
+	kind        Alike           // of the task that is being stored
+	row         AlikeTask       // of that
 }
-
-const sqlInsertTask = `
-INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
-  needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
-  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure, depth, job_limits)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)
-ON CONFLICT DO NOTHING`
 
 // task stores a task, or finds the one that has its key. Where others write too, that
 // one may be deleted between the two.
@@ -221,34 +215,31 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > in.tx.inlineMax(), in.depth > 0 || in.needed[n.ID]
+	kind := &in.kind
+	*kind = Alike{
+		State: string(state), Waiting: string(waiting), Waits: waiting == task.WaitDeps, Available: in.tx.available(notBefore),
+		Plain: !long && !needed && in.plain(n, deadline), Needed: needed, Long: long,
+		Job: in.job, Parent: in.parent, Depth: int64(in.depth), Limits: in.limits,
+	}
+	if !notBefore.IsZero() {
+		kind.ReadyAt = notBefore.UnixMicro()
+	}
+	if !deadline.IsZero() {
+		kind.Deadline = deadline.UnixMicro()
+	}
 	if in.together && alike(n, in.tx.inlineMax()) {
-		kind := Alike{
-			State: string(state), Waiting: string(waiting), Waits: waiting == task.WaitDeps,
-			Plain: !needed && in.plain(n, deadline), Needed: needed,
-		}
 		if !deadline.IsZero() {
-			kind.Deadline = deadline.UnixMicro()
 			in.tx.fx.Notice.DeadlineIn(deadline.Sub(in.tx.at))
 		}
-		in.alike(n, &kind, options, notBefore)
+		in.alike(n, kind, options)
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 	}
-	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
-		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
-		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
-	if long {
-		st.Null(13)
-	} else {
-		st.Bytes(13, n.Input)
-	}
-	st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
-		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
-		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure).Int(27, int64(in.depth)).Int(28, in.limits)
-	changed, err := bindIfFailed(st, 25, rules.FirstWaits(n.Needs)).Exec()
+	in.row = kind.describe(n, options, true)
+	stored, err := in.tx.insertTask(kind, &in.row)
 	if err != nil {
 		return store.Enqueued{}, err
 	}
-	if changed == 0 {
+	if !stored {
 		if n.Coalesce { // with one that was committed while this one waited for it
 			if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
 				return e, err
@@ -278,9 +269,9 @@ func (t *Tx) available(notBefore time.Time) int64 {
 
 // alike puts a task to those that are stored together. If its key is taken then, it is
 // stored, or the one that has it is found, by itself.
-func (in *insertion) alike(n *task.New, a *Alike, options string, notBefore time.Time) {
+func (in *insertion) alike(n *task.New, a *Alike, options string) {
 	t := in.tx
-	row := a.describe(n, options)
+	row := a.describe(n, options, false)
 	if n.IdempotencyKey != "" {
 		alone, slot := *in, in.slot
 		alone.together = false
@@ -289,31 +280,12 @@ func (in *insertion) alike(n *task.New, a *Alike, options string, notBefore time
 			return err
 		}
 	}
-	if a.Available = t.available(notBefore); !notBefore.IsZero() {
-		a.ReadyAt = notBefore.UnixMicro()
-	}
-	a.Job, a.Parent, a.Depth, a.Limits = in.job, in.parent, int64(in.depth), in.limits
 	t.alike.put(a, row, 0)
 	if a.Waits {
 		return
 	}
 	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, a.Available)
 	t.fx.Notice.Due = true
-}
-
-// bindIfFailed binds open_if_failed.
-func bindIfFailed(st *sqlstmt.Stmt, i int, w rules.Waits) *sqlstmt.Stmt {
-	if w.IfFailed == rules.NoIfFailed {
-		return st.Null(i)
-	}
-	return st.Int(i, int64(w.IfFailed))
-}
-
-// plain reports whether claims and ends have nothing to do for a task but with its row
-// and its dispatch row.
-func (in *insertion) plain(n *task.New, deadline time.Time) bool {
-	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.ConcurrencyKey == "" && len(n.Expire) == 0
 }
 
 const (

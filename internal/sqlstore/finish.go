@@ -78,7 +78,7 @@ type finishing struct {
 	successes byClaim[*report] // to be written in chunks
 	rest      []*report        // to be ended after one guard for all
 	ends      []End            // to be written together
-	one       End              // that is written by itself
+	one       End              // that is being written
 	drawn     []drawn          // retries that wait until the others are counted
 	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch

@@ -67,7 +67,7 @@ func (f *finishing) finishRest() error {
 			continue
 		}
 		first[id], ids = r, append(ids, id)
-		if r.moved = t.inlineSuccess(r.fin); r.moved {
+		if r.moved = inlineSuccess(r.fin, t.inlineMax()); r.moved {
 			well = append(well, r.fin)
 		} else {
 			others = append(others, r.fin)

@@ -1,27 +1,8 @@
 package sqlstore
 
 import (
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
-
-// chunkable reports whether a finish may be the good end of a plain task's first
-// attempt, of a claim whose worker and time are known: most are. Those are
-// written in chunks; whether the task is plain is for their guard to find out.
-func (f *finishing) chunkable(fin *store.Finish) bool {
-	l := &fin.Lease
-	if !f.moves.tx.inlineSuccess(fin) || l.Epoch != 1 || fin.Progress != nil || fin.Handler != "" {
-		return false
-	}
-	_, known := f.moves.tx.fx.Claim(l.ID)
-	return known
-}
-
-// inlineSuccess reports whether a finish is a good end whose output is on the task's row.
-func (t *Tx) inlineSuccess(fin *store.Finish) bool {
-	_, large := task.BlobOf(fin.Output)
-	return fin.Outcome == task.OutcomeSuccess && !large && len(fin.Output) <= t.inlineMax()
-}
 
 // sqlSucceed is guard and transition in one statement, for a chunk of first
 // attempts of one claim. It asks for no rows back: RETURNING costs SQLite a
@@ -60,7 +41,8 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 		return false, err
 	}
 	claim, _ := t.fx.Claim(*lease)
-	e := &End{Lease: *lease, Worker: claim.Worker, StartedAt: claim.StartedAt}
+	e := &f.one
+	*e = End{Lease: *lease, Worker: claim.Worker, StartedAt: claim.StartedAt}
 	st = ClaimedAttempt.Bind(t.stmt(sqlInsertAttempts[n]).Text(1, t.ns).Int(2, t.mic), 3, e)
 	for i, r := range chunk {
 		e.Task, e.Version, e.Steps, e.Hash = r.fin.Lease.Task, r.fin.CodeVersion, r.steps, r.hash

@@ -277,7 +277,7 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	}
 	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Pending, task.WaitDeps))
 	st := t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Int(4, int64(waits.Open))
-	return bindIfFailed(st, 5, waits).Run()
+	return st.Put(5, func(s sqlstmt.Sink) { putIfFailed(s, waits.IfFailed) }).Run()
 }
 
 // comingBack says which of a task's edges are open: those that are not marked, and,
@@ -422,7 +422,7 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 	}
 	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
 		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline).OrNull(9, string(v.Join))
-	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
+	if err := st.Put(8, func(s sqlstmt.Sink) { putIfFailed(s, v.Waits.IfFailed) }).Run(); err != nil {
 		return "", err
 	}
 	if p := rules.RevivedPhase(needs, t.at); p != nil {

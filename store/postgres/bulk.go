@@ -3,12 +3,10 @@ package postgres
 import (
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/lane"
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -19,53 +17,6 @@ var _ sqlstore.Bulk = database{}
 
 // Statements over arrays. Where one writes two tables, what it writes to the second
 // comes from the rows that it wrote to the first.
-const (
-	// The time of the server, unless a test has one of its own.
-	sqlTime = `clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS now)`
-
-	// Its parts: what is given of each row stands in arrays.
-	insertAlikeInto = `
-WITH ` + sqlTime + `, added AS (
-  INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, plain, needed, input,
-    schema_version, max_attempts, max_repairs, job_id, parent_task_id, concurrency_key, created_at, updated_at,
-    allow_failure, depth, job_limits, options_json`
-	insertAlikeValues = `
-  SELECT CAST(?1 AS text), u.id, CAST(?5 AS text), CAST(?6 AS text), CAST(?7 AS bigint), CAST(?8 AS text), CAST(?9 AS text),
-    CAST(?10 AS bigint), CAST(?11 AS smallint), CAST(?20 AS smallint), u.input, CAST(?13 AS bigint), CAST(?14 AS bigint), CAST(?15 AS bigint),
-    CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, clk.now,
-    CAST(?21 AS smallint), CAST(?22 AS bigint), CAST(?23 AS bigint), `
-	insertAlikeFrom     = ` FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])`
-	insertAlikeDispatch = `
-INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
-SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), coalesce(CAST(?24 AS bigint), clk.now), CAST(?19 AS text) FROM added, clk`
-
-	insertAlikeRows = insertAlikeInto + `)` + insertAlikeValues + `CAST(?16 AS text)` + insertAlikeFrom + `) AS u(id, input, created), clk`
-
-	// The first of them fails when a task is there already; in return its rows cost a
-	// sixth less.
-	sqlInsertNew   = insertAlikeRows + ` RETURNING task_id)` + insertAlikeDispatch
-	sqlInsertAlike = insertAlikeRows + ` ON CONFLICT DO NOTHING RETURNING task_id)` + insertAlikeDispatch
-
-	// It stores also what rows have of their own: options, keys, labels, needs.
-	sqlInsertVaried = insertAlikeInto + `, idempotency_key, remaining_deps, open_if_failed, deadline_at)` + insertAlikeValues +
-		`u.options, u.key, u.needs, u.if_failed, CAST(?29 AS bigint)` + insertAlikeFrom +
-		`, CAST(?16 AS text[]), CAST(?25 AS text[]), CAST(?30 AS bigint[]), CAST(?31 AS bigint[])) AS u(id, input, created, options, key, needs, if_failed), clk
-  ON CONFLICT DO NOTHING RETURNING task_id),
-labelled AS (
-  INSERT INTO weaver_task_labels (namespace, key, value, task_id)
-  SELECT CAST(?1 AS text), l.key, l.value, l.id FROM unnest(CAST(?26 AS bytea[]), CAST(?27 AS text[]), CAST(?28 AS text[])) AS l(id, key, value)
-  WHERE l.id IN (SELECT task_id FROM added)),
-edges AS (
-  INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind)
-  SELECT CAST(?1 AS text), e.id, e.need, e.kind FROM unnest(CAST(?32 AS bytea[]), CAST(?33 AS bytea[]), CAST(?34 AS text[])) AS e(id, need, kind)
-  WHERE e.id IN (SELECT task_id FROM added)),
-timed AS (
-  INSERT INTO weaver_timers (namespace, due_at, task_id)
-  SELECT CAST(?1 AS text), CAST(?29 AS bigint), task_id FROM added WHERE CAST(?29 AS bigint) IS NOT NULL
-  ON CONFLICT DO NOTHING)` + insertAlikeDispatch + `
-WHERE CAST(?35 AS smallint) = 0`
-)
-
 var (
 	// Dispatch rows are never updated: a locked one stays in its place.
 	sqlClaimLane = `
@@ -137,83 +88,6 @@ SELECT ` + sqlstore.TaskSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LA
 SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT * FROM weaver_steps WHERE namespace = ?1 AND task_id = u.id ORDER BY step_index, by_attempt, by_try, name OFFSET 0) s`
 )
-
-// InsertAlike implements sqlstore.Bulk.
-func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), sqlInsertAlike, a, rows)
-}
-
-// alikeRows is how many rows one statement inserts. The server works on them while the next
-// ones are put together.
-const alikeRows = 1000
-
-// insertAlike stores new tasks at an instant; 0: when the server does it, which is
-// also when they are available. alike is sqlInsertAlike or sqlInsertNew.
-func insertAlike(c *conn.Conn, ns string, now int64, alike string, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	for part := range slices.Chunk(rows, alikeRows) {
-		if err := insertPart(c, ns, now, alike, a, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func insertPart(c *conn.Conn, ns string, now int64, sql string, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	if a.Varied {
-		sql = sqlInsertVaried
-	}
-	st, err := c.Statement(sql)
-	if err != nil {
-		return err
-	}
-	ids, inputs, created := st.Array(2), st.Array(3), st.Array(4)
-	for i := range rows {
-		ids.Bytes(rows[i].ID[:])
-		orNull(inputs, rows[i].Input)
-		created.Int(rows[i].ID.Time().UnixMicro())
-	}
-	b := binder{st: st}
-	if a.Varied {
-		b.intOrNull(29, a.Deadline).bool(35, a.Waits)
-		bindVaried(st, rows)
-	} else {
-		b.orNull(16, a.Options)
-	}
-	b.text(1, ns).text(5, a.Type).text(6, a.Queue).int(7, a.Priority).text(8, a.State).orNull(9, a.Waiting)
-	b.intOrNull(10, a.ReadyAt).bool(11, a.Plain).bool(20, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
-		idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
-		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
-	return b.exec()
-}
-
-// bindVaried binds what rows have of their own.
-func bindVaried(st *conn.Stmt, rows []sqlstore.AlikeTask) {
-	options, keys := st.Array(16), st.Array(25)
-	tasks, names, values := st.Array(26), st.Array(27), st.Array(28)
-	needs, ifFailed := st.Array(30), st.Array(31)
-	needy, need, kinds := st.Array(32), st.Array(33), st.Array(34)
-	for i := range rows {
-		r := &rows[i]
-		textOrNull(options, r.Options)
-		textOrNull(keys, r.Key)
-		for k, v := range r.Labels {
-			tasks.Bytes(r.ID[:])
-			names.Text(k)
-			values.Text(v)
-		}
-		needs.Int(int64(len(r.Needs)))
-		if r.IfFailed == rules.NoIfFailed {
-			ifFailed.Null()
-		} else {
-			ifFailed.Int(int64(r.IfFailed))
-		}
-		for _, e := range r.Needs {
-			needy.Bytes(r.ID[:])
-			need.Bytes(e.Needs[:])
-			kinds.Text(string(e.Kind))
-		}
-	}
-}
 
 // InlineMax implements sqlstore.Bulk: the server keeps long texts out of line by itself,
 // and does not rewrite them with their rows.

@@ -15,7 +15,7 @@ import (
 
 // Generated are the statements that are made when the program starts, by name.
 var Generated = map[string]string{
-	"sqlClaimLane": sqlClaimLane, "sqlClaimTasks": sqlClaimTasks, "sqlSucceedAll": sqlSucceedAll, "sqlSucceedEach": sqlSucceedEach,
+	"sqlInsertNew": sqlInsertNew, "sqlInsertAlike": sqlInsertAlike, "sqlInsertVaried": sqlInsertVaried, "sqlClaimLane": sqlClaimLane, "sqlClaimTasks": sqlClaimTasks, "sqlSucceedAll": sqlSucceedAll, "sqlSucceedEach": sqlSucceedEach,
 	"sqlTransitionAll": sqlTransitionAll, "sqlAttemptsAll": sqlAttemptsAll, "sqlDecisionsAll": sqlDecisionsAll, "sqlDispatchAll": sqlDispatchAll,
 }
 

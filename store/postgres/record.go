@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	serverTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
+
 	// What must be so for the values of steps of first attempts to be stored at once.
 	recordsNow = `lease_epoch = 1 AND lease_id = ?8 AND cancel_requested = 0
     AND CAST(?9 AS text) = coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
@@ -26,7 +28,7 @@ INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, 
 	// sqlRecordNow writes steps all or not at all: when the guard does not accept one of
 	// them, the text that is no number is the error that ends the transaction.
 	sqlRecordNow = `
-WITH ` + sqlTime + `, ok AS (
+WITH clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), ` + serverTime + `) AS now), ok AS (
   UPDATE weaver_tasks SET step_count = step_count + 1
   WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND ` + recordsNow + `
   RETURNING task_id),
@@ -44,7 +46,7 @@ SELECT now, CAST(CASE WHEN (SELECT count(*) FROM added) = CAST(?11 AS bigint) TH
 WITH ok AS (
   UPDATE weaver_tasks SET step_count = step_count + 1
   WHERE namespace = ?1 AND task_id = CAST(?2 AS bytea) AND ` + recordsNow + `
-  RETURNING coalesce(CAST(?11 AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS now)` + insertSteps + `
+  RETURNING coalesce(CAST(?11 AS bigint), ` + serverTime + `) AS now)` + insertSteps + `
   SELECT CAST(?1 AS text), now, 0, 0, 1, 'step', 'completed', CAST(?2 AS bytea), CAST(?3 AS text), CAST(?4 AS bigint), CAST(?5 AS bigint),
     CAST(?6 AS text), CAST(?7 AS text), now - CAST(?10 AS bigint) FROM ok
   RETURNING completed_at`

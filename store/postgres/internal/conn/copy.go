@@ -82,57 +82,40 @@ func (r *Rows) fill() {
 
 // Fields are fields of a row. The first that cannot be sent ends the COPY.
 type Fields struct {
-	buf []byte
-	err error
+	buf   []byte
+	small bool // the next one is a smallint
+	err   error
+}
+
+// As says which type in PostgreSQL the next field has.
+func (f *Fields) As(typ string) *Fields {
+	f.small = typ == "smallint"
+	return f
+}
+
+// Null appends NULL.
+func (f *Fields) Null() { f.buf = appendNull(f.buf) }
+
+// Int appends a bigint, or a smallint.
+func (f *Fields) Int(v int64) {
+	oid, size := uint32(oidInt8), uint32(8)
+	if f.small {
+		oid, size = oidInt2, 2
+	}
+	f.set(appendInt(binary.BigEndian.AppendUint32(f.buf, size), oid, v))
 }
 
 // Text appends a text.
-func (f *Fields) Text(v string) *Fields { return addField(f, oidText, v) }
+func (f *Fields) Text(v string) { f.set(appendElement(f.buf, oidText, v)) }
 
-// RawText appends a text that is bytes already, or NULL for none.
-func (f *Fields) RawText(v []byte) *Fields {
-	if len(v) == 0 {
-		return f.null()
-	}
-	return addField(f, oidText, v)
-}
+// RawText appends a text that is bytes already.
+func (f *Fields) RawText(v []byte) { f.set(appendElement(f.buf, oidText, v)) }
 
-// TextOrNull appends a text, or NULL for the empty one.
-func (f *Fields) TextOrNull(v string) *Fields {
-	if v == "" {
-		return f.null()
-	}
-	return f.Text(v)
-}
+// Blob appends a bytea.
+func (f *Fields) Blob(v []byte) { f.set(appendElement(f.buf, oidBytea, v)) }
 
-// Bytes appends a bytea.
-func (f *Fields) Bytes(v []byte) *Fields { return addField(f, oidBytea, v) }
-
-// Int appends a bigint.
-func (f *Fields) Int(v int64) *Fields { return f.number(oidInt8, 8, v) }
-
-// Flag appends a smallint, 1 or 0.
-func (f *Fields) Flag(v bool) *Fields {
-	if v {
-		return f.number(oidInt2, 2, 1)
-	}
-	return f.number(oidInt2, 2, 0)
-}
-
-func (f *Fields) null() *Fields {
-	f.buf = appendNull(f.buf)
-	return f
-}
-
-func (f *Fields) number(oid, size uint32, v int64) *Fields {
-	f.set(appendInt(binary.BigEndian.AppendUint32(f.buf, size), oid, v))
-	return f
-}
-
-func addField[B string | []byte](f *Fields, oid uint32, v B) *Fields {
-	f.set(appendElement(f.buf, oid, v))
-	return f
-}
+// Fail refuses a value that cannot be encoded.
+func (f *Fields) Fail(err error) { f.set(nil, err) }
 
 // set keeps what was appended; of a value that cannot be sent, the error.
 func (f *Fields) set(buf []byte, err error) {

@@ -1,0 +1,88 @@
+package sqlstore
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// A field of a new task, or of the end of an attempt, excludes it from the short way,
+// unless the statements of that way write it, or it is none of the store's. A new field
+// that is in neither of the two fails here: let the function exclude it, or have the
+// statements of both ways write it and name it here.
+func TestShortWay(t *testing.T) {
+	t.Parallel()
+	row := []string{
+		"ID", "Type", "Queue", "Input", "SchemaVersion", "Priority", "MaxAttempts", "MaxRepairs", "AllowFailure", // columns
+		"MaxCost", "MaxNoProgress", "Backoff", "BackoffMax", "Timeout", "CleanupWhenCancelled", "ConcurrencyLimit", "Metadata", "Redact", "UndoOf", // options_json
+		"Labels",    // rows of their own, which claims and ends do not need
+		"SameInput", // clients look
+	}
+	var in insertion
+	checkFields(t, "plain", slices.Concat(row, []string{"Delay", "At", "ExpireAfter", "IdempotencyKey", "Coalesce"}),
+		func(n *task.New) bool { return in.plain(n, time.Time{}) })
+	checkFields(t, "immediate and alike", slices.Concat(row, []string{"ConcurrencyKey", "Node"}),
+		func(n *task.New) bool { return immediate(n) && alike(n, inlineMax) })
+	checkFields(t, "a good end in a chunk", []string{
+		"Output", "CodeVersion", "StepsRun", "StepsUnreached", "RouteReason", "Notes", // of the task's row, or of the attempt's
+		"Elapsed", "Idle", // of no row of a good end
+		"Events", // written before
+	}, func(f *store.Finish) bool {
+		if f.Outcome == "" {
+			f.Outcome = task.OutcomeSuccess
+		}
+		if f.Lease == (task.Lease{}) {
+			f.Lease.Epoch = 1
+		}
+		return shortEnd(f, inlineMax)
+	})
+}
+
+// checkFields sets each field of a T alone, and wants those in short accepted, and no other.
+func checkFields[T any](t *testing.T, what string, short []string, accepts func(*T) bool) {
+	t.Helper()
+	if !accepts(new(T)) {
+		t.Fatalf("%s: excludes a %T that has nothing set", what, *new(T))
+	}
+	for i := range reflect.TypeFor[T]().NumField() {
+		v := new(T)
+		setAny(reflect.ValueOf(v).Elem().Field(i))
+		name := reflect.TypeFor[T]().Field(i).Name
+		if got, want := accepts(v), slices.Contains(short, name); got != want {
+			t.Errorf("%s: with %s set, accepts is %v, want %v", what, name, got, want)
+		}
+	}
+}
+
+// setAny sets a value to one that is not zero.
+func setAny(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("k").Convert(v.Type().Key()), reflect.ValueOf("v").Convert(v.Type().Elem()))
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+			return
+		}
+		setAny(v.Field(0))
+	case reflect.Array:
+		setAny(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8:
+		v.SetUint(2)
+	default:
+		v.SetInt(2)
+	}
+}
