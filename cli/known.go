@@ -32,7 +32,8 @@ func readJob(ctx context.Context, c *weaver.Client, id weaver.JobID) (st jobTask
 
 // explains reads what this program explains.
 func (s *session) explains(read reader) explainread.Reader {
-	return explainread.Reader{Source: read, TakeOver: s.takeOver}
+	types := s.types()
+	return explainread.Reader{Source: read, TakeOver: s.takeOver, Runs: func(name string) bool { _, known := types[name]; return known }}
 }
 
 // takeOver is explainread.Reader.TakeOver: a worker, and the run of the job's file.

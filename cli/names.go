@@ -303,6 +303,12 @@ func (r *resolver) byName(ctx context.Context, want target, arg string) (task.ID
 		return task.ID{}, badInput(fmt.Sprintf("Write %s/TASK; `%s` lists them.", arg, r.command("job", "show", job.ID.String())),
 			"%q is a job (%s), not a task", arg, job.ID)
 	}
+	meant := didYouMean(arg, jobs.names)
+	if i := strings.LastIndex(arg, "/"); i > 0 && meant == "" && want&wantTask != 0 {
+		if job, near := strings.CutSuffix(didYouMean(arg[:i], jobs.names), "?)"); near {
+			meant = job + arg[i:] + "?)"
+		}
+	}
 	return task.ID{}, badInput(advice(r.command, store.ErrNotFound), "no %s %q in namespace %q of %s: looked for %s%s",
-		want, arg, r.client.Namespace(), r.store(), want.forms(), didYouMean(arg, jobs.names))
+		want, arg, r.client.Namespace(), r.store(), want.forms(), meant)
 }

@@ -77,6 +77,8 @@ func (b *histories) Orphans(_ context.Context, ids ...task.ID) (orphans []task.I
 	return orphans, nil
 }
 
+func (*histories) Workers(context.Context) ([]store.WorkerStatus, error) { return nil, nil }
+
 func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
 	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}
 	if !slices.ContainsFunc(b.tasks, func(h weaver.History) bool { return h.Task.JobID == want }) {

@@ -144,7 +144,6 @@ func TestMCPByName(t *testing.T) {
 		{"list_jobs", nil, []string{`"name":"nightly"`, `"tasks":2`, `"failed":1`}, false},
 		{"list_jobs", map[string]any{"name": "nightli"}, []string{`"items":[]`, `did you mean \"nightly\"?`}, false},
 		{"list_jobs", map[string]any{"states": []string{"runing"}}, []string{`(did you mean "running"?)`}, true},
-		{"why", map[string]any{"id": "nightly"}, []string{"gate", "waits for a person", "1 failed"}, false},
 		{"why", map[string]any{"id": "nightly/gate"}, []string{"Go on?"}, false},
 		{"why", map[string]any{"id": "nightli"}, []string{"did you mean", "nightly"}, true},
 		{"show_task", map[string]any{"id": "nightly/fetsh"}, []string{"did you mean", "fetch"}, true},
@@ -153,7 +152,12 @@ func TestMCPByName(t *testing.T) {
 		{"list_tasks", map[string]any{"states": []string{"faild"}}, []string{`did you mean "failed"?`}, true},
 		{"list_task", nil, []string{`there is no tool "list_task" (did you mean "list_tasks"?)`}, true},
 		{"why", map[string]any{"idd": "nightly"}, []string{`why has no argument "idd" (did you mean "id"?)`}, true},
-		{"retry", map[string]any{"id": "nightly"}, []string{`there is no tool "retry"`}, true},
+		{"why", nil, []string{"why needs the argument id"}, true},
+		{"why", map[string]any{"id": 5}, []string{"id: want a string, and it is a JSON number"}, true},
+		{"list_jobs", map[string]any{"states": "running"}, []string{"states: want an array of the right values, and it is a JSON string"}, true},
+		{"why", map[string]any{"id": "nightli/gate"}, []string{"did you mean nightly/gate?"}, true},
+		{"why", map[string]any{"id": "nightly"}, []string{"gate is blocked: Go on?; fetch failed: exit status 3", `Task "fetch"`, " task retry "}, false},
+		{"retry", map[string]any{"id": "nightly"}, []string{`this server has no tool "retry"`, "--allow-writes"}, true},
 		{"logs", map[string]any{"id": "nightly/fetch"}, []string{"xxxx", "END", " bytes before this are left out"}, false},
 	} {
 		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.args})

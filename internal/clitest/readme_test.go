@@ -60,20 +60,27 @@ kill $SERVER; wait $SERVER
 	p.says("hello Ada, you are number 42 <nil>", `"task_type":"acme.demo.greet.v1","disposition":"created"`, "again", `"state":"succeeded"`)
 }
 
-// The pipeline of the README runs as it stands there, with the commands beside it.
+// The pipelines of the README work with the commands beside them, and the second one runs as
+// it stands there.
 func TestReadmePipeline(t *testing.T) {
 	t.Parallel()
-	block := regexp.MustCompile("(?s)```yaml\n# report.yaml\n(.*?)```").FindStringSubmatch(read(t, "../../README.md"))
-	if block == nil {
-		t.Fatal("README.md has no report.yaml")
+	dir, readme := t.TempDir(), read(t, "../../README.md")
+	for _, name := range []string{"nightly.yaml", "report.yaml"} {
+		block := regexp.MustCompile("(?s)```yaml\n# " + name + "[^\n]*\n(.*?)```").FindStringSubmatch(readme)
+		if block == nil {
+			t.Fatal("README.md has no " + name)
+		}
+		write(t, filepath.Join(dir, name), block[1])
 	}
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "report.yaml"), block[1])
 	for _, step := range []struct {
 		args []string
 		code int
 		says string
 	}{
+		{[]string{"check", "nightly.yaml"}, 0, "no mistakes"},
+		{[]string{"submit", "nightly.yaml"}, 0, ""},
+		{[]string{"why", "nightly/clean"}, 0, "clean"},
+		{[]string{"why", "nightly"}, 0, `Task "fetch"`},
 		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 1, "ok: waits for a person: Publish 2026-11-21?"},
 		{[]string{"task", "unblock", "report/ok"}, 0, ""},
 		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 0, "publish| published 7"},

@@ -53,7 +53,11 @@ func (w *walk) jobTask(t *task.Task) Cause {
 	if h == nil { // not read yet
 		h = &store.History{Task: *t}
 	}
-	c := Cause{Kind: CauseTask, TaskID: t.ID, State: h.Task.State, Sentence: text.Stop("Task " + Label(&h.Task) + " " + w.TaskState(h))}
+	said := "Task " + Label(&h.Task) + " " + w.TaskState(h)
+	if Retrying(h.Task.State, h.Task.Waiting) && h.Task.Error != nil && notRun(h) == nil {
+		said += ": " + headline(h.Task.Error)
+	}
+	c := Cause{Kind: CauseTask, TaskID: t.ID, State: h.Task.State, Sentence: text.Stop(said)}
 	if w.seen[t.ID] {
 		return c
 	}
@@ -64,7 +68,8 @@ func (w *walk) jobTask(t *task.Task) Cause {
 }
 
 // decisive picks the tasks that make a job what it is: those that move, those
-// that hold it up, or those because of which it did not succeed.
+// that hold it up, or those because of which it did not succeed. Tasks that failed count
+// before the job ends, too.
 func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 	pick := func(ok func(*task.Task) bool) (some []*task.Task) {
 		for i := range tasks {
@@ -74,23 +79,27 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		}
 		return some
 	}
+	stands := func(t *task.Task) bool { // it waits for no other task
+		return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren && t.Waiting != task.WaitRepair
+	}
+	wrong := func(t *task.Task) bool { return t.End().Against() && kindOf(t) != task.KindDependencyFailed }
 	switch state {
 	case task.JobRunning:
-		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting, t.Join, !t.ReadyAt.IsZero()) })
-	case task.JobBlocked:
-		stuck := pick(func(t *task.Task) bool {
-			return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren && t.Waiting != task.WaitRepair
+		return pick(func(t *task.Task) bool {
+			return stands(t) || wrong(t) || task.Movable(t.State, t.Waiting, t.Join, !t.ReadyAt.IsZero())
 		})
+	case task.JobBlocked:
+		stuck := pick(stands)
 		if len(stuck) == 0 {
 			stuck = pick(func(t *task.Task) bool { return !t.State.Terminal() })
 		}
-		return stuck
+		return append(stuck, pick(wrong)...)
 	case task.JobFailed, task.JobCancelled:
 		roots := pick(func(t *task.Task) bool {
-			return t.End().Against() && kindOf(t) != task.KindDependencyFailed && !(t.State == task.Cancelled && kindOf(t) == task.KindBudget)
+			return wrong(t) && !(t.State == task.Cancelled && kindOf(t) == task.KindBudget)
 		})
 		if len(roots) == 0 { // what used the budget up succeeded
-			roots = pick(func(t *task.Task) bool { return t.End().Against() && kindOf(t) != task.KindDependencyFailed })
+			roots = pick(wrong)
 		}
 		if len(roots) == 0 {
 			roots = pick(func(t *task.Task) bool { return t.End().Against() })

@@ -42,6 +42,7 @@ func TestWhyJob(t *testing.T) {
 	mayFail := a(9, task.Failed, named("lint"), failed(task.KindHandler, "untidy"), with(func(k *task.Task) { k.AllowFailure = true }))
 	spent := a(10, task.Failed, named("flaky"), failed(task.KindBudget, "the budget is used up: its job used 4 of 3 attempts"))
 	never := a(11, task.Cancelled, named("never"), failed(task.KindBudget, "the budget is used up: its job used 4 of 3 attempts"))
+	retried := a(12, task.Pending, named("post"), waits(task.WaitRetry, in(time.Minute)), failed(task.KindHandler, "refused"))
 	budgeted := func(j *task.Job) {
 		j.Budget, j.AttemptsUsed, j.Cost, j.ExhaustedAt = task.Budget{MaxTotalAttempts: 3, MaxCost: 10}, 4, 20, ago(2*time.Minute)
 	}
@@ -76,6 +77,20 @@ func TestWhyJob(t *testing.T) {
 		}},
 		{"blocked with losses", jobOf(nil, extract, broken, gone), []string{
 			"It is blocked: 1 of its 3 tasks have not ended, and none of them can go on without a person; 1 failed, 1 was cancelled.",
+		}},
+		{"running beside a question", jobOf(nil, runner, extract, retried, broken), []string{
+			"extract is blocked: who pays?",
+			"It is running: 3 of its 4 tasks have not ended, 2 of them can go on without help; 1 failed.",
+			`  Task "extract" (00000000000000000000000001) is blocked and waits for a person: who pays?`,
+			`  Task "extract" (00000000000000000000000004) failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`,
+			`  Task "post" (0000000000000000000000000C) waits for its retry, due in 1m (2026-11-20T12:01:00Z): refused.`,
+			"  weaver task unblock 00000000000000000000000001",
+			"  weaver task retry 00000000000000000000000004",
+		}},
+		{"blocked beside a failure", jobOf(nil, extract, sum, broken, gone), []string{
+			"extract is blocked: who pays?; 1 task needs it; extract failed: no such host.",
+			`  Task "extract" (00000000000000000000000004) failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`,
+			"  weaver task retry 00000000000000000000000004",
 		}},
 		{"succeeded", jobOf(nil, load, unneeded), []string{
 			"It succeeded 1m ago (2026-11-20T11:59:00Z): 1 of its 2 tasks succeeded, the others were not needed.",

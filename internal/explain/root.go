@@ -168,21 +168,27 @@ func (w *walk) rootCause(path []*task.Task) []Cause {
 // there are besides.
 func (c Clock) jobRoot(state task.JobState, deciding []*task.Task, tasks []task.Task) string {
 	for _, t := range deciding {
-		if state == task.JobRunning && len(c.Gone[t.ID]) > 0 {
+		if state == task.JobRunning && (len(c.Gone[t.ID]) > 0 || t.State == task.Blocked) {
 			return text.Stop(c.rootState(t))
 		}
 	}
 	if len(deciding) == 0 || state != task.JobFailed && state != task.JobBlocked {
 		return ""
 	}
-	root, more, led := deciding[0], len(deciding)-1, 0
+	root, more, led := deciding[0], -1, 0
+	blocked := state == task.JobBlocked
+	for _, t := range deciding {
+		if !blocked || !t.State.Terminal() {
+			more++
+		}
+	}
 	for i := range tasks {
-		if held(&tasks[i]) && &tasks[i] != root {
+		if t := &tasks[i]; held(t) && t != root && (!blocked || !t.State.Terminal()) {
 			led++
 		}
 	}
 	said := c.rootState(root)
-	switch blocked := state == task.JobBlocked; {
+	switch {
 	case more > 0 && blocked:
 		said += fmt.Sprintf("; beside it %s the job up", counted(more, "more task holds", "more tasks hold"))
 	case more > 0:
@@ -191,6 +197,9 @@ func (c Clock) jobRoot(state task.JobState, deciding []*task.Task, tasks []task.
 		said += "; " + counted(led, "task needs it", "tasks need it")
 	case led > 0:
 		said += "; " + counted(led, "task that needs it was cancelled", "tasks that need it were cancelled")
+	}
+	if i := slices.IndexFunc(deciding, func(t *task.Task) bool { return t.State.Terminal() }); blocked && i > 0 {
+		said += "; " + c.rootState(deciding[i])
 	}
 	return text.Stop(said)
 }

@@ -20,6 +20,7 @@ type Source interface {
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
 	Edges(context.Context, weaver.JobID) ([]store.GraphEdge, error)
 	Orphans(context.Context, ...weaver.TaskID) ([]weaver.TaskID, error)
+	Workers(context.Context) ([]store.WorkerStatus, error)
 }
 
 // Reader explains what a source has.
@@ -29,6 +30,10 @@ type Reader struct {
 	// TakeOver returns the command lines that go on with a task of a job, nil: of none,
 	// whose worker's process is dead. Without it dead workers are not looked for.
 	TakeOver func(job *task.Job) []string
+
+	// Runs reports whether the command lines of TakeOver run tasks of a type; nil: they run none
+	// that no worker runs.
+	Runs func(taskType string) bool
 }
 
 // Explain explains the task or job that has an ID; ErrNotFound.
@@ -68,8 +73,22 @@ func (r Reader) ExplainTask(ctx context.Context, e explain.Explainer, id task.ID
 		}
 		running = explain.Running{Tasks: list, More: next != ""}
 	}
+	var job *task.Job
+	if t := &h.Task; t.State == task.Ready && !t.JobID.IsZero() {
+		j, err := r.Job(ctx, t.JobID)
+		if err != nil {
+			return nil, err
+		}
+		job = &j
+	}
+	start, err := r.startWorker(ctx, job, &h.Task)
+	if err != nil {
+		return nil, err
+	}
 	return r.gather(ctx, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
-		return e.Task(&h, running, known)
+		x, missing := e.Task(&h, running, known)
+		x.Actions = append(start, x.Actions...)
+		return x, missing
 	})
 }
 
@@ -92,13 +111,44 @@ func (r Reader) ExplainJob(ctx context.Context, e explain.Explainer, id task.ID)
 		return nil, err
 	}
 	e.OfJob = &st.JobInfo
+	start, err := r.startWorker(ctx, &st.JobInfo, look...)
+	if err != nil {
+		return nil, err
+	}
 	return r.gather(ctx, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		x, missing := e.Job(&st.JobInfo, tasks, known)
+		x.Actions = append(start, x.Actions...)
 		if st.Bottleneck != "" {
 			x.Notes = slices.Insert(x.Notes, 0, text.Stop("What holds it up: "+st.Bottleneck))
 		}
 		return x, missing
 	})
+}
+
+// startWorker returns the actions that start a worker of tasks that are due, if none runs
+// their type. job may be nil.
+func (r Reader) startWorker(ctx context.Context, job *task.Job, tasks ...*task.Task) (list []explain.Action, err error) {
+	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != task.Ready })
+	if len(tasks) == 0 || r.Runs == nil || r.TakeOver == nil {
+		return nil, nil
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		if !r.Runs(t.Type) || slices.ContainsFunc(workers, func(w store.WorkerStatus) bool {
+			return !w.Silent && !w.Dead && slices.Contains(w.Types, t.Type)
+		}) {
+			continue
+		}
+		target := explain.Target{Kind: explain.TargetTask, ID: t.ID.String()}
+		for _, command := range r.TakeOver(job) {
+			list = append(list, explain.Action{Verb: explain.VerbRun, Target: target, Command: command, Effect: "runs what is due"})
+		}
+		return list, nil
+	}
+	return nil, nil
 }
 
 func prepare(e *explain.Explainer) {

@@ -35,7 +35,8 @@ func (orphaned) Orphans(_ context.Context, ids ...weaver.TaskID) ([]weaver.TaskI
 	return ids, nil
 }
 
-// A task whose worker is dead is explained with what takes it over.
+// A task whose worker is dead, and one that is due and has no worker, are explained with what
+// goes on with them.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	db := memstore.New()
@@ -49,13 +50,6 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Join(t.Context(), client.Namespace(), store.WorkerInfo{ID: "w", Name: "here:1", TTL: time.Hour, Types: []string{"acme.test.one.v1"}}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := db.Claim(t.Context(), client.Namespace(), store.ClaimRequest{Worker: "w", Name: "here:1", Types: map[string]int{"acme.test.one.v1": 1}, Limit: 1, Slots: 1, TTL: time.Hour, LeaseID: task.NewLeaseID()})
-	if err != nil || len(got.Tasks) != 1 {
-		t.Fatalf("claimed %+v, %v", got, err)
-	}
 	r := explainread.Reader{Source: orphaned{explainread.Masked{Client: client}}, TakeOver: func(j *task.Job) []string {
 		if j == nil || j.Name != "two" {
 			return []string{"weaver worker"}
@@ -66,6 +60,37 @@ func TestTakeOver(t *testing.T) {
 	tasks, err := client.JobTasks(t.Context(), h.ID())
 	if err != nil {
 		t.Fatal(err)
+	}
+	starts := func(runs func(string) bool) (n int) {
+		t.Helper()
+		r := r
+		r.Runs = runs
+		for _, id := range []task.ID{tasks[0].ID, h.ID()} {
+			x, err := r.Explain(t.Context(), e, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range x.Actions {
+				if a.Verb == explain.VerbRun {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	is := func(name string) bool { return name == "acme.test.one.v1" }
+	if with, without := starts(is), starts(func(string) bool { return false }); with != 4 || without != 0 {
+		t.Errorf("a task that is due: %d actions start a worker, and %d of another type; want 4 and 0", with, without)
+	}
+	if err := db.Join(t.Context(), client.Namespace(), store.WorkerInfo{ID: "w", Name: "here:1", TTL: time.Hour, Types: []string{"acme.test.one.v1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := starts(is); n != 0 {
+		t.Errorf("a worker is up, and %d actions start one", n)
+	}
+	got, err := db.Claim(t.Context(), client.Namespace(), store.ClaimRequest{Worker: "w", Name: "here:1", Types: map[string]int{"acme.test.one.v1": 1}, Limit: 1, Slots: 1, TTL: time.Hour, LeaseID: task.NewLeaseID()})
+	if err != nil || len(got.Tasks) != 1 {
+		t.Fatalf("claimed %+v, %v", got, err)
 	}
 	quiet := explainread.Reader{Source: r.Source}
 	if _, err := quiet.Explain(t.Context(), e, tasks[0].ID); err != nil {

@@ -66,7 +66,7 @@ func New(c Config) (*mcp.Server, error) {
 	c.ToShow = cmp.Or(c.ToShow, "start the server with --show-payloads")
 	c.Actor, c.Logger = cmp.Or(c.Actor, "mcp"), cmp.Or(c.Logger, slog.Default())
 	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
-	t := tools{c, make(map[string][]string)}
+	t := tools{c, make(map[string]arguments)}
 	t.addReads(s)
 	if c.AllowWrites {
 		t.addWrites(s)
@@ -104,7 +104,13 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 // tools are the tools of one server.
 type tools struct {
 	Config
-	args map[string][]string // names of arguments, by tool
+	args map[string]arguments // by tool
+}
+
+// arguments are those of a tool.
+type arguments struct {
+	names, required []string
+	decode          func(json.RawMessage) error // reports a value of another type
 }
 
 // meant answers calls of tools that there are not, and arguments that a tool does not have,
@@ -123,6 +129,9 @@ func (t tools) meant(next mcp.MethodHandler) mcp.MethodHandler {
 func (t tools) check(tool string, given json.RawMessage) error {
 	known, there := t.args[tool]
 	if !there {
+		if slices.Contains(writes, tool) {
+			return say("this server has no tool %q: its tools only read. Its user offers it with `weaver mcp --allow-writes`, or over HTTP with a token that may operate", tool)
+		}
 		all := slices.Sorted(maps.Keys(t.args))
 		return say("there is no tool %q%s; the tools are %s", short(tool, 64), didYouMean(tool, all), strings.Join(all, ", "))
 	}
@@ -131,19 +140,31 @@ func (t tools) check(tool string, given json.RawMessage) error {
 		return say("the arguments of %s are no JSON object", tool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if !slices.Contains(known, name) {
-			return say("%s has no argument %q%s; it has %s", tool, short(name, 64), didYouMean(name, known), cmp.Or(strings.Join(known, ", "), "none"))
+		if !slices.Contains(known.names, name) {
+			return say("%s has no argument %q%s; it has %s", tool, short(name, 64), didYouMean(name, known.names), cmp.Or(strings.Join(known.names, ", "), "none"))
 		}
 	}
-	return nil
+	for _, name := range known.required {
+		if len(args[name]) == 0 {
+			return say("%s needs the argument %s", tool, name)
+		}
+	}
+	return known.decode(given)
 }
 
 // add adds a tool whose answer is text.
 func add[In any](t tools, s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
-	t.args[name] = []string{}
+	of := arguments{decode: func(raw json.RawMessage) error {
+		var in In
+		return exact(raw, &in)
+	}}
 	for _, f := range jsonfields.Of(reflect.TypeFor[In]()) {
-		t.args[name] = append(t.args[name], f.Name)
+		of.names = append(of.names, f.Name)
+		if !f.Optional {
+			of.required = append(of.required, f.Name)
+		}
 	}
+	t.args[name] = of
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		if err := exact(req.Params.Arguments, &in); err != nil {
 			return nil, nil, err
@@ -166,7 +187,7 @@ func exact[In any](args json.RawMessage, in *In) error {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	if err := d.Decode(&read); err != nil {
-		return say("the arguments cannot be read: %w", err)
+		return say("the arguments cannot be read: %w", jsonfields.Mistake(err, reflect.TypeFor[In]()))
 	}
 	if err := checkTexts(reflect.ValueOf(read)); err != nil {
 		return err

@@ -10,6 +10,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// writes are the names of the tools that change something.
+var writes = []string{"enqueue", "retry", "cancel", "unblock"}
+
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false
 	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
