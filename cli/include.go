@@ -33,9 +33,6 @@ func includes(path string, allowed []string) pipeline.ReadFile {
 		case err == nil && same:
 			return nil, errors.New("it is this file itself")
 		}
-		if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-			return nil, errors.New("it is no regular file")
-		}
 		src, err := readAtMost(full, maxRead)
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 			err = pathErr.Err // the message has the path

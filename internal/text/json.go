@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // escapes are how encoding/json writes what HTML pages must not have.
@@ -11,11 +12,12 @@ var escapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
 // PlainJSON is JSON with <, > and & as themselves. Recorded values that encoding/json
 // wrote by its defaults have \u003c, \u003e and \u0026 in their place, which mean the
 // same and which people cannot read. Characters that act on a terminal and that
-// encoding/json does not escape, DEL and C1, are escaped.
-func PlainJSON(raw string) string { return escapeC1(plainHTML(raw)) }
+// encoding/json does not escape are escaped: DEL, C1, and those that change the direction
+// of what follows.
+func PlainJSON(raw string) string { return escapeActing(plainHTML(raw)) }
 
-func escapeC1(raw string) string {
-	acts := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
+func escapeActing(raw string) string {
+	acts := func(r rune) bool { return r >= 0x7f && r <= 0x9f || unicode.Is(unicode.Bidi_Control, r) }
 	if !strings.ContainsFunc(raw, acts) {
 		return raw
 	}

@@ -20,6 +20,7 @@ func TestPlainJSON(t *testing.T) {
 		`"\u003`:                       `"\u003`,
 		`\`:                            `\`,
 		`"\u0026\`:                     `"&\`,
+		"\"a\u202eb\u200dc\"":          "\"a\\u202eb\u200dc\"",
 		"\"a\u009b31m\x7f\u00a0\"":     "\"a\\u009b31m\\u007f\u00a0\"",
 	} {
 		if got := text.PlainJSON(raw); got != want {
