@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goweaver/weaver/httpapi"
 )
@@ -106,5 +108,55 @@ func TestAttackBodies(t *testing.T) {
 		if answers[a.want] == 0 {
 			t.Errorf("%s: the answers are %v, want %d", a.name, answers, a.want)
 		}
+	}
+}
+
+// A principal has so many bodies in work, and so many values in them, and then waits in
+// vain; another one does not.
+func TestAttackBodies_OfOnePrincipal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config      func(*httpapi.Config)
+		first, next string
+	}{
+		"bodies": {func(cfg *httpapi.Config) { cfg.MaxBodiesPerPrincipal = 1 }, "{}", "{}"},
+		"values": {func(cfg *httpapi.Config) { cfg.MaxValues = 100 }, repeat(60, "0"), repeat(60, "0")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) {
+					cfg.Authorize = func(r *http.Request) (httpapi.Principal, error) {
+						return httpapi.Principal{Name: r.Header.Get("Who"), Access: httpapi.Full}, nil
+					}
+					c.config(cfg)
+				}})
+				leave := make(chan struct{})
+				h := s.api.Guard("tools", httpapi.Read, func(_ http.ResponseWriter, r *http.Request, _ httpapi.Principal) {
+					if r.Header.Get("Stay") != "" {
+						<-leave
+					}
+				})
+				send := func(who, body, stay string) int {
+					r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+					r.Header.Set("Who", who)
+					r.Header.Set("Stay", stay)
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					return w.Code
+				}
+				var first sync.WaitGroup
+				first.Go(func() { send("ann", c.first, "yes") })
+				synctest.Wait()
+				if own, other := send("ann", c.next, ""), send("bob", c.next, ""); own != http.StatusTooManyRequests || other != http.StatusOK {
+					t.Errorf("the next body of ann is answered with %d, and one of bob with %d; want 429 and 200", own, other)
+				}
+				close(leave)
+				first.Wait()
+				if again := send("ann", c.next, ""); again != http.StatusOK {
+					t.Errorf("a body after that is answered with %d", again)
+				}
+			})
+		})
 	}
 }

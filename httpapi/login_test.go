@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,6 +161,13 @@ func TestFilesOfCredentials(t *testing.T) {
 	} {
 		if err := load("no/such/file"); err == nil || !strings.Contains(err.Error(), "no/such/file") {
 			t.Errorf("of a file that is not there: %v", err)
+		}
+		file := filepath.Join(t.TempDir(), "secrets")
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chmod(file, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		if err := load(file); err == nil || !strings.Contains(err.Error(), "other users can change it: `chmod 600 ") {
+			t.Errorf("of a file that everybody can write to: %v", err)
 		}
 	}
 	if _, err := httpapi.NewPassword("two words", httpapi.Read, "x"); err == nil {
