@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // CheckShared refuses files that another user may have put into a folder that everybody can
@@ -24,6 +25,45 @@ func CheckShared(owners []int, paths ...string) error {
 		}
 	}
 	return nil
+}
+
+// maxLinks is how many symbolic links CheckLinks follows.
+const maxLinks = 40
+
+// CheckLinks refuses an absolute path that leads through a symbolic link which another user
+// may have put into a folder that everybody can write to. It belongs to this user, to root,
+// or to the owner of the folder.
+func CheckLinks(path string) error {
+	at, rest := filepath.VolumeName(path)+string(filepath.Separator), filepath.Clean(path)
+	for links := 0; ; {
+		rest = strings.TrimLeft(strings.TrimPrefix(rest, filepath.VolumeName(rest)), string(filepath.Separator))
+		name, below, _ := strings.Cut(rest, string(filepath.Separator))
+		if name == "" {
+			return nil
+		}
+		folder, to := at, ""
+		at, rest = filepath.Join(at, name), below
+		info, err := os.Lstat(at)
+		if err != nil {
+			return nil // what is not there leads nowhere
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			continue
+		}
+		if parent, err := os.Stat(folder); err == nil && parent.Mode().Perm()&0o002 != 0 {
+			if uid, foreign := foreignOwner(at, parent, nil); foreign {
+				return fmt.Errorf("%s is a link of user %d, and everybody can write to its folder: that user may have put it there for others to use. Name the file itself, if you trust it", at, uid)
+			}
+		}
+		if to, err = os.Readlink(at); err != nil || links == maxLinks {
+			return nil // to open it says so
+		}
+		links++
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(folder, to)
+		}
+		at, rest = string(filepath.Separator), filepath.Join(to, rest)
+	}
 }
 
 // CheckFolder refuses a folder for locks in which others could remove or replace the locks:

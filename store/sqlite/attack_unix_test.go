@@ -3,6 +3,7 @@
 package sqlite_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,34 @@ func TestAttackForeignFiles(t *testing.T) {
 			openFile(t, path)
 		})
 	}
+}
+
+// A link that another user put into a shared folder is not followed, wherever on the way it
+// stands.
+func TestAttackLinks(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 { // only root can give files away
+		return
+	}
+	own, shared := t.TempDir(), t.TempDir()
+	openFile(t, filepath.Join(own, "w.db"))
+	at := func(name string) string { return filepath.Join(shared, name) }
+	for name, to := range map[string]string{"file": filepath.Join(own, "w.db"), "folder": own, "new": filepath.Join(own, "new.db"), "through": at("file")} {
+		if err := errors.Join(os.Symlink(to, at(name)), os.Lchown(at(name), otherUser, otherUser)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Lchown(at("through"), 0, 0), os.Chmod(shared, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	for path, link := range map[string]string{"file": "file", "folder/w.db": "folder", "new": "new", "through": "file"} {
+		_, err := sqlite.Open(t.Context(), at(path))
+		says(t, err, store.ErrUnavailable, at(link)+" is a link of user 65534", "Name the file itself")
+	}
+	if err := os.Lchown(at("file"), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	openFile(t, at("through"))
 }
 
 // A folder of locks in which another user can make workers look dead is not used.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/internal/workerlock"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
@@ -120,6 +121,9 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a device, a pipe or a socket: name a file", path, store.ErrNotDatabase)
 	}
 	name, err := resolve(abs)
+	if err == nil {
+		err = filelock.CheckLinks(abs)
+	}
 	if err == nil {
 		err = checkLinks(name)
 	}
