@@ -20,9 +20,9 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
+	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/sqlstore"
-	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/internal/workerlock"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
