@@ -290,7 +290,7 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(on(t.ID, VerbCancel, "asks "+name+" to end"))
 	case t.State == task.Pending && t.Waiting == task.WaitRepair && asked:
 		w.add(on(t.ID, VerbRepair, "gives "+name+" another input at once").needsInput())
-	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
+	case t.State == task.Pending && asked && WaitsForTime(t.Waiting):
 		w.add(on(t.ID, VerbReschedule, "starts "+name+" now; --in and --at start it at another time"))
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
 		switch t.Pause {
@@ -336,8 +336,8 @@ func RerunFrom(h *store.History) string {
 	return t.Error.Step
 }
 
-// waitsForTime reports whether a pending task waits for a time alone.
-func waitsForTime(why task.Waiting) bool {
+// WaitsForTime reports whether a pending task waits for a time alone.
+func WaitsForTime(why task.Waiting) bool {
 	switch why {
 	case task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep:
 		return true

@@ -74,7 +74,7 @@ func (r Reader) ExplainTask(ctx context.Context, e explain.Explainer, id task.ID
 		running = explain.Running{Tasks: list, More: next != ""}
 	}
 	var job *task.Job
-	if t := &h.Task; t.State == task.Ready && !t.JobID.IsZero() {
+	if t := &h.Task; !t.State.Terminal() && !t.JobID.IsZero() {
 		j, err := r.Job(ctx, t.JobID)
 		if err != nil {
 			return nil, err
@@ -125,10 +125,12 @@ func (r Reader) ExplainJob(ctx context.Context, e explain.Explainer, id task.ID)
 	})
 }
 
-// startWorker returns the actions that start a worker of tasks that are due, if none runs
-// their type. job may be nil.
+// startWorker returns the actions that start a worker of tasks that are due, or wait for a
+// time, if none runs their type. job may be nil.
 func (r Reader) startWorker(ctx context.Context, job *task.Job, tasks ...*task.Task) (list []explain.Action, err error) {
-	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != task.Ready })
+	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool {
+		return t.State != task.Ready && (t.State != task.Pending || !explain.WaitsForTime(t.Waiting))
+	})
 	if len(tasks) == 0 || r.Runs == nil || r.TakeOver == nil {
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package explainread_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,16 @@ func TestTakeOver(t *testing.T) {
 			}
 		}
 		return n
+	}
+	late := weaver.NewDraft("acme.test.one.v1", []byte("1"), weaver.Delay(time.Hour))
+	delayed, err := client.EnqueueTasks(t.Context(), late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r2 := r
+	r2.Runs = func(string) bool { return true }
+	if x, err := r2.Explain(t.Context(), e, delayed[0].ID); err != nil || !slices.ContainsFunc(x.Actions, func(a explain.Action) bool { return a.Command == "weaver worker" }) {
+		t.Errorf("a task that is due later: %+v, %v", x, err)
 	}
 	is := func(name string) bool { return name == "acme.test.one.v1" }
 	if with, without := starts(is), starts(func(string) bool { return false }); with != 4 || without != 0 {
