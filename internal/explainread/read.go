@@ -73,21 +73,13 @@ func (r Reader) ExplainTask(ctx context.Context, e explain.Explainer, id task.ID
 		}
 		running = explain.Running{Tasks: list, More: next != ""}
 	}
-	var job *task.Job
-	if t := &h.Task; !t.State.Terminal() && !t.JobID.IsZero() {
-		j, err := r.Job(ctx, t.JobID)
-		if err != nil {
-			return nil, err
-		}
-		job = &j
-	}
-	start, err := r.startWorker(ctx, job, &h.Task)
+	start, err := r.startWorker(ctx, &h.Task)
 	if err != nil {
 		return nil, err
 	}
 	return r.gather(ctx, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		x, missing := e.Task(&h, running, known)
-		x.Actions = append(start, x.Actions...)
+		x.Actions = slices.Concat(start, x.Actions)
 		return x, missing
 	})
 }
@@ -111,13 +103,13 @@ func (r Reader) ExplainJob(ctx context.Context, e explain.Explainer, id task.ID)
 		return nil, err
 	}
 	e.OfJob = &st.JobInfo
-	start, err := r.startWorker(ctx, &st.JobInfo, look...)
+	start, err := r.startWorker(ctx, look...)
 	if err != nil {
 		return nil, err
 	}
 	return r.gather(ctx, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		x, missing := e.Job(&st.JobInfo, tasks, known)
-		x.Actions = append(start, x.Actions...)
+		x.Actions = slices.Concat(start, x.Actions)
 		if st.Bottleneck != "" {
 			x.Notes = slices.Insert(x.Notes, 0, text.Stop("What holds it up: "+st.Bottleneck))
 		}
@@ -126,8 +118,8 @@ func (r Reader) ExplainJob(ctx context.Context, e explain.Explainer, id task.ID)
 }
 
 // startWorker returns the actions that start a worker of tasks that are due, or wait for a
-// time, if none runs their type. job may be nil.
-func (r Reader) startWorker(ctx context.Context, job *task.Job, tasks ...*task.Task) (list []explain.Action, err error) {
+// time, if none runs their type. The tasks are of one job, or of none.
+func (r Reader) startWorker(ctx context.Context, tasks ...*task.Task) (list []explain.Action, err error) {
 	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool {
 		return t.State != task.Ready && (t.State != task.Pending || !explain.WaitsForTime(t.Waiting))
 	})
@@ -143,6 +135,12 @@ func (r Reader) startWorker(ctx context.Context, job *task.Job, tasks ...*task.T
 			return !w.Silent && !w.Dead && slices.Contains(w.Types, t.Type)
 		}) {
 			continue
+		}
+		var job *task.Job
+		if j, err := r.Job(ctx, t.JobID); err == nil {
+			job = &j
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
 		}
 		target := explain.Target{Kind: explain.TargetTask, ID: t.ID.String()}
 		for _, command := range r.TakeOver(job) {
