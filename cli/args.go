@@ -116,7 +116,7 @@ func didYouMean[S ~string](word string, known []S) string {
 		if len(word) > 1 && strings.HasPrefix(string(k), word) {
 			d = 0
 		}
-		if d < bestDistance {
+		if d < bestDistance && d < len(word) { // all letters changed is another word
 			best, bestDistance = k, d
 		}
 	}

@@ -231,7 +231,7 @@ func (c *submitCmd) readInput(stdin io.Reader) (json.RawMessage, error) {
 	raw := bytes.TrimSpace([]byte(text))
 	var probe json.RawMessage // of an any a number that no float64 holds would be an error
 	if err := json.Unmarshal(raw, &probe); err != nil {
-		return nil, badInput(`Quote it for the shell: submit `+c.What+` '{"key": "value"}'.`, "the input is not JSON: %w", err)
+		return nil, badInput(`Quote it for the shell: submit `+c.What+` '{"key": "value"}'. Text needs quotes of its own: '"yes"'.`, "the input is not JSON: %w", err)
 	}
 	return raw, nil
 }
