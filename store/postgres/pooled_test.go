@@ -53,6 +53,25 @@ func TestNewChecksNamesBehindPooler(t *testing.T) {
 	}
 }
 
+// The program's own statements on Pool and DB have no names that another connection could
+// have given to the session, whatever the URL says.
+func TestStatementsBehindPooler(t *testing.T) {
+	t.Parallel()
+	through := pgtest.Bouncer(t, pgtest.Migrated(t, "weaver", migrateURL), "transaction", "default_pool_size = 1")
+	for range 2 { // their connections name statements alike
+		db := openURL(t, through)
+		for range 2 {
+			var got int
+			if err := db.Pool().QueryRow(t.Context(), "SELECT 1 + $1::int", 41).Scan(&got); err != nil || got != 42 {
+				t.Errorf("on Pool: %d, %v", got, err)
+			}
+			if err := db.DB().QueryRowContext(t.Context(), "SELECT 2 + $1::int", 40).Scan(&got); err != nil || got != 42 {
+				t.Errorf("on DB: %d, %v", got, err)
+			}
+		}
+	}
+}
+
 // Transactions of a database/sql pool of the program, which names its statements, take
 // enqueues: those of the store have no names.
 func TestEnqueueInOwnSQLTxBehindPooler(t *testing.T) {
