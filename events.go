@@ -189,8 +189,9 @@ func (req *EventsRequest) check() error {
 		return fmt.Errorf("%w: Types and Names name something each", ErrInvalidOption)
 	}
 	for _, name := range req.Names {
-		if !slices.ContainsFunc(feedNames, func(known string) bool { return store.FeedMatches(name, known) }) {
-			return fmt.Errorf("%w: Names: no event is named %q; there are %s", ErrInvalidOption, name, strings.Join(feedNames, ", "))
+		types := event.FeedTypes()
+		if !slices.ContainsFunc(types, func(known string) bool { return store.FeedMatches(name, known) }) {
+			return fmt.Errorf("%w: Names: no event is named %q; there are %s", ErrInvalidOption, name, strings.Join(types, ", "))
 		}
 	}
 	return nil

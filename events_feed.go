@@ -12,15 +12,6 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// feedNames are the names that events of a feed have.
-var feedNames = []string{
-	event.TaskEnqueued{}.Type(), event.TaskStarted{}.Type(), event.TaskSucceeded{}.Type(), event.TaskFailed{}.Type(),
-	event.TaskRetrying{}.Type(), event.TaskSuspended{}.Type(), event.TaskUndoing{}.Type(), event.TaskBlocked{}.Type(), event.TaskCancelled{}.Type(),
-	event.TaskReleased{}.Type(), event.TaskLeaseLost{}.Type(), event.TaskReopened{}.Type(),
-	event.StepStarted{}.Type(), event.StepCompleted{}.Type(), event.StepFailed{}.Type(),
-	event.Progress{}.Type(), event.StreamChunk{}.Type(), event.LogWritten{}.Type(), event.JobSettled{}.Type(),
-}
-
 // maskFeed masks in errors what readers do not show of their tasks' values. Lines,
 // chunks and progress were masked when they were recorded.
 func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {
@@ -119,45 +110,25 @@ func unquoted(row *store.FeedRow) string {
 // lifeEvent makes the event of a row about a task itself, with the number that
 // Subscribe gives it. nil: a newer program wrote the row.
 func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
-	if row.Kind != store.FeedEnqueued && row.Kind != store.FeedStarted {
-		h.Sequence = event.LastSequence(row.Epoch)
-	}
-	var te task.Error
-	if row.Error != nil {
-		te = *row.Error
-	}
-	if row.Kind == store.FeedOver {
-		h.AttemptNo, h.Sequence = 0, event.SequenceWithoutLease(row.Epoch, 1)
-	}
-	switch row.Name {
-	case "task.enqueued":
+	switch row.Kind {
+	case store.FeedEnqueued:
 		h.Sequence = event.FirstSequence(0)
 		return event.TaskEnqueued{Header: h, Queue: row.Queue}
-	case "task.started":
+	case store.FeedStarted:
 		h.Sequence = event.FirstSequence(row.Epoch)
 		return event.TaskStarted{Header: h}
-	case "task.reopened":
-		h.Sequence = 0 // it is no event of an attempt
+	case store.FeedReopened: // it is no event of an attempt, and has no number
 		return event.TaskReopened{Header: h}
-	case "task.succeeded":
-		return event.TaskSucceeded{Header: h, Duration: took(row)}
-	case "task.failed":
-		return event.TaskFailed{Header: h, Error: te, Allowed: row.AllowFailure, Duration: took(row)}
-	case "task.cancelled":
-		return event.TaskCancelled{Header: h, Error: te, Duration: took(row)}
-	case "task.blocked":
-		return event.TaskBlocked{Header: h, Error: te, Duration: took(row)}
-	case "task.released":
-		return event.TaskReleased{Header: h, Error: row.Error, Duration: took(row)}
-	case "task.suspended":
-		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took(row)}
-	case "task.undoing":
-		return event.TaskUndoing{Header: h, Error: te, Duration: took(row)}
-	case "task.retrying":
-		return event.TaskRetrying{Header: h, Error: te, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took(row)}
-	case "task.lease_lost":
-		h.Sequence = event.SequenceWithoutLease(row.Epoch, 0)
-		return event.TaskLeaseLost{Header: h, State: task.State(row.State), Duration: took(row)}
+	case store.FeedOver:
+		h.AttemptNo = 0
+	case store.FeedEnded:
+	default:
+		return nil
 	}
-	return nil
+	end := event.Ending{
+		Outcome: row.Outcome, State: task.State(row.State), Waiting: row.Waiting, Error: row.Error, Allowed: row.AllowFailure,
+		WakeAt: row.NextReadyAt, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took(row),
+	}
+	h.Sequence = end.Sequence(row.Epoch)
+	return end.Event(h)
 }

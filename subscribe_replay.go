@@ -40,81 +40,42 @@ func (r *replay) life() []event.Event {
 		}
 	}
 	if t.State.Terminal() && !ended { // by a reaper, an operator, a need, its children
-		h := r.header(0, t.FinishedAt, event.SequenceWithoutLease(t.Epoch, 1))
-		list = append(list, r.last(h, 0))
+		end := r.last()
+		list = append(list, end.Event(r.header(0, t.FinishedAt, end.Sequence(t.Epoch))))
 	}
 	return list
 }
 
-// last is the event of the task's end.
-func (r *replay) last(h event.Header, took time.Duration) event.Event {
+// last is the end of the task.
+func (r *replay) last() event.Ending {
 	t := &r.Task
-	var te task.Error
-	if t.Error != nil {
-		te = *t.Error
-	}
-	switch t.State {
-	case task.Succeeded:
-		return event.TaskSucceeded{Header: h, Output: t.Output, Duration: took}
-	case task.Failed:
-		return event.TaskFailed{Header: h, Error: te, Allowed: t.AllowFailure, Duration: took}
-	}
-	return event.TaskCancelled{Header: h, Error: te, Duration: took}
+	return event.Ending{State: t.State, Output: t.Output, Error: t.Error, Allowed: t.AllowFailure}
 }
 
 // end is the event of an attempt's end; last says that the task ended with it.
 func (r *replay) end(a *task.Attempt, last bool) event.Event {
-	took := a.FinishedAt.Sub(a.StartedAt)
-	h := r.header(a.No, a.FinishedAt, event.LastSequence(a.Epoch))
+	var end event.Ending
 	if last {
-		return r.last(h, took)
-	}
-	var te task.Error
-	if a.Error != nil {
-		te = *a.Error
-	}
-	var decided task.Decision
-	for i := range r.Decisions {
-		if r.Decisions[i].AttemptNo == a.No {
-			decided = r.Decisions[i]
+		end = r.last()
+	} else {
+		end = event.Ending{Error: a.Error, Allowed: r.Task.AllowFailure}
+		for i := range r.Decisions {
+			if d := &r.Decisions[i]; d.AttemptNo == a.No {
+				end.Decision, end.Delay = d.Kind, max(0, d.NextReadyAt.Sub(a.FinishedAt))
+			}
+		}
+		if a.Outcome == task.OutcomeSuspended {
+			end.Waiting, end.WakeAt = r.waited(a)
+		}
+		if r.begins(a) {
+			end.Waiting = task.WaitUndo
+			if r.Task.Undo != nil {
+				end.EndsAs = r.Task.Undo.EndsAs
+			}
 		}
 	}
-	if r.begins(a) {
-		u := event.TaskUndoing{Header: h, Error: te, Duration: took}
-		if r.Task.Undo != nil {
-			u.EndsAs = r.Task.Undo.EndsAs
-		}
-		return u
-	}
-	switch a.Outcome {
-	case task.OutcomeLeaseLost:
-		h.Sequence = event.SequenceWithoutLease(a.Epoch, 0)
-		return event.TaskLeaseLost{Header: h, Duration: took}
-	case task.OutcomeReleased:
-		return event.TaskReleased{Header: h, Error: a.Error, Duration: took}
-	case task.OutcomeUndone, task.OutcomeUndoFailed:
-		return event.TaskSuspended{Header: h, Waiting: task.WaitUndo, Error: a.Error, Duration: took}
-	case task.OutcomeCancelled:
-		return event.TaskCancelled{Header: h, Error: te, Duration: took}
-	case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
-		why, until := r.waited(a)
-		return event.TaskSuspended{Header: h, Waiting: why, WakeAt: until, Duration: took}
-	}
-	switch decided.Kind {
-	case task.DecideSucceed:
-		return event.TaskSucceeded{Header: h, Duration: took}
-	case task.DecideMarkDead:
-		return event.TaskFailed{Header: h, Error: te, Allowed: r.Task.AllowFailure, Duration: took}
-	case task.DecideBlock:
-		return event.TaskBlocked{Header: h, Error: te, Duration: took}
-	case task.DecideDecompose:
-		return event.TaskSuspended{Header: h, Waiting: task.WaitChildren, Error: a.Error, Duration: took}
-	case task.DecideAddDependency:
-		return event.TaskSuspended{Header: h, Waiting: task.WaitDeps, Error: a.Error, Duration: took}
-	case task.DecideRepair:
-		return event.TaskSuspended{Header: h, Waiting: task.WaitRepair, Error: a.Error, Duration: took}
-	}
-	return event.TaskRetrying{Header: h, Error: te, Delay: max(0, decided.NextReadyAt.Sub(a.FinishedAt)), Duration: took}
+	end.Outcome, end.Duration = a.Outcome, a.FinishedAt.Sub(a.StartedAt)
+	return end.Event(r.header(a.No, a.FinishedAt, end.Sequence(a.Epoch)))
 }
 
 // begins reports whether the undo phase of the task began with the end of an attempt: an
@@ -132,16 +93,10 @@ func (r *replay) begins(a *task.Attempt) bool {
 	return r.Task.Undo != nil
 }
 
-// waited says for what an attempt waited that left its worker, and until when at most; zero:
+// waited says for what an attempt waited that was suspended, and until when at most; zero:
 // no time ended that. Of several waits it is as the engine says it: the earliest instant; a
 // signal before children, and a time last.
 func (r *replay) waited(a *task.Attempt) (why task.Waiting, until time.Time) {
-	switch a.Outcome {
-	case task.OutcomeDecompose:
-		return task.WaitChildren, until
-	case task.OutcomeAddDependency:
-		return task.WaitDeps, until
-	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.AttemptNo > a.No || !s.CompletedAt.IsZero() && !s.CompletedAt.After(a.FinishedAt) && s.Kind != task.KindSleep {

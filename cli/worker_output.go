@@ -34,8 +34,10 @@ func (o liveOutput) lines(ev event.Event) (lines []string) {
 		a.Write(block, func(line string) { lines = append(lines, line) })
 	case event.TaskStarted: // what an attempt left that was given up
 		delete(o, id)
-	case event.TaskSucceeded, event.TaskFailed, event.TaskRetrying, event.TaskSuspended, event.TaskUndoing, event.TaskBlocked,
-		event.TaskCancelled, event.TaskReleased, event.TaskLeaseLost:
+	default:
+		if !event.EndsAttempt(ev) {
+			return nil
+		}
 		for _, stream := range []string{"stdout", "stderr"} {
 			if a := o[id][stream]; a != nil {
 				if last := a.Rest(); last != "" {

@@ -163,50 +163,27 @@ var errorKinds = task.ErrorKinds()
 
 // onEvent counts the end of an attempt.
 func (m *Metrics) onEvent(ev event.Event) {
-	switch e := ev.(type) {
-	case event.TaskSucceeded:
-		m.ended(e.Header, task.OutcomeSuccess, nil, e.Duration)
-	case event.TaskFailed:
-		if e.Error.Kind == task.KindUndoFailed {
-			m.undo(e.Header, undoGivenUp)
-		}
-		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
-	case event.TaskRetrying:
-		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
-	case event.TaskBlocked:
-		m.ended(e.Header, task.OutcomeBlocked, &e.Error, e.Duration)
-	case event.TaskSuspended:
-		outcome := task.OutcomeSuspended
-		switch {
-		case e.Error != nil && e.Waiting == task.WaitUndo:
-			outcome = task.OutcomeUndoFailed
-			m.undo(e.Header, undoFailed)
-		case e.Error != nil:
-			outcome = task.OutcomeFailure
-		}
-		m.ended(e.Header, outcome, e.Error, e.Duration)
-	case event.TaskUndoing:
-		m.undo(e.Header, undoBegan)
-		m.ended(e.Header, outcomeOf(e.EndsAs), &e.Error, e.Duration)
-	case event.TaskCancelled:
-		m.ended(e.Header, task.OutcomeCancelled, &e.Error, e.Duration)
-	case event.TaskReleased:
-		m.ended(e.Header, task.OutcomeReleased, e.Error, e.Duration)
-	case event.TaskLeaseLost:
-		m.leaseLost(&e)
+	end, ended := event.EndingOf(ev)
+	if !ended {
+		return
 	}
+	h := ev.Head()
+	switch {
+	case end.Outcome == task.OutcomeLeaseLost:
+		m.leaseLost(h, &end)
+		return
+	case end.Outcome == task.OutcomeUndoFailed:
+		m.undo(h, undoFailed)
+	case end.State == task.Failed && end.Kind() == task.KindUndoFailed:
+		m.undo(h, undoGivenUp)
+	case end.State == task.Pending && end.Waiting == task.WaitUndo && end.Outcome != task.OutcomeSuspended:
+		m.undo(h, undoBegan)
+	}
+	m.ended(h, end.Outcome, end.Error, end.Duration)
 }
 
 func (m *Metrics) undo(h event.Header, result string) {
 	m.undos.WithLabelValues(m.typeLabel(h.TaskType), result).Inc()
-}
-
-// outcomeOf is that of an attempt that ended a task in a state.
-func outcomeOf(s task.State) task.Outcome {
-	if s == task.Cancelled {
-		return task.OutcomeCancelled
-	}
-	return task.OutcomeFailure
 }
 
 func (m *Metrics) ended(h event.Header, outcome task.Outcome, err *task.Error, took time.Duration) {
@@ -222,17 +199,17 @@ func (m *Metrics) ended(h event.Header, outcome task.Outcome, err *task.Error, t
 
 // leaseLost counts a lease. The worker that had it and the process that took it over both
 // say so; the attempt is counted once, as the second one has it.
-func (m *Metrics) leaseLost(e *event.TaskLeaseLost) {
+func (m *Metrics) leaseLost(h event.Header, end *event.Ending) {
 	why := lostTaken
 	switch {
-	case e.State == "":
+	case end.State == "":
 		m.lost.WithLabelValues(lostDropped).Inc()
 		return
-	case e.Crash:
+	case end.Crash:
 		why = lostCrash
 	}
 	m.lost.WithLabelValues(why).Inc()
-	m.attempts.WithLabelValues(m.typeLabel(e.TaskType), string(task.OutcomeLeaseLost), string(task.KindLeaseExpired)).Inc()
+	m.attempts.WithLabelValues(m.typeLabel(h.TaskType), string(end.Outcome), string(end.Kind())).Inc()
 }
 
 // storeMetrics is what GET /metrics answers with unless the program says otherwise.

@@ -14,89 +14,44 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// end is what became of an attempt.
-type end struct {
-	outcome  task.Outcome
-	decision task.DecisionKind
-	waiting  task.Waiting
-	err      *task.Error
-	duration time.Duration
-}
-
 // onEvent ends the spans of attempts and counts them. It is called on the goroutine of
 // the attempt; a panic is caught by the engine.
 func (p *Plugin) onEvent(ev event.Event) {
-	switch e := ev.(type) {
-	case event.TaskSucceeded:
-		p.ended(e.Header, end{outcome: task.OutcomeSuccess, duration: e.Duration})
-	case event.TaskFailed:
-		p.ended(e.Header, end{outcome: task.OutcomeFailure, decision: task.DecideMarkDead, err: &e.Error, duration: e.Duration})
-	case event.TaskRetrying:
-		p.ended(e.Header, end{outcome: task.OutcomeFailure, decision: task.DecideRetry, err: &e.Error, duration: e.Duration})
-	case event.TaskBlocked:
-		p.ended(e.Header, end{outcome: task.OutcomeBlocked, decision: task.DecideBlock, err: &e.Error, duration: e.Duration})
-	case event.TaskSuspended:
-		p.suspended(e)
-	case event.TaskUndoing:
-		what := end{outcome: task.OutcomeFailure, waiting: task.WaitUndo, err: &e.Error, duration: e.Duration}
-		if e.EndsAs == task.Cancelled {
-			what.outcome = task.OutcomeCancelled
-		}
-		p.ended(e.Header, what)
-	case event.TaskCancelled:
-		p.ended(e.Header, end{outcome: task.OutcomeCancelled, err: &e.Error, duration: e.Duration})
-	case event.TaskReleased:
-		p.ended(e.Header, end{outcome: task.OutcomeReleased, err: e.Error, duration: e.Duration})
-	case event.TaskLeaseLost:
-		p.lost(e)
-	}
-}
-
-// suspended ends an attempt that waits. One that failed waits by decision.
-func (p *Plugin) suspended(e event.TaskSuspended) {
-	what := end{outcome: task.OutcomeSuspended, waiting: e.Waiting, err: e.Error, duration: e.Duration}
+	end, ended := event.EndingOf(ev)
 	switch {
-	case e.Error != nil && e.Waiting == task.WaitUndo:
-		what.outcome = task.OutcomeUndoFailed
-	case e.Error != nil:
-		what.outcome = task.OutcomeFailure
-		switch what.decision = task.DecideDecompose; e.Waiting {
-		case task.WaitDeps:
-			what.decision = task.DecideAddDependency
-		case task.WaitRepair:
-			what.decision = task.DecideRepair
-		}
+	case !ended:
+	case end.Outcome == task.OutcomeLeaseLost:
+		p.lost(ev.Head(), end)
+	default:
+		p.ended(ev.Head(), end)
 	}
-	p.ended(e.Header, what)
 }
 
 // lost ends an attempt whose lease is gone. The worker that had it and the process that
-// took it away both say so; what the second says is counted.
-func (p *Plugin) lost(e event.TaskLeaseLost) {
-	what := end{outcome: task.OutcomeLeaseLost, err: &task.Error{Kind: task.KindLeaseExpired, Message: "the lease was lost"}, duration: e.Duration}
-	if e.State == "" {
-		p.endSpan(e.Header, what)
+// took it away both say so; what the second says, with the state of the task, is counted.
+func (p *Plugin) lost(h event.Header, end event.Ending) {
+	queue := p.endSpan(h, end)
+	if end.State == "" {
 		return
 	}
-	queue := p.endSpan(e.Header, what)
-	p.leases.Add(context.Background(), 1, p.attributes(labels{typ: e.TaskType, queue: queue}))
-	p.finished.Add(context.Background(), 1, p.attributes(labels{e.TaskType, queue, what.outcome}))
+	p.leases.Add(context.Background(), 1, p.attributes(labels{typ: h.TaskType, queue: queue}))
+	p.finished.Add(context.Background(), 1, p.attributes(labels{h.TaskType, queue, end.Outcome}))
 }
 
 // ended ends the span of an attempt and counts it.
-func (p *Plugin) ended(h event.Header, what end) {
-	queue := p.endSpan(h, what)
+func (p *Plugin) ended(h event.Header, end event.Ending) {
+	queue := p.endSpan(h, end)
 	ctx := context.Background()
 	if !p.finished.Enabled(ctx) && !p.duration.Enabled(ctx) {
 		return
 	}
-	with := p.attributes(labels{h.TaskType, queue, what.outcome})
+	with := p.attributes(labels{h.TaskType, queue, end.Outcome})
 	p.finished.Add(ctx, 1, with)
-	p.duration.Record(ctx, what.duration.Seconds(), with)
+	p.duration.Record(ctx, end.Duration.Seconds(), with)
 }
 
 // endSpan returns the queue of the attempt, "" if its handler was not called here.
-func (p *Plugin) endSpan(h event.Header, what end) (queue string) {
+func (p *Plugin) endSpan(h event.Header, end event.Ending) (queue string) {
 	found, ok := p.attempts.LoadAndDelete(attemptKey{h.TaskID, h.AttemptNo})
 	if !ok {
 		return ""
@@ -107,16 +62,16 @@ func (p *Plugin) endSpan(h event.Header, what end) (queue string) {
 	if !span.IsRecording() {
 		return a.queue
 	}
-	attrs := []attribute.KeyValue{keyOutcome.String(string(what.outcome))}
-	if what.decision != "" {
-		attrs = append(attrs, keyDecision.String(string(what.decision)))
+	attrs := []attribute.KeyValue{keyOutcome.String(string(end.Outcome))}
+	if end.Decision != "" {
+		attrs = append(attrs, keyDecision.String(string(end.Decision)))
 	}
-	if what.waiting != task.WaitNone {
-		attrs = append(attrs, keyWaiting.String(string(what.waiting)))
+	if end.Waiting != task.WaitNone {
+		attrs = append(attrs, keyWaiting.String(string(end.Waiting)))
 	}
 	span.SetAttributes(attrs...)
-	if e := what.err; e != nil {
-		failed(span, what.outcome, e)
+	if e := end.Error; e != nil {
+		failed(span, end.Outcome, e)
 	}
 	return a.queue
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // EventFeed is implemented by stores that can keep a feed of all that happens in a
@@ -132,40 +133,17 @@ type FeedRow struct {
 func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Outcome) string {
 	switch kind {
 	case FeedEnqueued:
-		return "task.enqueued"
+		return event.TaskEnqueued{}.Type()
 	case FeedStarted:
-		return "task.started"
+		return event.TaskStarted{}.Type()
 	case FeedReopened:
-		return "task.reopened"
+		return event.TaskReopened{}.Type()
 	case FeedSettled:
-		return "job.settled"
-	case FeedEnded:
-		switch outcome {
-		case task.OutcomeLeaseLost:
-			return "task.lease_lost"
-		case task.OutcomeReleased:
-			return "task.released"
-		}
-	case FeedOver:
-	default:
-		return ""
+		return event.JobSettled{}.Type()
+	case FeedEnded, FeedOver:
+		return event.Ending{Outcome: outcome, State: task.State(state), Waiting: waiting}.Type()
 	}
-	switch s := task.State(state); {
-	case s.Terminal() || s == task.Blocked:
-		return "task." + state
-	case outcome == task.OutcomeSuspended, outcome == task.OutcomeDecompose, outcome == task.OutcomeAddDependency:
-		return "task.suspended"
-	}
-	switch waiting {
-	case task.WaitUndo:
-		if outcome != task.OutcomeUndone && outcome != task.OutcomeUndoFailed {
-			return "task.undoing"
-		}
-		return "task.suspended" // until it is tried again
-	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal:
-		return "task.suspended" // decided after a failure
-	}
-	return "task.retrying"
+	return ""
 }
 
 // Passes reports whether a row is one that the request asks for.

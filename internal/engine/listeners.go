@@ -71,12 +71,8 @@ func (e *env) listensToAll() bool {
 
 // isCoarse reports whether an event is one with which attempts begin and end.
 func isCoarse(ev event.Event) bool {
-	switch ev.(type) {
-	case event.TaskStarted, event.TaskSucceeded, event.TaskFailed, event.TaskRetrying, event.TaskSuspended,
-		event.TaskUndoing, event.TaskBlocked, event.TaskCancelled, event.TaskReleased, event.TaskLeaseLost:
-		return true
-	}
-	return false
+	_, starts := ev.(event.TaskStarted)
+	return starts || event.EndsAttempt(ev)
 }
 
 // emit gives an event to the listeners. Their panics never touch a task, nor

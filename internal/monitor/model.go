@@ -171,43 +171,23 @@ type attemptEnd struct {
 	counts  bool
 }
 
+// endOf is how an attempt ended with an event; false for those that change nothing here:
+// a snapshot tells what became of the task.
 func endOf(ev event.Event) (attemptEnd, bool) {
-	of := func(s task.State, err task.Error, took time.Duration) (attemptEnd, bool) {
-		return attemptEnd{state: s, err: &err, took: took, counts: err.Kind != task.KindInternal}, true
+	end, ended := event.EndingOf(ev)
+	released := end.Outcome == task.OutcomeReleased
+	if !ended || end.Outcome == task.OutcomeLeaseLost || released && end.Error == nil {
+		return attemptEnd{}, false
 	}
-	switch ev := ev.(type) {
-	case event.TaskSucceeded:
-		return attemptEnd{state: task.Succeeded, took: ev.Duration, counts: true}, true
-	case event.TaskFailed:
-		return of(task.Failed, ev.Error, ev.Duration)
-	case event.TaskBlocked:
-		return of(task.Blocked, ev.Error, ev.Duration)
-	case event.TaskCancelled:
-		return of(task.Cancelled, ev.Error, ev.Duration)
-	case event.TaskRetrying:
-		end, _ := of(task.Pending, ev.Error, ev.Duration)
-		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
-		return end, true
-	case event.TaskReleased:
-		if ev.Error == nil {
-			return attemptEnd{}, false
-		}
-		end, _ := of(task.Pending, *ev.Error, ev.Duration)
-		end.waiting, end.counts = task.WaitRetry, false
-		return end, true
-	case event.TaskUndoing:
-		end, _ := of(task.Pending, ev.Error, ev.Duration)
-		end.waiting = task.WaitUndo
-		return end, true
-	case event.TaskSuspended:
-		if ev.Error != nil {
-			end, _ := of(task.Pending, *ev.Error, ev.Duration)
-			end.waiting = ev.Waiting
-			return end, true
-		}
-		return attemptEnd{state: task.Pending, waiting: ev.Waiting, took: ev.Duration, dueAt: ev.WakeAt}, true
+	a := attemptEnd{state: end.State, waiting: end.Waiting, err: end.Error, took: end.Duration, dueAt: end.WakeAt}
+	a.counts = task.Counts(end.Outcome, end.Kind())
+	switch {
+	case released:
+		a.state, a.waiting = task.Pending, task.WaitRetry
+	case end.Waiting == task.WaitRetry:
+		a.dueAt = ev.Head().At.Add(end.Delay)
 	}
-	return attemptEnd{}, false
+	return a, true
 }
 
 // goesTo reports whether an event is news: a task goes through attempt 1

@@ -120,24 +120,26 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	if ran && !t.StartedAt.IsZero() {
 		took = max(0, end.Sub(t.StartedAt))
 	}
-	switch t.State {
-	case task.Succeeded:
-		return append(shown, event.TaskSucceeded{Header: at(t.FinishedAt), Output: t.Output, Duration: took})
-	case task.Failed:
-		return append(shown, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Allowed: t.End().Allowed(), Duration: took})
-	case task.Cancelled:
-		return append(shown, event.TaskCancelled{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
-	case task.Blocked:
-		return append(shown, event.TaskBlocked{Header: at(), Error: errorOf(t), Duration: took})
-	}
+	told := event.Ending{State: t.State, Waiting: t.Waiting, Output: t.Output, Allowed: t.End().Allowed(), Duration: took}
 	switch {
+	case t.State.Terminal():
+		h = at(t.FinishedAt)
+	case t.State == task.Blocked:
+		h = at()
 	case !ran:
+		return shown
 	case t.Waiting == task.WaitRetry:
-		shown = append(shown, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
+		h, told.Delay = at(), max(0, t.ReadyAt.Sub(t.UpdatedAt))
 	case t.Waiting == task.WaitSleep, t.Waiting == task.WaitSignal, t.Waiting == task.WaitChildren, t.Waiting == task.WaitRepair, t.Waiting == task.WaitUndo:
-		shown = append(shown, event.TaskSuspended{Header: at(), Waiting: t.Waiting, WakeAt: t.ReadyAt, Duration: took})
+		h = at()
+		told.Outcome, told.WakeAt = task.OutcomeSuspended, t.ReadyAt
+		return append(shown, told.Event(h))
+	default:
+		return shown
 	}
-	return shown
+	failure := errorOf(t)
+	told.Error = &failure
+	return append(shown, told.Event(h))
 }
 
 // errorOf is the error of a task that did not succeed; a cancel has none.

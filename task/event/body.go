@@ -1,10 +1,6 @@
 package event
 
-import (
-	"fmt"
-
-	"github.com/goweaver/weaver/internal/jsonnumber"
-)
+import "fmt"
 
 // MaxBody is how many bytes of an event a store keeps. A longer line of a log or
 // chunk of a stream is cut, and says so.
@@ -57,33 +53,14 @@ func cut(ev Event, size int) Event {
 // Decode makes an event of what Body returned. Those that stores keep are
 // step.started, step.completed, step.failed, progress, stream.chunk and log.written.
 func Decode(typ string, h Header, body []byte) (Event, error) {
-	var ev Event
-	var err error
-	switch typ {
-	case "step.started":
-		ev, err = decode(body, func(e *StepStarted) { e.Header = h })
-	case "step.completed":
-		ev, err = decode(body, func(e *StepCompleted) { e.Header = h })
-	case "step.failed":
-		ev, err = decode(body, func(e *StepFailed) { e.Header = h })
-	case "progress":
-		ev, err = decode(body, func(e *Progress) { e.Header = h })
-	case "stream.chunk":
-		ev, err = decode(body, func(e *StreamChunk) { e.Header, e.Data = h, jsonnumber.Plain(e.Data) })
-	case "log.written":
-		ev, err = decode(body, func(e *LogWritten) { e.Header = h; jsonnumber.PlainMap(e.Data) })
-	default:
-		return nil, fmt.Errorf("event %d of task %s: the type %q is not known: a newer program wrote it", h.Sequence, h.TaskID, typ)
+	for i := range kinds {
+		if k := &kinds[i]; k.decode != nil && k.zero.Type() == typ {
+			ev, err := k.decode(h, body)
+			if err != nil {
+				return nil, fmt.Errorf("event %d of task %s, %s: %w", h.Sequence, h.TaskID, typ, err)
+			}
+			return ev, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("event %d of task %s, %s: %w", h.Sequence, h.TaskID, typ, err)
-	}
-	return ev, nil
-}
-
-func decode[E Event](body []byte, head func(*E)) (Event, error) {
-	var ev E
-	err := jsonnumber.Unmarshal(body, &ev)
-	head(&ev)
-	return ev, err
+	return nil, fmt.Errorf("event %d of task %s: the type %q is not known: a newer program wrote it", h.Sequence, h.TaskID, typ)
 }

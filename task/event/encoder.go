@@ -43,7 +43,7 @@ func (e *Encoder) Lines(ev Event) []string {
 		return []string{encode(whole)}
 	}
 	var lines []string
-	if endsAttempt(ev) {
+	if EndsAttempt(ev) {
 		for _, rest := range e.tails.end(ev.Head()) {
 			lines = append(lines, encode(rest))
 		}
@@ -88,15 +88,6 @@ func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {
 		e.tails = make(tails)
 	}
 	return e.tails.whole(chunk)
-}
-
-// endsAttempt reports whether an event is the last one of an attempt.
-func endsAttempt(ev Event) bool {
-	switch ev.(type) {
-	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskUndoing, TaskBlocked, TaskCancelled, TaskReleased, TaskLeaseLost:
-		return true
-	}
-	return false
 }
 
 // encode makes an event an object: its type first, its own fields after it.
