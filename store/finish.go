@@ -135,8 +135,19 @@ func (f *Finish) Hash() string {
 // FinishResult answers one Finish. Reported again (R8), the state is still the one
 // that the attempt led to.
 type FinishResult struct {
-	Err     error
-	State   task.State    // after the move
-	Waiting task.Waiting  // with it
-	Job     task.JobState // that its job got by the batch; "": it kept its state, or the report was made before
+	Err       error
+	State     task.State    // after the move
+	Waiting   task.Waiting  // with it
+	Job       task.JobState // that its job got by the batch; "": it kept its state, or the report was made before
+	Overruled *Overruled    // nil: what the Finish says was recorded
+}
+
+// Overruled is what a store recorded of a Finish, and made of its task, other than that
+// says: the task was asked to end, its budget is used up, it cannot have what it asked for,
+// it is undone before it ends, or ends with the verdict that its undo phase kept.
+type Overruled struct {
+	Outcome  task.Outcome      // of the attempt
+	Decision task.DecisionKind // "": none
+	Error    *task.Error       // with which the task ended, or is to end; else that of the attempt; nil: none
+	EndsAs   task.State        // of the undo phase that began
 }

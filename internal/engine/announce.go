@@ -103,12 +103,11 @@ func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 				continue
 			}
 			t := &h.Task
-			r.emit(event.TaskLeaseLost{
-				Header: r.headerOf(t, &a, 0),
-				State:  reaped[i].State, Crash: reaped[i].Crash, Duration: a.FinishedAt.Sub(a.StartedAt),
-			})
+			end := event.Ending{Outcome: a.Outcome, State: reaped[i].State, Crash: reaped[i].Crash, Duration: a.FinishedAt.Sub(a.StartedAt)}
+			r.emit(end.Event(r.headerOf(t, &a, end)))
 			if u := t.Undo; u != nil && !u.GaveUp && u.Error != nil && !u.Began.Before(a.FinishedAt) {
-				r.emit(event.TaskUndoing{Header: r.headerOf(t, &a, 1), Error: *u.Error, EndsAs: u.EndsAs})
+				end = event.Ending{Waiting: task.WaitUndo, Error: u.Error, EndsAs: u.EndsAs}
+				r.emit(end.Event(r.headerOf(t, &a, end)))
 			}
 			break
 		}
@@ -116,9 +115,9 @@ func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 }
 
 // headerOf is that of an event of an attempt whose lease was taken away.
-func (r *reaper) headerOf(t *task.Task, a *task.Attempt, n int) event.Header {
+func (r *reaper) headerOf(t *task.Task, a *task.Attempt, end event.Ending) event.Header {
 	return event.Header{
 		At: time.Now().UTC(), Namespace: r.Namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node,
-		AttemptNo: a.No, Sequence: event.SequenceWithoutLease(a.Epoch, n),
+		AttemptNo: a.No, Sequence: end.Sequence(a.Epoch),
 	}
 }

@@ -168,75 +168,24 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 	} else {
 		a.emitProgress(fin.Progress)
 	}
-	h, d := a.headerOf(event.LastSequence(a.lease.Epoch)), fin.Elapsed
-	var te task.Error
-	if fin.Error != nil {
-		te = *fin.Error
-	}
-	switch res.State {
-	case task.Succeeded:
-		c.emit(a.masked(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d}))
-	case task.Failed:
-		if dead := fin.Decision != nil && fin.Decision.Kind == task.DecideMarkDead; te.Kind == task.KindNone || !dead && te.Kind != task.KindInternal {
-			te = c.refused(a)
-		}
-		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
-	case task.Cancelled:
-		if te.Kind == task.KindNone || decidesToWait(fin) {
-			te = c.refused(a)
-		}
-		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
-	case task.Blocked:
-		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
-	default:
-		if res.Waiting == task.WaitUndo && fin.EndsAs == "" {
-			c.emitUndoing(a, h, te, d)
-			return
-		}
-		if res.Waiting == task.WaitUndo && fin.Outcome != task.OutcomeReleased { // it is tried again
-			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
-			return
-		}
-		if decidesToWait(fin) {
-			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
-			return
-		}
-		if fin.Outcome == task.OutcomeFailure {
-			c.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
-			return
-		}
-		switch fin.Outcome {
-		case task.OutcomeReleased:
-			c.emit(event.TaskReleased{Header: h, Error: fin.Error, Duration: d})
-		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
-			c.emit(event.TaskSuspended{Header: h, Waiting: cmp.Or(fin.Waiting, res.Waiting), WakeAt: fin.WakeAt, Duration: d})
-		}
-	}
+	end := a.endingOf(fin, &res)
+	c.emit(a.masked(end.Event(a.headerOf(end.Sequence(a.lease.Epoch)))))
 }
 
-// emitUndoing emits the event of an attempt that ended its task, which is undone first. As
-// what the task ends, and with which error, is read, for listeners only.
-func (c *completer) emitUndoing(a *Attempt, h event.Header, te task.Error, took time.Duration) {
-	ev := event.TaskUndoing{Header: h, Error: te, Duration: took}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
-	defer cancel()
-	if got, err := c.Store.Tasks(ctx, c.Namespace, a.task.ID); err == nil && len(got) == 1 && got[0].Undo != nil {
-		if ev.EndsAs = got[0].Undo.EndsAs; got[0].Undo.Error != nil {
-			ev.Error = *got[0].Undo.Error
-		}
+// endingOf is how an attempt ended whose end is durable.
+func (a *Attempt) endingOf(fin *store.Finish, res *store.FinishResult) event.Ending {
+	end := event.Ending{
+		Outcome: fin.Outcome, State: res.State, Waiting: res.Waiting, Output: fin.Output, Error: fin.Error, Allowed: a.task.AllowFailure,
+		Delay: fin.Delay, WakeAt: fin.WakeAt, Duration: fin.Elapsed,
 	}
-	c.emit(ev)
-}
-
-// refused returns the error of a task that asked for children, for another task or for
-// a retry and ended for that: the store found the reason. Reading it is a courtesy to
-// listeners, which get an empty one if that fails.
-func (c *completer) refused(a *Attempt) (te task.Error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
-	defer cancel()
-	got, err := c.Store.Tasks(ctx, c.Namespace, a.task.ID)
-	if err == nil && len(got) == 1 && got[0].Error != nil {
-		te = *got[0].Error
+	if fin.Decision != nil {
+		end.Decision = fin.Decision.Kind
 	}
-	return te
+	if o := res.Overruled; o != nil {
+		end.Outcome, end.Decision, end.Error, end.EndsAs = o.Outcome, o.Decision, o.Error, o.EndsAs
+	}
+	if end.Outcome == task.OutcomeSuspended {
+		end.Waiting = cmp.Or(end.Waiting, fin.Waiting) // also if that was over at once
+	}
+	return end
 }

@@ -184,8 +184,8 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 	switch {
 	case released:
 		a.state, a.waiting = task.Pending, task.WaitRetry
-	case end.Waiting == task.WaitRetry:
-		a.dueAt = ev.Head().At.Add(end.Delay)
+	case end.Decision == task.DecideRetry:
+		a.waiting, a.dueAt = task.WaitRetry, ev.Head().At.Add(end.Delay)
 	}
 	return a, true
 }

@@ -106,7 +106,7 @@ func TestOverrule(t *testing.T) {
 		if *got.Failure != want || !strings.Contains(got.Decision.Reason.Text, "3 of 3 attempts") {
 			t.Errorf("%s: %+v, %+v", tc.name, got.Failure, got.Decision.Reason)
 		}
-		again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Kind: got.Failure.Kind, At: now})
+		again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Error: got.Failure, At: now})
 		if again.State != task.Failed || again.Waiting != "" {
 			t.Errorf("%s: reported again it is %+v", tc.name, again)
 		}

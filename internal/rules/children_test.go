@@ -65,7 +65,7 @@ func TestResolveDecompose(t *testing.T) {
 		}
 	}
 	f := store.Finish{Outcome: task.OutcomeDecompose, Join: task.JoinRerun, Children: children(1)}
-	if got := rules.ReplayedResult(&f, rules.Recorded{Outcome: task.OutcomeFailure, Kind: task.KindValidation, At: now}); got.State != task.Failed {
+	if got := rules.ReplayedResult(&f, rules.Recorded{Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindValidation}, At: now}); got.State != task.Failed {
 		t.Errorf("a decompose over a limit, reported again: %+v", got)
 	}
 	if got := rules.ReplayedResult(&f, rules.Recorded{Outcome: task.OutcomeDecompose, At: now}); got.State != task.Pending || got.Waiting != task.WaitChildren {

@@ -30,8 +30,8 @@ type Transition struct {
 	// Undo is the undo phase of the task afterwards, if SetUndo; else that stays as it is.
 	Undo    *task.UndoPhase
 	SetUndo bool
-	Begins  bool           // the phase begins: what the task was asked to wait for is over
-	Kept    task.ErrorKind // of the error that a task keeps as its undo phase ends
+	Begins  bool        // the phase begins: what the task was asked to wait for is over
+	Verdict *task.Error // that a task keeps as its undo phase ends
 
 	// Unaware: the task ends though its handler did not come to an end of its own, in
 	// which it would have cleaned up.
@@ -70,7 +70,7 @@ func (t *Transition) TaskError() *task.Error {
 // EndKind is the kind of the error with which a task ends.
 func (t *Transition) EndKind() task.ErrorKind {
 	if t.KeepError {
-		return t.Kept
+		return KindOf(t.Verdict)
 	}
 	return KindOf(t.TaskError())
 }
@@ -207,7 +207,7 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 // Recorded is a finish as it was recorded.
 type Recorded struct {
 	Outcome  task.Outcome
-	Kind     task.ErrorKind
+	Error    *task.Error       // of the task if that ended with it, else of the attempt; nil: none
 	Decision task.DecisionKind // "": none
 	At       time.Time
 	Undo     *task.UndoPhase // that its task is in now; nil: in none
@@ -218,22 +218,26 @@ type Recorded struct {
 // a finish that began an undo phase is known by the phase: once it is over, the answer is
 // the end of the task. A finish that asked for another task waits for that.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
-	if f.EndsAs != "" || was.Outcome == task.OutcomeUndoFailed {
+	as := store.Overruled{Outcome: was.Outcome, Decision: was.Decision, Error: was.Error}
+	res := store.FinishResult{State: task.Failed}
+	switch {
+	case f.EndsAs != "" || was.Outcome == task.OutcomeUndoFailed:
 		t := ResolveUndo(f, &task.UndoPhase{EndsAs: cmp.Or(f.EndsAs, task.Failed)}, 0, false, was.At)
-		return store.FinishResult{State: t.State, Waiting: t.Waiting}
+		res.State, res.Waiting = t.State, t.Waiting
+	case was.Undo != nil && was.Undo.Began.Equal(was.At):
+		as.EndsAs, as.Error = was.Undo.EndsAs, was.Undo.Error
+		res.State, res.Waiting = task.Pending, task.WaitUndo
+	case refusedBefore(f, was), was.Outcome == task.OutcomeFailure && KindOf(was.Error) == task.KindBudget:
+	default:
+		var cancel CancelRequest
+		if was.Outcome == task.OutcomeCancelled {
+			cancel.Kind = task.KindCancelled
+		}
+		t := ResolveFinish(f, cancel, time.Time{}, was.At)
+		res.State, res.Waiting = t.State, t.Waiting
 	}
-	if was.Undo != nil && was.Undo.Began.Equal(was.At) {
-		return store.FinishResult{State: task.Pending, Waiting: task.WaitUndo}
-	}
-	var cancel CancelRequest
-	if was.Outcome == task.OutcomeCancelled {
-		cancel.Kind = task.KindCancelled
-	}
-	if refusedBefore(f, was) || was.Outcome == task.OutcomeFailure && was.Kind == task.KindBudget {
-		return store.FinishResult{State: task.Failed}
-	}
-	t := ResolveFinish(f, cancel, time.Time{}, was.At)
-	return store.FinishResult{State: t.State, Waiting: t.Waiting}
+	res.Overruled = overruled(f, &as)
+	return res
 }
 
 // Conflicting is the error of a finish whose lease already ended with another

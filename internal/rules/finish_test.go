@@ -163,7 +163,7 @@ func TestResolveFinish(t *testing.T) {
 				t.Errorf("a task that succeeded shows %v", err)
 			}
 			// R8: the same report once more is answered with the same state.
-			again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Kind: rules.KindOf(got.Failure), Decision: kindOf(got.Decision), At: now})
+			again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Error: got.Failure, Decision: kindOf(got.Decision), At: now})
 			if again.State != got.State || again.Waiting != got.Waiting || again.Err != nil {
 				t.Errorf("ReplayedResult = %+v, want %s/%s", again, got.State, got.Waiting)
 			}

@@ -88,7 +88,7 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	case f.Outcome == task.OutcomeSuccess && over && p.Runs():
 		return Transition{State: task.Succeeded, Outcome: task.OutcomeUndone, Output: f.Output, ResetCrashes: true, Uncounted: true, SetUndo: true}
 	case (f.Outcome == task.OutcomeSuccess || f.Outcome == task.OutcomeUndone) && over:
-		t.State, t.Outcome, t.Failure, t.Undo, t.Kept = p.EndsAs, task.OutcomeUndone, nil, nil, KindOf(p.Error)
+		t.State, t.Outcome, t.Failure, t.Undo, t.Verdict = p.EndsAs, task.OutcomeUndone, nil, nil, p.Error
 	case f.Outcome == task.OutcomeSuccess, f.Outcome == task.OutcomeUndone:
 		t.Outcome = task.OutcomeUndoFailed
 		t.Failure = &task.Error{Kind: task.KindInternal, Message: fmt.Sprintf("%d steps are to be undone, and the task is to end %s, not %s", open, p.EndsAs, f.EndsAs)}

@@ -217,7 +217,7 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	if err := t.endLease(r.fin.Lease.ID); err != nil {
 		return err
 	}
-	r.got.State, r.got.Waiting = to.State, to.Waiting
+	r.got.State, r.got.Waiting, r.got.Overruled = to.State, to.Waiting, rules.Overruled(r.fin, &to.Transition)
 	if r.job = row.job; !r.job.IsZero() {
 		f.ended = append(f.ended, r)
 	}
@@ -328,7 +328,8 @@ func (t *Tx) insertAttempt(e *End) error {
 }
 
 const sqlFinished = `
-SELECT outcome_hash, outcome_kind, error_kind, finished_at, (
+SELECT outcome_hash, outcome_kind, coalesce((
+  SELECT t.last_error_json FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2 AND t.finished_at = a.finished_at), error_json), finished_at, (
   SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no), (
   SELECT t.undo FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2)
 FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
@@ -343,7 +344,7 @@ func (t *Tx) finishedBefore(r *report) error {
 	var was rules.Recorded
 	if st.One() {
 		hash = st.ColText(0)
-		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2)), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4)), Undo: st.Row().Phase(5)}
+		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Error: st.Row().Error(2), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4)), Undo: st.Row().Phase(5)}
 	}
 	if err := st.Done(); err != nil {
 		return err

@@ -117,7 +117,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	case t.Join != task.JoinNone:
 		o.decompose(r, f, &t)
 	}
-	res := store.FinishResult{State: r.State, Waiting: r.Waiting}
+	res := store.FinishResult{State: r.State, Waiting: r.Waiting, Overruled: rules.Overruled(f, &t)}
 	if j := o.jobs[r.JobID]; j != nil {
 		res.Job = j.State // until all of the batch is counted
 	}
@@ -146,21 +146,28 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	if f.Lease.Generation != o.generation {
 		return store.FinishResult{Err: lost}
 	}
-	var phase *task.UndoPhase
-	if r := o.tasks[f.Lease.Task]; r != nil {
-		phase = r.Undo
-	}
 	for _, a := range o.attempts[f.Lease.Task] {
 		switch {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, and its worker did not end it.
 		case a.OutcomeHash == f.Hash():
-			return rules.ReplayedResult(f, rules.Recorded{Outcome: a.Outcome, Kind: rules.KindOf(a.Error), Decision: o.decidedOn(&a), At: a.FinishedAt, Undo: phase})
+			return rules.ReplayedResult(f, o.recorded(&a))
 		default:
 			return store.FinishResult{Err: rules.Conflicting(&f.Lease)}
 		}
 	}
 	return store.FinishResult{Err: lost}
+}
+
+// recorded is the finish of an attempt as it was recorded.
+func (o *op) recorded(a *task.Attempt) rules.Recorded {
+	was := rules.Recorded{Outcome: a.Outcome, Error: a.Error, Decision: o.decidedOn(a), At: a.FinishedAt}
+	if r := o.tasks[a.TaskID]; r != nil {
+		if was.Undo = r.Undo; r.FinishedAt.Equal(a.FinishedAt) && r.Error != nil {
+			was.Error = r.Error
+		}
+	}
+	return was
 }
 
 // decidedOn returns what was decided on an attempt, "" if nothing was.

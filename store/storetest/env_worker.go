@@ -256,11 +256,16 @@ func cancelled(c store.Claimed) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeCancelled, Error: &task.Error{Kind: task.KindCancelled, Message: "gave up"}}
 }
 
-// finish ends an attempt and expects the store to accept it.
+// finish ends an attempt and expects the store to accept it. The answer is without what
+// [env.checkOverruled] has checked.
 func (e *env) finish(f store.Finish) store.FinishResult {
 	e.Helper()
 	got := e.finishAll(f)[0]
 	e.require(got.Err == nil, "Finish with %s: %v", f.Outcome, got.Err)
+	if f.Outcome != task.OutcomeSuccess || got.State != task.Succeeded || got.Overruled != nil {
+		e.checkOverruled(&f, &got)
+	}
+	got.Overruled = nil
 	return got
 }
 

@@ -198,7 +198,10 @@ func (w *walker) end() string {
 		fs = append(fs, f)
 		did += fmt.Sprintf(" %v with %s;", c.Task.ID, o.name)
 	}
-	return fmt.Sprintf("%s: %v", did, w.finishAll(fs...))
+	for _, got := range w.finishAll(fs...) {
+		did += fmt.Sprintf(" %s %s %v %s", got.State, got.Waiting, got.Err, printed(got.Overruled))
+	}
+	return did
 }
 
 func (w *walker) recordSomething() string {

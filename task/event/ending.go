@@ -144,7 +144,7 @@ func (TaskRetrying) tell(h Header, e Ending) Event {
 }
 
 func (ev TaskRetrying) ending() Ending {
-	return Ending{Outcome: task.OutcomeFailure, Decision: task.DecideRetry, State: task.Pending, Waiting: task.WaitRetry, Error: &ev.Error, Delay: ev.Delay, Duration: ev.Duration}
+	return Ending{Outcome: task.OutcomeFailure, Decision: task.DecideRetry, State: task.Pending, Error: &ev.Error, Delay: ev.Delay, Duration: ev.Duration}
 }
 
 func (TaskSuspended) tell(h Header, e Ending) Event {
