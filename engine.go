@@ -287,7 +287,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Lease = DefaultLease
 	}
 	if cfg.SessionGrace == 0 {
-		cfg.SessionGrace = cfg.Lease / 3
+		cfg.SessionGrace = engine.SessionGrace(cfg.Lease)
 	}
 	if cfg.Poll == 0 {
 		cfg.Poll = DefaultPoll

@@ -27,7 +27,7 @@ func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) 
 	if !c.listensToAll() || id.IsZero() || !again && !res.Job.Terminal() && res.Job != task.JobBlocked {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.lease().Call())
 	defer cancel()
 	job, err := store.JobOf(ctx, c.Store, c.Namespace, id)
 	if err != nil || !job.State.Terminal() && job.State != task.JobBlocked || !c.settled.first(&job) {
@@ -91,7 +91,7 @@ func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 	if !r.listens() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.TTL)
+	ctx, cancel := context.WithTimeout(ctx, r.lease().Call())
 	defer cancel()
 	for i := range reaped[:min(len(reaped), maxReapedEvents)] {
 		h, err := r.Store.History(ctx, r.Namespace, reaped[i].Task)

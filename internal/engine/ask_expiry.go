@@ -89,7 +89,7 @@ func (q *questions) look(ctx context.Context) {
 	}
 	filter := store.Filter{States: []task.State{task.Blocked}, Types: q.handled, Limit: store.MaxLimit}
 	for {
-		call, cancel := context.WithTimeout(ctx, q.TTL)
+		call, cancel := context.WithTimeout(ctx, q.lease().Call())
 		tasks, next, err := q.Store.List(call, q.Namespace, filter)
 		cancel()
 		if err != nil {
@@ -115,7 +115,7 @@ func (q *questions) look(ctx context.Context) {
 
 // end unblocks a task without an answer.
 func (q *questions) end(ctx context.Context, t *task.Task) {
-	ctx, cancel := context.WithTimeout(ctx, q.TTL)
+	ctx, cancel := context.WithTimeout(ctx, q.lease().Call())
 	defer cancel()
 	got, err := q.Store.Operate(ctx, q.Namespace, store.UnblockTask{
 		Audit: store.Audit{By: "weaver", Reason: "nobody answered in time"}, Seen: store.Seen{Epoch: t.Epoch}, Task: t.ID, Input: noAnswer, Ask: t.Error.Ask,

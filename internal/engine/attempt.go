@@ -212,8 +212,7 @@ func (a *Attempt) stopTimer(stop context.CancelFunc) {
 // extendValidity makes the lease valid for another TTL less a safety margin,
 // counted from the moment before the store was asked.
 func (a *Attempt) extendValidity(before time.Time) {
-	ttl := a.env.TTL
-	a.validUntil.Store(a.env.offset(before.Add(ttl - ttl/6)))
+	a.validUntil.Store(a.env.offset(before.Add(a.env.lease().Validity())))
 }
 
 // validFor returns how long this process may still rely on the lease: no longer than
@@ -224,7 +223,7 @@ func (a *Attempt) validFor() time.Duration {
 	e := a.env
 	until := a.validUntil.Load()
 	if s, ok := store.SessionOf(e.Store, e.Namespace, e.worker); ok {
-		if renewed := until - int64(e.TTL-e.TTL/6); renewed < e.offset(s.Since) {
+		if renewed := until - int64(e.lease().Validity()); renewed < e.offset(s.Since) {
 			return 0
 		}
 		until = min(until, e.offset(s.Last.Add(e.SessionGrace)))

@@ -141,9 +141,9 @@ func (c *claimer) pollAfter(next time.Duration) time.Duration {
 func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
 	req.LeaseID = task.NewLeaseID()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		limit := c.TTL + hold
+		limit := c.lease().Call() + hold
 		if req.Again {
-			limit = c.TTL / 3 // a lookup that hangs for longer finds leases that are over
+			limit = c.lease().Lookup()
 		}
 		// Detached: a claim that commits while the engine drains must not be lost.
 		call, cancel := context.WithTimeout(c.work, limit)

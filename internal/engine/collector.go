@@ -92,7 +92,7 @@ func (c *collector) expire(ctx context.Context) {
 
 // shorten removes events that are older than the feed keeps them.
 func (c *collector) shorten(ctx context.Context) {
-	call, cancel := context.WithTimeout(ctx, c.TTL)
+	call, cancel := context.WithTimeout(ctx, c.lease().Call())
 	state, err := c.feed.Feed(call, c.Namespace)
 	cancel()
 	switch {
@@ -104,7 +104,7 @@ func (c *collector) shorten(ctx context.Context) {
 	}
 	for more := err == nil && c.fed; more && ctx.Err() == nil; {
 		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, c.TTL)
+		call, cancel := context.WithTimeout(ctx, c.lease().Call())
 		more, err = c.feed.PruneFeed(call, c.Namespace)
 		cancel()
 		if more {
@@ -146,7 +146,7 @@ func (c *collector) collect(ctx context.Context) {
 	var all store.CollectResult
 	for ctx.Err() == nil {
 		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, c.TTL)
+		call, cancel := context.WithTimeout(ctx, c.lease().Call())
 		got, err := c.Store.Collect(call, c.Namespace, req)
 		cancel()
 		c.called("collect", start, err)

@@ -147,7 +147,7 @@ func (c *completer) givesUp(err error, pause time.Duration) bool {
 
 // write is the combiner's call.
 func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), max(c.TTL, 10*time.Second))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.lease().Finish())
 	defer cancel()
 	began := time.Now()
 	res, err := c.Store.Finish(ctx, c.Namespace, fins...)

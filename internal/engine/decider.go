@@ -229,5 +229,5 @@ func (a *Attempt) checkDependsOn(id task.ID) error {
 
 // reading is the context of a look into the store that a decision needs.
 func (a *Attempt) reading() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(a.env.work), a.env.TTL)
+	return context.WithTimeout(context.WithoutCancel(a.env.work), a.env.lease().Call())
 }

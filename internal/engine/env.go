@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/build"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -43,6 +44,12 @@ type env struct {
 // offset returns an instant as an offset from the origin.
 func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
 
+// lease returns the clock of this worker's leases.
+func (e *env) lease() rules.LeaseClock { return rules.LeaseClock(e.TTL) }
+
+// SessionGrace is the default Config.SessionGrace for leases of a length.
+func SessionGrace(ttl time.Duration) time.Duration { return rules.LeaseClock(ttl).SessionGrace() }
+
 // called tells the plug-ins of a call of the store that began then.
 func (e *env) called(op string, began time.Time, err error) {
 	if e.StoreCall != nil {
@@ -53,7 +60,7 @@ func (e *env) called(op string, began time.Time, err error) {
 // join makes this worker known to the store. It has a limit: while it hangs,
 // no lease is renewed and none is reaped.
 func (e *env) join(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, e.lease().Join())
 	defer cancel()
 	began := time.Now()
 	err := e.Store.Join(ctx, e.Namespace, store.WorkerInfo{

@@ -47,7 +47,7 @@ func (h *heartbeater) notify(cancelAsked, externalWrite bool) {
 }
 
 func (h *heartbeater) run(ctx context.Context) error {
-	interval := h.TTL / 3
+	interval := h.lease().Heartbeat()
 	h.last = time.Now()
 	h.seen = h.last.Round(0)
 	for ctx.Err() == nil {
@@ -92,7 +92,7 @@ func (h *heartbeater) run(ctx context.Context) error {
 			continue
 		}
 		// A store error, or rows without an answer: again within a second.
-		h.last = time.Now().Add(min(time.Second, h.TTL/12) - interval)
+		h.last = time.Now().Add(h.lease().HeartbeatAgain() - interval)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ const externalDelay = time.Second
 func (h *heartbeater) isDue() bool {
 	since := time.Since(h.last)
 	external := since >= externalDelay && h.externalWrite.Swap(false)
-	return h.cancelAsked.Swap(false) || external || since >= h.TTL/3
+	return h.cancelAsked.Swap(false) || external || since >= h.lease().Heartbeat()
 }
 
 // beat renews once and reports whether every lease got an answer.
@@ -127,9 +127,7 @@ func (h *heartbeater) beat(ctx context.Context) bool {
 		req.Leases[i] = a.lease
 	}
 	before := time.Now()
-	// While a renewal hangs no lease is renewed: the next try must come while
-	// they are valid.
-	call, cancel := context.WithTimeout(ctx, h.TTL/3)
+	call, cancel := context.WithTimeout(ctx, h.lease().HeartbeatCall())
 	beats, err := h.Store.Heartbeat(call, h.Namespace, req)
 	h.called("heartbeat", before, err)
 	cancel()

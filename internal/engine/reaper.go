@@ -57,7 +57,7 @@ func (r *reaper) notify(n *store.Notice) {
 	case n.External: // it may have set a deadline
 		r.changed(r.Poll)
 	case n.Due: // others in this process may hold leases
-		r.changed(r.TTL / 3)
+		r.changed(r.lease().Reap())
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 	}
 	for {
 		left := r.choresLeft.Load()
-		call, cancel := context.WithTimeout(ctx, r.TTL)
+		call, cancel := context.WithTimeout(ctx, r.lease().Call())
 		began := time.Now()
 		res, err := r.Store.Reap(call, r.Namespace, store.ReapRequest{
 			Worker: r.worker, TTL: r.TTL, CrashBudget: r.CrashBudget, Limit: reapLimit,
@@ -151,12 +151,12 @@ func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 // none is needed).
 func (r *reaper) next(res *store.ReapResult) time.Duration {
 	if r.complete { // every change is notified
-		if res.WarmingUp && (res.Next < 0 || res.Next > r.TTL/3) {
-			return r.TTL / 3 // often enough for the warm-up to end in time
+		if res.WarmingUp && (res.Next < 0 || res.Next > r.lease().Reap()) {
+			return r.lease().Reap() // often enough for the warm-up to end in time
 		}
 		return res.Next
 	}
-	next := r.TTL/3 + rand.N(r.TTL/30+1)
+	next := r.lease().Reap() + rand.N(r.lease().ReapJitter()+1)
 	if r.unnoticed {
 		next = min(next, r.Poll*9/10+rand.N(r.Poll/5+1))
 	}
@@ -181,7 +181,7 @@ func (r *reaper) noteWarmUp(warming bool) (look bool) {
 // that answers too slowly never makes it eligible.
 func (r *reaper) waitsForWarmUp() bool {
 	since := r.warmingUp.Load()
-	return since != 0 && time.Duration(r.offset(time.Now())-since) < 2*r.TTL
+	return since != 0 && time.Duration(r.offset(time.Now())-since) < r.lease().WarmUpLimit()
 }
 
 // logReaped logs what was taken over: one line for what goes on, as it does
@@ -200,5 +200,5 @@ func (r *reaper) retryAfter(ctx context.Context, err error) time.Duration {
 	if ctx.Err() == nil {
 		r.repeats.warn(r.Log, "reap", err)
 	}
-	return r.TTL / 3
+	return r.lease().Reap()
 }

@@ -32,7 +32,7 @@ func (r *recorder) record(rec store.Record, try int) store.RecordResult {
 
 // write is the combiner's call.
 func (r *recorder) write(recs []store.Record) ([]store.RecordResult, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.work), r.TTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.work), r.lease().Call())
 	defer cancel()
 	began := time.Now()
 	res, err := r.Store.Record(ctx, r.Namespace, recs...)

@@ -313,7 +313,7 @@ func (r *reaper) countReaped(ctx context.Context, reaped []store.Reaped) {
 	if r.stats == nil || r.stats.off || len(reaped) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.TTL)
+	ctx, cancel := context.WithTimeout(ctx, r.lease().Call())
 	defer cancel()
 	ids := make([]task.ID, len(reaped))
 	for i := range reaped {
@@ -336,7 +336,7 @@ func (c *collector) mergeStats(ctx context.Context) {
 	c.merged = time.Now() // also when it fails
 	for ctx.Err() == nil {
 		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, c.TTL)
+		call, cancel := context.WithTimeout(ctx, c.lease().Call())
 		got, err := c.stats.keeper.MergeStats(call, c.Namespace, c.KeepStats)
 		cancel()
 		if err != nil {

@@ -43,7 +43,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 		step.Undo = task.UndoOpen
 	}
 	var stepErr error
-	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step, SQLTx: opts.SQLTx}, min(5*time.Second, a.env.TTL/3),
+	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step, SQLTx: opts.SQLTx}, a.env.lease().StepTx(),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			scope := &stepScope{name: name, tx: tx}
 			value, err := a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })

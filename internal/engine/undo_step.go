@@ -258,7 +258,7 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 		return a.failFatally(fmt.Errorf("undo of step %q: %w", call.Step, ErrStepTxUnsupported))
 	}
 	var own error
-	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: row, UndoOf: a.task.UndoOf, SQLTx: u.SQLTx}, min(5*time.Second, a.env.TTL/3),
+	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: row, UndoOf: a.task.UndoOf, SQLTx: u.SQLTx}, a.env.lease().StepTx(),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			scope.tx = tx
 			_, own = a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return nil, u.Tx(ctx, tx, call) })

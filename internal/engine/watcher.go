@@ -30,7 +30,7 @@ const warnEvery = time.Minute
 
 func (w *watcher) run(ctx context.Context) error {
 	for !w.complete && w.newer == nil {
-		wait(ctx, w.TTL/3, nil)
+		wait(ctx, w.lease().Watch(), nil)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -42,7 +42,7 @@ func (w *watcher) run(ctx context.Context) error {
 // look asks once. When the schema is newer than this program the engine drains:
 // what it would write might not be what the newer schema means.
 func (w *watcher) look(ctx context.Context) {
-	call, cancel := context.WithTimeout(ctx, w.TTL/3)
+	call, cancel := context.WithTimeout(ctx, w.lease().Watch())
 	defer cancel()
 	err := w.Store.Ready(call)
 	switch {

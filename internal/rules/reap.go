@@ -39,7 +39,7 @@ func (w *Worker) Seen(ttl time.Duration, now time.Time) Worker {
 
 func (w *Worker) interrupted(ttl time.Duration, now time.Time) bool {
 	gap := now.Sub(w.LastSeen)
-	return gap > ttl/2 || gap < 0
+	return gap > LeaseClock(ttl).Gap() || gap < 0
 }
 
 // Stall is a wait for the store's write lock, during which other workers may
@@ -53,12 +53,13 @@ type Stall struct {
 // earliest; if that is not after now it is eligible. w is nil for a worker that
 // the store does not know.
 func ReaperEligibleAt(w *Worker, ttl time.Duration, stall Stall, now time.Time) time.Time {
-	at := now.Add(ttl)
+	clock := LeaseClock(ttl)
+	at := now.Add(clock.WarmUp())
 	if w != nil && !w.interrupted(ttl, now) {
-		at = w.Since.Add(ttl)
+		at = w.Since.Add(clock.WarmUp())
 	}
-	if stall.Waited > ttl/3 {
-		if after := now.Add(ttl - stall.Ago); after.After(at) {
+	if stall.Waited > clock.Stall() {
+		if after := now.Add(clock.WarmUp() - stall.Ago); after.After(at) {
 			at = after
 		}
 	}
@@ -71,13 +72,13 @@ func ReaperEligibleAt(w *Worker, ttl time.Duration, stall Stall, now time.Time) 
 // was restored. w is nil for a worker that has left or is not known: it did not
 // crash.
 func (w *Worker) Stopped(leaseEnd time.Time) bool {
-	return w != nil && w.LastSeen.Before(leaseEnd.Add(-w.TTL/2))
+	return w != nil && w.LastSeen.Before(leaseEnd.Add(-LeaseClock(w.TTL).Silence()))
 }
 
 // Forgettable reports whether a worker that holds nothing has been silent for so
 // long that its row may go. ttl is that of the worker that asks.
 func (w *Worker) Forgettable(ttl time.Duration, now time.Time) bool {
-	return now.Sub(w.LastSeen) > ForgetAfter*max(w.TTL, ttl)
+	return now.Sub(w.LastSeen) > LeaseClock(max(w.TTL, ttl)).Forget()
 }
 
 // LostLease is what is known of a lease that is taken from its worker.
