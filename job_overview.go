@@ -120,7 +120,7 @@ func (b *bottleneck) String() string {
 		what := "a retry, a sleep or a delay, due at " + b.NextDue.UTC().Format(time.RFC3339)
 		say(n, "waits for "+what, "wait for "+what+" at the earliest")
 	}
-	if open := b.Waiting[task.WaitDeps] + b.Waiting[task.WaitChildren] + b.Waiting[task.WaitRepair]; len(said) == 0 && open > 0 {
+	if open := b.waiting(task.Waiting.OnTasks); len(said) == 0 && open > 0 {
 		said = append(said, "its tasks wait for each other")
 	} else {
 		say(open, "waits for other tasks", "wait for other tasks")
@@ -150,11 +150,19 @@ func (b *bottleneck) timed() int {
 	if b.NextDue.IsZero() {
 		return 0
 	}
-	n := b.States[task.Pending]
-	for _, w := range []task.Waiting{task.WaitDeps, task.WaitChildren, task.WaitRepair, task.WaitSignal, task.WaitPaused, task.WaitConcurrency} {
-		n -= b.Waiting[w]
+	return max(b.States[task.Pending]-b.waiting(func(w task.Waiting) bool {
+		return w.OnTasks() || w == task.WaitSignal || w == task.WaitPaused || w == task.WaitConcurrency
+	}), 0)
+}
+
+// waiting counts the tasks that wait for some reasons.
+func (b *bottleneck) waiting(reason func(task.Waiting) bool) (n int) {
+	for w, waits := range b.Waiting {
+		if reason(w) {
+			n += waits
+		}
 	}
-	return max(n, 0)
+	return n
 }
 
 // timeLeft says that the time of the job's budget is nearly spent, "" if it is not:

@@ -56,11 +56,7 @@ func (c *JobCounts) Add(t *task.Task, n int) {
 
 // waitsForTime reports whether a pending task is due at an instant that is set.
 func waitsForTime(w task.Waiting) bool {
-	switch w {
-	case task.WaitDeps, task.WaitChildren, task.WaitRepair, task.WaitConcurrency, task.WaitPaused:
-		return false
-	}
-	return true
+	return !w.OnTasks() && w != task.WaitConcurrency && w != task.WaitPaused
 }
 
 // Sort puts the lanes into their order.

@@ -72,6 +72,9 @@ const (
 	WaitUndo        Waiting = "undo" // in its undo phase, also when it is due
 )
 
+// OnTasks reports whether a task that waits so goes on by the ends of other tasks.
+func (w Waiting) OnTasks() bool { return w == WaitDeps || w == WaitChildren || w == WaitRepair }
+
 // Waitings lists every reason to wait but WaitNone.
 func Waitings() []Waiting {
 	return []Waiting{

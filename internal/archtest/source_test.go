@@ -151,3 +151,28 @@ func TestFileLength(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaseFractions keeps what happens in the life of a lease in one file.
+func TestLeaseFractions(t *testing.T) {
+	t.Parallel()
+	isTTL := func(e ast.Expr) bool {
+		switch e := e.(type) {
+		case *ast.SelectorExpr:
+			return e.Sel.Name == "TTL" || e.Sel.Name == "Lease"
+		case *ast.Ident:
+			return e.Name == "ttl"
+		}
+		return false
+	}
+	for _, f := range goFiles(t) {
+		if f.isTest() || f.under(suites) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if e, ok := n.(*ast.BinaryExpr); ok && (e.Op == token.QUO && isTTL(e.X) || e.Op == token.MUL && (isTTL(e.X) || isTTL(e.Y))) {
+				t.Errorf("%s takes a part of a lease's life: give it a method of rules.LeaseClock, with the race that it closes", f.at(n))
+			}
+			return true
+		})
+	}
+}

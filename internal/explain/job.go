@@ -80,7 +80,7 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		return some
 	}
 	stands := func(t *task.Task) bool { // it waits for no other task
-		return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren && t.Waiting != task.WaitRepair
+		return !t.State.Terminal() && !t.Waiting.OnTasks()
 	}
 	wrong := func(t *task.Task) bool { return t.End().Against() && kindOf(t) != task.KindDependencyFailed }
 	switch state {

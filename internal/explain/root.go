@@ -59,7 +59,7 @@ func RootOf(t *task.Task, tasks []task.Task, edges []store.GraphEdge) []*task.Ta
 func held(t *task.Task) bool {
 	switch t.State {
 	case task.Pending:
-		return t.Waiting == task.WaitDeps || t.Waiting == task.WaitChildren || t.Waiting == task.WaitRepair
+		return t.Waiting.OnTasks()
 	case task.Cancelled, task.Failed:
 		return kindOf(t) == task.KindDependencyFailed
 	}

@@ -23,7 +23,7 @@ func (n *node) interest(now time.Time) int {
 		return 2
 	case n.state == task.Ready:
 		return 3
-	case n.state == task.Pending && n.waiting != task.WaitDeps && n.waiting != task.WaitChildren && n.waiting != task.WaitRepair:
+	case n.state == task.Pending && !n.waiting.OnTasks():
 		return 4
 	case n.state == task.Pending:
 		return 5

@@ -23,6 +23,12 @@ type Dependency struct {
 	Cycle   bool // it waits, through others perhaps, for the task that asks
 }
 
+// WaitsForTasks reports whether a task waits for the ends of others along its edges: of
+// its needs, of the task that it asked for, or of the children of its decomposition.
+func WaitsForTasks(s task.State, why task.Waiting, join task.Join) bool {
+	return s == task.Pending && (why == task.WaitDeps || join != task.JoinNone && why == join.Waiting())
+}
+
 // LeadsOn reports whether an open edge of a task leads on in the search for a cycle:
 // a task that waits for its needs, or asked for another one, or decomposed, waits for
 // them; one with children of a call (called) that have not ended ends before them
@@ -32,7 +38,7 @@ func LeadsOn(s task.State, why task.Waiting, join task.Join, awaited, called boo
 	if called {
 		return !s.Terminal()
 	}
-	return s == task.Pending && (why == task.WaitDeps || join != task.JoinNone && why == join.Waiting()) && (join == task.JoinNone || awaited)
+	return WaitsForTasks(s, why, join) && (join == task.JoinNone || awaited)
 }
 
 // refuses says why the task cannot wait, nil if it can.

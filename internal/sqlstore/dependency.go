@@ -17,7 +17,7 @@ WITH RECURSIVE reached(id) AS (
   CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = r.id
   CROSS JOIN weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open ON d.namespace = ?1 AND d.task_id = r.id AND d.done = 0
   WHERE CASE WHEN d.step IS NOT NULL THEN t.state <> 'succeeded' AND t.state <> 'failed' AND t.state <> 'cancelled'
-    ELSE t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason IN ('children', 'repair') AND t.join_kind IS NOT NULL) AND (t.join_kind IS NULL OR d.awaited > 0) END)
+    ELSE ` + WaitsForTasks + ` AND (t.join_kind IS NULL OR d.awaited > 0) END)
 SELECT 1 FROM reached WHERE id = ?3 LIMIT 1`
 
 	// plain is set at the enqueue, and cleared here only: the end of the task is

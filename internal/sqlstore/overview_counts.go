@@ -24,7 +24,7 @@ WITH RECURSIVE needy(task_id) AS (
     WHERE d.namespace = ?1 AND d.done = 0 AND d.task_id > n.task_id ORDER BY d.task_id LIMIT 1)
   FROM needy n WHERE n.task_id IS NOT NULL
 )
-SELECT count(*), count(*) FILTER (WHERE t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason IN ('children', 'repair') AND t.join_kind IS NOT NULL))
+SELECT count(*), count(*) FILTER (WHERE ` + WaitsForTasks + `)
 FROM (SELECT task_id FROM needy WHERE task_id IS NOT NULL LIMIT ?2) n CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = n.task_id`
 
 	// What is suspended without a time has a wait, and no dispatch row.

@@ -144,12 +144,15 @@ var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	}),
 }
 
+// WaitsForTasks is rules.WaitsForTasks.
+const WaitsForTasks = `state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason IN ('children', 'repair') AND join_kind IS NOT NULL)`
+
 // sqlLowerNeeds is rules.Waits.After.
 var sqlLowerNeeds = `
 UPDATE weaver_tasks SET
   remaining_deps = remaining_deps - ?3 - CASE WHEN open_if_failed IS NULL THEN 0 WHEN ?5 THEN open_if_failed ELSE ?4 END,
   open_if_failed = CASE WHEN ?5 THEN NULL ELSE open_if_failed - ?4 END
-WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason IN ('children', 'repair') AND join_kind IS NOT NULL)
+WHERE namespace = ?1 AND task_id = ?2 AND ` + WaitsForTasks + `
 RETURNING ` + DependentColumns.List()
 
 // LowerNeeds implements propagate.Ops.

@@ -155,20 +155,19 @@ func statesOf(f *store.Filter) []task.State {
 // fromPending returns where pending tasks are, and ready ones if there is no matter
 // what they wait for.
 func fromPending(f *store.Filter) (list []source) {
-	waits := func(reasons ...task.Waiting) bool {
-		return len(f.Waiting) == 0 || slices.Contains(f.Waiting, task.WaitNone) ||
-			slices.ContainsFunc(reasons, func(w task.Waiting) bool { return slices.Contains(f.Waiting, w) })
+	waits := func(reason func(task.Waiting) bool) bool {
+		return len(f.Waiting) == 0 || slices.Contains(f.Waiting, task.WaitNone) || slices.ContainsFunc(f.Waiting, reason)
 	}
-	if waits(task.WaitConcurrency) {
+	if waits(func(w task.Waiting) bool { return w == task.WaitConcurrency }) {
 		list = append(list, fromSQL(sqlIDsWaiting, nil))
 	}
-	if waits(task.WaitDeps, task.WaitChildren, task.WaitRepair) {
+	if waits(task.Waiting.OnTasks) {
 		list = append(list, fromSQL(sqlIDsNeedy, nil))
 	}
-	if waits(task.WaitSignal, task.WaitChildren) {
+	if waits(func(w task.Waiting) bool { return w == task.WaitSignal || w == task.WaitChildren }) {
 		list = append(list, fromSQL(sqlIDsSuspended, nil))
 	}
-	if waits(task.WaitPaused) {
+	if waits(func(w task.Waiting) bool { return w == task.WaitPaused }) {
 		list = append(list, fromSQL(sqlIDsParked, nil))
 	}
 	only := func(w task.Waiting) bool { // waits for nothing that comes by itself

@@ -153,7 +153,7 @@ func (o *op) resolveEdges(ended []*row) {
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
-		if r.State != task.Pending || r.Waiting != task.WaitDeps && (r.Join == task.JoinNone || r.Waiting != r.Join.Waiting()) {
+		if !rules.WaitsForTasks(r.State, r.Waiting, r.Join) {
 			continue
 		}
 		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)

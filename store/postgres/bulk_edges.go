@@ -46,7 +46,7 @@ UPDATE weaver_tasks t SET
 FROM (
   SELECT p.place, u.* FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bigint[]), CAST(?5 AS bigint[])) AS u(id, of_all, failed, wrong), LATERAL (
     SELECT ctid AS place FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1) p) u
-WHERE t.ctid = u.place AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason IN ('children', 'repair') AND join_kind IS NOT NULL)
+WHERE t.ctid = u.place AND ` + sqlstore.WaitsForTasks + `
 RETURNING ` + sqlstore.DependentColumns.List()
 
 // OpenEdges implements sqlstore.BulkOps.
