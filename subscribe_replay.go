@@ -67,7 +67,7 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 		if a.Outcome == task.OutcomeSuspended {
 			end.Waiting, end.WakeAt = r.waited(a)
 		}
-		if r.begins(a) {
+		if r.begins(a, end.Decision) {
 			end.Waiting = task.WaitUndo
 			if r.Task.Undo != nil {
 				end.EndsAs = r.Task.Undo.EndsAs
@@ -78,19 +78,29 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 	return end.Event(r.header(a.No, a.FinishedAt, end.Sequence(a.Epoch)))
 }
 
-// begins reports whether the undo phase of the task began with the end of an attempt: an
-// attempt of that phase is the next one, or is still to come.
-func (r *replay) begins(a *task.Attempt) bool {
-	ofUndo := func(o task.Outcome) bool { return o == task.OutcomeUndone || o == task.OutcomeUndoFailed }
-	if a.Outcome != task.OutcomeFailure && a.Outcome != task.OutcomeCancelled {
+// begins reports whether the undo phase of the task began with the end of an attempt that
+// was not decided to go on: an attempt of that phase is the next one, or is still to come.
+func (r *replay) begins(a *task.Attempt, decided task.DecisionKind) bool {
+	switch a.Outcome {
+	case task.OutcomeFailure, task.OutcomeCancelled, task.OutcomeBlocked, task.OutcomeDecodeFailed:
+	default:
 		return false
 	}
-	for i := range r.Attempts {
-		if next := &r.Attempts[i]; next.No > a.No && next.Outcome != task.OutcomeReleased && next.Outcome != task.OutcomeLeaseLost {
-			return ofUndo(next.Outcome)
-		}
+	if decided != "" && decided != task.DecideMarkDead {
+		return false
 	}
-	return r.Task.Undo != nil
+	u := r.Task.Undo
+	for i := range r.Attempts {
+		next := &r.Attempts[i]
+		if next.No <= a.No || next.Outcome == task.OutcomeReleased || next.Outcome == task.OutcomeLeaseLost {
+			continue
+		}
+		if u != nil && !next.StartedAt.Before(u.Began) {
+			break
+		}
+		return next.Outcome == task.OutcomeUndone || next.Outcome == task.OutcomeUndoFailed
+	}
+	return u != nil && u.Began.Equal(a.FinishedAt)
 }
 
 // waited says for what an attempt waited that was suspended, and until when at most; zero:

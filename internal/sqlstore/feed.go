@@ -170,7 +170,7 @@ SELECT ` + feedColumns.List() + ` FROM weaver_feed WHERE namespace = ?1 AND pos 
 	sqlFeedQuotes = newChunkSQL(func(n int) string {
 		return `
 SELECT f.pos, t.options_json, CASE WHEN t.task_id IS NOT NULL THEN coalesce(t.allow_failure, 0) END, coalesce(a.started_at, j.created_at),
-  coalesce(a.error_json, CASE WHEN f.kind = 'over' AND t.state = f.state AND t.updated_at = f.at THEN t.last_error_json END),
+  coalesce(a.error_json, CASE WHEN (f.kind = 'over' OR f.state = 'failed' OR f.state = 'cancelled') AND t.state = f.state AND t.updated_at = f.at THEN t.last_error_json END),
   d.next_ready_at, coalesce(e.body, l.body), j.name,
   CASE WHEN j.state = f.state AND j.updated_at = f.at THEN 1 ELSE 0 END, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
 FROM weaver_feed f

@@ -176,14 +176,15 @@ func (o *op) quote(row *store.FeedRow) {
 			row.Event.Body = copyRaw(kept[i].Body)
 		}
 	case store.FeedOver:
-		if string(r.State) == row.State && r.UpdatedAt.Equal(row.At) {
-			row.Error = copyPtr(r.Error)
-		}
+		row.Error = r.verdict(row)
 	case store.FeedEnded:
 		for _, a := range o.attempts[r.ID] {
 			if a.No == row.AttemptNo {
 				row.StartedAt, row.Error = a.StartedAt, copyPtr(a.Error)
 			}
+		}
+		if row.Error == nil && (r.State == task.Failed || r.State == task.Cancelled) {
+			row.Error = r.verdict(row)
 		}
 		for _, d := range o.decisions[r.ID] {
 			if d.AttemptNo == row.AttemptNo {
@@ -191,6 +192,14 @@ func (o *op) quote(row *store.FeedRow) {
 			}
 		}
 	}
+}
+
+// verdict is the error with which a task ended, while it is as a row tells.
+func (r *row) verdict(told *store.FeedRow) *task.Error {
+	if string(r.State) != told.State || !r.UpdatedAt.Equal(told.At) {
+		return nil
+	}
+	return copyPtr(r.Error)
 }
 
 // PruneFeed implements store.EventFeed.

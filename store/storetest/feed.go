@@ -101,6 +101,11 @@ var feedCases = []testCase{
 		e.equal("attempt", failed[0].AttemptNo, 1)
 		over, _ := e.feedAfter(store.FeedRequest{Task: j.id("b"), Names: []string{"task.cancelled"}})
 		e.require(len(over) == 1 && over[0].Error != nil, "the end of what waited: %+v", over)
+
+		id := e.undoing()
+		e.finish(undone(e.a.take(id)))
+		failed, _ = e.feedAfter(store.FeedRequest{Task: id, Names: []string{"task.failed"}})
+		e.require(len(failed) == 1 && failed[0].Error != nil, "the verdict on what was undone: %+v", failed)
 	}},
 	{"rows of a task that was deleted say so", func(e *env) {
 		e.keepFeed(time.Hour)
