@@ -8,7 +8,7 @@
 // is started for that; other peers that need a server are quoted with the figure that was measured for them on a machine of
 // this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs] [-durably] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -42,7 +42,7 @@ var quoted = struct {
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim, pgusual, pgviews; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs; default all")
 	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -123,6 +123,7 @@ var benchmarks = []struct {
 	{"pgclaim", (*report).pgClaim},
 	{"pgusual", (*report).pgUsual},
 	{"pgviews", (*report).pgViews},
+	{"pgverbs", (*report).pgVerbs},
 }
 
 func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {

@@ -15,6 +15,7 @@ import (
 // each for any number of them. The others write chunks.
 type Bulk interface {
 	BulkOps
+	BulkVerbs
 
 	// InlineMax is how long a text may be to stay on its task's row.
 	InlineMax() int

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -42,7 +43,18 @@ type commandChore struct {
 func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
 	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
 		n, chores = 0, nil
+		ahead := lookahead{tx: t, off: s.OneByOne}
 		for t.moved < rules.MaxMoves && n < len(cmds) {
+			together, err := ahead.apply(cmds[n:], got[n:])
+			if err != nil {
+				return err
+			}
+			if together > 0 {
+				t.fx.Notice.Changed = true
+				t.moved += together
+				n += together
+				continue
+			}
 			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmds[n], &got[n]); err != nil {
 				return err
@@ -163,13 +175,9 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	return nil
 }
 
-const sqlAudit = `
-INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason)
-SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
-
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
-	return o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
+	return NoteFields.Bind(o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic), 3, &AuditNote{a, verb, target}).Run()
 }
 
 // find returns the task of a command, with its state in got; or nil, with the
@@ -275,22 +283,13 @@ func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
-const sqlCancelledBy = `
-UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4,
-  cancel_requested = CASE WHEN state = 'pending' THEN 1 ELSE cancel_requested END
-WHERE namespace = ?1 AND task_id = ?2`
-
 // cancelNow ends a task as cancelled, taking its lease away if it runs, or begins its
 // undo, and returns the state that it gets.
 func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
-	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, row.deadlineAt())
-	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
-	u, lease := row.undoable(), row.revoked()
-	u.Forced, u.Hold = force, lease.Lease
-	to.BeginUndo(u, lease.Until, m.tx.at)
+	to := row.cancelTo(kind, a, force, m.tx.at)
 	var err error
 	if row.contribution.State == task.Running {
-		err = m.revoke(row, &to, failure)
+		err = m.revoke(row, &to, to.Failure)
 	} else {
 		err = m.end(row, &to)
 	}
@@ -298,6 +297,16 @@ func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, forc
 		return "", err
 	}
 	return to.State, m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
+}
+
+// cancelTo is what a cancel makes of a task: it ends, or begins its undo.
+func (w *taskRow) cancelTo(kind task.ErrorKind, a store.Audit, force bool, now time.Time) rules.Transition {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, w.deadlineAt())
+	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
+	u, lease := w.undoable(), w.revoked()
+	u.Forced, u.Hold = force, lease.Lease
+	to.BeginUndo(u, lease.Until, now)
+	return to
 }
 
 const sqlCancelJob = `

@@ -363,15 +363,6 @@ func (t *Tx) nameNeeds(needs []rules.Need) error {
 	return nil
 }
 
-const (
-	sqlRevive = `
-UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
-  attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, idle_attempts = 0, lease_epoch = lease_epoch + 1,
-  last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL, undo = NULL,
-  deadline_at = ?7, remaining_deps = ?6, open_if_failed = ?8, join_kind = ?9
-WHERE namespace = ?1 AND task_id = ?2`
-)
-
 // setEdges marks the edges of a task that is brought back by how its needs are.
 // Those to children of a decomposition matter only if it waits for them. One that is
 // as it should be is not written.

@@ -10,11 +10,7 @@ import (
 )
 
 const (
-	sqlAttemptsLeft = `SELECT attempt_count, max_attempts, last_error_json, repair_count, max_repairs FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlUnblock      = `
-UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, repair_count = ?6, idle_attempts = 0, has_payloads = has_payloads | ?4
-WHERE namespace = ?1 AND task_id = ?2`
-
+	sqlAttemptsLeft  = `SELECT attempt_count, max_attempts, last_error_json, repair_count, max_repairs FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
 )
 

@@ -9,8 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// readChunk is how many tasks one read transaction reads at most.
-const readChunk = 1000
+// readChunk is how many tasks one read transaction reads at most: a page, and one more that
+// says whether there is another page.
+const readChunk = store.MaxLimit + 1
 
 // Tasks implements store.Reader.
 func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {

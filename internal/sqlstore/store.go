@@ -29,6 +29,9 @@ type Store struct {
 	// overview counts, and GraphEdges how many edges a page of a graph has. Only tests
 	// change them.
 	Page, Looks, StatsLooks, Counted, GraphEdges int
+
+	// OneByOne applies each command by itself. Only tests set it.
+	OneByOne bool
 }
 
 // New returns a store over a database.

@@ -9,14 +9,14 @@ import "fmt"
 // the statements that are generated, by theirs.
 var ColumnLists = map[string]string{
 	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
-	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
+	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "targetColumns": targetColumns.List(), "jobColumns": jobColumns.List(),
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
 	"neededColumns": neededColumns.List(), "undoingColumns": undoingColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(), "labelledTaskColumns": labelledTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
-	"sqlInsertTask": sqlInsertTask, "sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,
+	"sqlEnd": sqlEnd, "sqlCancelledBy": sqlCancelledBy, "sqlRevive": sqlRevive, "sqlUnblock": sqlUnblock, "sqlAudit": sqlAudit, "sqlInsertTask": sqlInsertTask, "sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,
 }
 
 // Chunks returns the statements that write a chunk of rows, by name and number of

@@ -104,10 +104,6 @@ func (m *moves) unschedule(row *taskRow) error {
 	return m.tx.unawait(&row.id)
 }
 
-const sqlEnd = `
-UPDATE weaver_tasks SET state = ?3, waiting_reason = NULL, last_error_kind = ?4, last_error_json = ?5, updated_at = ?6, finished_at = ?6
-WHERE namespace = ?1 AND task_id = ?2`
-
 // writeEnd writes the terminal state of a task.
 func (t *Tx) writeEnd(id *task.ID, state task.State, failure *task.Error) error {
 	return t.stmt(sqlEnd).Text(1, t.ns).ID(2, id).Text(3, string(state)).OrNull(4, string(rules.KindOf(failure))).

@@ -162,8 +162,7 @@ SELECT 1 FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weave
 // Tasks implements sqlstore.Locks: jobs before keys before dispatch rows before tasks,
 // each in the order of their IDs. The jobs and keys of tasks never change.
 func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) {
-	var tasks, jobs []task.ID
-	var keys []string
+	var tasks []task.ID
 	for _, id := range ids {
 		if !d.locked[id] {
 			d.locked[id] = true
@@ -173,10 +172,17 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 	if len(tasks) == 0 {
 		return false, nil
 	}
+	return true, d.lock(t, tasks, true)
+}
+
+// lock is Tasks; without rows those of the tasks themselves are left to the caller.
+func (d database) lock(t *sqlstore.Tx, tasks []task.ID, rows bool) error {
+	var jobs []task.ID
+	var keys []string
 	ns := t.Namespace()
 	st, err := d.bindIDs(sqlLocksOfTasks, ns, tasks)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for st.Step() {
 		if job := task.ID(pad(st.Raw(1))); !job.IsZero() && !d.jobs[job] {
@@ -188,7 +194,7 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 		}
 	}
 	if err := errors.Join(st.Err(), st.Reset()); err != nil {
-		return false, err
+		return err
 	}
 	var sent []*conn.Stmt
 	var ofKeys *conn.Stmt
@@ -206,7 +212,9 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 		}
 	}
 	send(sqlLockDispatch, tasks)
-	send(sqlLockTasks, tasks)
+	if rows {
+		send(sqlLockTasks, tasks)
+	}
 	if err == nil && ofKeys != nil {
 		err = d.lockedKeys(ofKeys)
 	}
@@ -215,7 +223,7 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 			err = finish(st)
 		}
 	}
-	return true, err
+	return err
 }
 
 // pad makes 16 bytes of an ID that may be NULL.

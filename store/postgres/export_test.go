@@ -17,6 +17,7 @@ import (
 var Generated = map[string]string{
 	"sqlInsertNew": sqlInsertNew, "sqlInsertAlike": sqlInsertAlike, "sqlInsertVaried": sqlInsertVaried, "sqlClaimLane": sqlClaimLane, "sqlClaimTasks": sqlClaimTasks, "sqlSucceedAll": sqlSucceedAll, "sqlSucceedEach": sqlSucceedEach,
 	"sqlTransitionAll": sqlTransitionAll, "sqlAttemptsAll": sqlAttemptsAll, "sqlDecisionsAll": sqlDecisionsAll, "sqlDispatchAll": sqlDispatchAll,
+	"sqlCancelAll": sqlCancelAll, "sqlReviveAll": sqlReviveAll, "sqlUnblockAll": sqlUnblockAll, "sqlAuditAll": sqlAuditAll,
 }
 
 // Translate returns a statement as PostgreSQL reads it.

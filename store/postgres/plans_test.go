@@ -33,6 +33,7 @@ var goldenPlans = filepath.Join("testdata", "plans.txt")
 var hot = []string{
 	"sqlInsertStepsAll", "sqlInsertAlike", "sqlInsertNew", "sqlClaimLane", "sqlDueOfLane", "sqlSucceedAll", "sqlGuardAll", "sqlSucceedEach", "sqlTransitionAll", "sqlAttemptsAll", "sqlDecisionsAll", "sqlDispatchAll", "sqlRecordNow", "sqlRecordOneNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
 	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlReadTaken", "sqlReadTakenSteps", "sqlClaimTasks", "sqlInsertAttempt",
+	"sqlTargets", "sqlBesideAny", "sqlBesideRetry", "sqlBesideDelete", "sqlUndispatchAll", "sqlCancelAll", "sqlReviveAll", "sqlUnblockAll", "sqlAuditAll",
 }
 
 // scanning are the statements over the due rows of lanes: they read all of them while the

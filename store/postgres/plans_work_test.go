@@ -249,6 +249,30 @@ func (w *planWork) commands() {
 	got = w.claimWork(2)
 	w.operate(store.CancelTask{Task: got[0].Task.ID})
 	w.succeed(got...)
+	w.sets()
+}
+
+// sets are commands of one verb for several tasks.
+func (w *planWork) sets() {
+	w.enqueue(6, func(n *task.New) { n.Labels = map[string]string{"a": "b"} })
+	got := w.claimWork(6)
+	var fins []store.Finish
+	for i, c := range got {
+		fins = append(fins, failed(c, []task.DecisionKind{task.DecideMarkDead, task.DecideBlock}[i%2]))
+	}
+	w.finish(fins...)
+	var retries, unblocks, cancels, deletes []store.Command
+	for i, c := range got {
+		if id := c.Task.ID; i%2 == 0 {
+			retries = append(retries, store.RetryTask{Task: id})
+		} else {
+			unblocks = append(unblocks, store.UnblockTask{Task: id})
+		}
+		cancels, deletes = append(cancels, store.CancelTask{Task: c.Task.ID}), append(deletes, store.DeleteTask{Task: c.Task.ID})
+	}
+	for _, cmds := range [][]store.Command{retries, unblocks, cancels, deletes} {
+		w.operate(cmds...)
+	}
 }
 
 // reads are those of every page of the interface.
