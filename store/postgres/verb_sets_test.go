@@ -305,8 +305,7 @@ func (w *twins) end(decisions ...task.DecisionKind) {
 		for i := range list {
 			list[i].Lease = s.leases[list[i].Lease.Task]
 		}
-		got, err := s.db.Finish(w.Context(), space, list...)
-		return fmt.Sprint(got), err
+		return s.db.Finish(w.Context(), space, list...)
 	})
 }
 
