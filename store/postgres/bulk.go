@@ -277,10 +277,3 @@ func (b *binder) orNull(i int, v string) *binder {
 	}
 	return b.text(i, v)
 }
-
-func (b *binder) idOrNull(i int, v *task.ID) *binder {
-	if v.IsZero() {
-		return b.null(i)
-	}
-	return b.blob(i, v[:])
-}

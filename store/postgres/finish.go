@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
@@ -148,15 +147,6 @@ func textOrNull(a *conn.Array, v string) {
 		a.Null()
 	} else {
 		a.Text(v)
-	}
-}
-
-// timeOrNull appends an instant, or NULL for the zero one.
-func timeOrNull(a *conn.Array, v time.Time) {
-	if v.IsZero() {
-		a.Null()
-	} else {
-		a.Int(v.UnixMicro())
 	}
 }
 
