@@ -86,7 +86,7 @@ func BasedOn(jobs ...JobID) SubmitOption { return basedOnOption(slices.Clone(job
 
 // Submitter submits jobs: a Client, an Engine, a TxClient, or InStepTx.
 type Submitter interface {
-	// Submit stores the job and its tasks in one transaction, all or none.
+	// Submit stores the job and its tasks, all or none.
 	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
 }
 
@@ -96,9 +96,13 @@ type TxSubmitter interface {
 	Submitter
 }
 
-// Submit stores the job and its tasks in one transaction. All mistakes are
+// Submit stores the job and its tasks, all or none. All mistakes are
 // reported at once, and then nothing is stored: ErrInvalidJob. Inside a handler
 // use StartJob, or give an IdempotencyKey: every attempt submits again.
+//
+// SQLite stores a job of more than 2,000 tasks in several transactions, so that others
+// write in between. The first decides: if the process or ctx ends after it, any worker
+// stores the rest. None of its tasks starts before all are stored.
 func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
 	if engine.StepTxOf(ctx) != nil {
 		return nil, fmt.Errorf("submit: %w", ErrNestedTx)
@@ -111,7 +115,8 @@ func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*Job
 }
 
 // Submit implements Submitter. The job exists if and only if the transaction
-// commits; its handle returns ErrUnbound from Wait.
+// commits; its handle returns ErrUnbound from Wait. However large the job is, it is
+// stored in that transaction, for whose end other writers of SQLite wait.
 func (t *TxClient) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
 	if t.tx == nil {
 		return nil, fmt.Errorf("submit: InTx(nil): %w", store.ErrNilTx)

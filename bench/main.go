@@ -40,9 +40,16 @@ var quoted = struct {
 }
 
 func main() {
+	if place := os.Getenv(besideEnv); place != "" {
+		if err := enqueueBeside(context.Background(), place); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs; default all")
 	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -106,6 +113,7 @@ var benchmarks = []struct {
 	{"idle", (*report).idle},
 	{"usual", (*report).usual},
 	{"enqueue", (*report).enqueue},
+	{"submit", (*report).submit},
 	{"claim", (*report).claim},
 	{"pipeline", (*report).pipeline},
 	{"liveness", (*report).liveness},
@@ -118,6 +126,7 @@ var benchmarks = []struct {
 	{"watch", (*report).watch},
 	{"pgnoop", (*report).pgNoop},
 	{"pgenqueue", (*report).pgEnqueue},
+	{"pgsubmit", (*report).pgSubmit},
 	{"pgidle", (*report).pgIdle},
 	{"pgsteps", (*report).pgSteps},
 	{"pgclaim", (*report).pgClaim},

@@ -97,7 +97,7 @@ type checker struct {
 	waitersOf  map[task.ID][]WaiterRow
 	pausedOf   map[task.ID][]PausedTask
 	pending    map[ChoreRow]bool // of Chores
-	unstored   map[string]int    // children of tasks, by ID, that a chore is to store
+	unstored   map[string]int    // children of tasks, and tasks of jobs, by ID, that a chore is to store
 	found      []Violation
 	partial    bool                         // the tasks of jobs are not there
 	sums       map[task.ID]task.JobCounters // of jobs, if their tasks are not there
@@ -126,6 +126,9 @@ func newChecker(s *Snapshot) *checker {
 			c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: chore.Subject}] = true
 		case ChoreDecompose:
 			c.unstored[chore.Subject] = chore.Children
+		case ChoreEnqueue:
+			c.unstored[chore.Subject] = chore.Children
+			c.pending[ChoreRow{Kind: ChoreEnqueue, Subject: chore.Subject}] = true
 		}
 	}
 	return c

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -27,7 +28,7 @@ func (c *checker) blobs() {
 			names(t, what, b)
 		}
 	}
-	joins := false
+	joins := slices.ContainsFunc(c.Chores, func(ch ChoreRow) bool { return ch.Kind == ChoreEnqueue }) // drafts name some
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
 		joins = joins || t.Join != task.JoinNone

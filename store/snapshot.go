@@ -99,6 +99,9 @@ const (
 	ChoreDecompose ChoreKind = "decompose" // the task that decomposed
 	// ChoreEdges marks the open edges towards a task that has ended.
 	ChoreEdges ChoreKind = "edges" // the task that is needed
+	// ChoreEnqueue inserts the tasks of a large job that are kept as drafts. Its counters
+	// have all of them. Until it is done no task of the job is claimed.
+	ChoreEnqueue ChoreKind = "enqueue" // the job
 	// ChoreForget erases what is left of the values and texts of a task.
 	ChoreForget ChoreKind = "forget" // the task
 	// ChorePause wakes the keys of a queue that was paused.
@@ -131,5 +134,5 @@ type ChoreRow struct {
 	Subject string  // an ID as text, a key, or the name of a queue or type
 	Root    task.ID // of ChoreRevive
 
-	Children int // of ChoreDecompose: how many are not stored yet
+	Children int // of ChoreDecompose and ChoreEnqueue: the number of tasks that are not stored yet
 }

@@ -46,9 +46,11 @@ type Store interface {
 
 // Producer is what submits work and what operators use.
 type Producer interface {
-	// Enqueue stores a submission in one transaction: tasks, their edges, the
+	// Enqueue stores a submission: tasks, their edges, the
 	// job when there is one, and the dispatch row of every task without open
-	// needs (W1). All or nothing. With a non-nil tx (made by the adapter's
+	// needs (W1). All or nothing, in one transaction. A store may store a large job in
+	// several (ChoreEnqueue): the first decides that all of it is stored, whatever
+	// happens, and no task is claimed before the last. With a non-nil tx (made by the adapter's
 	// own constructor) it joins the caller's transaction and only inserts: it
 	// updates and locks no row that another role waits for.
 	//

@@ -336,7 +336,7 @@ func (o *operation) reviveSpent(id *task.ID, by string) error {
 	return o.releaseRoot(&c)
 }
 
-const sqlUnclaimable = `SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'raise_budget', 'spent_job')`
+const sqlUnclaimable = `SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'enqueue', 'raise_budget', 'spent_job')`
 
 // unclaimable returns the jobs of which no task is claimed before a chore is done;
 // nil: there are none.

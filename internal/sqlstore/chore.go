@@ -17,6 +17,8 @@ type chore struct {
 	root    task.ID
 	epoch   int64
 	by, why string
+
+	known map[int64]*jobPart // of ChoreEnqueue: its drafts, as far as this process has them in memory
 }
 
 var choreColumns = sqlstmt.Columns[chore]{
@@ -55,7 +57,7 @@ func (v *View) chores() ([]store.ChoreRow, error) {
 	var rows []store.ChoreRow
 	for i := range list {
 		row := list[i].row()
-		if row.Kind == store.ChoreDecompose && err == nil {
+		if (row.Kind == store.ChoreDecompose || row.Kind == store.ChoreEnqueue) && err == nil {
 			row.Children, err = v.unstored(&list[i].id)
 		}
 		rows = append(rows, row)

@@ -86,6 +86,8 @@ func (t *Tx) bite(c *chore, got *store.CommandResult) error {
 		more, err = o.eraseSome(c)
 	case store.ChoreDecompose:
 		more, err = o.moves.storeSomeChildren(c)
+	case store.ChoreEnqueue:
+		more, err = t.storePart(c)
 	case store.ChoreEdges:
 		err = o.markSome(c)
 	case store.ChorePause, store.ChorePauseType:

@@ -59,7 +59,7 @@ func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 		}
 	}
 	if err = t.setInput(&id, n.Input, n.SchemaVersion); err == nil {
-		err = t.watchExpiry(&id, n.Expire)
+		err = t.watchExpiry(&id, n.Expire, t.at)
 	}
 	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err
 }

@@ -2,9 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -17,39 +15,6 @@ import (
 // task waits for all of them from the beginning, and its job counts them. Finish
 // works the chore off before it returns; if it is cut short, reapers go on.
 
-// draft is a child that is not stored yet. Its input keeps its text.
-type draft struct {
-	task.New
-	Input []byte
-}
-
-// packDrafts encodes children, as many as a bite stores in one.
-func packDrafts(list []task.New) ([]byte, error) {
-	drafts := make([]draft, len(list))
-	for i := range list {
-		drafts[i] = draft{list[i], list[i].Input}
-		drafts[i].New.Input = nil
-	}
-	b, err := json.Marshal(drafts)
-	if err != nil {
-		return nil, fmt.Errorf("encode children: %w", err)
-	}
-	return b, nil
-}
-
-func unpackDrafts(b []byte) ([]task.New, error) {
-	var drafts []draft
-	if err := json.Unmarshal(b, &drafts); err != nil {
-		return nil, fmt.Errorf("decode children: %w", err)
-	}
-	list := make([]task.New, len(drafts))
-	for i := range drafts {
-		list[i] = drafts[i].New
-		list[i].Input = drafts[i].Input
-	}
-	return list, nil
-}
-
 // bites cuts children into what a transaction stores of them each.
 func bites(list []task.New) (all [][]task.New) {
 	for len(list) > 0 {
@@ -60,13 +25,13 @@ func bites(list []task.New) (all [][]task.New) {
 	return all
 }
 
-// packChildren encodes the children of a decompose but the first bite, before the
+// packFinish encodes the children of a decompose but the first bite, before the
 // transaction, where no other caller waits for it.
-func packChildren(fin *store.Finish) (packed [][]byte, err error) {
+func packFinish(fin *store.Finish) (packed [][]byte, err error) {
 	for i, some := range bites(fin.Children) {
 		var b []byte
 		if i > 0 {
-			if b, err = packDrafts(some); err != nil {
+			if b, err = packChildren(some); err != nil {
 				return nil, err
 			}
 		}
@@ -106,7 +71,7 @@ func (m *moves) storeChildren(row *leaseRow, p parentRow, r *report) error {
 		b := r.children[i]
 		if b == nil {
 			var err error
-			if b, err = packDrafts(some); err != nil {
+			if b, err = packChildren(some); err != nil {
 				return err
 			}
 		}
@@ -258,7 +223,7 @@ func (v *View) nextDrafts(id *task.ID) (list []task.New, first, attempt int, err
 	st := v.stmt(sqlNextDrafts).Text(1, v.ns).ID(2, id)
 	if st.One() {
 		first, attempt = int(st.ColInt(0)), int(st.ColInt(1))
-		list, err = unpackDrafts(st.ColBytes(2))
+		list, err = unpackChildren(st.ColBytes(2))
 	}
 	if done := st.Done(); done != nil {
 		err = done

@@ -40,6 +40,11 @@ func (s *Store) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.S
 	if err := rules.CheckEnqueue(&sub); err != nil {
 		return nil, err
 	}
+	if in == nil && s.Part > 0 && rules.InParts(&sub, s.Whole) {
+		if parts := rules.Parts(sub.Tasks, s.Part); parts != nil {
+			return s.enqueueParts(ctx, ns, &sub, parts)
+		}
+	}
 	var got []store.Enqueued
 	run := func(t *Tx) (err error) {
 		got, err = t.enqueue(&sub, task.ID{})
@@ -88,23 +93,17 @@ func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error
 	if sub.Job != nil {
 		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.at)
-		missing, err := t.lockBases(sub.Job)
+		fresh, other, err := t.beginJob(sub, in.deadline)
 		if err != nil {
 			return nil, err
 		}
-		if missing != nil {
-			if other, err := t.otherJob(sub.Job); err != nil || other.IsZero() {
-				return nil, cmp.Or(err, missing)
+		if !other.IsZero() {
+			return existingJob(sub, other), nil
+		}
+		if !fresh {
+			if c, err := t.chore(&chore{kind: store.ChoreEnqueue, id: in.job}); err != nil || c != nil { // an earlier try kept the tasks as drafts
+				return createdTasks(sub), err
 			}
-		}
-		fresh, err := t.insertJob(sub, in.deadline)
-		if err != nil {
-			return nil, err
-		}
-		if fresh {
-			t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, in.job)
-		} else if other, err := t.otherJob(sub.Job); err != nil || !other.IsZero() {
-			return slices.Repeat([]store.Enqueued{{Job: other, Disposition: store.DispositionExisting}}, len(sub.Tasks)), err
 		}
 	}
 	got := make([]store.Enqueued, len(sub.Tasks))
@@ -116,6 +115,43 @@ func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error
 		}
 	}
 	return got, nil
+}
+
+// beginJob stores the job of a submission without its tasks. fresh is false if another
+// job has its key, which is other then, or if an earlier try of the same call stored it.
+func (t *Tx) beginJob(sub *store.Submission, deadline time.Time) (fresh bool, other task.ID, err error) {
+	missing, err := t.lockBases(sub.Job)
+	if err != nil {
+		return false, other, err
+	}
+	if missing != nil {
+		if other, err := t.otherJob(sub.Job); err != nil || other.IsZero() {
+			return false, other, cmp.Or(err, missing)
+		}
+	}
+	if fresh, err = t.insertJob(sub, deadline); err != nil {
+		return false, other, err
+	}
+	if fresh {
+		t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, sub.Job.ID)
+		return true, other, nil
+	}
+	other, err = t.otherJob(sub.Job)
+	return false, other, err
+}
+
+// existingJob answers a submission whose key another job has.
+func existingJob(sub *store.Submission, other task.ID) []store.Enqueued {
+	return slices.Repeat([]store.Enqueued{{Job: other, Disposition: store.DispositionExisting}}, len(sub.Tasks))
+}
+
+// createdTasks answers a submission of which all tasks are stored.
+func createdTasks(sub *store.Submission) []store.Enqueued {
+	got := make([]store.Enqueued, len(sub.Tasks))
+	for i := range sub.Tasks {
+		got[i] = store.Enqueued{ID: sub.Tasks[i].ID, Disposition: store.DispositionCreated}
+	}
+	return got
 }
 
 func neededOf(tasks []task.New) map[task.ID]bool {
@@ -183,6 +219,16 @@ type insertion struct {
 	slot        *store.Enqueued // the answer for the task, which may change until those are stored
 	kind        Alike           // of the task that is being stored
 	row         AlikeTask       // of that
+	at          time.Time       // the instant of the submission; zero: of the transaction
+	edges       int             // how many edges of a task are stored with it; 0: all
+}
+
+// now is the instant of the submission.
+func (in *insertion) now() time.Time {
+	if in.at.IsZero() {
+		return in.tx.at
+	}
+	return in.at
 }
 
 // task stores a task, or finds the one that has its key. Where others write too, that
@@ -208,8 +254,8 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 			return e, err
 		}
 	}
-	state, waiting, notBefore := rules.FirstState(n, in.tx.at)
-	deadline := rules.Deadline(n, in.deadline, in.tx.at)
+	state, waiting, notBefore := rules.FirstState(n, in.now())
+	deadline := rules.Deadline(n, in.deadline, in.now())
 	options, err := in.tx.conn.Cache().PackOptions(n)
 	if err != nil {
 		return store.Enqueued{}, err
@@ -326,15 +372,17 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	if err := in.tx.refer(&n.ID, kindInput, "", n.Input); err != nil {
 		return err
 	}
-	if err := in.tx.watchExpiry(&n.ID, n.Expire); err != nil {
+	if err := in.tx.watchExpiry(&n.ID, n.Expire, in.now()); err != nil {
 		return err
 	}
-	for _, e := range n.Needs {
-		if err := in.tx.stmt(sqlInsertEdge).Text(1, in.tx.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
-			return err
-		}
+	needs := n.Needs
+	if in.edges > 0 {
+		needs = needs[:in.edges]
 	}
-	if p := rules.FirstPhase(n.Needs, in.tx.at); p != nil {
+	if err := in.tx.insertEdges(&n.ID, needs); err != nil {
+		return err
+	}
+	if p := rules.FirstPhase(n.Needs, in.now()); p != nil {
 		if err := in.tx.setUndo(&n.ID, &rules.Transition{SetUndo: true, Undo: p}); err != nil {
 			return err
 		}
@@ -346,6 +394,16 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	}
 	for k, v := range n.Labels {
 		if err := in.tx.stmt(sqlInsertLabel).Text(1, in.tx.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertEdges stores edges from a new task.
+func (t *Tx) insertEdges(id *task.ID, needs []task.Edge) error {
+	for i := range needs {
+		if err := t.stmt(sqlInsertEdge).Text(1, t.ns).ID(2, id).ID(3, &needs[i].Needs).Text(4, string(needs[i].Kind)).Run(); err != nil {
 			return err
 		}
 	}

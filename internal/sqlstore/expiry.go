@@ -29,13 +29,13 @@ WHERE e.namespace = ?1 AND e.look_at <= ?2 ORDER BY e.look_at, e.task_id LIMIT ?
 	sqlExpiryDone = `DELETE FROM weaver_expiries WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// watchExpiry notes when fields of a task's input, which is new, expire.
-func (t *Tx) watchExpiry(id *task.ID, list []task.Expiry) error {
+// watchExpiry notes when fields of a task's input expire that is stored at an instant.
+func (t *Tx) watchExpiry(id *task.ID, list []task.Expiry, at time.Time) error {
 	next := task.NextExpiry(list, 0)
 	if next == 0 {
 		return nil
 	}
-	return t.stmt(sqlWatchExpiry).Text(1, t.ns).ID(2, id).Int(3, t.mic).Time(4, t.at.Add(next)).Run()
+	return t.stmt(sqlWatchExpiry).Text(1, t.ns).ID(2, id).Time(3, at).Time(4, at.Add(next)).Run()
 }
 
 // collectExpiries is Collect for expiries.

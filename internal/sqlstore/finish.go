@@ -21,7 +21,7 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	for i := range fins {
 		hashes[i] = fins[i].Hash()
 		var err error
-		if packed[i], err = packChildren(&fins[i]); err != nil {
+		if packed[i], err = packFinish(&fins[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,10 @@ func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) (
 	}
 	got := make([]store.CommandResult, len(cmds))
 	for done := 0; done < len(cmds); {
-		n, chores, err := s.operateSome(ctx, ns, cmds[done:], got[done:])
+		n, chores, job, err := s.operateSome(ctx, ns, cmds[done:], got[done:])
+		if err == nil && !job.IsZero() {
+			err = s.insertJobTasks(ctx, ns, job, nil)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -39,12 +42,18 @@ type commandChore struct {
 }
 
 // operateSome applies commands in one transaction, as many as it may move rows
-// for, and at least one.
-func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
+// for, and at least one. It stops at a command about a job whose tasks are to be
+// inserted before, which it returns.
+func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, job task.ID, err error) {
 	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
-		n, chores = 0, nil
+		n, chores, job = 0, nil, task.ID{}
 		ahead := lookahead{tx: t, off: s.OneByOne}
 		for t.moved < rules.MaxMoves && n < len(cmds) {
+			if s.Part > 0 {
+				if job, err = t.inParts(cmds[n]); err != nil || !job.IsZero() {
+					return err
+				}
+			}
 			together, err := ahead.apply(cmds[n:], got[n:])
 			if err != nil {
 				return err
@@ -73,7 +82,7 @@ func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command
 		}
 		return nil
 	})
-	return n, chores, err
+	return n, chores, job, err
 }
 
 // weightOf is the weight of commands in a group. Those of operators may move many rows.

@@ -45,7 +45,7 @@ func (o *operation) replaceInput(cmd store.ReplaceInput, got *store.CommandResul
 	if err := t.setInput(&row.id, cmd.Input, cmd.SchemaVersion); err != nil {
 		return err
 	}
-	if err := t.watchExpiry(&row.id, of.Expire); err != nil {
+	if err := t.watchExpiry(&row.id, of.Expire, t.at); err != nil {
 		return err
 	}
 	byHand := cmd.Repair.IsZero()

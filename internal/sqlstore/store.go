@@ -32,6 +32,9 @@ type Store struct {
 
 	// OneByOne applies each command by itself. Only tests set it.
 	OneByOne bool
+
+	// A job that weighs more than Whole is stored in parts of the weight Part. 0: never.
+	Whole, Part int
 }
 
 // New returns a store over a database.

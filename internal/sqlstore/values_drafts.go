@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Inputs of children that a chore is about to store are walked first: one that is stored
+// Inputs of children, and of tasks of jobs, that a chore is about to store are walked first: one that is stored
 // meanwhile is found as the input of its task, or was replaced before.
 const (
 	sqlWalkDrafts = `
@@ -19,21 +19,24 @@ SELECT task_id, first, drafts FROM weaver_drafts WHERE namespace = ?1 AND (task_
 	sqlSwapDrafts = `UPDATE weaver_drafts SET drafts = ?4 WHERE namespace = ?1 AND task_id = ?2 AND first = ?3`
 )
 
-// draftsPage is how many rows a page has at most: one has up to rules.MaxMoves children.
+// draftsPage is the largest number of rows on a page: one has up to rules.MaxMoves inputs.
 const draftsPage = 4
 
-// walkDrafts reads the children of one row.
+// walkDrafts reads the inputs of one row.
 func walkDrafts(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 	at.No = st.ColInt(1)
 	list, err := unpackDrafts(st.ColBytes(2))
 	if err != nil { // what it is can be seen, and cannot be replaced
 		return []store.StoredValue{{ValueAt: store.ValueAt{Kind: store.ValueDraft, Task: at.ID, Name: at.ID.String(), No: at.No}, Value: json.RawMessage("{")}}
 	}
-	values := make([]store.StoredValue, len(list))
+	values := make([]store.StoredValue, 0, len(list))
 	for i := range list {
-		values[i] = store.StoredValue{
-			ValueAt: store.ValueAt{Kind: store.ValueDraft, Task: list[i].ID, Name: at.ID.String(), No: at.No}, Of: list[i].Type, Value: list[i].Input,
+		if list[i].More {
+			continue
 		}
+		values = append(values, store.StoredValue{
+			ValueAt: store.ValueAt{Kind: store.ValueDraft, Task: list[i].ID, Name: at.ID.String(), No: at.No}, Of: list[i].Type, Value: list[i].Input,
+		})
 	}
 	return values
 }
@@ -46,7 +49,7 @@ func sameDrafts(swaps []store.ValueSwap) (n int) {
 	return n
 }
 
-// swapDrafts replaces inputs of children of one row.
+// swapDrafts replaces inputs of one row.
 func (t *Tx) swapDrafts(swaps []store.ValueSwap) (n int, err error) {
 	var parent task.ID
 	if parent.UnmarshalText([]byte(swaps[0].Name)) != nil {
@@ -66,7 +69,9 @@ func (t *Tx) swapDrafts(swaps []store.ValueSwap) (n int, err error) {
 	}
 	at := make(map[task.ID]int, len(list))
 	for i := range list {
-		at[list[i].ID] = i
+		if !list[i].More {
+			at[list[i].ID] = i
+		}
 	}
 	for i := range swaps {
 		if k, ok := at[swaps[i].Task]; ok && bytes.Equal(list[k].Input, swaps[i].Old) {
@@ -77,7 +82,7 @@ func (t *Tx) swapDrafts(swaps []store.ValueSwap) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if packed, err = packDrafts(list); err != nil {
+	if packed, err = packDrafts(list); err != nil { // without Like
 		return 0, err
 	}
 	changed, err := t.stmt(sqlSwapDrafts).Text(1, t.ns).ID(2, &parent).Int(3, swaps[0].No).Bytes(4, packed).Exec()

@@ -9,6 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -22,8 +23,22 @@ type enqueueing struct {
 	got []store.Enqueued
 }
 
+// enqueuer commits submissions in groups.
+type enqueuer struct {
+	db     *DB
+	queue  *batch.Queue[*enqueueing]
+	packed *sqlstmt.Cache // of the leader
+}
+
+func newEnqueuer(db *DB) *enqueuer {
+	q := &enqueuer{db: db, packed: sqlstmt.NewCache()}
+	q.queue = batch.New(sqlstore.MaxWeight, q.group)
+	return q
+}
+
 // Enqueue implements store.Producer. Submissions that come while others are being
-// committed are committed together.
+// committed are committed together. Large ones have a queue of their own, so that small
+// ones do not wait for them.
 func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if in != nil {
 		return db.verbs.Enqueue(ctx, ns, in, sub)
@@ -32,7 +47,11 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 		return nil, err
 	}
 	e := &enqueueing{ctx, ns, &sub, nil}
-	if err := db.enqueues.Do(ctx, &batch.Op[*enqueueing]{Do: e, Weight: len(sub.Tasks)}); err != nil {
+	q, weight := db.enqueues, rules.Weight(&sub)
+	if weight > sqlstore.MaxWeight {
+		q = db.large
+	}
+	if err := q.queue.Do(ctx, &batch.Op[*enqueueing]{Do: e, Weight: weight}); err != nil {
 		return nil, db.queued(err)
 	}
 	return e.got, nil
@@ -49,24 +68,25 @@ func (db *DB) queued(err error) error {
 	return err
 }
 
-// enqueueGroup stores the submissions of a group in one transaction. When one of them
+// group stores the submissions of a group in one transaction. When one of them
 // cannot be stored, each is stored by itself, and those that fail get their errors.
-func (db *DB) enqueueGroup(g *batch.Group[*enqueueing]) {
+func (q *enqueuer) group(g *batch.Group[*enqueueing]) {
 	ops := g.Take()
 	ctx := context.Background() // nobody's alone; every round trip has its own limit
-	if len(ops) > 1 && db.enqueueAll(ctx, ops) == nil {
+	if len(ops) > 1 && q.all(ctx, ops) == nil {
 		return
 	}
 	for _, o := range ops {
-		o.Err = db.enqueueAll(ctx, []*batch.Op[*enqueueing]{o})
+		o.Err = q.all(ctx, []*batch.Op[*enqueueing]{o})
 	}
 }
 
-func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) error {
+func (q *enqueuer) all(ctx context.Context, ops []*batch.Op[*enqueueing]) error {
+	db := q.db
 	if len(ops) == 1 {
 		ctx = context.WithoutCancel(ops[0].Do.ctx)
 	}
-	if done, err := db.enqueueNow(ctx, ops); done || err != nil {
+	if done, err := q.now(ctx, ops); done || err != nil {
 		return db.translate(err)
 	}
 	var effects map[string]*sqlstore.Effects
@@ -102,15 +122,16 @@ func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) erro
 	return nil
 }
 
-// enqueueNow stores submissions in one round trip if nothing has to be known before. It
+// now stores submissions in one round trip if nothing has to be known before. It
 // reports whether it did.
-func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (done bool, err error) {
+func (q *enqueuer) now(ctx context.Context, ops []*batch.Op[*enqueueing]) (done bool, err error) {
+	db := q.db
 	of := byNamespace(ops)
 	all := make(map[string]*sqlstore.Alikes, len(of))
 	for ns, list := range of {
 		a := new(sqlstore.Alikes)
 		for _, e := range list {
-			if now, err := a.Immediate(db.packed, database{}.InlineMax(), e.sub); err != nil || !now {
+			if now, err := a.Immediate(q.packed, database{}.InlineMax(), e.sub); err != nil || !now {
 				return false, err
 			}
 		}

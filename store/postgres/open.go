@@ -16,12 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
 	"github.com/goweaver/weaver/internal/pgharness"
-	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -47,10 +45,10 @@ type DB struct {
 	lanes     lane.Cache
 	listeners notify.Listeners
 	notices   *notices.Notices
-	enqueues  *batch.Queue[*enqueueing]
+	enqueues  *enqueuer
+	large     *enqueuer // submissions that weigh more than a group
 	proofs    proofs
 	feed      feedHorizon
-	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
 	userOnce sync.Once
@@ -224,9 +222,8 @@ func (db *DB) begin() {
 		db.Looks = db.opts.looks
 	}
 	db.memory.Forgetful = true
-	db.packed = sqlstmt.NewCache()
 	db.openNotices()
-	db.enqueues = batch.New(sqlstore.MaxWeight, db.enqueueGroup)
+	db.enqueues, db.large = newEnqueuer(db), newEnqueuer(db)
 }
 
 // URL returns the URL of the store without its password.
@@ -253,7 +250,8 @@ func (db *DB) DB() *sql.DB {
 func (db *DB) Close() error {
 	db.listeners.Close()
 	var err error
-	db.enqueues.Close(func() {
+	db.large.queue.Close(func() {})
+	db.enqueues.queue.Close(func() {
 		if db.closed.Swap(true) {
 			return
 		}

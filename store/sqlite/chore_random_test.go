@@ -33,6 +33,7 @@ func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	db.Whole, db.Part = 3, 3 // jobs are stored in parts, too
 	f := fixtureOn(t, db)
 	defer func(moves int) { rules.MaxMoves = moves }(rules.MaxMoves)
 	whole := memstore.New()

@@ -159,6 +159,11 @@ func showsTasks(sub store.Submission, order string) func(*found) (int, int) {
 			for i := range f.snap.Jobs {
 				n += tally(f.snap.Jobs[i].ID == sub.Job.ID)
 			}
+			for _, c := range f.snap.Chores { // which stores the others
+				if c.Kind == store.ChoreEnqueue && c.Subject == sub.Job.ID.String() {
+					n += c.Children
+				}
+			}
 		}
 		if order != "" {
 			of++

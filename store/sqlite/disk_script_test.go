@@ -253,6 +253,7 @@ func (r *rig) resume() {
 	f := fixtureOn(r.T, r.db)
 	f.ids = r.ids
 	f.enqueue(3, long)
+	f.reapChores() // jobs that were cut short
 	held := r.held()
 	for ; len(held) > 0; held = f.claim("w", 1000) {
 		f.finish(held...)

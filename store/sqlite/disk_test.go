@@ -128,6 +128,9 @@ func emptyRig(t *testing.T, image []byte) *rig {
 // open opens the rig's database.
 func (r *rig) open(opts ...sqlite.Option) (err error) {
 	r.db, err = sqlite.Open(r.Context(), r.path, append([]sqlite.Option{sqlite.VFS(r.disk.Name())}, opts...)...)
+	if err == nil {
+		r.db.Whole, r.db.Part = 3, 2 // a job of the script is stored in parts
+	}
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/internal/workerlock"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
@@ -185,6 +186,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		o(&db.opts)
 	}
 	db.verbs = sqlstore.New(database{db: db})
+	db.Whole, db.Part = rules.MaxWhole, rules.MaxMoves // all others wait while one transaction writes
 	if db.opts.scan > 0 {
 		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan
 	}

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0023 make of an empty database.
+-- What the migrations 0001 to 0024 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces

@@ -1,0 +1,246 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// A large job is stored in parts where one transaction writes at a time. The first
+// transaction stores the job, whose counters have all of its tasks, and the tasks as
+// packed drafts: it decides the submission. Each further one inserts the tasks and
+// edges of one row of drafts (the chore "enqueue"). Enqueue runs them before it
+// returns; if it is cut short, reapers do.
+
+// jobPart is a row of drafts.
+type jobPart struct {
+	drafts []draft
+	packed []byte
+}
+
+// packParts encodes the tasks of a job.
+func packParts(tasks []task.New, parts [][]rules.Part) (map[int64]*jobPart, error) {
+	all := make(map[int64]*jobPart, len(parts))
+	for i, elements := range parts {
+		p := &jobPart{drafts: make([]draft, len(elements))}
+		packed := make([]draft, len(elements))
+		var before *draft
+		for j := range elements {
+			of, d := &elements[j], &p.drafts[j]
+			n := &tasks[of.Task]
+			if of.More() {
+				*d = draft{draftFields: draftFields{ID: n.ID}, More: true, Edges: packEdges(n.Needs[of.From:of.To])}
+				packed[j] = *d
+				continue
+			}
+			*d = newDraft(n)
+			d.Needed, d.Needs, d.Edges = of.Needed, nil, packEdges(n.Needs)
+			if of.To < len(n.Needs) {
+				d.Stored = of.To
+			}
+			if packed[j] = *d; before != nil && like(&before.draftFields, &d.draftFields) {
+				packed[j].Like, packed[j].draftFields = true, draftFields{ID: n.ID, Node: n.Node}
+			}
+			before = d
+		}
+		var err error
+		if p.packed, err = packDrafts(packed); err != nil {
+			return nil, err
+		}
+		all[int64(i)] = p
+	}
+	return all, nil
+}
+
+// tasks is the number of tasks that the part inserts.
+func (p *jobPart) tasks() (n int) {
+	for i := range p.drafts {
+		if !p.drafts[i].More {
+			n++
+		}
+	}
+	return n
+}
+
+// enqueueParts is Enqueue for a large job.
+func (s *Store) enqueueParts(ctx context.Context, ns string, sub *store.Submission, cut [][]rules.Part) ([]store.Enqueued, error) {
+	// Before the transaction, while no other caller waits.
+	parts, err := packParts(sub.Tasks, cut)
+	if err != nil {
+		return nil, err
+	}
+	blobs := rules.TaskBlobs(sub.Tasks)
+	var other task.ID
+	err = s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
+		other, err = t.decideJob(sub, blobs, parts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Crash here, or between two parts: reapers insert the rest. So an error does not
+	// matter: the submission is decided.
+	if !other.IsZero() {
+		_ = s.insertJobTasks(ctx, ns, other, nil)
+		return existingJob(sub, other), nil
+	}
+	_ = s.insertJobTasks(ctx, ns, sub.Job.ID, parts)
+	return createdTasks(sub), nil
+}
+
+// decideJob stores a job and its tasks as drafts. other is the job that has its key.
+// Crash here: nothing was acknowledged; the same call again stores it once.
+func (t *Tx) decideJob(sub *store.Submission, blobs []task.Blob, parts map[int64]*jobPart) (other task.ID, err error) {
+	if gone, err := t.usable(blobs); err != nil || gone != nil {
+		return other, errors.Join(err, gone)
+	}
+	job := &sub.Job.ID
+	fresh, other, err := t.beginJob(sub, rules.JobDeadline(sub.Job.Budget, t.at))
+	if err != nil || !fresh {
+		return other, err
+	}
+	if len(blobs) > 0 {
+		for i := range sub.Tasks {
+			if err := t.refer(job, kindDraft, "", sub.Tasks[i].Input); err != nil {
+				return other, err
+			}
+		}
+	}
+	for i := range int64(len(parts)) {
+		p := parts[i]
+		err := t.stmt(sqlKeepDrafts).Text(1, t.ns).ID(2, job).Int(3, i).Int(4, int64(p.tasks())).Int(5, 0).Bytes(6, p.packed).Run()
+		if err != nil {
+			return other, err
+		}
+	}
+	return other, t.putChore(&chore{kind: store.ChoreEnqueue, id: *job, epoch: t.mic})
+}
+
+// insertJobTasks inserts the tasks of a job that are still drafts, a part in each
+// transaction. known has the parts that this process has in memory.
+func (s *Store) insertJobTasks(ctx context.Context, ns string, job task.ID, known map[int64]*jobPart) error {
+	for more := true; more; {
+		err := s.write(ctx, ns, Heavy, func(t *Tx) error {
+			more = false
+			c, err := t.chore(&chore{kind: store.ChoreEnqueue, id: job})
+			if err != nil || c == nil {
+				return err
+			}
+			c.known = known
+			if err := t.bite(c, new(store.CommandResult)); err != nil {
+				return err
+			}
+			c, err = t.chore(c)
+			more = c != nil
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storePart inserts the tasks and edges of the next row of drafts of a job.
+func (t *Tx) storePart(c *chore) (more bool, err error) {
+	first, list, err := t.nextPart(c)
+	if err != nil || list == nil {
+		return false, err
+	}
+	job, err := t.job(&c.id)
+	if err != nil {
+		return false, err
+	}
+	if job == nil { // a chore keeps its job: it cannot end before all of its tasks are there
+		return false, fmt.Errorf("job %s, whose tasks are to be stored, does not exist", c.id)
+	}
+	due := t.fx.Notice.Due
+	in := insertion{tx: t, job: c.id, limits: limitsOf(&job.Budget), deadline: job.DeadlineAt, at: sqlstmt.Instant(c.epoch), dispatch: t.dispatch, needed: make(map[task.ID]bool)}
+	for i := range list {
+		if err := in.draft(&list[i]); err != nil {
+			return false, err
+		}
+	}
+	t.moved += len(list)
+	if err := t.stmt(sqlDropDrafts).Text(1, t.ns).ID(2, &c.id).Int(3, first).Run(); err != nil {
+		return false, err
+	}
+	st := t.stmt(sqlHasDrafts).Text(1, t.ns).ID(2, &c.id)
+	more = st.One()
+	if err := st.Done(); err != nil {
+		return false, err
+	}
+	// None is claimed before the last part.
+	if t.fx.Notice.Due = due || !more; more {
+		return true, nil
+	}
+	return false, t.forgetKind(&c.id, kindDraft)
+}
+
+// draft inserts an element of a part.
+func (in *insertion) draft(d *draft) error {
+	needs := unpackEdges(d.Edges)
+	if d.More {
+		return in.tx.insertEdges(&d.ID, needs)
+	}
+	n := d.task()
+	n.Needs, in.needed[n.ID], in.edges = needs, d.Needed, d.Stored
+	_, err := in.task(&n)
+	return err
+}
+
+// nextPart returns the next row of drafts of a job, decoded; nil: there is none. What
+// the process has in memory it need not decode, unless it was replaced in the store.
+func (t *Tx) nextPart(c *chore) (first int64, list []draft, err error) {
+	st := t.stmt(sqlNextDrafts).Text(1, t.ns).ID(2, &c.id)
+	if st.One() {
+		first = st.ColInt(0)
+		packed := st.ColBytes(2)
+		if p := c.known[first]; p != nil && bytes.Equal(p.packed, packed) {
+			list = p.drafts
+		} else {
+			list, err = unpackDrafts(packed)
+		}
+	}
+	return first, list, errors.Join(err, st.Done())
+}
+
+const (
+	sqlAnyParts = `SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'enqueue' LIMIT 1`
+	sqlJobOf    = `SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// inParts returns the job that a command is about, or whose task, if tasks of the job
+// are still to be inserted: a command finds the whole job. Zero: there is none.
+func (t *Tx) inParts(cmd store.Command) (job task.ID, err error) {
+	of, is := rules.Target(cmd)
+	if of.IsZero() {
+		return job, nil
+	}
+	st := t.stmt(sqlAnyParts).Text(1, t.ns)
+	some := st.One()
+	if err := st.Done(); err != nil || !some {
+		return job, err
+	}
+	if !is {
+		st := t.stmt(sqlJobOf).Text(1, t.ns).ID(2, &of)
+		found := st.One()
+		if found {
+			of = st.ColID(0)
+		}
+		if err := st.Done(); err != nil || !found || of.IsZero() {
+			return job, err
+		}
+	}
+	c, err := t.chore(&chore{kind: store.ChoreEnqueue, id: of})
+	if c != nil {
+		job = of
+	}
+	return job, err
+}

@@ -1,0 +1,3 @@
+-- The tasks of a large job are stored in parts: rows of weaver_drafts under the ID of the
+-- job, which the chore 'enqueue' inserts. An older program would drop that chore, and
+-- claim tasks of the job before the others are there.
