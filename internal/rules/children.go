@@ -73,6 +73,11 @@ func RefuseChildren(refused error) Transition {
 	}}
 }
 
+// RefusedTasks says why a job is cancelled of which the store refuses a task for good.
+func RefusedTasks(refused error) string {
+	return strings.ToValidUTF8("its tasks cannot be stored: "+refused.Error(), "\uFFFD")
+}
+
 // decompose makes the task wait for its children.
 func (t *Transition) decompose(f *store.Finish) {
 	t.State, t.Waiting, t.Join, t.KeepError = task.Pending, f.Join.Waiting(), f.Join, true

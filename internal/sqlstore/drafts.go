@@ -171,18 +171,22 @@ func (m *moves) refuseChildren(c *chore, refused error) error {
 	return m.propagate()
 }
 
-// endRefused is refuseChildren in a transaction of its own.
+// endRefused drops, in a transaction of its own, what a chore is to store and the store
+// refuses for good, with what waits for that.
 func (s *Store) endRefused(ctx context.Context, ns string, c *chore, refused error) error {
 	return s.write(ctx, ns, Heavy, func(t *Tx) error {
 		of, err := t.chore(c)
 		if err != nil || of == nil {
 			return err
 		}
+		if of.kind == store.ChoreEnqueue {
+			return (&operation{tx: t, moves: moves{tx: t}}).refuseTasks(of, refused)
+		}
 		return (&moves{tx: t}).refuseChildren(of, refused)
 	})
 }
 
-// storesRefused works on the first chore, if that is to store children, after a reap that
+// storesRefused works on the first chore, if that is to store tasks, after a reap that
 // was refused, and reports whether the reap may be tried again.
 func (s *Store) storesRefused(ctx context.Context, ns string) bool {
 	var c *chore
@@ -190,7 +194,12 @@ func (s *Store) storesRefused(ctx context.Context, ns string) bool {
 		c, err = t.firstChore()
 		return err
 	})
-	if err != nil || c == nil || c.kind != store.ChoreDecompose {
+	switch {
+	case err != nil || c == nil:
+		return false
+	case c.kind == store.ChoreEnqueue:
+		return store.Refused(s.insertJobTasks(ctx, ns, c.id, nil)) // it is dropped
+	case c.kind != store.ChoreDecompose:
 		return false
 	}
 	s.finishChores(ctx, ns, func(t *Tx) (*chore, error) { return t.chore(c) }, nil)

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,12 +86,14 @@ func (s *Store) enqueueParts(ctx context.Context, ns string, sub *store.Submissi
 		return nil, err
 	}
 	// Crash here, or between two parts: reapers insert the rest. So an error does not
-	// matter: the submission is decided.
+	// matter, but that of a task which the store refuses for good: the submission is decided.
 	if !other.IsZero() {
 		_ = s.insertJobTasks(ctx, ns, other, nil)
 		return existingJob(sub, other), nil
 	}
-	_ = s.insertJobTasks(ctx, ns, sub.Job.ID, parts)
+	if err := s.insertJobTasks(ctx, ns, sub.Job.ID, parts); store.Refused(err) {
+		return nil, err
+	}
 	return createdTasks(sub), nil
 }
 
@@ -123,7 +126,8 @@ func (t *Tx) decideJob(sub *store.Submission, blobs []task.Blob, parts map[int64
 }
 
 // insertJobTasks inserts the tasks of a job that are still drafts, a part in each
-// transaction. known has the parts that this process has in memory.
+// transaction. known has the parts that this process has in memory. A job of which the
+// store refuses a task for good is cancelled, and the error is that of the store.
 func (s *Store) insertJobTasks(ctx context.Context, ns string, job task.ID, known map[int64]*jobPart) error {
 	for more := true; more; {
 		err := s.write(ctx, ns, Heavy, func(t *Tx) error {
@@ -140,11 +144,62 @@ func (s *Store) insertJobTasks(ctx context.Context, ns string, job task.ID, know
 			more = c != nil
 			return err
 		})
+		if store.Refused(err) {
+			return cmp.Or(s.endRefused(ctx, ns, &chore{kind: store.ChoreEnqueue, id: job}, err), err)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sqlDropEdges drops the edges from tasks of a job to those that were not stored.
+const sqlDropEdges = `
+DELETE FROM weaver_task_dependencies WHERE namespace = ?1
+  AND task_id IN (SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2)
+  AND depends_on_task_id NOT IN (SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2)`
+
+// refuseTasks drops the tasks of a job that are still drafts, as the store refuses one of
+// them for good, and cancels the others.
+func (o *operation) refuseTasks(c *chore, refused error) error {
+	t := o.tx
+	for {
+		first, list, err := t.nextPart(c)
+		if err != nil {
+			return err
+		}
+		if list == nil {
+			break
+		}
+		var tasks []task.New
+		for i := range list {
+			if d := &list[i]; !d.More {
+				n := d.task()
+				n.Needs = unpackEdges(d.Edges)
+				tasks = append(tasks, n)
+			}
+		}
+		o.moves.pending.Add(c.id, task.JobCounters{}.Sub(o.moves.countOf(tasks)))
+		if err := t.stmt(sqlDropDrafts).Text(1, t.ns).ID(2, &c.id).Int(3, first).Run(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(t.forgetKind(&c.id, kindDraft), t.dropChore(c)); err != nil {
+		return err
+	}
+	if err := t.stmt(sqlDropEdges).Text(1, t.ns).ID(2, &c.id).Run(); err != nil {
+		return err
+	}
+	if err := o.moves.propagate(); err != nil {
+		return err
+	}
+	cmd := store.CancelJob{Job: c.id}
+	cmd.Reason = rules.RefusedTasks(refused)
+	if err := o.cancelJob(cmd, new(store.CommandResult)); err != nil {
+		return err
+	}
+	return o.moves.propagate()
 }
 
 // storePart inserts the tasks and edges of the next row of drafts of a job.

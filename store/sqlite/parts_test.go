@@ -3,7 +3,9 @@ package sqlite_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +163,32 @@ func TestLargeJob_Reaped(t *testing.T) {
 		}
 		other.await(heard, "due tasks", func(n store.Notice) bool { return n.Due })
 		other.runsWhole(sub)
+	}
+}
+
+// A job of which the store refuses a task for good ends, and reapers go on.
+func TestLargeJob_Refused(t *testing.T) {
+	t.Parallel()
+	for _, reaped := range []bool{false, true} {
+		f := partsFixture(t)
+		sub := f.partsOf()
+		sub.Tasks[3].Type = "acme.refused.v1" // in one of the last parts
+		f.exec("CREATE TRIGGER refuses BEFORE INSERT ON weaver_tasks WHEN NEW.task_type = 'acme.refused.v1' BEGIN SELECT RAISE(ABORT, 'no'); END")
+		if reaped {
+			f.dieAfter(2)
+		}
+		err := f.submit(t.Context(), sub)
+		if reaped {
+			f = f.elsewhere()
+			f.reapChores()
+		}
+		if refused := errors.Is(err, store.ErrRefused); refused == reaped {
+			t.Errorf("Enqueue, of which reapers do the rest: %v: %v", reaped, err)
+		}
+		if got := f.one("SELECT state || ' ' || (SELECT count(*) FROM weaver_drafts) || ' ' || (SELECT count(*) FROM weaver_chores) || ' ' || cancel_reason FROM weaver_jobs"); !strings.HasPrefix(got, "cancelled 0 0 its tasks cannot be stored: ") {
+			t.Errorf("the job, drafts and chores: %s", got)
+		}
+		f.chores() // the check holds
 	}
 }
 
