@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestVerbsBySets_AreThoseOneByOne(t *testing.T) {
 type twins struct {
 	*testing.T
 	rnd  *rand.Rand
-	now  time.Time
+	now  atomic.Pointer[time.Time]
 	side [2]*twin
 	ids  []task.ID
 	jobs []task.ID
@@ -61,11 +62,19 @@ type twin struct {
 	notices []store.Notice
 }
 
+// later moves the clock of both, which connections in the background read too.
+func (w *twins) later(by time.Duration) {
+	at := w.now.Load().Add(by)
+	w.now.Store(&at)
+}
+
 func newTwins(t *testing.T, seed uint64) *twins {
-	w := &twins{T: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.UnixMicro(1_800_000_000_000_000)}
+	w := &twins{T: t, rnd: rand.New(rand.NewPCG(seed, 1))}
+	start := time.UnixMicro(1_800_000_000_000_000)
+	w.now.Store(&start)
 	for i := range w.side {
 		url := pgtest.Migrated(t, "weaver", migrateURL)
-		s := &twin{db: openURL(t, url, postgres.Clock(func() time.Time { return w.now }), postgres.LockFolder(t.TempDir())), u: connect(t, url), leases: make(map[task.ID]task.Lease)}
+		s := &twin{db: openURL(t, url, postgres.Clock(func() time.Time { return *w.now.Load() }), postgres.LockFolder(t.TempDir())), u: connect(t, url), leases: make(map[task.ID]task.Lease)}
 		s.db.OneByOne = i == 1
 		stop, _ := s.db.Notify(space, func(n store.Notice) {
 			if n.Changed && !n.External { // others come whenever the server has told of them
@@ -89,7 +98,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 // both does something to both, and compares what comes of it.
 func (w *twins) both(what string, do func(s *twin) (any, error)) {
 	w.Helper()
-	w.now = w.now.Add(time.Duration(1+w.rnd.IntN(1_000_000)) * time.Microsecond)
+	w.later(time.Duration(1+w.rnd.IntN(1_000_000)) * time.Microsecond)
 	var got [2]any
 	var notices [2][]store.Notice
 	for i, s := range w.side {
@@ -259,7 +268,7 @@ func (w *twins) record() {
 		}
 		rec := store.Record{Lease: task.Lease{Task: id}, Step: &st}
 		for i := range w.rnd.IntN(3) * w.rnd.IntN(30) { // 50 are too many for a set
-			rec.Events = append(rec.Events, store.EventRow{Seq: int64(i + 1), Type: anyOf(w, []string{"log", "x"}), At: w.now, Body: []byte(`{}`)})
+			rec.Events = append(rec.Events, store.EventRow{Seq: int64(i + 1), Type: anyOf(w, []string{"log", "x"}), At: *w.now.Load(), Body: []byte(`{}`)})
 		}
 		recs = append(recs, rec)
 	}
