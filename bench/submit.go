@@ -32,7 +32,7 @@ func (r *report) submit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		file := filepath.Join(dir, "bench.db")
 		return withStore(ctx, file, func(db store.Store) error { return f(file, db) })
 	})
