@@ -32,6 +32,7 @@ type logged struct {
 func newLogged(t *testing.T) *logged {
 	t.Helper()
 	l := &logged{rig: newRig(t)}
+	l.rig.db.Part = 0 // a submission is one commit
 	commits := 8
 	if diskFull {
 		commits = 12
