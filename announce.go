@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -20,35 +20,32 @@ type TypeInfo = store.AnnouncedType
 // Description says what tasks of a type do, for people and programs that list task
 // types; at most 4 KiB.
 func Description(text string) TypeOption {
-	return typeOption(func(s *settings) {
+	return typeOption(func(s *option.Settings) {
 		if err := task.CheckText("Description", text); err != nil {
-			s.errs = append(s.errs, err)
+			s.Errs = append(s.Errs, err)
 			return
 		}
 		if len(text) > store.MaxTypeText {
-			s.problem("Description: it has %d bytes, want at most %d", len(text), store.MaxTypeText)
+			s.Problem("Description: it has %d bytes, want at most %d", len(text), store.MaxTypeText)
 		}
-		s.description = text
+		s.Description = text
 	})
 }
 
-type typeOption func(*settings)
+type typeOption func(*option.Settings)
 
-func (o typeOption) applyType(s *settings) { o(s) }
+func (o typeOption) ApplyType(s *option.Settings) { o(s) }
 
 // Info returns what the definition says: the name, the schema version and the options
 // of tasks. Package schema adds the JSON Schemas.
 func (t *contract) Info() TypeInfo {
-	n := &t.set.task
-	return TypeInfo{
-		Name: t.name, SchemaVersion: n.SchemaVersion, Description: t.set.description,
+	n := &t.set.Task
+	info := TypeInfo{
+		Name: t.name, SchemaVersion: n.SchemaVersion, Description: t.set.Description,
 		Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
-		Defaults: store.TypeDefaults{
-			Queue: n.Queue, Priority: n.Priority, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxNoProgress: n.MaxNoProgress, MaxCost: n.MaxCost,
-			Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, ExpireAfter: n.ExpireAfter, CleanupWhenCancelled: n.CleanupWhenCancelled,
-			Labels: maps.Clone(n.Labels), Metadata: maps.Clone(n.Metadata),
-		},
 	}
+	option.Copy(&info.Defaults, n)
+	return info
 }
 
 // Payloads returns the Go types of input and output.
@@ -87,23 +84,13 @@ func DraftOf(t TypeInfo, input json.RawMessage, opts ...EnqueueOption) Draft {
 	if d.err != nil {
 		return d
 	}
-	n, of := &d.own().task, &t.Defaults
+	n, of := &d.own().Task, t.Defaults
 	n.SchemaVersion = max(t.SchemaVersion, 1)
 	n.Redact, n.Expire = slices.Clone(t.Redact), slices.Clone(t.Expire)
-	n.MaxRepairs, n.CleanupWhenCancelled = max(of.MaxRepairs, 0), of.CleanupWhenCancelled
-	d.apply(append(defaultOptions(of), opts...))
+	n.MaxRepairs, of.MaxRepairs = max(of.MaxRepairs, 0), 0 // 0 is said
+	// The defaults of another program are checked like the options of an enqueue.
+	d.apply(append(option.Given[EnqueueOption](&of), opts...))
 	return d
-}
-
-// defaultOptions are the options that defaults of another program stand for: they are
-// checked like those of an enqueue. What has its zero value was not said.
-func defaultOptions(of *store.TypeDefaults) []EnqueueOption {
-	return plainOptions(&task.Draft{
-		Queue: of.Queue, Priority: of.Priority, ExpireAfter: of.ExpireAfter,
-		MaxAttempts: of.MaxAttempts, MaxNoProgress: of.MaxNoProgress, MaxCost: of.MaxCost,
-		Backoff: of.Backoff, BackoffMax: of.BackoffMax, Timeout: of.Timeout,
-		Labels: of.Labels, Metadata: of.Metadata,
-	})
 }
 
 // maxAnnounced is how many types one command announces.

@@ -35,7 +35,7 @@ func (d *Draft) task() (task.New, error) {
 	case d.typeName == "":
 		return task.New{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
 	}
-	n := d.set.task
+	n := d.set.Task
 	n.Type, n.Input = d.typeName, d.input
 	return n, nil
 }

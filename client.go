@@ -14,6 +14,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -87,7 +88,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 		problems = append(problems, errors.New("the store is nil"))
 	}
 	if cfg.Namespace != "" {
-		if err := checkKey("Namespace", cfg.Namespace); err != nil {
+		if err := option.CheckKey("Namespace", cfg.Namespace); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -355,7 +356,7 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 // deadline does not move. Any other task, one that needs others among them:
 // ErrState.
 func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts ...OperateOption) error {
-	if when.IsZero() || !validTime(when) {
+	if when.IsZero() || !option.ValidTime(when) {
 		return fmt.Errorf("reschedule task %s: %w: to %s: want an instant before the year 10000, or RunNow", id, ErrInvalidOption, when)
 	}
 	return c.reschedule(ctx, id, when, "to "+when.UTC().Format(time.RFC3339), opts)
@@ -447,7 +448,7 @@ func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOptio
 }
 
 func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {
-	if err := checkKey("queue", queue); err != nil {
+	if err := option.CheckKey("queue", queue); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
 	_, err := c.operate(ctx, what+" "+queue, opts, verb)

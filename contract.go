@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/jsonfields"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,7 +20,7 @@ import (
 // passed as pointers to them.
 type contract struct {
 	name    string
-	set     settings
+	set     option.Settings
 	in, out reflect.Type
 }
 
@@ -27,16 +28,16 @@ func newContract(name string, in, out reflect.Type, opts []TypeOption) contract 
 	if err := task.CheckTypeName(name); err != nil {
 		panic("weaver.Define: " + err.Error())
 	}
-	t := contract{name: name, set: defaults(), in: in, out: out}
+	t := contract{name: name, set: option.Defaults(), in: in, out: out}
 	redactType(&t.set, in, out)
 	for _, o := range opts {
 		if o == nil {
-			t.set.problem("an option is nil")
+			t.set.Problem("an option is nil")
 			continue
 		}
-		o.applyType(&t.set)
+		o.ApplyType(&t.set)
 	}
-	if err := errors.Join(t.set.errs...); err != nil {
+	if err := errors.Join(t.set.Errs...); err != nil {
 		panic(fmt.Sprintf("weaver.Define(%q): %v", name, err))
 	}
 	return t
@@ -249,14 +250,14 @@ func needNames(needs []store.Need) []string {
 // brought to the handler's schema version, decoded, and validated.
 func (t *contract) decodeInput(ctx context.Context, raw json.RawMessage, upcasts map[int]upcast, in any) error {
 	refuse := func(err error) error { return &engine.KindError{Kind: task.KindDecode, Err: err} }
-	version := t.set.task.SchemaVersion
+	version := t.set.Task.SchemaVersion
 	if a, err := engine.From(ctx); err == nil && a.Task().Type == t.name {
 		version = a.Task().SchemaVersion
 	}
-	if version > t.set.task.SchemaVersion {
-		return refuse(fmt.Errorf("the input has schema version %d, which is newer than the handler's, %d", version, t.set.task.SchemaVersion))
+	if version > t.set.Task.SchemaVersion {
+		return refuse(fmt.Errorf("the input has schema version %d, which is newer than the handler's, %d", version, t.set.Task.SchemaVersion))
 	}
-	for ; version < t.set.task.SchemaVersion; version++ {
+	for ; version < t.set.Task.SchemaVersion; version++ {
 		up := upcasts[version]
 		if up == nil {
 			continue

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -21,14 +22,9 @@ func (d Draft) Plain() (task.Draft, error) {
 	case n.Coalesce:
 		return task.Draft{}, fmt.Errorf("%w of %s: a child has no Coalesce: its parent waits for it", ErrInvalidOption, d.typeName)
 	default:
-		return task.Draft{
-			Type: d.typeName, Input: d.input,
-			Queue: n.Queue, Priority: n.Priority, Delay: n.Delay, At: n.At, ExpireAfter: n.ExpireAfter,
-			MaxAttempts: n.MaxAttempts, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress, Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
-			CleanupWhenCancelled: n.CleanupWhenCancelled,
-			ConcurrencyKey:       n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
-			Labels: n.Labels, Metadata: n.Metadata,
-		}, nil
+		p := task.Draft{Type: d.typeName, Input: d.input}
+		option.Copy(&p, n)
+		return p, nil
 	}
 }
 
@@ -40,43 +36,12 @@ func (h Handler) planned(c *Client) func(*task.Draft) (task.New, error) {
 			input = json.RawMessage("null")
 		}
 		if p.Node != "" {
-			if err := checkKey("Node", p.Node); err != nil {
+			if err := option.CheckKey("Node", p.Node); err != nil {
 				return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 			}
 		}
-		n, err := c.toNew(h.Draft(input, plainOptions(p)...))
+		n, err := c.toNew(h.Draft(input, option.Given[EnqueueOption](p)...))
 		n.Node = p.Node
 		return n, err
 	}
-}
-
-// plainOptions are the options that a plain draft has.
-func plainOptions(p *task.Draft) (opts []EnqueueOption) {
-	add := func(given bool, o EnqueueOption) {
-		if given {
-			opts = append(opts, o)
-		}
-	}
-	add(p.Queue != "", Queue(p.Queue))
-	add(p.Priority != 0, Priority(p.Priority))
-	add(p.Delay != 0, Delay(p.Delay))
-	add(!p.At.IsZero(), At(p.At))
-	add(p.ExpireAfter != 0, ExpireAfter(p.ExpireAfter))
-	add(p.MaxAttempts != 0, MaxAttempts(p.MaxAttempts))
-	add(p.MaxCost != 0, MaxCost(p.MaxCost))
-	add(p.MaxNoProgress != 0, MaxNoProgress(p.MaxNoProgress))
-	add(p.Backoff != 0, Backoff(p.Backoff))
-	add(p.BackoffMax != 0, BackoffMax(p.BackoffMax))
-	add(p.Timeout != 0, Timeout(p.Timeout))
-	add(p.CleanupWhenCancelled, CleanupWhenCancelled())
-	if p.ConcurrencyKey != "" || p.ConcurrencyLimit != 0 {
-		opts = append(opts, ConcurrencyKey(p.ConcurrencyKey, max(p.ConcurrencyLimit, 1)))
-	}
-	for k, v := range p.Labels {
-		opts = append(opts, Label(k, v))
-	}
-	for k, v := range p.Metadata {
-		opts = append(opts, Metadata(k, v))
-	}
-	return opts
 }

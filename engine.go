@@ -16,6 +16,7 @@ import (
 
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -253,7 +254,7 @@ func (cfg Config) problems() []error {
 		complain("Queues is empty: name the queues to serve, or leave it nil for all")
 	}
 	for q, n := range cfg.Queues {
-		if err := checkKey("Queues", q); err != nil {
+		if err := option.CheckKey("Queues", q); err != nil {
 			problems = append(problems, err)
 		}
 		if n < 1 {

@@ -52,7 +52,7 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	var problems []error
 	for i, d := range drafts {
 		var err error
-		if sub.Tasks[i], err = c.toNew(d); err == nil && sub.Tasks[i].SameInput && (len(drafts) > 1 || tx != nil) {
+		if sub.Tasks[i], err = c.toNew(d); err == nil && sub.Tasks[i].RequireSameInput && (len(drafts) > 1 || tx != nil) {
 			err = fmt.Errorf("%w of %s: RequireSameInput is for one task that is enqueued by itself, outside a transaction", ErrInvalidOption, d.typeName)
 		}
 		if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
-	if sub.Tasks[0].SameInput && got[0].Disposition == store.DispositionExisting {
+	if sub.Tasks[0].RequireSameInput && got[0].Disposition == store.DispositionExisting {
 		if err := c.requireInput(ctx, got[0].ID, &sub.Tasks[0]); err != nil {
 			return nil, fmt.Errorf("enqueue: nothing was stored: %w", err)
 		}

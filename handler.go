@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/goweaver/weaver/internal/option"
 )
 
 // HandlerFunc is a handler below its types, as Middleware sees it: the encoded
@@ -79,7 +81,7 @@ func (o handlerOption) applyHandler(s *handlerSettings) { o(s) }
 // The name of the one that ran is kept with the attempt.
 func HandlerName(name string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
-		if err := checkKey("HandlerName", name); err != nil {
+		if err := option.CheckKey("HandlerName", name); err != nil {
 			s.problems = append(s.problems, err)
 		}
 		s.name = name
@@ -165,7 +167,7 @@ func (t *contract) handler(of AnyType, isNil bool, opts []HandlerOption) (Handle
 			o.applyHandler(set)
 		}
 	}
-	n := &t.set.task
+	n := &t.set.Task
 	h := Handler{
 		name: t.name, variant: set.name, queue: n.Queue, version: set.version, schema: n.SchemaVersion,
 		of: of, draft: t.WithJSON, redact: n.Redact, expires: len(n.Expire) > 0,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -40,7 +41,7 @@ type need struct {
 // NewJob begins a job. At most one budget is taken.
 func NewJob(name string, budget ...Budget) *Job {
 	j := &Job{name: name, byName: make(map[string]*Node)}
-	if err := checkKey("NewJob", name); err != nil {
+	if err := option.CheckKey("NewJob", name); err != nil {
 		j.problems = append(j.problems, err)
 	}
 	if len(budget) > 1 {
@@ -58,7 +59,7 @@ func NewJob(name string, budget ...Budget) *Job {
 
 // Metadata attaches a value to the job that readers see (JobInfo.Meta).
 func (j *Job) Metadata(key, value string) {
-	err := checkKey("Metadata", key)
+	err := option.CheckKey("Metadata", key)
 	if err == nil {
 		err = task.CheckText("Metadata "+key, value)
 	}
@@ -110,7 +111,7 @@ func (n *Node) Name() string { return n.name }
 // Add adds a task under a name that is unique in the job.
 func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	n := &Node{job: j, name: name, draft: d}
-	if err := checkKey("Add", name); err != nil {
+	if err := option.CheckKey("Add", name); err != nil {
 		j.problems = append(j.problems, err)
 	}
 	if j.byName[name] != nil {

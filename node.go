@@ -40,7 +40,7 @@ func IfDoneNamed(names ...string) NodeOption { return named(task.OnDone, names) 
 // not, and neither is a need that went wrong, for which it cannot run: both end
 // what needs it.
 func AllowFailure() NodeOption {
-	return nodeOption(func(n *Node) { n.draft.own().task.AllowFailure = true })
+	return nodeOption(func(n *Node) { n.draft.own().Task.AllowFailure = true })
 }
 
 func named(kind task.EdgeKind, names []string) NodeOption {

@@ -1,51 +1,18 @@
 package weaver
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/internal/option"
 )
 
-// settings are a task's options with the type's and the enqueue's applied.
-type settings struct {
-	task task.New // without what the enqueue itself gives it: ID, type, input, needs
-	errs []error
-
-	description string // of the type
-}
-
-func defaults() settings {
-	return settings{task: task.New{
-		Queue:         task.DefaultQueue,
-		SchemaVersion: 1,
-		Priority:      task.DefaultPriority,
-		MaxAttempts:   task.DefaultMaxAttempts,
-		MaxRepairs:    task.DefaultMaxRepairs,
-		Backoff:       task.DefaultBackoff,
-		BackoffMax:    task.DefaultBackoffMax,
-	}}
-}
-
-// clone returns settings whose maps may be changed.
-func (s settings) clone() settings {
-	s.task.Labels = maps.Clone(s.task.Labels)
-	s.task.Metadata = maps.Clone(s.task.Metadata)
-	s.errs = slices.Clone(s.errs)
-	return s
-}
-
-func (s *settings) problem(format string, args ...any) {
-	s.errs = append(s.errs, fmt.Errorf(format, args...))
-}
-
 // TypeOption is an option of Define.
-type TypeOption interface{ applyType(*settings) }
+type TypeOption interface{ ApplyType(*option.Settings) }
 
 // EnqueueOption is an option of Enqueue, With and the like.
-type EnqueueOption interface{ applyEnqueue(*settings) }
+type EnqueueOption interface {
+	ApplyEnqueue(*option.Settings)
+}
 
 // Option is an option of both: given to Define it is the default of the type,
 // given to an enqueue it holds for that task.
@@ -54,65 +21,24 @@ type Option interface {
 	EnqueueOption
 }
 
-type option func(*settings)
-
-func (o option) applyType(s *settings)    { o(s) }
-func (o option) applyEnqueue(s *settings) { o(s) }
-
-type enqueueOption func(*settings)
-
-func (o enqueueOption) applyEnqueue(s *settings) { o(s) }
-
 // MaxAttempts limits how often a task may fail before it is given up;
 // default 5. Suspensions, drains, lost leases and errors of the engine itself
 // do not count.
-func MaxAttempts(n int) Option {
-	return option(func(s *settings) {
-		if n < 1 {
-			s.problem("MaxAttempts(%d): want at least 1", n)
-			return
-		}
-		s.task.MaxAttempts = n
-	})
-}
+func MaxAttempts(n int) Option { return option.MaxAttempts.Set(n) }
 
 // NoRetry lets the first failure end the task: MaxAttempts(1).
 func NoRetry() Option { return MaxAttempts(1) }
 
 // Backoff is the pause before the second attempt; it doubles for each further
 // one, ± 10 %. Default 2 s.
-func Backoff(d time.Duration) Option {
-	return option(func(s *settings) {
-		if d < time.Microsecond {
-			s.problem("Backoff(%s): want at least a microsecond", d)
-			return
-		}
-		s.task.Backoff = d
-	})
-}
+func Backoff(d time.Duration) Option { return option.Backoff.Set(d) }
 
 // BackoffMax caps the pause between attempts; default 1 h.
-func BackoffMax(d time.Duration) Option {
-	return option(func(s *settings) {
-		if d < time.Microsecond {
-			s.problem("BackoffMax(%s): want at least a microsecond", d)
-			return
-		}
-		s.task.BackoffMax = d
-	})
-}
+func BackoffMax(d time.Duration) Option { return option.BackoffMax.Set(d) }
 
 // Timeout bounds one attempt: its context ends with cause ErrTimeout. A handler that
 // returns success all the same has succeeded. Default none.
-func Timeout(d time.Duration) Option {
-	return option(func(s *settings) {
-		if d < 0 || d > 0 && d < time.Microsecond {
-			s.problem("Timeout(%s): want at least a microsecond, or 0 for none", d)
-			return
-		}
-		s.task.Timeout = d
-	})
-}
+func Timeout(d time.Duration) Option { return option.Timeout.Set(d) }
 
 // CleanupWhenCancelled has a task undone before it ends when it is cancelled, or its
 // deadline passes, while it does not run: while it sleeps, waits for its retry, is
@@ -133,114 +59,37 @@ func Timeout(d time.Duration) Option {
 // Unblock without an input, or Retry with [Cleanups], goes on. A task that never ran has
 // nothing to undo and ends at once. One that is cancelled with Force is undone once the lease
 // of its worker has ended, as its handler may run until then.
-func CleanupWhenCancelled() Option {
-	return option(func(s *settings) { s.task.CleanupWhenCancelled = true })
-}
+func CleanupWhenCancelled() Option { return option.CleanupWhenCancelled.Set(true) }
 
 // Queue names the line that the task waits in; default "default".
-func Queue(name string) Option {
-	return option(func(s *settings) {
-		if err := checkKey("Queue", name); err != nil {
-			s.errs = append(s.errs, err)
-			return
-		}
-		s.task.Queue = name
-	})
-}
+func Queue(name string) Option { return option.Queue.Set(name) }
 
 // Priority orders due tasks of a worker: 1 first, 9 last, default 5; equal
 // priorities run oldest due first.
-func Priority(p int) Option {
-	return option(func(s *settings) {
-		if p < task.MinPriority || p > task.MaxPriority {
-			s.problem("Priority(%d): want %d (first) to %d (last)", p, task.MinPriority, task.MaxPriority)
-			return
-		}
-		s.task.Priority = p
-	})
-}
+func Priority(p int) Option { return option.Priority.Set(p) }
 
 // SchemaVersion numbers the shape of the input inside one major version of
 // the task type; default 1. It is stored with each task. A worker starts no task
 // whose schema version is newer than that of its handler's type, so producers
 // may be deployed first; Upcast lets a handler read older ones.
-func SchemaVersion(v int) Option {
-	return option(func(s *settings) {
-		if v < 1 {
-			s.problem("SchemaVersion(%d): want at least 1", v)
-			return
-		}
-		s.task.SchemaVersion = v
-	})
-}
+func SchemaVersion(v int) Option { return option.SchemaVersion.Set(v) }
 
 // ExpireAfter sets the deadline of the task, counted from its enqueue. A task
 // that has not ended by then is cancelled with error kind deadline.
-func ExpireAfter(d time.Duration) Option {
-	return option(func(s *settings) {
-		if d <= 0 {
-			s.problem("ExpireAfter(%s): want a positive duration", d)
-			return
-		}
-		s.task.ExpireAfter = d
-	})
-}
+func ExpireAfter(d time.Duration) Option { return option.ExpireAfter.Set(d) }
 
 // Label attaches a value that lists can filter by. Key and value have at most 255 bytes
 // each; longer texts go into Metadata.
-func Label(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.task.Labels, "Label", key, value, checkLabel) })
-}
+func Label(key, value string) Option { return option.Label(key, value) }
 
 // Metadata attaches a value that the handler can read (Current).
-func Metadata(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.task.Metadata, "Metadata", key, value, task.CheckText) })
-}
-
-// checkLabel refuses the value of a label that some store could not index.
-func checkLabel(what, value string) error {
-	err := task.CheckKey(what, value)
-	if err != nil && len(value) > task.MaxKey {
-		err = fmt.Errorf("%w: labels are indexed: put longer texts into Metadata", err)
-	}
-	return err
-}
-
-// attach adds a value that check accepts to a map of labels or metadata.
-func (s *settings) attach(m *map[string]string, option, key, value string, check func(what, text string) error) {
-	err := checkKey(option, key)
-	if err == nil {
-		err = check(option+" "+key, value)
-	}
-	if err != nil {
-		s.errs = append(s.errs, err)
-		return
-	}
-	if *m == nil {
-		*m = make(map[string]string)
-	}
-	(*m)[key] = value
-}
+func Metadata(key, value string) Option { return option.Metadata(key, value) }
 
 // ConcurrencyKey lets at most limit (default 1) tasks with this key run at
 // once, whatever their types; the others wait, oldest first. A task holds its
 // key only while it runs. The limit of the task claimed last holds.
 func ConcurrencyKey(key string, limit ...int) EnqueueOption {
-	return enqueueOption(func(s *settings) {
-		n := 1
-		if len(limit) > 0 {
-			n = limit[0]
-		}
-		if n < 1 || len(limit) > 1 {
-			s.problem("ConcurrencyKey(%q, %v): want one limit of at least 1", key, limit)
-			return
-		}
-		if err := checkKey("ConcurrencyKey", key); err != nil {
-			s.errs = append(s.errs, err)
-			return
-		}
-		s.task.ConcurrencyKey, s.task.ConcurrencyLimit = key, n
-	})
+	return option.ConcurrencyKey(key, limit...)
 }
 
 // Coalesce has a task that waits take the input, instead of a second one being
@@ -257,9 +106,7 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 //
 // It needs one of the keys, and a transaction of its own: in InTx it is ErrState. Tasks
 // of jobs, children and tasks that a step starts refuse it.
-func Coalesce() EnqueueOption {
-	return enqueueOption(func(s *settings) { s.task.Coalesce = true })
-}
+func Coalesce() EnqueueOption { return option.Coalesce.Set(true) }
 
 // RequireSameInput makes an enqueue fail with ErrConflict when a task with its
 // IdempotencyKey exists and has another input; nothing is stored then. Without it the
@@ -269,40 +116,11 @@ func Coalesce() EnqueueOption {
 //
 // It needs an IdempotencyKey, and a call of its own for one task: in a batch, in InTx, in a step
 // and for a rerun it is ErrInvalidOption.
-func RequireSameInput() EnqueueOption {
-	return enqueueOption(func(s *settings) { s.task.SameInput = true })
-}
+func RequireSameInput() EnqueueOption { return option.RequireSameInput.Set(true) }
 
 // Delay makes the task due this long after its enqueue. Of Delay and At the last
 // one counts.
-func Delay(d time.Duration) EnqueueOption {
-	return enqueueOption(func(s *settings) {
-		if d < 0 {
-			s.problem("Delay(%s): want 0 or more", d)
-			return
-		}
-		s.task.Delay, s.task.At = d, time.Time{}
-	})
-}
+func Delay(d time.Duration) EnqueueOption { return option.Delay.Set(d) }
 
 // At makes the task due at an instant; one that has passed means now.
-func At(t time.Time) EnqueueOption {
-	return enqueueOption(func(s *settings) {
-		if !validTime(t) {
-			s.problem("At(%s): want an instant before the year 10000", t)
-			return
-		}
-		s.task.At, s.task.Delay = t, 0
-	})
-}
-
-// validTime reports whether stores and JSON can represent an instant.
-func validTime(t time.Time) bool { return t.UTC().Year() <= 9999 }
-
-// checkKey returns an error unless a text is a name or key that every store can index.
-func checkKey(option, key string) error {
-	if key == "" {
-		return fmt.Errorf("%s: the name is empty", option)
-	}
-	return task.CheckKey(option, key)
-}
+func At(t time.Time) EnqueueOption { return option.At.Set(t) }

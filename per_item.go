@@ -1,6 +1,10 @@
 package weaver
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/goweaver/weaver/internal/option"
+)
 
 // PerItem gives the tasks of an EnqueueMany options of their own: of returns those of the
 // i-th input, which hold beside the others and win over them. An IdempotencyKey belongs
@@ -13,8 +17,8 @@ func PerItem(of func(i int) []EnqueueOption) EnqueueOption { return perItem(of) 
 
 type perItem func(i int) []EnqueueOption
 
-func (perItem) applyEnqueue(s *settings) {
-	s.problem("PerItem: only EnqueueMany takes it")
+func (perItem) ApplyEnqueue(s *option.Settings) {
+	s.Problem("PerItem: only EnqueueMany takes it")
 }
 
 // cutPerItem returns options without PerItem, and those of the i-th input.

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -24,7 +25,7 @@ func Note(ctx context.Context, name, value string) error {
 	if err != nil {
 		return err
 	}
-	if err = checkKey("Note", name); err == nil {
+	if err = option.CheckKey("Note", name); err == nil {
 		err = task.CheckText("Note "+name, value)
 	}
 	if err == nil && len(value) > maxNote {
@@ -78,7 +79,7 @@ func (s *Setup) inject(log *slog.Logger) engine.Inject {
 				if _, has := n.Metadata[key]; has {
 					continue
 				}
-				err := checkKey("Metadata", key)
+				err := option.CheckKey("Metadata", key)
 				if err == nil {
 					err = task.CheckText("Metadata "+key, value)
 				}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/task"
 )
@@ -26,22 +27,22 @@ func RedactText(ctx context.Context, text string) string {
 }
 
 // redactType notes which fields of a task type's input and output are tagged.
-func redactType(s *settings, in, out reflect.Type) {
+func redactType(s *option.Settings, in, out reflect.Type) {
 	for _, of := range []struct {
 		what string
 		typ  reflect.Type
 	}{{redact.Input, in}, {redact.Output, out}} {
 		paths, err := redact.Paths(of.typ)
 		if err != nil {
-			s.problem("%s: %w", of.what, err)
+			s.Problem("%s: %w", of.what, err)
 		}
-		s.task.Redact = append(s.task.Redact, redact.In(of.what, paths)...)
+		s.Task.Redact = append(s.Task.Redact, redact.In(of.what, paths)...)
 		expire, _ := redact.Expiries(of.typ) // the same error
 		switch {
 		case of.what == redact.Input:
-			s.task.Expire = expire
+			s.Task.Expire = expire
 		case len(expire) > 0:
-			s.problem("output: %w", errExpires(expire))
+			s.Problem("output: %w", errExpires(expire))
 		}
 	}
 }

@@ -61,7 +61,7 @@ func Repair(fn func(ctx context.Context, r RepairRequest) (json.RawMessage, erro
 }
 
 func (t *contract) repairer(fn repairFunc) *repairer {
-	return &repairer{fn: fn, check: t.checkInput, schema: schemaOf(t.in), version: t.set.task.SchemaVersion}
+	return &repairer{fn: fn, check: t.checkInput, schema: schemaOf(t.in), version: t.set.Task.SchemaVersion}
 }
 
 // Repaired is what a repair did.

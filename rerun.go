@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/preview"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -118,46 +119,46 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 
 // repeated is the new task that repeats one.
 func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, error) {
-	s := settings{task: old.Again()}
+	s := option.Settings{Task: old.Again()}
 	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {
-		s.task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))
+		s.Task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))
 	}
 	if changes != nil {
 		if changes.err != nil {
 			return task.New{}, fmt.Errorf("%w: %w", ErrInvalidInput, changes.err)
 		}
 		if changes.input != nil {
-			s.task.Input = changes.input
+			s.Task.Input = changes.input
 			if h, ok := c.known[old.Type]; ok {
-				if err := h.Draft(s.task.Input).Err(); err != nil {
+				if err := h.Draft(s.Task.Input).Err(); err != nil {
 					return task.New{}, err
 				}
-				s.task.SchemaVersion = h.schema
+				s.Task.SchemaVersion = h.schema
 			}
 		}
 		for _, o := range changes.enqueue {
 			if o == nil {
-				s.problem("an option is nil")
+				s.Problem("an option is nil")
 				continue
 			}
-			o.applyEnqueue(&s)
+			o.ApplyEnqueue(&s)
 		}
 	}
-	if task.HasExpired(s.task.Input) {
+	if task.HasExpired(s.Task.Input) {
 		return task.New{}, fmt.Errorf("%w: fields of its input have expired: give the new task another one with RerunInput (weaver task rerun --input)", ErrState)
 	}
-	if s.task.Coalesce {
-		s.problem("Coalesce: a rerun is a task of its own")
+	if s.Task.Coalesce {
+		s.Problem("Coalesce: a rerun is a task of its own")
 	}
-	if s.task.SameInput {
-		s.problem("RequireSameInput is for an enqueue")
+	if s.Task.RequireSameInput {
+		s.Problem("RequireSameInput is for an enqueue")
 	}
-	if err := errors.Join(s.errs...); err != nil {
+	if err := errors.Join(s.Errs...); err != nil {
 		return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}
-	if err := c.checkInput(old.Type, len(s.task.Input)); err != nil {
+	if err := c.checkInput(old.Type, len(s.Task.Input)); err != nil {
 		return task.New{}, err
 	}
-	s.task.ID = c.ids.New()
-	return s.task, nil
+	s.Task.ID = c.ids.New()
+	return s.Task, nil
 }

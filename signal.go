@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -117,7 +118,7 @@ func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, pa
 }
 
 func checkSignal(name, key string) error {
-	return errors.Join(checkKey("the name of a signal", name), checkKey("the key of a signal", key))
+	return errors.Join(option.CheckKey("the name of a signal", name), option.CheckKey("the key of a signal", key))
 }
 
 // SendSignal refuses: a signal moves the task, which its worker and other senders

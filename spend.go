@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -24,42 +25,18 @@ func Spend(ctx context.Context, microUnits int64) error { return engine.Spend(ct
 // MaxCost limits what the steps of a task may spend in all its attempts, in
 // micro-units; see Spend. A total of its job counts beside it. 0, the default, sets no
 // limit.
-func MaxCost(microUnits int64) Option {
-	return option(func(s *settings) {
-		if microUnits < 0 {
-			s.problem("MaxCost(%d): want micro-units, or 0 for no limit", microUnits)
-			return
-		}
-		s.task.MaxCost = microUnits
-	})
-}
+func MaxCost(microUnits int64) Option { return option.MaxCost.Set(microUnits) }
 
 // MaxRepairs limits how often the input of a task may be repaired (Repair); default 2,
 // 0: never. Then the task is blocked. RepairInput, and a Retry, begin to count anew; an
 // Unblock allows one more.
-func MaxRepairs(n int) Option {
-	return option(func(s *settings) {
-		if n < 0 {
-			s.problem("MaxRepairs(%d): want 0 or more", n)
-			return
-		}
-		s.task.MaxRepairs = n
-	})
-}
+func MaxRepairs(n int) Option { return option.MaxRepairs.Set(n) }
 
 // MaxNoProgress limits how many attempts of a task in a row may record nothing new: no
 // step, no child, no other input. Then the task is blocked, for its budget, instead of
 // tried again. Default 50. The default Decider does that; others see the count
 // (decide.Input.IdleAttempts).
-func MaxNoProgress(n int) Option {
-	return option(func(s *settings) {
-		if n < 1 {
-			s.problem("MaxNoProgress(%d): want at least 1", n)
-			return
-		}
-		s.task.MaxNoProgress = n
-	})
-}
+func MaxNoProgress(n int) Option { return option.MaxNoProgress.Set(n) }
 
 // AddAttempts makes RetryJob add to the attempts that the tasks of the job have
 // together (Budget.MaxTotalAttempts), and Retry to those of the task (MaxAttempts).

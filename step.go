@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -208,7 +209,7 @@ func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	if err != nil {
 		return fmt.Errorf("sleep %q: %w", name, err)
 	}
-	if !validTime(t) {
+	if !option.ValidTime(t) {
 		return Permanent(fmt.Errorf("sleep %q: %w: SleepUntil(%s): want an instant before the year 10000", name, ErrInvalidOption, t))
 	}
 	_, err = a.Await(ctx, name, &engine.Pause{Until: t})
@@ -233,7 +234,7 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 	if err == nil && child.Coalesce {
 		err = fmt.Errorf("%w of %s: a task that a step starts has no Coalesce: the step is about one task", ErrInvalidOption, t.name)
 	}
-	if err == nil && child.SameInput {
+	if err == nil && child.RequireSameInput {
 		err = fmt.Errorf("%w of %s: a task that a step starts has no RequireSameInput: the step is recorded with the task that exists", ErrInvalidOption, t.name)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -41,13 +42,7 @@ type KeyOption interface {
 
 type keyOption string
 
-func (o keyOption) applyEnqueue(s *settings) {
-	if err := o.check(); err != nil {
-		s.errs = append(s.errs, err)
-		return
-	}
-	s.task.IdempotencyKey = string(o)
-}
+func (o keyOption) ApplyEnqueue(s *option.Settings) { option.IdempotencyKey.Set(string(o))(s) }
 
 func (o keyOption) applySubmit(s *submitSettings) {
 	if err := o.check(); err != nil {
@@ -56,7 +51,7 @@ func (o keyOption) applySubmit(s *submitSettings) {
 	s.key = string(o)
 }
 
-func (o keyOption) check() error { return checkKey("IdempotencyKey", string(o)) }
+func (o keyOption) check() error { return option.CheckKey("IdempotencyKey", string(o)) }
 
 // IdempotencyKey makes the enqueue of one event happen once: while a task of
 // this type with this key exists, in any state, enqueueing again returns it

@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/goweaver/weaver/internal/jsonfields"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -44,7 +45,7 @@ func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 type Draft struct {
 	typeName string
 	input    json.RawMessage
-	set      *settings // shared with the type or with other drafts; nil: the draft is empty
+	set      *option.Settings // shared with the type or with other drafts; nil: the draft is empty
 	err      error
 }
 
@@ -53,14 +54,14 @@ func (d *Draft) options() *task.New {
 	if d.set == nil {
 		return new(task.New)
 	}
-	return &d.set.task
+	return &d.set.Task
 }
 
 // own gives the draft a copy of its settings, which may be changed, and returns it.
-func (d *Draft) own() *settings {
-	var set settings
+func (d *Draft) own() *option.Settings {
+	var set option.Settings
 	if d.set != nil {
-		set = d.set.clone()
+		set = d.set.Clone()
 	}
 	d.set = &set
 	return &set
@@ -84,7 +85,7 @@ func decodeStrict(raw json.RawMessage, v any) error {
 // encoded input, which is not checked. Programs that have the Type use its With
 // or WithJSON.
 func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Draft {
-	set := defaults()
+	set := option.Defaults()
 	d := Draft{typeName: typeName, input: input, set: &set}
 	if err := task.CheckTypeName(typeName); err != nil {
 		d.err = fmt.Errorf("%w: %w", ErrInvalidInput, err)
@@ -123,18 +124,18 @@ func (d *Draft) apply(opts []EnqueueOption) {
 	set := d.own()
 	for _, o := range opts {
 		if o == nil {
-			set.problem("an option is nil")
+			set.Problem("an option is nil")
 			continue
 		}
-		o.applyEnqueue(set)
+		o.ApplyEnqueue(set)
 	}
-	if n := &set.task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
-		set.problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
+	if n := &set.Task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
+		set.Problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
 	}
-	if n := &set.task; n.SameInput && n.IdempotencyKey == "" {
-		set.problem("RequireSameInput needs an IdempotencyKey, by which it finds the task that exists")
+	if n := &set.Task; n.RequireSameInput && n.IdempotencyKey == "" {
+		set.Problem("RequireSameInput needs an IdempotencyKey, by which it finds the task that exists")
 	}
-	if err := errors.Join(set.errs...); err != nil {
+	if err := errors.Join(set.Errs...); err != nil {
 		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidOption, d.typeName, err)
 	}
 }

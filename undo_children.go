@@ -1,6 +1,10 @@
 package weaver
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/goweaver/weaver/internal/option"
+)
 
 // UndoChildren has the children of a [Call] or [CallAll] undone with the task that called
 // them: if that ends in any way but success, each child that succeeded, and has steps with an
@@ -27,8 +31,8 @@ func UndoChildren() EnqueueOption { return undoChildren{} }
 
 type undoChildren struct{}
 
-func (undoChildren) applyEnqueue(s *settings) {
-	s.problem("UndoChildren: only Call and CallAll take it, whose task is undone with its children")
+func (undoChildren) ApplyEnqueue(s *option.Settings) {
+	s.Problem("UndoChildren: only Call and CallAll take it, whose task is undone with its children")
 }
 
 // cutUndoChildren returns options without UndoChildren, and whether it was among them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -140,8 +141,10 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 	if t.AllowFailure {
 		s.field("failure", "its job allows it")
 	}
-	if t.CleanupWhenCancelled {
-		s.field("when cancelled", "its cleanups run before it ends")
+	for _, o := range option.All() {
+		if o.Label != "" {
+			s.field(o.Label, optionValue(o, t))
+		}
 	}
 	s.field("undo", s.clock.Undo(t))
 	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", text.Setting(t.Backoff), text.Setting(t.BackoffMax)))
@@ -174,6 +177,20 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 	s.printError(t.Error)
 	s.showUndo(h)
 	s.printHistory(h)
+}
+
+// optionValue is the value of an option, "" if it is not given.
+func optionValue(o *option.Spec, t *task.Task) string {
+	switch v := o.Value(t).(type) {
+	case nil:
+		return ""
+	case bool:
+		return o.On
+	case string:
+		return text.OneLine(v, explain.MaxNote)
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 // valuesGone says why a task has neither input nor output any more.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -24,14 +25,18 @@ type fullIn struct {
 	Big   json.Number       `json:"big"`
 }
 
-// fullOptions are all options that a draft may have, none of them the default.
+// fullOptions are all options that a draft of a job may have, none of them the default.
 func fullOptions() []weaver.EnqueueOption {
-	return []weaver.EnqueueOption{
-		weaver.IdempotencyKey("evt-1"), weaver.Coalesce(), weaver.ConcurrencyKey("org/1", 3), weaver.Queue("a queue/with, signs"), weaver.Priority(2),
-		weaver.ExpireAfter(3*time.Hour + time.Nanosecond*1000), weaver.MaxAttempts(7), weaver.MaxCost(8), weaver.MaxRepairs(9), weaver.MaxNoProgress(10),
-		weaver.Backoff(1500 * time.Microsecond), weaver.BackoffMax(99 * time.Minute), weaver.Timeout(77 * time.Second), weaver.CleanupWhenCancelled(),
-		weaver.Label("team", "p<a>&y"), weaver.Metadata("tenant", "t=1 \u2028"),
-	}
+	examples := slices.DeleteFunc(option.Examples[weaver.EnqueueOption](option.HTTP), func(o weaver.EnqueueOption) bool {
+		var s option.Settings
+		o.ApplyEnqueue(&s)
+		n := &s.Task
+		return n.IdempotencyKey != "" || n.Coalesce || n.RequireSameInput || n.Delay != 0 || !n.At.IsZero() // of other cases
+	})
+	return append(
+		examples, weaver.ConcurrencyKey("org/1", 3), weaver.Queue("a queue/with, signs"), weaver.Priority(2), weaver.ExpireAfter(3*time.Hour+time.Nanosecond*1000),
+		weaver.Backoff(1500*time.Microsecond), weaver.Label("team", "p<a>&y"), weaver.Metadata("tenant", "t=1 \u2028"),
+	)
 }
 
 // The row of a task is the same whether it is enqueued in the store or over HTTP.
@@ -39,7 +44,8 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 	t.Parallel()
 	const name = "acme.full.options.v1"
 	in := fullIn{Name: "a<b>&c", Card: "4111", Big: "12345678901234567890.10"}
-	options := fullOptions()
+	jobOptions := fullOptions()
+	options := append(fullOptions(), weaver.IdempotencyKey("evt-1"), weaver.Coalesce())
 	plain := weaver.Define[fullIn, weaver.None](name)
 	zero := weaver.Define[fullIn, weaver.None](name, weaver.MaxRepairs(0), weaver.Timeout(0), weaver.MaxCost(0))
 	odd := weaver.Define[fullIn, weaver.None](name, weaver.Queue("odd"), weaver.Priority(9), weaver.MaxAttempts(2), weaver.MaxRepairs(5), weaver.MaxCost(6), weaver.MaxNoProgress(3),
@@ -56,11 +62,10 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A field that this test does not set is one that it does not test.
-	elsewhere := []string{"ID", "Type", "SchemaVersion", "Delay", "At", "Redact", "Expire", "Node", "Needs", "AllowFailure", "UndoOf", "SameInput"}
-	for i := range reflect.TypeFor[task.New]().NumField() {
-		field := reflect.TypeFor[task.New]().Field(i).Name
-		if !slices.Contains(elsewhere, field) && reflect.DeepEqual(reflect.ValueOf(n).Field(i).Interface(), reflect.ValueOf(base).Field(i).Interface()) {
-			t.Errorf("the draft of the test has no %s of its own: give it one, and see that Draft has it, too", field)
+	elsewhere := []string{"ID", "Type", "SchemaVersion", "Delay", "At", "Redact", "Expire", "Node", "Needs", "AllowFailure", "UndoOf", "RequireSameInput"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[task.New]()) {
+		if !f.Anonymous && !slices.Contains(elsewhere, f.Name) && reflect.DeepEqual(reflect.ValueOf(n).FieldByIndex(f.Index).Interface(), reflect.ValueOf(base).FieldByIndex(f.Index).Interface()) {
+			t.Errorf("the draft of the test has no %s of its own: give it one, and see that Draft has it, too", f.Name)
 		}
 	}
 	if len(n.Redact) == 0 || len(n.Expire) == 0 {
@@ -98,7 +103,6 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 
 	t.Run("tasks of jobs", func(t *testing.T) {
 		t.Parallel()
-		jobOptions := options[2:] // tasks of jobs have no IdempotencyKey and no Coalesce
 		var rows [2][]task.Task
 		var jobs [2]task.Job
 		for i, kind := range []string{"store", "HTTP"} {

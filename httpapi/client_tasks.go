@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -67,23 +68,13 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 func draftOf(n *task.New) Draft {
 	d := Draft{
 		Type: n.Type, Input: n.Input, SchemaVersion: n.SchemaVersion, Exact: true,
-		Redact:       n.Redact,
-		DraftOptions: draftOptionsOf(n),
+		Redact: n.Redact,
 	}
+	option.Copy(&d.DraftOptions, n)
 	for _, e := range n.Expire {
 		d.Expire = append(d.Expire, ExpiryDraft{e.Path, Span(e.After)})
 	}
 	return d
-}
-
-func draftOptionsOf(n *task.New) DraftOptions {
-	return DraftOptions{
-		IdempotencyKey: n.IdempotencyKey, Coalesce: n.Coalesce, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
-		Queue: n.Queue, Priority: n.Priority, Delay: Span(n.Delay), At: n.At, ExpireAfter: Span(n.ExpireAfter),
-		MaxAttempts: n.MaxAttempts, MaxCost: n.MaxCost, MaxRepairs: n.MaxRepairs, MaxNoProgress: n.MaxNoProgress,
-		Backoff: Span(n.Backoff), BackoffMax: Span(n.BackoffMax), Timeout: Span(n.Timeout), CleanupWhenCancelled: n.CleanupWhenCancelled,
-		Labels: n.Labels, Metadata: n.Metadata, RequireSameInput: n.SameInput,
-	}
 }
 
 // optionsOf says what options change of a task that is known to the server alone; nil:
@@ -92,47 +83,30 @@ func optionsOf(opts []weaver.EnqueueOption) (*DraftOptions, error) {
 	if len(opts) == 0 {
 		return nil, nil
 	}
-	on := func(before ...weaver.EnqueueOption) (task.New, error) {
-		return weaver.NewDraft("weaver.http.options.v1", []byte("null"), append(before, opts...)...).Task()
-	}
-	n, err := on()
-	if err != nil {
+	if err := weaver.NewDraft("weaver.http.options.v1", []byte("null"), opts...).Err(); err != nil {
 		return nil, err
 	}
-	// With these in every option before, an option that is the same in both was given.
-	other, err := on(weaver.Queue("-"), weaver.Priority(n.Priority%9+1), weaver.MaxAttempts(n.MaxAttempts+1), weaver.MaxCost(n.MaxCost+1), weaver.MaxRepairs(n.MaxRepairs+1),
-		weaver.MaxNoProgress(n.MaxNoProgress+1), weaver.Backoff(n.Backoff+1), weaver.BackoffMax(n.BackoffMax+1), weaver.Timeout(n.Timeout+time.Second), weaver.SchemaVersion(n.SchemaVersion+1))
-	if err != nil {
-		return nil, err
-	}
-	var problems []error
-	cannot := func(given bool, what string) {
-		if given {
-			problems = append(problems, fmt.Errorf("%w: %s cannot be given to a rerun over HTTP", weaver.ErrInvalidOption, what))
+	said, zero := option.Said(func(s *option.Settings) {
+		for _, o := range opts {
+			o.ApplyEnqueue(s)
 		}
+	})
+	var problems []error
+	cannot := func(what string) {
+		problems = append(problems, fmt.Errorf("%w: %s cannot be given to a rerun over HTTP", weaver.ErrInvalidOption, what))
 	}
-	cannot(n.SchemaVersion == other.SchemaVersion, "SchemaVersion")
-	cannot(n.MaxCost == other.MaxCost && n.MaxCost == 0, "MaxCost(0)")
-	cannot(n.MaxRepairs == other.MaxRepairs && n.MaxRepairs == 0, "MaxRepairs(0)")
-	cannot(n.Timeout == other.Timeout && n.Timeout == 0, "Timeout(0)")
+	if said.SchemaVersion != 0 {
+		cannot("SchemaVersion")
+	}
+	for _, o := range zero {
+		cannot(o.Name + "(0)")
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	d := draftOptionsOf(&n)
-	unless(n.Queue == other.Queue, &d.Queue)
-	unless(n.Priority == other.Priority, &d.Priority)
-	unless(n.MaxAttempts == other.MaxAttempts, &d.MaxAttempts)
-	unless(n.MaxRepairs == other.MaxRepairs, &d.MaxRepairs)
-	unless(n.Backoff == other.Backoff, &d.Backoff)
-	unless(n.BackoffMax == other.BackoffMax, &d.BackoffMax)
+	var d DraftOptions
+	option.Copy(&d, &said)
 	return &d, nil
-}
-
-// unless leaves a default out that was not given.
-func unless[T any](given bool, v *T) {
-	if !given {
-		*v = *new(T)
-	}
 }
 
 // Get reads one task; ErrNotFound.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -62,7 +63,7 @@ type DraftOptions struct {
 	Labels           map[string]string `json:"labels,omitempty"`             // by which it is found
 	Metadata         map[string]string `json:"metadata,omitempty"`           // what its handler can read
 
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // it runs once more when it is cancelled while it waits
+	task.Options
 }
 
 // ExpiryDraft says for how long a field of an input is stored after the task has ended.
@@ -72,38 +73,8 @@ type ExpiryDraft struct {
 }
 
 // options are what is said.
-func (d *DraftOptions) options() (opts []weaver.EnqueueOption) {
-	add := func(given bool, o func() weaver.EnqueueOption) {
-		if given {
-			opts = append(opts, o())
-		}
-	}
-	add(d.IdempotencyKey != "", func() weaver.EnqueueOption { return weaver.IdempotencyKey(d.IdempotencyKey) })
-	add(d.ConcurrencyKey != "" || d.ConcurrencyLimit != 0, func() weaver.EnqueueOption {
-		return weaver.ConcurrencyKey(d.ConcurrencyKey, max(d.ConcurrencyLimit, 1))
-	})
-	add(d.Coalesce, weaver.Coalesce)
-	add(d.RequireSameInput, weaver.RequireSameInput)
-	add(d.Queue != "", func() weaver.EnqueueOption { return weaver.Queue(d.Queue) })
-	add(d.Priority != 0, func() weaver.EnqueueOption { return weaver.Priority(d.Priority) })
-	add(d.Delay != 0, func() weaver.EnqueueOption { return weaver.Delay(time.Duration(d.Delay)) })
-	add(!d.At.IsZero(), func() weaver.EnqueueOption { return weaver.At(d.At) })
-	add(d.ExpireAfter != 0, func() weaver.EnqueueOption { return weaver.ExpireAfter(time.Duration(d.ExpireAfter)) })
-	add(d.MaxAttempts != 0, func() weaver.EnqueueOption { return weaver.MaxAttempts(d.MaxAttempts) })
-	add(d.MaxRepairs != 0, func() weaver.EnqueueOption { return weaver.MaxRepairs(d.MaxRepairs) })
-	add(d.MaxNoProgress != 0, func() weaver.EnqueueOption { return weaver.MaxNoProgress(d.MaxNoProgress) })
-	add(d.CleanupWhenCancelled, func() weaver.EnqueueOption { return weaver.CleanupWhenCancelled() })
-	add(d.MaxCost != 0, func() weaver.EnqueueOption { return weaver.MaxCost(d.MaxCost) })
-	add(d.Backoff != 0, func() weaver.EnqueueOption { return weaver.Backoff(time.Duration(d.Backoff)) })
-	add(d.BackoffMax != 0, func() weaver.EnqueueOption { return weaver.BackoffMax(time.Duration(d.BackoffMax)) })
-	add(d.Timeout != 0, func() weaver.EnqueueOption { return weaver.Timeout(time.Duration(d.Timeout)) })
-	for k, v := range d.Labels {
-		opts = append(opts, weaver.Label(k, v))
-	}
-	for k, v := range d.Metadata {
-		opts = append(opts, weaver.Metadata(k, v))
-	}
-	return opts
+func (d *DraftOptions) options() []weaver.EnqueueOption {
+	return option.Given[weaver.EnqueueOption](d)
 }
 
 // check refuses options that exclude each other; pointer is where in the body they stand.

@@ -50,7 +50,7 @@ type TypeDefaults struct {
 	Timeout       time.Duration `json:"timeout_ns,omitempty"`
 	ExpireAfter   time.Duration `json:"expire_after_ns,omitempty"`
 
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
+	task.Options
 
 	Labels   map[string]string `json:"labels,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`

@@ -14,7 +14,7 @@ func (n *New) Task() Task {
 		Input: bytes.Clone(n.Input), SchemaVersion: n.SchemaVersion,
 		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress,
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
-		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
+		Options: n.Options, AllowFailure: n.AllowFailure,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		Labels: maps.Clone(n.Labels), Metadata: maps.Clone(n.Metadata), Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
 		UndoOf: n.UndoOf,
@@ -30,8 +30,8 @@ func (t *Task) Again() New {
 		Input: bytes.Clone(t.Input), SchemaVersion: t.SchemaVersion,
 		MaxAttempts: t.MaxAttempts, MaxRepairs: t.MaxRepairs, MaxCost: t.MaxCost, MaxNoProgress: t.MaxNoProgress,
 		Backoff: t.Backoff, BackoffMax: t.BackoffMax, Timeout: t.Timeout,
-		CleanupWhenCancelled: t.CleanupWhenCancelled,
-		ConcurrencyKey:       t.ConcurrencyKey, ConcurrencyLimit: t.ConcurrencyLimit,
+		Options:        t.Options,
+		ConcurrencyKey: t.ConcurrencyKey, ConcurrencyLimit: t.ConcurrencyLimit,
 		Labels: maps.Clone(t.Labels), Metadata: maps.Clone(t.Metadata), Redact: slices.Clone(t.Redact), Expire: slices.Clone(t.Expire),
 	}
 }

@@ -26,7 +26,7 @@ type Draft struct {
 	BackoffMax    time.Duration `json:"backoff_max_ns,omitempty"`
 	Timeout       time.Duration `json:"timeout_ns,omitempty"`
 
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
+	Options
 
 	ConcurrencyKey   string `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int    `json:"concurrency_limit,omitempty"` // 0: 1

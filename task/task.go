@@ -43,13 +43,13 @@ type New struct {
 	BackoffMax    time.Duration // cap of the delay
 	Timeout       time.Duration // of one attempt; 0: none
 
-	CleanupWhenCancelled bool // a cancel or the deadline while it waits, after an attempt, lets it run once more
+	Options
 
 	IdempotencyKey   string // unique per (namespace, type) while the task exists; "": none
 	ConcurrencyKey   string // at most ConcurrencyLimit tasks with it run at once; "": none
 	ConcurrencyLimit int    // ≥ 1 when ConcurrencyKey is set
 	Coalesce         bool   // a task with its key that has not started takes its input instead; it has one of the keys
-	SameInput        bool   // an existing task with its IdempotencyKey has to have its input; clients look, stores do not
+	RequireSameInput bool   // an existing task with its IdempotencyKey has to have its input; clients look, stores do not
 
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
@@ -117,8 +117,8 @@ type Task struct {
 	BackoffMax time.Duration `json:"backoff_max_ns"`
 	Timeout    time.Duration `json:"timeout_ns,omitempty"`
 
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
-	AllowFailure         bool `json:"allow_failure,omitempty"`
+	Options
+	AllowFailure bool `json:"allow_failure,omitempty"`
 
 	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
 	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`

@@ -49,8 +49,6 @@ type decoder struct {
 const (
 	maxAttempts = 1_000_000
 	maxCost     = min(task.MaxSpend, math.MaxInt)
-	minPriority = task.MinPriority
-	maxPriority = task.MaxPriority
 	maxKeyBytes = task.MaxKey // of a label, its name, and a concurrency key
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -110,10 +111,11 @@ type definition struct {
 	ConcurrencyKey   string                `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int                   `json:"concurrency_limit,omitempty"`
 	Priority         int                   `json:"priority,omitempty"`
-	MaxParallel      int                   `json:"max_parallel,omitempty"`
-	Patterns         []string              `json:"foreach_glob,omitempty"` // of a task as the file has it
-	ForeachFrom      string                `json:"foreach_from,omitempty"` // Run or Request is for each value
-	Values           []json.RawMessage     `json:"values,omitempty"`       // of ForeachFrom, of an update; nil: not known
+	task.Options
+	MaxParallel int               `json:"max_parallel,omitempty"`
+	Patterns    []string          `json:"foreach_glob,omitempty"` // of a task as the file has it
+	ForeachFrom string            `json:"foreach_from,omitempty"` // Run or Request is for each value
+	Values      []json.RawMessage `json:"values,omitempty"`       // of ForeachFrom, of an update; nil: not known
 }
 
 // definition resolves a task. Attempts are counted in this order: what the
@@ -143,6 +145,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
+		Options:          t.Options,
 		MaxParallel:      t.MaxParallel,
 		Patterns:         t.patterns,
 		ForeachFrom:      t.From,
@@ -197,30 +200,16 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
 	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name() || d.Type == builtin.Foreach.Name()
-	opts := more
-	if !known || d.OwnAttempts || builtIn {
-		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
+	said := d
+	if known && !d.OwnAttempts && !builtIn {
+		said.MaxAttempts = 0
 	}
+	if d.ForeachFrom != "" { // that of its nodes
+		said.ConcurrencyKey, said.ConcurrencyLimit = "", 0
+	}
+	opts := append(option.Given[weaver.EnqueueOption](&said), more...)
 	if job.Queue != "" && (!known || h.Queue() == task.DefaultQueue) {
 		opts = append(opts, weaver.Queue(job.Queue))
-	}
-	for _, key := range slices.Sorted(maps.Keys(d.Labels)) {
-		opts = append(opts, weaver.Label(key, d.Labels[key]))
-	}
-	if d.Backoff > 0 {
-		opts = append(opts, weaver.Backoff(d.Backoff))
-	}
-	if d.BackoffMax > 0 {
-		opts = append(opts, weaver.BackoffMax(d.BackoffMax))
-	}
-	if d.Timeout > 0 {
-		opts = append(opts, weaver.Timeout(d.Timeout))
-	}
-	if d.ConcurrencyKey != "" && d.ForeachFrom == "" {
-		opts = append(opts, weaver.ConcurrencyKey(d.ConcurrencyKey, max(1, d.ConcurrencyLimit)))
-	}
-	if d.Priority > 0 {
-		opts = append(opts, weaver.Priority(d.Priority))
 	}
 	switch {
 	case d.ForeachFrom != "":

@@ -96,6 +96,7 @@ type Task struct {
 	ConcurrencyKey    string
 	ConcurrencyLimit  int // 0: the default
 	Priority          int // 0: the default
+	task.Options
 
 	Group       string // of a node, the task of the file; "" for a task that is one node
 	MaxParallel int    // how many nodes of Group run at once; 0: no limit

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/typo"
 )
 
@@ -15,6 +16,9 @@ type level struct {
 	example string            // how a key of this level is reached
 	others  map[string]string // what other tools call our keys
 }
+
+// optionKeys are those of options with a key of their own and one value.
+var optionKeys = option.Keys(option.Pipeline)
 
 var (
 	pipelineLevel = &level{
@@ -52,7 +56,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel", "undo"},
+		keys:    slices.Concat([]string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency"}, optionKeys, []string{"foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel", "undo"}),
 		example: "tasks: {build: {KEY: …}}",
 		others:  taskOthers,
 	}
@@ -79,13 +83,13 @@ var (
 	}
 	hookLevel = &level{ // what a task has, without what it waits for
 		name:    "a task of on",
-		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority"},
+		keys:    append([]string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency"}, optionKeys...),
 		example: "on: {failure: {KEY: …}}",
 		others:  taskOthers,
 	}
 	undoLevel = &level{ // what a task of on has, without what its phase decides
 		name:    "an undo",
-		keys:    []string{"description", "run", "http", "type", "input", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    append([]string{"description", "run", "http", "type", "input", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency"}, optionKeys...),
 		example: "undo: {KEY: …}",
 		others:  taskOthers,
 	}

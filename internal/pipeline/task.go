@@ -3,8 +3,10 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
 )
@@ -119,8 +121,10 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 			d.concurrency(f, &t)
 		case "undo":
 			t.Undo = d.undo(f, e, name)
-		case "priority":
-			t.Priority = d.whole(f, minPriority, maxPriority, "5")
+		default:
+			if o := option.Named(f.name, option.Pipeline); o != nil {
+				d.option(f, o, &t)
+			}
 		}
 	})
 	d.checkWork(e, of, keys)
@@ -132,6 +136,18 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 		d.checkForeachFrom(e, of)
 	}
 	return t
+}
+
+// option reads an option that is one value into the field of its name.
+func (d *decoder) option(f field, o *option.Spec, t *Task) {
+	switch example := o.Example.(type) {
+	case int:
+		o.Set(t, d.whole(f, o.Least, o.Most, strconv.Itoa(example)))
+	case string:
+		o.Set(t, d.key(f, example))
+	case bool:
+		o.Set(t, d.yes(f))
+	}
 }
 
 // notTask guesses what was meant by a task that is no mapping.
@@ -339,12 +355,12 @@ func (d *decoder) concurrency(f field, t *Task) {
 				fmt.Sprintf("write for example concurrency: {key: database, limit: %s}", cut(f.value.text)))
 			return
 		}
-		t.ConcurrencyKey = d.concurrencyKey(f)
+		t.ConcurrencyKey = d.key(f, "database")
 	case mapping:
 		d.keys(f.value, of, concurrencyLevel, func(f field) {
 			switch f.name {
 			case "key":
-				t.ConcurrencyKey = d.concurrencyKey(f)
+				t.ConcurrencyKey = d.key(f, "database")
 			case "limit":
 				t.ConcurrencyLimit = d.whole(f, 1, maxAttempts, "2")
 			}
@@ -357,8 +373,9 @@ func (d *decoder) concurrency(f field, t *Task) {
 	}
 }
 
-func (d *decoder) concurrencyKey(f field) string {
-	key := d.filledText(d.finalField(f, atRead), "database")
+// key reads a text that stores index.
+func (d *decoder) key(f field, example string) string {
+	key := d.filledText(d.finalField(f, atRead), example)
 	if len(key) > maxKeyBytes {
 		d.r.add(f.spot(), fmt.Sprintf("%s is %d bytes long, and at most %d are allowed", f.label(), len(key), maxKeyBytes), "shorten it")
 	}

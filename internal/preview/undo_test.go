@@ -177,9 +177,9 @@ func TestUndoneFirst(t *testing.T) {
 		"nothing to undo":          {task.Task{State: task.Pending, Waiting: task.WaitRetry, AttemptNo: 1}, false},
 		"an open step":             {task.Task{State: task.Running, UndoOpen: 1}, true},
 		"being undone":             {task.Task{State: task.Pending, Undo: &task.UndoPhase{}}, true},
-		"cleans up":                {task.Task{State: task.Blocked, CleanupWhenCancelled: true, AttemptNo: 1}, true},
-		"never ran":                {task.Task{State: task.Ready, CleanupWhenCancelled: true}, false},
-		"cleans up by itself":      {task.Task{State: task.Running, CleanupWhenCancelled: true, AttemptNo: 1}, false},
+		"cleans up":                {task.Task{State: task.Blocked, Options: task.Options{CleanupWhenCancelled: true}, AttemptNo: 1}, true},
+		"never ran":                {task.Task{State: task.Ready, Options: task.Options{CleanupWhenCancelled: true}}, false},
+		"cleans up by itself":      {task.Task{State: task.Running, Options: task.Options{CleanupWhenCancelled: true}, AttemptNo: 1}, false},
 		"ended":                    {task.Task{State: task.Succeeded, UndoOpen: 1}, false},
 		"ended, its undo given up": {task.Task{State: task.Failed, Undo: &task.UndoPhase{GaveUp: true}}, false},
 	} {

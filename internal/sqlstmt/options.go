@@ -31,9 +31,9 @@ type commonOptions struct {
 	BackoffMax int64 `json:"backoff_max,omitempty"`
 	Timeout    int64 `json:"timeout,omitempty"`
 	Limit      int   `json:"concurrency_limit,omitempty"`
-	Cleanup    bool  `json:"cleanup_when_cancelled,omitempty"`
-	MaxCost    int64 `json:"max_cost,omitempty"`
-	MaxIdle    int   `json:"max_no_progress,omitempty"`
+	task.Options
+	MaxCost int64 `json:"max_cost,omitempty"`
+	MaxIdle int   `json:"max_no_progress,omitempty"`
 }
 
 // usualOptions are stored as NULL. They are the defaults of today, written
@@ -45,7 +45,7 @@ var usualOptions = commonOptions{Backoff: 2_000_000, BackoffMax: 3_600_000_000}
 func (c *Cache) PackOptions(n *task.New) (string, error) {
 	key := commonOptions{
 		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
-		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled, MaxCost: n.MaxCost, MaxIdle: n.MaxNoProgress,
+		Limit: n.ConcurrencyLimit, Options: n.Options, MaxCost: n.MaxCost, MaxIdle: n.MaxNoProgress,
 	}
 	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Redact) == 0 && len(n.Expire) == 0 && n.UndoOf.IsZero()
 	if common && key == usualOptions {
@@ -97,7 +97,7 @@ func (c *Cache) unpackOptions(raw []byte, t *task.Task) error {
 		o.Node = node
 	}
 	t.Backoff, t.BackoffMax, t.Timeout = micros(o.Backoff), micros(o.BackoffMax), micros(o.Timeout)
-	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
+	t.ConcurrencyLimit, t.Options = o.Limit, o.Options
 	t.MaxCost, t.MaxNoProgress = o.MaxCost, o.MaxIdle
 	t.Node, t.Labels, t.Metadata, t.Redact = o.Node, o.Labels, o.Metadata, slices.Clone(o.Redact)
 	t.Expire, t.UndoOf = slices.Clone(o.Expire), o.UndoOf

@@ -17,7 +17,7 @@ func TestOptions(t *testing.T) {
 		for _, node := range []string{"", "a", `a"b`, "a<b", `a\b`, "ä/b[0]"} {
 			for _, labels := range maps {
 				for _, meta := range maps {
-					want := task.New{Node: node, Labels: labels, Metadata: meta, Timeout: 1000, ConcurrencyLimit: len(labels), CleanupWhenCancelled: node == "a"}
+					want := task.New{Node: node, Labels: labels, Metadata: meta, Timeout: 1000, ConcurrencyLimit: len(labels), Options: task.Options{CleanupWhenCancelled: node == "a"}}
 					text, err := c.PackOptions(&want)
 					if err != nil {
 						t.Fatal(err)

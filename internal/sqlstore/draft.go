@@ -16,6 +16,8 @@ type draft struct {
 	draftFields
 	Input []byte `json:",omitzero"`
 
+	Cleanup bool `json:"CleanupWhenCancelled,omitzero"` // as older programs have written it
+
 	// Of an element of a part of a job. Its needs are in Edges.
 	Like   bool      `json:",omitzero"` // all other fields are those of the task before it
 	Needed bool      `json:",omitzero"`
@@ -51,13 +53,13 @@ type draftFields struct {
 	BackoffMax    time.Duration `json:",omitzero"`
 	Timeout       time.Duration `json:",omitzero"`
 
-	CleanupWhenCancelled bool `json:",omitzero"`
+	task.Options
 
 	IdempotencyKey   string `json:",omitzero"`
 	ConcurrencyKey   string `json:",omitzero"`
 	ConcurrencyLimit int    `json:",omitzero"`
 	Coalesce         bool   `json:",omitzero"`
-	SameInput        bool   `json:",omitzero"`
+	RequireSameInput bool   `json:",omitzero"`
 
 	Labels   map[string]string `json:",omitzero"`
 	Metadata map[string]string `json:",omitzero"`
@@ -99,6 +101,9 @@ func unpackDrafts(b []byte) (list []draft, err error) {
 	var before *draft
 	for i := range list {
 		d := &list[i]
+		if d.Cleanup {
+			d.CleanupWhenCancelled, d.Cleanup = true, false
+		}
 		if d.Like && before != nil {
 			id, node := d.ID, d.Node
 			d.draftFields, d.Like = before.draftFields, false
@@ -116,9 +121,9 @@ func like(a, b *draftFields) bool {
 	return a.Type == b.Type && a.Queue == b.Queue && a.SchemaVersion == b.SchemaVersion && a.Priority == b.Priority &&
 		a.Delay == b.Delay && a.At.Equal(b.At) && a.ExpireAfter == b.ExpireAfter &&
 		a.MaxAttempts == b.MaxAttempts && a.MaxRepairs == b.MaxRepairs && a.MaxCost == b.MaxCost && a.MaxNoProgress == b.MaxNoProgress &&
-		a.Backoff == b.Backoff && a.BackoffMax == b.BackoffMax && a.Timeout == b.Timeout && a.CleanupWhenCancelled == b.CleanupWhenCancelled &&
+		a.Backoff == b.Backoff && a.BackoffMax == b.BackoffMax && a.Timeout == b.Timeout && a.Options == b.Options &&
 		a.IdempotencyKey == b.IdempotencyKey && a.ConcurrencyKey == b.ConcurrencyKey && a.ConcurrencyLimit == b.ConcurrencyLimit &&
-		a.Coalesce == b.Coalesce && a.SameInput == b.SameInput && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Metadata, b.Metadata) &&
+		a.Coalesce == b.Coalesce && a.RequireSameInput == b.RequireSameInput && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Metadata, b.Metadata) &&
 		slices.Equal(a.Redact, b.Redact) && slices.Equal(a.Expire, b.Expire) && a.AllowFailure == b.AllowFailure && a.UndoOf == b.UndoOf
 }
 

@@ -106,3 +106,16 @@ func TestLike_ComparesAllFields(t *testing.T) {
 		}
 	}
 }
+
+func TestDrafts_OlderFormOfCleanup(t *testing.T) {
+	t.Parallel()
+	got, err := unpackDrafts([]byte(`[{"Type":"a","CleanupWhenCancelled":true},{"Like":true}]`))
+	if err != nil || len(got) != 2 {
+		t.Fatal(got, err)
+	}
+	for i := range got {
+		if n := got[i].task(); !n.CleanupWhenCancelled {
+			t.Errorf("the draft %d has no CleanupWhenCancelled", i)
+		}
+	}
+}

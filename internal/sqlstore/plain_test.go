@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -13,14 +14,17 @@ import (
 // A field of a new task, or of the end of an attempt, excludes it from the short way,
 // unless the statements of that way write it, or it is none of the store's. A new field
 // that is in neither of the two fails here: let the function exclude it, or have the
-// statements of both ways write it and name it here.
+// statements of both ways write it and name it here, or in internal/option (Short).
 func TestShortWay(t *testing.T) {
 	t.Parallel()
 	row := []string{
-		"ID", "Type", "Queue", "Input", "SchemaVersion", "Priority", "MaxAttempts", "MaxRepairs", "AllowFailure", // columns
-		"MaxCost", "MaxNoProgress", "Backoff", "BackoffMax", "Timeout", "CleanupWhenCancelled", "ConcurrencyLimit", "Metadata", "Redact", "UndoOf", // options_json
-		"Labels",    // rows of their own, which claims and ends do not need
-		"SameInput", // clients look
+		"ID", "Type", "Input", "AllowFailure", // columns
+		"ConcurrencyLimit", "Redact", "UndoOf", // options_json
+	}
+	for _, o := range option.All() {
+		if o.Short {
+			row = append(row, o.Fields()...)
+		}
 	}
 	var in insertion
 	checkFields(t, "plain", slices.Concat(row, []string{"Delay", "At", "ExpireAfter", "IdempotencyKey", "Coalesce"}),
@@ -48,10 +52,13 @@ func checkFields[T any](t *testing.T, what string, short []string, accepts func(
 	if !accepts(new(T)) {
 		t.Fatalf("%s: excludes a %T that has nothing set", what, *new(T))
 	}
-	for i := range reflect.TypeFor[T]().NumField() {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if f.Anonymous {
+			continue
+		}
 		v := new(T)
-		setAny(reflect.ValueOf(v).Elem().Field(i))
-		name := reflect.TypeFor[T]().Field(i).Name
+		setAny(reflect.ValueOf(v).Elem().FieldByIndex(f.Index))
+		name := f.Name
 		if got, want := accepts(v), slices.Contains(short, name); got != want {
 			t.Errorf("%s: with %s set, accepts is %v, want %v", what, name, got, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -13,12 +14,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// everyOption returns options that all differ from their zero value.
+func everyOption() (o task.Options) {
+	for v, i := reflect.ValueOf(&o).Elem(), 0; i < v.NumField(); i++ {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.String:
+			f.SetString("option " + v.Type().Field(i).Name)
+		default:
+			f.Set(reflect.ValueOf(3 + i).Convert(f.Type()))
+		}
+	}
+	return o
+}
+
 var enqueueCases = []testCase{
 	{"a task reads back as it was submitted", func(e *env) {
 		base := task.New{
 			ID: e.newID(), Type: beta, Queue: "billing", Input: json.RawMessage(`{"b":2,"a":[1,null,"é"]}`), SchemaVersion: 7,
 			Priority: 2, Delay: 5 * time.Second, ExpireAfter: 20 * time.Second, MaxAttempts: 9, MaxRepairs: 3,
-			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second, CleanupWhenCancelled: true, AllowFailure: true,
+			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second, Options: everyOption(), AllowFailure: true,
 			ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
 		}
 		labelled := base
@@ -34,13 +50,9 @@ var enqueueCases = []testCase{
 			e.near("ReadyAt", got.ReadyAt, now.Add(n.Delay))
 			e.near("DeadlineAt", got.DeadlineAt, now.Add(n.ExpireAfter))
 			e.near("UpdatedAt", got.UpdatedAt, now)
-			want := task.Task{
-				ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
-				Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
-				Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, AllowFailure: true, IdempotencyKey: n.IdempotencyKey,
-				ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata, Redact: n.Redact, Expire: n.Expire,
-				ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
-			}
+			want := n.Task()
+			want.State, want.Waiting, want.Epoch = task.Pending, task.WaitDelay, got.Epoch
+			want.ReadyAt, want.DeadlineAt, want.CreatedAt, want.UpdatedAt = got.ReadyAt, got.DeadlineAt, n.ID.Time(), got.UpdatedAt
 			e.equal("the task", got, want)
 
 			e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{

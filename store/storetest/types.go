@@ -24,7 +24,7 @@ func charge() store.AnnouncedType {
 		Output: json.RawMessage(` true `),
 		Defaults: store.TypeDefaults{
 			Queue: "billing", Priority: 2, MaxAttempts: 7, MaxRepairs: 1, MaxNoProgress: 4, MaxCost: 5, Backoff: time.Second, BackoffMax: time.Minute,
-			Timeout: time.Microsecond, ExpireAfter: time.Hour, CleanupWhenCancelled: true, Labels: map[string]string{"team": "pay"}, Metadata: map[string]string{"a": "b"},
+			Timeout: time.Microsecond, ExpireAfter: time.Hour, Options: everyOption(), Labels: map[string]string{"team": "pay"}, Metadata: map[string]string{"a": "b"},
 		},
 		Redact: []string{"input/card"}, Expire: []task.Expiry{{Path: "email", After: time.Hour}},
 	}
