@@ -31,55 +31,62 @@ var (
 		Doc: "The line that the task waits in.",
 	}, Check: CheckKey, in: func(n *task.New) *string { return &n.Queue }}
 
-	Priority = &Of[int]{Spec: Spec{
-		Name: "Priority", Key: "priority", In: Type | Child | HTTP | Pipeline, Example: task.DefaultPriority, Least: task.MinPriority, Most: task.MaxPriority, Default: strconv.Itoa(task.DefaultPriority), Short: true,
-		Doc: "Orders due tasks: 1 first, 9 last.",
-	},
+	Priority = &Of[int]{
+		Spec: Spec{
+			Name: "Priority", Key: "priority", In: Type | Child | HTTP | Pipeline, Example: task.DefaultPriority, Least: task.MinPriority, Most: task.MaxPriority, Default: strconv.Itoa(task.DefaultPriority), Short: true,
+			Doc: "Orders due tasks: 1 first, 9 last.",
+		},
 		Check: want(func(p int) bool { return p >= task.MinPriority && p <= task.MaxPriority }, fmt.Sprintf("%d (first) to %d (last)", task.MinPriority, task.MaxPriority)),
 		in:    func(n *task.New) *int { return &n.Priority },
 	}
 
 	// Of Delay and At the last one counts.
-	Delay = &Of[time.Duration]{Spec: Spec{
-		Name: "Delay", Key: "delay", In: Child | HTTP, Example: time.Minute,
-		Doc: "The task is due this long after its enqueue.",
-	},
+	Delay = &Of[time.Duration]{
+		Spec: Spec{
+			Name: "Delay", Key: "delay", In: Child | HTTP, Example: time.Minute,
+			Doc: "The task is due this long after its enqueue.",
+		},
 		Check: want(func(d time.Duration) bool { return d >= 0 }, "0 or more"),
 		in:    func(n *task.New) *time.Duration { n.At = time.Time{}; return &n.Delay },
 	}
-	At = &Of[time.Time]{Spec: Spec{
-		Name: "At", Key: "at", In: Child | HTTP, Example: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
-		Doc: "The task is due at this instant.",
-	},
+	At = &Of[time.Time]{
+		Spec: Spec{
+			Name: "At", Key: "at", In: Child | HTTP, Example: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+			Doc: "The task is due at this instant.",
+		},
 		Check: want(ValidTime, "an instant before the year 10000"),
 		in:    func(n *task.New) *time.Time { n.Delay = 0; return &n.At },
 	}
-	ExpireAfter = &Of[time.Duration]{Spec: Spec{
-		Name: "ExpireAfter", Key: "expire_after", In: Type | Child | HTTP, Example: time.Hour,
-		Doc: "A task that has not ended this long after its enqueue is cancelled.",
-	},
+	ExpireAfter = &Of[time.Duration]{
+		Spec: Spec{
+			Name: "ExpireAfter", Key: "expire_after", In: Type | Child | HTTP, Example: time.Hour,
+			Doc: "A task that has not ended this long after its enqueue is cancelled.",
+		},
 		Check: want(func(d time.Duration) bool { return d > 0 }, "a positive duration"),
 		in:    func(n *task.New) *time.Duration { return &n.ExpireAfter },
 	}
 
-	MaxAttempts = &Of[int]{Spec: Spec{
-		Name: "MaxAttempts", Key: "max_attempts", In: Type | Child | HTTP, Example: 3, Default: strconv.Itoa(task.DefaultMaxAttempts), Short: true,
-		Doc: "How often the task may fail before it is given up.",
-	},
+	MaxAttempts = &Of[int]{
+		Spec: Spec{
+			Name: "MaxAttempts", Key: "max_attempts", In: Type | Child | HTTP, Example: 3, Default: strconv.Itoa(task.DefaultMaxAttempts), Short: true,
+			Doc: "How often the task may fail before it is given up.",
+		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.MaxAttempts },
 	}
-	MaxRepairs = &Of[int]{Spec: Spec{
-		Name: "MaxRepairs", Key: "max_repairs", In: Type | HTTP, Example: 1, Default: strconv.Itoa(task.DefaultMaxRepairs), Short: true,
-		Doc: "How often its input may be repaired; 0: never.",
-	},
+	MaxRepairs = &Of[int]{
+		Spec: Spec{
+			Name: "MaxRepairs", Key: "max_repairs", In: Type | HTTP, Example: 1, Default: strconv.Itoa(task.DefaultMaxRepairs), Short: true,
+			Doc: "How often its input may be repaired; 0: never.",
+		},
 		Check: want(atLeast(0), "0 or more"),
 		in:    func(n *task.New) *int { return &n.MaxRepairs },
 	}
-	MaxNoProgress = &Of[int]{Spec: Spec{
-		Name: "MaxNoProgress", Key: "max_no_progress", In: Type | Child | HTTP, Example: 20, Default: strconv.Itoa(task.DefaultMaxNoProgress), Short: true,
-		Doc: "How many attempts in a row may record nothing new.",
-	},
+	MaxNoProgress = &Of[int]{
+		Spec: Spec{
+			Name: "MaxNoProgress", Key: "max_no_progress", In: Type | Child | HTTP, Example: 20, Default: strconv.Itoa(task.DefaultMaxNoProgress), Short: true,
+			Doc: "How many attempts in a row may record nothing new.",
+		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.MaxNoProgress },
 	}
@@ -88,38 +95,43 @@ var (
 		Doc:   "The task runs once more when it is cancelled while it waits.",
 		Label: "when cancelled", On: "its cleanups run before it ends",
 	}, in: func(n *task.New) *bool { return &n.CleanupWhenCancelled }}
-	MaxCost = &Of[int64]{Spec: Spec{
-		Name: "MaxCost", Key: "max_cost", In: Type | Child | HTTP, Example: int64(5_000_000), Short: true,
-		Doc: "What its steps may spend, in micro-units.",
-	},
+	MaxCost = &Of[int64]{
+		Spec: Spec{
+			Name: "MaxCost", Key: "max_cost", In: Type | Child | HTTP, Example: int64(5_000_000), Short: true,
+			Doc: "What its steps may spend, in micro-units.",
+		},
 		Check: want(func(n int64) bool { return n >= 0 }, "micro-units, or 0 for no limit"),
 		in:    func(n *task.New) *int64 { return &n.MaxCost },
 	}
-	Backoff = &Of[time.Duration]{Spec: Spec{
-		Name: "Backoff", Key: "backoff", In: Type | Child | HTTP, Example: time.Second, Default: "2s", Short: true,
-		Doc: "The pause before the second attempt, which doubles for each further one.",
-	},
+	Backoff = &Of[time.Duration]{
+		Spec: Spec{
+			Name: "Backoff", Key: "backoff", In: Type | Child | HTTP, Example: time.Second, Default: "2s", Short: true,
+			Doc: "The pause before the second attempt, which doubles for each further one.",
+		},
 		Check: want(positive, "at least a microsecond"),
 		in:    func(n *task.New) *time.Duration { return &n.Backoff },
 	}
-	BackoffMax = &Of[time.Duration]{Spec: Spec{
-		Name: "BackoffMax", Key: "backoff_max", In: Type | Child | HTTP, Example: time.Minute, Default: "1h", Short: true,
-		Doc: "The longest pause between attempts.",
-	},
+	BackoffMax = &Of[time.Duration]{
+		Spec: Spec{
+			Name: "BackoffMax", Key: "backoff_max", In: Type | Child | HTTP, Example: time.Minute, Default: "1h", Short: true,
+			Doc: "The longest pause between attempts.",
+		},
 		Check: want(positive, "at least a microsecond"),
 		in:    func(n *task.New) *time.Duration { return &n.BackoffMax },
 	}
-	Timeout = &Of[time.Duration]{Spec: Spec{
-		Name: "Timeout", Key: "timeout", In: Type | Child | HTTP, Example: 2 * time.Minute, Short: true,
-		Doc: "Bounds one attempt.",
-	},
+	Timeout = &Of[time.Duration]{
+		Spec: Spec{
+			Name: "Timeout", Key: "timeout", In: Type | Child | HTTP, Example: 2 * time.Minute, Short: true,
+			Doc: "Bounds one attempt.",
+		},
 		Check: want(func(d time.Duration) bool { return d == 0 || positive(d) }, "at least a microsecond, or 0 for none"),
 		in:    func(n *task.New) *time.Duration { return &n.Timeout },
 	}
-	SchemaVersion = &Of[int]{Spec: Spec{
-		Name: "SchemaVersion", Key: "schema_version", Example: 1, Default: "1", Short: true,
-		Doc: "The shape of the input inside one major version of the task type.",
-	},
+	SchemaVersion = &Of[int]{
+		Spec: Spec{
+			Name: "SchemaVersion", Key: "schema_version", In: Type | HTTP, Example: 1, Default: "1", Short: true,
+			Doc: "The shape of the input inside one major version of the task type.",
+		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.SchemaVersion },
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -145,7 +146,16 @@ func TestSchemaHasTheKeys(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(pipeline.Keys())), slices.Sorted(maps.Keys(paths)); !slices.Equal(got, want) {
 		t.Fatalf("Parse has the levels %q, this test %q", got, want)
 	}
+	docs, err := os.ReadFile("../../docs/pipelines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for level, keys := range pipeline.Keys() {
+		for _, key := range keys {
+			if (level == "a task" || level == "the pipeline") && !bytes.Contains(docs, []byte("`"+key+"`")) {
+				t.Errorf("docs/pipelines.md does not name the key %q of %s", key, level)
+			}
+		}
 		object := at(paths[level])
 		properties := object["properties"].(map[string]any)
 		want := slices.Sorted(slices.Values(keys))
