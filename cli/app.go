@@ -129,6 +129,7 @@ type grammar struct {
 	Run      runCmd      `cmd:"" help:"Run a pipeline from a file, or go on with it."`
 	Submit   submitCmd   `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
 	Check    checkCmd    `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
+	Vet      vetCmd      `cmd:"" help:"Find task types of Go packages that no program handles."`
 	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
 	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted, or list who does."`
 	Serve    serveCmd    `cmd:"" help:"Serve the store over HTTP until interrupted."`

@@ -128,6 +128,8 @@ var importRules = map[string]rule{
 
 	"internal/template": {},
 
+	"internal/vet": {},
+
 	"internal/storebench": {ours: join(library, "internal/group")},
 	"internal/attemptlog": {ours: []string{"internal/filelock", "internal/owned", "task"}},
 
@@ -140,7 +142,7 @@ var importRules = map[string]rule{
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/template", "internal/text", "internal/value")},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/monitor", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/value"), libs: []string{kong, "github.com/prometheus/client_golang"}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/monitor", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},

@@ -1,6 +1,7 @@
 package clitest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -95,12 +96,22 @@ func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) tests
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("USER", "tester")
+			env.Setenv("GOCACHE", goCache())
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of the many programs ends a second late
 			return setup(env)
 		},
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 	}
+}
+
+// goCache is the folder of the go command's builds, which sessions share with this test.
+func goCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build"))
 }
 
 // payment is an input of which a field is masked.
