@@ -81,7 +81,7 @@ func BasedOn(jobs ...JobID) SubmitOption { return basedOnOption(slices.Clone(job
 
 // Submitter submits jobs: a Client, an Engine, a TxClient, or InStepTx.
 type Submitter interface {
-	// Submit stores the job and its tasks, all or none.
+	// Submit stores the job with all of its tasks, or nothing.
 	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
 }
 
@@ -91,7 +91,7 @@ type TxSubmitter interface {
 	Submitter
 }
 
-// Submit stores the job and its tasks, all or none. All mistakes are
+// Submit stores the job with all of its tasks, or nothing. All mistakes are
 // reported at once, and then nothing is stored: ErrInvalidJob. Inside a handler
 // use StartJob, or give an IdempotencyKey: every attempt submits again.
 //

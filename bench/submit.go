@@ -19,7 +19,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Submissions: how long single enqueues wait while a job of n tasks and a join is
+// Submissions: the longest waits of single enqueues while a job of n tasks and a join is
 // submitted, in the same process and in another one.
 
 // besideEnv has this program enqueue into the store that it names, until its standard
@@ -64,8 +64,8 @@ func (r *report) submitTo(ctx context.Context, where string, in func(func(place 
 	return nil
 }
 
-// submitBeside returns, in ms, how long the submission took, and the longest enqueues
-// beside it.
+// submitBeside returns, in ms, the time of the submission and of the longest concurrent
+// enqueues.
 func submitBeside(ctx context.Context, place string, db store.Store, n int) (took, here, there float64, err error) {
 	client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
 	if err != nil {

@@ -17,7 +17,7 @@ var verbType = weaver.Define[int, weaver.None]("bench.verbs.fail.v1", weaver.Max
 
 var errVerbs = errors.New("no luck")
 
-// verbTasks is how many tasks a verb changes.
+// verbTasks is the number of tasks that each verb changes.
 const verbTasks = 10_000
 
 var verbNames = []string{"retry failed", "cancel queued", "delete ended", "cancel scheduled"}
@@ -49,7 +49,7 @@ func (r *report) pgVerbs(ctx context.Context) error {
 	return nil
 }
 
-// verbs returns how long each verb takes for n tasks.
+// verbs returns the time that each verb takes for n tasks.
 func (s *server) verbs(ctx context.Context, n int, do func(context.Context, *weaver.Engine, int) (int, error)) (took []time.Duration, err error) {
 	err = s.weaver(ctx, func(db store.Store) error {
 		h := verbType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, errVerbs })

@@ -60,7 +60,7 @@ kill $SERVER; wait $SERVER
 	p.says("hello Ada, you are number 42 <nil>", `"task_type":"acme.demo.greet.v1","disposition":"created"`, "again", `"state":"succeeded"`)
 }
 
-// The pipelines of the README work with the commands beside them, and the second one runs as
+// The pipelines of the README work with the commands that it gives, and the second one runs as
 // it stands there.
 func TestReadmePipeline(t *testing.T) {
 	t.Parallel()

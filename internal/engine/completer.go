@@ -172,7 +172,7 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 	c.emit(a.masked(end.Event(a.headerOf(end.Sequence(a.lease.Epoch)))))
 }
 
-// endingOf is how an attempt ended whose end is durable.
+// endingOf returns the end of an attempt once it is durable.
 func (a *Attempt) endingOf(fin *store.Finish, res *store.FinishResult) event.Ending {
 	end := event.Ending{
 		Outcome: fin.Outcome, State: res.State, Waiting: res.Waiting, Output: fin.Output, Error: fin.Error, Allowed: a.task.AllowFailure,

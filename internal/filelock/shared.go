@@ -27,7 +27,7 @@ func CheckShared(owners []int, paths ...string) error {
 	return nil
 }
 
-// maxLinks is how many symbolic links CheckLinks follows.
+// maxLinks limits the symbolic links that CheckLinks follows.
 const maxLinks = 40
 
 // CheckLinks refuses an absolute path that leads through a symbolic link which another user

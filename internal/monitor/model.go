@@ -171,7 +171,7 @@ type attemptEnd struct {
 	counts  bool
 }
 
-// endOf is how an attempt ended with an event; false for those that change nothing here:
+// endOf returns the end of an attempt that an event reports; false for those that change nothing here:
 // a snapshot tells what became of the task.
 func endOf(ev event.Event) (attemptEnd, bool) {
 	end, ended := event.EndingOf(ev)

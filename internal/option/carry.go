@@ -12,7 +12,7 @@ import (
 // All returns the rows of the table.
 func All() []*Spec { return slices.Clone(table) }
 
-// Named returns the row of the option with a key in a place, nil if there is none.
+// Named returns the row of the option with a key in a place, or nil.
 func Named(key string, in Place) *Spec {
 	for _, s := range table {
 		if s.Key == key && s.In&in != 0 {

@@ -31,7 +31,7 @@ type Spec struct {
 	from   func(field func(name string) reflect.Value) []Func
 }
 
-// Place is where an option may be given, besides Go's enqueues, which take all.
+// Place is a set of places that accept an option. Enqueues in Go accept all options.
 type Place int
 
 // The places.

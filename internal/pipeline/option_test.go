@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// An option with a key in pipelines gets to the task, and is part of what the digest covers.
+// An option with a key in pipelines reaches the task, and the digest covers it.
 func TestOptions_ReachTask(t *testing.T) {
 	t.Parallel()
 	const without = "name: a\ntasks: {a: {run: echo}}\n"

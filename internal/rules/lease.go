@@ -28,7 +28,7 @@ func (c LeaseClock) HeartbeatCall() time.Duration { return c.part(3) }
 // leases end, also the shortest ones.
 func (c LeaseClock) HeartbeatAgain() time.Duration { return min(time.Second, c.part(12)) }
 
-// Validity is how long a worker relies on a lease from the moment before it asked for it
+// Validity is the time for which a worker relies on a lease from the moment before it asked for it
 // (R5). The rest is for the handler to return, and for clocks that run unevenly: when another
 // worker takes the lease, this one has stopped counting on it.
 func (c LeaseClock) Validity() time.Duration { return time.Duration(c) - c.part(6) }
@@ -42,12 +42,12 @@ func (c LeaseClock) SessionGrace() time.Duration { return c.part(3) }
 // outage of the store in which healthy leases can expire shows in every worker.
 func (c LeaseClock) Gap() time.Duration { return c.part(2) }
 
-// WarmUp is for how long a worker is seen without a [LeaseClock.Gap] before it may take
+// WarmUp is the time for which a worker is seen without a [LeaseClock.Gap] before it may take
 // expired leases (R7): after an outage all look expired, and by then their holders have
 // renewed them.
 func (c LeaseClock) WarmUp() time.Duration { return time.Duration(c) }
 
-// WarmUpLimit is after how long a worker that waits for its warm-up is not waited for any
+// WarmUpLimit is the time after which a worker that waits for its warm-up is not waited for any
 // more: a store that answers too slowly never makes it eligible.
 func (c LeaseClock) WarmUpLimit() time.Duration { return 2 * time.Duration(c) }
 
@@ -56,11 +56,11 @@ func (c LeaseClock) WarmUpLimit() time.Duration { return 2 * time.Duration(c) }
 // heartbeats for as long.
 func (c LeaseClock) Stall() time.Duration { return c.part(3) }
 
-// Silence is how long a worker was silent at the end of a lease that stopped (R7): two
+// Silence is the time for which a worker was silent at the end of a lease that stopped (R7): two
 // heartbeats are missing. A shorter silence is no crash.
 func (c LeaseClock) Silence() time.Duration { return c.part(2) }
 
-// Forget is after how long a silent worker that holds nothing is forgotten.
+// Forget is the time after which a silent worker without leases is forgotten.
 func (c LeaseClock) Forget() time.Duration { return ForgetAfter * time.Duration(c) }
 
 // Reap is the time between two looks at expired leases (R7): one that expires is taken

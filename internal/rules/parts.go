@@ -38,7 +38,7 @@ func InParts(sub *store.Submission, whole int) bool {
 	return bytes <= MaxDraftBytes
 }
 
-// Weight is how many tasks the insertion of a submission costs as much as. An edge costs
+// Weight is the cost of inserting a submission, in tasks. An edge costs
 // half as much as a task.
 func Weight(sub *store.Submission) int {
 	edges := 0

@@ -28,8 +28,8 @@ type Field[T any] struct {
 	Put        func(v *T, s Sink)
 }
 
-// Fields are the columns that a statement writes, so that what it lists and what is
-// bound cannot differ.
+// Fields are the columns that a statement writes, so that its list of columns and
+// its parameters cannot differ.
 type Fields[T any] []Field[T]
 
 // Names lists the columns.
@@ -153,7 +153,7 @@ func PutText(s Sink, v string) {
 	}
 }
 
-// PutRaw puts a text that need not be remembered, or NULL for none.
+// PutRaw puts a text that need not be remembered, or NULL if it is empty.
 func PutRaw(s Sink, v []byte) {
 	if len(v) == 0 {
 		s.Null()

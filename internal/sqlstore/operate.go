@@ -308,7 +308,7 @@ func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, forc
 	return to.State, m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
-// cancelTo is what a cancel makes of a task: it ends, or begins its undo.
+// cancelTo returns the result of a cancel for a task: it ends, or begins its undo.
 func (w *taskRow) cancelTo(kind task.ErrorKind, a store.Audit, force bool, now time.Time) rules.Transition {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, w.deadlineAt())
 	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// setAhead is how many commands are looked at first. When most of them went in sets,
+	// setAhead is the number of commands to look at first. When most of them went in sets,
 	// all that are left are looked at next.
 	setAhead = 64
-	// maxChores is how many chores of a namespace are looked at.
+	// maxChores limits the chores of a namespace to look at.
 	maxChores = 1000
 )
 

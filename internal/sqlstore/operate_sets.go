@@ -104,7 +104,7 @@ var targetColumns = sqlstmt.Columns[target]{
 	sqlstmt.Col("CASE WHEN state = 'blocked' THEN last_error_json END", func(w *target, r *sqlstmt.Row, i int) { w.also.failure = r.Error(i) }),
 }
 
-// TargetSelect is what BulkVerbs.Targets answers with.
+// TargetSelect lists the columns that BulkVerbs.Targets returns.
 var TargetSelect = taskRowSelect + ", " + targetColumns.List()
 
 func scanTarget(r *sqlstmt.Row, w *target) {

@@ -250,8 +250,8 @@ func (in *insertion) draft(d *draft) error {
 	return err
 }
 
-// nextPart returns the next row of drafts of a job, decoded; nil: there is none. What
-// the process has in memory it need not decode, unless it was replaced in the store.
+// nextPart returns the next row of drafts of a job, decoded, or nil. A part that
+// the process has in memory is not decoded, unless the store has another text of it.
 func (t *Tx) nextPart(c *chore) (first int64, list []draft, err error) {
 	st := t.stmt(sqlNextDrafts).Text(1, t.ns).ID(2, &c.id)
 	if st.One() {
@@ -272,7 +272,7 @@ const (
 )
 
 // inParts returns the job that a command is about, or whose task, if tasks of the job
-// are still to be inserted: a command finds the whole job. Zero: there is none.
+// are still to be inserted: a command finds the whole job. Zero: no such job.
 func (t *Tx) inParts(cmd store.Command) (job task.ID, err error) {
 	of, is := rules.Target(cmd)
 	if of.IsZero() {

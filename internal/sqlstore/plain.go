@@ -9,8 +9,8 @@ import (
 )
 
 // Which tasks and ends take the short way, which writes many of them with one statement.
-// What none of these functions knows of must exclude: TestShortWay holds each field of
-// a new task and of an end to one of the two.
+// A field that these functions do not know must exclude the task: TestShortWay checks
+// each field of a new task and of an end.
 
 // plain reports whether claims and ends have nothing to do for a task but with its row
 // and its dispatch row.

@@ -12,7 +12,7 @@ import (
 )
 
 // A field of a new task, or of the end of an attempt, excludes it from the short way,
-// unless the statements of that way write it, or it is none of the store's. A new field
+// unless the statements of that way write it, or the store ignores it. A new field
 // that is in neither of the two fails here: let the function exclude it, or have the
 // statements of both ways write it and name it here, or in internal/option (Short).
 func TestShortWay(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// readChunk is how many tasks one read transaction reads at most: a page, and one more that
+// readChunk limits the tasks that one read transaction reads: a page, and one more that
 // says whether there is another page.
 const readChunk = store.MaxLimit + 1
 

@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a claim and the end of an attempt write to the row of a task stands here once. The
-// statements over one task, over a chunk, and over arrays are made of it.
+// The columns that a claim and the end of an attempt write to the row of a task. The
+// statements for one task, for a chunk, and over arrays are generated from them.
 
 // An assignment of an UPDATE of weaver_tasks. In its texts {name} is a value: a column of
 // EndFields, or {now}.
@@ -25,7 +25,7 @@ type assignment struct {
 	orElse string // "": the column stays as it is
 }
 
-// endSet is what the end of an attempt writes.
+// endSet lists the columns that the end of an attempt writes.
 var endSet = []assignment{
 	{column: "state", to: "{new_state}"},
 	{column: "waiting_reason", to: "{new_waiting}"},
@@ -141,7 +141,8 @@ func SetPlainGoodEnd(output, now string) string {
 	return set(endSet, goodEnd(output, now), plainRunning)
 }
 
-// plainRunning is what the row of a plain task has in its first attempt, of what endSet writes.
+// plainRunning lists the values that the row of a plain task has in its first attempt, for
+// columns of endSet.
 var plainRunning = map[string]string{
 	"waiting_reason": "NULL", "has_payloads": "0", "last_error_kind": "NULL", "last_error_json": "NULL",
 	"crash_count": "0", "quarantine_losses": "0", "internal_count": "0", "idle_attempts": "0", "repair_count": "0",
@@ -154,7 +155,7 @@ func goodEnd(output, now string) map[string]string {
 	return values
 }
 
-// goodTransition is what a good end makes of any task.
+// goodTransition returns the transition of every good end.
 func goodTransition() *rules.Transition {
 	to := rules.ResolveFinish(&store.Finish{Outcome: task.OutcomeSuccess}, rules.CancelRequest{}, time.Time{}, time.Time{})
 	return &to
@@ -196,7 +197,7 @@ func KnownAttempt() (columns, values string) {
 	return strings.Join(names, ", "), strings.Join(texts, ", ")
 }
 
-// SetLease is what a claim writes to the row of a task.
+// SetLease lists the columns that a claim writes to the row of a task.
 func SetLease(lease, worker, expires, now, version string) string {
 	return set([]assignment{
 		{column: "state", to: "'running'"},

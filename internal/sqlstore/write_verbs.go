@@ -12,7 +12,7 @@ import (
 // and over arrays: see endSet.
 
 var (
-	// endedSet is what an end without an attempt writes.
+	// endedSet lists the columns that an end without an attempt writes.
 	endedSet = []assignment{
 		{column: "state", to: "{new_state}"},
 		{column: "waiting_reason", to: "NULL"},
@@ -22,7 +22,7 @@ var (
 		{column: "finished_at", to: "{now}"},
 	}
 
-	// cancelledSet is what a cancel writes beside the task's end, or the begin of its undo.
+	// cancelledSet lists the columns that a cancel writes in addition to the task's end, or the begin of its undo.
 	cancelledSet = []assignment{
 		{column: "cancel_kind", to: "{new_cancel_kind}"},
 		{column: "cancel_by", to: "{new_by}"},
@@ -30,7 +30,7 @@ var (
 		{column: "cancel_requested", when: "{undoes}", to: "1"},
 	}
 
-	// revivedSet is what a retry writes.
+	// revivedSet lists the columns that a retry writes.
 	revivedSet = []assignment{
 		{column: "state", to: "{new_state}"},
 		{column: "waiting_reason", to: "{new_waiting}"},
@@ -57,7 +57,7 @@ var (
 		{column: "join_kind", to: "{new_join}"},
 	}
 
-	// unblockedSet is what an unblock writes.
+	// unblockedSet lists the columns that an unblock writes.
 	unblockedSet = []assignment{
 		{column: "state", to: "'ready'"},
 		{column: "waiting_reason", to: "NULL"},
@@ -123,7 +123,7 @@ var NoteFields = sqlstmt.Fields[AuditNote]{
 	{Name: "reason", Type: "text", Put: func(n *AuditNote, s sqlstmt.Sink) { s.Text(n.Reason) }},
 }
 
-// SetCancelled is what CancelEach writes, for CancelledFields that stand in columns of a
+// SetCancelled lists the columns that CancelEach writes, for CancelledFields that stand in columns of a
 // table alias, with the parameter that is the time.
 func SetCancelled(alias, now string) string {
 	known := map[string]string{"now": now, "new_state": "'cancelled'", "new_cancel_kind": "'cancelled'", "undoes": "0"}

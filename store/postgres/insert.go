@@ -99,7 +99,7 @@ func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore
 	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), sqlInsertAlike, a, rows)
 }
 
-// alikeRows is how many rows one statement inserts. The server works on them while the next
+// alikeRows limits the rows that one statement inserts. The server works on them while the next
 // ones are put together.
 const alikeRows = 1000
 
@@ -155,11 +155,11 @@ func bindMore(st *conn.Stmt, first int, rows []sqlstore.AlikeTask) {
 	}
 }
 
-// copyFrom is how many new tasks of a kind are stored by COPY, or more: it takes two round
+// copyFrom is the number of new tasks of a kind from which on COPY stores them: it takes two round
 // trips more than a statement over arrays, and a fifth less of the server for each row.
 const copyFrom = 500
 
-// copyMost is how many rows one COPY takes: each has the time of a statement.
+// copyMost limits the rows of one COPY: each has the time of a statement.
 const copyMost = 5_000
 
 // copyable reports whether tasks of a kind can be stored by COPY: they have rows in no

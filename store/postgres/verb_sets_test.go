@@ -237,7 +237,7 @@ func (w *twins) enqueue() {
 
 func (w *twins) claim() { w.claimed() }
 
-// claimed claims some tasks; none: any.
+// claimed claims some tasks; without arguments any.
 func (w *twins) claimed(ids ...task.ID) {
 	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: time.Hour, Limit: 1 + w.rnd.IntN(100), Slots: 1000, Types: map[string]int{"t": 1}, IDs: ids}
 	if len(ids) > 0 {

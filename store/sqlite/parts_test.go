@@ -14,7 +14,7 @@ import (
 )
 
 // partsOf makes a job that is stored in six parts of the weight 6: the decision is the
-// first commit. Its last task needs all that have none.
+// first commit. Its last task needs all tasks without needs.
 func (f *fixture) partsOf(change ...func(*task.New)) store.Submission {
 	sub := f.drafts(21, change...)
 	sub.Job = &task.NewJob{ID: f.ids.New(), Name: "large", IdempotencyKey: "once"}

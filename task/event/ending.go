@@ -8,7 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Ending is how an attempt ended, or a task without one, and what became of the task.
+// Ending describes the end of an attempt, or of a task without one, and the state of the
+// task afterwards.
 // [Ending.Event] returns the event of it: for engines as it happens, for readers from the
 // rows of the task and from feeds. [EndingOf] returns the ending that an event tells of.
 type Ending struct {
@@ -152,7 +153,7 @@ func (TaskSuspended) tell(h Header, e Ending) Event {
 	return TaskSuspended{Header: h, Waiting: why, WakeAt: e.WakeAt, Error: e.Error, Duration: e.Duration}
 }
 
-// waitsBy is what a task waits for by an outcome, or by a decision: also if the wait was
+// waitsBy returns the reason for which a task waits after an outcome, or by a decision: also if the wait was
 // over at once, or its state is not known any more.
 var waitsBy = map[string]task.Waiting{
 	string(task.OutcomeDecompose):     task.WaitChildren, // and the decision
