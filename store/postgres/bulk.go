@@ -144,7 +144,7 @@ func (d database) Succeed(t *sqlstore.Tx, lease *task.LeaseID, c *sqlstore.Claim
 	}
 	outputs := st.Array(3)
 	for i := range ends {
-		orNull(outputs, ends[i].Output)
+		sqlstmt.PutRaw(outputs, ends[i].Output)
 	}
 	bindArrays(st, 4, sqlstore.PlainAttempt, len(ends), func(i int) *sqlstore.End { return &ends[i] })
 	b := &binder{st: st}
@@ -177,12 +177,12 @@ func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task
 		names.Text(s.Name)
 		tries.Int(int64(s.Try))
 		indexes.Int(int64(s.Index))
-		orNull(values, s.Value)
+		sqlstmt.PutRaw(values, s.Value)
 		failure, err := stepError(s)
 		if err != nil {
 			return 0, err
 		}
-		orNull(errs, failure)
+		sqlstmt.PutRaw(errs, failure)
 		started.Int(s.StartedAt.UnixMicro())
 	}
 	b := binder{st: st}
@@ -191,15 +191,6 @@ func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task
 		return 0, err
 	}
 	return st.Changes()
-}
-
-// orNull appends a text, or NULL for none.
-func orNull(a *conn.Array, v []byte) {
-	if len(v) == 0 {
-		a.Null()
-	} else {
-		a.Bytes(v)
-	}
 }
 
 // bindParams binds the columns of a row to the parameters from first on.

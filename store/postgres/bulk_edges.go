@@ -86,13 +86,13 @@ func (d database) MarkEdges(t *sqlstore.Tx, edges []sqlstore.MarkedEdge) error {
 		e, kept := &edges[i], edges[i].Kept
 		ids.Bytes(e.Dependent[:])
 		needs.Bytes(e.Need[:])
-		textOrNull(states, string(e.State))
+		sqlstmt.PutText(states, string(e.State))
 		if kept == nil {
 			kept = &task.Error{}
 		}
-		textOrNull(kinds, string(kept.Kind))
-		textOrNull(codes, string(kept.Code))
-		textOrNull(messages, string(kept.Message))
+		sqlstmt.PutText(kinds, string(kept.Kind))
+		sqlstmt.PutText(codes, string(kept.Code))
+		sqlstmt.PutText(messages, string(kept.Message))
 	}
 	return st.Text(1, t.Namespace()).Run()
 }
@@ -116,7 +116,7 @@ func (d database) LowerNeeds(t *sqlstore.Tx, marked []propagate.Marked) *sqlstmt
 		ids.Bytes(m.ID[:])
 		all.Int(int64(m.All))
 		failed.Int(int64(m.IfFailed))
-		flag(wrong, m.Wrong)
+		sqlstmt.PutBool(wrong, m.Wrong)
 	}
 	return st.Text(1, t.Namespace())
 }
@@ -131,7 +131,7 @@ func (d database) MakeReady(t *sqlstore.Tx, tasks []propagate.Ready) error {
 	for i := range tasks {
 		ids.Bytes(tasks[i].ID[:])
 		states.Text(string(tasks[i].State))
-		textOrNull(reasons, string(tasks[i].Waiting))
+		sqlstmt.PutText(reasons, string(tasks[i].Waiting))
 	}
 	return st.Text(1, t.Namespace()).Int(5, t.Now().UnixMicro()).Run()
 }

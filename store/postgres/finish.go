@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
-
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
@@ -63,7 +61,7 @@ func (d database) SucceedEach(t *sqlstore.Tx, ends []*store.Finish) *sqlstmt.Stm
 	}
 	outputs := st.Array(6)
 	for _, f := range ends {
-		orNull(outputs, f.Output)
+		sqlstmt.PutRaw(outputs, f.Output)
 	}
 	return d.c.Stmt(sqlSucceedEach).Text(1, t.Namespace()).Int(7, t.Now().UnixMicro())
 }
@@ -79,9 +77,7 @@ func (d database) guard(sql string, ends []*store.Finish) (*conn.Stmt, error) {
 		ids.Bytes(f.Lease.Task[:])
 		epochs.Int(f.Lease.Epoch)
 		leases.Bytes(f.Lease.ID[:])
-		if err := jsonOrNull(progress, f.Progress); err != nil {
-			return nil, err
-		}
+		sqlstmt.PutJSON(progress, f.Progress)
 	}
 	return st, nil
 }
@@ -139,35 +135,4 @@ func (d database) Dispatch(t *sqlstore.Tx, rows []store.DispatchRow) error {
 	bindArrays(st, 2, sqlstore.DispatchFields, len(rows), func(i int) *store.DispatchRow { return &rows[i] })
 	b := binder{st: st}
 	return b.text(1, t.Namespace()).exec()
-}
-
-// textOrNull appends a text, or NULL for the empty one.
-func textOrNull(a *conn.Array, v string) {
-	if v == "" {
-		a.Null()
-	} else {
-		a.Text(v)
-	}
-}
-
-// jsonOrNull appends a value as JSON, or NULL for nil.
-func jsonOrNull[T any](a *conn.Array, v *T) error {
-	if v == nil {
-		a.Null()
-		return nil
-	}
-	b, err := json.Marshal(v)
-	if err == nil {
-		a.Bytes(b)
-	}
-	return err
-}
-
-// flag appends 1 or 0.
-func flag(a *conn.Array, v bool) {
-	if v {
-		a.Int(1)
-	} else {
-		a.Int(0)
-	}
 }

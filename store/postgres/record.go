@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -101,12 +102,12 @@ func recordNow(c *conn.Conn, ns string, recs []store.Record) (*conn.Stmt, error)
 		names.Text(s.Name)
 		tries.Int(int64(s.Try))
 		indexes.Int(int64(s.Index))
-		orNull(values, s.Value)
+		sqlstmt.PutRaw(values, s.Value)
 		failure, err := stepError(s)
 		if err != nil {
 			return nil, err
 		}
-		orNull(errs, failure)
+		sqlstmt.PutRaw(errs, failure)
 		elapsed.Int(micros(&recs[i]))
 	}
 	l := &recs[0].Lease

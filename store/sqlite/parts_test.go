@@ -40,6 +40,18 @@ func partsFixture(t *testing.T) *fixture {
 	return fileFixture(t).inParts(6)
 }
 
+// cutShort stores a job of partsOf whose process dies after some commits.
+func cutShort(t *testing.T, commits int, change ...func(*task.New)) (*fixture, store.Submission) {
+	t.Helper()
+	f := partsFixture(t)
+	sub := f.partsOf(change...)
+	f.dieAfter(commits)
+	if err := f.submit(t.Context(), sub); err != nil {
+		t.Fatal(err)
+	}
+	return f, sub
+}
+
 // inParts has jobs that weigh more stored in parts.
 func (f *fixture) inParts(weight int) *fixture {
 	f.db.Whole, f.db.Part = weight, weight
@@ -150,12 +162,7 @@ func TestLargeJob_CutShort(t *testing.T) {
 func TestLargeJob_Reaped(t *testing.T) {
 	t.Parallel()
 	for commits := 1; commits < partsCommits; commits += 3 {
-		f := partsFixture(t)
-		sub := f.partsOf()
-		f.dieAfter(commits)
-		if err := f.submit(t.Context(), sub); err != nil {
-			t.Fatal(err)
-		}
+		f, sub := cutShort(t, commits)
 		other := f.elsewhere()
 		heard := other.notices()
 		if got := other.reapChores(); got != partsCommits-commits {
@@ -278,12 +285,7 @@ func TestLargeJob_CommandsBetweenParts(t *testing.T) {
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := partsFixture(t)
-			sub := f.partsOf()
-			f.dieAfter(3)
-			if err := f.submit(t.Context(), sub); err != nil {
-				t.Fatal(err)
-			}
+			f, sub := cutShort(t, 3)
 			other := f.elsewhere()
 			if name == "cancel a task that was not stored" { // its row is in the first part
 				if n := other.count("SELECT count(*) FROM weaver_tasks WHERE remaining_deps = 16"); n != 1 {
@@ -306,12 +308,7 @@ func TestLargeJob_CommandsBetweenParts(t *testing.T) {
 // A command that cannot store the parts that are left does nothing.
 func TestLargeJob_CommandFails(t *testing.T) {
 	t.Parallel()
-	f := partsFixture(t)
-	sub := f.partsOf()
-	f.dieAfter(3)
-	if err := f.submit(t.Context(), sub); err != nil {
-		t.Fatal(err)
-	}
+	f, sub := cutShort(t, 3)
 	f.dieAfter(2)
 	if _, err := f.db.Operate(t.Context(), fixNS, store.CancelJob{Job: sub.Job.ID}); err == nil {
 		t.Error("the command was applied to a part of the job")
@@ -351,12 +348,7 @@ func TestLargeJob_DeadlineBetweenParts(t *testing.T) {
 // A delay counts from the submission, whenever its part is stored.
 func TestLargeJob_DelayBetweenParts(t *testing.T) {
 	t.Parallel()
-	f := partsFixture(t)
-	sub := f.partsOf(func(n *task.New) { n.Delay = time.Minute })
-	f.dieAfter(2)
-	if err := f.submit(t.Context(), sub); err != nil {
-		t.Fatal(err)
-	}
+	f, sub := cutShort(t, 2, func(n *task.New) { n.Delay = time.Minute })
 	f.db.OnCommit(nil)
 	f.db.ShiftClock(time.Hour)
 	f.reapChores()
@@ -428,12 +420,7 @@ func TestLargeJob_InputsOfDrafts(t *testing.T) {
 // What was replaced in the store is not inserted as this process has it in memory.
 func TestLargeJob_ReplacedBetweenParts(t *testing.T) {
 	t.Parallel()
-	f := partsFixture(t)
-	sub := f.partsOf()
-	f.dieAfter(2)
-	if err := f.submit(t.Context(), sub); err != nil {
-		t.Fatal(err)
-	}
+	f, sub := cutShort(t, 2)
 	f.db.OnCommit(nil)
 	f.exec(`UPDATE weaver_drafts SET drafts = replace(drafts, 'eyJuIjoxfQ==', 'eyJuIjoyfQ==')`)
 	if err := f.submit(t.Context(), sub); err != nil {
