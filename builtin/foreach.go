@@ -11,7 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/internal/value"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 	"github.com/goweaver/weaver/task"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
-	"github.com/goweaver/weaver/internal/value"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 	"github.com/goweaver/weaver/task"
 )
 

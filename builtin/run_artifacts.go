@@ -14,7 +14,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/internal/value"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
 // artifactsStep is the step that keeps the files of a command and its output. Once it is

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/internal/value"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
 // maxArgument is how long an argument or variable may be on Linux, in bytes: what

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/jsonnumber"
-	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/internal/pipeline/template"
 	"github.com/goweaver/weaver/internal/text"
 )
 

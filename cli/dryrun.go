@@ -12,6 +12,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/pipeline/dag"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
@@ -160,7 +161,7 @@ func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, fl
 	for i, r := range u.Run {
 		run[i], why[r.Name] = r.Name, r.Why
 	}
-	p.Waves = plannedWaves(pipeline.Waves(run, f.Needs()), f.ListedNeeds(), func(name string) plannedTask {
+	p.Waves = plannedWaves(dag.Waves(run, f.Needs()), f.ListedNeeds(), func(name string) plannedTask {
 		t := f.planned(name)
 		t.Why = why[name]
 		return t
@@ -184,7 +185,7 @@ func (p *plan) resume(f *pipelineFile, status jobTasks, needs map[string][]strin
 			left = append(left, t.Node)
 		}
 	}
-	p.Waves = plannedWaves(pipeline.Waves(left, needs), needs, func(name string) plannedTask {
+	p.Waves = plannedWaves(dag.Waves(left, needs), needs, func(name string) plannedTask {
 		planned := plannedTask{Name: name}
 		if !p.Changed {
 			planned = f.planned(name)
@@ -253,7 +254,7 @@ func (p *plan) collapsed(tasks []plannedTask, word string) []plannedTask {
 	}
 	shown := make([]plannedTask, 0, len(tasks))
 	for _, t := range tasks {
-		if k := of(t); k.group != "" && count[k] >= pipeline.CollapseFrom {
+		if k := of(t); k.group != "" && count[k] >= dag.CollapseFrom {
 			if seen[k] {
 				continue
 			}
@@ -331,7 +332,7 @@ func (s *session) printWaves(p *plan) {
 				break
 			}
 			listed++
-			t.Needs = pipeline.Collapse(t.Needs, p.groups)
+			t.Needs = dag.Collapse(t.Needs, p.groups)
 			s.printPlanned(t)
 		}
 	}

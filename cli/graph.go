@@ -37,11 +37,11 @@ func (c *graphCmd) Run(s *session) error {
 	case s.json():
 		return s.writeJSON(graphOf(f))
 	case c.Format == "dot":
-		s.printf("%s", f.DOT())
+		s.printf("%s", f.Graph().DOT())
 	case c.Format == "mermaid":
-		s.printf("%s", f.Mermaid())
+		s.printf("%s", f.Graph().Mermaid())
 	default:
-		s.printf("%s", f.List())
+		s.printf("%s", f.Graph().List())
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explainread"
-	"github.com/goweaver/weaver/internal/monitor"
+	"github.com/goweaver/weaver/internal/pipeline/view"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -20,7 +20,7 @@ type reader = explainread.Source
 func masked(c *weaver.Client) explainread.Masked { return explainread.Masked{Client: c} }
 
 // jobTasks is a job with all its tasks.
-type jobTasks = monitor.JobTasks
+type jobTasks = view.JobTasks
 
 // readJob reads a job and its tasks, in the order of their creation; ErrNotFound.
 func readJob(ctx context.Context, c *weaver.Client, id weaver.JobID) (st jobTasks, err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
-	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/pipeline/view"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -141,7 +141,7 @@ type pipelineRun struct {
 	client  *weaver.Client
 	job     start
 	reading time.Duration // how long it takes to read the job
-	monitor *monitor.Monitor
+	monitor *view.Monitor
 }
 
 func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
@@ -177,7 +177,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	}
 	cfg := r.monitorConfig()
 	cfg.Conditions, cfg.Params, cfg.New = conditions, status.Meta[metaParams], !r.job.resumed
-	r.monitor = monitor.New(cfg, status, needs)
+	r.monitor = view.New(cfg, status, needs)
 	codec, err := r.codec()
 	if err != nil {
 		return err
@@ -230,8 +230,8 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 }
 
 // past reads what the tasks with several attempts did before the last one.
-func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]monitor.Past, error) {
-	past := make(map[weaver.TaskID]monitor.Past)
+func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]view.Past, error) {
+	past := make(map[weaver.TaskID]view.Past)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
 		if t.AttemptNo < 2 {
@@ -241,23 +241,23 @@ func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]
 		if err != nil {
 			return nil, err
 		}
-		past[t.ID] = monitor.PastOf(h.Attempts)
+		past[t.ID] = view.PastOf(h.Attempts)
 	}
 	return past, nil
 }
 
-func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{
+func (r *pipelineRun) monitorConfig() view.Config {
+	cfg := view.Config{
 		Out: r.live, Store: r.storePlace(), Namespace: r.client.Namespace(),
-		Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf, Unblock: r.unblocks,
+		Format: view.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf, Unblock: r.unblocks,
 	}
 	switch {
 	case r.json():
-		cfg.Format = monitor.JSON
+		cfg.Format = view.JSON
 	case r.flags.Quiet:
 		cfg.Quiet = true
 	case r.terminal:
-		cfg.Format = monitor.Tree
+		cfg.Format = view.Tree
 	}
 	return cfg
 }

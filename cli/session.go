@@ -11,7 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
-	"github.com/goweaver/weaver/internal/monitor"
+	"github.com/goweaver/weaver/internal/pipeline/view"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
@@ -57,7 +57,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	terminal := isTerminal(std.stdout)
-	width, _ := monitor.TerminalSize(std.stdout)
+	width, _ := view.TerminalSize(std.stdout)
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
 		paint:    text.Painter{On: terminal && !plain},

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )

@@ -2,222 +2,181 @@ package pipeline
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/internal/pipeline/dag"
 )
 
-// Waves groups tasks by level: those of the first wave need no other of the
-// names, those of a later one need at least one of the wave before. Within a
-// wave the order is that of names. Needs that are not among the names do not
-// count. Tasks in a cycle, which no pipeline has, are left out.
-func Waves(names []string, needs map[string][]string) [][]string {
-	open := make(map[string]int, len(names))
-	after := make(map[string][]string, len(names))
-	for _, name := range names {
-		open[name] = 0
-	}
-	for _, name := range names {
-		for _, need := range needs[name] {
-			if _, known := open[need]; known {
-				open[name]++
-				after[need] = append(after[need], name)
-			}
+// Needs returns the tasks that each task waits for, by name.
+func (p *Pipeline) Needs() map[string][]string {
+	return p.needs(func(t *Task) []string {
+		if t.Undoes != "" {
+			return p.undoNeeds(t)
 		}
-	}
-	level := make(map[string]int, len(names)) // from 1
-	var due []string
-	for _, name := range names {
-		if open[name] == 0 {
-			level[name] = 1
-			due = append(due, name)
-		}
-	}
-	waves := 0
-	for len(due) > 0 {
-		name := due[0]
-		due = due[1:]
-		waves = max(waves, level[name])
-		for _, next := range after[name] {
-			if open[next]--; open[next] == 0 {
-				level[next] = level[name] + 1 // due is sorted by level: the last need has the highest
-				due = append(due, next)
-			}
-		}
-	}
-	all := make([][]string, waves)
-	for _, name := range names {
-		if l := level[name]; l > 0 {
-			all[l-1] = append(all[l-1], name)
-		}
-	}
-	return all
+		return slices.Concat(t.Needs, t.After)
+	})
 }
 
-// drawn are the tasks as a graph shows them, with what they need: the nodes of a
-// task as one when there are many.
-func (p *Pipeline) drawn() (names []string, needs map[string][]string) {
-	names, needs = p.collapsed()
-	called := make(map[string]string)
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.From != "" {
-			called[t.Name] = t.Drawn()
+// DrawnNeeds is Needs without the needs that other edges imply: a hook needs only
+// the tasks that no other task needs.
+func (p *Pipeline) DrawnNeeds() map[string][]string {
+	return p.needs(func(t *Task) []string {
+		if t.Hook != "" || t.Undoes != "" {
+			return p.drawnNeeds(t)
 		}
-	}
-	if len(called) == 0 {
-		return names, needs
-	}
-	call := func(name string) string { return cmp.Or(called[name], name) }
-	renamed := make(map[string][]string, len(needs))
-	for i, name := range names {
-		for _, need := range needs[name] {
-			renamed[call(name)] = append(renamed[call(name)], call(need))
-		}
-		names[i] = call(name)
-	}
-	return names, renamed
+		return slices.Concat(t.Needs, t.After)
+	})
 }
 
-func (p *Pipeline) collapsed() (names []string, needs map[string][]string) {
-	all := make([]string, 0, len(p.Tasks))
+// ListedNeeds is Needs with the needs of undos as in DrawnNeeds.
+func (p *Pipeline) ListedNeeds() map[string][]string {
+	return p.needs(func(t *Task) []string {
+		if t.Undoes != "" {
+			return p.drawnUndo(t)
+		}
+		return slices.Concat(t.Needs, t.After)
+	})
+}
+
+func (p *Pipeline) needs(of func(*Task) []string) map[string][]string {
+	needs := make(map[string][]string, len(p.Tasks))
 	for i := range p.Tasks {
-		all = append(all, p.Tasks[i].Name)
+		needs[p.Tasks[i].Name] = of(&p.Tasks[i])
 	}
-	groups := p.Groups()
-	names, needs = Collapse(all, groups), make(map[string][]string, len(all))
-	own, first := make(map[string]*Task, len(all)), make(map[string]*Task)
+	return needs
+}
+
+// names returns the names of all tasks, in the order of the file.
+func (p *Pipeline) names() []string {
+	names := make([]string, 0, len(p.Tasks))
+	for i := range p.Tasks {
+		names = append(names, p.Tasks[i].Name)
+	}
+	return names
+}
+
+// Waves groups the tasks by level: see [dag.Waves].
+func (p *Pipeline) Waves() [][]string { return dag.Waves(p.names(), p.Needs()) }
+
+// Groups returns the foreach or matrix task of each of its nodes, by node.
+func (p *Pipeline) Groups() map[string]string {
+	groups := make(map[string]string)
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Group != "" {
+			groups[t.Name] = t.Group
+		}
+	}
+	return groups
+}
+
+// Graph returns the graph to draw. A large group of nodes is one node.
+func (p *Pipeline) Graph() *dag.Graph {
+	g := &dag.Graph{Name: p.Name, Tasks: len(p.Tasks), Needs: make(map[string][]string, len(p.Tasks)), OnAll: make(map[string]bool)}
+	groups, label := p.Groups(), make(map[string]string)
+	own, first := make(map[string]*Task, len(p.Tasks)), make(map[string]*Task) // by name; the first node, by group
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		own[t.Name] = t
 		if first[t.Group] == nil {
 			first[t.Group] = t
 		}
+		if t.From != "" {
+			label[t.Name] = t.Drawn()
+		}
 	}
-	for _, name := range names {
+	called := func(names []string) []string {
+		names = slices.Clone(dag.Collapse(names, groups))
+		for i, name := range names {
+			names[i] = cmp.Or(label[name], name)
+		}
+		return names
+	}
+	shown := dag.Collapse(p.names(), groups)
+	g.Nodes = called(p.names())
+	for i, name := range shown {
 		t := own[name]
-		if t == nil {
+		if t == nil { // a group: "convert (300)"
 			t = first[strings.TrimSpace(name[:strings.LastIndexByte(name, '(')])]
 		}
-		needs[name] = Collapse(p.drawnNeeds(t), groups)
+		g.Needs[g.Nodes[i]] = called(p.drawnNeeds(t))
+		g.OnAll[name] = t.Hook != ""
 	}
-	return names, needs
+	return g
 }
 
-// Waves are those of the pipeline's tasks.
-func (p *Pipeline) Waves() [][]string {
-	names := make([]string, 0, len(p.Tasks))
+// drawnNeeds are the needs of a task that a picture has: of a hook those that no
+// other task needs, which lead to the others.
+func (p *Pipeline) drawnNeeds(t *Task) []string {
+	if t.Undoes != "" {
+		return p.drawnUndo(t)
+	}
+	if t.Hook == "" {
+		return t.Needs
+	}
+	needed := make(map[string]bool, len(p.Tasks))
 	for i := range p.Tasks {
-		names = append(names, p.Tasks[i].Name)
-	}
-	return Waves(names, p.Needs())
-}
-
-const (
-	graphWidth = 80 // columns of a line
-	maxPadded  = 28 // a longer name does not push the needs of the others to the right
-)
-
-// List draws the graph as a list by level, each task with an arrow from its
-// needs, in ASCII but for the names.
-func (p *Pipeline) List() string {
-	names, needs := p.drawn()
-	waves, hooks := Waves(names, needs), p.hooks()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", p.Name, text.Plural(len(p.Tasks), "task"))
-	if len(waves) > 1 {
-		fmt.Fprintf(&b, " in %d levels", len(waves))
-	}
-	b.WriteString("\n\n")
-	widest := 0
-	for _, name := range names {
-		if w := text.Width(name); w <= maxPadded && len(needs[name]) > 0 && !hooks[name] {
-			widest = max(widest, w)
+		if other := &p.Tasks[i]; other.Undoes != "" {
+			continue
+		} else if other.Hook == "" || t.Hook == "done" && other != t {
+			for _, need := range other.Needs {
+				needed[need] = true
+			}
 		}
 	}
-	margin := len(fmt.Sprint(len(waves)))
-	for i, wave := range waves {
-		for k, name := range wave {
-			number := ""
-			if k == 0 {
-				number = fmt.Sprint(i + 1)
+	for _, undos := range p.undosBefore() {
+		for _, undo := range undos {
+			needed[undo] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Concat(t.Needs, t.After), func(need string) bool { return needed[need] })
+}
+
+// undoNeeds is what an undo waits for: all tasks but undos and hooks, and the undos right
+// before it.
+func (p *Pipeline) undoNeeds(t *Task) []string {
+	var needs []string
+	for i := range p.Tasks {
+		if other := &p.Tasks[i]; other.Undoes == "" && other.Hook == "" {
+			needs = append(needs, other.Name)
+		}
+	}
+	return append(needs, p.undosBefore()[t.Name]...)
+}
+
+// undosBefore are the undos right before each one, by its name: those of the next tasks
+// with an undo that need what it undoes.
+func (p *Pipeline) undosBefore() map[string][]string {
+	dependents, undoOf := make(map[string][]string), make(map[string]string)
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if t.Undoes != "" {
+			undoOf[t.Undoes] = t.Name
+		}
+		if t.Hook == "" {
+			for _, need := range t.Needs {
+				dependents[need] = append(dependents[need], t.Name)
 			}
-			line := fmt.Sprintf("%-*s  %s", margin, number, name)
-			if len(needs[name]) == 0 {
-				b.WriteString(line + "\n")
+		}
+	}
+	before := make(map[string][]string, len(undoOf))
+	for undone, undo := range undoOf {
+		seen := make(map[string]bool)
+		for open := slices.Clone(dependents[undone]); len(open) > 0; open = open[1:] {
+			if name := open[0]; seen[name] {
 				continue
+			} else if seen[name] = true; undoOf[name] != "" {
+				before[undo] = append(before[undo], undoOf[name])
+			} else {
+				open = append(open, dependents[name]...)
 			}
-			if hooks[name] {
-				b.WriteString(line + "  <- all tasks\n")
-				continue
-			}
-			pad := max(0, widest-text.Width(name))
-			b.WriteString(arrow(line+strings.Repeat(" ", pad)+"  <- ", needs[name], margin+2+widest+len("  <- ")))
 		}
 	}
-	return b.String()
+	return before
 }
 
-// arrow writes names behind what a line begins with; where they do not fit,
-// they go on at a column of the next line.
-func arrow(begun string, names []string, column int) string {
-	var b strings.Builder
-	line, empty := begun, true
-	for i, name := range names {
-		if i < len(names)-1 {
-			name += ","
-		}
-		if !empty && text.Width(line)+1+text.Width(name) > graphWidth {
-			b.WriteString(line + "\n")
-			line, empty = strings.Repeat(" ", column), true
-		}
-		if !empty {
-			line += " "
-		}
-		line += name
-		empty = false
-	}
-	return b.String() + line + "\n"
-}
-
-// DOT writes the graph in the language of Graphviz. Arrows lead from a need to
-// what needs it.
-func (p *Pipeline) DOT() string {
-	q := func(name string) string {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR\n  node [shape=box]\n", q(p.Name))
-	names, needs := p.drawn()
-	for _, name := range names {
-		fmt.Fprintf(&b, "  %s\n", q(name))
-	}
-	for _, name := range names {
-		for _, need := range needs[name] {
-			fmt.Fprintf(&b, "  %s -> %s\n", q(need), q(name))
-		}
-	}
-	return b.String() + "}\n"
-}
-
-// mermaidText has the entities of what Mermaid would read as markup.
-var mermaidText = strings.NewReplacer(`#`, "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", `\`, "#92;")
-
-// Mermaid writes the graph as a flowchart of Mermaid. Arrows lead from a need
-// to what needs it.
-func (p *Pipeline) Mermaid() string {
-	names, needs := p.drawn()
-	ids := make(map[string]string, len(names))
-	var b strings.Builder
-	b.WriteString("flowchart LR\n")
-	for i, name := range names {
-		ids[name] = fmt.Sprintf("t%d", i+1)
-		fmt.Fprintf(&b, "  %s[\"%s\"]\n", ids[name], mermaidText.Replace(name))
-	}
-	for _, name := range names {
-		for _, need := range needs[name] {
-			fmt.Fprintf(&b, "  %s --> %s\n", ids[need], ids[name])
-		}
-	}
-	return b.String()
+// drawnUndo are the needs of an undo that a picture has: the task that it undoes, and the
+// undos right before it.
+func (p *Pipeline) drawnUndo(t *Task) []string {
+	return append([]string{t.Undoes}, p.undosBefore()[t.Name]...)
 }

@@ -6,29 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 )
-
-func TestWaves(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		names string
-		needs map[string][]string
-		want  string
-	}{
-		{"a", nil, "[[a]]"},
-		{"d c b a", map[string][]string{"d": {"b", "c"}, "b": {"a"}, "c": {"a"}}, "[[a] [c b] [d]]"},
-		{"a b c", map[string][]string{"b": {"a"}, "c": {"a", "b"}}, "[[a] [b] [c]]"},         // the longest way counts
-		{"c x", map[string][]string{"c": {"b"}, "b": {"a"}}, "[[c x]]"},                      // what has ended does not
-		{"a b c", map[string][]string{"b": {"c"}, "c": {"b"}}, "[[a]]"},                      // no pipeline has this
-		{"e d c b a", map[string][]string{"b": {"a"}, "d": {"a", "b"}}, "[[e c a] [b] [d]]"}, // the order of the file
-	} {
-		if got := fmt.Sprint(pipeline.Waves(strings.Fields(c.names), c.needs)); got != c.want {
-			t.Errorf("%s %v: %s, want %s", c.names, c.needs, got, c.want)
-		}
-	}
-}
 
 // However many needs and however long the names: no line of the list has more
 // than 80 columns, unless one name alone has.
@@ -41,7 +20,7 @@ func TestListFits(t *testing.T) {
 		names = append(names, fmt.Sprintf("task-%d%s", i, strings.Repeat("x", i)))
 		fmt.Fprintf(&b, "  %s: {run: ls, needs: [%s]}\n", names[i], strings.Join(names[:i], ", "))
 	}
-	list := parse(t, b.String()).List()
+	list := parse(t, b.String()).Graph().List()
 	for line := range strings.Lines(list) {
 		if w := text.Width(strings.TrimRight(line, "\n")); w > 80 {
 			t.Errorf("%d columns: %s", w, line)
@@ -58,10 +37,10 @@ func TestListFits(t *testing.T) {
 func TestGraphQuotes(t *testing.T) {
 	t.Parallel()
 	p := parse(t, "name: 'a\"b\\c'\ntasks:\n  'x\"];<b>#quot;`&\\': {run: ls}\n")
-	if dot, want := p.DOT(), `"x\"];<b>#quot;`+"`"+`&\\"`; !strings.Contains(dot, want) || !strings.Contains(dot, `digraph "a\"b\\c" {`) {
+	if dot, want := p.Graph().DOT(), `"x\"];<b>#quot;`+"`"+`&\\"`; !strings.Contains(dot, want) || !strings.Contains(dot, `digraph "a\"b\\c" {`) {
 		t.Errorf("%s\nhas no %s", dot, want)
 	}
-	if m, want := p.Mermaid(), `t1["x#quot;];#lt;b#gt;#35;quot;#96;#amp;#92;"]`; !strings.Contains(m, want) {
+	if m, want := p.Graph().Mermaid(), `t1["x#quot;];#lt;b#gt;#35;quot;#96;#amp;#92;"]`; !strings.Contains(m, want) {
 		t.Errorf("%s\nhas no %s", m, want)
 	}
 }

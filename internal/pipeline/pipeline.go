@@ -1,23 +1,11 @@
-// Package pipeline reads jobs from YAML files: it answers every mistake with
-// its place and a way out, before anything is stored, and turns a file
-// without mistakes into a weaver.Job of builtin (or other) task types.
-//
-// A file is text from anywhere: Parse never panics, and its time and memory
-// are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
-// turns into a job without problems, unless no task is left: a foreach may have
-// no values.
-//
-// It reads no other file and runs nothing: its caller gives it those that one
-// includes, and lists the files of a foreach_glob ([Given]).
 package pipeline
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
-	"github.com/goweaver/weaver/internal/value"
+	"github.com/goweaver/weaver/internal/pipeline/value"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -114,40 +102,4 @@ type Retry struct {
 	MaxAttempts int
 	Base        time.Duration
 	Max         time.Duration
-}
-
-// DrawnNeeds is Needs as a picture has them: those of a hook are the tasks that
-// no other task needs.
-func (p *Pipeline) DrawnNeeds() map[string][]string {
-	needs := p.Needs()
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Hook != "" || t.Undoes != "" {
-			needs[t.Name] = p.drawnNeeds(t)
-		}
-	}
-	return needs
-}
-
-// ListedNeeds is Needs, of undos as a picture has it.
-func (p *Pipeline) ListedNeeds() map[string][]string {
-	needs := p.Needs()
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Undoes != "" {
-			needs[t.Name] = p.drawnUndo(t)
-		}
-	}
-	return needs
-}
-
-// Needs returns what each task waits for.
-func (p *Pipeline) Needs() map[string][]string {
-	needs := make(map[string][]string, len(p.Tasks))
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		needs[t.Name] = slices.Concat(t.Needs, t.After)
-		if t.Undoes != "" {
-			needs[t.Name] = p.undoNeeds(t)
-		}
-	}
-	return needs
 }

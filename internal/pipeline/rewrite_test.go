@@ -11,7 +11,7 @@ import (
 
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/pipeline"
-	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
 // A pipeline that is written down in another style, with its keys, tasks and

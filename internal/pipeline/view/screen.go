@@ -1,0 +1,77 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
+)
+
+// screen draws frames over each other at the bottom of a terminal, below
+// lines that stay. Each drawing is one write.
+//
+// A library for progress bars (mpb) was tried and rejected: it draws nothing on
+// a terminal without a size (0×0), counts the lines to go back by the width
+// they were drawn for (a narrowed terminal has folded them since), hides write
+// errors, blocks writers of lines above while the terminal is slow, and its
+// goroutines end after its Wait.
+type screen struct {
+	out     io.Writer
+	drawn   []string // the lines below which the cursor is
+	columns int      // of the terminal then
+}
+
+// Control sequences. Wrapping is off while a frame is drawn: a terminal that
+// takes a character for wider than package text does cuts the line, and the frame keeps
+// its height.
+const (
+	wrapOff   = "\x1b[?7l"
+	wrapOn    = "\x1b[?7h"
+	clearLine = "\r\x1b[2K"
+	clearDown = "\r\x1b[J"
+)
+
+// draw shows lines above, which stay, and a frame, which the next one covers.
+// columns and rows are the terminal's size.
+func (s *screen) draw(above, frame []string, columns, rows int) error {
+	if len(above) == 0 && columns == s.columns && slices.Equal(frame, s.drawn) {
+		return nil
+	}
+	var b strings.Builder
+	if up := min(s.height(columns), rows-1); up > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", up)
+	}
+	if len(above) > 0 || columns != s.columns {
+		b.WriteString(clearDown)
+	}
+	for _, line := range above { // these may wrap
+		b.WriteString(line + "\n")
+	}
+	b.WriteString(wrapOff)
+	for _, line := range frame {
+		b.WriteString(clearLine + line + "\n")
+	}
+	if len(frame) < len(s.drawn) {
+		b.WriteString(clearDown)
+	}
+	b.WriteString(wrapOn)
+	s.drawn, s.columns = frame, columns
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}
+
+// height is how many rows the last frame takes now: a terminal that became
+// narrower has folded its lines.
+func (s *screen) height(columns int) int {
+	if columns >= s.columns {
+		return len(s.drawn)
+	}
+	rows := 0
+	for _, line := range s.drawn {
+		w := text.Width(strings.Join(text.Lines(line), "")) // without colours
+		rows += max(1, (w+columns-1)/columns)
+	}
+	return rows
+}

@@ -1,0 +1,83 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// terseFrom is the number of tasks from which the Lines view shows a line per tenth of them
+// and what went wrong, instead of each start, end and line of output.
+const terseFrom = 200
+
+// terse is a job of many tasks as lines.
+type terse struct {
+	on     bool
+	tenths int // that were shown
+}
+
+// newTerse begins with the tasks that have ended already.
+func (m *model) newTerse(cfg *Config) terse {
+	t := terse{on: cfg.Format == Lines && (cfg.Quiet || len(m.nodes) >= terseFrom)}
+	if t.on {
+		ended, _ := m.counts()
+		t.tenths = 10 * ended / max(1, len(m.nodes))
+	}
+	return t
+}
+
+// counts returns the number of tasks that have ended, and of those that failed.
+func (m *model) counts() (ended, failed int) {
+	for _, n := range m.nodes {
+		if n.state.Terminal() {
+			ended++
+		}
+		if n.state == task.Failed {
+			failed++
+		}
+	}
+	return ended, failed
+}
+
+// showTerse adds the lines of the terse view for a change.
+func (m *Monitor) showTerse(c change, now time.Time) {
+	switch ev := c.event.(type) {
+	case event.TaskFailed:
+		said, color := m.model.sentence(c, m.cfg.Zone, now)
+		m.line(said, color, now)
+		for _, line := range explain.FailureLines(&ev.Error, maxErrorLines, "")[1:] { // the sentence has the first
+			m.put("  " + line)
+		}
+	case event.TaskBlocked, event.JobBlocked:
+		said, color := m.model.sentence(c, m.cfg.Zone, now)
+		m.line(said, color, now)
+	case event.TaskRetrying:
+		if !m.cfg.Quiet {
+			said, color := m.model.sentence(c, m.cfg.Zone, now)
+			m.line(said, color, now)
+		}
+	case event.TaskSucceeded, event.TaskCancelled:
+	default:
+		return
+	}
+	if !m.cfg.Quiet {
+		m.showTenth(now)
+	}
+}
+
+// showTenth says how far the job is, once for each tenth of its tasks.
+func (m *Monitor) showTenth(now time.Time) {
+	all := len(m.model.nodes)
+	ended, failed := m.model.counts()
+	if tenths := 10 * ended / max(1, all); tenths > m.terse.tenths {
+		m.terse.tenths = tenths
+		line := fmt.Sprintf("%s: %d of %d tasks have ended (%d %%)", m.model.name, ended, all, 10*tenths)
+		if failed > 0 {
+			line += fmt.Sprintf(", %d failed", failed)
+		}
+		m.line(line, "", now)
+	}
+}

@@ -1,0 +1,29 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/task/event"
+)
+
+// plainValue makes a value that was logged nil, a bool, a string, or a
+// json.RawMessage, as in events.
+func plainValue(v any) any {
+	return event.Plain(event.StreamChunk{Data: v}).(event.StreamChunk).Data
+}
+
+// valueText is a plain value for people.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case json.RawMessage:
+		return string(v)
+	case string:
+		if strings.ContainsAny(v, " \n\"=") || v == "" {
+			return fmt.Sprintf("%q", v)
+		}
+		return v
+	}
+	return fmt.Sprint(v)
+}
