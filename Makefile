@@ -140,19 +140,19 @@ soak-guards: guards ## The same as make guards
 GUARDS ?=
 .PHONY: guards
 guards: services ## Remove every guard of the rules, one at a time, and see a test fail
-	$(GO) run ./internal/guards $(GUARDS)
+	$(GO) run ./internal/mutation/guards $(GUARDS)
 
 # More flags, as in: make planted N=5 GUARDS='-only storm'
 N ?= 20
 .PHONY: planted
 planted: services ## Plant a defect for each proof of docs/reliability.md and see it found in N runs of N
-	$(IN_TESTS) $(GO) run ./internal/guards -proofs -repeat $(N) $(GUARDS)
+	$(IN_TESTS) $(GO) run ./internal/mutation/guards -proofs -repeat $(N) $(GUARDS)
 
 # Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
 MUTANTS ?=
 .PHONY: mutants
 mutants: services ## Change the code in small ways, a sample per package, and count what no test notices
-	$(GO) run ./internal/mutants $(MUTANTS)
+	$(GO) run ./internal/mutation/mutants $(MUTANTS)
 
 # Flags for the benchmarks, as in: make bench BENCH='-runs 1 -only noop'
 BENCH ?=

@@ -89,18 +89,19 @@ var importRules = map[string]rule{
 	"internal/query":            {ours: join(values, "store", "internal/typo")},
 	"internal/storehook":        {ours: join(values, "store")},
 	"internal/faultstore":       {ours: join(values, "store", "internal/storehook")},
-	"internal/guards":           {},
+	"internal/mutation":         {},
+	"internal/mutation/guards":  {ours: []string{"internal/mutation"}},
 	"internal/procgroup":        {libs: []string{xsys}},
 	"internal/mcpserver":        {ours: join(library, "internal/jsonfields", "internal/redact", "internal/typo"), libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"internal/devrun":           {ours: []string{"internal/filelock", "internal/group", "internal/procgroup"}},
-	"internal/mutants":          {ours: []string{"internal/mutants/mutant"}},
+	"internal/mutation/mutants": {ours: []string{"internal/mutation", "internal/mutation/mutants/mutant"}},
 	"internal/archtest":         {},
 	"internal/disktest":         {libs: []string{ncruces}},
 	"internal/pgtest":           {libs: []string{pgx}},
 	"internal/refusetest":       {ours: library},
 	"internal/httpcontract":     {libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 
-	"internal/mutants/mutant": {},
+	"internal/mutation/mutants/mutant": {},
 
 	"internal/systemtest": {},
 	"internal/systemtest/...": {

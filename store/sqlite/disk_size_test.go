@@ -3,7 +3,7 @@
 package sqlite_test
 
 // One of so many points of the short sizes is played. With fewer points a planted
-// defect is missed (internal/guards/proofs.txt).
+// defect is missed (internal/mutation/guards/proofs.txt).
 const (
 	diskShare  = 4
 	powerShare = 1 // of the power cuts of TestPowerFails

@@ -1,7 +1,7 @@
 package model_test
 
 // modelChecks is how many sequences TestModel runs: with the seed of `make test` each
-// planted defect is found among them (internal/guards/proofs.txt).
+// planted defect is found among them (internal/mutation/guards/proofs.txt).
 const modelChecks = 60
 
 // postgresChecks is the same on PostgreSQL, where each takes ten times as long.

@@ -18,7 +18,7 @@ type stormSize struct {
 }
 
 // The sizes of `make test`: each planted defect is found in each of 20 runs
-// (internal/guards/proofs.txt).
+// (internal/mutation/guards/proofs.txt).
 var (
 	shortStorm  = stormSize{kills: 5, tasks: 100, nodes: 20, visits: 3, pause: 40 * time.Millisecond}
 	shortLayers = layersSize{layers: 15, width: 10, kills: 2}

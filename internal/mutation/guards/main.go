@@ -6,10 +6,10 @@
 // an overlay for the go command, so that the tree is not touched, and runs the
 // tests of the packages that the entry names:
 //
-//	go run ./internal/guards              # all
-//	go run ./internal/guards -only R7     # those whose rule, name or package matches
-//	go run ./internal/guards -list        # rules, names and reasons
-//	go run ./internal/guards -proofs -repeat 20   # the defects of proofs.txt, 20 runs each
+//	go run ./internal/mutation/guards              # all
+//	go run ./internal/mutation/guards -only R7     # those whose rule, name or package matches
+//	go run ./internal/mutation/guards -list        # rules, names and reasons
+//	go run ./internal/mutation/guards -proofs -repeat 20   # the defects of proofs.txt, 20 runs each
 //
 // proofs.txt lists the defects that are planted for the proofs of docs/reliability.md.
 // They are played in the size that `make test` has (with -race: `make race`), and the
@@ -18,24 +18,23 @@
 // It prints a line for each and exits with 1 when a guard can be removed
 // unnoticed, when its anchor is not found, or when the code without it does not
 // compile. The list names one or a few guards for each rule; what tests notice
-// beyond that is measured by internal/mutants.
+// beyond that is measured by internal/mutation/mutants.
 package main
 
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/mutation"
 )
 
 //go:embed guards.txt
@@ -81,7 +80,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read the list: %w", err)
 	}
-	root, err := moduleRoot(ctx)
+	root, err := mutation.Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,15 +130,6 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// moduleRoot finds the module that the command is run in.
-func moduleRoot(ctx context.Context) (string, error) {
-	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(file))), nil
-}
-
 // bench runs tests.
 type bench struct {
 	code    *module
@@ -157,8 +147,6 @@ const (
 	wrong    verdict = "WRONG"
 )
 
-var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-
 // try removes one guard and runs its tests, and before that the same tests with
 // the guard in place, a result that the go command caches. The text says what
 // noticed, or what is wrong.
@@ -167,20 +155,16 @@ func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
 	if err != nil {
 		return wrong, err.Error()
 	}
-	dir, err := os.MkdirTemp("", "guards")
+	overlay, err := mutation.NewOverlay(files)
 	if err != nil {
 		return wrong, err.Error()
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is the system's folder for such
-	overlay, err := writeOverlay(dir, files)
-	if err != nil {
-		return wrong, err.Error()
-	}
+	defer overlay.Remove()
 	for _, size := range b.sizes {
 		if out, err := b.test(ctx, g, size); err != nil {
 			return wrong, fmt.Sprintf("the tests fail with the guard in place: %v\n%s", err, out)
 		}
-		out, err := b.test(ctx, g, size, "-overlay="+overlay)
+		out, err := b.test(ctx, g, size, "-overlay="+overlay.File)
 		if v, by := outcome(out, err); v != survived {
 			return v, by
 		}
@@ -196,16 +180,10 @@ func outcome(out string, err error) (verdict, string) {
 		return survived, ""
 	case !errors.As(err, &exit), strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 		return wrong, fmt.Sprintf("%v\n%s", err, out)
-	case strings.Contains(out, "panic: test timed out after"):
+	case mutation.TimedOut(out):
 		return killed, "by a test that does not end"
 	}
-	name := "the end of the process"
-	for i, m := range failure.FindAllStringSubmatch(out, -1) {
-		if i == 0 || strings.HasPrefix(m[1], name+"/") {
-			name = m[1]
-		}
-	}
-	return killed, "by " + name
+	return killed, "by " + mutation.FirstFailure(out)
 }
 
 func (b *bench) test(ctx context.Context, g *guard, more ...string) (string, error) {
@@ -216,25 +194,6 @@ func (b *bench) test(ctx context.Context, g *guard, more ...string) (string, err
 	for _, p := range g.tests {
 		args = append(args, "./"+p)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = b.code.root
-	out, err := cmd.CombinedOutput()
+	out, err := mutation.Go(ctx, b.code.root, args...)
 	return string(out), err
-}
-
-// writeOverlay makes the go command read other files in the place of some.
-func writeOverlay(dir string, files map[string]string) (string, error) {
-	replace := make(map[string]string)
-	for file, text := range files {
-		replace[file] = filepath.Join(dir, strconv.Itoa(len(replace))+filepath.Ext(file))
-		if err := os.WriteFile(replace[file], []byte(text), 0o600); err != nil {
-			return "", err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, text, 0o600)
 }

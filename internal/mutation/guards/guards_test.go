@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goweaver/weaver/internal/mutation"
 )
 
 // Every anchor is in the code exactly once, and what is left without its
@@ -19,7 +21,7 @@ func TestAnchors(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = append(all, planted...)
-	root, err := moduleRoot(t.Context())
+	root, err := mutation.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goweaver/weaver/internal/mutants/mutant"
+	"github.com/goweaver/weaver/internal/mutation"
+	"github.com/goweaver/weaver/internal/mutation/mutants/mutant"
 )
 
 // target is a package to mutate and the packages whose tests shall notice.
@@ -31,10 +32,11 @@ type target struct {
 type bench struct {
 	options
 	target
-	root, temp string
-	chosen     []*mutation
-	total      int // how many could have been chosen
-	units      []*unit
+	root    string
+	overlay *mutation.Overlay // and the test binaries
+	chosen  []*change
+	total   int // how many could have been chosen
+	units   []*unit
 }
 
 // unit is what one process runs at the least: a test, or a subtest of the first
@@ -47,16 +49,9 @@ type unit struct {
 
 func (u *unit) String() string { return strings.TrimSuffix(u.pkg+" "+u.top+"/"+u.sub, "/") }
 
-// goCommand runs the go command at the root of the module.
-func goCommand(ctx context.Context, root string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = root
-	return cmd.CombinedOutput()
-}
-
 // sources reads the files of a package that this platform compiles.
 func sources(ctx context.Context, root, pkg string) (files []*source, err error) {
-	out, err := goCommand(ctx, root, "list", "-json=Dir,GoFiles,TestGoFiles", "./"+pkg)
+	out, err := mutation.Go(ctx, root, "list", "-json=Dir,GoFiles,TestGoFiles", "./"+pkg)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w\n%s", pkg, err, out)
 	}
@@ -84,7 +79,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []*mutation
+	var all []*change
 	for _, f := range files {
 		if !f.test {
 			for _, m := range find(f) {
@@ -99,7 +94,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for {
 		b.chosen = slices.Clone(all[:min(b.n, len(all))])
-		slices.SortFunc(b.chosen, func(a, b *mutation) int {
+		slices.SortFunc(b.chosen, func(a, b *change) int {
 			return cmp.Or(cmp.Compare(a.file.name, b.file.name), cmp.Compare(a.line, b.line), cmp.Compare(a.col, b.col), cmp.Compare(a.what, b.what))
 		})
 		if b.list {
@@ -109,19 +104,18 @@ func (b *bench) prepare(ctx context.Context) error {
 			m.id = i + 1
 		}
 		woven := weave(files, b.chosen)
-		overlay, err := writeOverlay(b.temp, woven)
-		if err != nil {
+		if err := b.overlay.Replace(woven); err != nil {
 			return err
 		}
-		out, err := goCommand(ctx, b.root, "build", "-gcflags=-e", "-overlay="+overlay, "./"+b.pkg)
+		out, err := mutation.Go(ctx, b.root, "build", "-gcflags=-e", "-overlay="+b.overlay.File, "./"+b.pkg)
 		if err == nil {
-			return b.compile(ctx, overlay)
+			return b.compile(ctx)
 		}
 		bad := broken(string(out), woven)
 		if len(bad) == 0 {
 			return fmt.Errorf("compile %s with mutants: %w\n%s", b.pkg, err, out)
 		}
-		all = slices.DeleteFunc(all, func(m *mutation) bool { return bad[m.id] && slices.Contains(b.chosen, m) })
+		all = slices.DeleteFunc(all, func(m *change) bool { return bad[m.id] && slices.Contains(b.chosen, m) })
 		for _, m := range b.chosen {
 			m.id = 0
 		}
@@ -140,7 +134,7 @@ func broken(out string, woven map[string]string) map[int]bool {
 	for _, m := range buildError.FindAllStringSubmatch(out, -1) {
 		number, _ := strconv.Atoi(m[2])
 		for path, text := range woven {
-			if !strings.HasSuffix(m[1], "-"+filepath.Base(path)) { // the name that writeOverlay gave it
+			if !mutation.Stands(m[1], path) {
 				continue
 			}
 			lines := strings.Split(text, "\n")
@@ -158,9 +152,9 @@ func broken(out string, woven map[string]string) map[int]bool {
 }
 
 // compile builds the test binaries and finds what each test reaches.
-func (b *bench) compile(ctx context.Context, overlay string) error {
+func (b *bench) compile(ctx context.Context) error {
 	for _, pkg := range b.tests {
-		if out, err := goCommand(ctx, b.root, "test", "-c", "-vet=off", "-overlay="+overlay, "-o", b.binary(pkg), "./"+pkg); err != nil {
+		if out, err := mutation.Go(ctx, b.root, "test", "-c", "-vet=off", "-overlay="+b.overlay.File, "-o", b.binary(pkg), "./"+pkg); err != nil {
 			return fmt.Errorf("compile the tests of %s: %w\n%s", pkg, err, out)
 		}
 		if _, err := os.Stat(b.binary(pkg)); err != nil {
@@ -182,7 +176,7 @@ func (b *bench) compile(ctx context.Context, overlay string) error {
 }
 
 func (b *bench) binary(pkg string) string {
-	return filepath.Join(b.temp, strings.NewReplacer("/", "-", ".", "root").Replace(pkg)+".exe")
+	return filepath.Join(b.overlay.Dir, strings.NewReplacer("/", "-", ".", "root").Replace(pkg)+".exe")
 }
 
 var subtest = regexp.MustCompile(`(?m)^=== RUN   [^/\s]+/([^/\s]+)$`)
@@ -192,7 +186,7 @@ const splitAbove = 5 * time.Second
 
 // explore runs a unit without any mutant and keeps what it reaches.
 func (b *bench) explore(ctx context.Context, u *unit) error {
-	notes := filepath.Join(b.temp, "reached")
+	notes := filepath.Join(b.overlay.Dir, "reached")
 	if err := os.RemoveAll(notes); err != nil {
 		return err
 	}
@@ -245,7 +239,7 @@ func (b *bench) run(ctx context.Context, pkg, key, value string, limit time.Dura
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	err := cmd.Run()
-	return output{text.String(), err, ctx.Err() != nil || strings.Contains(text.String(), "panic: test timed out after")}
+	return output{text.String(), err, ctx.Err() != nil || mutation.TimedOut(text.String())}
 }
 
 // verdict is what became of a mutant.
@@ -260,7 +254,7 @@ const (
 
 // try switches one mutant on and runs what reaches it, short tests first,
 // until something fails.
-func (b *bench) try(ctx context.Context, m *mutation) (verdict, string) {
+func (b *bench) try(ctx context.Context, m *change) (verdict, string) {
 	var reach []*unit
 	for _, u := range b.units {
 		if u.reached[m.id] {
@@ -278,7 +272,7 @@ func (b *bench) try(ctx context.Context, m *mutation) (verdict, string) {
 		case out.late:
 			return timedOut, g.pkg
 		default:
-			return killed, firstFailure(out.text)
+			return killed, mutation.FirstFailure(out.text)
 		}
 	}
 	return survived, ""
@@ -337,17 +331,4 @@ func groups(units []*unit) []*group {
 		spent += u.took
 	}
 	return list
-}
-
-var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-
-// firstFailure names the innermost test that failed first.
-func firstFailure(text string) string {
-	name := "the end of the process"
-	for i, m := range failure.FindAllStringSubmatch(text, -1) {
-		if i == 0 || strings.HasPrefix(m[1], name+"/") {
-			name = m[1]
-		}
-	}
-	return name
 }

@@ -2,20 +2,18 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // switchPackage is imported by woven code.
-const switchPackage = "github.com/goweaver/weaver/internal/mutants/mutant"
+const switchPackage = "github.com/goweaver/weaver/internal/mutation/mutants/mutant"
 
 // source is one file.
 type source struct {
@@ -50,7 +48,7 @@ func (s *source) text(n ast.Node) string { return short(s.exact(n)) }
 // weave returns the files of a package that differ once the mutants are in
 // them. Constants that hold a mutant's text, or are made of such, are variables
 // there, and their uses in functions are noted.
-func weave(files []*source, chosen []*mutation) map[string]string {
+func weave(files []*source, chosen []*change) map[string]string {
 	edits := make(map[*source][]edit)
 	vars := make(map[string][]int) // name → the mutants that its value depends on
 	for _, m := range chosen {
@@ -240,22 +238,4 @@ func (s *source) apply(edits []edit) string {
 	}
 	text.WriteString(s.whole[done:])
 	return text.String()
-}
-
-// writeOverlay makes the go command read the woven files in the place of
-// the real ones.
-func writeOverlay(dir string, woven map[string]string) (string, error) {
-	replace := make(map[string]string)
-	for path, text := range woven {
-		replace[path] = filepath.Join(dir, strconv.Itoa(len(replace))+"-"+filepath.Base(path))
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
-			return "", err
-		}
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, list, 0o600)
 }

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/goweaver/weaver/internal/mutation"
 )
 
 // plant builds the test binary of a proof with one defect in it and runs it n
@@ -25,19 +26,14 @@ func (b *bench) plant(ctx context.Context, g *guard, n int) (verdict, string) {
 	if out, err := b.test(ctx, g); err != nil {
 		return wrong, fmt.Sprintf("the proof fails without the defect: %v\n%s", err, out)
 	}
-	dir, err := os.MkdirTemp("", "proofs")
+	overlay, err := mutation.NewOverlay(files)
 	if err != nil {
 		return wrong, err.Error()
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is the system's folder for such
-	overlay, err := writeOverlay(dir, files)
-	if err != nil {
-		return wrong, err.Error()
-	}
-	binary := filepath.Join(dir, "proof.test")
-	build := exec.CommandContext(ctx, "go", append(append([]string{"test"}, b.flags...), "-c", "-overlay="+overlay, "-o", binary, "./"+g.tests[0])...)
-	build.Dir = b.code.root
-	if out, err := build.CombinedOutput(); err != nil {
+	defer overlay.Remove()
+	binary := filepath.Join(overlay.Dir, "proof.test")
+	build := append(append([]string{"test"}, b.flags...), "-c", "-overlay="+overlay.File, "-o", binary, "./"+g.tests[0])
+	if out, err := mutation.Go(ctx, b.code.root, build...); err != nil {
 		return wrong, fmt.Sprintf("%v\n%s", err, out)
 	}
 	var took []time.Duration

@@ -122,7 +122,7 @@ func TestWeave(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := run(t.Context(), &out, []string{"-v", "./internal/mutants/testdata/sample"}); err != nil {
+	if err := run(t.Context(), &out, []string{"-v", "./internal/mutation/mutants/testdata/sample"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -135,7 +135,7 @@ func TestRun(t *testing.T) {
 		"not reached 27:35: n + 1: + becomes -",
 		"killed      31:11: SQL condition always true: c = 1  TestFew",
 	} {
-		if text := strings.ReplaceAll(out.String(), "internal/mutants/testdata/sample/sample.go:", ""); !strings.Contains(text, line) {
+		if text := strings.ReplaceAll(out.String(), "internal/mutation/mutants/testdata/sample/sample.go:", ""); !strings.Contains(text, line) {
 			t.Errorf("the output does not say %q:\n%s", line, &out)
 			break
 		}

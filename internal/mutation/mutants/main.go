@@ -2,10 +2,10 @@
 // makes small changes to the code, one at a time, and counts those that no test
 // notices. `make mutants` runs it.
 //
-//	go run ./internal/mutants                          # a sample of every package
-//	go run ./internal/mutants -n 200 -seed 7 ./decide  # another sample, of one
-//	go run ./internal/mutants -only 'finish.go:1[0-9]:' -n 1000 store/memstore
-//	go run ./internal/mutants -list decide             # the mutants, and none is run
+//	go run ./internal/mutation/mutants                          # a sample of every package
+//	go run ./internal/mutation/mutants -n 200 -seed 7 ./decide  # another sample, of one
+//	go run ./internal/mutation/mutants -only 'finish.go:1[0-9]:' -n 1000 store/memstore
+//	go run ./internal/mutation/mutants -list decide             # the mutants, and none is run
 //
 // The changes: a condition is forced or negated, && and || and the bounds of
 // comparisons are swapped, an operator or a constant is off, a statement is left
@@ -30,8 +30,9 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/mutation"
 )
 
 // targets are the packages that hold the rules, and the packages whose tests
@@ -91,11 +92,11 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if o.only, err = regexp.Compile(*only); err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	root, err := goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}")
+	root, err := mutation.Root(ctx)
 	if err != nil {
-		return fmt.Errorf("find the module: %w\n%s", err, root)
+		return err
 	}
-	return tryAll(ctx, strings.TrimSpace(string(root)), o, fs.Args())
+	return tryAll(ctx, root, o, fs.Args())
 }
 
 // choose returns the targets that are there and named; a package that is not
@@ -164,10 +165,10 @@ func tryAll(ctx context.Context, root string, o options, names []string) error {
 func tryOne(ctx context.Context, b *bench) (*result, error) {
 	began := time.Now()
 	var err error
-	if b.temp, err = os.MkdirTemp("", "mutants"); err != nil {
+	if b.overlay, err = mutation.NewOverlay(nil); err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(b.temp) }() // it is the system's folder for such
+	defer b.overlay.Remove()
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}

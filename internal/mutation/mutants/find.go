@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// mutation is one change that can be made to the code.
-type mutation struct {
+// change is one change that can be made to the code.
+type change struct {
 	id    int // 1… within a package; set when it is chosen
 	file  *source
 	line  int // where it begins
@@ -20,7 +20,7 @@ type mutation struct {
 	names []string // the package constants that hold the changed text
 }
 
-func (m *mutation) String() string {
+func (m *change) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", m.file.name, m.line, m.col, m.what)
 }
 
@@ -58,13 +58,13 @@ var operators = map[token.Token][2]string{
 // finder walks one file.
 type finder struct {
 	file    *source
-	found   []*mutation
+	found   []*change
 	results *ast.FieldList // of the function around
 	names   []string       // the package constants or variables around
 }
 
-// find returns every mutation of a file, in the order of the source.
-func find(file *source) []*mutation {
+// find returns every change of a file, in the order of the source.
+func find(file *source) []*change {
 	f := &finder{file: file}
 	for _, decl := range file.tree.Decls {
 		switch decl := decl.(type) {
@@ -74,13 +74,13 @@ func find(file *source) []*mutation {
 			f.declaration(decl)
 		}
 	}
-	slices.SortStableFunc(f.found, func(a, b *mutation) int { return a.line - b.line })
+	slices.SortStableFunc(f.found, func(a, b *change) int { return a.line - b.line })
 	return f.found
 }
 
 func (f *finder) add(n ast.Node, what string, edits ...edit) {
 	at := f.file.fset.Position(n.Pos())
-	f.found = append(f.found, &mutation{file: f.file, line: at.Line, col: at.Column, what: what, edits: edits, names: f.names})
+	f.found = append(f.found, &change{file: f.file, line: at.Line, col: at.Column, what: what, edits: edits, names: f.names})
 }
 
 // wrap surrounds a node.
