@@ -10,42 +10,42 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decoder fills a [Pipeline] from a tree and reports every mistake on the way.
-// The Pipeline is of use only when there is none. A method that returns a value
-// returns "", 0 or nil when it reports that the value is wrong.
+// decoder fills a [Pipeline] from a tree and reports every mistake it meets. The
+// Pipeline is valid only if there are no mistakes. A method that returns a value
+// returns "", 0 or nil after it reports a mistake in that value.
 type decoder struct {
 	r        *reporter
 	warnings *reporter
 	p        *Pipeline
 	given    Given
 
-	names   []string            // of all tasks of the file, also of those with mistakes
-	places  map[string]spot     // of the names
-	needs   map[string][]field  // as written, by name
-	shapes  map[string]*shape   // what became of tasks, also of included ones, by name
+	names   []string            // of all tasks of the file, including those with mistakes
+	places  map[string]spot     // by task name
+	needs   map[string][]field  // as written, by task name
+	shapes  map[string]*shape   // by task name, including tasks of included files
 	entries []entry             // of p.Tasks
-	nodes   map[string]struct{} // names of p.Tasks, and of those that are included
+	nodes   map[string]struct{} // names of p.Tasks and of included tasks
 
-	attempts bool // a task says how often it is attempted
+	attempts bool // a task sets its number of attempts
 	budgetAt spot // of max_attempts_per_task
 
 	params     map[string]*param
 	paramNames []string
-	scope      scope // of the texts that are read
-	filled     int   // bytes of texts with values
-	uses       []use // values of needs in the texts of tasks
+	scope      scope // values that the present texts may name
+	filled     int   // bytes of texts after filling in values
+	uses       []use // references to values of needs
 	froms      []from
 
 	hookTasks   []Task // of the key on, without needs
 	hookEntries []entry
 
-	included      map[string]string // the path of the file, by the name of its task
+	included      map[string]string // path of the included file, by task name
 	includedTasks []Task
 	includedBytes int
 	others        []*decoder // of included files
 }
 
-// limits that the stores share
+// Limits that the stores share.
 const (
 	maxAttempts = 1_000_000
 	maxCost     = min(task.MaxSpend, math.MaxInt)
@@ -85,15 +85,16 @@ func (d *decoder) pipeline(root *node) {
 	d.checkOwnRetry(f)
 }
 
-// checkOwnRetry checks that the retry of a file says how often, or its tasks do.
+// checkOwnRetry requires a number of attempts in the retry of a file or in its
+// tasks.
 func (d *decoder) checkOwnRetry(f topFields) {
 	if f.retry != nil {
 		d.checkAttempts(*f.retry, d.attempts)
 	}
 }
 
-// topFields are the fields at the top of a file that are read in an order of
-// their own.
+// topFields are the top-level fields that the decoder reads out of the file's
+// order.
 type topFields struct{ tasks, retry, on, include *field }
 
 // fields reads the keys at the top of a file.
@@ -139,8 +140,8 @@ func (d *decoder) fields(root *node, of string, keys *level) (top topFields) {
 	return top
 }
 
-// checkTimeout refuses a timeout of each attempt that is longer than the job may
-// take: it is meant for one of these.
+// checkTimeout refuses an attempt timeout longer than the budget of the whole job:
+// the author probably meant the job's limit.
 func (d *decoder) checkTimeout(root *node) {
 	if whole := d.p.Budget.MaxDuration; whole > 0 && d.p.Timeout > whole {
 		e, _ := root.get("timeout")
@@ -172,27 +173,28 @@ func (d *decoder) budget(f field) {
 	})
 }
 
-// field is an entry of a mapping with what the mapping is, as in "task \"a\"".
+// field is an entry of a mapping and a description of the mapping, as in "task
+// \"a\"".
 type field struct {
 	entry
 	of string
 }
 
-// label names a field in messages: "timeout" of task "a".
+// label returns the field's name for messages: "timeout" of task "a".
 func (f field) label() string { return quote(f.name) + " of " + f.of }
 
-// example is a hint: write for example timeout: 2m.
+// example returns a hint: write for example timeout: 2m.
 func (f field) example(value string) string {
 	return fmt.Sprintf("write for example %s: %s", f.name, value)
 }
 
-// item is an item of the list that the field has.
+// item returns one item of the field's list as a field.
 func (f field) item(n *node) field {
 	return field{entry{name: f.name, at: n.at, value: n}, f.of}
 }
 
-// keys calls use for the entries whose keys a level has, each once, and
-// reports the others.
+// keys calls use once for each entry with a key of the level, and reports all
+// other keys.
 func (d *decoder) keys(m *node, of string, l *level, use func(field)) {
 	d.onlyOnce(m, of)
 	for _, e := range m.entries {
@@ -200,7 +202,7 @@ func (d *decoder) keys(m *node, of string, l *level, use func(field)) {
 		switch {
 		case slices.Contains(l.keys, e.name):
 			use(f)
-		case (l == pipelineLevel || l == includedLevel) && strings.HasPrefix(e.name, "x-"): // the file's own, for anchors
+		case (l == pipelineLevel || l == includedLevel) && strings.HasPrefix(e.name, "x-"): // for anchors of the file's author
 		default:
 			d.r.addSuggesting(e.at, "unknown key "+f.label(), func() string { return adviseKey(e.name, l) })
 		}
@@ -213,7 +215,7 @@ func (d *decoder) onlyOnce(m *node, of string) {
 	}
 }
 
-// describe says what a value is.
+// describe returns the kind and value of a node, for messages.
 func (n *node) describe() string {
 	switch n.kind {
 	case list:
@@ -234,7 +236,7 @@ func (n *node) describe() string {
 	return "nothing"
 }
 
-// wrong reports a value of another kind than wanted.
+// wrong reports a value of the wrong kind.
 func (d *decoder) wrong(f field, wanted, example string) {
 	if f.value.kind != nothing {
 		d.r.add(f.spot(), fmt.Sprintf("%s is %s, not %s", f.label(), f.value.describe(), wanted), f.example(example))

@@ -9,10 +9,10 @@ import (
 
 const approveExample = `{message: "Deploy to production?", timeout: 48h}`
 
-// works are the keys that say what a task does; it has one of them.
+// works are the keys that define the work of a task; a task has exactly one.
 var works = []string{"run", "http", "approve", "type"}
 
-// approve reads what a person is asked: a text, or a message and a timeout.
+// approve reads the question to a person: a text, or a message and a timeout.
 func (d *decoder) approve(f field) *builtin.ApproveInput {
 	in := &builtin.ApproveInput{}
 	before := len(d.r.all)
@@ -41,7 +41,7 @@ func (d *decoder) approve(f field) *builtin.ApproveInput {
 	return in
 }
 
-// checkApprove refuses keys that mean nothing for a task that waits for a person.
+// checkApprove refuses keys that have no effect on a task that waits for a person.
 func (d *decoder) checkApprove(e entry, of string) {
 	for _, key := range []string{"timeout", "retry", "concurrency"} {
 		found, ok := e.value.get(key)
@@ -56,7 +56,7 @@ func (d *decoder) checkApprove(e entry, of string) {
 	}
 }
 
-// worksOf returns what a task has of works, in the order of the file.
+// worksOf returns the entries whose keys are in works, in the order of the file.
 func worksOf(n *node) []entry {
 	var found []entry
 	for _, e := range n.entries {

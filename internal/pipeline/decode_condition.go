@@ -11,14 +11,15 @@ import (
 // conditions are the values of the key if.
 var conditions = []string{string(task.OnSuccess), string(task.OnFailed), string(task.OnDone)}
 
-// otherConditions are what other tools call them.
+// otherConditions maps the words of other tools to conditions.
 var otherConditions = map[string]task.EdgeKind{
 	"succeeded": task.OnSuccess, "success()": task.OnSuccess, "on_success": task.OnSuccess, "all_success": task.OnSuccess, "ok": task.OnSuccess, "passed": task.OnSuccess,
 	"failure": task.OnFailed, "failure()": task.OnFailed, "on_failure": task.OnFailed, "one_failed": task.OnFailed, "fail": task.OnFailed, "error": task.OnFailed,
 	"always": task.OnDone, "always()": task.OnDone, "all_done": task.OnDone, "any": task.OnDone, "finished": task.OnDone, "ended": task.OnDone, "finally": task.OnDone,
 }
 
-// condition reads how a task takes the ends of its needs; "" for success.
+// condition reads the key if: which outcomes of its needs let the task run. It
+// returns "" for success.
 func (d *decoder) condition(f field) task.EdgeKind {
 	const example = "failed"
 	if f.value.kind != scalar {
@@ -45,7 +46,7 @@ func (d *decoder) condition(f field) task.EdgeKind {
 	return ""
 }
 
-// checkCondition refuses a condition of a task that needs nothing.
+// checkCondition refuses a condition on a task without needs.
 func (d *decoder) checkCondition(e entry, of string) {
 	found, ok := e.value.get("if")
 	if !ok || len(d.needs[e.name]) > 0 {
@@ -53,7 +54,7 @@ func (d *decoder) checkCondition(e entry, of string) {
 	}
 	needs, named := e.value.get("needs")
 	if named && needs.value.kind != list || !named && !taskLevel.lacks(e.value, "needs") {
-		return // a mistake that has been reported
+		return // reported elsewhere
 	}
 	d.r.add(found.at, fmt.Sprintf(`"if" of %s says how it takes the ends of its needs, and it needs nothing`, of), "write what it waits for, as in needs: [fetch], or remove it")
 }
@@ -76,8 +77,8 @@ func (d *decoder) yes(f field) bool {
 	return false
 }
 
-// nodeOptions are how the task takes the ends of its needs, and how others take
-// its own.
+// nodeOptions returns the options for the edges from the task's needs and for its
+// own failure.
 func (d *definition) nodeOptions() []weaver.NodeOption {
 	var opts []weaver.NodeOption
 	if d.Undoes != "" {
@@ -100,7 +101,7 @@ func (d *definition) nodeOptions() []weaver.NodeOption {
 	return opts
 }
 
-// Conditions returns how tasks take the ends of their needs, if not as success.
+// Conditions returns the condition of each task whose condition is not success.
 func (p *Pipeline) Conditions() map[string]task.EdgeKind {
 	conditions := make(map[string]task.EdgeKind)
 	for i := range p.Tasks {

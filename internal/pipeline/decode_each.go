@@ -10,28 +10,28 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
-// eachKeys give a task several nodes, one per value.
+// eachKeys are the keys that expand a task into one node per value.
 var eachKeys = []string{"foreach", "foreach_glob", "foreach_from", "matrix"}
 
-// each is what gives a task several nodes.
+// each is the expansion of a task into nodes.
 type each struct {
 	entry
 	nodes    []eachNode
 	names    []string // of a matrix
 	patterns []string // of foreach_glob
-	from     string   // of foreach_from, whose nodes are known when the job runs
+	from     string   // of foreach_from: its nodes are known when the job runs
 	parallel int      // max_parallel; 0: no limit
 }
 
-// eachNode is one value of a task: an item, or the values of a matrix.
+// eachNode is one value of the expansion: an item or a combination of a matrix.
 type eachNode struct {
-	label  string // as it stands in the name of the node
+	label  string // the part in brackets of the node's name
 	item   *textValue
 	matrix map[string]textValue
 }
 
-// each reads what gives a task several nodes; nil when nothing does. ok is false
-// when it reports a mistake.
+// each reads the expansion of a task, or returns nil. It returns ok false after it
+// reports a mistake.
 func (d *decoder) each(task entry, of string) (*each, bool) {
 	before := len(d.r.all)
 	var found *each
@@ -77,8 +77,8 @@ func (d *decoder) maxParallel(f field, task entry, of *each) {
 	}
 }
 
-// valuesIn reads a list of values. A number, true or false without quotes is
-// one in JSON too.
+// valuesIn reads a list of values. A number, true or false without quotes keeps
+// its JSON type.
 func (d *decoder) valuesIn(f field, example string) (values []textValue) {
 	if f.value.kind != list {
 		d.wrong(f, "a list of values", example)
@@ -122,20 +122,20 @@ func (d *decoder) foreach(f field, to *each) {
 	}
 }
 
-// foreachGlob finds the files: relative to the folder that the command runs in.
+// foreachGlob lists the files that match, relative to the command's folder.
 func (d *decoder) foreachGlob(f field, task entry, to *each) {
 	const example = `"*.mp4", or a list of patterns`
 	if f.value.kind == list && len(f.value.items) == 0 {
 		d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
 	}
-	dir, open := d.p.Dir, d.given.Partial && template.Has(d.p.Dir) // open: it needs a param that is not given
+	dir, open := d.p.Dir, d.given.Partial && template.Has(d.p.Dir) // open: it names a missing param
 	if own, ok := task.value.get("dir"); ok && own.value.kind == scalar {
 		if names(own.value, "item") {
 			d.r.add(own.spot(), fmt.Sprintf(`"dir" of %s names the item, and foreach_glob looks for files in it`, f.of), "write the folder into the pattern: foreach_glob: \"in/*.mp4\"")
 			return
 		}
 		quiet := *d
-		quiet.r = &reporter{src: d.r.src} // the task reports what is wrong with it
+		quiet.r = &reporter{src: d.r.src} // reading the task reports its mistakes
 		dir, open = quiet.final(own.value, "", atRead).text, d.opensTree(own.value)
 	}
 	dir = resolve(d.given.BaseDir, dir)
@@ -161,7 +161,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 			case !seen[file]:
 				seen[file] = true
 				item := file
-				if strings.HasPrefix(file, "-") { // no program takes it for an option
+				if strings.HasPrefix(file, "-") { // so that no program reads it as an option
 					item = "./" + file
 				}
 				to.nodes = append(to.nodes, eachNode{label: file, item: &textValue{text: item}})
@@ -174,7 +174,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 	}
 }
 
-// names reports whether a text names a value of a kind.
+// names reports whether a text names a value of the given root.
 func names(n *node, root string) bool {
 	parsed, err := template.Parse(n.text)
 	return err == nil && slices.ContainsFunc(parsed.Paths(), func(p template.Path) bool { return p[0] == root })
@@ -203,7 +203,7 @@ func (d *decoder) pattern(item, f field, pattern string) bool {
 	return true
 }
 
-// maxLists is how many lists of values a matrix may have.
+// maxLists is the maximum number of lists in a matrix.
 const maxLists = 10
 
 func (d *decoder) matrix(f field, to *each) {
@@ -263,7 +263,7 @@ func times(nodes []eachNode, name string, values []textValue) []eachNode {
 	return all
 }
 
-// exclude leaves out the nodes that have all the values of an entry.
+// exclude removes the nodes that match all values of an entry.
 func (d *decoder) exclude(f field, to *each) {
 	const example = "[{os: mac, arch: amd64}]"
 	items := f.value.items
@@ -310,10 +310,10 @@ func (d *decoder) excludeOne(f field, item *node, to *each) {
 	}
 }
 
-// tooMany reports a task with more values than a pipeline can have tasks.
+// tooMany reports an expansion into more nodes than a pipeline may have tasks.
 func (d *decoder) tooMany(f field, nodes int) {
 	d.r.add(f.at, fmt.Sprintf("%s gives %d nodes, and a pipeline has at most %d tasks", f.label(), nodes, MaxTasks), "split it into several pipelines, or let a command do several values")
 }
 
-// maxEachName is how long the name of a task with several nodes may be.
+// maxEachName is the maximum length, in bytes, of the name of an expanded task.
 const maxEachName = MaxName - 20

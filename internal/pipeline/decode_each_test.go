@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// given parses a text with values, and files by pattern.
+// given parses a text with params, and files by pattern.
 func given(t testing.TB, src string, params map[string]string, globs map[string][]string) *pipeline.Pipeline {
 	t.Helper()
 	p, err := pipeline.ParseGiven([]byte(src), pipeline.Given{
@@ -82,7 +82,7 @@ tasks:
 	equal(t, "tasks", names(p), "convert[a.mp4] convert[b.mp4] convert[c/d.mp4] call[1.csv] own[x]")
 	equal(t, "globs", p.Globs(), true)
 
-	// What a glob finds is no part of the definition; the patterns are.
+	// The files of a glob are not part of the definition; the patterns are.
 	other := given(t, src, nil, map[string][]string{"/base/in:*.mp4": {"z.mp4"}})
 	equal(t, "the digest with other files", other.Digest(), p.Digest())
 	equal(t, "the digest without files", parse(t, src).Digest(), p.Digest())
@@ -108,8 +108,7 @@ func TestGlobFails(t *testing.T) {
 	}
 }
 
-// Without values there are no nodes, and what needs them runs, or not, as if they
-// had succeeded.
+// An expansion without values has no nodes; dependents treat it as a success.
 func TestNoValues(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
@@ -141,7 +140,7 @@ tasks:
 	}
 }
 
-// A value that is too long for a name, or not printable, is shortened.
+// NodeName shortens a value that is too long or not printable.
 func TestNodeNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 90)
@@ -157,7 +156,7 @@ func TestNodeNames(t *testing.T) {
 	submit(t, p, pipeline.JobOptions{})
 }
 
-// The limit of parallel nodes is a key of the file's own.
+// The key of max_parallel belongs to the file.
 func TestMaxParallel(t *testing.T) {
 	t.Parallel()
 	const src = "name: media\ntasks:\n  convert: {run: [cat, \"{{.item}}\"], foreach: [a, b], max_parallel: 4}\n"
@@ -174,7 +173,7 @@ func TestMaxParallel(t *testing.T) {
 	}
 }
 
-// Values that are all of a JSON text keep their type.
+// A single reference in JSON keeps the type of the value.
 func TestValuesInJSON(t *testing.T) {
 	t.Parallel()
 	p := given(t, `
@@ -194,7 +193,7 @@ tasks:
 	equal(t, "the second item", second["f"], any("2"))
 }
 
-// Values of needs stay, and what is known is filled in beside them.
+// References to needs stay; known values next to them are filled in.
 func TestValuesOfNeedsStay(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
@@ -213,7 +212,7 @@ tasks:
 	equal(t, "an argument of c", p.Tasks[2].Argv[1], `{{ {{.item}}`)
 }
 
-// An update runs the nodes of new files only, and what needs them.
+// An update runs the nodes of new files and their dependents only.
 func TestUpdateOfGlobs(t *testing.T) {
 	t.Parallel()
 	const src = `
@@ -285,7 +284,7 @@ func TestTooManyNodes(t *testing.T) {
 	}
 }
 
-// A mistake that a value makes names the node, and one is enough.
+// A mistake caused by a value names the node, and is reported once.
 func TestMistakeOfAValue(t *testing.T) {
 	t.Parallel()
 	e := mistakes(t, []byte("name: a\ntasks: {a: {http: {url: \"{{.item}}/x\"}, foreach: [\"http://h\", ftp, nothing]}}"))
@@ -312,7 +311,7 @@ tasks:
 	equal(t, "the texts", fmt.Sprint(maps.Collect(maps.All(pipeline.ParamTexts(p.ParamsJSON())))), "map[day:2026-11-20 keep:5 size:small target:x y]")
 	for stored, same := range map[string]bool{
 		p.ParamsJSON():                                 true,
-		`{"target":"x y"}`:                             false, // it was begun with the default of keep
+		`{"target":"x y"}`:                             false, // begun with the default of keep
 		`{"target":"x y","keep":5}`:                    true,
 		`{"target":"x y","keep":5,"old":true}`:         true,
 		`{"target":"x y","keep":5,"day":"2026-11-21"}`: false,
@@ -354,7 +353,7 @@ func BenchmarkForeach(b *testing.B) {
 	}
 }
 
-// What needs a param that is not given is not checked, and no warning is made up.
+// Texts that reference a missing param are not checked, and cause no warning.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	p, err := pipeline.ParseGiven([]byte(`

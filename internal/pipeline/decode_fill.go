@@ -10,39 +10,39 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
-// textValue is what is filled in for a path such as .params.day.
+// textValue is the value of a path such as .params.day.
 type textValue struct {
 	text string
-	bare bool // a number, true or false: it is no text where it is all of a JSON value
+	bare bool // a number, true or false: keeps its type where it is a whole JSON value
 }
 
-// scope is what texts can name, beside params.
+// scope holds the values that texts can name besides params.
 type scope struct {
-	task   string               // they are texts of this task of the file; "": of the pipeline
-	hook   bool                 // they are texts of a task of on
-	node   bool                 // the task was read before, and this is a node of it
-	each   string               // the key that gives the task several nodes, or ""
-	item   *textValue           // of foreach and foreach_glob; nil: not known
-	matrix map[string]textValue // nil: not known
+	task   string               // the file's task that has the texts; "": the pipeline
+	hook   bool                 // the texts belong to a task of on
+	node   bool                 // the texts belong to a node of a task that was read before
+	each   string               // the key that expands the task, or ""
+	item   *textValue           // of foreach and foreach_glob; nil: unknown
+	matrix map[string]textValue // nil: unknown
 	names  []string             // of the matrix, in the order of the file
-	open   bool                 // a value of the command or request is not known yet: their texts stay templates
+	open   bool                 // the command or request names a value that is still unknown: its texts stay templates
 }
 
-// filling says which values a text can have.
+// filling selects the values that a text may name.
 type filling int
 
 const (
-	literally filling = iota // none
-	atRead                   // those that are known before the job is stored
-	atRun                    // also those that are known when the task runs
+	literally filling = iota // no values
+	atRead                   // values known before the job is stored
+	atRun                    // also values known when the task runs
 )
 
-// maxFilled bounds the texts of all tasks with their values filled in.
+// maxFilled bounds, in bytes, the texts of all tasks after filling in values.
 const maxFilled = maxShared
 
-// final returns a scalar with its values filled in, and any other node as it is.
-// In a scope that is open the text of a command or request is a template, for
-// the worker to fill in the others; else it is a literal.
+// final fills the values into a scalar and returns any other node unchanged. In an
+// open scope the text of a command or request becomes a template, which the worker
+// completes; otherwise it becomes a literal.
 func (d *decoder) final(n *node, of string, how filling) *node {
 	stays := how == atRun && d.scope.open
 	if n.kind != scalar || !template.Has(n.text) {
@@ -70,14 +70,14 @@ func (d *decoder) final(n *node, of string, how filling) *node {
 	return &filled
 }
 
-// finalField is a field with final of its value.
+// finalField returns the field with the final of its value.
 func (d *decoder) finalField(f field, how filling) field {
 	f.value = d.final(f.value, f.label(), how)
 	return f
 }
 
-// fillIn fills in what is known. What is not known stays as it is written, in a
-// text that stays a template, and with [Given].Partial in any other.
+// fillIn fills in the known values. Unknown values stay as written, in texts that
+// stay templates and, with [Given].Partial, in all others.
 func fillIn(parsed template.Template, values map[string]*textValue, stays bool) string {
 	if stays {
 		return parsed.FillSome(func(p template.Path) (string, bool) {
@@ -87,7 +87,7 @@ func fillIn(parsed template.Template, values map[string]*textValue, stays bool) 
 			return "", false
 		})
 	}
-	text, _ := parsed.Fill(func(p template.Path) (string, error) { // no error is returned
+	text, _ := parsed.Fill(func(p template.Path) (string, error) { // the function returns no error
 		if v := values[p.String()]; v != nil {
 			return v.text, nil
 		}
@@ -96,8 +96,8 @@ func fillIn(parsed template.Template, values map[string]*textValue, stays bool) 
 	return text
 }
 
-// valuesOf looks up what a text names. A value that is not known yet is nil. ok is
-// false when it reports a mistake.
+// valuesOf looks up the values that a text names; an unknown value is nil. It
+// returns ok false after it reports a mistake.
 func (d *decoder) valuesOf(n *node, of string, how filling, parsed template.Template) (values map[string]*textValue, ok bool) {
 	values, ok = make(map[string]*textValue), true
 	for _, part := range parsed {
@@ -125,8 +125,8 @@ func (d *decoder) wrongTemplate(n *node, of string, err error) {
 	d.r.add(at, fmt.Sprintf("%s: %s", of, message), hint)
 }
 
-// find returns the value of a path, nil for one that is not known yet, or what is
-// wrong with it, going on after "… in env of task "a" ".
+// find returns the value of a path, or nil while it is unknown. The problem
+// continues the sentence "… in env of task "a" ".
 func (d *decoder) find(path template.Path, how filling) (v *textValue, problem string, hint func() string) {
 	wrong := func(problem, hint string) (*textValue, string, func() string) {
 		return nil, problem, func() string { return hint }
@@ -188,7 +188,7 @@ func (d *decoder) find(path template.Path, how filling) (v *textValue, problem s
 	return wrong("names a part of a value that has none", "write "+path[:min(len(path)-1, 2)].String())
 }
 
-// adviseRoot says which value may be meant, and how to write the text itself.
+// adviseRoot suggests a root for a path, and a way to write the text as a literal.
 func (d *decoder) adviseRoot(path template.Path) string {
 	if best := nearest(strings.ToLower(path[0]), []string{"item", "matrix", "params", "tasks"}); best != "" {
 		return "did you mean " + append(template.Path{best}, path[1:]...).String() + "?"
@@ -200,7 +200,7 @@ func (d *decoder) adviseRoot(path template.Path) string {
 		strings.TrimPrefix(path.String(), "{{"))
 }
 
-// adviseOf is adviseName for what is not a task.
+// adviseOf is adviseName for names other than tasks.
 func adviseOf(name string, known []string, before string) string {
 	if best := nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %s%s?", before, best)
@@ -209,7 +209,7 @@ func adviseOf(name string, known []string, before string) string {
 }
 
 // opens reports whether the command or request of a task names a value that is
-// not known yet.
+// still unknown.
 func (d *decoder) opens(task *node) bool {
 	for _, key := range []string{"run", "env", "http"} {
 		e, ok := task.get(key)

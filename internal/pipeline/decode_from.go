@@ -8,13 +8,13 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// A task with foreach_from is one task of the job, of the type builtin.Foreach. It
-// makes its nodes when it runs, from what the task that it names put out.
+// A task with foreach_from is one task of the job, with the type builtin.Foreach.
+// When it runs, it creates its nodes from the output of the named task.
 
-// from is a foreach_from of the file.
+// from is a foreach_from entry of the file.
 type from struct {
 	field
-	task string // that has it
+	task string // the task that has the entry
 }
 
 func (d *decoder) foreachFrom(f field, task string, to *each) {
@@ -24,7 +24,7 @@ func (d *decoder) foreachFrom(f field, task string, to *each) {
 	}
 }
 
-// checkForeachFrom checks what does not fit a task with foreach_from.
+// checkForeachFrom refuses keys that contradict foreach_from.
 func (d *decoder) checkForeachFrom(e entry, of string) {
 	found, ok := e.value.get("foreach_from")
 	if !ok {
@@ -43,7 +43,7 @@ func (d *decoder) checkForeachFrom(e entry, of string) {
 	}
 }
 
-// checkFroms checks that each foreach_from names a need that puts out values.
+// checkFroms requires each foreach_from to name a need with an output.
 func (d *decoder) checkFroms() {
 	for i := range d.froms {
 		f := &d.froms[i]
@@ -53,7 +53,7 @@ func (d *decoder) checkFroms() {
 		switch {
 		case !needed:
 			d.fromNoNeed(f, name)
-		case s == nil: // it has a mistake of its own
+		case s == nil: // its mistake was reported
 		case s.each != "":
 			d.r.add(f.spot(), fmt.Sprintf("%s names %s, which has %s: its nodes have no output together", f.label(), quote(name), quote(s.each)), "put a task between them that writes the values")
 		case s.asks:
@@ -89,8 +89,8 @@ func (d *decoder) fromNoNeed(f *from, name string) {
 	})
 }
 
-// checkForeach checks the input of a task with foreach_from, unless it needs a
-// param that is missing.
+// checkForeach validates the input of a task with foreach_from, unless a param is
+// missing.
 func (d *decoder) checkForeach(e entry, of string, def definition) {
 	if d.lacksParam() {
 		return
@@ -101,8 +101,8 @@ func (d *decoder) checkForeach(e entry, of string, def definition) {
 	d.validate(e, of, def.foreach())
 }
 
-// Drawn is the name of a task in pictures of the file: of one with foreach_from
-// with what it runs for.
+// Drawn returns the task's name for drawings. A task with foreach_from also names
+// the source of its values.
 func (t *Task) Drawn() string {
 	if t.From == "" {
 		return t.Name
@@ -110,7 +110,7 @@ func (t *Task) Drawn() string {
 	return fmt.Sprintf("%s (one for each value of %s)", t.Name, t.From)
 }
 
-// foreach is the input of a task with foreach_from.
+// foreach returns the input of a task with foreach_from.
 func (d definition) foreach() builtin.ForeachInput {
 	in := builtin.ForeachInput{
 		Task: d.ForeachFrom, Values: d.Values, Run: d.Run, Request: d.Request,

@@ -30,8 +30,8 @@ tasks:
   join: {run: cat, needs: [convert, call]}
 `
 
-// A task with foreach_from is one task of the job, whose input has the command or
-// request for each value.
+// A task with foreach_from is one task of the job, with the command or request in
+// its input.
 func TestForeachFrom(t *testing.T) {
 	t.Parallel()
 	p := parse(t, fromList)
@@ -62,7 +62,7 @@ func TestForeachFrom(t *testing.T) {
 	equal(t, "the graph", strings.Contains(p.Graph().List(), "\n2  convert (one for each value of list)  <- list, day\n"), true)
 }
 
-// Values of a task that is kept are known to what runs again.
+// A rerun knows the values of a kept task.
 func TestForeachFromKept(t *testing.T) {
 	t.Parallel()
 	p := parse(t, fromList)
@@ -85,7 +85,7 @@ func TestForeachFromKept(t *testing.T) {
 	equal(t, "the values", string(in.Values[0])+string(in.Values[1]), `"a {{.item}}""b"`)
 	equal(t, "the argument", in.Run.Argv[2], `out/{{"{"}}{{"{"}}.item}}-{{.item}}`)
 
-	// A list without values is known, too.
+	// An empty list is known too.
 	if filled, err = p.Fill(map[string]*value.Output{"list": said("list", "\n")}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestForeachFromKept(t *testing.T) {
 	}
 }
 
-// An update runs it again when its list does, and when it lists another task.
+// An update reruns the task when its list changes or when it lists another task.
 func TestForeachFromUpdate(t *testing.T) {
 	t.Parallel()
 	p := parse(t, fromList)

@@ -7,16 +7,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A hook is a task of the key on: it runs when the pipeline went well, when a
-// task of it failed, or when it has ended. It is a task as others, with edges to
-// all tasks of the pipeline: not only to those that nothing needs, for one of
-// these can end (cancelled, or as the alarm of a failure) while others run.
+// A hook is a task of the key on. It runs after the pipeline succeeds, after a
+// task fails, or after the pipeline ends. It is an ordinary task with edges to all
+// tasks of the pipeline. Edges to the last tasks alone are not enough: one of
+// these can end (by a cancel, or as the alarm of a failure) while other tasks
+// still run.
 var hookConditions = map[string]task.EdgeKind{"success": "", "failure": task.OnFailed, "done": task.OnDone}
 
-// hookName is the name of a hook's task: "on failure".
+// hookName returns the name of a hook's task: "on failure".
 func hookName(key string) string { return "on " + key }
 
-// hooks reads the tasks of the key on. Their needs come later: addHooks.
+// hooks reads the tasks of the key on; addHooks adds their needs.
 func (d *decoder) hooks(f field) {
 	const example = "{failure: {run: ./alarm.sh}}"
 	if !d.mapping(f, example) {
@@ -35,12 +36,12 @@ func (d *decoder) hooks(f field) {
 		d.scope = scope{task: e.name, hook: true}
 		t := d.task(e, e.name, hookLevel)
 		d.scope = scope{}
-		t.Hook, t.If, t.stable = f.name, hookConditions[f.name], []string{e.name} // its needs are all the others
+		t.Hook, t.If, t.stable = f.name, hookConditions[f.name], []string{e.name} // it needs all other tasks
 		d.hookTasks, d.hookEntries = append(d.hookTasks, t), append(d.hookEntries, e)
 	})
 }
 
-// addHooks gives the hooks their needs and appends them to the tasks.
+// addHooks adds the needs of the hooks and appends the hooks to the tasks.
 func (d *decoder) addHooks() {
 	all := d.p.Tasks
 	idle := idleTasks(all)
@@ -57,7 +58,7 @@ func (d *decoder) addHooks() {
 			continue
 		}
 		if len(all) == 0 {
-			continue // a foreach without values is all there is: nothing runs
+			continue // the only task is a foreach without values: nothing runs
 		}
 		for k := range all {
 			if name := all[k].Name; all[k].Undoes != "" {
@@ -72,7 +73,7 @@ func (d *decoder) addHooks() {
 		switch {
 		case t.Hook == "failure" && len(t.Needs) == 0:
 			d.r.add(e.at, `"failure" of the key on never runs: every task has allow_failure`, "remove it, or allow_failure of a task")
-		case t.Hook == "done": // the last of all
+		case t.Hook == "done": // runs after the other hooks
 		default:
 			hooks = append(hooks, t.Name)
 		}
@@ -87,8 +88,8 @@ func (d *decoder) addHooks() {
 	}
 }
 
-// taken returns the place of a task with the name of a hook: where it is
-// included, that of the hook.
+// taken returns the place of a task that already has the name of a hook. For an
+// included task it returns the hook's place.
 func (d *decoder) taken(hook entry) (spot, bool) {
 	if d.included[hook.name] != "" {
 		return hook.at, true
@@ -100,8 +101,8 @@ func (d *decoder) taken(hook entry) (spot, bool) {
 	return at, taken
 }
 
-// idleTasks are those that do not run when all goes well: with if: failed, and
-// what needs one of these. Whether the pipeline went well does not depend on them.
+// idleTasks returns the tasks that do not run in a job without failures: those
+// with if: failed, and their dependents. The success hook does not wait for them.
 func idleTasks(tasks []Task) map[string]bool {
 	byName := make(map[string]*Task, len(tasks))
 	for i := range tasks {
@@ -113,7 +114,7 @@ func idleTasks(tasks []Task) map[string]bool {
 		if known[t.Name] {
 			return idle[t.Name]
 		}
-		known[t.Name] = true // no circle: that was checked, or is reported
+		known[t.Name] = true // cycles were reported
 		is := t.If == task.OnFailed
 		for _, need := range t.Needs {
 			if other := byName[need]; other != nil && t.If == "" && look(other) {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What the tasks of on wait for.
+// The needs of hooks.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
@@ -34,7 +34,7 @@ on:
 	}
 	equal(t, "the hooks", fmt.Sprint(got), fmt.Sprint(map[string]string{
 		"on done":    "done" + string(task.OnDone) + "[fetch lint alarm page tidy on success on failure]",
-		"on success": "success[fetch lint tidy]",                                    // alarm and page are not needed when all goes well
+		"on success": "success[fetch lint tidy]",                                    // alarm and page do not run without a failure
 		"on failure": "failure" + string(task.OnFailed) + "[fetch alarm page tidy]", // lint may fail
 	}))
 	sub := submit(t, p, pipeline.JobOptions{})
@@ -55,7 +55,7 @@ on:
 	}
 }
 
-// Hooks run again whenever something ran, and not because a task is gone.
+// Hooks rerun when any task runs, but not when a task is gone.
 func TestUpdateOfHooks(t *testing.T) {
 	t.Parallel()
 	const src = "name: a\ntasks: {a: {run: %s}, b: {run: b}%s}\non: {failure: {run: f}, done: {run: d}}"

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// maxIncludes is how many files one may include.
+// maxIncludes is the maximum number of included files.
 const maxIncludes = 100
 
-// maxIncluded is how many bytes they may have together.
+// maxIncluded is the maximum total size of included files, in bytes.
 const maxIncluded = 4 * MaxSize
 
-// ReadFile reads a file that is included, at a path as it is written: relative to
-// the folder of the file that includes it, unless it is absolute. It decides which
-// files may be. Its error says what is wrong with the file, as "there is no such file".
+// ReadFile reads an included file. The path is as written: absolute, or relative
+// to the folder of the including file. ReadFile decides which files are allowed.
+// Its error describes the problem with the file, as in "there is no such file".
 type ReadFile func(path string) ([]byte, error)
 
-// includes reads the files that the key include names. Such a file has tasks and
-// what they share, which holds for its own tasks only. It includes nothing, its
-// tasks need each other only, and its paths begin at its own folder: so it means
-// the same wherever it is included.
+// includes reads the files that the key include names. The shared settings of an
+// included file apply to its own tasks only. It includes no files, its tasks need
+// each other only, and its paths are relative to its own folder: it has the same
+// meaning wherever it is included.
 func (d *decoder) includes(f field) {
 	const example = "[common.yaml]"
 	paths := d.nameList(f, example)
@@ -47,7 +47,8 @@ func (d *decoder) includes(f field) {
 	}
 }
 
-// include reads one file. Its mistakes are kept apart: they have places in it.
+// include reads one file. A decoder of its own collects its mistakes, whose places
+// are in that file.
 func (d *decoder) include(f field, path string) {
 	if d.given.Read == nil {
 		d.r.add(f.spot(), fmt.Sprintf("%s cannot be included here: no other file is read", quote(path)), "write its tasks into this file")
@@ -104,14 +105,14 @@ func (d *decoder) include(f field, path string) {
 			}
 			t.from, t.folder = inner.p, folder
 			*of.to = append(*of.to, t)
-			if of.to != &d.p.globs { // a glob has the name of the task, not of a node
+			if of.to != &d.p.globs { // a glob has the task's name, not a node's
 				d.nodes[t.Name] = struct{}{}
 			}
 		}
 	}
 }
 
-// includedFile fills in an included file.
+// includedFile decodes an included file.
 func (d *decoder) includedFile(root *node) {
 	if root.kind != mapping {
 		d.r.add(root.at, "the file is "+root.describe()+", not a mapping", form)
@@ -127,7 +128,7 @@ func (d *decoder) includedFile(root *node) {
 	d.checkOwnRetry(top)
 }
 
-// addIncluded puts the included tasks before those of the file itself.
+// addIncluded puts the included tasks before the file's own tasks.
 func (d *decoder) addIncluded(f field) {
 	for _, name := range d.names {
 		if path, taken := d.included[name]; taken {
@@ -141,10 +142,10 @@ func (d *decoder) addIncluded(f field) {
 		d.r.add(f.at, fmt.Sprintf("the pipeline has %d tasks with those of included files, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")
 	}
 	d.p.Tasks = slices.Concat(d.includedTasks, d.p.Tasks)
-	d.entries = slices.Concat(make([]entry, len(d.includedTasks)), d.entries) // the others were checked in their file
+	d.entries = slices.Concat(make([]entry, len(d.includedTasks)), d.entries) // included tasks were checked in their file
 }
 
-// defaults are what a task has from its file.
+// defaults returns the file whose shared settings apply to a task.
 func (p *Pipeline) defaults(t *Task) *Pipeline {
 	if t.from != nil {
 		return t.from

@@ -33,8 +33,8 @@ tasks:
   test: {run: make test, needs: build, env: {A: b}, dir: /tmp}
 `
 
-// What an included file says holds for its own tasks, and its paths begin at its
-// own folder.
+// The settings of an included file apply to its own tasks, and its paths are
+// relative to its folder.
 func TestInclude(t *testing.T) {
 	t.Parallel()
 	const src = "name: deploy\nenv: {PORT: 1}\nbudget: {max_attempts_per_task: 4}\ninclude: lib/common.yaml\ntasks: {deploy: {run: ./deploy.sh, needs: [test]}}\non: {done: {run: x}}"
@@ -67,8 +67,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// The digest and what an update compares cover included files, and not where
-// all of them are.
+// The digest and the comparison of an update cover included files, but not their
+// location.
 func TestDigestOfIncludes(t *testing.T) {
 	t.Parallel()
 	digest := func(path, inner string) string {
@@ -148,7 +148,7 @@ func TestIncludeMistakes(t *testing.T) {
 	if _, err := pipeline.Parse([]byte("name: x\ninclude: ok.yaml")); err == nil || !strings.Contains(err.Error(), "no other file is read") {
 		t.Errorf("Parse reads an included file: %v", err)
 	}
-	// Mistakes of both files are reported, those of the file itself first.
+	// Mistakes of both files are reported, the main file's first.
 	_, err := include("name: x\ninclude: sub/slip.yaml\ntasks: {c: {rnu: x}}", files)
 	if want := "line 3, column 13: "; err == nil || !strings.HasPrefix(err.Error(), "line 3, column ") || !strings.Contains(err.Error(), "\nsub/slip.yaml, line 3, column 7: ") {
 		t.Errorf("want %q and that of the included file in:\n%v", want, err)

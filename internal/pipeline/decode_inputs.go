@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// maxInput is what a store takes as the input of a task, without the
-	// longest path of a directory that JobOptions may add.
+	// maxInput is the maximum size of a task's input, in bytes. It leaves room for the
+	// longest directory path that JobOptions may add.
 	maxInput = weaver.DefaultInlineLimit - 4<<10
-	// maxShared is what all tasks together may have from the pipeline.
+	// maxShared is the maximum total size, in bytes, of the copies of shared settings
+	// in tasks.
 	maxShared = 32 << 20
 )
 
-// checkInputs checks the inputs as they will be stored, with what they have
-// from the pipeline. Everything else must be right.
+// checkInputs checks the inputs as the store will hold them, with the shared
+// settings of the pipeline. The file must have no other mistakes.
 func (d *decoder) checkInputs(tasks field) {
 	p := d.p
 	shared := len(p.Dir) + len(p.EnvFile)
@@ -38,10 +39,10 @@ func (d *decoder) checkInputs(tasks field) {
 	}
 	for i := range p.Tasks {
 		if p.Tasks[i].from != nil {
-			continue // it was checked in its file
+			continue // checked in its file
 		}
 		if i > 0 && d.r.failed() && p.Tasks[i].Group != "" && p.Tasks[i].Group == p.Tasks[i-1].Group {
-			continue // one node of a task with mistakes is enough
+			continue // report one node of a task only
 		}
 		e, def := d.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
 		of := "task " + quote(p.Tasks[i].Name)
@@ -72,8 +73,8 @@ func (d *decoder) checkInputs(tasks field) {
 	}
 }
 
-// checkType checks the task of a type: that the type is known, if it must be,
-// and that it takes the input.
+// checkType requires a known task type, where types must be known, and an input
+// that the type accepts.
 func (d *decoder) checkType(e entry, of string, def definition) {
 	at := func(key string) spot {
 		if found, ok := e.value.get(key); ok {
@@ -100,8 +101,8 @@ func (d *decoder) checkType(e entry, of string, def definition) {
 	}
 }
 
-// validate reports what the input itself refuses, at the key that each message
-// begins with.
+// validate reports the errors of an input, each at the key that begins its
+// message.
 func (d *decoder) validate(e entry, of string, input interface{ Validate() error }) {
 	err := input.Validate()
 	if err == nil {

@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// variableUse is what a shell would replace: $VAR, and ${VAR} with any
-// operator. A name in small letters counts in braces only: $ref and $set are
-// keys of JSON, and a password may have a $.
+// variableUse matches variables as a shell expands them: $VAR, and ${VAR} with any
+// operator. It matches lower-case names in braces only: $ref and $set are JSON
+// keys, and a password may contain a $.
 var variableUse = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^{}]*\}|\$([A-Z_][A-Z0-9_]*)\b`)
 
-// interpreters read programs from their arguments, in which a $ means
-// something.
+// interpreters read code, in which a $ has a meaning, from their arguments.
 var interpreters = []string{
 	"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "ssh", "awk", "gawk", "mawk", "nawk",
 	"sed", "perl", "ruby", "php", "jq", "yq", "make", "envsubst", "expect", "pwsh",
 }
 
-// literal is a place whose text nothing replaces: what becomes of the text, and
-// what does replace variables.
+// literal describes a place without variable expansion: the fate of a variable
+// there, and a hint to a place with expansion.
 type literal struct {
 	fate string
 	hint func(name string) string
@@ -43,8 +42,8 @@ var (
 	}}
 )
 
-// literalHeader is the place of a header's value. A text before the variable,
-// as Bearer, stays.
+// literalHeader is the place of a header's value. The hint keeps a scheme before
+// the variable, such as Bearer.
 func literalHeader(header, value string) literal {
 	return literal{literalRequest.fate, func(name string) string {
 		scheme, _, _ := strings.Cut(value, "$")
@@ -55,7 +54,7 @@ func literalHeader(header, value string) literal {
 	}}
 }
 
-// warnLiteral warns of the first variable in a text that is taken as it is.
+// warnLiteral warns of the first variable in a text without expansion.
 func (d *decoder) warnLiteral(n *node, of string, place literal) {
 	if n.kind != scalar || !strings.Contains(n.text, "$") {
 		return
@@ -68,8 +67,8 @@ func (d *decoder) warnLiteral(n *node, of string, place literal) {
 	d.warnings.addSuggesting(d.placeIn(n, found[0]), fmt.Sprintf("%s in %s %s", cut(found[0]), of, place.fate), func() string { return place.hint(name) })
 }
 
-// placeIn is where a part of a text stands in the source: the text itself when
-// it is written with escapes.
+// placeIn returns the place of a part of a text in the source, or the place of the
+// text if it is written with escapes.
 func (d *decoder) placeIn(n *node, part string) spot {
 	end := min(len(d.r.src.text), n.at.from+2*len(n.text)+200)
 	if n.at.from < end {
@@ -80,14 +79,14 @@ func (d *decoder) placeIn(n *node, part string) spot {
 	return n.at
 }
 
-// warnLiterals warns of each entry of a mapping.
+// warnLiterals applies warnLiteral to each entry of a mapping.
 func (d *decoder) warnLiterals(f field, place func(e entry) literal) {
 	for _, e := range f.value.entries {
 		d.warnLiteral(e.value, field{e, f.label()}.label(), place(e))
 	}
 }
 
-// warnTree warns of the texts in any value.
+// warnTree applies warnLiteral to all texts of a value.
 func (d *decoder) warnTree(n *node, of string, place literal) {
 	for _, item := range n.items {
 		d.warnTree(item, of, place)
@@ -98,8 +97,8 @@ func (d *decoder) warnTree(n *node, of string, place literal) {
 	d.warnLiteral(n, of, place)
 }
 
-// warnArguments warns of the arguments of a command, unless one that stands
-// before runs programs.
+// warnArguments applies warnLiteral to the arguments of a command, up to the first
+// interpreter.
 func (d *decoder) warnArguments(f field) {
 	for _, item := range f.value.items {
 		if slices.Contains(interpreters, path.Base(item.text)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// warnings are those of a file: line, column, length, message; hint.
+// warnings returns the warnings of a file: line, column, length, message; hint.
 func warnings(p *pipeline.Pipeline) string {
 	var b strings.Builder
 	for _, w := range p.Warnings.Problems {
@@ -17,8 +17,8 @@ func warnings(p *pipeline.Pipeline) string {
 	return b.String()
 }
 
-// A variable that nothing replaces is warned of, where it stands, with what
-// replaces it.
+// A variable without expansion has a warning at its place, with a hint to a place
+// with expansion.
 func TestLiteralVariables(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestLiteralVariables(t *testing.T) {
 	}
 }
 
-// What may be meant as it is written is not warned of.
+// Probable literals have no warning.
 func TestNoLiteralVariables(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
@@ -61,7 +61,7 @@ func TestNoLiteralVariables(t *testing.T) {
 	}
 }
 
-// Twenty warnings are shown of many.
+// At most twenty warnings are shown.
 func TestManyWarnings(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

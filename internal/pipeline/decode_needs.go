@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkNeeds checks what each task waits for, and fills it in.
+// checkNeeds checks the needs of each task and spreads them to its nodes.
 func (d *decoder) checkNeeds() {
 	graph := make(map[string][]string, len(d.names))
 	for _, task := range d.names {
@@ -43,7 +43,7 @@ func (d *decoder) checkNeeds() {
 	}
 }
 
-// adviseNeed also knows "a, b" and "a b" for [a, b].
+// adviseNeed also recognizes "a, b" and "a b" written for [a, b].
 func (d *decoder) adviseNeed(name string) string {
 	names := strings.FieldsFunc(name, func(r rune) bool { return r == ',' || r == ' ' })
 	all := len(names) > 1
@@ -60,7 +60,8 @@ func (d *decoder) adviseNeed(name string) string {
 	return adviseName(name, slices.Concat(d.names, slices.Sorted(maps.Keys(d.included))))
 }
 
-// checkCycles reports a few cycles: with one need less, each is gone.
+// checkCycles reports a few cycles, chosen so that removing one need from each
+// breaks it.
 func (d *decoder) checkCycles(graph map[string][]string) {
 	const few = 5
 	for range few {
@@ -80,7 +81,7 @@ func (d *decoder) checkCycles(graph map[string][]string) {
 	}
 }
 
-// printCycle leaves out the middle of a long cycle.
+// printCycle omits the middle of a long cycle.
 func printCycle(cycle []string) string {
 	const most = 12
 	names := make([]string, 0, most)

@@ -10,31 +10,31 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// shape is a task of the file and what became of it.
+// shape is a task of the file after its expansion into nodes.
 type shape struct {
 	name  string
 	cond  task.EdgeKind
-	each  string   // the key that gives it several nodes, or ""
-	glob  bool     // its nodes depend on files
-	asks  bool     // it is an approve
-	nodes []string // of one that is not given several, itself
+	each  string   // the key that expands it, or ""
+	glob  bool     // its nodes depend on the files present
+	asks  bool     // it is an approval
+	nodes []string // without an expansion, the task itself
 	fate  fate
 }
 
-// fate is how a task that does not run counts for those that need it.
+// fate tells dependents how to treat a task that does not run.
 type fate int
 
 const (
 	unknown fate = iota
 	runs
-	succeeds // it has no nodes, which is as if they had succeeded
-	unneeded // it is left out
+	succeeds // has no nodes: counts as a success
+	unneeded // left out
 )
 
-// maxEdges is how many needs all nodes may have together.
+// maxEdges is the maximum number of needs of all nodes together.
 const maxEdges = 200_000
 
-// readTask reads a task of the file, and adds its nodes.
+// readTask reads a task of the file and adds its nodes.
 func (d *decoder) readTask(e entry) {
 	of := "task " + quote(e.name)
 	if e.value.kind != mapping {
@@ -67,7 +67,7 @@ func (d *decoder) readTask(e entry) {
 }
 
 func (d *decoder) add(e entry, s *shape, t Task) {
-	if _, twice := d.nodes[t.Name]; twice && d.included[e.name] == "" { // else addIncluded reports it
+	if _, twice := d.nodes[t.Name]; twice && d.included[e.name] == "" { // otherwise addIncluded reports it
 		d.r.add(e.at, "two tasks are named "+quote(t.Name), "rename one of them")
 		return
 	}
@@ -77,11 +77,11 @@ func (d *decoder) add(e entry, s *shape, t Task) {
 	d.entries = append(d.entries, e)
 }
 
-// addNodes adds a task with several nodes. Each is read anew with its values, so
-// that they are checked like what is written.
+// addNodes adds the nodes of an expanded task. It reads the task again for each
+// value, so that filled-in texts are checked like written ones.
 func (d *decoder) addNodes(e entry, s *shape, each *each, whole Task) {
 	of := field{each.entry, "task " + quote(e.name)}
-	size := e.value.size - each.value.size // what each node has
+	size := e.value.size - each.value.size // size of each node
 	switch n := len(each.nodes); {
 	case len(e.name) > maxEachName:
 		d.r.add(e.at, fmt.Sprintf("the name of %s is %d bytes long, and with %s at most %d are allowed", of.of, len(e.name), each.name, maxEachName), "shorten it: its nodes have their values in their names")
@@ -102,7 +102,7 @@ func (d *decoder) addNodes(e entry, s *shape, each *each, whole Task) {
 		d.p.globs = append(d.p.globs, whole)
 	}
 	warnings := d.warnings
-	d.warnings = &reporter{src: d.r.src} // those of the task have been given
+	d.warnings = &reporter{src: d.r.src} // the task's warnings were recorded
 	defer func() { d.warnings = warnings }()
 	before := len(d.r.all)
 	for _, n := range each.nodes {
@@ -113,13 +113,13 @@ func (d *decoder) addNodes(e entry, s *shape, each *each, whole Task) {
 			d.add(e, s, t)
 		}
 		if len(d.r.all) > before {
-			return // one node with a mistake is enough
+			return // report one node only
 		}
 	}
 }
 
-// spread gives each node its needs: all nodes of what the task needs. Tasks that
-// nothing can make run are left out.
+// spread gives each node its needs: all nodes of the tasks that its task needs. It
+// leaves out tasks that can never run.
 func (d *decoder) spread() {
 	edges := 0
 	needs := make(map[string][]string, len(d.shapes))
@@ -162,13 +162,13 @@ func (d *decoder) spread() {
 		d.p.Tasks, d.entries = append(d.p.Tasks, t), append(d.entries, entries[i])
 	}
 	for i := range d.p.globs {
-		if d.p.globs[i].from == nil { // those of included files have theirs
+		if d.p.globs[i].from == nil { // an included file has set its own
 			d.p.globs[i].stable = stable[d.p.globs[i].Name]
 		}
 	}
 }
 
-// fateOf finds out whether a task runs; there is no cycle among the needs.
+// fateOf computes the fate of a task. The needs have no cycles.
 func (d *decoder) fateOf(s *shape) fate {
 	if s.fate != unknown {
 		return s.fate
@@ -192,11 +192,11 @@ func (d *decoder) fateOf(s *shape) fate {
 	return s.fate
 }
 
-// Globs reports whether the nodes of a task depend on which files there are.
+// Globs reports whether the nodes of a task depend on the files present.
 func (p *Pipeline) Globs() bool { return len(p.globs) > 0 }
 
-// lasting are the tasks that the file says, whatever files there are: instead of
-// the nodes of a foreach_glob the task itself.
+// lasting returns the tasks independent of the files present: an unexpanded task
+// in place of the nodes of a foreach_glob.
 func (p *Pipeline) lasting() []*Task {
 	globbed := make(map[string]bool, len(p.globs))
 	var all []*Task
@@ -224,7 +224,7 @@ func (t *Task) lastingNeeds() []string {
 	return t.Needs
 }
 
-// envFor is the environment that a task has from its file.
+// envFor returns the environment that a task has from its file.
 func (p *Pipeline) envFor(t *Task) map[string]string {
 	env := p.defaults(t).Env
 	if !t.Templates {
@@ -233,7 +233,7 @@ func (p *Pipeline) envFor(t *Task) map[string]string {
 	return literals(env)
 }
 
-// parallelKey is the concurrency key of the nodes of a task.
+// parallelKey returns the concurrency key of the nodes of a task.
 func (p *Pipeline) parallelKey(identity, group string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return p.Name + "/" + group + "@" + hex.EncodeToString(sum[:4])

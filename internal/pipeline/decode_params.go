@@ -10,19 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// Param is a value that a run of the pipeline may choose.
+// Param is a value that each run of the pipeline may choose.
 type Param struct {
 	Name        string
 	Type        string   // string, int, number or bool
 	Choices     []string // nil: any
 	Description string
 	Default     string
-	Required    bool   // there is no default
-	Known       bool   // Value is one: false for one that was not given, with Given.Partial
+	Required    bool   // it has no default
+	Known       bool   // false for a missing value, with Given.Partial
 	Value       string // as text
 }
 
-// ParamsJSON is the values of all params as a JSON object, "" if there are none.
+// ParamsJSON returns the values of all params as a JSON object, or "" without
+// params.
 func (p *Pipeline) ParamsJSON() string {
 	if len(p.Params) == 0 {
 		return ""
@@ -38,9 +39,9 @@ func (p *Pipeline) ParamsJSON() string {
 	return strings.TrimSuffix(string(canonical(values)), "\n")
 }
 
-// SameParams reports whether the values that ParamsJSON wrote for an earlier job
-// are those of the pipeline. A param that the job did not have counts as its
-// default, and one that the pipeline no longer has does not count.
+// SameParams reports whether the pipeline has the values that ParamsJSON wrote for
+// an earlier job. A param missing in the job counts as its default; a param
+// missing in the pipeline is ignored.
 func (p *Pipeline) SameParams(stored string) bool {
 	earlier := ParamTexts(stored)
 	return !slices.ContainsFunc(p.Params, func(v Param) bool {
@@ -52,7 +53,7 @@ func (p *Pipeline) SameParams(stored string) bool {
 	})
 }
 
-// ParamTexts reads what ParamsJSON wrote: the values as text, by name.
+// ParamTexts decodes the output of ParamsJSON: the values as text, by name.
 func ParamTexts(stored string) map[string]string {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(stored), &raw); err != nil {
@@ -69,7 +70,7 @@ func ParamTexts(stored string) map[string]string {
 	return texts
 }
 
-// Types of params.
+// Param types.
 const (
 	typeString = "string"
 	typeInt    = "int"
@@ -79,23 +80,22 @@ const (
 
 var paramTypes = []string{typeString, typeInt, typeNumber, typeBool}
 
-// otherTypes are what other tools call them.
+// otherTypes maps the type names of other tools to ours.
 var otherTypes = map[string]string{
 	"str": typeString, "text": typeString, "date": typeString, "integer": typeInt, "float": typeNumber, "double": typeNumber, "boolean": typeBool,
 }
 
-// maxParam is how many bytes a value may have.
+// maxParam is the maximum size of a value, in bytes.
 const maxParam = 4096
 
-// param is a Param with its place.
+// param is a Param and its place in the file.
 type param struct {
 	Param
 	at    spot
-	value *textValue // nil: not known
+	value *textValue // nil: unknown
 }
 
-// lacksParam reports whether the value of a param is not known, which
-// [Given].Partial allows.
+// lacksParam reports whether a param has no value, which [Given].Partial allows.
 func (d *decoder) lacksParam() bool {
 	for _, p := range d.params {
 		if p.value == nil {
@@ -105,7 +105,7 @@ func (d *decoder) lacksParam() bool {
 	return false
 }
 
-// readParams reads the declarations and the values that are given.
+// readParams reads the declarations and the given values.
 func (d *decoder) readParams(root *node) {
 	d.params = make(map[string]*param)
 	if e, ok := root.get("params"); ok {
@@ -144,7 +144,7 @@ func (d *decoder) declare(f field) {
 	}
 }
 
-// valueName checks a name that stands in {{.params.NAME}} or {{.matrix.NAME}}.
+// valueName checks a name for {{.params.NAME}} or {{.matrix.NAME}}.
 func (d *decoder) valueName(e entry, of string) bool {
 	odd := func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	if e.name == "" || len(e.name) > MaxName || strings.ContainsFunc(e.name, odd) {
@@ -237,7 +237,7 @@ func (d *decoder) choices(f field, p *param) {
 	}
 }
 
-// setDefault takes over the default, which holds until another value is given.
+// setDefault sets the default as the value until another value is given.
 func (d *decoder) setDefault(f field, p *param) {
 	text, ok := d.paramText(f, p)
 	if !ok {
@@ -269,7 +269,7 @@ func (d *decoder) paramText(f field, p *param) (string, bool) {
 	return text, d.checkNUL(f.spot(), f.label(), text)
 }
 
-// give takes over a value of the command line.
+// give sets a value from the command line.
 func (d *decoder) give(root *node, name, text string) {
 	p := d.params[name]
 	if p == nil {
@@ -299,8 +299,8 @@ func (d *decoder) give(root *node, name, text string) {
 	}
 }
 
-// paramValue reads a value as its type; the problem goes on after the name of
-// the param, and example is a value that is right.
+// paramValue checks a value against a type. The problem continues a sentence that
+// begins with the param's name; example is a valid value.
 func paramValue(kind, text string) (checked, problem, example string) {
 	if len(text) > maxParam {
 		return "", fmt.Sprintf("is %d bytes long, and at most %d are allowed", len(text), maxParam), "PATH, of a file with the value"
@@ -327,7 +327,7 @@ func paramValue(kind, text string) (checked, problem, example string) {
 	return text, "", ""
 }
 
-// typeOf is the type of a default that stands alone.
+// typeOf returns the type of a param declared by its default alone.
 func typeOf(n *node) string {
 	if !n.plain {
 		return typeString
@@ -344,7 +344,7 @@ func typeOf(n *node) string {
 	return typeString
 }
 
-// adviseParam says which param may be meant.
+// adviseParam suggests a param for an unknown name.
 func (d *decoder) adviseParam(name string) string {
 	if len(d.paramNames) == 0 {
 		return fmt.Sprintf("declare it at the top of the file: params: {%s: a default}", cut(name))

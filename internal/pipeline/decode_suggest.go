@@ -9,15 +9,15 @@ import (
 	"github.com/goweaver/weaver/internal/typo"
 )
 
-// level is a mapping of the file whose keys are known.
+// level is a mapping with a fixed set of keys.
 type level struct {
 	name    string            // "a task"
 	keys    []string          // in the order of the documentation
-	example string            // how a key of this level is reached
-	others  map[string]string // what other tools call our keys
+	example string            // the way to write a key of this level
+	others  map[string]string // keys of other tools, and ours for each
 }
 
-// optionKeys are those of options with a key of their own and one value.
+// optionKeys are the keys of options that hold one value.
 var optionKeys = option.Keys(option.Pipeline)
 
 var (
@@ -27,7 +27,7 @@ var (
 		example: "KEY: …",
 		others:  pipelineOthers,
 	}
-	includedLevel = &level{ // what its own tasks share
+	includedLevel = &level{ // settings of its own tasks
 		name:    "an included file",
 		keys:    []string{"description", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
 		example: "KEY: …",
@@ -81,13 +81,13 @@ var (
 		example: "on: {KEY: {run: …}}",
 		others:  map[string]string{"failed": "failure", "fail": "failure", "error": "failure", "ok": "success", "succeeded": "success", "always": "done", "finally": "done", "exit": "done", "ended": "done", "completion": "done", "completed": "done"},
 	}
-	hookLevel = &level{ // what a task has, without what it waits for
+	hookLevel = &level{ // a task without needs
 		name:    "a task of on",
 		keys:    append([]string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency"}, optionKeys...),
 		example: "on: {failure: {KEY: …}}",
 		others:  taskOthers,
 	}
-	undoLevel = &level{ // what a task of on has, without what its phase decides
+	undoLevel = &level{ // a hook without the settings that the undo phase fixes
 		name:    "an undo",
 		keys:    append([]string{"description", "run", "http", "type", "input", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency"}, optionKeys...),
 		example: "undo: {KEY: …}",
@@ -129,7 +129,7 @@ var (
 	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel, paramLevel}
 )
 
-// adviseKey says what may be meant by a key that a level does not have.
+// adviseKey suggests a correction for a key unknown to a level.
 func adviseKey(key string, at *level) string {
 	if why := notOfUndo[key]; why != "" && at == undoLevel {
 		return why
@@ -144,8 +144,8 @@ func adviseKey(key string, at *level) string {
 	return fmt.Sprintf("the keys of %s are %s", at.name, strings.Join(at.keys, ", "))
 }
 
-// guess returns the key of the level that may be meant, or the other level
-// that has the key.
+// guess returns the most similar key of the level, or another level that has the
+// key.
 func (l *level) guess(key string) (known string, other *level) {
 	lower := strings.ToLower(key)
 	if slices.Contains(l.keys, lower) {
@@ -162,8 +162,8 @@ func (l *level) guess(key string) (known string, other *level) {
 	return nearest(lower, l.keys), nil
 }
 
-// lacks reports whether a mapping has none of the keys, and no unknown key
-// that may be meant for one: that has been reported.
+// lacks reports whether a mapping has neither one of the keys nor an unknown key
+// similar to one: the latter was reported.
 func (l *level) lacks(m *node, keys ...string) bool {
 	for _, e := range m.entries {
 		name := e.name
@@ -177,7 +177,7 @@ func (l *level) lacks(m *node, keys ...string) bool {
 	return true
 }
 
-// adviseName says which of the names may be meant, or what there is.
+// adviseName suggests a similar name, or lists the names.
 func adviseName(name string, known []string) string {
 	if best := nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
@@ -193,8 +193,8 @@ func adviseName(name string, known []string) string {
 	return "the tasks are " + strings.Join(shown, ", ")
 }
 
-// nearest returns the word that is at most two typos away, fewer for a short
-// word, or "".
+// nearest returns the most similar word at an edit distance of at most 2 (less for
+// short words), or "".
 func nearest(word string, known []string) string {
 	limit := min(2, len(word)/2)
 	best := ""

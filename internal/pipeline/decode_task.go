@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// tasks reads all tasks, and checks what is between them.
+// tasks reads all tasks and then checks the relations between them.
 func (d *decoder) tasks(f field) {
 	if f.value.kind != mapping {
 		d.notTasks(f)
@@ -41,7 +41,7 @@ func (d *decoder) tasks(f field) {
 	d.join(f)
 }
 
-// join checks and adds what is between tasks, when all of them have been read.
+// join checks and adds the relations between tasks after all tasks have been read.
 func (d *decoder) join(f field) {
 	d.checkNeeds()
 	d.addUndos()
@@ -67,7 +67,7 @@ func (d *decoder) notTasks(f field) {
 	d.r.add(f.spot(), fmt.Sprintf("%s is %s, not a mapping of names to tasks", f.label(), f.value.describe()), hint)
 }
 
-// task reads a node of a task of the file, in the scope of its values, or a hook.
+// task reads a hook, or a node of the file's task in the scope of its values.
 func (d *decoder) task(e entry, name string, keys *level) Task {
 	of := "task " + quote(name)
 	t := Task{Name: name}
@@ -138,7 +138,7 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 	return t
 }
 
-// option reads an option that is one value into the field of its name.
+// option sets the field of an option that holds one value.
 func (d *decoder) option(f field, o *option.Spec, t *Task) {
 	switch example := o.Example.(type) {
 	case int:
@@ -150,7 +150,7 @@ func (d *decoder) option(f field, o *option.Spec, t *Task) {
 	}
 }
 
-// notTask guesses what was meant by a task that is no mapping.
+// notTask suggests a correction for a task that is not a mapping.
 func (d *decoder) notTask(e entry, of string) {
 	name, message := cut(e.name), fmt.Sprintf("%s is %s, not a mapping", of, e.value.describe())
 	switch e.value.kind {
@@ -163,8 +163,7 @@ func (d *decoder) notTask(e entry, of string) {
 	}
 }
 
-// checkWork checks that a task says exactly once what it does, and that its
-// other keys fit that.
+// checkWork requires exactly one work key per task, and other keys that fit it.
 func (d *decoder) checkWork(e entry, of string, keys *level) {
 	given := worksOf(e.value)
 	switch {
@@ -213,10 +212,10 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 	}
 }
 
-// commandKeys are those of tasks that run a command.
+// commandKeys are the keys that only commands may have.
 var commandKeys = []string{"env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl"}
 
-// filePatterns reads patterns of files below the command's folder.
+// filePatterns reads patterns of files in the command's folder.
 func (d *decoder) filePatterns(f field) (patterns []string) {
 	const example = "[out/*.csv]"
 	switch f.value.kind {
@@ -304,7 +303,7 @@ func (d *decoder) retry(f field) Retry {
 	return retry
 }
 
-// warnBudget warns of more attempts than the budget gives a task.
+// warnBudget warns of more attempts than the budget allows a task.
 func (d *decoder) warnBudget(f field, of string, attempts int) {
 	most := d.p.Budget.MaxAttemptsPerTask
 	if most == 0 || attempts <= most {
@@ -319,16 +318,16 @@ func (d *decoder) warnBudget(f field, of string, attempts int) {
 		fmt.Sprintf("write max_attempts: %d, or raise the budget to %d", most, attempts))
 }
 
-// checkAttempts checks that it is said somewhere how often: in this retry, in
-// the budget, or elsewhere.
+// checkAttempts requires a number of attempts in this retry, in the budget, or
+// elsewhere.
 func (d *decoder) checkAttempts(f field, elsewhere bool) {
 	if f.value.kind == mapping && !elsewhere && d.p.Budget.MaxAttemptsPerTask == 0 && retryLevel.lacks(f.value, "max_attempts") {
 		d.r.add(f.at, "retry of "+f.of+" does not say how often", f.example(retryExample))
 	}
 }
 
-// checkPauses checks that the longest pause is no shorter than the first one,
-// also where the pipeline has one of them.
+// checkPauses requires max ≥ base, including where one of them comes from the
+// pipeline.
 func (d *decoder) checkPauses(f field, of string, retry Retry) {
 	first, longest := cmp.Or(retry.Base, d.p.Retry.Base), cmp.Or(retry.Max, d.p.Retry.Max)
 	if longest == 0 || first <= longest {
@@ -373,7 +372,7 @@ func (d *decoder) concurrency(f field, t *Task) {
 	}
 }
 
-// key reads a text that stores index.
+// key reads a text that stores index, such as a concurrency key.
 func (d *decoder) key(f field, example string) string {
 	key := d.filledText(d.finalField(f, atRead), example)
 	if len(key) > maxKeyBytes {

@@ -14,11 +14,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Values of needs, {{.tasks.fetch.stdout}}, are filled in by the worker. The
-// decoder leaves them in the texts, after it has checked that the worker will know
-// them, and sets Templates of the task's input.
+// The worker fills in the values of needs, {{.tasks.fetch.stdout}}. The decoder
+// leaves them in the texts, checks that the worker will know them, and sets
+// Templates of the task's input.
 
-// use is a value of a need in a text of a task.
+// use is a reference to a value of a need in a text of a task.
 type use struct {
 	at   spot
 	task string // of the file
@@ -26,14 +26,14 @@ type use struct {
 	path template.Path
 }
 
-// named is the value as it is written in a file.
+// named returns the reference as written, and its field.
 func (u *use) named() string { return u.path.String() + " in " + u.of }
 
-// use remembers a value of a need in a text of a task, for checkUses. A path that
-// can be none is reported.
+// use records a reference for checkUses. It reports a path that can never name a
+// value.
 func (d *decoder) use(n *node, of string, part template.Part) {
 	if d.scope.node {
-		return // the text was read before, as the file has it
+		return // the text was read before, with the whole task
 	}
 	u := use{d.placeAt(n, part.At), d.scope.task, of, part.Path}
 	if wrong := value.CheckPath(part.Path); wrong != nil {
@@ -43,11 +43,11 @@ func (d *decoder) use(n *node, of string, part template.Part) {
 	d.uses = append(d.uses, u)
 }
 
-// placeAt is where a value stands that begins at a byte of a text.
+// placeAt returns the place of the reference at a byte offset of a text.
 func (d *decoder) placeAt(n *node, at int) spot {
 	name := written(n.text[at:])
 	for _, quotes := range []string{"", "'", `"`} {
-		// Without an escape before it: then the text need not be searched.
+		// If no escape precedes it, a search of the text is not needed.
 		if from := n.at.from + len(quotes) + at; from < len(d.r.src.text) && strings.HasPrefix(d.r.src.text[from:], name) {
 			return d.r.src.spot(from, from+len(name))
 		}
@@ -55,10 +55,11 @@ func (d *decoder) placeAt(n *node, at int) spot {
 	return d.placeIn(n, name)
 }
 
-// ours is how a value begins, in a text that may have braces of others.
+// ours matches the beginning of a reference, in a text that may contain other
+// braces.
 var ours = regexp.MustCompile(`\{\{ *\.(tasks|item|params|matrix)\b`)
 
-// written is a value as it is written at the beginning of a text.
+// written returns the reference at the beginning of a text, as written.
 func written(text string) string {
 	if end := strings.Index(text, "}}"); end >= 0 {
 		return text[:end+len("}}")]
@@ -66,9 +67,8 @@ func written(text string) string {
 	return text
 }
 
-// shellTemplates refuses values in a text for the shell: whatever they are, the
-// shell would read them as code. Braces of others stay, as those of docker
-// --format.
+// shellTemplates refuses references in shell text: the shell would read any value
+// as code. Other braces stay, such as those of docker --format.
 func (d *decoder) shellTemplates(f field) {
 	for _, at := range ours.FindAllStringIndex(f.value.text, -1) {
 		name := written(f.value.text[at[0]:])
@@ -77,7 +77,7 @@ func (d *decoder) shellTemplates(f field) {
 	}
 }
 
-// variableFor makes a name of a variable from a value as it is written.
+// variableFor derives a variable name from a reference.
 func variableFor(name string) string {
 	parsed, err := template.Parse(name)
 	if err != nil || len(parsed) != 1 || len(parsed[0].Path) == 0 {
@@ -97,15 +97,15 @@ func variableFor(name string) string {
 	return strings.TrimLeft(letters, "0123456789")
 }
 
-// codeFlags are the letters of options of programs whose argument is code.
+// codeFlags are the options, by program, whose argument is code.
 var codeFlags = map[string]string{
 	"sh": "c", "bash": "c", "dash": "c", "zsh": "c", "ksh": "c", "fish": "c", "busybox": "c", "su": "c",
 	"python": "c", "python3": "c", "perl": "eE", "ruby": "e", "node": "e", "php": "r", "pwsh": "c",
 }
 
-// codeArguments refuses values in an argument that a program reads as code: the
-// one behind such an option, or in one word with it, and all of ssh, which has a
-// shell on the other side.
+// codeArguments refuses references in arguments that a program runs as code: the
+// argument of such an option, also within one word, and every argument of ssh,
+// which passes them to a remote shell.
 func (d *decoder) codeArguments(f field) {
 	program := ""
 	for i, item := range f.value.items {
@@ -131,14 +131,14 @@ func (d *decoder) codeArguments(f field) {
 	}
 }
 
-// hasCode reports whether an argument is options one of which has code behind it.
+// hasCode reports whether an argument is a group of options one of which takes
+// code.
 func hasCode(arg, program string) bool {
 	return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(strings.SplitN(arg, " ", 2)[0], codeFlags[program])
 }
 
-// checkUses checks that each task has the values that its texts name: those of
-// tasks that it needs, which such tasks have, and have also if they failed where
-// that may be.
+// checkUses requires each referenced value to exist: its task is a need, has such
+// a value, and keeps it after a failure where the task may run then.
 func (d *decoder) checkUses() {
 	if len(d.uses) == 0 {
 		return
@@ -150,7 +150,7 @@ func (d *decoder) checkUses() {
 	var needs map[string]bool
 	for i := range d.uses {
 		u := &d.uses[i]
-		if i == 0 || d.uses[i-1].task != u.task { // uses of one task follow each other
+		if i == 0 || d.uses[i-1].task != u.task { // uses are grouped by task
 			needs = make(map[string]bool)
 			for _, need := range d.needs[u.task] {
 				needs[need.value.text] = true
@@ -168,23 +168,23 @@ func (d *decoder) checkUses() {
 			d.checkUse(u, need)
 		case need == nil && s != nil && s.fate != unneeded && len(s.nodes) > 0:
 			d.r.add(u.at, fmt.Sprintf("%s is of a task with %s", u.named(), text.Plural(len(s.nodes), "node")), "name one of them, as "+append(template.Path{value.Root, s.nodes[0]}, u.path[2:]...).String()+", or let each write a file")
-		case needed: // it has a mistake of its own, no nodes, or is left out
+		case needed: // it has a reported mistake, has no nodes, or is left out
 		default:
 			task := name
 			if need != nil && need.Group != "" {
-				task = need.Group // which needs name
+				task = need.Group // the task to need
 			}
 			d.notNeeded(u, task, need != nil || inFile)
 		}
 	}
 }
 
-// checkUse checks a value of a task that a task needs.
+// checkUse checks a reference to a need.
 func (d *decoder) checkUse(u *use, need *Task) {
 	failed := d.shapes[u.task] != nil && d.shapes[u.task].cond == task.OnFailed
 	switch {
 	case need.kind() == "":
-		// That is a mistake of its own.
+		// Reported elsewhere.
 	case need.kind().Check(u.path) != nil:
 		wrong := need.kind().Check(u.path)
 		d.r.add(u.at, u.of+": "+wrong.Problem, wrong.Hint)
@@ -199,7 +199,7 @@ func (d *decoder) checkUse(u *use, need *Task) {
 	}
 }
 
-// mayKeep reports whether a pattern of a command matches a file.
+// mayKeep reports whether an artifact pattern of the command matches a file.
 func (t *Task) mayKeep(file string) bool {
 	return slices.ContainsFunc(slices.Concat(t.Artifacts, t.ArtifactsOptional), func(pattern string) bool {
 		ok, err := path.Match(pattern, file)
@@ -207,7 +207,7 @@ func (t *Task) mayKeep(file string) bool {
 	})
 }
 
-// notNeeded reports a value of a task that is no need.
+// notNeeded reports a reference to a task outside the needs.
 func (d *decoder) notNeeded(u *use, task string, known bool) {
 	name := u.path[1]
 	needs := func() (names []string) {
@@ -246,7 +246,8 @@ func (d *decoder) notNeeded(u *use, task string, known bool) {
 	}
 }
 
-// kind is what the task is, by which its values are known; "": that is not said.
+// kind returns the kind of the task, which determines its values, or "" if the
+// task defines no work.
 func (t *Task) kind() value.Kind {
 	switch {
 	case t.Type != "":
@@ -261,7 +262,7 @@ func (t *Task) kind() value.Kind {
 	return ""
 }
 
-// literals are texts that stand beside templates.
+// literals escapes texts that stand next to templates.
 func literals(texts map[string]string) map[string]string {
 	made := make(map[string]string, len(texts))
 	for name, text := range texts {

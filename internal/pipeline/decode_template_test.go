@@ -29,8 +29,8 @@ func inputOf[T any](t *testing.T, s stored, name string) (in T) {
 	return in
 }
 
-// Only the texts of a task that has values of needs are templates, and the others
-// of that task stay what they are.
+// Only the texts of a task that references needs are templates; its other texts
+// keep their meaning.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	p := parse(t, valued)
@@ -48,8 +48,8 @@ func TestTemplates(t *testing.T) {
 	equal(t, "the request", p.Tasks[4].Does(), "POST https://example.com/{{.tasks.a.stdout}}")
 }
 
-// Values of tasks that are kept are filled in. What the task does is the same, and
-// its other values stay templates.
+// Values of kept tasks are filled in. The task's work stays the same, and its
+// other references stay templates.
 func TestFillKept(t *testing.T) {
 	t.Parallel()
 	p := parse(t, valued)
@@ -70,7 +70,7 @@ func TestFillKept(t *testing.T) {
 	for _, name := range []string{"b", "hook"} {
 		equal(t, "the work of "+name, s.tasks[name].Metadata[pipeline.MetaWork], before.tasks[name].Metadata[pipeline.MetaWork])
 	}
-	// With all values there are no templates left.
+	// With all values known, the texts are literals.
 	n := &value.Output{Task: "get", Kind: value.Request, State: task.Succeeded, Raw: json.RawMessage(`{"status":200,"body":"{\"n\":7}","body_bytes":7}`)}
 	if filled, err = p.Fill(map[string]*value.Output{"a": one, "get": n}); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// text takes any scalar as it is written: 8080 and true are texts too. It
-// returns false when it reports a problem.
+// text returns any scalar as written: 8080 and true are texts too. It returns
+// false after it reports a problem.
 func (d *decoder) text(f field, example string) (string, bool) {
 	if f.value.kind != scalar {
 		d.wrong(f, "a text", example)
@@ -18,7 +18,8 @@ func (d *decoder) text(f field, example string) (string, bool) {
 	return f.value.text, d.checkNUL(f.spot(), f.label(), f.value.text)
 }
 
-// checkNUL refuses what no environment, argument or store can hold.
+// checkNUL refuses NUL characters, which environments, arguments and stores cannot
+// hold.
 func (d *decoder) checkNUL(at spot, what, text string) bool {
 	if strings.ContainsRune(text, 0) {
 		return d.r.add(at, what+" contains a NUL character", `remove \0`)
@@ -26,7 +27,7 @@ func (d *decoder) checkNUL(at spot, what, text string) bool {
 	return true
 }
 
-// filledText is text that is not empty.
+// filledText is text, and refuses an empty text.
 func (d *decoder) filledText(f field, example string) string {
 	text, ok := d.text(f, example)
 	if ok && strings.TrimSpace(text) == "" {
@@ -52,7 +53,7 @@ func (d *decoder) name(at spot, what, name, example string) {
 	}
 }
 
-// nameList reads a list of names; one alone needs no brackets.
+// nameList reads a list of names; a single name needs no brackets.
 func (d *decoder) nameList(f field, example string) []field {
 	switch f.value.kind {
 	case scalar:
@@ -72,7 +73,7 @@ func (d *decoder) nameList(f field, example string) []field {
 	return nil
 }
 
-// wrongItem reports an item of a list that is no text.
+// wrongItem reports a list item that is not a text.
 func (d *decoder) wrongItem(f field, item *node, example string) {
 	hint := f.example(example)
 	if item.kind == mapping {

@@ -4,14 +4,15 @@ import (
 	"fmt"
 )
 
-// The undo of a task is a task of its own, which runs when the job ends and did not
-// succeed: see weaver.Undoes. It has the keys of a hook but for what the undo phase
-// decides: it is tried for 24 h, and its failure is never allowed.
+// The undo of a task is a task that runs when the job ends without success: see
+// weaver.Undoes. It has the keys of a hook except those that the undo phase fixes:
+// it is retried for 24 h, and it may not be allowed to fail.
 
-// undoName is the name of the task that undoes another one: "undo charge".
+// undoName returns the name of a task's undo: "undo charge".
 func undoName(task string) string { return "undo " + task }
 
-// notOfUndo says of keys of tasks why an undo does not have them.
+// notOfUndo has the reason and correction for each task key that an undo may not
+// have.
 var notOfUndo = map[string]string{
 	"retry":              "remove it: an undo is tried again for 24 hours",
 	"allow_failure":      "remove it: an undo that was given up has to be seen to by a person",
@@ -30,13 +31,13 @@ var notOfUndo = map[string]string{
 
 const perNode = "remove it: the undo of a task with several nodes is there once for each of them"
 
-// notUndone says why tasks with some keys have no undo.
+// notUndone has, by key, the reason why a task may not have an undo.
 var notUndone = map[string]string{
 	"approve":      "it waits for a person, and does nothing that can be undone",
 	"foreach_from": "its nodes are not known before it runs",
 }
 
-// undo reads the undo of a node of a task of the file, in the scope of its values.
+// undo reads the undo of one node, in the scope of the node's values.
 func (d *decoder) undo(f field, of entry, name string) *Task {
 	if !d.mapping(f, "{run: ./refund.sh}") {
 		return nil
@@ -62,7 +63,7 @@ func (d *decoder) undo(f field, of entry, name string) *Task {
 	return &t
 }
 
-// checkUndo checks what an undo cannot do.
+// checkUndo refuses settings that an undo cannot have.
 func (d *decoder) checkUndo(e entry, of string) {
 	if request, ok := e.value.get("http"); ok && request.value.kind == mapping {
 		if until, polls := request.value.get("until"); polls {
@@ -71,7 +72,7 @@ func (d *decoder) checkUndo(e entry, of string) {
 	}
 }
 
-// addUndos appends the undos of the file's own tasks to its tasks.
+// addUndos appends the undos of the file's own tasks to the tasks.
 func (d *decoder) addUndos() {
 	all := d.p.Tasks
 	for i := range all {
@@ -94,7 +95,7 @@ func (d *decoder) addUndos() {
 	}
 }
 
-// checkUndos checks how many tasks there are with the undos of all files.
+// checkUndos limits the number of tasks including the undos of all files.
 func (d *decoder) checkUndos(f field) {
 	n, ordinary := 0, 0
 	for i := range d.p.Tasks {

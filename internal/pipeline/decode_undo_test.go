@@ -24,7 +24,7 @@ on:
   failure: {run: x}
 `
 
-// What undos wait for, and what waits for them.
+// The needs and dependents of undos.
 func TestUndos(t *testing.T) {
 	t.Parallel()
 	sub := submit(t, parse(t, orderFile), pipeline.JobOptions{})
@@ -62,7 +62,7 @@ func TestUndosInPictures(t *testing.T) {
 	equal(t, "the last waves", fmt.Sprint(last[len(last)-5:]), "[[undo ship] [undo charge] [undo reserve] [on success on failure] [on done]]")
 }
 
-// A task with several nodes has an undo for each of them.
+// An expanded task has an undo per node.
 func TestUndosOfNodes(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
@@ -77,7 +77,7 @@ tasks:
 	equal(t, "the tasks", strings.Join(got, "; "), "pack[a]: pack a; pack[b]: pack b; undo pack[a]: unpack a; undo pack[b]: unpack b")
 }
 
-// What was undone runs again, with its undo.
+// An undone task runs again, with its undo.
 func TestUpdateOfUndos(t *testing.T) {
 	t.Parallel()
 	const src = "name: a\ntasks: {a: {run: a, undo: {run: ua}}, b: {run: b, needs: [a], undo: {run: ub}}, c: {run: %s}}"

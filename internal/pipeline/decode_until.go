@@ -9,8 +9,8 @@ import (
 
 const untilExample = "{json: .status, equals: done, every: 5s, timeout: 1h}"
 
-// until reads what a request is repeated for. What is missing or contradicts
-// itself the input says.
+// until reads the end condition of a polling request. The input's Validate reports
+// missing and contradictory settings.
 func (d *decoder) until(f field) *builtin.Until {
 	if !d.mapping(f, untilExample) {
 		return nil
@@ -44,7 +44,7 @@ func (d *decoder) until(f field) *builtin.Until {
 	return u
 }
 
-// checkUntil refuses a limit of each attempt for a poll, which has one of its own.
+// checkUntil refuses an attempt timeout on a polling request, which has its own.
 func (d *decoder) checkUntil(e entry, of string) {
 	request, ok := e.value.get("http")
 	if !ok {

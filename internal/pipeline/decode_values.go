@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What a scalar without quotes stands for (YAML 1.2 core schema: yes, no, on
-// and off are texts).
+// The meanings of an unquoted scalar in the YAML 1.2 core schema: yes, no, on and
+// off are texts.
 type plain int
 
 const (
@@ -19,8 +19,8 @@ const (
 	plainNull
 	plainTrue
 	plainFalse
-	plainNumber    // as JSON writes it
-	plainOddNumber // for some readers of YAML, and not as JSON writes it
+	plainNumber    // in JSON syntax
+	plainOddNumber // a number to some YAML readers, but not in JSON syntax
 )
 
 var (
@@ -46,12 +46,12 @@ func plainKind(text string) plain {
 	return plainText
 }
 
-// maxDepthJSON bounds what aliases can build from shallow parts; stores take
-// 1,000 levels.
+// maxDepthJSON bounds the depth that aliases can build from shallow parts; stores
+// accept 1,000 levels.
 const maxDepthJSON = 2 * maxDepth
 
-// json appends a value as JSON: keys in the order of the file, numbers as
-// they are written.
+// json appends a value as JSON, with keys in the order of the file and numbers as
+// written.
 func (d *decoder) json(to []byte, n *node, of string, how filling, depth int) []byte {
 	if depth > maxDepthJSON {
 		d.r.add(n.at, fmt.Sprintf("%s nests deeper than %d levels", of, maxDepthJSON), "keep such data in a file of its own")
@@ -105,12 +105,12 @@ func (d *decoder) json(to []byte, n *node, of string, how filling, depth int) []
 func appendText(to []byte, text string) []byte {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return append(to, `""`...) // no string is refused
+		return append(to, `""`...) // Marshal accepts every string
 	}
 	return append(to, raw...)
 }
 
-// whole reads a whole number without quotes.
+// whole reads an unquoted whole number.
 func (d *decoder) whole(f field, least, most int, example string) int {
 	n, ok := wholeNumber(f.value.text)
 	switch {
@@ -126,8 +126,8 @@ func (d *decoder) whole(f field, least, most int, example string) int {
 	return 0
 }
 
-// wholeNumber reads a number without sign tricks, and one that is too large
-// as the largest.
+// wholeNumber parses digits with an optional minus sign. A number out of range
+// becomes the largest int.
 func wholeNumber(text string) (int, bool) {
 	if !jsonNumber.MatchString(text) || strings.ContainsAny(text, ".eE") {
 		return 0, false
@@ -150,7 +150,7 @@ var units = map[string]string{
 
 var days = map[string]int{"d": 1, "day": 1, "days": 1, "w": 7, "week": 7, "weeks": 7}
 
-// duration reads a duration as Go writes it.
+// duration reads a duration in Go syntax.
 func (d *decoder) duration(f field, example string) time.Duration {
 	if f.value.kind != scalar {
 		d.wrong(f, "a duration", example)
@@ -163,7 +163,7 @@ func (d *decoder) duration(f field, example string) time.Duration {
 	return length
 }
 
-// takes reports whether a hint may offer a duration.
+// takes reports whether parseDuration accepts a text, for hints.
 func takes(text string) bool {
 	if !goDuration.MatchString(text) {
 		return false
@@ -172,8 +172,8 @@ func takes(text string) bool {
 	return problem == ""
 }
 
-// parseDuration reads 90s, 1m30s, 1.5h. The problem goes on after "… is
-// "text", "; the hint is "" when there is nothing to guess.
+// parseDuration parses 90s, 1m30s, 1.5h. The problem continues "… is "text", ";
+// the hint is "" without a guess.
 func parseDuration(text string) (length time.Duration, problem, hint string) {
 	if goDuration.MatchString(text) {
 		length, err := time.ParseDuration(text)

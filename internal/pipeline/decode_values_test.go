@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// A duration is accepted as what Go takes it for, and reaches the store as
-// that; what a refusal offers instead is accepted.
+// A duration is accepted as Go parses it, and the store gets that value. A hint to
+// a refused duration is accepted.
 func FuzzDuration(f *testing.F) {
 	for _, text := range []string{
 		"90s", "1h.0m", "1m30s", "1.5h", "500ms", "1ms", "1500us", "1500µs", "1500μs", "999us", "0s", "0", "0.0", "", " ", "-5s", "+5s", ".5s", "5.s", "5", "5.5", "1h 30m", "90 s",
@@ -54,9 +54,8 @@ func FuzzDuration(f *testing.F) {
 	})
 }
 
-// A word without quotes is the number, the null or the boolean that it is in
-// JSON, as it is written, or else the text. It is refused only when readers of
-// YAML disagree about which number it is.
+// An unquoted word has its JSON meaning (number, null or boolean) as written, or
+// else is a text. It is refused only where YAML readers disagree about the number.
 func FuzzWord(f *testing.F) {
 	for _, word := range []string{
 		"0", "-0", "1.50", "1e400", "12345678901234567890.000100", "-1E+5", "01", "+1", ".5", "5.", "0x10", "0o7", "0b1", "1_000", ".inf", "-.inf", ".nan", "1.2.3", "1e", "e1",
@@ -102,8 +101,8 @@ func hasBareDot(text string) bool {
 	return false
 }
 
-// timeout parses a pipeline whose only task has a timeout, and returns it as
-// a store has it.
+// timeout parses a pipeline with one task, and returns the task's timeout as
+// stored.
 func timeout(t *testing.T, text string) (time.Duration, *pipeline.Error) {
 	t.Helper()
 	quoted, err := json.Marshal(text)

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// timeout and retry of the file are those of each task that says nothing else.
+// timeout and retry of the file apply to each task without its own.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
@@ -38,17 +38,17 @@ tasks:
 		n := got[name]
 		equal(t, name, options{n.MaxAttempts, n.Backoff, n.BackoffMax, n.Timeout}, want)
 	}
-	// Pauses alone are for those tasks that say how often.
+	// Pauses without max_attempts apply to tasks that set max_attempts.
 	pauses := submit(t, parse(t, "name: a\nretry: {base: 9s}\ntasks: {a: {run: ls, retry: {max_attempts: 2}}, b: {run: ls}}\n"), pipeline.JobOptions{}).tasks
 	equal(t, "pauses of a", pauses["a"].Backoff, 9*time.Second)
 	equal(t, "attempts of b", pauses["b"].MaxAttempts, 1)
-	// The order of the keys does not count, nor who says it.
+	// Neither the order of the keys nor the place of max_attempts counts.
 	same := parse(t, "name: a\ntasks: {a: {run: ls, timeout: 1s, retry: {base: 2s}}}\nretry: {max: 9s}\nbudget: {max_attempts_per_task: 3}\n")
 	written := parse(t, "name: a\nbudget: {max_attempts_per_task: 3}\ntasks: {a: {run: ls, timeout: 1s, retry: {max_attempts: 3, base: 2s, max: 9s}}}\n")
 	equal(t, "digest", same.Digest(), written.Digest())
 }
 
-// More attempts than the budget gives are a mistake that can be run.
+// More attempts than the budget allows are a warning.
 func TestAttemptsAboveTheBudget(t *testing.T) {
 	t.Parallel()
 	p := parse(t, "name: a\nretry: {max_attempts: 4}\nbudget: {max_attempts_per_task: 3}\ntasks:\n  a: {run: x, retry: {max_attempts: 5}}\n  b: {run: x, retry: {max_attempts: 3}}\n")

@@ -12,7 +12,7 @@
 // A file passes through these steps, one prefix of file names each:
 //
 //	parse.go     Parse: the steps in order
-//	yaml_*       text → tokens with places → checks of what the YAML parser cannot take → tree of nodes
+//	yaml_*       text → tokens with places → guards for the YAML parser → tree of nodes
 //	decode*      tree → Pipeline: a file per key (decode_each.go: foreach and matrix; decode_fill.go: params and item)
 //	problem*     mistakes: collecting, sorting, printing with the line of the source
 //	job*         Pipeline → weaver.Job, digest, update of an earlier job, summaries

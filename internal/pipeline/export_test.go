@@ -1,6 +1,6 @@
 package pipeline
 
-// Keys returns the keys that each level of a file knows.
+// Keys returns the keys of each level of a file.
 func Keys() map[string][]string {
 	keys := make(map[string][]string, len(levels))
 	for _, l := range levels {

@@ -105,8 +105,8 @@ func (p *Pipeline) Graph() *dag.Graph {
 	return g
 }
 
-// drawnNeeds are the needs of a task that a picture has: of a hook those that no
-// other task needs, which lead to the others.
+// drawnNeeds returns the needs of a task for drawings: for a hook, only the tasks
+// that no other task needs, which lead to the rest.
 func (p *Pipeline) drawnNeeds(t *Task) []string {
 	if t.Undoes != "" {
 		return p.drawnUndo(t)
@@ -132,8 +132,8 @@ func (p *Pipeline) drawnNeeds(t *Task) []string {
 	return slices.DeleteFunc(slices.Concat(t.Needs, t.After), func(need string) bool { return needed[need] })
 }
 
-// undoNeeds is what an undo waits for: all tasks but undos and hooks, and the undos right
-// before it.
+// undoNeeds returns the needs of an undo: all tasks except undos and hooks, and
+// the undos directly before it.
 func (p *Pipeline) undoNeeds(t *Task) []string {
 	var needs []string
 	for i := range p.Tasks {
@@ -144,8 +144,8 @@ func (p *Pipeline) undoNeeds(t *Task) []string {
 	return append(needs, p.undosBefore()[t.Name]...)
 }
 
-// undosBefore are the undos right before each one, by its name: those of the next tasks
-// with an undo that need what it undoes.
+// undosBefore returns, by undo, the undos directly before it: those of the nearest
+// dependents with an undo.
 func (p *Pipeline) undosBefore() map[string][]string {
 	dependents, undoOf := make(map[string][]string), make(map[string]string)
 	for i := range p.Tasks {
@@ -175,8 +175,8 @@ func (p *Pipeline) undosBefore() map[string][]string {
 	return before
 }
 
-// drawnUndo are the needs of an undo that a picture has: the task that it undoes, and the
-// undos right before it.
+// drawnUndo returns the needs of an undo for drawings: the task that it undoes and
+// the undos directly before it.
 func (p *Pipeline) drawnUndo(t *Task) []string {
 	return append([]string{t.Undoes}, p.undosBefore()[t.Name]...)
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// However many needs and however long the names: no line of the list has more
-// than 80 columns, unless one name alone has.
+// Lines of the list have at most 80 columns, unless a single name is longer.
 func TestListFits(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -33,7 +32,7 @@ func TestListFits(t *testing.T) {
 	}
 }
 
-// Names cannot leave their quotes.
+// Names are escaped.
 func TestGraphQuotes(t *testing.T) {
 	t.Parallel()
 	p := parse(t, "name: 'a\"b\\c'\ntasks:\n  'x\"];<b>#quot;`&\\': {run: ls}\n")

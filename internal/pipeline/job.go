@@ -14,40 +14,40 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobOptions are what a file does not say.
+// JobOptions are the settings of a job that are not in the file.
 type JobOptions struct {
-	// BaseDir is an absolute directory: dirs of the file are relative to it,
-	// and a command without one runs in it. Default: those of the worker.
+	// BaseDir is an absolute directory: directories of the file are relative to it,
+	// and it is the default directory of commands. Default: the worker's directory.
 	BaseDir  string
-	Queue    string            // of every task whose type has none of its own; default "default"
+	Queue    string            // of tasks whose type has no queue; default "default"
 	Metadata map[string]string // of the job
 
-	// Identity says which file this is, as its absolute path: jobs of one file
-	// share the limits of max_parallel.
+	// Identity identifies the file, by its absolute path: the jobs of one file share
+	// the limits of max_parallel.
 	Identity string
 
-	// Kept are tasks that are left out because earlier ones did their work: they
-	// are no need of others either.
+	// Kept are the tasks to leave out because an earlier job did their work. Other
+	// tasks do not need them either.
 	Kept []string
-	// Filled are tasks of the pipeline with values of kept ones filled in, by name:
-	// see Pipeline.Fill.
+	// Filled holds tasks with the values of kept tasks filled in, by name: see
+	// Pipeline.Fill.
 	Filled map[string]*Task
 
-	// Types are the task types that the program knows, by name: their tasks have
-	// the options of their type, unless the file says otherwise.
+	// Types are the task types of the program, by name. Tasks have the options of
+	// their type unless the file overrides them.
 	Types map[string]weaver.Handler
 }
 
-// Types are what a program knows of task types.
+// Types describes the task types of a program.
 type Types struct {
-	// Known are those whose inputs can be checked, by name.
+	// Known holds the types whose inputs can be checked, by name.
 	Known map[string]weaver.Handler
-	// Unknown says what is wrong with a type that is not known, and what to do;
-	// "": nothing. Nil accepts every type.
+	// Unknown returns the problem with an unknown type and a hint, or "". If nil,
+	// every type is accepted.
 	Unknown func(typeName string) (problem, hint string)
 }
 
-// ofJob is the budget of the job.
+// ofJob converts the budget.
 func (b *Budget) ofJob() weaver.Budget {
 	return weaver.Budget{
 		MaxAttemptsPerTask: b.MaxAttemptsPerTask, MaxTotalAttempts: b.MaxTotalAttempts, MaxDuration: b.MaxDuration,
@@ -55,8 +55,7 @@ func (b *Budget) ofJob() weaver.Budget {
 	}
 }
 
-// Job makes the job that the pipeline describes, its tasks in the order of the
-// file.
+// Job returns the job of the pipeline, with tasks in the order of the file.
 func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	job := weaver.NewJob(p.Name, p.Budget.ofJob())
 	for _, key := range slices.Sorted(maps.Keys(opts.Metadata)) {
@@ -66,7 +65,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	for _, name := range opts.Kept {
 		kept[name] = true
 	}
-	undone := make(map[string]string) // by the name of the undo
+	undone := make(map[string]string) // by name of the undo
 	for i := range p.Tasks {
 		undone[p.Tasks[i].Name] = p.Tasks[i].Undoes
 	}
@@ -86,9 +85,9 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	return job
 }
 
-// definition is a task with what it has from the pipeline. Job makes drafts of
-// definitions and nothing else, and Digest is over all of them, so that nothing
-// can change what runs and not the digest.
+// definition is a task with the settings of its pipeline. Job builds drafts from
+// definitions only, and Digest covers all of them: a change of what runs always
+// changes the digest.
 type definition struct {
 	Name             string                `json:"name"`
 	Run              *builtin.RunInput     `json:"run,omitempty"`
@@ -99,11 +98,11 @@ type definition struct {
 	Needs            []string              `json:"needs,omitempty"`
 	After            []string              `json:"after,omitempty"`
 	Undoes           string                `json:"undoes,omitempty"`
-	Undo             *definition           `json:"undo,omitempty"` // of a task as the file has it, whose nodes depend on files
+	Undo             *definition           `json:"undo,omitempty"` // of an unexpanded task whose nodes depend on files
 	If               task.EdgeKind         `json:"if,omitempty"`
 	AllowFailure     bool                  `json:"allow_failure,omitempty"`
 	MaxAttempts      int                   `json:"max_attempts"`
-	OwnAttempts      bool                  `json:"own_attempts,omitempty"` // of a task with a type: it is the file that says how many
+	OwnAttempts      bool                  `json:"own_attempts,omitempty"` // of a task with a type: the file sets the number of attempts
 	Backoff          time.Duration         `json:"backoff_ns,omitempty"`
 	BackoffMax       time.Duration         `json:"backoff_max_ns,omitempty"`
 	Timeout          time.Duration         `json:"timeout_ns,omitempty"`
@@ -113,14 +112,14 @@ type definition struct {
 	Priority         int                   `json:"priority,omitempty"`
 	task.Options
 	MaxParallel int               `json:"max_parallel,omitempty"`
-	Patterns    []string          `json:"foreach_glob,omitempty"` // of a task as the file has it
-	ForeachFrom string            `json:"foreach_from,omitempty"` // Run or Request is for each value
-	Values      []json.RawMessage `json:"values,omitempty"`       // of ForeachFrom, of an update; nil: not known
+	Patterns    []string          `json:"foreach_glob,omitempty"` // of an unexpanded task
+	ForeachFrom string            `json:"foreach_from,omitempty"` // Run or Request runs once for each value
+	Values      []json.RawMessage `json:"values,omitempty"`       // of ForeachFrom in an update; nil: unknown
 }
 
-// definition resolves a task. Attempts are counted in this order: what the
-// task says, else the pipeline, else what the budget allows, else one, for not every command may
-// run twice.
+// definition resolves the settings of a task. The number of attempts comes from
+// the task, else the pipeline, else the budget, else it is 1: not every command
+// may run twice.
 func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	p = p.defaults(t)
 	if t.from != nil {
@@ -155,10 +154,10 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		undo := p.definition(t.Undo, baseDir)
 		d.Undo = &undo
 	}
-	if t.Approve != nil { // it waits outside of its attempts
+	if t.Approve != nil { // it waits outside its attempts
 		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
 	}
-	if t.HTTP != nil && t.HTTP.Until != nil { // it has a limit of its own
+	if t.HTTP != nil && t.HTTP.Until != nil { // the poll has its own limit
 		d.Timeout = 0
 	}
 	if t.Type != "" {
@@ -193,10 +192,10 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	return d
 }
 
-// draft makes the task. One of a type that is known has its type's options, but
-// for what the file says: its queue unless that is the default one, and its
-// attempts unless the type is a builtin one, whose commands may not run twice
-// unasked.
+// draft returns the draft of the task. A task of a known type has the type's
+// options unless the file overrides them. It keeps the type's queue unless that is
+// the default queue, and the type's attempts unless the type is a builtin one:
+// commands may not run twice by default.
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
 	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name() || d.Type == builtin.Foreach.Name()
@@ -204,7 +203,7 @@ func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.D
 	if known && !d.OwnAttempts && !builtIn {
 		said.MaxAttempts = 0
 	}
-	if d.ForeachFrom != "" { // that of its nodes
+	if d.ForeachFrom != "" { // applies to its nodes
 		said.ConcurrencyKey, said.ConcurrencyLimit = "", 0
 	}
 	opts := append(option.Given[weaver.EnqueueOption](&said), more...)
@@ -227,7 +226,7 @@ func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.D
 	return weaver.NewDraft(d.Type, d.Input, opts...)
 }
 
-// merge returns a and b, where b wins.
+// merge returns the union of a and b; entries of b override.
 func merge(a, b map[string]string) map[string]string {
 	if len(a)+len(b) == 0 {
 		return nil
@@ -238,13 +237,13 @@ func merge(a, b map[string]string) map[string]string {
 	return m
 }
 
-// union returns the names of both, sorted: their order means nothing.
+// union returns the names of both, sorted.
 func union(a, b []string) []string {
 	names := slices.Sorted(slices.Values(slices.Concat(a, b)))
 	return slices.Compact(names)
 }
 
-// resolve makes a directory of the file absolute, if the base is.
+// resolve returns dir relative to base, absolute if base is.
 func resolve(base, dir string) string {
 	switch {
 	case dir == "":

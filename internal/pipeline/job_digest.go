@@ -9,17 +9,17 @@ import (
 	"slices"
 )
 
-// Digest is the hexadecimal SHA-256 of what the pipeline runs and how: two
-// files with the same digest make the same job, in any directory. Comments,
-// descriptions, formatting, aliases, and the order of keys, of tasks and of
-// needs do not count, and neither do the files that a foreach_glob finds.
+// Digest returns the hexadecimal SHA-256 of the definitions of all tasks and the
+// budget. Two files with the same digest create the same job, in any directory.
+// Comments, descriptions, formatting, aliases, the order of keys, tasks and needs,
+// and the files that match a foreach_glob do not count.
 func (p *Pipeline) Digest() string {
 	byName := make(map[string]*Task, len(p.Tasks))
 	for _, t := range p.lasting() {
 		byName[t.Name] = t
 	}
 	sum := sha256.New()
-	// This line changes whenever the encoding does.
+	// Change this line with every change of the encoding.
 	sum.Write([]byte("weaver pipeline 1\n"))
 	whole := map[string]any{
 		"name":                  p.Name,
@@ -30,7 +30,7 @@ func (p *Pipeline) Digest() string {
 		"max_total_attempts": p.Budget.MaxTotalAttempts, "max_cost": p.Budget.MaxCost,
 		"max_repairs": p.Budget.MaxRepairs, "max_no_progress": p.Budget.MaxNoProgress,
 	} {
-		if n != 0 { // files without them keep their digest
+		if n != 0 { // keeps the digest of files without them
 			whole[key] = n
 		}
 	}
@@ -38,18 +38,18 @@ func (p *Pipeline) Digest() string {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		d := p.definition(byName[name], "")
 		d.Needs = slices.Sorted(slices.Values(byName[name].lastingNeeds()))
-		d.After = nil // all undos
+		d.After = nil // undos only
 		sum.Write(canonical(d))
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// canonical is a line of JSON with sorted keys, also inside of inputs, and
-// numbers as they are written.
+// canonical returns v as one line of JSON with sorted keys at every level and
+// numbers as written.
 func canonical(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return []byte(err.Error() + "\n") // a Pipeline that is not from Parse, with an Input that is no JSON
+		return []byte(err.Error() + "\n") // not from Parse: its Input is invalid JSON
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

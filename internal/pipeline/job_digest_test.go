@@ -149,15 +149,15 @@ func TestDigestChanges(t *testing.T) {
 	}
 }
 
-// Jobs that run have stored this digest: a change of it also changes the first
-// line of the encoding, and is an entry of the changelog.
+// Running jobs have stored this digest. A change of it must also change the first
+// line of the encoding and the changelog.
 func TestDigestStays(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile(filepath.Join("testdata", "ok", "every-key.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Keys that came later change the digest of the files only that have them.
+	// A new key changes the digest of files that have it only.
 	first := strings.Replace(string(src), "  max_total_attempts: 50\n  max_cost: 5000000\n  max_repairs: 1\n  max_no_progress: 20\n", "", 1)
 	equal(t, "the digest", parse(t, first).Digest(), "4b91d522bb7572e57a4ca673a3ab1e932e55def5ea69239e46f0ec5344bb343f")
 }

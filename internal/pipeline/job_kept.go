@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
-// NeedsValues returns the tasks among some whose values stand in texts of the
-// others, in the order of the file: those of tasks that are kept must be given to
-// [Pipeline.Fill].
+// NeedsValues returns the kept tasks whose values other tasks reference, in the
+// order of the file. The caller must pass these values to [Pipeline.Fill].
 func (p *Pipeline) NeedsValues(kept []string) []string {
 	isKept := make(map[string]bool, len(kept))
 	for _, name := range kept {
@@ -35,7 +34,8 @@ func (p *Pipeline) NeedsValues(kept []string) []string {
 	return names
 }
 
-// values are the values of needs that a task has: in its texts, and its list.
+// values returns the references of a task to values of needs: in its texts and in
+// its list.
 func (t *Task) values() []template.Path {
 	all := t.inTexts()
 	if t.From != "" {
@@ -58,8 +58,8 @@ func textsOf(in *builtin.RequestInput) value.Texts {
 	return value.Texts{URL: in.URL, Headers: in.Headers, JSON: in.JSON, Body: in.Body}
 }
 
-// Fill returns the tasks whose texts have values of tasks that are kept, with these
-// filled in, for JobOptions.Filled. Its error names the task.
+// Fill returns the tasks that reference kept tasks, with those values filled in,
+// for JobOptions.Filled. Its error names the task.
 func (p *Pipeline) Fill(kept map[string]*value.Output) (map[string]*Task, error) {
 	find := func(name string) (*value.Output, error) { return kept[name], nil }
 	filled := make(map[string]*Task)
@@ -78,15 +78,15 @@ func (p *Pipeline) Fill(kept map[string]*value.Output) (map[string]*Task, error)
 	return filled, nil
 }
 
-// fill returns the task with the values that find knows. When no others are left
-// its texts are literals, but for {{.item}}.
+// fill returns the task with the values that find knows. If no references are
+// left, its texts are literals except for {{.item}}.
 func (t *Task) fill(find value.Find) (*Task, error) {
 	made := *t
 	if t.From != "" {
 		o, err := find(t.From)
 		if o != nil && err == nil {
 			made.Values, err = o.List()
-			made.Values = append([]json.RawMessage{}, made.Values...) // known, also when there are none
+			made.Values = append([]json.RawMessage{}, made.Values...) // not nil, even if empty: the values are known
 		}
 		if err != nil || !t.Templates {
 			return &made, err

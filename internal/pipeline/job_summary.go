@@ -11,10 +11,10 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
-// Does says for people what a task does: the command, the method and address of
-// the request, the question to a person, or the task type. A command for the shell may have several
-// lines. Nothing of headers, bodies, environments and the user info of an
-// address is in it.
+// Does returns the task's work for people: the command, the method and address of
+// the request, the question of an approval, or the task type. Shell text may have
+// several lines. It omits headers, bodies, environments and the user info of a
+// URL.
 func (t *Task) Does() string {
 	switch {
 	case t.Shell != "":
@@ -36,7 +36,7 @@ func (t *Task) Does() string {
 	return t.Type
 }
 
-// shellWord quotes an argument so that its end can be seen.
+// shellWord quotes an argument with white space or special characters.
 func shellWord(arg string) string {
 	if arg != "" && !strings.ContainsAny(arg, " \t\n'\"\\$`;&|<>()*?#") {
 		return arg
@@ -44,8 +44,8 @@ func shellWord(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// userInfo is what stands before the host of a URL that cannot be parsed, as it
-// has values.
+// userInfo matches the user info of a URL that url.Parse refuses because it holds
+// references.
 var userInfo = regexp.MustCompile(`(?i)^(https?://)[^/?#]*@`)
 
 func requestLine(in *builtin.RequestInput) string {
@@ -63,12 +63,11 @@ func requestLine(in *builtin.RequestInput) string {
 	return cmp.Or(method, "GET") + " " + address
 }
 
-// TimeoutOf is how long an attempt of a task may take; 0: no limit of the file.
+// TimeoutOf returns the timeout of one attempt; 0 means no limit in the file.
 func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return p.definition(t, "").Timeout }
 
-// RetryOf says how often a task is attempted, and the pauses between, with
-// what it has from the pipeline. MaxAttempts is 0 for a task of a type whose
-// own number holds.
+// RetryOf returns the attempts and pauses of a task, including the pipeline's
+// settings. MaxAttempts is 0 if the number of the task's type applies.
 func (p *Pipeline) RetryOf(t *Task) Retry {
 	d := p.definition(t, "")
 	r := Retry{MaxAttempts: d.MaxAttempts, Base: d.Backoff, Max: d.BackoffMax}

@@ -18,17 +18,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// stored is a job as a store has it.
+// stored is a job as a store holds it.
 type stored struct {
-	edges map[string][]string // need/kind, by name
+	edges map[string][]string // need/kind, by task name
 	job   weaver.JobInfo
 	order []string
 	tasks map[string]weaver.TaskInfo
 	needs map[string][]string
-	kinds map[string]task.EdgeKind // of the edges of a task, which are of one kind
+	kinds map[string]task.EdgeKind // of all edges of a task, by task name
 }
 
-// submit stores a job; what Parse accepts must be taken.
+// submit stores a job, which must succeed for every accepted file.
 func submit(t testing.TB, p *pipeline.Pipeline, opts pipeline.JobOptions) stored {
 	t.Helper()
 	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
@@ -232,7 +232,7 @@ func TestNames(t *testing.T) {
 	equal(t, "the command of no", input[builtin.RunInput](t, s, "no").Shell, "false")
 }
 
-// The conditions of a file are the edges of the job.
+// The conditions of a file become the edges of the job.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	p := parse(t, string(files(t, "ok")["conditions"]))

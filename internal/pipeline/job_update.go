@@ -9,42 +9,41 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// MetaWork is the metadata of a task that says what it does: see Update.
+// MetaWork is the metadata key for a hash of the task's work: see Update.
 const MetaWork = "weaver.work"
 
-// Earlier is how a task of an earlier job of the same file stands.
+// Earlier is the state of a task in an earlier job of the same file.
 type Earlier struct {
 	State     task.State
-	Needed    bool   // it did not end because it was not needed
-	Allowed   bool   // it went wrong, and may
+	Needed    bool   // false for a task that was cancelled because it was not needed
+	Allowed   bool   // it failed, with allow_failure
 	Work      string // its MetaWork
-	Began     bool   // an attempt of it began
+	Began     bool   // an attempt began
 	Forgotten bool   // its values and its MetaWork are erased
-	Age       int    // of its job: 0 is the latest one
+	Age       int    // of its job; 0 is the latest job
 }
 
-// Update is what an update of an earlier job has to run.
+// Update is the work of an update of an earlier job.
 type Update struct {
-	Run  []Rerun  // in an order in which needs come first
-	Kept []string // tasks that keep their result, in the order of the file
-	Gone []string // tasks of the earlier job that the file does not have, sorted
+	Run  []Rerun  // needs come first
+	Kept []string // tasks whose result stays, in the order of the file
+	Gone []string // tasks of the earlier job that are not in the file, sorted
 }
 
-// Rerun is a task that runs, and why.
+// Rerun is a task to run, and the reason.
 type Rerun struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// Update compares the pipeline with what earlier jobs of the file did. A task
-// keeps its result if it succeeded, or was not needed, and neither what it does
-// (its command, request or input, with folder, environment and needs) nor a task
-// that it needs changed. How often and how long it may try, its labels, priority
-// and concurrency are no change.
+// Update compares the pipeline with the earlier jobs of the file. A task keeps its
+// result if it succeeded or was not needed, and neither its work nor a needed task
+// changed. Its work is its command, request or input, with folder, environment and
+// needs. Retries, timeouts, labels, priority and concurrency are not part of it.
 func (p *Pipeline) Update(earlier map[string]Earlier) Update { return p.update(earlier, nil) }
 
-// UpdateFrom is Update that also runs some tasks again, with what needs them. A name
-// is that of a task of the file or of one of its nodes; its error says which is not.
+// UpdateFrom is Update that also reruns the named tasks and their dependents. A
+// name is a task of the file or one of its nodes. The error names an unknown task.
 func (p *Pipeline) UpdateFrom(earlier map[string]Earlier, names []string) (Update, error) {
 	again, err := p.nodesOf(names)
 	if err != nil {
@@ -53,8 +52,8 @@ func (p *Pipeline) UpdateFrom(earlier map[string]Earlier, names []string) (Updat
 	return p.update(earlier, again), nil
 }
 
-// UpdateOnly runs some tasks again and nothing else, whatever changed. Its error says
-// what is no task, or which need of theirs has not ended so that they can run.
+// UpdateOnly reruns the named tasks only, whatever else changed. The error names
+// an unknown task, or a need that has not ended as a named task requires.
 func (p *Pipeline) UpdateOnly(earlier map[string]Earlier, names []string) (Update, error) {
 	only, err := p.nodesOf(names)
 	if err != nil {
@@ -84,7 +83,7 @@ func (p *Pipeline) UpdateOnly(earlier map[string]Earlier, names []string) (Updat
 	return plan, nil
 }
 
-// nodesOf returns the nodes that names mean.
+// nodesOf returns the nodes with the given task or node names.
 func (p *Pipeline) nodesOf(names []string) (map[string]bool, error) {
 	nodes := make(map[string]bool)
 	for _, name := range names {
@@ -126,15 +125,15 @@ func (p *Pipeline) update(earlier map[string]Earlier, again map[string]bool) Upd
 type updating struct {
 	p       *Pipeline
 	earlier map[string]Earlier
-	again   map[string]bool // tasks that run in any case
+	again   map[string]bool // tasks to run in any case
 	tasks   map[string]*Task
-	why     map[string]string // of the tasks that were decided; "": kept
-	idle    map[string]bool   // of those that are kept: not needed
+	why     map[string]string // of decided tasks; "": kept
+	idle    map[string]bool   // kept tasks that were not needed
 	plan    Update
 }
 
-// decide returns why a task runs, "" for one that is kept. Its needs are decided
-// first; there is no circle among them.
+// decide returns the reason to run a task, or "" to keep it. It decides the needs
+// first; they have no cycles.
 func (u *updating) decide(name string) string {
 	if why, ok := u.why[name]; ok {
 		return why
@@ -145,8 +144,8 @@ func (u *updating) decide(name string) string {
 	}
 	again := ""
 	for _, need := range t.Needs {
-		// One that did not run since its need did is not of the need's job: the file
-		// did not have it then.
+		// A task that did not run since its need ran does not belong to the need's job:
+		// the file did not have it then.
 		newer := u.earlier[need].Age < u.earlier[name].Age
 		if (u.decide(need) != "" || newer) && again == "" {
 			again = need
@@ -185,8 +184,8 @@ func (u *updating) decide(name string) string {
 	return why
 }
 
-// unneeded reports whether what a task needs is kept and ended so that it does not
-// run: nothing failed, or what had to succeed was not needed itself.
+// unneeded reports whether the kept needs of a task ended so that it does not run:
+// no need failed, or a need that had to succeed was itself not needed.
 func (u *updating) unneeded(t *Task) bool {
 	switch t.If {
 	case task.OnFailed:
@@ -197,11 +196,11 @@ func (u *updating) unneeded(t *Task) bool {
 	return slices.ContainsFunc(t.Needs, func(need string) bool { return u.idle[need] })
 }
 
-// work is a hash of what a task does.
+// work returns a hash of the task's work.
 func (p *Pipeline) work(t *Task) string {
 	d := p.definition(t, "")
 	if t.Hook != "" {
-		d.Needs = nil // one task more or less is no change of the hook
+		d.Needs = nil // a new task does not change the hook
 	}
 	sum := sha256.Sum256(canonical(definition{
 		Run: d.Run, Request: d.Request, Approve: d.Approve, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If, ForeachFrom: d.ForeachFrom,
@@ -209,7 +208,7 @@ func (p *Pipeline) work(t *Task) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// undoes returns the task that the task of a name undoes; "": none.
+// undoes returns the task that a named task undoes, or "".
 func (p *Pipeline) undoes(name string) string {
 	for i := range p.Tasks {
 		if p.Tasks[i].Name == name {
@@ -219,7 +218,7 @@ func (p *Pipeline) undoes(name string) string {
 	return ""
 }
 
-// decideUndo has an undo run with the task that it undoes, and be kept with it.
+// decideUndo decides an undo like the task that it undoes.
 func (u *updating) decideUndo(t *Task) string {
 	why := ""
 	if u.decide(t.Undoes) != "" {
@@ -230,7 +229,7 @@ func (u *updating) decideUndo(t *Task) string {
 	return why
 }
 
-// wasUndone reports whether a task of an earlier job was undone.
+// wasUndone reports whether the undo of a task ran in the earlier job.
 func wasUndone(earlier map[string]Earlier, name string) bool {
 	undo, known := earlier[undoName(name)]
 	return known && undo.Began && undo.Age == earlier[name].Age

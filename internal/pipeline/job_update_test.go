@@ -19,7 +19,7 @@ tasks:
   send:  {run: "send c", needs: [join]}
 `
 
-// conditional has an alarm that was not needed, and what follows it.
+// conditional has an alarm that was not needed, and a dependent of it.
 const conditional = `name: report
 tasks:
   clean: {run: "clean"}
@@ -29,7 +29,7 @@ tasks:
   tidy:  {run: "tidy", needs: [send], if: done}
 `
 
-// What a mended file does not need still does not run.
+// A task that was not needed still does not run after its text changed.
 func TestUpdateOfConditions(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ what, old, new, want string }{
@@ -52,7 +52,7 @@ func TestUpdateOfConditions(t *testing.T) {
 	}
 }
 
-// earlierOf is a job of a file all of whose tasks succeeded.
+// earlierOf returns a job of a file with all tasks succeeded.
 func earlierOf(t *testing.T, text string) map[string]pipeline.Earlier {
 	t.Helper()
 	earlier := make(map[string]pipeline.Earlier)
@@ -124,7 +124,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Tasks that are kept are not in the job, and nothing needs them.
+// Kept tasks are neither in the job nor needs.
 func TestJobWithoutKeptTasks(t *testing.T) {
 	t.Parallel()
 	p := parse(t, updated)
@@ -138,7 +138,7 @@ func TestJobWithoutKeptTasks(t *testing.T) {
 	}
 }
 
-// Tasks that are asked for run again, by the name of a node or of all of its task's.
+// Requested tasks run again, by the name of a node or of an expanded task.
 func TestUpdateOnDemand(t *testing.T) {
 	t.Parallel()
 	p := parse(t, "name: n\ntasks: {a: {run: x}, b: {run: [x, '{{.item}}'], foreach: [u, v], needs: [a]}, c: {run: x, needs: [b]}, d: {run: x, needs: [a], if: done}}")

@@ -2,16 +2,17 @@ package pipeline
 
 import "github.com/goweaver/weaver/internal/pipeline/template"
 
-// Variables are what a task takes from its env_file, or else from its worker.
+// Variables are the variables that a task takes from its env_file, or else from
+// its worker.
 type Variables struct {
 	Task  string
-	File  string   // env_file, resolved
-	Key   string   // that names them: secret_env or headers_env; "" for none
+	File  string   // resolved path of env_file
+	Key   string   // key with the names: secret_env or headers_env; ""
 	Names []string // sorted or as written
 }
 
-// Variables lists the tasks that have an env_file whose path is known. baseDir is the folder
-// of the pipeline.
+// Variables lists the tasks with an env_file whose path is known. baseDir is the
+// folder of the pipeline.
 func (p *Pipeline) Variables(baseDir string) []Variables {
 	var all []Variables
 	for i := range p.Tasks {

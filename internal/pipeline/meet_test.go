@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// mistakeOf parses a file that must have one mistake, and returns its message.
+// mistakeOf parses a file with exactly one mistake, and returns its message.
 func mistakeOf(t *testing.T, src string) string {
 	t.Helper()
 	_, err := pipeline.ParseGiven([]byte(src), pipeline.Given{Partial: true, Glob: noFiles})
@@ -20,15 +20,15 @@ func mistakeOf(t *testing.T, src string) string {
 
 func noFiles(string, string) ([]string, error) { return nil, nil }
 
-// Where several keys meet.
+// Combinations of keys.
 func TestKeysThatMeet(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
-		// A file that lacks no param is checked like for a run.
+		// A file without missing params is checked as for a run.
 		"tasks: {a: {run: x}, b: {http: {url: 'https://{{.tasks.a.stdout}}/x'}, needs: [a]}}": "stands where it would choose the host",
-		// What a hook sees of the tasks depends on when it runs.
+		// The values visible to a hook depend on its key.
 		"tasks: {a: {run: x}}\non: {failure: {run: [x, '{{.tasks.a.exit_code}}']}}": "may not be there when this runs",
-		// Code for a shell, however the option is written.
+		// Shell code is refused in every spelling of the option.
 		"tasks: {a: {run: [sh, -ce, 'echo {{.item}}'], foreach: [b]}}":            "would become a part of the code that sh runs",
 		"tasks: {a: {run: [bash, -cx, 'echo {{.item}}'], foreach: [b]}}":          "would become a part of the code that bash runs",
 		"tasks: {a: {run: [python3, '-cprint({{.item}})'], foreach: [b]}}":        "would become a part of the code that python3 runs",
@@ -62,8 +62,8 @@ func lists(n int) string {
 	return b.String()
 }
 
-// The needs of an included task whose nodes depend on files are in the digest, and
-// a file of the same folder does not change what a task is.
+// The digest covers the needs of an included task whose nodes depend on files. A
+// file of the same folder does not change a task's work.
 func TestDigestOfIncludedGlobs(t *testing.T) {
 	t.Parallel()
 	digest := func(needs string) string {

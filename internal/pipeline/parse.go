@@ -5,39 +5,39 @@ import (
 	"fmt"
 )
 
-// Parse reads a pipeline in four steps: [tokenize] turns the text into tokens
-// with places, [guard] refuses those that the YAML parser cannot take,
-// [parseTree] makes nodes of what the parser returns, and [decoder] fills a
-// Pipeline from them. A step that reports a mistake is the last one.
+// Parse reads a pipeline in four steps. [tokenize] turns the text into tokens with
+// places. [guard] refuses tokens that the YAML parser cannot take. [parseTree]
+// builds nodes from the parser's result. [decoder] fills a Pipeline from them.
+// Parse stops after a step that reports a mistake.
 //
-// Parse returns an [*Error] with all mistakes that the step found.
+// Parse returns an [*Error] with all mistakes of that step.
 func Parse(src []byte) (*Pipeline, error) { return ParseWith(src, Types{}) }
 
-// Given is what is known of a run, beside the file.
+// Given holds the inputs of a run besides the file.
 type Given struct {
 	Types  Types
 	Params map[string]string // values of params, as text
 
-	// Partial accepts that params are missing which have to be given: a text that
-	// names one stays as it is. Such a pipeline can be looked at, and not be run.
+	// Partial accepts missing params: a text that names one stays as written. Such a
+	// pipeline can be inspected, not run.
 	Partial bool
 
-	// BaseDir is what JobOptions has, and Glob lists the files in an absolute
-	// directory whose names match a pattern (that of path/filepath), relative to
-	// it. Without Glob foreach_glob finds no file.
+	// BaseDir is as in JobOptions. Glob lists the files in an absolute directory whose
+	// names match a pattern of path/filepath, relative to the directory. Without Glob,
+	// foreach_glob finds no files.
 	BaseDir string
 	Glob    func(dir, pattern string) ([]string, error)
 
-	// Read reads the files that the pipeline includes. Without it there can be none.
+	// Read reads included files. If nil, include is an error.
 	Read ReadFile
 }
 
-// ParseWith is Parse for a program that knows task types.
+// ParseWith is Parse with the task types of a program.
 func ParseWith(src []byte, types Types) (*Pipeline, error) {
 	return ParseGiven(src, Given{Types: types})
 }
 
-// newDecoder returns a decoder of one file.
+// newDecoder returns a decoder for one file.
 func newDecoder(r *reporter, given Given) *decoder {
 	return &decoder{
 		r: r, warnings: &reporter{src: r.src, file: r.file, single: true}, p: &Pipeline{}, given: given,
@@ -46,7 +46,7 @@ func newDecoder(r *reporter, given Given) *decoder {
 	}
 }
 
-// ParseGiven is Parse with values for what the file leaves open.
+// ParseGiven is Parse with values for params, types and files.
 func ParseGiven(src []byte, given Given) (*Pipeline, error) {
 	r := &reporter{src: newSource(src)}
 	d := newDecoder(r, given)
@@ -67,7 +67,7 @@ func ParseGiven(src []byte, given Given) (*Pipeline, error) {
 	return d.p, nil
 }
 
-// readTree makes the tree of a text. It returns nil when it reports a problem.
+// readTree returns the tree of a text, or nil after it reports a problem.
 func readTree(src []byte, r *reporter) *node {
 	if len(src) > MaxSize {
 		r.add(r.src.whole(), fmt.Sprintf("the file has %d bytes, and at most %d are read", len(src), MaxSize), "keep data in files of their own, which the commands read")
@@ -80,7 +80,7 @@ func readTree(src []byte, r *reporter) *node {
 	return parseTree(r.src, r)
 }
 
-// form shows how a file looks.
+// form is an example of a whole file.
 const form = `write for example
     name: nightly-report
     tasks:

@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Whatever the bytes: no panic, and an answer with places that exist. What is
-// accepted makes a job without problems, has no cycle, and is accepted by the
+// For any bytes, Parse does not panic and reports existing places only. An
+// accepted file makes a job without problems, has no cycle, and is valid for the
 // schema too.
 func FuzzParse(f *testing.F) {
 	for _, dir := range []string{"ok", "bad"} {
@@ -60,8 +60,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every mistake is at a place that the file has: in a line, at one of its
-// characters or just behind the last, and not longer than the line.
+// Every mistake has a place in the file: a line, a character of it or its end, and
+// a length within the line.
 func FuzzPlaces(f *testing.F) {
 	for _, dir := range []string{"ok", "bad"} {
 		for _, src := range files(f, dir) {
@@ -70,7 +70,7 @@ func FuzzPlaces(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte, at uint16, b byte) {
 		src = slices.Clone(src)
-		if len(src) > 0 { // a good file with a typo
+		if len(src) > 0 { // a valid file with a typo
 			src[int(at)%len(src)] = b
 		}
 		_, err := pipeline.Parse(src)
@@ -100,8 +100,8 @@ func FuzzPlaces(f *testing.F) {
 	})
 }
 
-// asJSON reads a file as an editor would, without our code; false where the
-// library cannot.
+// asJSON reads a file with another library, as an editor would; false if the
+// library fails.
 func asJSON(src []byte) (any, bool) {
 	var doc any
 	if err := yaml.Unmarshal(bytes.TrimPrefix(src, []byte("\ufeff")), &doc); err != nil {
@@ -118,7 +118,7 @@ func asJSON(src []byte) (any, bool) {
 	return clean, true
 }
 
-// texts gives mappings the keys that JSON has.
+// texts turns the keys of mappings into texts, as in JSON.
 func texts(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -33,7 +33,7 @@ func files(t testing.TB, dir string) map[string][]byte {
 	return all
 }
 
-// mistakes parses a file that has some.
+// mistakes parses a file that must have mistakes.
 func mistakes(t testing.TB, src []byte) *pipeline.Error {
 	t.Helper()
 	p, err := pipeline.Parse(src)
@@ -53,7 +53,7 @@ func parse(t testing.TB, src string) *pipeline.Pipeline {
 	return p
 }
 
-// Each testdata/bad/NAME.yaml is answered by NAME.txt.
+// The answer to testdata/bad/NAME.yaml is NAME.txt.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for name, src := range files(t, "bad") {
@@ -79,7 +79,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// checkShape checks what every answer of Parse has in common.
+// checkShape checks the properties that every answer of Parse has.
 func checkShape(t testing.TB, e *pipeline.Error, src []byte) {
 	t.Helper()
 	lines := bytes.Count(src, []byte("\n")) + bytes.Count(src, []byte("\r")) + 1

@@ -13,10 +13,10 @@ import (
 const (
 	MaxSize  = 1 << 20 // bytes
 	MaxTasks = 10_000
-	MaxName  = value.MaxName // bytes of the name of a pipeline or of a task
+	MaxName  = value.MaxName // bytes of the name of a pipeline or task
 )
 
-// Pipeline is a file without mistakes.
+// Pipeline is a valid file.
 type Pipeline struct {
 	Name       string
 	Budget     Budget
@@ -29,11 +29,11 @@ type Pipeline struct {
 	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
 	Params     []Param           // in the order of the file
-	Tasks      []Task            // in the order of the file; of a task with foreach its nodes
-	Warnings   Warnings          // what can be run and is most likely not meant so
+	Tasks      []Task            // in the order of the file; an expanded task as its nodes
+	Warnings   Warnings          // valid settings that are probably mistakes
 
-	globs []Task // tasks with foreach_glob, as the file has them
-	idle  []Task // tasks that are left out: nothing that they need can fail, or they need such a task
+	globs []Task // unexpanded tasks with foreach_glob
+	idle  []Task // tasks left out: their needs cannot fail, or they need such a task
 }
 
 // Budget limits the whole job; zero fields set no limit.
@@ -46,8 +46,8 @@ type Budget struct {
 	MaxNoProgress      int
 }
 
-// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP,
-// Approve and Type is given.
+// Task is one task of a pipeline. It has exactly one of Argv, Shell, HTTP, Approve
+// and Type.
 type Task struct {
 	Name    string
 	Argv    []string              // run: [a, b]
@@ -57,18 +57,18 @@ type Task struct {
 	Type    string                // type: acme.billing.charge.v1, with Input
 	Input   json.RawMessage
 
-	// Templates says that a text of Argv, Env or HTTP has values of needs, so that
-	// all of them are templates: see builtin.RunInput.
+	// Templates reports that a text of Argv, Env or HTTP references needs. All of them
+	// are templates then: see builtin.RunInput.
 	Templates bool
 
-	from              *Pipeline // of an included task: what it has from its file; nil: the pipeline
-	folder            string    // of an included task: that of its file, from the pipeline's
-	Hook              string    // of the key on: success, failure or done; "": it is no hook
-	Undo              *Task     // undo: {…}; it is among the tasks of the pipeline, too
-	Undoes            string    // the task that it undoes; "": it is no undo
-	After             []string  // of a hook: undos, which come before it
+	from              *Pipeline // of an included task: its file; nil: the pipeline
+	folder            string    // of an included task: the folder of its file, relative to the pipeline's
+	Hook              string    // key of on: success, failure or done; "": not a hook
+	Undo              *Task     // undo: {…}; Pipeline.Tasks has it too
+	Undoes            string    // the task that this undo undoes; "": not an undo
+	After             []string  // of a hook: undos, which run before it
 	Needs             []string
-	If                task.EdgeKind // how it takes the ends of Needs; "": success
+	If                task.EdgeKind // outcomes of Needs that let it run; "": success
 	AllowFailure      bool
 	Retry             Retry
 	Timeout           time.Duration
@@ -86,18 +86,18 @@ type Task struct {
 	Priority          int // 0: the default
 	task.Options
 
-	Group       string // of a node, the task of the file; "" for a task that is one node
-	MaxParallel int    // how many nodes of Group run at once; 0: no limit
+	Group       string // the expanded task of a node; "": the task has one node
+	MaxParallel int    // maximum of running nodes of Group; 0: no limit
 
-	From   string            // foreach_from: the need whose output has the values; the command or request has {{.item}}
-	Values []json.RawMessage // of From, if they are known: it is kept by an update; nil: not known
+	From   string            // foreach_from: the need with the values; the command or request has {{.item}}
+	Values []json.RawMessage // of From in an update that keeps it; nil: unknown
 
 	patterns []string // of foreach_glob, in Pipeline.globs
-	stable   []string // Needs, with the task for nodes that depend on files; nil: as Needs
+	stable   []string // Needs, with unexpanded tasks for nodes that depend on files; nil: same as Needs
 }
 
-// Retry says how often a task is attempted, and the pauses between. Zero
-// fields mean that the file does not say.
+// Retry limits the attempts of a task and sets the pauses between them. A zero
+// field is not set in the file.
 type Retry struct {
 	MaxAttempts int
 	Base        time.Duration

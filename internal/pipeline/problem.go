@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	maxProblems = 20     // that an Error lists
-	maxKept     = 10_000 // that are sorted to find them
+	maxProblems = 20     // listed by an Error
+	maxKept     = 10_000 // sorted to find them
 )
 
 // Problem is one mistake in a file.
 type Problem struct {
-	File         string // the included file, as its path is written; "": the file itself
+	File         string // path of the included file, as written; "": the main file
 	Line, Column int    // from 1; a column is a character
-	Length       int    // characters that are meant; 0: no place, the file as a whole
+	Length       int    // characters; 0: the whole file
 	Message      string
-	Hint         string // what would be right, or ""
+	Hint         string // the correction, or ""
 }
 
-// Error is all mistakes of a file, in the order of their places.
+// Error holds the mistakes of a file, ordered by place.
 type Error struct {
-	Problems []Problem // those of included files come last
-	More     int       // further ones that Problems leaves out
+	Problems []Problem // included files come last
+	More     int       // number of problems left out
 
 	sources map[string][]byte // of included files
 }
@@ -59,17 +59,16 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Warnings are problems that keep nothing from running, in the order of their
-// places.
+// Warnings are problems that do not prevent a run, ordered by place.
 type Warnings struct {
 	Problems []Problem
-	More     int // further ones that Problems leaves out
+	More     int // number of problems left out
 
 	sources map[string][]byte // of included files
 }
 
-// pending is a Problem whose columns and hint are not worked out yet: both are
-// expensive, and most problems of a file with many are not shown.
+// pending is a Problem without columns and hint: both are expensive, and most
+// problems of a bad file are not shown.
 type pending struct {
 	at      spot
 	message string
@@ -79,19 +78,18 @@ type pending struct {
 // reporter collects problems.
 type reporter struct {
 	src     *source
-	file    string // see Problem
+	file    string // see Problem.File
 	all     []pending
-	single  bool // one problem a place is enough
-	dropped int  // beyond maxKept
+	single  bool // keep one problem per place
+	dropped int  // number of problems beyond maxKept
 }
 
-// add reports a problem. It returns false, for functions that return whether
-// all is well.
+// add reports a problem. It returns false, as the result of a check.
 func (r *reporter) add(at spot, message, hint string) bool {
 	return r.addSuggesting(at, message, func() string { return hint })
 }
 
-// addSuggesting is add with a hint that is worked out when it is shown.
+// addSuggesting is add with a hint that is computed when it is shown.
 func (r *reporter) addSuggesting(at spot, message string, hint func() string) bool {
 	if len(r.all) < maxKept {
 		r.all = append(r.all, pending{at: at, message: message, hint: hint})
@@ -103,11 +101,11 @@ func (r *reporter) addSuggesting(at spot, message string, hint func() string) bo
 
 func (r *reporter) failed() bool { return len(r.all) > 0 }
 
-// sorted returns the problems in the order of their places, and how many it
-// leaves out.
+// sorted returns the problems ordered by place, and the number of problems left
+// out.
 func (r *reporter) sorted() (problems []Problem, more int) {
 	slices.SortStableFunc(r.all, func(a, b pending) int { return cmp.Compare(a.at.from, b.at.from) })
-	// An alias is decoded wherever it is used, and a mistake in it reported once.
+	// An alias is decoded at every use; report a mistake in it once.
 	r.all = slices.CompactFunc(r.all, func(a, b pending) bool {
 		return a.at == b.at && (r.single || a.message == b.message || anyTask(a.message) == anyTask(b.message))
 	})
@@ -120,10 +118,10 @@ func (r *reporter) sorted() (problems []Problem, more int) {
 
 var taskName = regexp.MustCompile(`task "(\\.|[^"\\])*"`)
 
-// anyTask is a message without the names of tasks.
+// anyTask removes the names of tasks from a message.
 func anyTask(message string) string { return taskName.ReplaceAllString(message, "task") }
 
-// quote prints a text of the file for a message: in one line, and not too long.
+// quote returns a text of the file for a message: on one line, and shortened.
 func quote(text string) string {
 	const limit = 60
 	n := 0

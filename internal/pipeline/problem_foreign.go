@@ -7,11 +7,11 @@ import (
 	"github.com/goweaver/weaver/internal/typo"
 )
 
-// A file that is no pipeline may be a secret one, which somebody was led to. Nothing of it
-// is shown then, as the mistakes of a pipeline are.
+// A path may lead to a secret file instead of a pipeline. Messages about a file
+// that is not a pipeline therefore quote nothing of it.
 
-// looksLikePipeline reports whether a text has a key of a pipeline at its outermost level:
-// tasks, or something that means it; of a main file also its other first keys.
+// looksLikePipeline reports whether a text has a pipeline key at its outermost
+// level: tasks or a synonym, or in a main file another of the first keys.
 func looksLikePipeline(src []byte, included bool) bool {
 	text := strings.TrimPrefix(string(src), "\ufeff")
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
@@ -22,7 +22,7 @@ func looksLikePipeline(src []byte, included bool) bool {
 		}
 		return false
 	}
-	outermost := -1 // columns before the keys of the outermost level
+	outermost := -1 // spaces before keys of the outermost level
 	for line := range strings.Lines(text) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if begin := line[indent:]; strings.TrimSpace(begin) == "" || begin[0] == '#' || strings.HasPrefix(begin, "---") || begin[0] == '%' {
@@ -42,7 +42,7 @@ func looksLikePipeline(src []byte, included bool) bool {
 	return false
 }
 
-// firstKey reports whether a key is one by which a pipeline is known, or nearly so.
+// firstKey reports whether a key, or a similar one, identifies a pipeline.
 func firstKey(key string, included bool) bool {
 	if key = strings.ToLower(strings.Trim(key, " \t\r\n\"'")); len(key) < 3 {
 		return false
@@ -53,15 +53,15 @@ func firstKey(key string, included bool) bool {
 	return !included && (pipelineOthers[key] == "include" || typo.Distance(key, "include", 2) < 3 || typo.Distance(key, "name", 1) < 2)
 }
 
-// isForeign reports whether nothing of a text may be shown. One without any content, and
-// one that is too large or UTF-16, is refused without that.
+// isForeign reports whether messages may not quote a text. Empty, too large and
+// UTF-16 texts have other messages, which quote nothing.
 func isForeign(src []byte, included bool) bool {
 	wide := bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff"))
 	return len(bytes.TrimSpace(src)) > 0 && len(src) <= MaxSize && !wide && !looksLikePipeline(src, included)
 }
 
-// Foreign returns the [*Error] of a text that is no pipeline, which shows nothing of it;
-// nil: the text looks like one, and its mistakes may be shown.
+// Foreign returns the [*Error] for a text that is not a pipeline, without a
+// quotation. It returns nil for a text that looks like a pipeline.
 func Foreign(src []byte) error {
 	if !isForeign(src, false) {
 		return nil

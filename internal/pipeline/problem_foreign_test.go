@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// Mistakes show nothing of a file that is no pipeline.
+// Mistakes quote nothing of a file that is not a pipeline.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

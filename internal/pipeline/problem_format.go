@@ -9,16 +9,16 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// width is how many columns a line of the output may fill.
+// width is the maximum width of output lines, in columns.
 const width = 100
 
-// Format prints the mistakes for a person: each with its place, its line of
-// the source, and what would be right. src is what Parse was given.
+// Format returns the mistakes for a person: place, source line and hint of each.
+// src is the text given to Parse.
 func (e *Error) Format(file string, src []byte) string {
 	return formatProblems(file, src, e.sources, "", e.Problems) + more(e.More, "more")
 }
 
-// Format prints the warnings for a person, as those of an [Error].
+// Format returns the warnings for a person, like [Error.Format].
 func (w Warnings) Format(file string, src []byte) string {
 	return formatProblems(file, src, w.sources, "warning: ", w.Problems) + more(w.More, "more warnings")
 }
@@ -34,7 +34,7 @@ func formatProblems(main string, src []byte, included map[string][]byte, kind st
 	file, of, s := main, "", newSource(src)
 	var b strings.Builder
 	for _, p := range problems {
-		if p.File != of { // an included one
+		if p.File != of { // an included file
 			of, s = p.File, newSource(included[p.File])
 			file = resolve(filepath.Dir(main), p.File)
 		}
@@ -50,13 +50,13 @@ func formatProblems(main string, src []byte, included map[string][]byte, kind st
 	return b.String()
 }
 
-// excerpt prints the part of a line that has a place, and marks below it.
+// excerpt returns the part of a line around a place, and marks to print below it.
 func excerpt(line string, column, length int) (shown, marks string) {
 	const room = width - len("12345 | ") - 2*len("…")
 	runes := []rune(line)
 	column = min(max(column, 1), len(runes)+1)
 
-	// Enough of what is before the place to see where one is, and the rest.
+	// Show enough before the place to recognize it, and then the rest.
 	start, used := column-1, 0
 	for start > 0 && used+cells(runes[start-1]) <= room*2/3 {
 		start--
@@ -95,7 +95,7 @@ func excerpt(line string, column, length int) (shown, marks string) {
 	return strings.TrimRight(part.String(), " "), below.String()
 }
 
-// printable shows a character as it is, or as an escape.
+// printable returns a character as it is, or as an escape.
 func printable(r rune) string {
 	switch {
 	case r == '\t':
@@ -108,5 +108,5 @@ func printable(r rune) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// cells is how many columns of a terminal printable fills.
+// cells returns the width of printable(r), in columns of a terminal.
 func cells(r rune) int { return text.Width(printable(r)) }

@@ -14,9 +14,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
-// A pipeline that is written down in another style, with its keys, tasks and
-// needs in another order, is the same pipeline: the same digest, and the same
-// job in the store.
+// A pipeline written in another style, with another order of keys, tasks and
+// needs, has the same digest and creates the same job.
 func FuzzRewrite(f *testing.F) {
 	for _, src := range files(f, "ok") {
 		f.Add(src)
@@ -27,11 +26,11 @@ func FuzzRewrite(f *testing.F) {
 			return // FuzzParse covers these
 		}
 		if slices.ContainsFunc(p.Tasks, func(k pipeline.Task) bool { return k.MaxParallel > 0 && k.From == "" }) || p.Globs() {
-			return // written out, its nodes would be tasks without a common limit, and files are no part of it
+			return // nodes written out have no common limit, and files are not part of the digest
 		}
 		raw := rewrite(t, p)
 		if len(raw) > pipeline.MaxSize || depth(raw) > 50 {
-			return // aliases can say more than a file can spell out
+			return // aliases can expand beyond the size limit
 		}
 		again, err := pipeline.Parse(raw)
 		if err != nil {
@@ -52,7 +51,7 @@ func FuzzRewrite(f *testing.F) {
 			if !sameJSON(t, a.Input, b.Input) {
 				t.Errorf("the input of %q is %s, written anew it is %s", name, a.Input, b.Input)
 			}
-			// What a second submit changes.
+			// Changes between two submits.
 			b.ID, b.JobID, b.Input = a.ID, a.JobID, a.Input
 			b.CreatedAt, b.UpdatedAt, b.ReadyAt, b.DeadlineAt = a.CreatedAt, a.UpdatedAt, a.ReadyAt, a.DeadlineAt
 			if a.Undo != nil && b.Undo != nil {
@@ -65,7 +64,7 @@ func FuzzRewrite(f *testing.F) {
 				t.Errorf("%q needs %q, written anew %q", name, a, b)
 			}
 		}
-		// What is written differently is not the same.
+		// Different files have different digests.
 		one, two := *p, *p
 		one.Tasks = append(slices.Clone(p.Tasks), pipeline.Task{Name: "\x00", Type: "a.b.c.v1", Input: json.RawMessage("1.0")})
 		two.Tasks = append(slices.Clone(p.Tasks), pipeline.Task{Name: "\x00", Type: "a.b.c.v1", Input: json.RawMessage("1.00")})
@@ -78,7 +77,7 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-// rewrite writes a pipeline as JSON, which is YAML too.
+// rewrite writes a pipeline as JSON, a subset of YAML.
 func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 	t.Helper()
 	type object = map[string]any
@@ -92,13 +91,13 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 			o[key] = d.String()
 		}
 	}
-	tasks := make(object, len(p.Tasks)) // sorted by their names
-	hooked := make(map[string]string)   // the key of on
+	tasks := make(object, len(p.Tasks)) // sorted by name
+	hooked := make(map[string]string)   // by key of on
 	for _, k := range p.Tasks {
 		o := object{}
 		put(o, "type", k.Type)
 		put(o, "run", k.Shell)
-		plain := template.Escape // texts that are no templates
+		plain := template.Escape // texts that are not templates
 		if k.Templates {
 			plain = func(text string) string { return text }
 		}
@@ -196,8 +195,8 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 	return raw
 }
 
-// request writes what a file says of a request: its own JSON, with the
-// fields that a file spells otherwise.
+// request writes a request: its own JSON, with the fields that a file spells
+// differently.
 func request(t *testing.T, in *builtin.RequestInput, change func(string) string) map[string]json.RawMessage {
 	t.Helper()
 	if in.Templates {
@@ -290,8 +289,8 @@ func depth(raw []byte) int {
 	return deepest
 }
 
-// sameJSON compares values: the order of keys does not count, how a number is
-// written does.
+// sameJSON compares values: the order of keys does not count, the spelling of
+// numbers does.
 func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	t.Helper()
 	read := func(raw json.RawMessage) (v any) {

@@ -34,8 +34,8 @@ func compile(t testing.TB) *jsonschema.Schema {
 	return schema
 }
 
-// Mistakes that only Parse finds: how values depend on each other, what occurs
-// twice, and limits in bytes. Files that no library can read are not here.
+// Mistakes that only Parse finds: dependent values, duplicates, and limits in
+// bytes. Files that the library cannot read are not listed.
 var onlyParse = map[string]string{
 	"defaults":              "durations are compared",
 	"defaults-attempts":     "attempts may be said elsewhere",
@@ -93,7 +93,7 @@ func TestSchema(t *testing.T) {
 	}
 	for name, src := range files(t, "bad") {
 		if name == "alias-bomb" {
-			continue // a library writes all aliases out, for days
+			continue // the library expands all aliases, for days
 		}
 		doc, readable := asJSON(src)
 		accepted := readable && schema.Validate(doc) == nil
@@ -105,8 +105,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// The schema and Parse know the same keys, and an editor can say something
-// about each.
+// The schema and Parse have the same keys, each with a description.
 func TestSchemaHasTheKeys(t *testing.T) {
 	t.Parallel()
 	var root map[string]any
@@ -174,7 +173,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 	}
 }
 
-// The examples that editors show are themselves right.
+// The examples in the schema are valid.
 func TestSchemaExamples(t *testing.T) {
 	t.Parallel()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(pipeline.Schema()))
@@ -219,7 +218,7 @@ func TestSchemaExamples(t *testing.T) {
 	}
 }
 
-// A key that the tables have is read: a value that nothing takes is refused.
+// Every key in the tables is read: an invalid value is refused.
 func TestEveryKeyIsRead(t *testing.T) {
 	t.Parallel()
 	form := map[string]string{
@@ -237,7 +236,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	for level, keys := range pipeline.Keys() {
 		for _, key := range keys {
 			if key == "json" && level != "until" || key == "input" || key == "equals" || key == "not" || key == "in" {
-				continue // these take anything, or any list
+				continue // these accept anything, or any list
 			}
 			e := mistakes(t, []byte(strings.Replace(form[level], "KEY", key, 1)))
 			found := false

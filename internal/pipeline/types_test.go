@@ -24,7 +24,8 @@ func (b bill) Validate() error {
 	return nil
 }
 
-// knownTypes are those of a program: one with options, one without, builtin ones.
+// knownTypes returns the types of a program: one with options, one without, and
+// builtin ones.
 func knownTypes() map[string]weaver.Handler {
 	charge := weaver.Define[bill, weaver.None]("acme.billing.charge.v1", weaver.Queue("billing"), weaver.MaxAttempts(4), weaver.Backoff(time.Minute), weaver.Timeout(time.Hour))
 	plain := weaver.Define[bill, weaver.None]("acme.billing.plain.v1")
@@ -36,8 +37,8 @@ func knownTypes() map[string]weaver.Handler {
 	return known
 }
 
-// A task of a known type has the options of its type, unless the file says
-// otherwise.
+// A task of a known type has the options of its type unless the file overrides
+// them.
 func TestTypeOptions(t *testing.T) {
 	t.Parallel()
 	type options struct {
@@ -104,7 +105,7 @@ func TestTypeInputs(t *testing.T) {
 	}
 }
 
-// Whose attempts count is part of what a file says.
+// The source of the number of attempts is part of the digest.
 func TestDigestOfTypeAttempts(t *testing.T) {
 	t.Parallel()
 	without := parse(t, "name: a\ntasks: {a: {type: acme.billing.charge.v1}}").Digest()

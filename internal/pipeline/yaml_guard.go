@@ -7,43 +7,41 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of what is handed to the parser of goccy/go-yaml v1.19.2, whose time
-// and memory grow with the square of each of these: a file of [MaxSize] could
-// keep it busy for minutes, or exhaust the stack. They are far above what files
-// of MaxTasks tasks need.
+// Limits on the input of the parser of goccy/go-yaml v1.19.2. Its time and memory
+// grow with the square of each: a file of [MaxSize] could run for minutes or
+// exhaust the stack. Files of MaxTasks tasks stay far below them.
 const (
 	maxDepth    = 64
 	maxSiblings = 100_000_000 // sum over all mappings of half the square of their keys: 14,000 keys in one
-	maxNulls    = 300_000_000 // sum of what follows each key or list entry without a value, in tokens: the parser inserts a token there
+	maxNulls    = 300_000_000 // sum of the tokens after each key or list entry without a value: the parser inserts a token there
 	maxPaths    = 100_000_000 // sum of the lengths of the paths to all nodes: the parser stores each
 )
 
-// guard examines the tokens before the parser does. It reports what the parser
-// cannot take in reasonable time or memory, and parts of YAML that have no use
-// in a pipeline: tags, directives, keys after "?", several documents. A text
-// that begins with such a character is most likely meant as a text.
+// guard examines the tokens before the parser. It reports input that would take
+// the parser too much time or memory. It also reports YAML that a pipeline does
+// not use: tags, directives, keys after "?", several documents. A text that begins
+// with such a character is probably meant as a text.
 type guard struct {
 	src    *source
 	r      *reporter
 	tokens token.Tokens
 	i      int
 
-	open                   []collection // what encloses the token; first the file itself
+	open                   []collection // collections around the token; the first is the file
 	path                   int          // sum of key over open
 	siblings, nulls, paths int          // see the limits
 }
 
-// collection is a list or mapping that is open. Its style is flow in brackets,
-// and else block.
+// collection is an open list or mapping: flow style in brackets, otherwise block
+// style.
 type collection struct {
 	flow, list bool
 	column     int // of the keys or dashes of a block
 	entries    int
-	key        int // length of the present key or index in a path
+	key        int // length of the current key or index in a path
 }
 
-// check reports what the parser must not have, and returns false when there is
-// such a thing.
+// check reports input that the parser must not get, and then returns false.
 func (g *guard) check() bool {
 	g.open = []collection{{column: -1}}
 	for g.i = range g.tokens {
@@ -54,7 +52,7 @@ func (g *guard) check() bool {
 	return len(g.r.all) == 0
 }
 
-// peek returns the token that is n further, or an empty one.
+// peek returns the token at a distance of n, or an empty token.
 func (g *guard) peek(n int) *token.Token {
 	if j := g.i + n; j >= 0 && j < len(g.tokens) {
 		return g.tokens[j]
@@ -62,8 +60,8 @@ func (g *guard) peek(n int) *token.Token {
 	return &token.Token{Position: &token.Position{}}
 }
 
-// token checks the token at i. It returns false when those that follow must not
-// be checked.
+// token checks the token at i. It returns false if the tokens after it must not be
+// checked.
 func (g *guard) token(tok *token.Token) bool {
 	first := tok.Position.Line != g.peek(-1).Position.Line
 	key := g.peek(1).Type == token.MappingValueType
@@ -91,8 +89,8 @@ func (g *guard) token(tok *token.Token) bool {
 	return g.r.add(g.src.token(tok), message, "keep such data in a file of its own")
 }
 
-// indent reports a tab before a token that begins a line, a key or an entry:
-// readers of YAML disagree about how far it indents.
+// indent reports a tab before the first token of a line, a key or an entry: YAML
+// readers disagree about its width.
 func (g *guard) indent(tok *token.Token) bool {
 	at := g.src.token(tok)
 	start := g.src.starts[at.line-1]
@@ -104,8 +102,8 @@ func (g *guard) indent(tok *token.Token) bool {
 	return tok.Type != token.InvalidType
 }
 
-// refuse returns the problem with a token that is invalid or has no use in a
-// pipeline, or "". first means the first token of a line.
+// refuse returns the problem with an invalid or unused token, or "". first reports
+// that the token is the first of a line.
 func (g *guard) refuse(tok *token.Token, first bool) (message, hint string) {
 	switch before := g.peek(-1).Type; {
 	case before == token.DocumentEndType && tok.Type != token.DocumentEndType, tok.Type == token.DocumentHeaderType && g.i > 0:
@@ -140,8 +138,8 @@ func closes(tok *token.Token) bool {
 	return tok.Type == token.CollectEntryType || tok.Type == token.MappingEndType || tok.Type == token.SequenceEndType
 }
 
-// nest counts what the limits are about, while lists and mappings open and
-// close. key means that the token is a key.
+// nest opens and closes collections and counts toward the limits. key reports that
+// the token is a key.
 func (g *guard) nest(tok *token.Token, key bool) {
 	const index = 8 // length of an index in a path
 	before, next, flow := g.peek(-1).Type, g.peek(1), g.top().flow
@@ -184,7 +182,7 @@ func (g *guard) top() *collection { return &g.open[len(g.open)-1] }
 
 // enter goes to the next entry of the block list or mapping at a column.
 func (g *guard) enter(column int, list bool) {
-	// A list may be at the column of the key that it belongs to.
+	// A list may have the column of its key.
 	for g.top().column > column || g.top().column == column && g.top().list && !list {
 		g.leave()
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// hostile inputs, most of which keep the parser busy for
-// minutes, or take gigabytes, when their guard is gone.
+// hostile has inputs for each guard. Without it, most keep the parser busy for
+// minutes or take gigabytes.
 func hostile() map[string]struct{ src, want string } {
 	const n = pipeline.MaxSize / 4
 	repeat := func(s string) string { return strings.Repeat(s, n/len(s)) }
@@ -88,7 +88,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// Legitimate files of any size pass the guards.
+// Valid files of any size pass the guards.
 func TestLargeFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -109,7 +109,7 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// tasksOf has MaxTasks tasks at most, each of which needs the one before.
+// tasksOf returns up to MaxTasks tasks, each of which needs the task before it.
 func tasksOf(n int, format string) string {
 	var b strings.Builder
 	b.WriteString("name: many\ntasks:\n")

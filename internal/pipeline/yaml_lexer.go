@@ -12,27 +12,26 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// This file is the only one that examines the text of a file. Each check guards
-// against a defect of the lexer of goccy/go-yaml v1.19.2, which reports none of
-// these:
+// Only this file examines the raw text. Each check works around a defect of the
+// lexer of goccy/go-yaml v1.19.2, which reports no error in these cases:
 //
 //   - It accepts bytes that are not UTF-8 and control characters (checkBytes).
 //   - Its time grows with the square of the empty lines after a block scalar,
-//     of < in a row, and of what follows tabs in double quotes (checkSize).
+//     of < in a row, and of the text after tabs in double quotes (checkSize).
 //   - It drops tabs, and sometimes more, from a plain scalar: a command would
 //     run without some of its characters (layout.place, lost).
-//   - It skips a character after a quoted text that has a tab (doubleQuoted).
+//   - It skips a character after a quoted text with a tab (doubleQuoted).
 //   - It decodes \xZZ, \uZZZZ and half of a surrogate pair to some character
 //     (checkEscapes).
 //   - Its offsets and columns are wrong after tabs, comments and block scalars
-//     (layout.place sets the offset of each token anew).
+//     (layout.place sets the offset of each token again).
 //
 // [newSource] has two more: \r\n, and the end of the file.
 
 const quoteHint = "put the text in quotes, or write it below a line that ends with |"
 
-// tokenize returns the tokens of a source, without comments. The Position of
-// each, up to the first that is invalid, has its byte offset in the source. When
+// tokenize returns the tokens of a source without comments. The Position of each
+// token up to the first invalid one has its byte offset in the source. After
 // tokenize reports a problem, the tokens are unreliable.
 func tokenize(s *source, r *reporter) token.Tokens {
 	if !checkBytes(s, r) || !checkSize(s, r) {
@@ -57,12 +56,12 @@ func checkBytes(s *source, r *reporter) bool {
 	return true
 }
 
-// checkSize reports what would keep the lexer busy for minutes.
+// checkSize reports text that would keep the lexer busy for minutes.
 func checkSize(s *source, r *reporter) bool {
 	const (
 		maxBlank  = 100         // empty lines in a row
 		maxArrows = 1000        // < in a row
-		maxTabs   = 200_000_000 // sum of the bytes that follow each tab in its line
+		maxTabs   = 200_000_000 // sum of the bytes after each tab in its line
 	)
 	tooMany := strings.Repeat("<", maxArrows+1)
 	blank, tabs := 0, 0
@@ -89,16 +88,16 @@ func checkSize(s *source, r *reporter) bool {
 	return true
 }
 
-// layout lays the tokens over the source, which gives the exact place of each,
-// and shows which characters the lexer has lost.
+// layout matches the tokens with the source: it finds the exact place of each
+// token and the characters that the lexer lost.
 type layout struct {
 	src *source
 	r   *reporter
-	end int // the tokens cover the source up to this offset
+	end int // offset in the source after the placed tokens
 }
 
-// place sets the offsets up to the first invalid token, reports what is lost,
-// and returns the tokens without comments, or nil.
+// place sets the offsets up to the first invalid token and reports lost
+// characters. It returns the tokens without comments, or nil.
 func (l *layout) place(all token.Tokens) token.Tokens {
 	tokens := make(token.Tokens, 0, len(all))
 	invalid, blockScalar := false, false
@@ -117,7 +116,7 @@ func (l *layout) place(all token.Tokens) token.Tokens {
 	return tokens
 }
 
-// placeOne returns false when the tokens that follow are unreliable.
+// placeOne returns false if the tokens after this one are unreliable.
 func (l *layout) placeOne(tok *token.Token, blockScalar bool) bool {
 	l.skipWhite()
 	from := l.end
@@ -150,8 +149,8 @@ func (l *layout) skipWhite() {
 	}
 }
 
-// cover moves end behind the characters that a token is made of. It returns
-// false when the source has others.
+// cover moves end past the characters of a token. It returns false if the source
+// has other characters.
 func (l *layout) cover(origin string) bool {
 	for i := range len(origin) {
 		if isWhite(origin[i]) {
@@ -168,16 +167,15 @@ func (l *layout) cover(origin string) bool {
 
 var squeeze = strings.NewReplacer(" ", "", "\n", "")
 
-// lost reports whether the value of a plain scalar is less than what it is
-// made of.
+// lost reports whether the value of a plain scalar lacks characters of its origin.
 func lost(tok *token.Token) bool {
 	return tok.CharacterType == token.CharacterTypeMiscellaneous && tok.Type != token.SingleQuoteType &&
 		squeeze.Replace(tok.Value) != squeeze.Replace(strings.Trim(tok.Origin, " \t\n"))
 }
 
-// doubleQuoted moves end behind a text in double quotes: its Origin has the
-// decoded characters, so [layout.cover] cannot. It returns false when the
-// tokens that follow are unreliable.
+// doubleQuoted moves end past a text in double quotes, whose Origin holds decoded
+// characters that [layout.cover] cannot match. It returns false if the tokens
+// after it are unreliable.
 func (l *layout) doubleQuoted() bool {
 	from := l.end
 	if !strings.HasPrefix(l.src.text[from:], `"`) {
@@ -189,10 +187,10 @@ func (l *layout) doubleQuoted() bool {
 
 var tabOrEscape = regexp.MustCompile(`(?s)\t|\\(?:x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|.)`)
 
-// checkEscapes reports tabs and escapes that the lexer misreads in the quoted
-// text from an offset up to end. It returns false for a tab.
+// checkEscapes reports tabs and escapes that the lexer misreads in the quoted text
+// from an offset to end. It returns false for a tab.
 func (l *layout) checkEscapes(from int) bool {
-	half := false // the escape before is the first half of a surrogate pair
+	half := false // the previous escape is the first half of a surrogate pair
 	for _, m := range tabOrEscape.FindAllStringIndex(l.src.text[from:l.end], -1) {
 		start, end := from+m[0], from+m[1]
 		escape := l.src.text[start:end]
@@ -211,7 +209,7 @@ func (l *layout) checkEscapes(from int) bool {
 		case code > unicode.MaxRune, low && !half, surrogate && digits == 8:
 			l.r.add(l.src.spot(start, end), "this is no character", "write the character itself")
 		}
-		half = surrogate && !low // the lexer has seen that the other half follows
+		half = surrogate && !low // the lexer checked that the other half follows
 	}
 	return true
 }

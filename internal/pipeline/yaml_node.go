@@ -20,35 +20,34 @@ const (
 	mapping
 )
 
-// node is a value of the file, with its place. Aliases and merge keys are
-// resolved: an alias is the same node once more, so the tree is in fact an acyclic
-// graph.
+// node is a value of the file and its place. Aliases and merge keys are resolved.
+// An alias shares the node of its anchor, so the tree is an acyclic graph.
 type node struct {
 	kind       kind
 	text       string // of a scalar, as written
-	plain      bool   // a scalar without quotes: may stand for a number, true or null
+	plain      bool   // unquoted: may mean a number, true or null
 	items      []*node
 	entries    []entry
 	duplicates []duplicate
-	size       int // in bytes, about, when aliases are written out
+	size       int // approximate bytes with aliases expanded
 	at         spot
 }
 
-// entry is a key of a mapping with its value.
+// entry is a key of a mapping and its value.
 type entry struct {
 	name  string
 	at    spot // of the key
 	value *node
 }
 
-// duplicate is a key that a mapping already has.
+// duplicate is a repeated key of a mapping.
 type duplicate struct {
 	name      string
 	at, first spot
 }
 
-// spot is the place of a problem with the value: the key, when the value
-// begins further down.
+// spot returns the place of a problem with the value: the key if the value begins
+// on a later line.
 func (e entry) spot() spot {
 	if e.at.line != e.value.at.line {
 		return e.at
@@ -65,21 +64,20 @@ func (n *node) get(name string) (entry, bool) {
 }
 
 const (
-	nodeSize = 16 // what a node counts for, beside the bytes of its texts
-	// maxExpanded is how much aliases may add to what is written: enough for
-	// the defaults of MaxTasks tasks.
+	nodeSize = 16 // size of a node without its texts
+	// maxExpanded bounds the size that aliases add. It suffices for shared settings of
+	// MaxTasks tasks.
 	maxExpanded = 8 << 20
 )
 
-// builder makes nodes of those of the parser.
+// builder converts nodes of the parser.
 type builder struct {
 	r        *reporter
-	anchors  map[string]*node // nil: the anchor is being read
-	expanded int              // what aliases added so far
+	anchors  map[string]*node // nil while the anchor is being read
+	expanded int              // size added by aliases so far
 }
 
-// parseTree makes the tree of a source. It returns nil when it reports a
-// problem.
+// parseTree returns the tree of a source, or nil after it reports a problem.
 func parseTree(s *source, r *reporter) *node {
 	tokens := tokenize(s, r)
 	if r.failed() {
@@ -153,7 +151,7 @@ func (b *builder) build(n ast.Node) *node {
 	return &node{at: at}
 }
 
-// bracket is the spot from [ or { to its partner, if there is one.
+// bracket returns the spot from [ or { to its closing bracket, if there is one.
 func (b *builder) bracket(start, end *token.Token) spot {
 	at := b.r.src.token(start)
 	if end != nil && end.Position.Offset > at.from {
@@ -171,7 +169,7 @@ func (b *builder) mapping(values []*ast.MappingValueNode) *node {
 		key := v.Key.GetToken()
 		e := entry{name: key.Value, at: b.r.src.token(key), value: b.build(v.Value)}
 		if v.Value.GetToken().Type == token.ImplicitNullType {
-			e.value.at = e.at // the parser has made the token: it is nowhere
+			e.value.at = e.at // the parser inserted the token: it has no place
 		}
 		if i == 0 {
 			m.at = e.at
@@ -196,18 +194,18 @@ func (b *builder) mapping(values []*ast.MappingValueNode) *node {
 	return m
 }
 
-// merge adds the entries of a mapping, or of a list of mappings, that are not
-// there yet. e is the merge key.
+// merge adds the missing entries of a mapping or of a list of mappings. e is the
+// merge key.
 func (b *builder) merge(into *node, e entry, from *node, seen map[string]spot) {
 	switch from.kind {
 	case list:
 		for _, item := range from.items {
 			if item.kind == list {
-				item = &node{} // a list inside a list is refused
+				item = &node{} // nested lists are refused
 			}
 			b.merge(into, e, item, seen)
 		}
-	case mapping: // alias has counted its size
+	case mapping: // alias counted its size
 		for _, e := range from.entries {
 			if _, ok := seen[e.name]; ok {
 				continue
@@ -221,7 +219,7 @@ func (b *builder) merge(into *node, e entry, from *node, seen map[string]spot) {
 	}
 }
 
-// alias returns the node of an anchor, or an empty one when it reports a
+// alias returns the node of an anchor, or an empty node after it reports a
 // problem.
 func (b *builder) alias(name string, at spot) *node {
 	target, known := b.anchors[name]

@@ -8,15 +8,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// source is the text of a file, with its lines.
+// source is the text of a file, divided into lines.
 type source struct {
 	text   string // without byte order mark; every line ends with \n
-	starts []int  // byte offsets at which lines begin; the last one is the end of the text
+	starts []int  // byte offsets of the lines' beginnings, and the end of the text
 }
 
-// newSource normalizes a text for the lexer, which counts some \r\n as two
-// lines, and drops a tag at the end of a file that does not end with \n. A \r
-// inside a text means \n in YAML.
+// newSource normalizes a text for the lexer. The lexer counts some \r\n as two
+// lines, and drops a tag at the end of a file without a final \n. YAML reads a \r
+// inside a text as \n.
 func newSource(raw []byte) *source {
 	text := strings.TrimPrefix(string(raw), "\ufeff")
 	if strings.Contains(text, "\r") {
@@ -34,7 +34,7 @@ func newSource(raw []byte) *source {
 	return s
 }
 
-// line returns a line without its end, "" for one that the file does not have.
+// line returns a line without its end, or "" for a line outside the file.
 func (s *source) line(n int) string {
 	if n < 1 || n >= len(s.starts) {
 		return ""
@@ -42,8 +42,8 @@ func (s *source) line(n int) string {
 	return s.text[s.starts[n-1] : s.starts[n]-1]
 }
 
-// spot is a part of the source, as byte offsets, and the line in which it
-// begins. An empty spot means the file as a whole.
+// spot is a range of bytes of the source, and its first line. An empty spot means
+// the whole file.
 type spot struct {
 	from, to, line int
 }
@@ -56,11 +56,10 @@ func (s *source) spot(from, to int) spot {
 	return spot{from: from, to: to, line: line}
 }
 
-// whole is the spot of a problem without a place.
+// whole returns the spot of a problem without a place.
 func (s *source) whole() spot { return spot{line: 1} }
 
-// token returns the spot of a token that has been placed (see [layout]), and of
-// one that is invalid.
+// token returns the spot of a token that [layout] placed, or of an invalid token.
 func (s *source) token(tok *token.Token) spot {
 	from, length := min(tok.Position.Offset, len(s.text)), 1
 	switch tok.Type {
@@ -74,8 +73,7 @@ func (s *source) token(tok *token.Token) spot {
 	return s.spot(from, from+length)
 }
 
-// offset converts the position that the lexer gives to an invalid token, which
-// is never placed.
+// offset converts the lexer's position of an invalid token, which is never placed.
 func (s *source) offset(line, column int) int {
 	line = min(max(line, 1), len(s.starts))
 	for i := range s.line(line) {
@@ -86,9 +84,9 @@ func (s *source) offset(line, column int) int {
 	return s.starts[line-1] + len(s.line(line))
 }
 
-// columns returns where a spot begins in its line, from 1, and how much of the
-// line it covers, both in characters. One that begins with a quote covers all
-// of the quoted text.
+// columns returns the first column of a spot in its line, from 1, and its length
+// in that line, both in characters. A spot that begins with a quote covers the
+// whole quoted text.
 func (s *source) columns(at spot) (column, length int) {
 	before := s.text[s.starts[at.line-1]:at.from]
 	column = 1 + utf8.RuneCountInString(before)
@@ -103,8 +101,8 @@ func (s *source) columns(at spot) (column, length int) {
 	return column, max(1, utf8.RuneCountInString(covered))
 }
 
-// quotedLength counts the bytes of a quoted text up to its closing quote, or
-// to the end of the text.
+// quotedLength returns the bytes of a quoted text including its closing quote, or
+// up to the end of the text.
 func quotedLength(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {

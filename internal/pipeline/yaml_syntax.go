@@ -7,8 +7,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// syntax has our message for each message of the lexer or the parser. The first
-// row applies whose text is contained in theirs.
+// syntax maps messages of the lexer and parser to ours. The first row applies
+// whose text is part of theirs.
 var syntax = []struct{ theirs, ours, hint string }{
 	{"'\t' that cannot start", "a tab indents this line", "indent with spaces"},
 	{"tab character", "a tab where YAML wants spaces", "indent with spaces"},
@@ -49,8 +49,8 @@ var syntax = []struct{ theirs, ours, hint string }{
 	{"unexpected end content", "something follows the end of the document", "remove the line of ..."},
 }
 
-// translate returns the message and hint for a message of the lexer or parser.
-// behind means that it is about what follows something else in a line.
+// translate returns our message and hint for a message of the lexer or parser.
+// behind reports that the place follows other text on its line.
 func translate(theirs string, behind bool) (message, hint string) {
 	if behind && (strings.Contains(theirs, "invalid header option") || strings.Contains(theirs, "value is not allowed") && !strings.Contains(theirs, "mapping value")) {
 		return "this does not belong to what stands before it", "put the whole text in quotes, from its first character on"
@@ -63,7 +63,7 @@ func translate(theirs string, behind bool) (message, hint string) {
 	return "this is not YAML: " + quote(theirs), "look at the indentation and the quotes before it"
 }
 
-// addSyntax reports the error of the parser.
+// addSyntax reports an error of the parser.
 func (r *reporter) addSyntax(err error) {
 	theirs, at := err.Error(), r.src.whole()
 	var tok *token.Token

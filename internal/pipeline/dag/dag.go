@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// Waves groups names by level. Names in the first wave need none of the others;
+// Waves groups names by level. Names in the first wave need no other name;
 // names in a later wave need at least one of the wave before. Each wave keeps the
 // order of names. Waves ignores needs outside names and omits names in a cycle.
 func Waves(names []string, needs map[string][]string) [][]string {

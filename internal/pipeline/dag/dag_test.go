@@ -18,7 +18,7 @@ func TestWaves(t *testing.T) {
 		{"a", nil, "[[a]]"},
 		{"d c b a", map[string][]string{"d": {"b", "c"}, "b": {"a"}, "c": {"a"}}, "[[a] [c b] [d]]"},
 		{"a b c", map[string][]string{"b": {"a"}, "c": {"a", "b"}}, "[[a] [b] [c]]"},         // the longest way counts
-		{"c x", map[string][]string{"c": {"b"}, "b": {"a"}}, "[[c x]]"},                      // what has ended does not
+		{"c x", map[string][]string{"c": {"b"}, "b": {"a"}}, "[[c x]]"},                      // needs outside the names do not count
 		{"a b c", map[string][]string{"b": {"c"}, "c": {"b"}}, "[[a]]"},                      // no pipeline has this
 		{"e d c b a", map[string][]string{"b": {"a"}, "d": {"a", "b"}}, "[[e c a] [b] [d]]"}, // the order of the file
 	} {

@@ -1,9 +1,9 @@
-// Package template reads texts with values to fill in, as in
-// "{{.params.day}}.csv": what pipelines have in place of a template language.
+// Package template parses texts with values to fill in, such as
+// "{{.params.day}}.csv". Pipelines have it in place of a template language.
 //
-// A value is named by a path, {{.tasks.fetch.json.items[0].id}}: names of
-// letters, digits, "_" and "-" after dots; ["any name"] and [0] in brackets.
-// {{"{{"}} stands for two braces. There are no functions and no conditions.
+// A path names a value, as in {{.tasks.fetch.json.items[0].id}}: names of letters,
+// digits, "_" and "-" after dots, and ["any name"] and [0] in brackets. {{"{{"}}
+// stands for two braces. There are no functions and no conditions.
 package template
 
 import (
@@ -18,22 +18,22 @@ const (
 	right = "}}"
 )
 
-// Template is a text that was parsed.
+// Template is a parsed text.
 type Template []Part
 
-// Part is a piece of a text: a path if it has one, else a literal.
+// Part is a piece of a text: a path, or else a literal.
 type Part struct {
 	Literal string
 	Path    Path
-	At      int // where it begins: bytes from the start of the text
+	At      int // byte offset in the text
 }
 
 // Path names a value: "tasks", "fetch", "stdout". An index is a step of digits.
 type Path []string
 
-// SyntaxError says what is wrong with a text, and what to write.
+// SyntaxError is a mistake in a text, with a correction.
 type SyntaxError struct {
-	At      int // bytes from the start of the text
+	At      int // byte offset in the text
 	Problem string
 	Hint    string
 }
@@ -41,16 +41,16 @@ type SyntaxError struct {
 // Error implements error.
 func (e *SyntaxError) Error() string { return e.Problem + ": " + e.Hint }
 
-// Has reports whether a text may have values to fill in.
+// Has reports whether a text may contain paths.
 func Has(text string) bool { return strings.Contains(text, left) }
 
-// Escape returns a text that Parse reads as a literal.
+// Escape returns a text that Parse reads as the given literal.
 func Escape(text string) string {
-	// Each brace for itself: a text that ends with one could stand before another.
+	// It escapes each brace: a literal may end with a brace and stand before another.
 	return strings.ReplaceAll(text, "{", `{{"{"}}`)
 }
 
-// Parse reads a text. Its error is a *[SyntaxError].
+// Parse parses a text. Its error is a *[SyntaxError].
 func Parse(text string) (Template, error) {
 	var t Template
 	for at := 0; at < len(text); {
@@ -78,7 +78,7 @@ func Parse(text string) (Template, error) {
 	return t, nil
 }
 
-// literal appends a literal to the one before it, if there is one.
+// literal appends a literal, joined to a literal before it.
 func (t Template) literal(text string, at int) Template {
 	if n := len(t); n > 0 && t[n-1].Path == nil {
 		t[n-1].Literal += text
@@ -87,7 +87,7 @@ func (t Template) literal(text string, at int) Template {
 	return append(t, Part{Literal: text, At: at})
 }
 
-// Paths returns the values that are to be filled in.
+// Paths returns the paths in the text.
 func (t Template) Paths() []Path {
 	var paths []Path
 	for _, part := range t {
@@ -98,7 +98,7 @@ func (t Template) Paths() []Path {
 	return paths
 }
 
-// Fill replaces each value by what value returns. It returns the first error.
+// Fill replaces each path by the result of value. It returns the first error.
 func (t Template) Fill(value func(Path) (string, error)) (string, error) {
 	var b strings.Builder
 	for _, part := range t {
@@ -115,8 +115,8 @@ func (t Template) Fill(value func(Path) (string, error)) (string, error) {
 	return b.String(), nil
 }
 
-// FillSome replaces the values that known knows, and returns a text that still
-// is a template of the others.
+// FillSome replaces the paths that known accepts, and returns a template of the
+// others.
 func (t Template) FillSome(known func(Path) (string, bool)) string {
 	var b strings.Builder
 	for _, part := range t {
@@ -133,7 +133,7 @@ func (t Template) FillSome(known func(Path) (string, bool)) string {
 	return b.String()
 }
 
-// String writes the path as it stands in a text.
+// String returns the path as written in a text.
 func (p Path) String() string {
 	var b strings.Builder
 	b.WriteString(left)
@@ -163,10 +163,10 @@ func inName(r rune) bool {
 	return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// scanner reads what stands between braces.
+// scanner reads the text between braces.
 type scanner struct {
 	text string
-	at   int // bytes from the start of the text
+	at   int // byte offset in the text
 }
 
 const form = `write for example {{.params.day}}, or {{"{{"}} for two braces`
@@ -244,7 +244,7 @@ func (s *scanner) step() (string, bool) {
 	return step, ok
 }
 
-// quoted reads a text in quotes as Go writes it.
+// quoted reads a quoted text in Go syntax.
 func (s *scanner) quoted() (string, bool) {
 	prefix, err := strconv.QuotedPrefix(s.text[s.at:])
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *scanner) spaces() {
 	}
 }
 
-// Describe names a value in messages, without braces: .params.day.
+// Describe returns the path for messages, without braces: .params.day.
 func (p Path) Describe() string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.String(), left), right)
 }

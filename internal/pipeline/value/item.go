@@ -12,9 +12,9 @@ import (
 // Item is the root of the value of a foreach: {{.item}}.
 const Item = "item"
 
-// List returns the values that a task put out, each as JSON: the entries of an
-// array, if the output is JSON that is one, else its lines, as strings. Those that
-// are blank are left out. Its error is an *Error.
+// List returns the output of a task as a list of JSON values: the entries of an
+// array if the output is a JSON array, else the lines as strings. It omits blank
+// entries. Its error is an *Error.
 func (o *Output) List() ([]json.RawMessage, error) {
 	p := template.Path{Root, o.Task, asJSON}
 	switch o.Kind {
@@ -46,7 +46,7 @@ func (o *Output) List() ([]json.RawMessage, error) {
 	return list, nil
 }
 
-// entries are those of an array, which is valid.
+// entries returns the entries of a valid JSON array, without blank ones.
 func entries(array json.RawMessage) []json.RawMessage {
 	var all, list []json.RawMessage
 	_ = json.Unmarshal(array, &all) // it is valid
@@ -58,8 +58,8 @@ func entries(array json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// ItemText is a value of a list as text: a string without its quotes, anything
-// else as compact JSON.
+// ItemText returns an entry of a list as text: a string without quotes, any other
+// value as compact JSON.
 func ItemText(raw json.RawMessage) string { return itemOf(raw).text }
 
 func itemOf(raw json.RawMessage) found {
@@ -69,19 +69,19 @@ func itemOf(raw json.RawMessage) found {
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, raw) != nil {
-		return found{text: string(raw)} // callers have valid JSON
+		return found{text: string(raw)} // callers pass valid JSON
 	}
 	return found{compact.String(), compact.Bytes()}
 }
 
-// FillWithItem is Fill with a value of a list in place of {{.item}}. It calls find
-// for each value of a task: see [Remember].
+// FillWithItem is Fill with an entry of a list in place of {{.item}}. It calls
+// find for each path: see [Remember].
 func (t Texts) FillWithItem(item json.RawMessage, find Find) (Texts, error) {
 	v := itemOf(item)
 	return t.fill(filler{find: find, item: &v})
 }
 
-// CheckForeach is Check of texts that may have {{.item}}.
+// CheckForeach is Check for texts that may contain {{.item}}.
 func (t Texts) CheckForeach() []error {
 	return t.check(func(p template.Path) *Problem {
 		if p[0] == Item {

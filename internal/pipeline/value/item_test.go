@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// said is the output of a task of a kind that put out a text.
+// said returns the output of a task that wrote a text.
 func said(t *testing.T, kind value.Kind, text string) *value.Output {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"stdout": text, "stdout_bytes": len(text), "body": text, "body_bytes": len(text)})
@@ -22,7 +22,7 @@ func said(t *testing.T, kind value.Kind, text string) *value.Output {
 	return &value.Output{Task: "list", Kind: kind, State: task.Succeeded, Raw: raw}
 }
 
-// The values of a task are the entries of an array, or lines.
+// List returns the entries of an array, or lines.
 func TestList(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -65,7 +65,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A value stays one, wherever it stands.
+// A filled-in value stays one argument, segment or string.
 func TestFillWithItem(t *testing.T) {
 	t.Parallel()
 	texts := value.Texts{
@@ -98,7 +98,7 @@ func TestFillWithItem(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	// Some values only: the item is left.
+	// FillSome leaves the item.
 	some, err := texts.FillSome(find)
 	if err != nil || !strings.HasPrefix(some.Args[0], "{{.item}} a/b ") {
 		t.Errorf("%q, %v", some.Args, err)

@@ -7,9 +7,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
-// mapStrings returns JSON with its strings as fn makes them, and everything else
-// as it is written: keys, their order, numbers. Strings that cannot be templates
-// are left.
+// mapStrings returns JSON with its strings replaced by fn and everything else as
+// written: keys, their order, numbers. It keeps strings that cannot be templates.
 func mapStrings(raw json.RawMessage, fn func(text string) json.RawMessage) json.RawMessage {
 	if !template.Has(string(raw)) && !bytes.Contains(raw, []byte(`\u007b`)) && !bytes.Contains(raw, []byte(`\u007B`)) || !json.Valid(raw) {
 		return raw
@@ -42,13 +41,13 @@ func mapStrings(raw json.RawMessage, fn func(text string) json.RawMessage) json.
 	return made
 }
 
-// quote is a text as JSON.
+// quote returns a text as a JSON string.
 func quote(text string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(text); err != nil {
-		return json.RawMessage(`""`) // no string is refused
+		return json.RawMessage(`""`) // Marshal accepts every string
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

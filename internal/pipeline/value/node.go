@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how long the name of a task of a pipeline may be, in bytes.
+// MaxName is the maximum length of a task name in a pipeline, in bytes.
 const MaxName = 100
 
-// NodeName is the name of a node of a task: convert[a.mp4]. A value that is too
-// long for a name, or that cannot be printed, is shortened and has a hash.
+// NodeName returns the name of a node: convert[a.mp4]. It shortens a value that is
+// too long or not printable and adds a hash.
 func NodeName(task, label string) string {
 	name := task + "[" + label + "]"
 	printable := !strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsPrint(r) })

@@ -14,21 +14,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Output is what is known of a task whose values are asked for.
+// Output is the outcome of a task whose values are referenced.
 type Output struct {
 	Task  string // its name in the job
 	Kind  Kind
 	State task.State
-	Error string          // of a task that failed
-	Raw   json.RawMessage // the output, of a task that succeeded
+	Error string          // of a failed task
+	Raw   json.RawMessage // output of a task that succeeded
 
-	Optional bool // a value of a task that did not succeed is empty: for its undo
+	Optional bool // values of a task that did not succeed are empty: for the task's undo
 
 	ID   task.ID
-	File func(name string) (path string, err error) // makes a copy of a file that the task kept; nil: there is none to be had here
+	File func(name string) (path string, err error) // copies a kept file; nil: files are not available here
 }
 
-// OutputOf is the output of a stored task.
+// OutputOf returns the Output of a stored task.
 func OutputOf(t *task.Task) *Output {
 	o := &Output{Task: t.Node, Kind: KindOf(t.Type), State: t.State, Raw: t.Output, ID: t.ID}
 	if t.Error != nil {
@@ -37,10 +37,10 @@ func OutputOf(t *task.Task) *Output {
 	return o
 }
 
-// Error says why a value cannot be had or cannot stand where it is wanted: it
-// will be the same another time.
+// Error is the reason why a value does not exist or does not fit its place. A
+// retry gives the same error.
 type Error struct {
-	Path template.Path // nil: the text as a whole
+	Path template.Path // nil: the whole text
 	Why  string
 }
 
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 	return e.Path.String() + ": " + e.Why
 }
 
-// found is a value: its text, and what it is in JSON.
+// found is a value as text and as JSON.
 type found struct {
 	text string
 	json json.RawMessage // nil: the text as a string
@@ -63,8 +63,7 @@ func number(n int) found {
 	return found{text, json.RawMessage(text)}
 }
 
-// command and answer are of the outputs of package builtin what values are made
-// of.
+// command and answer are the parts of builtin outputs that values come from.
 type (
 	command struct {
 		ExitCode        int    `json:"exit_code"`
@@ -129,17 +128,17 @@ func (o *Output) get(p template.Path) (found, error) {
 	switch {
 	case cut:
 		return wrong("task %q wrote %d bytes, of which only the %s was kept: let it write them to a file, and read that", o.Task, size, kept)
-	case int64(len(text)) != size: // each byte that is none of UTF-8 was replaced by three
+	case int64(len(text)) != size: // each invalid byte was replaced by three
 		return wrong("what task %q wrote is not UTF-8, or has NUL characters: let it write them to a file, and read that", o.Task)
 	case p[2] == asJSON:
 		return o.part(p, json.RawMessage(text))
 	case o.Kind == Command:
-		text = strings.TrimRight(text, "\n") // as the shell's $(…)
+		text = strings.TrimRight(text, "\n") // as $(…) of the shell
 	}
 	return found{text: text}, nil
 }
 
-// file returns the path of a copy of a file that the task kept.
+// file returns the path of a copy of a kept file.
 func (o *Output) file(p template.Path, name string) (found, error) {
 	if o.File == nil {
 		return found{}, &Error{p, "a file can be given to a command only"}
@@ -151,19 +150,20 @@ func (o *Output) file(p template.Path, name string) (found, error) {
 	return found{text: path}, err
 }
 
-// later is the path by which a worker finds a file of a task that is none of the needs.
+// later returns the path by which a worker finds a file of a task outside the
+// needs.
 func (o *Output) later(p template.Path) template.Path {
 	return template.Path{Root, o.ID.String(), artifacts, p[3]}
 }
 
 var exitStatus = regexp.MustCompile(`^exit status ([0-9]+)\b`)
 
-// exitOfFailed returns the exit status of a command that failed by one.
+// exitOfFailed returns the exit status of a failed command, if it failed with one.
 func (o *Output) exitOfFailed(p template.Path) (code int, ok bool) {
 	if o.State != task.Failed || o.Kind != Command || !Survives(p) {
 		return 0, false
 	}
-	m := exitStatus.FindStringSubmatch(o.Error) // as builtin.ExitError says it
+	m := exitStatus.FindStringSubmatch(o.Error) // the format of builtin.ExitError
 	if m == nil {
 		return 0, false
 	}
@@ -171,7 +171,7 @@ func (o *Output) exitOfFailed(p template.Path) (code int, ok bool) {
 	return code, err == nil
 }
 
-// missing says why a task that did not succeed has no such value.
+// missing returns the reason why a task without success lacks the value.
 func (o *Output) missing(p template.Path) string {
 	switch {
 	case !o.State.Terminal():
@@ -184,7 +184,7 @@ func (o *Output) missing(p template.Path) string {
 	return fmt.Sprintf("task %q failed, and keeps no .%s: %s", o.Task, p[2], excerpt(o.Error))
 }
 
-// part returns the part of JSON that a path names behind its third step.
+// part returns the part of a JSON value that the path names after its third step.
 func (o *Output) part(p template.Path, raw json.RawMessage) (found, error) {
 	if !json.Valid(raw) {
 		return found{}, &Error{p, fmt.Sprintf("the output of task %q is no JSON: it is %s", o.Task, excerpt(string(raw)))}
@@ -208,7 +208,7 @@ func (o *Output) part(p template.Path, raw json.RawMessage) (found, error) {
 	return found{compact.String(), compact.Bytes()}, nil
 }
 
-// child returns what an object or array has under a key or index.
+// child returns the value at a key or index.
 func child(raw json.RawMessage, step string) (next json.RawMessage, problem string) {
 	var object map[string]json.RawMessage
 	var array []json.RawMessage
@@ -233,10 +233,10 @@ func child(raw json.RawMessage, step string) (next json.RawMessage, problem stri
 	return nil, fmt.Sprintf("is no object, and has no %q", step)
 }
 
-// maxExcerpt is how many characters of a text a message shows.
+// maxExcerpt is the maximum length of an excerpt in messages, in characters.
 const maxExcerpt = 80
 
-// excerpt shows the beginning of a text in one line.
+// excerpt returns the beginning of a text on one line.
 func excerpt(text string) string {
 	var b strings.Builder
 	n := 0

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// CheckPattern reports what keeps a text from being a pattern of the files below a
-// folder, as package path has them.
+// CheckPattern returns an error if a text is not a pattern of package path for
+// files below a folder.
 func CheckPattern(pattern string) error {
 	switch {
 	case strings.TrimSpace(pattern) == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Texts are the texts of a command or request in which values may stand.
+// Texts are the texts of a command or request that may reference values.
 type Texts struct {
 	Args    []string
 	Env     map[string]string
@@ -22,11 +22,11 @@ type Texts struct {
 	Body    string
 }
 
-// Find returns the output of a task. With nil the values of the task are left as
-// they are.
+// Find returns the output of a task. It returns nil to leave the task's references
+// as they are.
 type Find func(name string) (*Output, error)
 
-// Check returns what is wrong with the templates, each with its place.
+// Check returns the problems with the templates, each with its place.
 func (t Texts) Check() []error { return t.check(CheckPath) }
 
 func (t Texts) check(path func(template.Path) *Problem) []error {
@@ -54,7 +54,7 @@ func (t Texts) check(path func(template.Path) *Problem) []error {
 	return problems
 }
 
-// Paths returns all values of tasks that the texts have.
+// Paths returns all references to values of tasks in the texts.
 func (t Texts) Paths() []template.Path {
 	var all []template.Path
 	_, _ = t.each(func(_ string, _ place, text string) (string, error) {
@@ -64,8 +64,8 @@ func (t Texts) Paths() []template.Path {
 	return all
 }
 
-// Sample returns the texts with "x" in place of each value, so that what is
-// around them can be checked.
+// Sample returns the texts with "x" in place of each value, to check the text
+// around them.
 func (t Texts) Sample() Texts {
 	filled, err := t.each(func(_ string, _ place, text string) (string, error) { return sample(text), nil }, nil)
 	if err != nil {
@@ -86,11 +86,11 @@ func sample(text string) string {
 	return filled
 }
 
-// Fill returns the texts with the values filled in, as literals. An error of
-// find is returned as it is, others are an *Error.
+// Fill returns the texts as literals, with the values filled in. It returns errors
+// of find unchanged; other errors are an *Error.
 func (t Texts) Fill(find Find) (Texts, error) { return t.fill(filler{find: Remember(find)}) }
 
-// FillSome is Fill for values of which find has some only. The texts stay
+// FillSome is Fill for a find that knows some tasks only. The texts stay
 // templates.
 func (t Texts) FillSome(find Find) (Texts, error) {
 	return t.fill(filler{find: Remember(find), some: true})
@@ -106,7 +106,7 @@ func (t Texts) fill(f filler) (Texts, error) {
 	})
 }
 
-// located adds the place to an error of a value.
+// located adds the place to the error of a value.
 func located(where string, err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: %w", where, err)
@@ -114,7 +114,7 @@ func located(where string, err error) error {
 	return err
 }
 
-// Remember is find that asks for each task once.
+// Remember returns a find that calls find once per task.
 func Remember(find Find) Find {
 	known := make(map[string]*Output)
 	return func(name string) (*Output, error) {
@@ -129,7 +129,7 @@ func Remember(find Find) Find {
 	}
 }
 
-// place is where a text stands.
+// place is the position of a text.
 type place int
 
 const (
@@ -139,8 +139,8 @@ const (
 	inJSON
 )
 
-// each returns the texts as fn makes them. whole, if it is given, may replace a
-// string of the JSON by any value.
+// each returns the texts after fn. whole, if not nil, may replace a string of the
+// JSON by any value.
 func (t Texts) each(fn func(where string, at place, text string) (string, error), whole func(text string) (json.RawMessage, bool, error)) (Texts, error) {
 	var err error
 	use := func(where string, at place, text string) string {
@@ -177,14 +177,14 @@ func (t Texts) each(fn func(where string, at place, text string) (string, error)
 	return made, err
 }
 
-// filler fills values in.
+// filler fills in values.
 type filler struct {
 	find Find
 	some bool   // the result is a template
-	item *found // what {{.item}} stands for; nil: there is none, or with some it is left
+	item *found // value of {{.item}}; nil: not allowed, or with some left as it is
 }
 
-// literal is a text in the result.
+// literal returns a text for the result.
 func (f filler) literal(text string) string {
 	if f.some {
 		return template.Escape(text)
@@ -192,7 +192,7 @@ func (f filler) literal(text string) string {
 	return text
 }
 
-// get returns a value; known is false for one that is to be left.
+// get returns a value; known is false for a reference to leave.
 func (f filler) get(p template.Path) (v found, known bool, err error) {
 	if p[0] == Item && (f.item != nil || f.some) {
 		return f.ofItem(p)
@@ -217,8 +217,7 @@ func (f filler) get(p template.Path) (v found, known bool, err error) {
 	return v, true, err
 }
 
-// kept returns the task whose file a path names, where the worker is to find it by its
-// ID.
+// kept returns the task whose file a path names; the worker finds it by its ID.
 func (f filler) kept(p template.Path) (*Output, error) {
 	if File(p) == "" {
 		return nil, nil
@@ -261,8 +260,8 @@ func (f filler) text(at place, text string) (string, error) {
 	return b.String(), nil
 }
 
-// whole returns the value of a text that is nothing but one: in JSON it is what
-// it is, and no text.
+// whole returns the value of a text that is a single reference: in JSON it keeps
+// its type.
 func (f filler) whole(text string) (raw json.RawMessage, ok bool, err error) {
 	parsed, err := template.Parse(text)
 	if err != nil || len(parsed) != 1 || parsed[0].Path == nil {

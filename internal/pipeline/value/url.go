@@ -8,12 +8,12 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
-// beforeValues is what a URL begins with that has values: they may not choose the
-// host.
+// beforeValues matches the beginning of a URL up to its first reference: values
+// may not choose the host.
 var beforeValues = regexp.MustCompile(`(?i)^https?://[^/?#]+[/?#]`)
 
-// checkURL says what is wrong with where values stand in a URL; nil: nothing. One
-// that is nothing but a value is that value.
+// checkURL returns the problem with the place of references in a URL, or nil. A
+// single reference may be the whole URL.
 func checkURL(text string) *Problem {
 	parsed, err := template.Parse(text)
 	if err != nil || len(parsed.Paths()) == 0 || len(parsed) == 1 {
@@ -25,8 +25,7 @@ func checkURL(text string) *Problem {
 	return &Problem{parsed.Paths()[0].String() + " stands where it would choose the host", "write values behind the host, as in https://example.com/{{.tasks.fetch.stdout}}, or nothing but one value that is the whole URL"}
 }
 
-// url fills a URL: a value is escaped as a segment of the path, or as a value of
-// the query.
+// url fills a URL. It escapes a value as a path segment or as a query value.
 func (f filler) url(parsed template.Template) (string, error) {
 	if len(parsed) == 1 && parsed[0].Path != nil {
 		v, known, err := f.get(parsed[0].Path)
@@ -35,7 +34,7 @@ func (f filler) url(parsed template.Template) (string, error) {
 		}
 		return f.literal(v.text), nil
 	}
-	var made, plainURL, sampleURL strings.Builder // the last two: to compare their segments
+	var made, plainURL, sampleURL strings.Builder // the last two compare their segments
 	var last template.Path
 	escape := url.PathEscape
 	for _, part := range parsed {
@@ -67,8 +66,8 @@ func (f filler) url(parsed template.Template) (string, error) {
 	return made.String(), nil
 }
 
-// otherSegments says whether values made a URL name another folder than its
-// author wrote: by a segment of its path that is empty, or that leads upwards.
+// otherSegments returns a problem if values give the URL an empty path segment,
+// "." or "..": it would name another folder than its author wrote.
 func otherSegments(filled, sample string) string {
 	segments := func(raw string) []string {
 		path, _, _ := strings.Cut(raw, "?")

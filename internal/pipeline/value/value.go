@@ -1,8 +1,8 @@
-// Package value knows the values of tasks that other tasks may have in their
-// texts: what {{.tasks.fetch.stdout}} stands for, and how it is put into an
-// argument, a variable, a URL, a header or a body so that it stays one.
+// Package value resolves references to values of other tasks, such as
+// {{.tasks.fetch.stdout}}. It puts a value into an argument, a variable, a URL, a
+// header or a body so that it stays one.
 //
-// It reads no store: callers look the tasks up.
+// It reads no store: callers look up the tasks.
 package value
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/template"
 )
 
-// Root is the first step of every path to a value of a task.
+// Root is the first step of a path to a task's value.
 const Root = "tasks"
 
-// Kind is what a task is, by which its values are known.
+// Kind is a kind of task, which determines the task's values.
 type Kind string
 
-// The kinds.
+// The kinds of tasks.
 const (
 	Command Kind = "a command"
 	Request Kind = "a request"
@@ -37,7 +37,7 @@ func KindOf(typeName string) Kind {
 	return Other
 }
 
-// The values of tasks.
+// The names of values.
 const (
 	stdout   = "stdout"
 	stderr   = "stderr"
@@ -46,7 +46,7 @@ const (
 	body     = "body"
 	asJSON   = "json"
 
-	artifacts = "artifacts" // paths of copies of files that were kept, for commands
+	artifacts = "artifacts" // paths of copies of kept files, for commands
 )
 
 func (k Kind) members() []string {
@@ -59,7 +59,7 @@ func (k Kind) members() []string {
 	return []string{asJSON, artifacts}
 }
 
-// instead is what may be meant by a value that a kind does not have; "": any.
+// instead returns the value probably meant by one that the kind lacks, or "".
 func (k Kind) instead(member string) string {
 	meant := map[Kind]map[string]string{
 		Command: {body: stdout, status: exitCode, "output": stdout, "out": stdout, "err": stderr, "exit_status": exitCode, "exitcode": exitCode, "code": exitCode},
@@ -69,7 +69,7 @@ func (k Kind) instead(member string) string {
 	return meant[k][member]
 }
 
-// Problem is what is wrong with a path, and what to write.
+// Problem is a mistake in a path, with a correction.
 type Problem struct{ Problem, Hint string }
 
 // Error implements error.
@@ -77,7 +77,7 @@ func (p *Problem) Error() string { return p.Problem + ": " + p.Hint }
 
 const example = "{{.tasks.fetch.stdout}}"
 
-// CheckPath says what is wrong with a path, whatever the task is; nil: nothing.
+// CheckPath returns the problem with a path for any kind of task, or nil.
 func CheckPath(p template.Path) *Problem {
 	switch {
 	case len(p) == 0 || p[0] != Root:
@@ -96,8 +96,7 @@ func CheckPath(p template.Path) *Problem {
 	return nil
 }
 
-// Check says what is wrong with a path to a value of a task of a kind; nil:
-// nothing.
+// Check returns the problem with a path to a value of a task of this kind, or nil.
 func (k Kind) Check(p template.Path) *Problem {
 	if wrong := CheckPath(p); wrong != nil {
 		return wrong
@@ -120,7 +119,7 @@ func (k Kind) Check(p template.Path) *Problem {
 	return &Problem{fmt.Sprintf("%s does not exist: task %q is %s", p, p[1], k), hint}
 }
 
-// File returns which file of its task a path names; "": it names none.
+// File returns the file of its task that a path names, or "".
 func File(p template.Path) string {
 	if len(p) == 4 && p[0] == Root && p[2] == artifacts {
 		return p[3]
@@ -128,18 +127,19 @@ func File(p template.Path) string {
 	return ""
 }
 
-// Survives reports whether a task that failed still has the value.
+// Survives reports whether a failed task keeps the value.
 func Survives(p template.Path) bool { return len(p) == 3 && p[2] == exitCode }
 
-// with is a path with further steps.
+// with returns the path with further steps, as written.
 func with(p template.Path, steps ...string) string {
 	return slices.Concat(p, template.Path(steps)).String()
 }
 
-// Has reports whether a text has values of tasks. One with a mistake has none.
+// Has reports whether a text references values of tasks. A malformed text does
+// not.
 func Has(text string) bool { return len(Paths(text)) > 0 }
 
-// Paths returns the values of tasks that a text has.
+// Paths returns the references of a text to values of tasks.
 func Paths(text string) []template.Path {
 	if !template.Has(text) {
 		return nil
@@ -151,7 +151,7 @@ func Paths(text string) []template.Path {
 	return slices.DeleteFunc(parsed.Paths(), func(p template.Path) bool { return p[0] != Root })
 }
 
-// Escape returns a template for a text that is meant as it is.
+// Escape returns a template of a literal text.
 func Escape(text string) string {
 	if !template.Has(text) {
 		return text
@@ -159,7 +159,7 @@ func Escape(text string) string {
 	return template.Escape(text)
 }
 
-// Show is a template as a file has it: with braces that are literals as they are.
+// Show returns a template as written in a file, with literal braces unescaped.
 func Show(text string) string {
 	parsed, err := template.Parse(text)
 	if err != nil {

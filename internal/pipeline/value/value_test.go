@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// outputs are those of a job.
+// outputs returns the outputs of a job.
 var outputs = map[string]*value.Output{
 	"day":    {Task: "day", Kind: value.Command, State: task.Succeeded, Raw: json.RawMessage(`{"exit_code":0,"stdout":"2026-11-22\n\n","stderr":"w\n","stdout_bytes":12,"stderr_bytes":2}`)},
 	"odd":    {Task: "odd", Kind: value.Command, State: task.Succeeded, Raw: json.RawMessage(`{"stdout":"a/b {{.tasks.day.stdout}}?","stdout_bytes":26}`)},
@@ -34,7 +34,7 @@ var outputs = map[string]*value.Output{
 
 func find(name string) (*value.Output, error) { return outputs[name], nil }
 
-// An argument is what the value is.
+// An argument is the value itself.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -101,7 +101,7 @@ func TestFillRefuses(t *testing.T) {
 	}
 }
 
-// In a URL a value is one segment, or one value of the query.
+// In a URL a value stays one segment or one query value.
 func TestFillURL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -141,7 +141,7 @@ func TestFillURL(t *testing.T) {
 	}
 }
 
-// A string of JSON stays one, unless it is nothing but one value of JSON.
+// A JSON string stays one, unless it is a single reference to a JSON value.
 func TestFillJSON(t *testing.T) {
 	t.Parallel()
 	in := value.Texts{JSON: json.RawMessage(`{"{{.tasks.day.stdout}}": "{{.tasks.day.stdout}} \"", "n": 1.50, "all": ["{{.tasks.get.json.items}}", "{{.tasks.get.status}}", "{{.tasks.own.json.id}}", "<{{.tasks.get.status}}>"], "u": "\u007b{.tasks.none.stdout}}"}`)}
@@ -164,7 +164,7 @@ func TestFillHeader(t *testing.T) {
 	}
 }
 
-// What is filled in two steps is what is filled in one, whatever the values are.
+// Filling in two steps has the same result as filling in one, for all values.
 func TestFillSome(t *testing.T) {
 	t.Parallel()
 	in := value.Texts{
@@ -202,7 +202,7 @@ func TestFillSome(t *testing.T) {
 	}
 }
 
-// Every value of every kind is known by Check, and no other.
+// Check accepts exactly the values of each kind.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	members := map[value.Kind]string{value.Command: "stdout stderr exit_code json", value.Request: "body status json", value.Other: "json"}

@@ -9,10 +9,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// recently is how long the end of a task is news.
+// recently is the time for which a finished task ranks as news.
 const recently = 10 * time.Second
 
-// interest says how much a person wants to see a task; less is more.
+// interest ranks a task for display; lower comes first.
 func (n *node) interest(now time.Time) int {
 	switch {
 	case n.state == task.Running:
@@ -31,14 +31,14 @@ func (n *node) interest(now time.Time) int {
 	return 6
 }
 
-// choose returns the tasks that are drawn on so many rows, in the order of
-// the tree, and those that are not.
+// choose returns the tasks to draw on the given number of rows, in the order of
+// the tree, and the rest.
 func (m *model) choose(rows int, now time.Time) (shown, rest []*node) {
 	all := m.forest().order
 	if len(all) <= rows {
 		return all, nil
 	}
-	rows = max(0, rows-1) // one row is for the rest
+	rows = max(0, rows-1) // one row is for the total of the rest
 	type ranked struct {
 		node     *node
 		interest int

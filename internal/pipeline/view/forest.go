@@ -6,13 +6,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// forest is how a job's tasks are drawn: each under the deepest of its needs,
-// or under the task that called it. Its other needs are not drawn.
+// forest is the drawing order of a job's tasks: each task under the deepest of its
+// needs, or under the task that called it. Other needs are not drawn.
 type forest struct {
-	order []*node       // every task, a parent before what is under it
+	order []*node       // every task, a parent before its subtree
 	at    map[*node]int // place in order
-	last  []int         // place of the last task under the one at a place
-	level map[*node]int // how many tasks come before it, one after the other
+	last  []int         // place of the last task in the subtree of the task at a place
+	level map[*node]int // length of the longest chain of tasks before it
 }
 
 func newForest(nodes []*node, byID map[task.ID]*node) *forest {
@@ -34,7 +34,7 @@ func newForest(nodes []*node, byID map[task.ID]*node) *forest {
 	for _, root := range roots {
 		f.plant(root, under)
 	}
-	for _, n := range nodes { // in a circle, which no stored job has
+	for _, n := range nodes { // in a cycle, which no stored job has
 		if _, ok := f.at[n]; !ok {
 			f.plant(n, nil)
 		}
@@ -42,8 +42,8 @@ func newForest(nodes []*node, byID map[task.ID]*node) *forest {
 	return f
 }
 
-// plant appends a tree. The stack is explicit: a chain of 100,000 tasks must
-// not overflow that of the goroutine.
+// plant appends a tree. The stack is explicit: a chain of 100,000 tasks must not
+// overflow the goroutine's stack.
 func (f *forest) plant(root *node, under map[*node][]*node) {
 	type frame struct {
 		node *node
@@ -67,8 +67,8 @@ func (f *forest) plant(root *node, under map[*node][]*node) {
 	}
 }
 
-// deepest returns the need of each task that is farthest from the beginning,
-// of several the first, and how far the tasks are themselves.
+// deepest returns, by task, the first of the needs with the highest level, and the
+// levels.
 func deepest(nodes []*node) (parents map[*node]*node, level map[*node]int) {
 	open := make(map[*node]int, len(nodes))
 	after := make(map[*node][]*node, len(nodes))
@@ -101,14 +101,14 @@ func deepest(nodes []*node) (parents map[*node]*node, level map[*node]int) {
 	return parents, level
 }
 
-// branches returns the lines in front of some of the tasks, which are in the
-// forest's order. A task whose parent is not among them hangs on the nearest
-// that is. Beyond limit levels (at least 1), "…" stands for the first ones.
+// branches returns the line prefixes of some tasks, in the forest's order. A task
+// without its parent hangs on the nearest ancestor present. "…" replaces the first
+// levels beyond limit (at least 1).
 func (f *forest) branches(shown []*node, limit int) []string {
 	parent := make([]int, len(shown))
 	lastChild := make([]int, len(shown))
 	depth := make([]int, len(shown))
-	var above []int // the way down to the task at hand
+	var above []int // path to the current task
 	for i, n := range shown {
 		for len(above) > 0 && f.last[f.at[shown[above[len(above)-1]]]] < f.at[n] {
 			above = above[:len(above)-1]

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// drawn is the shape of some of a job's tasks; all of them without names.
+// drawn returns the shape of the named tasks of a job, or of all tasks.
 func drawn(m *model, limit int, shown ...string) string {
 	nodes := m.forest().order
 	if len(shown) > 0 {
@@ -111,7 +111,7 @@ func TestForestOfCallers(t *testing.T) {
 	t.Parallel()
 	j := JobOf("a", "b < a", "c", "d", "e")
 	j.Task("c").ParentID = j.Task("b").ID
-	j.Task("d").ParentID = j.Task("e").ID // no stored job has a circle of callers; it must not hang
+	j.Task("d").ParentID = j.Task("e").ID // no stored job has a cycle of callers; it must not hang
 	j.Task("e").ParentID = j.Task("d").ID
 	want := "a\n└─ b\n   └─ c\n"
 	if got := drawn(j.model(), 9); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {

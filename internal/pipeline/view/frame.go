@@ -9,11 +9,11 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// frame is the tree as it is drawn once: copied from the model, so that the
-// model is free while lines are made of it.
+// frame is one drawing of the tree. It holds copies, so that the model is unlocked
+// while the lines are built.
 type frame struct {
 	rows  []row
-	rest  string // of the tasks without a row; "" when there are none
+	rest  string // of the tasks without a row, or ""
 	tally explain.Tally
 	since time.Duration
 }
@@ -22,8 +22,8 @@ type row struct {
 	branch, glyph, name, long, short, try, note, color string
 }
 
-// A frame leaves the last line of the terminal to the cursor, and one line to
-// the total.
+// A frame leaves the last line of the terminal to the cursor, and one line to the
+// total.
 const linesBeside = 2
 
 func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
@@ -51,16 +51,16 @@ func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
 	return f
 }
 
-// Columns of the tree. A screen below narrow shows the short states; a note
-// that would get fewer than minNote columns is not shown.
+// Widths of the tree, in columns. A screen narrower than narrow shows short
+// states. A note with less than minNote columns is not shown.
 const (
 	narrow   = 60
 	minNote  = 10
 	gap      = 2
-	minState = len("succeeded 12.3s") // so that the notes do not jump at every change
+	minState = len("succeeded 12.3s") // keeps the notes in place when states change
 )
 
-// text makes the frame's lines, none of them wider than the screen.
+// text returns the frame's lines, at most as wide as the screen.
 func (f *frame) text(p text.Painter, columns int) []string {
 	var names, state int
 	for _, r := range f.rows {
@@ -119,7 +119,7 @@ func (r *row) text(p text.Painter, status string, names, state, note int) string
 	return line
 }
 
-// total is the last line: "[#####.....] 12/40 done · 3 running · 0:42".
+// total returns the last line: "[#####.....] 12/40 done · 3 running · 0:42".
 func (f *frame) total(p text.Painter, columns int) string {
 	t := &f.tally
 	head := fmt.Sprintf("%d/%d done", t.Done(), t.Total)

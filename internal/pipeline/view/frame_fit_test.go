@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// plainText is a line without colours.
+// plainText returns a line without colours.
 func plainText(line string) string { return strings.Join(text.Lines(line), "") }
 
 func TestFramesFit(t *testing.T) {
@@ -64,7 +64,7 @@ func TestFramesOfHostileTasks(t *testing.T) {
 	}
 }
 
-// On a small terminal the end of a task is news for a while.
+// On a small terminal a finished task ranks as news for a while.
 func TestRecentlyFinished(t *testing.T) {
 	t.Parallel()
 	var tasks []string

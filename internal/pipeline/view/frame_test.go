@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// night is a job with a task in every state, at At(65).
+// night returns a job with a task in every state, at At(65).
 func night(t *testing.T) *model {
 	t.Helper()
 	j := JobOf("fetch", "load", "clean < fetch", "report < clean load", "mail < report",
@@ -41,7 +41,7 @@ func night(t *testing.T) *model {
 	return m
 }
 
-// many is a job of 300 tasks in a chain of teams: 200 have succeeded.
+// many returns a job of 300 tasks in a chain of teams, with 200 succeeded.
 func many(t *testing.T) *model {
 	t.Helper()
 	var tasks []string

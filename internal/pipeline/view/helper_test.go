@@ -12,29 +12,28 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Start is when the jobs of these tests begin, which is the time of a new
-// bubble.
+// Start is the time at which test jobs begin: the initial time of a bubble.
 var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// At is some seconds after Start.
+// At returns a time in seconds after Start.
 func At(seconds float64) time.Time {
 	return Start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// ID makes the id of the i-th task; that of the job is ID(0).
+// ID returns the ID of the i-th task; ID(0) is the job's.
 func ID(i int) task.ID {
 	var id task.ID
 	binary.BigEndian.PutUint64(id[8:], uint64(i)+1)
 	return id
 }
 
-// Job is a job of tests: a store and an engine that do nothing by themselves.
+// Job is a test job: a store and an engine that act on request only.
 type Job struct {
 	JobTasks
 	Needs map[string][]string
 }
 
-// JobOf makes a job of tasks such as "clean < fetch load": clean needs both.
+// JobOf returns a job of tasks such as "clean < fetch load": clean needs both.
 func JobOf(tasks ...string) *Job {
 	j := &Job{Needs: make(map[string][]string)}
 	j.ID, j.Name, j.State, j.CreatedAt = ID(0), "nightly-report", task.JobRunning, Start
@@ -54,14 +53,14 @@ func JobOf(tasks ...string) *Job {
 	return j
 }
 
-// Snapshot is a copy of the job as it is now.
+// Snapshot returns a copy of the job's current state.
 func (j *Job) Snapshot() JobTasks {
 	st := j.JobTasks
 	st.Tasks = slices.Clone(j.Tasks)
 	return st
 }
 
-// Task finds a task.
+// Task returns a task by name.
 func (j *Job) Task(name string) *weaver.TaskInfo {
 	for i := range j.Tasks {
 		if j.Tasks[i].Node == name {
@@ -71,7 +70,7 @@ func (j *Job) Task(name string) *weaver.TaskInfo {
 	panic("no task " + name)
 }
 
-// Head is the header of an event of a task.
+// Head returns the header of an event of a task.
 func (j *Job) Head(name string, at time.Time) event.Header {
 	t := j.Task(name)
 	return event.Header{At: at, Namespace: "default", TaskID: t.ID, TaskType: t.Type, JobID: j.ID, Node: name, AttemptNo: t.AttemptNo}
@@ -87,7 +86,7 @@ func (j *Job) Starts(name string, at time.Time) event.Event {
 	return event.TaskStarted{Header: j.Head(name, at)}
 }
 
-// ends is what every end of an attempt has in common.
+// ends has the fields common to every end of an attempt.
 func (j *Job) ends(name string, s task.State, at time.Time) (h event.Header, took time.Duration) {
 	t := j.Task(name)
 	t.State, t.UpdatedAt = s, at
@@ -114,7 +113,7 @@ func (j *Job) Succeeds(name string, at time.Time) event.Event {
 	return event.TaskSucceeded{Header: h, Duration: took}
 }
 
-// Fails ends a task for good, and cancels those that need it.
+// Fails fails a task and cancels its dependents.
 func (j *Job) Fails(name, message string, at time.Time) event.Event {
 	h, took := j.ends(name, task.Failed, at)
 	e := task.Error{Kind: task.KindHandler, Message: message}
@@ -134,7 +133,7 @@ func (j *Job) cancelAfter(name string, at time.Time) {
 	}
 }
 
-// Retries ends an attempt that will be followed by another one.
+// Retries ends an attempt before a retry.
 func (j *Job) Retries(name, message string, delay time.Duration, at time.Time) event.Event {
 	h, took := j.ends(name, task.Pending, at)
 	e := task.Error{Kind: task.KindHandler, Message: message}
@@ -152,7 +151,7 @@ func (j *Job) Blocks(name, message string, at time.Time) event.Event {
 	return event.TaskBlocked{Header: h, Error: e, Duration: took}
 }
 
-// Prints is a block of a task's standard output.
+// Prints returns a chunk of a task's standard output.
 func (j *Job) Prints(name, block string) event.Event {
 	return event.StreamChunk{Header: j.Head(name, Start), Stream: "stdout", Data: block}
 }

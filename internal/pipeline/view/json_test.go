@@ -44,7 +44,7 @@ func TestJSON(t *testing.T) {
 		time.Sleep(time.Second)
 		m.Emit(j.Retries("fetch", "exit status 3", time.Second, time.Now()))
 		time.Sleep(time.Second)
-		j.Starts("fetch", time.Now()) // in another process
+		j.Starts("fetch", time.Now()) // by another process
 		time.Sleep(time.Second)
 		m.Reconcile(j.Snapshot())
 		j.Fails("fetch", "exit status 4", time.Now())
@@ -73,8 +73,7 @@ func TestJSON(t *testing.T) {
 	})
 }
 
-// A worker may have claimed tasks of a job before the process that submitted it reads
-// it for the first time.
+// A worker may claim tasks of a job before the submitting process first reads it.
 func TestANewJobThatRunsAlready(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,11 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// progressEvery is how often the Lines view shows the progress of a task that
-// writes no output.
+// progressEvery is the interval between progress lines of a task without output.
 const progressEvery = 10 * time.Second
 
-// sentence is a change as a line, without the time, and its colour; "" when
-// the Lines view does not show it.
+// sentence returns the line of a change, without the time, and its colour, or ""
+// for changes that Lines does not show.
 func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, color string) {
 	n := c.node
 	switch {
@@ -59,7 +58,7 @@ func (n *node) sentence(ev event.Event, clock explain.Clock) string {
 		return explain.Progress(&ev.Progress, text.MaxLine)
 	case event.LogWritten:
 		if ev.Level >= slog.LevelWarn {
-			return "" // the engine's logger has it too: see Monitor.Logger
+			return "" // the engine logs it too: see Monitor.Logger
 		}
 		return logged(ev)
 	}
@@ -72,7 +71,7 @@ func asks(ev event.Event) bool {
 	return ok && explain.Question(blocked.TaskType, &blocked.Error) != ""
 }
 
-// colorOf is the colour of an event's line; "" for none.
+// colorOf returns the colour of an event's line, or "".
 func colorOf(ev event.Event) string {
 	switch ev.(type) {
 	case event.TaskSucceeded:

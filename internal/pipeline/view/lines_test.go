@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// output is an Out that may be read while it is written.
+// output is an Out that can be read during writes.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -33,7 +33,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// running starts a monitor inside a bubble; the returned function ends its Run.
+// running starts a monitor in a bubble; the returned function ends its Run.
 func running(t *testing.T, cfg view.Config, j *view.Job) (m *view.Monitor, end func()) {
 	t.Helper()
 	cfg.Zone = time.UTC
@@ -74,7 +74,7 @@ func TestLines(t *testing.T) {
 		m.Emit(j.Starts("fetch", time.Now()))
 		m.Emit(j.Starts("load", time.Now()))
 		pass(time.Second)
-		// Two tasks and two streams write at once, in blocks of any kind.
+		// Two tasks and two streams write concurrently, in arbitrary chunks.
 		stderr := func(name, block string) {
 			m.Emit(event.StreamChunk{Header: j.Head(name, time.Now()), Stream: "stderr", Data: block})
 		}
@@ -176,8 +176,8 @@ func TestLinesWithColour(t *testing.T) {
 	})
 }
 
-// Whatever tasks, names, errors, logs and notes contain, the views have no
-// escape sequences but their own.
+// The views write no escape sequences but their own, for any tasks, names, errors,
+// logs and notes.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b[31m\x1b]0;own\a\x1b[2Jx\u202e\u009b3Ay\x07\x00"

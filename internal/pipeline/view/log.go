@@ -12,15 +12,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Logger returns a logger for the engine. It keeps warnings and errors, and
-// never blocks: the goroutine that logs may be renewing leases.
+// Logger returns a logger for the engine. It keeps warnings and errors and never
+// blocks: the calling goroutine may be renewing leases.
 func (m *Monitor) Logger() *slog.Logger { return slog.New(&logHandler{m: m}) }
 
 // logHandler implements slog.Handler.
 type logHandler struct {
 	m     *Monitor
 	attrs []attr
-	group string // with a dot at its end
+	group string // ends with a dot
 }
 
 // attr is an attribute with a plain value.
@@ -91,7 +91,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// flatten appends an attribute, or those of a group, with plain values.
+// flatten appends an attribute, or the attributes of a group, with plain values.
 func flatten(list []attr, group string, a slog.Attr) []attr {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -109,8 +109,8 @@ func flatten(list []attr, group string, a slog.Attr) []attr {
 	return list
 }
 
-// logLine is a log record for people: the task by its name in front, as in
-// every other line.
+// logLine formats a log record for people, with the task's name first as in other
+// lines.
 func (m *Monitor) logLine(r slog.Record, attrs []attr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", r.Level, r.Message)
@@ -130,7 +130,7 @@ func (m *Monitor) logLine(r slog.Record, attrs []attr) string {
 	return text.OneLine(name+b.String(), text.MaxLine)
 }
 
-// taskNamed is the name of the task with an id, "" when it is not of the job.
+// taskNamed returns the name of the job's task with an ID, or "".
 func (m *Monitor) taskNamed(value any) string {
 	raw, _ := value.(string)
 	id, err := task.ParseID(raw)

@@ -11,72 +11,72 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// model is what is known of a job, from events (quick, of this process only)
-// and from snapshots of the store (late, of all processes). It does no I/O,
+// model is the known state of a job. It combines events (fast, of this process
+// only) with snapshots of the store (late, of all processes). It does no I/O,
 // knows no clock, and is not safe for concurrent use.
 type model struct {
 	id        task.ID
-	job       string // its name, as given
-	name      string // the same, printable
+	job       string // name as given
+	name      string // printable name
 	namespace string
 	state     task.JobState
-	stuck     string    // why nothing of it runs, as last shown
-	info      *task.Job // as it was when the model was made
-	nodes     []*node   // in the order of their creation; only grows
+	stuck     string    // reason for a standstill, as last shown
+	info      *task.Job // at the time of newModel
+	nodes     []*node   // in order of creation; only grows
 	byID      map[task.ID]*node
-	byName    map[string]*node // by the name that needs use
-	shape     *forest          // nil: to be made
+	byName    map[string]*node // by the name in needs
+	shape     *forest          // nil: to be computed
 	sleeps    sleeps
-	unblock   func(node string) string // see Config
+	unblock   func(node string) string // see Config.Unblock
 }
 
 // node is one task of the model.
 type node struct {
 	id       task.ID
 	of       *task.Job // its job
-	key      string    // its name as needs and events have it
+	key      string    // name in needs and events
 	name     string    // printable
-	parent   task.ID   // the task that called it
+	parent   task.ID   // the calling task
 	needs    []*node
 	state    task.State
 	waiting  task.Waiting
-	dueAt    time.Time // pending: when it goes on
+	dueAt    time.Time // pending: time of the next attempt
 	deadline time.Time
-	open     int    // needs that the store says are open
+	open     int    // open needs, by the store
 	lock     string // concurrency key
 
 	attempt int   // AttemptNo
 	epoch   int64 // of the last snapshot
-	counted int   // attempts that count against max
+	counted int   // attempts that count toward max
 	max     int
-	asked   bool          // to end
-	mayFail bool          // the job allows it
-	takes   task.EdgeKind // the ends of its needs as; "": success
+	asked   bool          // an end was requested
+	mayFail bool          // allow_failure
+	takes   task.EdgeKind // condition on its needs; "": success
 
 	begun time.Time     // of the current or last attempt
 	ended time.Time     // of the last attempt
 	took  time.Duration // of the last attempt
 
-	lapsed time.Time // when the attempt before began, if it ran here and no event ended it
+	lapsed time.Time // begin of the previous attempt, if it ran here and no event ended it
 
 	err          *task.Error
 	cancelBy     string
 	cancelReason string
 
-	said     string // its last line, of whatever kind
+	said     string // last line of any source
 	progress task.Progress
 	streams  map[string]*text.Assembler // of the current attempt
 	output   bool                       // the current attempt wrote a line
-	here     bool                       // events tell of the current attempt
-	mention  time.Time                  // when the Lines view last showed its progress
+	here     bool                       // events report the current attempt
+	mention  time.Time                  // last progress line in Lines
 }
 
-// change is something to show: an event, a note, or else a line.
+// change is an event, a note or a line to show.
 type change struct {
 	node  *node // nil: the job
 	event event.Event
-	line  string // of output; a chunk's event comes before its lines
-	note  string // a change that is no event, as the end of a sentence about the task or job
+	line  string // of output; the event of a chunk precedes its lines
+	note  string // a change without an event, as the end of a sentence about the task or job
 }
 
 func newModel(st JobTasks, needs map[string][]string, conditions map[string]task.EdgeKind) *model {
@@ -98,7 +98,7 @@ func newModel(st JobTasks, needs map[string][]string, conditions map[string]task
 	return m
 }
 
-// maxName is how many columns of a name are shown at most.
+// maxName is the maximum width of a shown name, in columns.
 const maxName = 120
 
 func (m *model) add(id task.ID, name string) *node {
@@ -113,8 +113,8 @@ func (m *model) add(id task.ID, name string) *node {
 	return n
 }
 
-// observe takes an event and returns the changes to show: none when it is of
-// another job, or a snapshot showed it before.
+// observe applies an event and returns the changes to show. It returns nothing for
+// events of other jobs and for changes that a snapshot showed.
 func (m *model) observe(ev event.Event) []change {
 	h := ev.Head()
 	if h.JobID != m.id || h.TaskID.IsZero() {
@@ -122,7 +122,7 @@ func (m *model) observe(ev event.Event) []change {
 	}
 	m.namespace = cmp.Or(h.Namespace, m.namespace)
 	n := m.byID[h.TaskID]
-	if n == nil { // a task that was added while the job ran
+	if n == nil { // a task added while the job ran
 		n = m.add(h.TaskID, h.Node)
 	}
 	var lapsed time.Time // begin of an attempt of this process that no event ended
@@ -152,7 +152,7 @@ func (m *model) observe(ev event.Event) []change {
 	}
 	end, ok := endOf(ev)
 	if !ok {
-		return []change{{node: n, event: ev}} // of a step: nothing changes
+		return []change{{node: n, event: ev}} // an event of a step: no state changes
 	}
 	if !n.goesTo(h.AttemptNo, end.state) {
 		return nil
@@ -161,7 +161,7 @@ func (m *model) observe(ev event.Event) []change {
 	return append(shown, change{node: n, event: ev})
 }
 
-// attemptEnd is how an attempt ended.
+// attemptEnd is the outcome of an attempt.
 type attemptEnd struct {
 	state   task.State
 	waiting task.Waiting
@@ -171,8 +171,8 @@ type attemptEnd struct {
 	counts  bool
 }
 
-// endOf returns the end of an attempt that an event reports; false for those that change nothing here:
-// a snapshot tells what became of the task.
+// endOf returns the outcome of an attempt from its event, and false for events
+// without one: a snapshot shows the task's new state.
 func endOf(ev event.Event) (attemptEnd, bool) {
 	end, ended := event.EndingOf(ev)
 	released := end.Outcome == task.OutcomeReleased
@@ -190,9 +190,9 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 	return a, true
 }
 
-// goesTo reports whether an event is news: a task goes through attempt 1
-// running, attempt 1 over, attempt 2 running, …, and the changes before its
-// current place were shown already, by a snapshot.
+// goesTo reports whether an event is new. A task passes through attempt 1 running,
+// attempt 1 over, attempt 2 running, …. A snapshot showed the changes before the
+// current position.
 func (n *node) goesTo(attempt int, s task.State) bool {
 	return attempt > n.attempt || attempt == n.attempt && n.state == task.Running && s != task.Running
 }
@@ -204,10 +204,10 @@ func (n *node) start(attempt int, at time.Time) {
 	n.said, n.progress, n.mention = "", task.Progress{}, at
 }
 
-// finish ends an attempt: its unfinished lines are shown first.
+// finish ends an attempt after showing its unfinished lines.
 func (n *node) finish(attempt int, at time.Time, end attemptEnd) []change {
 	shown := n.flush()
-	if attempt > n.attempt { // no event told its start
+	if attempt > n.attempt { // no event reported its start
 		n.begun = at.Add(-end.took)
 	}
 	n.attempt, n.state, n.waiting, n.dueAt = attempt, end.state, end.waiting, end.dueAt
@@ -222,15 +222,15 @@ func (n *node) finish(attempt int, at time.Time, end attemptEnd) []change {
 	return shown
 }
 
-// say keeps the last line of a task that says something.
+// say stores the last line of a task.
 func (n *node) say(line string) {
 	if strings.TrimSpace(line) != "" {
 		n.said = line
 	}
 }
 
-// show is say for what an attempt says while it runs: what comes late does
-// not cover how it ended.
+// show is say for lines of a running attempt: a late line does not replace the
+// outcome.
 func (n *node) show(line string) {
 	if n.state == task.Running {
 		n.say(line)
@@ -242,7 +242,7 @@ func (n *node) report(p task.Progress) {
 	n.show(explain.Progress(&p, text.MaxLine))
 }
 
-// chunk takes a block of live output.
+// chunk applies a chunk of live output.
 func (n *node) chunk(ev event.StreamChunk) []change {
 	shown := []change{{node: n, event: ev}}
 	block, ok := ev.Data.(string)
@@ -284,7 +284,7 @@ func (n *node) flush() (shown []change) {
 	return shown
 }
 
-// try is the number of the current or last attempt among those that count.
+// try returns the number of the current or last attempt among those that count.
 func (n *node) try() int {
 	if n.state == task.Running {
 		return n.counted + 1

@@ -18,7 +18,7 @@ func listed(changes []change) []string {
 	var all []string
 	for _, c := range changes {
 		switch {
-		case c.event == nil && c.node == nil: // why the job stands still: TestStandstill
+		case c.event == nil && c.node == nil: // reason of a standstill: TestStandstill
 		case c.event != nil && c.node == nil:
 			all = append(all, c.event.Type())
 		case c.event != nil:
@@ -39,14 +39,14 @@ func check(t *testing.T, what string, got []change, want ...string) {
 	}
 }
 
-// fact is one thing that happened: the event of it, and the store after it.
+// fact is one change: its event, and the state of the store after it.
 type fact struct {
 	event    event.Event // nil: none is emitted
 	snapshot JobTasks
-	key      string // how it is shown
+	key      string // its display form
 }
 
-// life is what can happen to one task, and what a person may know of it.
+// life is a possible history of one task.
 type life struct {
 	name  string
 	facts func(j *Job) []fact
@@ -109,9 +109,9 @@ func lives() []life {
 	}
 }
 
-// Snapshots come late, events may belong to another process and are then not
-// emitted at all. However they meet, nothing goes back, nothing is shown twice,
-// the order is that of the facts, and the end is known.
+// Snapshots arrive late, and events of other processes do not arrive at all. In
+// every interleaving the state never goes back, every change is shown once and in
+// order, and the end is shown.
 func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 	t.Parallel()
 	for _, l := range lives() {
@@ -119,7 +119,7 @@ func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 			t.Parallel()
 			facts := l.facts(JobOf("a", "b < a"))
 			runs := 0
-			for mask := range 1 << len(facts) { // which events are emitted
+			for mask := range 1 << len(facts) { // the set of emitted events
 				walk(facts, mask, nil, func(way []int) {
 					runs++
 					meet(t, facts, way)
@@ -135,9 +135,9 @@ func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 	}
 }
 
-// walk finds every way in which events and snapshots can reach a model. A step
-// 2i is the event of fact i, and 2i+1 its snapshot; a snapshot of a fact is seen
-// after it, but perhaps before its event, which is emitted after the commit.
+// walk tries every interleaving of events and snapshots. Step 2i is the event of
+// fact i, and 2i+1 its snapshot. The snapshot of a fact follows the fact, but may
+// precede its event, which is emitted after the commit.
 func walk(facts []fact, mask int, way []int, visit func([]int)) {
 	var step func(events, snapshots int, way []int)
 	step = func(events, snapshots int, way []int) {
@@ -151,7 +151,7 @@ func walk(facts []fact, mask int, way []int, visit func([]int)) {
 		if events < len(facts) {
 			step(events+1, snapshots, append(slices.Clip(way), 2*events))
 		}
-		// At most one fact is in the store whose event was not emitted yet.
+		// The store is at most one fact ahead of its emitted event.
 		if snapshots < len(facts) && snapshots <= events {
 			step(events, snapshots+1, append(slices.Clip(way), 2*snapshots+1))
 		}
@@ -184,7 +184,7 @@ func meet(t *testing.T, facts []fact, way []int) {
 	if n.state != last.State || n.attempt != last.AttemptNo {
 		t.Errorf("way %v ends as attempt %d, %s, want %d, %s", way, n.attempt, n.state, last.AttemptNo, last.State)
 	}
-	// What was shown is a part of the facts, in their order.
+	// The shown changes are a subsequence of the facts.
 	at := 0
 	var keys []string
 	for _, f := range facts {
@@ -192,7 +192,7 @@ func meet(t *testing.T, facts []fact, way []int) {
 	}
 	for _, key := range all {
 		if !strings.HasPrefix(key, "a task.") {
-			continue // notes, and what became of b
+			continue // notes, and the outcome of b
 		}
 		i := slices.Index(keys[at:], key)
 		if i < 0 {
@@ -296,7 +296,7 @@ func TestSnapshotsAlone(t *testing.T) {
 	if ev := got[1].event.(event.TaskSucceeded); ev.Duration != 2*time.Second || !ev.At.Equal(At(9)) || ev.Namespace != m.namespace {
 		t.Errorf("the event: %+v", ev)
 	}
-	// Its worker gave it back.
+	// Its worker released it.
 	j.Starts("b", At(10))
 	m.reconcile(j.Snapshot(), At(10))
 	j.Task("b").State = task.Ready
@@ -309,7 +309,7 @@ func TestSnapshotsAlone(t *testing.T) {
 	if long, short := m.byName["b"].status(At(12)); long != "wakes in 8s" || short != "asleep" {
 		t.Errorf("b: %s, %s", long, short)
 	}
-	// An operator cancels what does not run.
+	// An operator cancels a task that does not run.
 	c := j.Task("c")
 	c.State, c.FinishedAt, c.CancelBy, c.CancelReason = task.Cancelled, At(12), "ops", "too late"
 	got = m.reconcile(j.Snapshot(), At(12))

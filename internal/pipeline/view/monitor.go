@@ -1,16 +1,16 @@
-// Package view shows a job while it runs: as a tree that is redrawn on a
-// terminal, as plain lines in a pipe, or as a stream of JSON objects.
+// Package view shows a running job: as a tree redrawn in place on a terminal, as
+// plain lines in a pipe, or as a stream of JSON objects.
 //
-// It learns of the job in two ways. Events are quick but come from the
-// engines of this process only; snapshots of the store (Reconcile) also show
-// what other processes do. Both meet in a model, which puts each change in
-// its place: nothing is shown twice, and a snapshot that is older than an event
-// does not undo it. The sentences come from package explain.
+// It learns of the job from two sources. Events are fast, but come from the
+// engines of this process only. Snapshots of the store (Reconcile) include other
+// processes. A model orders the changes of both: each is shown once, and a
+// snapshot older than an event does not undo it. Package explain writes the
+// sentences.
 //
-// What tasks print is shown, never obeyed: escape sequences and control
+// The output of tasks is shown, never interpreted: escape sequences and control
 // characters of commands do not reach the terminal.
 //
-// It decides nothing, reads no store, and starts no goroutine: Run draws.
+// It makes no decisions, reads no store, and starts no goroutine: Run draws.
 package view
 
 import (
@@ -31,12 +31,12 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Format is how a job is shown.
+// Format is a format of the output.
 type Format int
 
-// The formats.
+// The output formats.
 const (
-	Tree  Format = iota // the tasks as a tree, redrawn in place; for terminals
+	Tree  Format = iota // a tree redrawn in place; for terminals
 	Lines               // a line with a time per change and line of output
 	JSON                // an object per event and line; see task/event
 )
@@ -46,37 +46,35 @@ type Config struct {
 	Out       io.Writer      // default os.Stdout
 	Format    Format         // default Tree
 	Color     bool           // paint states
-	Quiet     bool           // with Lines: only what went wrong or waits for a person, and of a job that succeeded nothing
+	Quiet     bool           // with Lines: only failures and questions to a person, and nothing for a job that succeeded
 	Zone      *time.Location // of the times in Lines; default time.Local
-	Store     string         // where the job is kept, for JSON
-	Params    string         // of the job's pipeline, a JSON object, for JSON
-	Namespace string         // of events that the monitor makes itself; default that of the events
+	Store     string         // location of the job, for JSON
+	Params    string         // params of the job's pipeline, a JSON object, for JSON
+	Namespace string         // of events that the monitor creates; default: that of received events
 
-	// Logs returns the command line that shows all that a task wrote, "" when
-	// there is none. Default: none.
+	// Logs returns the command line that shows a task's whole output, or "". Optional.
 	Logs func(*task.Task) string
 
-	// Unblock returns the command line that approves a task that waits for a
-	// person, by its name. Default: none.
+	// Unblock returns the command line that approves a waiting task, by name.
+	// Optional.
 	Unblock func(node string) string
 
-	// Conditions says how tasks take the ends of their needs, by name; those that
-	// it lacks as success.
+	// Conditions holds the conditions of tasks on their needs, by name; missing means
+	// success.
 	Conditions map[string]task.EdgeKind
 
-	// New says that the job was submitted just now, so that all that ran of it is
-	// news: tasks that another process started before New saw the job are shown by
-	// the first Reconcile.
+	// New reports that the job was just submitted. Tasks that another process started
+	// before the call of [New] are then shown by the first Reconcile.
 	New bool
 
-	// Size returns the columns and rows of the terminal; it is asked before
-	// every drawing. Default: those of Out when it is a terminal, else 80 and
-	// 24. A size of 0 counts as 80 or 24.
+	// Size returns the columns and rows of the terminal; it is called before every
+	// drawing. Default: the size of Out if it is a terminal, else 80 and 24. A size of
+	// 0 counts as 80 or 24.
 	Size func() (width, height int)
 }
 
-// Monitor shows one job. Its methods are safe for concurrent use. The order
-// of things is New, Run while the job runs, Summary.
+// Monitor shows one job. Its methods are safe for concurrent use. Call New, then
+// Run while the job runs, then Summary.
 type Monitor struct {
 	cfg     Config
 	job     task.ID
@@ -85,8 +83,8 @@ type Monitor struct {
 	needs   map[string][]string
 	paint   text.Painter
 	screen  screen
-	wake    chan struct{} // something to write; capacity 1
-	closed  atomic.Bool   // Emit does nothing any more
+	wake    chan struct{} // there is something to write; capacity 1
+	closed  atomic.Bool   // Emit returns at once
 
 	mu      sync.Mutex
 	room    sync.Cond // of mu: pending became shorter, or Run ends
@@ -94,34 +92,35 @@ type Monitor struct {
 	model   *model
 	terse   terse
 	encoder event.Encoder
-	pending []byte   // Lines and JSON: not written yet
-	above   []string // Tree: lines to go above it
-	lost    int      // of above: there were too many
+	pending []byte   // Lines and JSON: unwritten bytes
+	above   []string // Tree: lines to print above the tree
+	lost    int      // number of lines dropped from above
 	err     error    // of a write after Run
 }
 
 type phase uint8
 
 const (
-	waiting phase = iota // for Run
+	waiting phase = iota // before Run
 	drawing
-	closing // Emit does nothing, Run writes what is pending
-	ended   // what is said is written at once
+	closing // Emit returns at once, Run writes what is pending
+	ended   // Note writes at once
 	summed  // the JSON stream is complete
 )
 
-// maxPending is how many bytes wait for a slow reader of Lines and JSON
-// before Emit does, and maxAbove how many lines for a slow terminal.
+// maxPending is the number of unwritten bytes from which Emit waits for a slow
+// reader of Lines and JSON. maxAbove is the maximum number of lines that wait for
+// a slow terminal.
 const (
 	maxPending = 1 << 20
 	maxAbove   = 1000
 )
 
-// redrawEvery is how often the tree is drawn at most.
+// redrawEvery is the minimum interval between drawings of the tree.
 const redrawEvery = 100 * time.Millisecond
 
-// New returns a monitor of the job st, as the store has it now. needs gives
-// the names of the tasks that a task needs, by its name.
+// New returns a monitor of the job st, as the store has it now. needs holds the
+// names of each task's needs, by name.
 func New(cfg Config, st JobTasks, needs map[string][]string) *Monitor {
 	if cfg.Out == nil {
 		cfg.Out = os.Stdout
@@ -151,10 +150,9 @@ func New(cfg Config, st JobTasks, needs map[string][]string) *Monitor {
 	return m
 }
 
-// Emit implements event.Sink. Events of other jobs are ignored, and so is
-// everything once Run has ended. With Tree it never waits for Out. With Lines
-// and JSON nothing is dropped: it waits while a MiB of text is unwritten, also
-// for Run to begin.
+// Emit implements event.Sink. It ignores events of other jobs, and all events
+// after Run ends. With Tree it never waits for Out. With Lines and JSON it drops
+// nothing: it waits while a MiB is unwritten, even before Run begins.
 func (m *Monitor) Emit(ev event.Event) {
 	if m.closed.Load() || ev.Head().JobID != m.job {
 		return
@@ -171,9 +169,9 @@ func (m *Monitor) Emit(ev event.Event) {
 	}
 }
 
-// Reconcile compares what is known with the job as the store has it. Changes
-// that no event told are shown now, as events: what other processes did, and
-// what became of tasks whose needs did not succeed.
+// Reconcile compares the model with the job as the store has it. It shows changes
+// without events as events: changes by other processes, and the ends of tasks
+// whose needs did not succeed.
 func (m *Monitor) Reconcile(st JobTasks) {
 	if st.ID != m.job {
 		return
@@ -187,8 +185,8 @@ func (m *Monitor) Reconcile(st JobTasks) {
 	}
 }
 
-// Note shows a message, above the tree or as a line. It never
-// waits for Out while Run runs. JSON does not have it, nor has Quiet.
+// Note shows a message above the tree or as a line. It never waits for Out while
+// Run runs. JSON and Quiet omit it.
 func (m *Monitor) Note(format string, args ...any) {
 	if m.cfg.Format == JSON || m.cfg.Quiet {
 		return
@@ -198,9 +196,9 @@ func (m *Monitor) Note(format string, args ...any) {
 	}
 }
 
-// Run draws until ctx ends, and then the last state once. Every change that was
-// emitted or reconciled before is on Out when it returns. An Out that blocks
-// blocks it, one that fails ends it with the error. It is called once.
+// Run draws until ctx ends, and then draws the last state once. It returns after
+// every change emitted or reconciled before ctx ended is on Out. A blocked Out
+// blocks Run; a failed write ends it with the error. Call it once.
 func (m *Monitor) Run(ctx context.Context) error {
 	m.mu.Lock()
 	if m.phase != waiting {
@@ -223,8 +221,8 @@ func (m *Monitor) Run(ctx context.Context) error {
 	tick := time.NewTicker(redrawEvery)
 	defer tick.Stop()
 	for {
-		// Asked before the step: what comes during it, before ctx ends, needs
-		// another one.
+		// Read before the step: a change during the step, before ctx ends, needs another
+		// step.
 		ending := ctx.Err() != nil
 		if ending {
 			m.finish()
@@ -241,7 +239,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	}
 }
 
-// pause waits for something to do.
+// pause waits for work.
 func (m *Monitor) pause(ctx context.Context, tick <-chan time.Time) {
 	if m.cfg.Format != Tree {
 		tick = nil
@@ -253,7 +251,7 @@ func (m *Monitor) pause(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// finish closes Emit, so that writing what is pending comes to an end.
+// finish closes Emit, so that the pending output is finite.
 func (m *Monitor) finish() {
 	m.closed.Store(true)
 	m.mu.Lock()
@@ -262,8 +260,8 @@ func (m *Monitor) finish() {
 	m.room.Broadcast()
 }
 
-// write writes what is pending and reports whether that is not all. When it
-// is all and Run ends, what is said from then on is written at once.
+// write writes the pending output and reports whether more is left. Once Run ends
+// and nothing is left, later messages are written at once.
 func (m *Monitor) write() (more bool, err error) {
 	m.mu.Lock()
 	pending := m.pending
@@ -298,7 +296,7 @@ func (m *Monitor) draw() (more bool, err error) {
 	return len(m.above) > 0, nil
 }
 
-// size is the terminal's, with at least the columns that the tree needs.
+// size returns the size of the terminal, at least the columns that the tree needs.
 func (m *Monitor) size() (columns, rows int) {
 	columns, rows = m.askSize()
 	if columns <= 0 {
@@ -317,8 +315,8 @@ func (m *Monitor) askSize() (columns, rows int) {
 	return TerminalSize(m.cfg.Out)
 }
 
-// TerminalSize returns how many columns and rows the terminal has that w writes
-// to; 0, 0 if w is none, or it does not say.
+// TerminalSize returns the columns and rows of the terminal that w writes to, or
+// 0, 0 if there is no terminal or no known size.
 func TerminalSize(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {

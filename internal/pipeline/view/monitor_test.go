@@ -66,7 +66,7 @@ func TestTreeOfATerminalWithoutASize(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out")) // a file that is no terminal
+	out, err := os.Create(filepath.Join(t.TempDir(), "out")) // not a terminal
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestABlockedTerminalBlocksNoTask(t *testing.T) {
 	})
 }
 
-// In Lines and JSON nothing is lost: Emit waits when more is emitted than read.
+// Lines and JSON lose nothing: Emit waits for the reader.
 func TestASlowPipeHoldsEmitBack(t *testing.T) {
 	t.Parallel()
 	for _, format := range []view.Format{view.Lines, view.JSON} {
@@ -196,7 +196,7 @@ func TestTheEndOfRunFreesEmit(t *testing.T) {
 
 var errFull = errors.New("no space left on device")
 
-// failing is an Out that fails once it may.
+// failing is an Out that fails on request.
 type failing struct{ wait chan struct{} }
 
 func (f failing) Write([]byte) (int, error) {
@@ -214,7 +214,7 @@ func TestAFailingTerminalEndsRun(t *testing.T) {
 	}
 }
 
-// Nothing is lost and no line is torn when many tasks write at once.
+// No line is lost or torn when many tasks write concurrently.
 func TestConcurrentEmit(t *testing.T) {
 	t.Parallel()
 	const tasks = 8
@@ -234,7 +234,7 @@ func TestConcurrentEmit(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		// The events are made before: a Job is not safe for concurrent use.
+		// Create the events first: a Job is not safe for concurrent use.
 		for _, name := range names {
 			events := []event.Event{j.Starts(name, time.Now())}
 			for i := range lines - 2 {
@@ -259,8 +259,8 @@ func TestConcurrentEmit(t *testing.T) {
 	}
 }
 
-// lastMoment is an output that ends a run during its first write, just after one
-// more change.
+// lastMoment is an output that emits a change and then ends the run, during its
+// first write.
 type lastMoment struct {
 	output
 	once sync.Once
@@ -272,8 +272,8 @@ func (o *lastMoment) Write(p []byte) (int, error) {
 	return o.output.Write(p)
 }
 
-// What was emitted before the run's end is on the output, also if both come
-// while a frame is written.
+// A change emitted before the run ends is written, even if both happen during a
+// drawing.
 func TestRunShowsWhatCameDuringTheLastWrite(t *testing.T) {
 	t.Parallel()
 	for _, format := range []view.Format{view.Lines, view.Tree, view.JSON} {

@@ -8,17 +8,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Past is what a task did before its last attempt, which is all that a job's
-// status has.
+// Past summarizes the attempts of a task before the last one. The status of a job
+// has the last attempt only.
 type Past struct {
-	Began    time.Time // its first attempt
-	Attempts int       // that counted: all but those below and those that slept
-	Lost     int       // attempts whose process died or fell silent
-	Released int       // attempts that an interrupt ended
-	NotRun   int       // attempts that their worker could not run
+	Began    time.Time // begin of the first attempt
+	Attempts int       // attempts that counted: without those below and sleeps
+	Lost     int       // attempts whose process died or stopped responding
+	Released int       // attempts ended by an interrupt
+	NotRun   int       // attempts that the worker could not run
 }
 
-// PastOf returns the past of a task from its attempts, the last one included.
+// PastOf returns the past of a task from all its attempts.
 func PastOf(attempts []task.Attempt) Past {
 	var p Past
 	for i := range attempts {
@@ -43,7 +43,7 @@ func PastOf(attempts []task.Attempt) Past {
 	return p
 }
 
-// String is the cell of a table.
+// String returns the cell of a table.
 func (p Past) String() string {
 	said := fmt.Sprint(p.Attempts)
 	if p.Lost > 0 {
@@ -58,8 +58,8 @@ func (p Past) String() string {
 	return said
 }
 
-// duration is how long a task took from the beginning of its first attempt to the
-// end of its last one, or takes until now: with the waits between them.
+// duration returns the time from the beginning of a task's first attempt to the
+// end of its last one, or until now, including waits.
 func (s *summary) duration(t *weaver.TaskInfo) time.Duration {
 	switch {
 	case t.StartedAt.IsZero():
@@ -67,12 +67,12 @@ func (s *summary) duration(t *weaver.TaskInfo) time.Duration {
 	case t.State == task.Running:
 		return max(0, s.now.Sub(s.pastOf(t).Began))
 	case t.FinishedAt.IsZero():
-		return 0 // between two attempts: when the last one ended is not known
+		return 0 // between two attempts: the end of the last one is unknown
 	}
 	return max(0, t.FinishedAt.Sub(s.pastOf(t).Began))
 }
 
-// pastOf returns the attempts of a task, the current one included.
+// pastOf returns the number of attempts of a task, including the current one.
 func (s *summary) pastOf(t *weaver.TaskInfo) Past {
 	if p, ok := s.past[t.ID]; ok {
 		return p

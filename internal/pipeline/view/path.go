@@ -10,10 +10,9 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// criticalPath returns the tasks that the end of a job waited for: the one
-// that finished last, before it the need of that which finished last, and so
-// on. Tasks that were never started delayed nothing: in their place stand the
-// needs for which they ended.
+// criticalPath returns the chain of tasks that determined the end of a job: the
+// task that finished last, before it the need that finished last, and so on. In
+// place of a task that never started stand the needs that ended it.
 func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.TaskInfo {
 	ran := make(map[string]*weaver.TaskInfo, len(tasks))
 	var last *weaver.TaskInfo
@@ -33,7 +32,7 @@ func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.
 		}
 	}
 	var path []*weaver.TaskInfo
-	seen := make(map[string]bool) // a circle would not end
+	seen := make(map[string]bool) // guards against a cycle
 	for last != nil {
 		path = append(path, last)
 		seen[last.Node] = true
@@ -57,10 +56,10 @@ func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.
 	return path
 }
 
-// path is the critical path for people, folded at its arrows.
+// path returns the critical path for people, folded at its arrows.
 func (s *summary) path(path []*weaver.TaskInfo) string {
 	columns := s.columns
-	const ends = 10 // shown at each end of a long path
+	const ends = 10 // tasks shown at each end of a long path
 	var sum time.Duration
 	var parts []string
 	for i, t := range path {
@@ -86,7 +85,7 @@ func (s *summary) path(path []*weaver.TaskInfo) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// fold adds a word to a line, or begins a new one when it does not fit.
+// fold appends a word to a line, or begins a new line if it does not fit.
 func fold(lines *[]string, line, word string, columns int) string {
 	if text.Width(strings.TrimRight(line+word, " ")) > columns && strings.TrimSpace(line) != "" {
 		*lines = append(*lines, strings.TrimRight(line, " "))

@@ -145,12 +145,12 @@ func TestDurationOfATask(t *testing.T) {
 	look(6*time.Second, 2)
 	j.Blocks("a", "no", At(4))
 	look(0, 2)
-	a.State, a.StartedAt, a.FinishedAt = task.Succeeded, At(5), At(4) // clocks
+	a.State, a.StartedAt, a.FinishedAt = task.Succeeded, At(5), At(4) // clocks differ
 	look(0, 2)
 }
 
-// The attempts before the last one and the waits between them count; what was
-// lost, interrupted or slept is no attempt.
+// Earlier attempts and the waits between them count; lost, interrupted and
+// sleeping attempts do not.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	at := func(from, to float64, outcome task.Outcome) task.Attempt {

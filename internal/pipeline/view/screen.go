@@ -9,23 +9,23 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// screen draws frames over each other at the bottom of a terminal, below
-// lines that stay. Each drawing is one write.
+// screen redraws frames in place at the bottom of a terminal, below lines that
+// stay. Each drawing is one write.
 //
-// A library for progress bars (mpb) was tried and rejected: it draws nothing on
-// a terminal without a size (0×0), counts the lines to go back by the width
-// they were drawn for (a narrowed terminal has folded them since), hides write
+// A progress bar library (mpb) was tried and rejected. It draws nothing on a
+// terminal without a size (0×0). It counts the lines to go back by the width at
+// drawing time, although a narrowed terminal has folded them since. It hides write
 // errors, blocks writers of lines above while the terminal is slow, and its
 // goroutines end after its Wait.
 type screen struct {
 	out     io.Writer
-	drawn   []string // the lines below which the cursor is
-	columns int      // of the terminal then
+	drawn   []string // the lines above the cursor
+	columns int      // width of the terminal at that time
 }
 
-// Control sequences. Wrapping is off while a frame is drawn: a terminal that
-// takes a character for wider than package text does cuts the line, and the frame keeps
-// its height.
+// Control sequences. Wrapping is off while a frame is drawn: if a terminal
+// measures a character wider than package text does, it cuts the line and the
+// frame keeps its height.
 const (
 	wrapOff   = "\x1b[?7l"
 	wrapOn    = "\x1b[?7h"
@@ -33,8 +33,8 @@ const (
 	clearDown = "\r\x1b[J"
 )
 
-// draw shows lines above, which stay, and a frame, which the next one covers.
-// columns and rows are the terminal's size.
+// draw prints the lines above, which stay, and a frame, which the next one
+// replaces. columns and rows are the terminal's size.
 func (s *screen) draw(above, frame []string, columns, rows int) error {
 	if len(above) == 0 && columns == s.columns && slices.Equal(frame, s.drawn) {
 		return nil
@@ -62,8 +62,8 @@ func (s *screen) draw(above, frame []string, columns, rows int) error {
 	return err
 }
 
-// height is how many rows the last frame takes now: a terminal that became
-// narrower has folded its lines.
+// height returns the current height of the last frame, in rows: a terminal that
+// became narrower has folded its lines.
 func (s *screen) height(columns int) int {
 	if columns >= s.columns {
 		return len(s.drawn)

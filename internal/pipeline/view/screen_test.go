@@ -10,24 +10,24 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// Terminal is a small model of one: it understands what screen writes, and
-// folds its lines when it becomes narrower, as most terminals do. Everything
-// that scrolled out is kept.
+// Terminal is a small terminal model. It understands the output of screen, and
+// folds lines when it becomes narrower, as most terminals do. It keeps everything
+// that scrolled out.
 type Terminal struct {
 	columns, rows int
-	lines         [][]string // cells; a wide character is followed by ""
-	folded        []bool     // the line goes on in the next one
+	lines         [][]string // cells; "" follows a wide character
+	folded        []bool     // the line continues in the next one
 	y, x          int
 	wrap          bool
 	unknown       []string
 }
 
-// NewTerminal returns an empty one.
+// NewTerminal returns an empty terminal.
 func NewTerminal(columns, rows int) *Terminal {
 	return &Terminal{columns: columns, rows: rows, lines: [][]string{nil}, folded: []bool{false}, wrap: true}
 }
 
-// Size is for Config.
+// Size is a Config.Size.
 func (s *Terminal) Size() (columns, rows int) { return s.columns, s.rows }
 
 // Write implements io.Writer.
@@ -67,7 +67,7 @@ func (s *Terminal) control(param string, final byte) {
 	}
 }
 
-// top is the first line that is seen; the cursor cannot go above it.
+// top returns the first visible line; the cursor cannot go above it.
 func (s *Terminal) top() int { return max(0, len(s.lines)-s.rows) }
 
 func (s *Terminal) down() {
@@ -141,7 +141,7 @@ func (s *Terminal) text() string {
 	return b.String()
 }
 
-// Want compares everything that was written with lines.
+// Want compares all output with lines.
 func (s *Terminal) Want(t *testing.T, what string, lines ...string) {
 	t.Helper()
 	if got, want := s.text(), strings.Join(lines, "\n")+"\n"; got != want {

@@ -6,23 +6,23 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Tick is called every second while the process runs: a longer time between two
-// calls is one in which it did not, because it was stopped or its machine slept.
+// Tick must be called every second while the process runs. A longer interval means
+// that the process was stopped or its machine slept.
 func (m *Monitor) Tick(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.model.sleeps.tick(now)
 }
 
-// sleeps is the last long time in which the process did not run.
+// sleeps records the last long interval in which the process did not run.
 type sleeps struct {
-	last     time.Time // when it ran for the last time; zero: nothing is known
+	last     time.Time // last tick; zero: unknown
 	from, to time.Time
 }
 
-// tick notes that the process runs. A time that is shorter than a lease is no
-// sleep that matters. It is that of the clock on the wall: the monotonic one may
-// stand still while a machine sleeps.
+// tick records that the process runs. An interval shorter than a lease does not
+// matter. It uses the wall clock: the monotonic clock may stop while a machine
+// sleeps.
 func (s *sleeps) tick(now time.Time) {
 	now = now.Round(0)
 	if !s.last.IsZero() && now.Sub(s.last) >= weaver.DefaultLease {
@@ -31,13 +31,13 @@ func (s *sleeps) tick(now time.Time) {
 	s.last = now
 }
 
-// since is how long the process slept after an instant; 0: it did not, or that is
-// not known.
+// since returns the time that the process slept after an instant, or 0 if it did
+// not or that is unknown.
 func (s *sleeps) since(at, now time.Time) time.Duration {
 	if s.last.IsZero() || at.IsZero() {
 		return 0
 	}
-	s.tick(now) // an event may come before the next call of Tick
+	s.tick(now) // an event may precede the next Tick
 	if s.from.Before(at.Round(0)) {
 		return 0
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// An attempt that begins again, although no event ended the one before, says so when
-// this process slept for longer than a lease meanwhile, and only then.
+// If an attempt begins although no event ended the previous one, the line mentions
+// a sleep of this process longer than a lease in between, and only such a sleep.
 func TestLeaseEndedWhileTheProcessSlept(t *testing.T) {
 	t.Parallel()
 	const slept = "a: started again: its lease ended while this process slept (42s)"
 	for name, tt := range map[string]struct {
-		ticks []float64 // seconds at which the process runs
+		ticks []float64 // times of ticks, in seconds
 		ended bool      // the first attempt failed
 		want  string
 	}{

@@ -11,13 +11,13 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// JobTasks is a job with all its tasks, in the order of their creation.
+// JobTasks is a job with all its tasks, in order of creation.
 type JobTasks struct {
 	weaver.JobInfo
 	Tasks []weaver.TaskInfo
 }
 
-// unstarted is a job as it was before anything of it ran.
+// unstarted returns a job before any of its tasks ran.
 func unstarted(st JobTasks) JobTasks {
 	st.Tasks = slices.Clone(st.Tasks)
 	for i, t := range st.Tasks {
@@ -32,9 +32,9 @@ func unstarted(st JobTasks) JobTasks {
 	return st
 }
 
-// reconcile compares a snapshot of the store with the model and returns the
-// changes that no event told: what other processes did, and what follows from
-// the end of a task for those that needed it.
+// reconcile compares a snapshot of the store with the model. It returns the
+// changes without events: changes by other processes, and the consequences of a
+// task's end for its dependents.
 func (m *model) reconcile(st JobTasks, now time.Time) []change {
 	var shown []change
 	for i := range st.Tasks {
@@ -70,7 +70,7 @@ func (m *model) reconcile(st JobTasks, now time.Time) []change {
 	}
 	m.state = st.State
 	stuck := ""
-	if st.State != task.JobBlocked { // of which there is an event
+	if st.State != task.JobBlocked { // which has an event
 		stuck = explain.Standstill(st.Tasks)
 	}
 	if stuck != "" && stuck != m.stuck {
@@ -80,11 +80,10 @@ func (m *model) reconcile(st JobTasks, now time.Time) []change {
 	return shown
 }
 
-// isPast reports whether a snapshot of a task is older than what is known. A
-// task goes through attempt 1 running, attempt 1 over, attempt 2 running, …,
-// and never goes back. While it is between two attempts, operators and needs
-// may change its state both ways, but out of a terminal state only by a retry,
-// which raises the epoch.
+// isPast reports whether a snapshot of a task is older than the model. A task
+// passes through attempt 1 running, attempt 1 over, attempt 2 running, …, and
+// never goes back. Between two attempts, operators and needs may change its state
+// both ways. Only a retry, which raises the epoch, leaves a terminal state.
 func (n *node) isPast(t *weaver.TaskInfo) bool {
 	switch {
 	case t.AttemptNo != n.attempt:
@@ -99,8 +98,8 @@ func (n *node) isPast(t *weaver.TaskInfo) bool {
 	return false
 }
 
-// missed are the events between what is known and a snapshot, as an engine
-// would have emitted them. Of several attempts only the last one can be known.
+// missed returns the events between the model and a snapshot, as an engine would
+// have emitted them. Of several attempts only the last one is known.
 func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	h := event.Header{Namespace: namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node, AttemptNo: t.AttemptNo}
 	at := func(when ...time.Time) event.Header {
@@ -111,7 +110,7 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	if t.AttemptNo > n.attempt {
 		shown = append(shown, event.TaskStarted{Header: at(t.StartedAt), Input: t.Input})
 	}
-	ran := t.AttemptNo > n.attempt || n.state == task.Running // and does not, if the snapshot says so
+	ran := t.AttemptNo > n.attempt || n.state == task.Running // and no longer, by the snapshot
 	if t.State == task.Running || !ran && t.State == n.state {
 		return shown
 	}
@@ -142,7 +141,7 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	return append(shown, told.Event(h))
 }
 
-// errorOf is the error of a task that did not succeed; a cancel has none.
+// errorOf returns the error of a task that did not succeed; a cancel has none.
 func errorOf(t *weaver.TaskInfo) task.Error {
 	if t.Error != nil && (t.State != task.Cancelled || endsTask(t.Error.Kind)) {
 		return *t.Error
@@ -160,8 +159,8 @@ func errorOf(t *weaver.TaskInfo) task.Error {
 	return task.Error{}
 }
 
-// endsTask reports whether an error is the reason of a cancel, and not that
-// of an earlier attempt.
+// endsTask reports whether an error is the reason of a cancel, not the error of an
+// earlier attempt.
 func endsTask(kind task.ErrorKind) bool {
 	switch kind {
 	case task.KindCancelled, task.KindDeadline, task.KindDependencyFailed, task.KindNotNeeded, task.KindBudget:
@@ -170,8 +169,8 @@ func endsTask(kind task.ErrorKind) bool {
 	return false
 }
 
-// adopt takes over what a snapshot says. Times that an event told stay: they
-// are those of this machine's clock.
+// adopt applies a snapshot. Times from events stay: they are from this machine's
+// clock.
 func (n *node) adopt(t *weaver.TaskInfo) {
 	if t.State == task.Running && n.state != task.Running || t.AttemptNo != n.attempt {
 		n.begun, n.ended, n.took = time.Time{}, time.Time{}, 0
@@ -200,7 +199,7 @@ func (n *node) adopt(t *weaver.TaskInfo) {
 	}
 }
 
-// blocked is the event of a job that cannot go on without a person.
+// blocked returns the event of a job that waits for a person.
 func (m *model) blocked(now time.Time) event.JobBlocked {
 	names := []string{}
 	for _, n := range m.nodes {

@@ -9,7 +9,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// show shows changes. The caller holds m.mu, as for every function here but say.
+// show shows changes. The caller holds m.mu, as for every function here except
+// say.
 func (m *Monitor) show(changes []change, now time.Time) {
 	for _, c := range changes {
 		switch m.cfg.Format {
@@ -41,12 +42,12 @@ func (m *Monitor) object(ev event.Event) {
 	}
 }
 
-// line adds a line with the time to the Lines view.
+// line appends a line with the time to the Lines view.
 func (m *Monitor) line(said, color string, now time.Time) {
 	m.put(m.paint.Paint(text.Faint, now.In(m.cfg.Zone).Format(time.TimeOnly)) + " " + m.paint.Paint(color, said))
 }
 
-// put adds a line to what Run writes.
+// put appends a line for Run to write.
 func (m *Monitor) put(line string) {
 	m.pending = append(append(m.pending, line...), '\n')
 	if m.phase >= ended {
@@ -59,7 +60,7 @@ func (m *Monitor) put(line string) {
 	}
 }
 
-// say shows a printable line without waiting for Out while Run runs.
+// say shows a printable line, without waiting for Out while Run runs.
 func (m *Monitor) say(text, color string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +89,7 @@ func (m *Monitor) sayLocked(text, color string) {
 	}
 }
 
-// takeAbove returns the lines that go above the tree.
+// takeAbove removes and returns the lines to print above the tree.
 func (m *Monitor) takeAbove() []string {
 	above := m.above
 	if m.lost > 0 {
@@ -98,7 +99,7 @@ func (m *Monitor) takeAbove() []string {
 	return above
 }
 
-// flush writes what is pending, without Run. Summary returns its error.
+// flush writes the pending output without Run. Summary returns its error.
 func (m *Monitor) flush() {
 	var b strings.Builder
 	b.Write(m.pending)

@@ -12,17 +12,17 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// How much a summary shows.
+// Limits of a summary.
 const (
 	maxRows       = 40 // of its table
 	maxComplaints = 10 // tasks whose errors are shown
-	maxErrorLines = 20 // the last ones of each
+	maxErrorLines = 20 // the last lines of each
 )
 
-// Summary tells how the job ended, or how far it is: its tasks, the critical
-// path, what went wrong, and a sentence. past has the tasks with more than one
-// attempt. With JSON it is the last object, job.finished. It is called once, when
-// Run has returned; changes that were not shown yet come first.
+// Summary writes the end of the job, or its current state: the tasks, the critical
+// path, the failures, and a sentence. past holds the tasks with more than one
+// attempt. With JSON it is the last object, job.finished. Call it once, after Run
+// returns; changes not yet shown come first.
 func (m *Monitor) Summary(st JobTasks, past map[task.ID]Past) error {
 	m.Reconcile(st)
 	m.mu.Lock()
@@ -52,19 +52,19 @@ func (m *Monitor) Summary(st JobTasks, past map[task.ID]Past) error {
 // unlimited is the width of a file or pipe.
 const unlimited = 200
 
-// summary is what is shown at the end.
+// summary is the final output.
 type summary struct {
 	st      JobTasks
 	past    map[task.ID]Past
 	needs   map[string][]string
 	paint   text.Painter
 	columns int
-	since   time.Time // of a job that was begun before: when this run did
+	since   time.Time // begin of this run, for a job that began earlier
 	now     time.Time
 	logs    func(*task.Task) string // see Config
 }
 
-// total is how long the job took, or takes until now.
+// total returns the job's duration, up to now if it runs.
 func (s *summary) total() time.Duration {
 	return max(0, cmp.Or(s.st.FinishedAt, s.now).Sub(s.st.CreatedAt))
 }
@@ -91,7 +91,8 @@ func (s *summary) event(h event.JobHeader) event.JobFinished {
 	return ev
 }
 
-// said is the summary; a quiet one has no table, and of a job that succeeded nothing.
+// said returns the summary. With Quiet it has no table, and nothing for a job that
+// succeeded.
 func (s *summary) said(quiet bool) string {
 	switch {
 	case !quiet:
@@ -114,7 +115,7 @@ func (s *summary) text() string {
 	return b.String()
 }
 
-// complaints shows the errors of the tasks that failed or are blocked.
+// complaints returns the errors of failed and blocked tasks.
 func (s *summary) complaints(b *strings.Builder) {
 	shown, more := 0, 0
 	for i := range s.st.Tasks {
@@ -140,7 +141,7 @@ func (s *summary) complaints(b *strings.Builder) {
 	}
 }
 
-// sentence is the job in one sentence.
+// sentence returns the job in one sentence.
 func (s *summary) sentence() string {
 	took := text.Took(s.total())
 	if !s.since.IsZero() {

@@ -14,7 +14,7 @@ func (j *Job) summary(columns int, now time.Time) *summary {
 	return &summary{st: j.Snapshot(), needs: j.Needs, columns: columns, now: now, logs: func(t *task.Task) string { return "weaver logs J/" + t.Node }}
 }
 
-// failedJob is one of 7 tasks with a failure.
+// failedJob returns a job of 7 tasks with a failure.
 func failedJob() *Job {
 	j := JobOf("fetch", "load", "clean < fetch", "翻訳する < fetch", "report < clean load", "mail < report", "archive < load")
 	run := func(name string, from, to float64) {

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// column is one of the table. It is not shown while the names have less room
-// than it leaves to them: 0 for a column that stays.
+// column is a column of the table. It is hidden while it leaves less room to the
+// names than its limit; 0 means never.
 type column struct {
 	head   string
 	leaves int
@@ -28,10 +28,10 @@ func (c *column) width() int {
 	return w
 }
 
-// minNames is how much room the names need beside the attempts.
+// minNames is the minimum width of the names next to the attempts, in columns.
 const minNames = 20
 
-// table prints the tasks: what went wrong, and then the longest.
+// table returns the tasks: failures first, then the longest.
 func (s *summary) table(b *strings.Builder) {
 	rows := s.rows()
 	more := max(0, len(rows)-maxRows)
@@ -89,7 +89,7 @@ func (s *summary) table(b *strings.Builder) {
 	}
 }
 
-// stateName is the state as the table shows it.
+// stateName returns the state as shown in the table.
 func stateName(t *weaver.TaskInfo) string {
 	if t.End().Allowed() {
 		return string(t.State) + " (allowed)"
@@ -97,7 +97,7 @@ func stateName(t *weaver.TaskInfo) string {
 	return string(t.State)
 }
 
-// room is what columns leave to the names.
+// room returns the width that columns leave to the names.
 func (s *summary) room(columns []*column) int {
 	room := s.columns
 	for _, c := range columns {
@@ -106,7 +106,7 @@ func (s *summary) room(columns []*column) int {
 	return room
 }
 
-// rows are the tasks in the order of the table.
+// rows returns the tasks in the order of the table.
 func (s *summary) rows() []*weaver.TaskInfo {
 	rows := make([]*weaver.TaskInfo, len(s.st.Tasks))
 	for i := range s.st.Tasks {
@@ -130,7 +130,7 @@ func (s *summary) rows() []*weaver.TaskInfo {
 	return rows
 }
 
-// took is how long a task took; "" when it was not started.
+// took returns the duration of a task, or "" if it did not start.
 func (s *summary) took(t *weaver.TaskInfo) string {
 	if t.StartedAt.IsZero() || t.State != task.Running && t.FinishedAt.IsZero() {
 		return ""
@@ -138,7 +138,7 @@ func (s *summary) took(t *weaver.TaskInfo) string {
 	return text.Took(s.duration(t))
 }
 
-// bar draws a share of the longest.
+// bar draws a duration as a share of the longest.
 func bar(d, longest time.Duration) string {
 	if longest <= 0 {
 		return ""

@@ -9,17 +9,17 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// terseFrom is the number of tasks from which the Lines view shows a line per tenth of them
-// and what went wrong, instead of each start, end and line of output.
+// terseFrom is the number of tasks from which Lines is terse: a line per tenth of
+// the tasks, and the failures, in place of every start, end and line of output.
 const terseFrom = 200
 
-// terse is a job of many tasks as lines.
+// terse shows a job of many tasks as lines.
 type terse struct {
 	on     bool
-	tenths int // that were shown
+	tenths int // tenths shown
 }
 
-// newTerse begins with the tasks that have ended already.
+// newTerse counts the tasks that have ended already.
 func (m *model) newTerse(cfg *Config) terse {
 	t := terse{on: cfg.Format == Lines && (cfg.Quiet || len(m.nodes) >= terseFrom)}
 	if t.on {
@@ -29,7 +29,7 @@ func (m *model) newTerse(cfg *Config) terse {
 	return t
 }
 
-// counts returns the number of tasks that have ended, and of those that failed.
+// counts returns the number of ended tasks and of failed ones.
 func (m *model) counts() (ended, failed int) {
 	for _, n := range m.nodes {
 		if n.state.Terminal() {
@@ -42,13 +42,13 @@ func (m *model) counts() (ended, failed int) {
 	return ended, failed
 }
 
-// showTerse adds the lines of the terse view for a change.
+// showTerse appends the terse lines for a change.
 func (m *Monitor) showTerse(c change, now time.Time) {
 	switch ev := c.event.(type) {
 	case event.TaskFailed:
 		said, color := m.model.sentence(c, m.cfg.Zone, now)
 		m.line(said, color, now)
-		for _, line := range explain.FailureLines(&ev.Error, maxErrorLines, "")[1:] { // the sentence has the first
+		for _, line := range explain.FailureLines(&ev.Error, maxErrorLines, "")[1:] { // the sentence has the first line
 			m.put("  " + line)
 		}
 	case event.TaskBlocked, event.JobBlocked:
@@ -68,7 +68,7 @@ func (m *Monitor) showTerse(c change, now time.Time) {
 	}
 }
 
-// showTenth says how far the job is, once for each tenth of its tasks.
+// showTenth appends a line at each tenth of the tasks.
 func (m *Monitor) showTenth(now time.Time) {
 	all := len(m.model.nodes)
 	ended, failed := m.model.counts()

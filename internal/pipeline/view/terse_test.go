@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// playMany has 500 tasks start, write and end, of which the 100th fails.
+// playMany starts and ends 500 tasks with output; the 100th fails.
 func playMany(t *testing.T, quiet bool) string {
 	t.Helper()
 	names := make([]string, 500)
@@ -39,7 +39,7 @@ func playMany(t *testing.T, quiet bool) string {
 	return out.String()
 }
 
-// Of a job with many tasks the lines are its tenths and its failures, whole.
+// For a job with many tasks, Lines shows each tenth, and failures in full.
 func TestLines_OfManyTasks(t *testing.T) {
 	t.Parallel()
 	got, _, _ := strings.Cut(playMany(t, false), "\n\n") // before the summary

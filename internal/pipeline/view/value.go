@@ -8,13 +8,13 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// plainValue makes a value that was logged nil, a bool, a string, or a
+// plainValue converts a logged value to nil, a bool, a string or a
 // json.RawMessage, as in events.
 func plainValue(v any) any {
 	return event.Plain(event.StreamChunk{Data: v}).(event.StreamChunk).Data
 }
 
-// valueText is a plain value for people.
+// valueText formats a plain value for people.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case json.RawMessage:

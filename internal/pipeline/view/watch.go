@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// watch is an elapsed time as clocks show it: "0:42", "1:02:03".
+// watch formats an elapsed time: "0:42", "1:02:03".
 func watch(d time.Duration) string {
 	s := int(max(d, 0) / time.Second)
 	if s >= 3600 {

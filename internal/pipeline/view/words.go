@@ -36,7 +36,7 @@ func (n *node) color() string {
 	return text.StateColor(n.state)
 }
 
-// view is the node as package explain reads it.
+// view returns the node in the form that package explain takes.
 func (n *node) view() *store.History {
 	return &store.History{Task: n.task(), Needs: n.needViews()}
 }
@@ -49,8 +49,8 @@ func (n *node) task() task.Task {
 	}
 }
 
-// needViews are a task's needs. In place of a need that was cancelled for a need of
-// its own stands the root of that, once.
+// needViews returns a task's needs. A need that was cancelled for its own need is
+// replaced by the root of that chain, once.
 func (n *node) needViews() []store.Need {
 	needs := make([]store.Need, 0, len(n.needs))
 	replaced := false
@@ -69,8 +69,8 @@ func (n *node) needViews() []store.Need {
 	return needs
 }
 
-// root is the task because of which n was cancelled, however long the way; n if it
-// was cancelled for another reason or was not.
+// root returns the task that caused the cancel of n through any chain of needs, or
+// n.
 func (n *node) root() *node {
 	for n.state == task.Cancelled && n.err != nil && n.err.Kind == task.KindDependencyFailed {
 		i := slices.IndexFunc(n.needs, func(other *node) bool { return other.state == task.Failed || other.state == task.Cancelled })
@@ -82,15 +82,14 @@ func (n *node) root() *node {
 	return n
 }
 
-// status is a task's state in a word or two, and a shorter form for narrow
+// status returns a task's state in one or two words, and a shorter form for narrow
 // screens.
 func (n *node) status(now time.Time) (long, short string) {
 	t := n.task()
 	return explain.Status(&t, n.took, now)
 }
 
-// note is what there is to say of a task beside its state: why it waits or was
-// cancelled, else its last line.
+// note returns the reason why a task waits or was cancelled, else its last line.
 func (n *node) note() string {
 	switch {
 	case n.state == task.Ready, n.state == task.Pending && n.waiting != task.WaitRetry:
@@ -103,11 +102,11 @@ func (n *node) note() string {
 	return strings.TrimSpace(n.said)
 }
 
-// end is how the node ended, as far as it did.
+// end returns the node's end, as far as it ended.
 func (n *node) end() task.End {
 	t := n.task()
 	return t.End()
 }
 
-// retrying reports whether a failed attempt will be followed by another one.
+// retrying reports whether a retry follows a failed attempt.
 func (n *node) retrying() bool { return explain.Retrying(n.state, n.waiting) }

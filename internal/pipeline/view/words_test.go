@@ -18,7 +18,7 @@ func TestGlyphsAreOneColumnWide(t *testing.T) {
 	}
 }
 
-// What a node knows reaches package explain, which words it.
+// The node's state reaches package explain, which writes the text.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	needs := []*node{{name: "x", state: task.Failed}, {name: "y", state: task.Succeeded}, {name: "z", state: task.Cancelled}}
