@@ -12,43 +12,43 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// Approve waits for a person's approval: it blocks until it is unblocked with an
-// [Approval]. See ApproveInput and ApproveOutput.
+// Approve waits for a person's approval: the task blocks until Client.Unblock
+// gives it an [Approval]. See ApproveInput and ApproveOutput.
 //
-// A refusal fails the task at once, and so does an Approval that says that
-// nobody answered in time. A task that is retried after that asks again.
+// A refusal fails the task at once, and so does an Approval with Expired set. A
+// retry of the task asks again.
 var Approve = weaver.Define[ApproveInput, ApproveOutput]("weaver.person.approve.v1", weaver.NoRetry())
 
-// ApproveInput says what is asked.
+// ApproveInput is the question.
 type ApproveInput struct {
-	Message string `json:"message"` // the question, as people see it; at most 2,000 bytes
-	// Timeout is how long the question stays open, from when it is asked. The
-	// handler does not run meanwhile: what looks after the store, as `weaver
-	// run` and `weaver worker` do, unblocks the task with Approval.Expired when
-	// the time is over. 0: for ever.
+	Message string `json:"message"` // the question, as shown to people; at most 2,000 bytes
+	// Timeout is the time to answer, from the question on. The handler does not run
+	// meanwhile. The process that maintains the store (`weaver run` and `weaver
+	// worker` do) unblocks the task with Approval.Expired after the timeout. 0 means
+	// no limit.
 	Timeout Duration `json:"timeout,omitempty"`
 }
 
-// ApproveOutput is an approval that was given.
+// ApproveOutput is a given approval.
 type ApproveOutput struct {
 	Approved bool            `json:"approved"` // true
 	By       string          `json:"by,omitempty"`
-	Input    json.RawMessage `json:"input,omitempty"` // what the person gave with it
+	Input    json.RawMessage `json:"input,omitempty"` // the input of the approval
 }
 
-// Approval is the answer, as Client.Unblock takes it. Without Approved it is a
-// refusal.
+// Approval is the answer, for Client.Unblock. It is a refusal unless Approved is
+// set.
 type Approval struct {
 	Approved bool            `json:"approved"`
-	By       string          `json:"by,omitempty"`      // who answered
+	By       string          `json:"by,omitempty"`      // the person who answered
 	Reason   string          `json:"reason,omitempty"`  // of a refusal
 	Input    json.RawMessage `json:"input,omitempty"`   // any value, for the output
-	Expired  bool            `json:"expired,omitempty"` // nobody answered within ApproveInput.Timeout
+	Expired  bool            `json:"expired,omitempty"` // no answer within ApproveInput.Timeout
 }
 
 const maxQuestion = 2000 // bytes of a message
 
-// Validate reports every mistake at once. Enqueueing asks it.
+// Validate returns all problems with the input. Enqueue calls it.
 func (in ApproveInput) Validate() error {
 	var problems []error
 	switch {
@@ -64,7 +64,7 @@ func (in ApproveInput) Validate() error {
 }
 
 func approve(ctx context.Context, in ApproveInput) (ApproveOutput, error) {
-	if err := in.Validate(); err != nil { // one that was enqueued by name alone
+	if err := in.Validate(); err != nil { // a task enqueued by name
 		return ApproveOutput{}, weaver.Permanent(err)
 	}
 	for round := 1; ; round++ {
@@ -75,9 +75,9 @@ func approve(ctx context.Context, in ApproveInput) (ApproveOutput, error) {
 		if answer.Approved && !answer.Expired {
 			return ApproveOutput{Approved: true, By: answer.By, Input: answer.Input}, nil
 		}
-		// The answer is remembered, and ends the attempt that got it only: a later
-		// one asks again, for the task was retried since. Crash here, or before the
-		// attempt's end is stored: the question is asked again.
+		// The answer is recorded, and ends only the attempt that got it: a later attempt
+		// asks again, because the task was retried. Crash here, or before the end of the
+		// attempt is stored: the question is asked again.
 		attempt := weaver.Current(ctx).AttemptNo
 		ended, err := weaver.Step(ctx, questionName("refused", round), func(context.Context) (int, error) { return attempt, nil })
 		if err != nil {
@@ -89,7 +89,8 @@ func approve(ctx context.Context, in ApproveInput) (ApproveOutput, error) {
 	}
 }
 
-// questionName names what belongs to one round of asking: "approval", "approval 2".
+// questionName returns the step name of a round of questions: "approval",
+// "approval 2".
 func questionName(name string, round int) string {
 	if round == 1 {
 		return name

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// question is a task that waits for an answer, with a worker that runs.
+// question enqueues a task that waits for an answer, on a running worker.
 type question struct {
 	*testing.T
 	client *weaver.Engine
@@ -44,7 +44,7 @@ func asked(t *testing.T, in builtin.ApproveInput, play func(q *question)) {
 	})
 }
 
-// asks expects the task to be blocked with a message.
+// asks expects the task to be blocked with the given message.
 func (q *question) asks(message string) {
 	q.Helper()
 	if _, err := q.handle.Wait(q.Context()); !errors.Is(err, weaver.ErrBlocked) || !strings.HasSuffix(err.Error(), message) {
@@ -59,7 +59,7 @@ func (q *question) answer(a builtin.Approval) {
 	}
 }
 
-// fails expects the task to end failed, with a message and no further attempt.
+// fails expects the task to be failed with the given message and without a retry.
 func (q *question) fails(message string) {
 	q.Helper()
 	_, err := q.handle.Wait(q.Context())

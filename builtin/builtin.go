@@ -1,15 +1,14 @@
-// Package builtin has task types that need no Go code: run a command
-// (weaver.exec.run.v1), call a URL (weaver.http.request.v1), wait for a
-// person (weaver.person.approve.v1) and do one of the first two for each value of
-// a list (weaver.flow.foreach.v1). They are what
-// `weaver run` and `weaver worker` bring along; a program of your own can
-// register their Handlers beside its own types.
+// Package builtin provides task types that need no Go code: run a command
+// (weaver.exec.run.v1), call a URL (weaver.http.request.v1), wait for a person
+// (weaver.person.approve.v1), and run one of the first two for each value of a
+// list (weaver.flow.foreach.v1). `weaver run` and `weaver worker` include them;
+// other programs can register their Handlers next to their own types.
 //
 // A producer that may enqueue tasks for a worker with these handlers can run any
-// command as that worker's user: register them only where that is meant.
-// Inputs, the environment of a command included, are stored as they are; the
-// values of RunInput.SecretEnv, RunInput.EnvFile and RequestInput.HeadersEnv
-// are read where the worker runs, and not stored.
+// command as that worker's user: register them only where you intend that. Inputs
+// are stored as they are, including the environment of a command. The values of
+// RunInput.SecretEnv, RunInput.EnvFile and RequestInput.HeadersEnv are read by the
+// worker and not stored.
 package builtin
 
 import (
@@ -23,8 +22,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Run runs a command: one process group per attempt, ended when the attempt
-// ends. See RunInput and RunOutput.
+// Run runs a command in a process group of its own, which ends with the attempt.
+// See RunInput and RunOutput.
 var Run = weaver.Define[RunInput, RunOutput]("weaver.exec.run.v1")
 
 // Request calls a URL. See RequestInput and RequestOutput.
@@ -32,29 +31,28 @@ var Request = weaver.Define[RequestInput, RequestOutput]("weaver.http.request.v1
 
 // Config configures the handlers. The zero value works.
 type Config struct {
-	// NoPrivateNetwork makes Request refuse loopback, private, link-local and
-	// other addresses that are not public, checked on the address that is
-	// dialled, also after redirects.
+	// NoPrivateNetwork makes Request refuse loopback, private, link-local and other
+	// addresses that are not public. It checks the dialled address, also after
+	// redirects.
 	NoPrivateNetwork bool
 
 	// NoMetadata makes Request refuse link-local addresses and the other addresses of
-	// the metadata services of clouds, where a machine's credentials are read: in all
-	// their forms, and checked as for NoPrivateNetwork. Loopback and private addresses
-	// are called. A proxy of the environment is used: hosts that it is asked for are
-	// looked up before, but what it calls is its own decision. The command line sets it
-	// for worker and serve.
+	// cloud metadata services, which serve a machine's credentials. It covers all
+	// forms of these addresses and checks like NoPrivateNetwork. Loopback and private
+	// addresses are allowed. A proxy from the environment is used: hosts are looked up
+	// before the proxy gets them, but the proxy decides what it calls. The command
+	// line sets it for worker and serve.
 	NoMetadata bool
 
-	// AllowNetworks are addresses that Request may call although one of the two above
-	// refuses them. Default none.
+	// AllowNetworks are addresses that Request may call although NoPrivateNetwork or
+	// NoMetadata refuses them. Default: no addresses.
 	AllowNetworks []netip.Prefix
 
-	// Logs, when it is set, is called for each attempt of Run whose command
-	// writes something, when it does. What it returns gets everything that the
-	// command writes, byte for byte, stdout and stderr in the order in which
-	// they are read, in one Write after the other, and is closed before the
-	// attempt ends. It may return nil. The command runs on whatever its errors
-	// are. Default: only the end of the output is kept, see RunOutput.
+	// Logs, if set, is called once for each attempt of Run whose command writes
+	// output, at the first output. The returned writer gets all output of the command
+	// byte for byte, stdout and stderr in reading order, one Write at a time. It is
+	// closed before the attempt ends. Logs may return nil. Errors of the writer do not
+	// stop the command. Default: only the end of the output is kept, see RunOutput.
 	Logs func(weaver.CurrentInfo) io.WriteCloser
 }
 
@@ -69,14 +67,14 @@ func Handlers(cfg Config) []weaver.Handler {
 	}
 }
 
-// Duration is a time.Duration that JSON writes as "1m30s".
+// Duration is a time.Duration with the JSON form "1m30s".
 type Duration time.Duration
 
 // MarshalJSON implements json.Marshaler.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON implements json.Unmarshaler. It takes a Go duration, such as
-// "90s" or "1m30s". By the convention of package json null changes nothing.
+// UnmarshalJSON implements json.Unmarshaler. It accepts a Go duration, such as
+// "90s" or "1m30s". As usual in package json, null changes nothing.
 func (d *Duration) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
@@ -93,7 +91,8 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// limited returns ctx, ended after d with cause weaver.ErrTimeout when d > 0.
+// limited returns ctx with a timeout of d and the cause weaver.ErrTimeout, or
+// without a timeout if d is 0.
 func limited(ctx context.Context, d Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)

@@ -10,13 +10,13 @@ import (
 	"github.com/goweaver/weaver/internal/plainfile"
 )
 
-// maxEnvFile is how large a file of variables may be, in bytes.
+// maxEnvFile is the maximum size of a file of variables, in bytes.
 const maxEnvFile = 1 << 20
 
-// variable is one of an environment.
+// variable is an environment variable.
 type variable struct{ name, value string }
 
-// readEnvFile reads a file of NAME=VALUE lines. No error has a value.
+// readEnvFile reads a file of NAME=VALUE lines. Its errors contain no values.
 func readEnvFile(path string) ([]variable, error) {
 	f, err := plainfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,10 +40,10 @@ func readEnvFile(path string) ([]variable, error) {
 	return vars, nil
 }
 
-// parseEnv reads lines of NAME=VALUE, also behind "export"; the last value of a
-// name counts. A value in double quotes knows \n, \r, \t, \", \\ and \$; one in
-// single quotes is taken as it is; both may have several lines. One without
-// quotes ends before " #". Nothing in it is replaced: $VAR stays.
+// parseEnv parses lines of NAME=VALUE, with an optional "export" before; the last
+// value of a name wins. A value in double quotes may use \n, \r, \t, \", \\ and
+// \$; a value in single quotes is literal; both may span lines. An unquoted value
+// ends before " #". Variables are not expanded: $VAR stays.
 func parseEnv(text string) ([]variable, error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	var vars []variable
@@ -72,15 +72,15 @@ func parseEnv(text string) ([]variable, error) {
 			vars = append(vars, variable{name, value})
 			used = len(line) - len(rest) + size
 		}
-		used = min(used+1, len(text)) // with the line break
+		used = min(used+1, len(text)) // including the line break
 		number += strings.Count(text[:used], "\n")
 		text = text[used:]
 	}
 	return vars, nil
 }
 
-// envValue reads the value that text begins with and says how many bytes it
-// takes, up to the end of its last line.
+// envValue parses the value at the beginning of text and returns its size in
+// bytes, up to the end of its last line.
 func envValue(text string) (value string, size int, problem string) {
 	start := len(text) - len(strings.TrimLeft(text, " \t"))
 	lineEnd := func(from int) int {
@@ -109,7 +109,7 @@ func envValue(text string) (value string, size int, problem string) {
 	return value, end, ""
 }
 
-// quoted reads a text in quotes, and says where it ends; -1: it does not.
+// quoted parses a quoted text and returns its end, or -1 without a closing quote.
 func quoted(text string) (value string, end int) {
 	quote := text[0]
 	var b strings.Builder

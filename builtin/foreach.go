@@ -15,49 +15,50 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Foreach runs a command or a request for each value of a list that an earlier task
-// put out: each as a child of its own, named convert[a.mp4] in a job whose task
-// convert this is. It succeeds when all of them have succeeded, also when there are
-// none, and fails when one did not. See ForeachInput and ForeachOutput.
+// Foreach runs a command or a request for each value of a list that an earlier
+// task put out. Each runs as a child task, named convert[a.mp4] for a task named
+// convert in a job. It succeeds when all children have succeeded, also without
+// values, and fails when a child fails. See ForeachInput and ForeachOutput.
 //
 // A child has the queue, attempts, pauses, timeout, priority and labels of the
-// task. Retry of a child that failed brings the task back.
+// task. A retry of a failed child also resumes the task.
 var Foreach = weaver.Define[ForeachInput, ForeachOutput]("weaver.flow.foreach.v1")
 
-// ForeachInput says what runs for which values. One of Run and Request is given.
+// ForeachInput is the list of values and the work for each. Exactly one of Run and
+// Request is set.
 type ForeachInput struct {
-	// Task names a need, whose output has the values: the entries of a JSON array,
-	// if it is one (objects as compact JSON), else its lines (stdout of a command,
-	// body of a request). What is blank is left out. At most 10,000 values, each
-	// another one of at most 4 KiB; others fail the task.
+	// Task names a need whose output holds the values. They are the entries of a JSON
+	// array (objects as compact JSON), or else the lines of a command's stdout or a
+	// request's body. Blank values are skipped. There may be at most 10,000 values,
+	// all different, of at most 4 KiB each; otherwise the task fails.
 	Task string `json:"task,omitempty"`
-	// Values are the values, where Task is "": JSON, a line as a string.
+	// Values are the values if Task is "": JSON, with a line as a string.
 	Values []json.RawMessage `json:"values,omitempty"`
 
-	// Run and Request are for each value. With Templates their texts have it as
-	// {{.item}}, and values of needs: see RunInput.Templates.
+	// Run and Request are the work for each value. With Templates, their texts may
+	// contain the value as {{.item}}, and values of needs: see RunInput.Templates.
 	Run     *RunInput     `json:"run,omitempty"`
 	Request *RequestInput `json:"request,omitempty"`
 
-	MaxParallel int `json:"max_parallel,omitempty"` // how many run at once; 0: no limit of its own
-	// ConcurrencyKey and ConcurrencyLimit are those of the children. With
-	// MaxParallel there is none.
+	MaxParallel int `json:"max_parallel,omitempty"` // maximum of running children; 0: no limit
+	// ConcurrencyKey and ConcurrencyLimit apply to the children. They exclude
+	// MaxParallel.
 	ConcurrencyKey   string `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int    `json:"concurrency_limit,omitempty"`
 }
 
-// ForeachOutput is the output when all have succeeded.
+// ForeachOutput is the output after all children succeeded.
 type ForeachOutput struct {
-	Values int `json:"values"` // how many there were
+	Values int `json:"values"` // number of values
 }
 
 const (
 	maxItem     = 4 << 10  // bytes of a value
 	maxForeach  = 32 << 20 // bytes of the inputs of all children
-	shownOfItem = 60       // characters of a value in a message
+	shownOfItem = 60       // characters of a value in messages
 )
 
-// Validate reports every mistake at once. Enqueueing asks it.
+// Validate returns all problems with the input. Enqueue calls it.
 func (in ForeachInput) Validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -83,7 +84,7 @@ func (in ForeachInput) Validate() error {
 	return errors.Join(problems...)
 }
 
-// validateForeach is Validate of an input whose texts may have {{.item}}.
+// validateForeach is Validate for an input whose texts may contain {{.item}}.
 func (in RunInput) validateForeach() []error {
 	if in.Templates {
 		if problems := in.texts().CheckForeach(); len(problems) > 0 {
@@ -102,13 +103,13 @@ func (in RequestInput) validateForeach() []error {
 		}
 		written := in.URL
 		if in = in.with(in.texts().Sample()); in.URL == "x" && written != "x" {
-			in.URL = "https://x.example/" // it is a value as a whole
+			in.URL = "https://x.example/" // the whole URL is a value
 		}
 	}
 	return problemsOf(in.Validate())
 }
 
-// problemsOf are the errors that errors.Join joined.
+// problemsOf returns the errors joined by errors.Join.
 func problemsOf(err error) []error {
 	if joined := (interface{ Unwrap() []error })(nil); errors.As(err, &joined) {
 		return joined.Unwrap()
@@ -119,10 +120,11 @@ func problemsOf(err error) []error {
 	return []error{err}
 }
 
-// foreach ends its attempt with the children. Crash before that is stored: there
-// are none, and it runs again; after it they are tasks of the store.
+// foreach ends its attempt by creating the children. Crash before that is stored:
+// there are no children, and it runs again. Crash after: the children are tasks of
+// the store.
 func foreach(ctx context.Context, in ForeachInput) (ForeachOutput, error) {
-	if err := in.Validate(); err != nil { // one that was enqueued by name alone
+	if err := in.Validate(); err != nil { // a task enqueued by name
 		return ForeachOutput{}, weaver.Permanent(err)
 	}
 	a, err := engine.From(ctx)
@@ -161,7 +163,7 @@ func foreach(ctx context.Context, in ForeachInput) (ForeachOutput, error) {
 	return out, named(weaver.Decompose(weaver.JoinComplete, drafts...), names)
 }
 
-// values are those of the need, or those that are given.
+// values returns the values of the need, or the given ones.
 func (in ForeachInput) values(find value.Find) ([]json.RawMessage, error) {
 	if in.Task == "" {
 		return in.Values, nil
@@ -176,7 +178,7 @@ func (in ForeachInput) values(find value.Find) ([]json.RawMessage, error) {
 	return o.List()
 }
 
-// checkValues refuses values that cannot be nodes.
+// checkValues refuses values that cannot become nodes.
 func (in ForeachInput) checkValues(values []json.RawMessage) error {
 	if n := len(values); n > task.MaxChildren {
 		return fmt.Errorf("%s has %d values, and at most %d are allowed: let it write fewer, or let a command do several values", in.source(), n, task.MaxChildren)
@@ -200,7 +202,7 @@ func (in ForeachInput) checkValues(values []json.RawMessage) error {
 	return nil
 }
 
-// source names what has the values.
+// source names the source of the values, for messages.
 func (in ForeachInput) source() string {
 	if in.Task == "" {
 		return "the list"
@@ -216,8 +218,8 @@ func shownItem(v json.RawMessage) string {
 	return strconv.Quote(string(text))
 }
 
-// succeeded are the names of the children that did what they had to do before an
-// operator retried the task.
+// succeeded returns the names of children that succeeded before an operator
+// retried the task.
 func succeeded(ctx context.Context, a *engine.Attempt) (map[string]bool, error) {
 	if a.Task().AttemptNo == 1 {
 		return nil, nil
@@ -233,7 +235,7 @@ func succeeded(ctx context.Context, a *engine.Attempt) (map[string]bool, error) 
 	return done, nil
 }
 
-// draft is the child for a value.
+// draft returns the child for a value.
 func (in ForeachInput) draft(of *task.Task, v json.RawMessage, find value.Find) (weaver.Draft, error) {
 	opts := in.options(of)
 	if in.Request != nil {
@@ -261,7 +263,7 @@ func (in ForeachInput) draft(of *task.Task, v json.RawMessage, find value.Find) 
 	return Run.With(made, opts...), wrongItem(made.Validate())
 }
 
-// wrongItem is an error that another attempt would have again.
+// wrongItem is an error that a retry would repeat.
 func wrongItem(err error) error {
 	if err == nil {
 		return nil
@@ -269,7 +271,7 @@ func wrongItem(err error) error {
 	return &value.Error{Why: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
-// options are what a child has of the task.
+// options returns the options that a child inherits.
 func (in ForeachInput) options(of *task.Task) []weaver.EnqueueOption {
 	opts := []weaver.EnqueueOption{weaver.Queue(of.Queue), weaver.MaxAttempts(of.MaxAttempts), weaver.Priority(of.Priority)}
 	if of.Backoff > 0 {
@@ -278,7 +280,7 @@ func (in ForeachInput) options(of *task.Task) []weaver.EnqueueOption {
 	if of.BackoffMax > 0 {
 		opts = append(opts, weaver.BackoffMax(of.BackoffMax))
 	}
-	if of.Timeout > 0 && (in.Request == nil || in.Request.Until == nil) { // a poll has a limit of its own
+	if of.Timeout > 0 && (in.Request == nil || in.Request.Until == nil) { // a poll has its own limit
 		opts = append(opts, weaver.Timeout(of.Timeout))
 	}
 	for _, key := range sortedKeys(of.Labels) {
@@ -293,7 +295,7 @@ func (in ForeachInput) options(of *task.Task) []weaver.EnqueueOption {
 	return opts
 }
 
-// named gives the children of a decompose names of their own.
+// named returns the children of a decompose with their names.
 func named(err error, names []string) error {
 	var d *engine.Decompose
 	if !errors.As(err, &d) {

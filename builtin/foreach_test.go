@@ -21,8 +21,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// each runs a task "all" for each value of what a command wrote, and returns it with
-// its children by name.
+// each runs a task "all" for the values in a command's output. It returns the task
+// and its children by name.
 func (s *shop) each(list string, in builtin.ForeachInput, opts ...weaver.EnqueueOption) (weaver.TaskInfo, map[string]weaver.TaskInfo) {
 	s.Helper()
 	return s.eachOf(s.startEach(list, in, opts...))
@@ -63,8 +63,8 @@ func (s *shop) eachOf(h *weaver.JobHandle) (all weaver.TaskInfo, children map[st
 	return all, children
 }
 
-// Each value is a child with a name of its own, gets the value as it is, and has
-// what the task has.
+// Each value has a child with its own name, gets the unchanged value, and inherits
+// the options of the task.
 func TestForeach(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -93,7 +93,7 @@ func TestForeach(t *testing.T) {
 		t.Error("a value was run")
 	}
 
-	// None is no failure, and without templates a text is what it is.
+	// An empty list is a success, and without templates a text is literal.
 	if all, children := s.each("\n", in); all.State != weaver.StateSucceeded || len(children) != 0 {
 		t.Errorf("without values it is %s: %+v", all.State, all.Error)
 	}
@@ -104,7 +104,7 @@ func TestForeach(t *testing.T) {
 	}
 }
 
-// The entries of an array are values: in JSON they are what they are.
+// The entries of an array are values, and keep their type in JSON.
 func TestForeachRequest(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -128,7 +128,7 @@ func TestForeachRequest(t *testing.T) {
 	}
 }
 
-// What cannot be nodes fails the task at once.
+// Values that cannot become nodes fail the task at once.
 func TestForeachFails(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -166,8 +166,8 @@ func lines(n int) string {
 	return b.String()
 }
 
-// A child that fails fails the task, and no other. Its retry brings the task back,
-// and nothing that succeeded runs again.
+// A failed child fails the task, but no other child. Its retry resumes the task, and children
+// that succeeded do not run again.
 func TestForeachRetry(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -193,8 +193,8 @@ func TestForeachRetry(t *testing.T) {
 	}
 }
 
-// Outside of a job the child that failed is retried, and takes the task with it, which
-// runs no other again.
+// Outside a job, a retry of the failed child resumes the task, and no other child
+// runs again.
 func TestForeachAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// Whatever the JSON: an error that shows how a duration looks, or what Go
-// takes the text for, which is written and read again as the same.
+// For any JSON, decoding returns an error with an example, or the value that Go
+// parses, which round-trips.
 func FuzzDuration(f *testing.F) {
 	for _, raw := range []string{
 		`"90s"`, `"1m30s"`, `"-1s"`, `"0"`, `"1.5h"`, `""`, `"5"`, `"1 s"`, `5`, `null`, `true`, `{}`, `["1s"]`, `"1\u0073"`, `"9223372036854775807ns"`, `"9223372036854775808ns"`,
@@ -25,7 +25,7 @@ func FuzzDuration(f *testing.F) {
 		terr := json.Unmarshal(raw, &text)
 		want, derr := time.ParseDuration(text)
 		if string(raw) == "null" || terr == nil && strings.TrimSpace(string(raw)) == "null" {
-			return // whether null is zero is the business of package json
+			return // package json decides whether null is zero
 		}
 		if (err == nil) != (terr == nil && derr == nil) {
 			t.Fatalf("%s: %v; as a text %v, by Go %v", raw, err, terr, derr)

@@ -8,35 +8,34 @@ import (
 	"strings"
 )
 
-// masked is what stands for a secret.
+// masked replaces a secret.
 const masked = "***"
 
-// Limits of what is masked.
+// Limits of masking.
 const (
-	// minSecret is how many characters a secret has: a shorter one is found
-	// everywhere.
+	// minSecret is the minimum length of a secret, in characters: a shorter one would
+	// match everywhere.
 	minSecret = 4
-	// minPart is how many bytes a line of a secret of several lines has, and a
-	// piece of an encoding, to be masked by itself.
+	// minPart is the minimum length, in bytes, for masking a line of a multi-line
+	// secret or a piece of an encoding by itself.
 	minPart = 8
 )
 
-// mask replaces secrets in a stream, whatever the blocks it comes in: bytes
-// that may be the beginning of a secret are held back until it is known. What
-// it masks is the secret as it is, each longer line of it, and the whole in
-// base64, alone or inside of what was encoded with it. A line break that was
-// put into any of these does not hide it.
+// mask replaces secrets in a stream of arbitrary blocks. It holds back bytes that
+// may begin a secret until more bytes decide. It masks the secret itself, each
+// long line of it, and its base64 form, alone or within a longer encoded text. A
+// line break inserted into any of these does not hide it.
 //
-// A nil mask has no secrets. One mask is for one stream.
+// A nil mask has no secrets. A mask serves one stream.
 type mask struct {
-	patterns *[256][][]byte // by their first byte
+	patterns *[256][][]byte // by first byte
 
 	held    []byte
-	covered int // of held: bytes that a mask stands for already
+	covered int // leading bytes of held that an emitted mask already replaces
 	out     []byte
 }
 
-// newMask returns nil when there is nothing to mask.
+// newMask returns nil if there is nothing to mask.
 func newMask(secrets []string) *mask {
 	if len(secrets) == 0 {
 		return nil
@@ -62,13 +61,13 @@ func (m *mask) add(pattern string) {
 	}
 }
 
-// addEncoded adds a text in base64.
+// addEncoded adds the base64 forms of a text.
 func (m *mask) addEncoded(text string) {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		m.add(enc.EncodeToString([]byte(text)))
 		m.add(enc.WithPadding(base64.NoPadding).EncodeToString([]byte(text)))
-		// Behind 0 to 2 bytes of a group of three the text has other digits.
-		// Those that it shares with what is around it are left out.
+		// After 0, 1 or 2 bytes of a group of three, the text has different digits. Digits
+		// shared with its surroundings are left out.
 		for before := range 3 {
 			digits := enc.EncodeToString(append(make([]byte, before), text...))
 			from, to := (before*8+5)/6, (before+len(text))*8/6
@@ -79,7 +78,7 @@ func (m *mask) addEncoded(text string) {
 	}
 }
 
-// fresh is a mask of the same secrets for another stream.
+// fresh returns a mask of the same secrets for another stream.
 func (m *mask) fresh() *mask {
 	if m == nil {
 		return nil
@@ -87,8 +86,8 @@ func (m *mask) fresh() *mask {
 	return &mask{patterns: m.patterns}
 }
 
-// next takes a block and returns what can be shown of all so far. The result
-// is valid until the next call.
+// next takes a block and returns the bytes that are ready. The result is valid
+// until the next call.
 func (m *mask) next(block []byte) []byte {
 	if m == nil {
 		return block
@@ -96,7 +95,7 @@ func (m *mask) next(block []byte) []byte {
 	return m.scan(block, false)
 }
 
-// rest returns what was held back at the end of the stream.
+// rest returns the bytes held back, at the end of the stream.
 func (m *mask) rest() []byte {
 	if m == nil {
 		return nil
@@ -112,8 +111,8 @@ func (m *mask) text(s string) string {
 	return string(m.fresh().scan([]byte(s), true))
 }
 
-// scan goes through what was held back and the block. Secrets may overlap: a
-// mask stands for all bytes that belong to any of them.
+// scan processes the held bytes and the block. Secrets may overlap: a mask
+// replaces all bytes that belong to any of them.
 func (m *mask) scan(block []byte, last bool) []byte {
 	buf := append(m.held, block...)
 	out, at, end := m.out[:0], 0, m.covered // bytes before end are masked
@@ -146,8 +145,8 @@ func (m *mask) scan(block []byte, last bool) []byte {
 	return out
 }
 
-// at returns how many bytes the longest secret has that buf begins with, and
-// whether one may go on behind buf.
+// at returns the length of the longest secret at the beginning of buf, and whether
+// a secret may continue after buf.
 func (m *mask) at(buf []byte) (found int, open bool) {
 	for _, p := range m.patterns[buf[0]] {
 		n, more := match(p, buf)
@@ -157,9 +156,9 @@ func (m *mask) at(buf []byte) (found int, open bool) {
 	return found, open
 }
 
-// match compares a pattern with the beginning of buf, 0: it is another. open:
-// buf ends before the pattern does. A long pattern may have a line break
-// between any of its bytes.
+// match compares a pattern with the beginning of buf and returns the matched
+// length, or 0. open reports that buf ends within the pattern. A long pattern may
+// have line breaks between its bytes.
 func match(pattern, buf []byte) (n int, open bool) {
 	breaks := len(pattern) >= minPart
 	i, broken := 0, false
@@ -171,7 +170,7 @@ func match(pattern, buf []byte) (n int, open bool) {
 		case b == pattern[i]:
 			i++
 			broken = b == '\n'
-		case breaks && i > 0 && b == '\r': // the next byte has to be a line break
+		case breaks && i > 0 && b == '\r': // the next byte must be a line break
 			if n+1 < len(buf) && buf[n+1] != '\n' {
 				return 0, false
 			}
@@ -195,7 +194,7 @@ type maskReader struct {
 	err  error
 }
 
-// body is a body as it may be shown and stored.
+// body returns a body for display and storage.
 func (m *mask) body(body io.ReadCloser) io.ReadCloser {
 	if m == nil {
 		return body
@@ -220,7 +219,8 @@ func (r *maskReader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// maskedError is an error whose text has no secret; what it is stays.
+// maskedError is an error with secrets masked in its text; errors.Is and errors.As
+// see the original.
 type maskedError struct {
 	text string
 	err  error
@@ -229,10 +229,10 @@ type maskedError struct {
 // Error implements error.
 func (e *maskedError) Error() string { return e.text }
 
-// Unwrap implements the interface of package errors.
+// Unwrap returns the original error.
 func (e *maskedError) Unwrap() error { return e.err }
 
-// failure is an error as it may be shown and stored.
+// failure returns an error for display and storage.
 func (m *mask) failure(err error) error {
 	if m == nil || err == nil {
 		return err

@@ -10,14 +10,14 @@ func Mask(secrets []string, pieces ...string) string {
 	return out + string(m.rest())
 }
 
-// Held returns how many bytes a mask keeps in memory behind a stream.
+// Held returns the number of bytes that a mask holds back after a stream.
 func Held(secrets []string, stream string) int {
 	m := newMask(secrets)
 	m.next([]byte(stream))
 	return len(m.held)
 }
 
-// ParseEnv reads a file of variables; "NAME=VALUE" for each.
+// ParseEnv parses a file of variables and returns "NAME=VALUE" for each.
 func ParseEnv(text string) ([]string, error) {
 	vars, err := parseEnv(text)
 	var pairs []string

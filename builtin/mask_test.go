@@ -44,7 +44,7 @@ func TestMask(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	// Inside of what else was encoded: user:password of basic authentication.
+	// Within a longer encoded text: user:password of basic authentication.
 	for before := range 5 {
 		all := std(strings.Repeat("u", before) + ":hunter2-secret" + strings.Repeat("!", before))
 		if got := builtin.Mask([]string{"hunter2-secret"}, all); !strings.Contains(got, "***") || len(got) > len(all)-12 {
@@ -53,7 +53,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// What is masked does not depend on the blocks, and little is held back.
+// The result does not depend on the blocks, and little is held back.
 func TestMaskBlocks(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// addressRules says which addresses Request may call.
+// addressRules decides which addresses Request may call.
 type addressRules struct {
 	noPrivate  bool // Config.NoPrivateNetwork
 	noMetadata bool // Config.NoMetadata
 	allowed    []netip.Prefix
 
-	except   netip.AddrPort // set by tests: it may be called
-	resolver *net.Resolver  // set by tests; nil: the system's
+	except   netip.AddrPort // set by tests: always allowed
+	resolver *net.Resolver  // set by tests; nil: the system's resolver
 }
 
-// none reports whether every address may be called.
+// none reports whether every address is allowed.
 func (r *addressRules) none() bool { return !r.noPrivate && !r.noMetadata }
 
-// allows reports whether Config.AllowNetworks has an address.
+// allows reports whether Config.AllowNetworks contains an address.
 func (r *addressRules) allows(addr netip.Addr) bool {
 	addr = addr.WithZone("").Unmap()
 	return slices.ContainsFunc(r.allowed, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// check returns an *addressError for an address that may not be called.
+// check returns an *addressError for a forbidden address.
 func (r *addressRules) check(to netip.AddrPort) error {
 	addr := to.Addr()
 	if r.none() || r.allows(addr) || to == r.except {
@@ -52,8 +52,8 @@ func (r *addressRules) check(to netip.AddrPort) error {
 	return nil
 }
 
-// checkHost returns an error for a host of a URL that may not be called, before it is looked
-// up: a proxy might read it in another way than this machine.
+// checkHost returns an error for a forbidden host of a URL before its lookup: a
+// proxy might parse the host differently.
 func (r *addressRules) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	if addr, is := parseHost(host); is {
@@ -66,8 +66,8 @@ func (r *addressRules) checkHost(u *url.URL) error {
 	return nil
 }
 
-// checkProxied looks up the host of a URL that a proxy is going to call. What cannot be looked
-// up here, the proxy alone knows.
+// checkProxied looks up the host of a URL that a proxy will call. A host that
+// cannot be looked up here is left to the proxy.
 func (r *addressRules) checkProxied(ctx context.Context, host string) error {
 	if !isASCII(host) {
 		return &addressError{text: "not in ASCII, so that a proxy may read it as another host: write it as xn--…"}
@@ -84,20 +84,20 @@ func (r *addressRules) checkProxied(ctx context.Context, host string) error {
 	return nil
 }
 
-// newTransport makes the connections of one requester. The rules are asked about each
-// address just before it is dialled: whatever a name resolves to by then, and wherever a
+// newTransport returns the transport of one requester. It checks each address just
+// before dialling: whatever a name resolves to at that time, and wherever a
 // redirect leads.
 func newTransport(rules addressRules) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:      true, // DialContext would turn it off
+		ForceAttemptHTTP2:      true, // DialContext disables it
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    10,
 		MaxResponseHeaderBytes: 1 << 20,
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ExpectContinueTimeout:  time.Second,
-		// No ResponseHeaderTimeout: RequestInput.Timeout bounds the whole.
+		// No ResponseHeaderTimeout: RequestInput.Timeout bounds the whole exchange.
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: rules.resolver}
 	if rules.none() {
@@ -106,11 +106,11 @@ func newTransport(rules addressRules) *http.Transport {
 		}
 		return t
 	}
-	t.Proxy = func(r *http.Request) (*url.URL, error) { // it is asked about each request and redirect
+	t.Proxy = func(r *http.Request) (*url.URL, error) { // called for each request and redirect
 		if err := rules.checkHost(r.URL); err != nil {
 			return nil, err
 		}
-		if rules.noPrivate { // a proxy would dial in place of this process, where the address cannot be checked
+		if rules.noPrivate { // a proxy dials in place of this process, which cannot check the address
 			return nil, nil
 		}
 		proxy, err := http.ProxyFromEnvironment(r)
@@ -130,15 +130,16 @@ func newTransport(rules addressRules) *http.Transport {
 	return t
 }
 
-// addressError: Config.NoPrivateNetwork or Config.NoMetadata forbids the address.
+// addressError reports an address forbidden by Config.NoPrivateNetwork or
+// Config.NoMetadata.
 type addressError struct {
 	of, kind string
-	private  bool   // by NoPrivateNetwork
-	allow    string // the address that Config.AllowNetworks would need
-	text     string // instead of all that
+	private  bool   // forbidden by NoPrivateNetwork
+	allow    string // the address to add to Config.AllowNetworks
+	text     string // replaces the whole text
 }
 
-// Error implements error. It goes on after the name of the host and "is".
+// Error implements error. Its text continues after a host name and "is".
 func (e *addressError) Error() string {
 	switch {
 	case e.text != "":

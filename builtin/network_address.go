@@ -8,9 +8,9 @@ type block struct {
 	kind   string
 }
 
-// blocks4 and blocks6 are the IANA special-purpose address registries
-// (RFC 6890) without what is globally reachable, and multicast. A narrow range
-// stands before the wider one around it.
+// blocks4 and blocks6 are the IANA special-purpose address registries (RFC 6890)
+// without globally reachable blocks, and multicast. A narrow block precedes the
+// wider one around it.
 var (
 	blocks4 = []block{
 		{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},
@@ -49,10 +49,10 @@ var (
 	teredo = netip.MustParsePrefix("2001::/32")    // RFC 4380
 )
 
-// privateKind says why an address is not public; "" means that it is.
+// privateKind returns the kind of an address that is not public, or "".
 func privateKind(addr netip.Addr) string {
-	// No prefix contains an address with a zone, and an IPv4-mapped one is
-	// dialled as IPv4.
+	// No prefix contains an address with a zone, and an IPv4-mapped one is dialled as
+	// IPv4.
 	addr = addr.WithZone("").Unmap()
 	if addr.Is4() {
 		return kindIn(blocks4, addr)
@@ -60,7 +60,7 @@ func privateKind(addr netip.Addr) string {
 	if !addr.Is6() {
 		return "no address"
 	}
-	// Tunnels lead to an IPv4 address that is written inside.
+	// Tunnel addresses contain the IPv4 address that they lead to.
 	raw := addr.As16()
 	switch {
 	case nat64.Contains(addr):

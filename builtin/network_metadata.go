@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The services of clouds where a machine reads its own credentials. Most are link-local.
+// The metadata services of clouds, which serve a machine's own credentials. Most
+// are link-local.
 var (
 	metadataService = netip.MustParseAddr("169.254.169.254")
 
@@ -33,7 +34,7 @@ var (
 	localNat64  = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
 )
 
-// metadataKind says why an address is one of a metadata service; "": it is not.
+// metadataKind returns the kind of an address of a metadata service, or "".
 func metadataKind(addr netip.Addr) string {
 	addr = addr.WithZone("").Unmap()
 	if kind := kindIn(metadataBlocks, addr); kind != "" {
@@ -47,9 +48,9 @@ func metadataKind(addr netip.Addr) string {
 	return ""
 }
 
-// embedded4 returns the IPv4 addresses that an IPv6 address may lead to. A network can
-// translate under a prefix of its own, which nobody here knows: the last four bytes
-// count if they are the address of a metadata service itself.
+// embedded4 returns the IPv4 addresses that an IPv6 address may lead to. A network
+// may translate under its own prefix, unknown here: the last four bytes count if
+// they are the address of a metadata service.
 func embedded4(addr netip.Addr) (list []netip.Addr) {
 	if !addr.Is6() {
 		return nil
@@ -81,13 +82,14 @@ func embedded4(addr netip.Addr) (list []netip.Addr) {
 	return list
 }
 
-// isMetadataName reports whether a name is that of a metadata service.
+// isMetadataName reports whether a host name belongs to a metadata service.
 func isMetadataName(host string) bool {
 	return slices.Contains(metadataNames, strings.ToLower(strings.TrimRight(host, ".")))
 }
 
-// parseHost reads a host that is an address, also in the forms that inet_aton takes and some
-// resolvers and proxies with it: 2852039166, 0xa9fea9fe, 0251.0376.0251.0376, 169.254.43518.
+// parseHost parses a host that is an address, including the forms that inet_aton
+// and thus some resolvers and proxies accept: 2852039166, 0xa9fea9fe,
+// 0251.0376.0251.0376, 169.254.43518.
 func parseHost(host string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr, true
@@ -101,7 +103,7 @@ func parseHost(host string) (netip.Addr, bool) {
 		n, err := parsePart(part)
 		bytes := 1
 		if i == len(parts)-1 {
-			bytes = 5 - len(parts) // the last one has what is left
+			bytes = 5 - len(parts) // the last part holds the remaining bytes
 		}
 		if err != nil || n >= 1<<(8*bytes) {
 			return netip.Addr{}, false
@@ -111,7 +113,7 @@ func parseHost(host string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{byte(whole >> 24), byte(whole >> 16), byte(whole >> 8), byte(whole)}), true
 }
 
-// parsePart reads a number as C does: decimal, 0 octal, 0x hexadecimal.
+// parsePart parses a number in C syntax: decimal, 0 octal, 0x hexadecimal.
 func parsePart(text string) (uint64, error) {
 	switch lower := strings.ToLower(text); {
 	case strings.HasPrefix(lower, "0x"):

@@ -40,7 +40,8 @@ func TestMetadataKinds(t *testing.T) {
 	}
 }
 
-// answering resolves every name to an address, as a server of names that an attacker has.
+// answering resolves every name to one address, like the name server of an
+// attacker.
 func answering(addr string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -74,8 +75,8 @@ func answering(addr string) *net.Resolver {
 	}}
 }
 
-// A request reaches no metadata service, however its address is written, by name, and by
-// redirect; and reaches the machine itself and private addresses, as the documents say.
+// A request reaches no metadata service, by any form of its address, by name, or
+// by redirect. It reaches the local machine and private addresses, as documented.
 func TestAttackMetadata(t *testing.T) {
 	t.Parallel()
 	srv, v := realServer(t, saying("inside"))
@@ -109,9 +110,9 @@ func TestAttackMetadata(t *testing.T) {
 	}
 }
 
-// A proxy is not asked for what this process may not call.
+// A proxy gets no request for an address that this process may not call.
 func TestAttackMetadata_ByProxy(t *testing.T) {
-	const target = "http://192.0.2.1/x" // for documentation: no host is there
+	const target = "http://192.0.2.1/x" // for documentation: no host has it
 	if os.Getenv(proxyEnv) != "" {
 		e := realEngine(t, builtin.RequestWith(builtin.Config{NoMetadata: true}, netip.AddrPort{}, answering("169.254.169.254")))
 		for _, host := range []string{"169.254.169.254", "2852039166", "[::ffff:169.254.169.254]", "rebound.example", "metadata.google.internal"} {

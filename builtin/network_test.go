@@ -44,7 +44,7 @@ func TestRequestPrivateKinds(t *testing.T) {
 		"64:ff9b::127.0.0.1": "127.0.0.1, loopback", "64:ff9b::10.0.0.1": "10.0.0.1, private", "64:ff9b::169.254.169.254": "link-local",
 		"64:ff9b::8.8.8.8": "", "64:ff9b:1::8.8.8.8": "reserved",
 		"2002:7f00:1::1": "127.0.0.1, loopback", "2002:c0a8:101::1": "192.168.1.1, private", "2002:808:808::1": "",
-		// Teredo: the server, and the client's address with all bits turned.
+		// Teredo: the server, and the client's address with all bits inverted.
 		"2001:0:7f00:1::f7f7:f7f7": "127.0.0.1, loopback", "2001:0:808:808::80ff:fffe": "127.0.0.1, loopback", "2001:0:808:808::f7f7:f7f7": "",
 	} {
 		got := builtin.PrivateKind(netip.MustParseAddr(addr))
@@ -57,7 +57,7 @@ func TestRequestPrivateKinds(t *testing.T) {
 	}
 }
 
-// realEngine runs handlers where time and sockets are real.
+// realEngine runs handlers with real time and sockets.
 func realEngine(t *testing.T, handlers ...weaver.Handler) *weaver.Engine {
 	t.Helper()
 	e, err := weaver.New(weavertest.New(t).DB(), weaver.Config{Handlers: handlers})
@@ -74,7 +74,7 @@ func realEngine(t *testing.T, handlers ...weaver.Handler) *weaver.Engine {
 	return e
 }
 
-// realServer is one on a port of the loopback.
+// realServer serves on a loopback port.
 func realServer(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *visits) {
 	t.Helper()
 	v := &visits{answer: answer}
@@ -83,7 +83,7 @@ func realServer(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *visit
 	return srv, v
 }
 
-// refuses requests what must fail at once, saying all of says.
+// refuses sends requests that must fail at once with all the given texts.
 func refuses(t *testing.T, e *weaver.Engine, in builtin.RequestInput, says ...string) {
 	t.Helper()
 	_, err := builtin.Request.EnqueueAndWait(t.Context(), e, in)
@@ -132,19 +132,19 @@ func TestRequestNoPrivateNetworkAfterRedirect(t *testing.T) {
 	if n := len(v.all()); n != 0 {
 		t.Errorf("the server inside got %d requests", n)
 	}
-	// Without the rule the same redirect arrives.
+	// Without the rule, the same redirect is followed.
 	open := realEngine(t, builtin.Handlers(builtin.Config{})...)
 	if out, err := builtin.Request.EnqueueAndWait(t.Context(), open, builtin.RequestInput{URL: outside.URL}); err != nil || out.Body != "inside" {
 		t.Errorf("without the rule: %+v, %v", out, err)
 	}
 }
 
-// proxyEnv makes TestRequestProxy play in a process of its own: net/http reads
-// the proxy's variables once.
+// proxyEnv makes TestRequestProxy run in its own process: net/http reads the
+// proxy's variables once.
 const proxyEnv = "WEAVER_TEST_REQUEST_PROXY"
 
 func TestRequestProxy(t *testing.T) {
-	const target = "http://192.0.2.1/x" // for documentation: no host is there
+	const target = "http://192.0.2.1/x" // for documentation: no host has it
 	if os.Getenv(proxyEnv) != "" {
 		closed := realEngine(t, builtin.Handlers(builtin.Config{NoPrivateNetwork: true})...)
 		refuses(t, closed, builtin.RequestInput{URL: target}, "192.0.2.1", "documentation", "--no-private-network")
@@ -159,8 +159,8 @@ func TestRequestProxy(t *testing.T) {
 	}
 }
 
-// atProxy runs a test of this package in a process of its own, with proxyEnv set and a proxy
-// for HTTP, and returns the requests that the proxy got.
+// atProxy runs a test of this package in its own process with an HTTP proxy, and
+// returns the requests that the proxy got.
 func atProxy(t *testing.T, test string) []visit {
 	t.Helper()
 	proxy, v := realServer(t, saying("by proxy"))

@@ -14,22 +14,22 @@ import (
 
 const (
 	firstBlock = 4 << 10   // most commands write less
-	fullBlock  = 32 << 10  // of those that go on
-	minTail    = 4 << 10   // what errors show
-	maxTail    = 256 << 10 // of each stream, whatever the inline limit
+	fullBlock  = 32 << 10  // of commands that write more
+	minTail    = 4 << 10   // shown by errors
+	maxTail    = 256 << 10 // of each stream, for any inline limit
 
-	// How long the pipes may stay open after the command's group is gone,
-	// kept open by a daemon that left the group; with a stopped engine there is less time.
+	// Time for the pipes to close after the command's process group is gone, if a
+	// daemon outside the group holds them open; less if the engine is stopped.
 	pipeGrace    = time.Second
 	stoppedGrace = 200 * time.Millisecond
-	// What a pipe holds when that time is up is still read. Linux lets users
-	// make pipes of up to this size.
+	// After that time, the bytes in the pipe are still read. On Linux, users may
+	// create pipes of up to this size.
 	pipeSize = 1 << 20
 	lateLook = 10 * time.Millisecond
 )
 
-// output reads what a command writes, in constant memory: every block is
-// emitted live, and the end of each stream is kept.
+// output reads a command's output in constant memory. It emits every block live
+// and keeps the end of each stream.
 type output struct {
 	stdout, stderr stream
 	lines          lines
@@ -41,18 +41,19 @@ type output struct {
 type stream struct {
 	name  string
 	r, w  *os.File
-	live  bool // a sink may listen
+	live  bool // a sink may receive the blocks
 	tail  tail
 	line  partialLine
 	ended int   // lines
-	mask  *mask // of what is secret
+	mask  *mask // masks secrets
 	all   *lines
 	log   *log
 }
 
-// openOutput makes the pipes. What m masks is nowhere but in them.
+// openOutput creates the pipes. The bytes that m masks appear nowhere after the
+// pipes.
 func openOutput(ctx context.Context, limit int, m *mask) (*output, error) {
-	o := &output{readers: group.New(context.WithoutCancel(ctx))} // the end is read, too
+	o := &output{readers: group.New(context.WithoutCancel(ctx))} // also read the end of the output
 	o.lines.begun = time.Now()
 	keep := min(max(limit, minTail), maxTail)
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
@@ -69,8 +70,8 @@ func openOutput(ctx context.Context, limit int, m *mask) (*output, error) {
 	return o, nil
 }
 
-// read starts the readers, which emit to the attempt of ctx. They end with
-// their pipes.
+// read starts the readers, which emit to the attempt of ctx and end with their
+// pipes.
 func (o *output) read(ctx context.Context) {
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
 		o.readers.Go(s.name, func(context.Context) error {
@@ -80,8 +81,8 @@ func (o *output) read(ctx context.Context) {
 	}
 }
 
-// wait returns when everything is read that the command wrote. Its group is
-// gone by now: a pipe that does not end soon is kept open by a daemon.
+// wait returns after all output of the command is read. The process group is gone
+// by then: a daemon holds a pipe that does not end soon.
 func (o *output) wait(stopped bool) error {
 	grace := pipeGrace
 	if stopped {
@@ -104,12 +105,12 @@ func (o *output) closeWriters() {
 func (o *output) close() {
 	o.closeWriters()
 	shut(o.stdout.r, o.stderr.r)
-	_ = o.readers.Wait() // reported by wait; without readers it only releases the context
+	_ = o.readers.Wait() // wait reports it; without readers it only releases the context
 	o.log.close()
 	o.lines.stop()
 }
 
-// shut closes files whose errors say nothing: pipes, and what was only read.
+// shut closes files whose errors do not matter: pipes, and files only read.
 func shut(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {
@@ -120,22 +121,22 @@ func shut(files ...*os.File) {
 
 func (s *stream) read(ctx context.Context) {
 	buf := make([]byte, firstBlock)
-	partial := 0 // bytes of a rune whose rest is still to come
+	partial := 0 // bytes of an incomplete rune at the end
 	late := false
 	for remaining := pipeSize; ; {
 		if late {
-			_ = s.r.SetReadDeadline(time.Now().Add(lateLook)) // it could be set before
+			_ = s.r.SetReadDeadline(time.Now().Add(lateLook)) // it succeeded before
 		}
 		n, err := s.r.Read(buf[partial:])
 		if late {
 			remaining -= n
 		} else if errors.Is(err, os.ErrDeadlineExceeded) {
-			// A listener that was slow to take the last block must not cost
-			// what the command had written by then.
+			// Output that the command wrote in time must not be lost to a listener that took
+			// the last block slowly.
 			late, err = true, nil
 		}
 		block := buf[:partial+n]
-		last := err != nil || remaining <= 0 // the end, or a pipe that cannot be read: there is no more
+		last := err != nil || remaining <= 0 // the end of the stream or a failed pipe: nothing follows
 		partial = 0
 		if !last {
 			partial = unfinished(block)
@@ -154,14 +155,14 @@ func (s *stream) read(ctx context.Context) {
 	}
 }
 
-// take emits a block and keeps it.
+// take emits and keeps a block.
 func (s *stream) take(ctx context.Context, block []byte) {
 	if len(block) == 0 {
 		return
 	}
-	s.log.write(block) // first: what was shown can be found there
+	s.log.write(block) // first: the log contains everything that was shown
 	if s.live {
-		// Not in a handler, or the attempt was given up: no sink listens.
+		// Not in a handler, or the attempt was abandoned: no sink listens.
 		s.live = weaver.Emit(ctx, s.name, validText(block)) == nil
 	}
 	s.tail.write(block)
@@ -171,11 +172,11 @@ func (s *stream) take(ctx context.Context, block []byte) {
 	}
 }
 
-// tail keeps the last max bytes of what is written to it.
+// tail keeps the last max bytes written to it.
 type tail struct {
 	max   int
-	buf   []byte // a ring once it is full
-	first int    // of the ring
+	buf   []byte // a ring when full
+	first int    // index of the oldest byte in the ring
 	total int64
 }
 
@@ -200,7 +201,7 @@ func (t *tail) write(p []byte) {
 // cut reports whether the beginning is missing.
 func (t *tail) cut() bool { return t.total > int64(len(t.buf)) }
 
-// text returns what was kept; it begins with a whole rune.
+// text returns the kept bytes, beginning with a whole rune.
 func (t *tail) text() string {
 	b := append(t.buf[t.first:len(t.buf):len(t.buf)], t.buf[:t.first]...)
 	if t.cut() {
@@ -209,7 +210,7 @@ func (t *tail) text() string {
 	return validText(b)
 }
 
-// lines is how many lines the stream has, without blank ones at its end.
+// lines returns the number of lines of the stream, without blank lines at its end.
 func (s *stream) lines() int {
 	kept := overwritten(s.tail.text())
 	n := s.ended
@@ -227,9 +228,9 @@ func lineCount(s string) int {
 	return strings.Count(s, "\n") + 1
 }
 
-// lastWords returns what an error shows of the output: the last lines of
-// stderr, or of stdout when there are none, or of both when they are short;
-// and the one line that probably says most.
+// lastWords returns the output for an error. tail is the last lines of stderr, or
+// of stdout if stderr is empty, or of both if they are short. last is the line
+// that is probably most useful.
 func (o *output) lastWords() (tail, last string) {
 	const maxLines, maxBytes = 20, 4 << 10
 	out, outCut := lastLines(o.stdout.tail.text(), maxLines, maxBytes)
@@ -247,8 +248,8 @@ func (o *output) lastWords() (tail, last string) {
 	return err + both + out, last
 }
 
-// lastLine is the last line of a text that has no line end behind it, or its
-// beginning when it is long.
+// lastLine returns the last line of a text without a final line break, or the
+// beginning of that line if it is long.
 func lastLine(s string) string {
 	const limit = 200
 	s = strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
@@ -262,8 +263,8 @@ func lastLine(s string) string {
 	return s[:cut] + "…"
 }
 
-// overwritten is a text as a terminal shows it: of a line that was written
-// over and over, as progress bars are, the last version.
+// overwritten returns a text as a terminal shows it: the last version of a line
+// that was rewritten, such as a progress bar.
 func overwritten(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s
@@ -279,8 +280,8 @@ func overwritten(s string) string {
 	return b.String()
 }
 
-// lastLines returns the end of a text, without the line end, and whether
-// something is missing before it.
+// lastLines returns the end of a text without the final line break, and whether
+// lines before it are missing.
 func lastLines(s string, lines, size int) (end string, cut bool) {
 	s = strings.TrimRight(overwritten(s), "\r\n")
 	end = s[len(s)-min(len(s), size):]

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	progressAfter = time.Second            // short commands cost no write
-	progressEvery = 500 * time.Millisecond // at most
-	maxLine       = 200                    // characters of a line in a progress report
+	progressAfter = time.Second            // short commands cause no write
+	progressEvery = 500 * time.Millisecond // minimum interval
+	maxLine       = 200                    // characters
 )
 
-// lines reports the last line of a command that takes long as its progress,
-// which other processes can see.
+// lines reports the last line of a long-running command as its progress, which
+// other processes can see.
 type lines struct {
 	begun time.Time
 
 	mu       sync.Mutex
 	count    int
 	last     []byte
-	timer    *time.Timer // set while something is to be reported
+	timer    *time.Timer // set while a report is due
 	reported time.Time
 	over     bool
 
@@ -31,7 +31,7 @@ type lines struct {
 	reporting sync.Mutex
 }
 
-// add notes n complete lines, and the last of them unless it is blank.
+// add counts n complete lines and keeps the last one unless it is blank.
 func (l *lines) add(ctx context.Context, n int, last []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,13 +53,13 @@ func (l *lines) report(ctx context.Context) {
 	l.timer, l.reported = nil, time.Now()
 	l.mu.Unlock()
 	if !over {
-		// The errors are those of the lease: the context, or the end of the
-		// attempt, says the same.
+		// Its errors are lease errors: the context or the end of the attempt reports them
+		// too.
 		_ = weaver.Progress(ctx, float64(count), 0, message)
 	}
 }
 
-// stop ends the reports; when it returns none is under way.
+// stop ends the reports and waits for a running one.
 func (l *lines) stop() {
 	l.mu.Lock()
 	l.over = true
@@ -81,13 +81,13 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// partialLine is the beginning of a line whose end is in a later block.
+// partialLine is the beginning of a line that a later block completes.
 type partialLine []byte
 
 const maxPartial = 4 * (maxLine + 1) // bytes
 
-// add returns how many lines the block completes, and the last of them that
-// is not blank, if there is one. It keeps what begins behind them.
+// add returns the number of lines that the block completes, and the last of them
+// that is not blank. It keeps the rest of the block.
 func (p *partialLine) add(block []byte) (n int, last []byte) {
 	end := bytes.LastIndexByte(block, '\n')
 	if end < 0 {

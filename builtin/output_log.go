@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// log passes the output of both streams on to Config.Logs.
+// log passes the output of both streams to Config.Logs.
 type log struct {
-	open func() io.WriteCloser // nil: nothing is kept
+	open func() io.WriteCloser // nil: no log
 
 	mu   sync.Mutex
 	w    io.WriteCloser
-	over bool // it was asked for a writer and has none, or it was closed
+	over bool // open returned nil, or the log was closed
 }
 
-// write appends a block to the log. The log's writer reports its own errors: the
-// command runs on.
+// write appends a block to the log. The writer reports its own errors; the command
+// continues.
 func (l *log) write(block []byte) {
 	if l.open == nil {
 		return

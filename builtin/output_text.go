@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// validText returns bytes as UTF-8 that every store can keep: each byte that is
-// none, and NUL, becomes U+FFFD.
+// validText returns bytes as UTF-8 that every store accepts: U+FFFD replaces each
+// invalid byte and NUL.
 func validText(p []byte) string {
 	if utf8.Valid(p) && bytes.IndexByte(p, 0) < 0 {
 		return string(p)
@@ -26,8 +26,8 @@ func validText(p []byte) string {
 	return b.String()
 }
 
-// unfinished returns how many bytes at the end of p are the beginning of a
-// rune that may go on behind it.
+// unfinished returns the number of bytes at the end of p that begin an incomplete
+// rune.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if end := p[len(p)-n:]; utf8.RuneStart(end[0]) {
@@ -40,8 +40,8 @@ func unfinished(p []byte) int {
 	return 0
 }
 
-// brokenStart returns how many bytes at the start of p are the end of a rune
-// that began before it.
+// brokenStart returns the number of bytes at the start of p that end a rune begun
+// before p.
 func brokenStart(p []byte) int {
 	n := 0
 	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
@@ -50,8 +50,8 @@ func brokenStart(p []byte) int {
 	return n
 }
 
-// result returns the output of a command that succeeded. As JSON it has at
-// most limit bytes.
+// result returns the output of a command that succeeded, of at most limit bytes as
+// JSON.
 func (o *output) result(limit int) RunOutput {
 	out := RunOutput{
 		StdoutBytes:     o.stdout.tail.total,
@@ -60,7 +60,7 @@ func (o *output) result(limit int) RunOutput {
 		StderrTruncated: true,
 	}
 	stdout, stderr := o.stdout.tail.text(), o.stderr.tail.text()
-	frame, _ := json.Marshal(out) // of numbers and flags: cannot go wrong
+	frame, _ := json.Marshal(out) // numbers and flags cannot fail
 	room := limit - len(frame) - len(`"stdout":"","stderr":"",`)
 	forOut, forErr := shares(encodedLen(stdout), encodedLen(stderr), max(room, 0))
 	out.Stdout, out.Stderr = endOf(stdout, forOut), endOf(stderr, forErr)
@@ -69,8 +69,8 @@ func (o *output) result(limit int) RunOutput {
 	return out
 }
 
-// shares divides room among two who want a and b: each gets half, and what
-// the other does not need.
+// shares divides room between two texts of sizes a and b: half each, plus what the
+// other leaves.
 func shares(a, b, room int) (forA, forB int) {
 	half := room / 2
 	switch {
@@ -82,7 +82,7 @@ func shares(a, b, room int) (forA, forB int) {
 	return half, room - half
 }
 
-// endOf returns the longest end of s that takes at most size bytes as JSON.
+// endOf returns the longest suffix of s of at most size bytes as JSON.
 func endOf(s string, size int) string {
 	at := len(s)
 	for at > 0 {
@@ -95,7 +95,7 @@ func endOf(s string, size int) string {
 	return s[at:]
 }
 
-// encodedLen returns how many bytes the text takes inside a JSON string.
+// encodedLen returns the size of a text inside a JSON string, in bytes.
 func encodedLen(s string) int {
 	total := 0
 	for i := 0; i < len(s); {
@@ -106,8 +106,8 @@ func encodedLen(s string) int {
 	return total
 }
 
-// runeLen is what encoding/json makes of a rune of n bytes. It escapes what
-// could end a script element, too.
+// runeLen returns the size of a rune of n bytes as encoding/json writes it. It
+// also escapes <, > and &.
 func runeLen(r rune, n int) int {
 	switch r {
 	case '"', '\\', '\b', '\f', '\n', '\r', '\t':

@@ -10,16 +10,16 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// passing is the error of a request that another poll may not meet.
+// passing is a request error that the next poll may not have.
 type passing struct {
 	err   error
-	after time.Duration // that the server asks to wait; 0: it does not
+	after time.Duration // Retry-After of the server; 0: not set
 }
 
 // Error implements error.
 func (p *passing) Error() string { return p.err.Error() }
 
-// Unwrap gives the error itself.
+// Unwrap returns the original error.
 func (p *passing) Unwrap() error { return p.err }
 
 // poller is one attempt of a poll.
@@ -29,11 +29,11 @@ type poller struct {
 	secret map[string]string
 	hide   *mask
 
-	said  string // what was emitted last
+	said  string // last emitted progress
 	polls int
 }
 
-// poll sends the request until its answer is the one that is waited for.
+// poll sends the request until the answer meets the condition.
 func (r *requester) poll(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, error) {
 	p := &poller{requester: r, in: in, secret: secret, hide: hide}
 	if in.Until.every() < sleepFrom {
@@ -42,9 +42,8 @@ func (r *requester) poll(ctx context.Context, in RequestInput, secret map[string
 	return p.asleep(ctx)
 }
 
-// inPlace polls within one attempt. Of the polls nothing is recorded but when the
-// first one began and, once the time is over, in which attempt: a retry after
-// that begins the next round.
+// inPlace polls within one attempt. It records only the time of the first poll
+// and, after a timeout, the attempt: a retry after that begins the next round.
 func (p *poller) inPlace(ctx context.Context) (RequestOutput, error) {
 	for round := 1; ; round++ {
 		began, err := weaver.Step(ctx, questionName("poll began", round), func(context.Context) (time.Time, error) { return time.Now(), nil })
@@ -55,8 +54,8 @@ func (p *poller) inPlace(ctx context.Context) (RequestOutput, error) {
 		if err != nil || last.Done {
 			return out, err
 		}
-		// Crash after the step: the next attempt takes the end for that of an earlier
-		// one, and polls on in a round of its own.
+		// Crash after the step: the next attempt attributes the timeout to an earlier
+		// attempt, and polls in a new round.
 		attempt := weaver.Current(ctx).AttemptNo
 		ended, err := weaver.Step(ctx, questionName("poll ended", round), func(context.Context) (int, error) { return attempt, nil })
 		if err != nil {
@@ -68,7 +67,7 @@ func (p *poller) inPlace(ctx context.Context) (RequestOutput, error) {
 	}
 }
 
-// untilOver polls until the answer is there or the time is over.
+// untilOver polls until the condition is met or the time is up.
 func (p *poller) untilOver(ctx context.Context, began time.Time) (RequestOutput, polled, error) {
 	for {
 		out, now, err := p.once(ctx)
@@ -85,13 +84,13 @@ func (p *poller) untilOver(ctx context.Context, began time.Time) (RequestOutput,
 	}
 }
 
-// asleep polls once an attempt, and sleeps in between. Each poll is a step, so
-// that a later attempt goes past it without a request.
+// asleep polls once per attempt and sleeps in between. Each poll is a step, so
+// that a later attempt skips it without a request.
 func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 	var began time.Time
 	for n := 1; ; n++ {
 		var out *RequestOutput
-		p.polls = n - 1 // those before are recorded
+		p.polls = n - 1 // earlier polls are recorded
 		now, err := weaver.Step(ctx, fmt.Sprintf("poll %d", n), func(ctx context.Context) (polled, error) {
 			answer, now, err := p.once(ctx)
 			if now.Done {
@@ -103,7 +102,7 @@ func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 			now.Over = time.Since(began)+now.Pause > p.in.Until.limit()
 			return now, err
 		})
-		p.said = now.Seen // also by an attempt before
+		p.said = now.Seen // also by an earlier attempt
 		if began.IsZero() {
 			began = now.At
 		}
@@ -112,13 +111,13 @@ func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 			return RequestOutput{}, err
 		case out != nil:
 			return *out, nil
-		case now.Done: // the attempt that got the answer was lost: it is asked for again
+		case now.Done: // the attempt that got the answer was lost: request again
 			if answer, again, err := p.once(ctx); err != nil || again.Done {
 				return answer, err
 			}
 		case now.Over && now.Attempt == weaver.Current(ctx).AttemptNo:
 			return RequestOutput{}, p.over(now.Seen)
-		case now.Over: // and the task was retried since
+		case now.Over: // the task was retried since
 			began = time.Time{}
 			continue
 		}
@@ -128,17 +127,17 @@ func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 	}
 }
 
-// polled is what came of one poll.
+// polled is the result of one poll.
 type polled struct {
 	At      time.Time     `json:"at"`
 	Attempt int           `json:"attempt"`
 	Seen    string        `json:"seen"`
 	Done    bool          `json:"done,omitempty"`
 	Pause   time.Duration `json:"pause_ns,omitempty"` // until the next poll
-	Over    bool          `json:"over,omitempty"`     // the time is, by then
+	Over    bool          `json:"over,omitempty"`     // the time is up by then
 }
 
-// once polls once. It returns the answer if that is the one.
+// once polls once. It returns the answer if the condition is met.
 func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
 	now := polled{At: time.Now(), Attempt: weaver.Current(ctx).AttemptNo, Pause: p.in.Until.every()}
 	out, body, err := p.exchange(ctx, p.in, p.secret, p.hide)
@@ -151,7 +150,7 @@ func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
 	}
 	now.Seen = printable(now.Seen)
 	p.polls++
-	// Its errors are those of the lease: the next step, or the end, says the same.
+	// Its errors are lease errors: the next step or the end reports them too.
 	_ = weaver.Progress(ctx, float64(p.polls), 0, "poll: "+firstRunes(now.Seen, maxLine))
 	if now.Seen != p.said {
 		_ = weaver.Emit(ctx, "stdout", "poll: "+now.Seen+"\n")
@@ -160,7 +159,7 @@ func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
 	return out, now, nil
 }
 
-// over is the end of a poll whose time is over.
+// over returns the error of a poll whose time is up.
 func (p *poller) over(seen string) error {
 	return weaver.Permanent(fmt.Errorf("%s %s: it waits for %s, which did not come within %s; the last poll: %s",
 		p.in.method(), p.in.shownURL(), p.in.Until.wanted(), text.Setting(p.in.Until.limit()), seen))

@@ -15,62 +15,62 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// RequestInput says which URL to call and how. At most one of JSON and Body
-// is given.
+// RequestInput is a URL to call and the way to call it. At most one of JSON and
+// Body is set.
 //
-// A status that is not expected fails the task at once, except 408, 425, 429,
-// 500, 502, 503 and 504: like network errors they are tried again,
-// after the pause that the header Retry-After asks for (at most an hour) or
-// else the task's backoff. Certificates that do not verify, too many redirects
-// and addresses that Config.NoPrivateNetwork or NoMetadata refuses fail the task at once.
+// An unexpected status fails the task at once, except 408, 425, 429, 500, 502, 503
+// and 504. These and network errors are retried, after the pause of the header
+// Retry-After (at most an hour) or else the task's backoff. Invalid certificates,
+// too many redirects and addresses refused by Config.NoPrivateNetwork or
+// NoMetadata fail the task at once.
 //
-// Every method but GET, HEAD and OPTIONS sends the header Idempotency-Key,
-// unless Headers has one: the same key in every attempt of the task and no
-// other task's, so that the server can tell a repetition from a new order. An
-// empty value in Headers sends none.
+// Every method except GET, HEAD and OPTIONS sends the header Idempotency-Key,
+// unless Headers has one. The key is the same in every attempt of the task and
+// different in every other task, so that the server can recognize a repetition. An
+// empty value in Headers sends no key.
 //
 // User info in the URL becomes basic authentication and is never printed.
-// Authorization and Cookie do not follow a redirect to another host, nor one
-// from https to http; other headers do.
+// Authorization and Cookie do not follow a redirect to another host or from https
+// to http; other headers do.
 type RequestInput struct {
 	Method  string            `json:"method,omitempty"` // default GET, or POST with a body
 	URL     string            `json:"url"`              // http or https
 	Headers map[string]string `json:"headers,omitempty"`
-	// HeadersEnv are headers whose values are variables of the worker's
-	// environment, or of EnvFile, read in each attempt and never stored: the header's name and
-	// the variable's, which a text may stand before, as in "Bearer API_TOKEN".
-	// The answer and errors show *** for the values. A variable that is not set,
-	// or that has fewer than 4 characters, fails the task. These headers follow
-	// no redirect to another host.
+	// HeadersEnv are headers with values from variables of the worker's environment or
+	// of EnvFile. They are read in each attempt and never stored. A value is the name
+	// of a variable, with an optional text before it, as in "Bearer API_TOKEN". The
+	// answer and errors show *** in place of the values. A variable that is not set or
+	// has fewer than 4 characters fails the task. These headers do not follow a
+	// redirect to another host.
 	HeadersEnv map[string]string `json:"headers_env,omitempty"`
-	// EnvFile is a file of NAME=VALUE lines that the worker reads in each attempt, for
-	// HeadersEnv; its values win over those of the environment. See RunInput.EnvFile.
+	// EnvFile is a file of NAME=VALUE lines for HeadersEnv, which the worker reads in
+	// each attempt. Its values override the environment. See RunInput.EnvFile.
 	EnvFile string `json:"env_file,omitempty"`
 
 	JSON json.RawMessage `json:"json,omitempty"` // body, sent as application/json unless Headers say otherwise
 	Body string          `json:"body,omitempty"` // body, sent as text/plain unless Headers say otherwise
 
-	// Templates says that URL, the values of Headers, the strings in JSON, and Body
-	// have values of tasks that this one needs, as RunInput.Templates describes. In
-	// URL they stand behind the host, escaped as a segment of the path or a value
-	// of the query; a URL that is nothing but one value is that value. A string of
-	// JSON that is nothing but one value of JSON, or a number, becomes that value.
+	// Templates enables references to values of needs in URL, the values of Headers,
+	// the strings in JSON, and Body: see RunInput.Templates. In URL, references must
+	// follow the host; their values are escaped as a path segment or a query value. A
+	// single reference may also be the whole URL. A string of JSON that is a single
+	// reference to a JSON value or a number becomes that value.
 	Templates bool `json:"templates,omitempty"`
 
-	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
-	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
-	Until        *Until   `json:"until,omitempty"`         // sends the request again and again until the answer is the one that is waited for
-	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, which Expect checks
+	Expect       []int    `json:"expect,omitempty"`        // expected statuses; default 200 to 299
+	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, including the body; default 30s
+	Until        *Until   `json:"until,omitempty"`         // repeats the request until the answer meets a condition
+	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but 0 for redirects that turn a POST into a GET; 0: the redirect is the answer, checked by Expect
 }
 
-// RequestOutput is the answer. The body keeps its beginning when it is too
-// long: the whole output fits the inline limit.
+// RequestOutput is the answer. A long body keeps its beginning: the whole output
+// fits the inline limit.
 type RequestOutput struct {
 	Status    int               `json:"status"`
-	URL       string            `json:"url"`               // that answered, after redirects, without user info
-	Headers   map[string]string `json:"headers,omitempty"` // those that fit a quarter of the inline limit; equal names are joined with ", "
-	Body      string            `json:"body,omitempty"`    // UTF-8; other bytes, and NUL, are replaced by U+FFFD
-	BodyBytes int64             `json:"body_bytes"`        // read in all, decompressed and with *** for what is secret; reading stops at 10 MiB
+	URL       string            `json:"url"`               // the final URL after redirects, without user info
+	Headers   map[string]string `json:"headers,omitempty"` // as many as fit a quarter of the inline limit; repeated headers are joined with ", "
+	Body      string            `json:"body,omitempty"`    // UTF-8; U+FFFD replaces invalid bytes and NUL
+	BodyBytes int64             `json:"body_bytes"`        // bytes read, decompressed and with *** for secrets; reading stops at 10 MiB
 	Truncated bool              `json:"truncated,omitempty"`
 }
 
@@ -89,7 +89,7 @@ func newRequester(cfg Config) *requester {
 }
 
 func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput, error) {
-	// Asked again: a task that was enqueued by name alone was not validated.
+	// Validate again: a task enqueued by name was not validated.
 	if err := in.Validate(); err != nil {
 		return RequestOutput{}, weaver.Permanent(err)
 	}
@@ -114,8 +114,8 @@ func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput
 	return out, hide.failure(err)
 }
 
-// exchange sends the request of an input that is valid, with further headers
-// whose values hide masks. It also returns the body as far as it was kept.
+// exchange sends the request of a valid input, with additional headers whose
+// values hide masks. It also returns the kept part of the body.
 func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, *beginning, error) {
 	inner, cancel := limited(ctx, in.Timeout)
 	defer cancel()
@@ -133,7 +133,7 @@ func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[st
 		return RequestOutput{}, nil, x.broken(ctx, err)
 	}
 	hide.maskAnswer(resp)
-	defer func() { _ = resp.Body.Close() }() // what was read counts
+	defer func() { _ = resp.Body.Close() }() // only the bytes read matter
 	if !in.expects(resp.StatusCode) {
 		return RequestOutput{}, nil, x.refused(ctx, resp)
 	}
@@ -152,7 +152,7 @@ func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[st
 	return out, body, err
 }
 
-// build makes the request of an input that is valid.
+// build returns the request of a valid input.
 func (in RequestInput) build(ctx context.Context) (*http.Request, error) {
 	var body io.Reader
 	var contentType string
@@ -165,7 +165,7 @@ func (in RequestInput) build(ctx context.Context) (*http.Request, error) {
 	method := in.method()
 	req, err := http.NewRequestWithContext(ctx, method, in.URL, body)
 	if err != nil {
-		return nil, err // Validate let something pass
+		return nil, err // Validate missed it
 	}
 	req.Header.Set("User-Agent", userAgent)
 	if body != nil {
@@ -187,8 +187,8 @@ func (in RequestInput) build(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// method is the one to send. The well-known ones may be written in lower
-// case, as fetch allows.
+// method returns the method to send. Well-known methods may be in lower case, as
+// in fetch.
 func (in RequestInput) method() string {
 	switch upper := strings.ToUpper(in.Method); upper {
 	case "":
@@ -219,7 +219,7 @@ func (in RequestInput) expects(status int) bool {
 	return slices.Contains(in.Expect, status)
 }
 
-// shownURL is the URL as it may be printed.
+// shownURL returns the URL for messages.
 func (in RequestInput) shownURL() string {
 	u, err := url.Parse(in.URL)
 	if err != nil {
@@ -228,7 +228,7 @@ func (in RequestInput) shownURL() string {
 	return printable(withoutUser(u))
 }
 
-// withoutUser returns a URL as it may be printed and stored.
+// withoutUser returns a URL for messages and storage.
 func withoutUser(u *url.URL) string {
 	c := *u
 	c.User = nil

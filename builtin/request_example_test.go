@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A call that is repeated until the server takes it, with the same
+// A call that is retried until the server accepts it, with the same
 // Idempotency-Key each time.
 func ExampleRequest() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,27 +22,27 @@ import (
 
 const (
 	maxRetryAfter = time.Hour
-	maxRefusal    = 64 << 10 // bytes read of a body that only makes a message
+	maxRefusal    = 64 << 10 // bytes of a body read for a message only
 	maxExcerpt    = 500      // characters
 )
 
-// retried are the statuses that another attempt may not meet.
+// retried are the statuses that a retry may not get.
 var retried = []int{
 	http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
 	http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// errRedirect: another attempt would be led to the same place.
+// errRedirect is permanent: a retry would be redirected to the same place.
 var errRedirect = errors.New("redirect refused")
 
-// exchange is one attempt's request with its redirects: it knows what to say
-// when something goes wrong.
+// exchange is the request of one attempt including redirects; it builds the
+// attempt's errors.
 type exchange struct {
 	in          RequestInput
 	first, last *http.Request // last: after redirects
 }
 
-// String names the request: "POST https://example.com/a".
+// String returns the request for messages: "POST https://example.com/a".
 func (x *exchange) String() string {
 	name := func(r *http.Request) string { return r.Method + " " + printable(withoutUser(r.URL)) }
 	if x.last == x.first {
@@ -67,22 +67,22 @@ func (x *exchange) redirect(req *http.Request, via []*http.Request) error {
 	if x.in.MaxRedirects == nil && req.Method != x.first.Method {
 		return fmt.Errorf("%w: it turns %s into %s, so that what was sent would get lost: call the URL that it leads to, or set max_redirects to follow it all the same", errRedirect, x.first.Method, req.Method)
 	}
-	// net/http drops credentials on the way to another host, but not when the
-	// same host redirects to a connection that is not encrypted.
+	// net/http drops credentials on a redirect to another host, but not on one to an
+	// unencrypted connection of the same host.
 	if downgraded(x.first.URL, req.URL) {
 		req.Header.Del("Authorization")
 		req.Header.Del("Cookie")
 	}
 	x.dropSecrets(req)
-	// And it sends the query of the last URL to the next host.
+	// It also sends the query of the last URL, as Referer, to the next host.
 	if x.first.Header.Get("Referer") == "" {
 		req.Header.Del("Referer")
 	}
 	return nil
 }
 
-// broken is the attempt's error when there is no whole answer. ctx is the
-// handler's; that of the request ends with RequestInput.Timeout, too.
+// broken returns the attempt's error when there is no complete answer. ctx is the
+// handler's context; the request's context also ends with RequestInput.Timeout.
 func (x *exchange) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", x, context.Cause(ctx))
@@ -91,7 +91,7 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 		return x.passes(fmt.Errorf("%s: no whole answer within %s: %w", x, time.Duration(x.in.Timeout), context.Cause(inner)), 0)
 	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err // its URL has the user's name
+		err = ue.Err // its URL contains the user name
 	}
 	if p, ok := errors.AsType[*addressError](err); ok {
 		return weaver.Permanent(fmt.Errorf("%s: %s is %w", x, x.last.URL.Hostname(), p))
@@ -107,8 +107,8 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 	return x.passes(err, 0)
 }
 
-// notSent reports whether a connection could not be opened for lack of file descriptors or
-// memory on this worker.
+// notSent reports whether this worker lacked file descriptors or memory to open a
+// connection.
 func notSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" {
@@ -119,7 +119,7 @@ func notSent(err error) bool {
 		ok && (strings.Contains(lookup.Err, syscall.EMFILE.Error()) || strings.Contains(lookup.Err, syscall.ENFILE.Error()))
 }
 
-// passes marks an error that another poll may not meet.
+// passes marks an error that the next poll may not have.
 func (x *exchange) passes(err error, after time.Duration) error {
 	if x.in.Until == nil {
 		return err
@@ -127,10 +127,10 @@ func (x *exchange) passes(err error, after time.Duration) error {
 	return &passing{err, after}
 }
 
-// refused is the attempt's error when the status is not expected.
+// refused returns the attempt's error for an unexpected status.
 func (x *exchange) refused(ctx context.Context, resp *http.Response) error {
 	body := &beginning{room: maxRefusal}
-	_ = body.read(resp, maxRefusal) // part of a message is better than none
+	_ = body.read(resp, maxRefusal) // a part of the message is enough
 	if ctx.Err() != nil {
 		return x.broken(ctx, ctx.Err())
 	}
@@ -153,8 +153,8 @@ func (x *exchange) refused(ctx context.Context, resp *http.Response) error {
 	return err
 }
 
-// retryAfter reads the pause that a server asks for, in seconds or as a date
-// (RFC 9110, section 10.2.3). 0: it asks for none that remains.
+// retryAfter returns the pause of a Retry-After header, in seconds or as a date
+// (RFC 9110, section 10.2.3), or 0 if there is no pause left.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if at, err := http.ParseTime(text); err == nil {
@@ -170,7 +170,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
 }
 
-// printable keeps the characters of a text that a line can show, at most
+// printable returns the printable characters of a text on one line, at most
 // maxExcerpt.
 func printable(text string) string {
 	var line strings.Builder

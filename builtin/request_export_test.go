@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// RequestOver returns the handler of Request on a network of the test's own,
-// and what closes its idle connections.
+// RequestOver returns the handler of Request on the test's network, and a function
+// that closes its idle connections.
 func RequestOver(dial func(ctx context.Context, network, address string) (net.Conn, error), trusted *x509.CertPool) (weaver.Handler, func()) {
 	r := newRequester(Config{})
 	r.transport.Proxy = nil
@@ -24,8 +24,8 @@ func RequestOver(dial func(ctx context.Context, network, address string) (net.Co
 	return Request.Handler(r.request), r.transport.CloseIdleConnections
 }
 
-// RequestWith returns a handler of Request whose resolver is given, if it is not nil, and
-// that may call one address whatever the configuration says.
+// RequestWith returns a handler of Request with a resolver, if not nil, and one
+// address that is always allowed.
 func RequestWith(cfg Config, except netip.AddrPort, resolver *net.Resolver) weaver.Handler {
 	r := &requester{newTransport(addressRules{noPrivate: cfg.NoPrivateNetwork, noMetadata: cfg.NoMetadata, allowed: cfg.AllowNetworks, except: except, resolver: resolver})}
 	return Request.Handler(r.request)
@@ -38,30 +38,31 @@ func RequestDirectly(ctx context.Context, in RequestInput) (RequestOutput, error
 	return r.request(ctx, in)
 }
 
-// ReadBeginning reads a body and returns how much of it was kept.
+// ReadBeginning reads a body and returns the number of bytes kept.
 func ReadBeginning(body io.Reader, room int) (kept int, n int64, err error) {
 	b := &beginning{room: room}
 	err = b.read(&http.Response{Body: io.NopCloser(body)}, maxBody)
 	return len(b.kept), b.n, err
 }
 
-// NotSent reports whether an error says that this worker could not open a connection.
+// NotSent reports whether an error means that this worker could not open a
+// connection.
 var NotSent = notSent
 
-// MetadataKind says why an address is one of a metadata service, "" when it is not.
+// MetadataKind returns the kind of an address of a metadata service, or "".
 var MetadataKind = metadataKind
 
-// ParseHost reads a host that is an address.
+// ParseHost parses a host that is an address.
 var ParseHost = parseHost
 
-// PrivateKind says why an address is not public, "" when it is.
+// PrivateKind returns the kind of an address that is not public, or "".
 var PrivateKind = privateKind
 
-// RuneSize is how many bytes of JSON a character is taken to need.
+// RuneSize returns the size of a character in JSON that the package assumes.
 func RuneSize(r rune) int { return runeLen(r, utf8.RuneLen(r)) }
 
-// Met reports whether an answer meets a condition, and what was seen.
+// Met reports whether an answer meets a condition, and the observed value.
 func (u *Until) Met(status int, body []byte) (bool, string) { return u.met(status, body, true) }
 
-// Check returns the mistakes of a condition.
+// Check returns the problems with a condition.
 func (u *Until) Check() error { return errors.Join(u.validate()...) }

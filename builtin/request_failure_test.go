@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// The statuses that are tried again; every other one fails at once.
+// The retried statuses; every other one fails at once.
 var triedAgain = map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true}
 
 func TestRequestStatuses(t *testing.T) {
@@ -166,8 +166,8 @@ func TestRequestNetworkErrors(t *testing.T) {
 	})
 }
 
-// hangUp answers with a text and ends the connection. An answer that asks to
-// switch protocols leaves it open.
+// hangUp answers with a text and closes the connection. An answer with a protocol
+// switch leaves it open.
 func hangUp(answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -177,7 +177,7 @@ func hangUp(answer string) http.HandlerFunc {
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, answer)
 		if strings.Contains(answer, "Upgrade") {
-			_, _ = bufio.NewReader(rw).ReadByte() // until the client goes
+			_, _ = bufio.NewReader(rw).ReadByte() // until the client closes
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestRequestEndsWithItsTask(t *testing.T) {
 					}
 					_, _ = io.WriteString(conn, head)
 					came <- true
-					_, _ = buf.ReadByte() // until the client goes
+					_, _ = buf.ReadByte() // until the client closes
 					_ = conn.Close()
 				})
 				e, stop := w.engine()
@@ -278,8 +278,8 @@ func TestRequestEndsWithItsTask(t *testing.T) {
 	}
 }
 
-// A connection that this worker could not open for lack of descriptors is its own trouble;
-// errors of the network or of the other side are not.
+// A connection that this worker cannot open for lack of descriptors is the
+// worker's error; errors of the network or the other side are not.
 func TestRequestNotSent(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{

@@ -23,15 +23,15 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// lan is a network in memory with names of its own, so that requests can be
-// made in a bubble, where hours cost nothing.
+// lan is an in-memory network with its own names, for requests in a bubble, where
+// hours pass at once.
 type lan struct {
 	t       testing.TB
 	trusted *x509.CertPool
 
 	mu    sync.Mutex
 	hosts map[string]*lanListener // by "name:port"
-	down  map[string]error        // what dialling says instead
+	down  map[string]error        // error of dialling, by address
 }
 
 func (l *lan) dial(ctx context.Context, _, address string) (net.Conn, error) {
@@ -110,7 +110,7 @@ func (l *lanListener) Close() error {
 func (l *lanListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // webFixture is the environment of one case: a network, and a store with a worker
-// that requests URLs of it.
+// that requests URLs of the network.
 type webFixture struct {
 	*testing.T
 	*lan
@@ -118,7 +118,7 @@ type webFixture struct {
 	cfg weaver.Config
 
 	mu   sync.Mutex
-	errs []error // what the handler returned, attempt by attempt
+	errs []error // errors of the handler, by attempt
 }
 
 func webCase(t *testing.T, name string, play func(w *webFixture)) {
@@ -141,7 +141,7 @@ func webCaseLimit(t *testing.T, name string, inlineLimit int, play func(w *webFi
 	})
 }
 
-// watch is middleware that keeps the handler's errors.
+// watch is middleware that records the handler's errors.
 func (w *webFixture) watch(next weaver.HandlerFunc) weaver.HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := next(ctx, input)
@@ -152,7 +152,7 @@ func (w *webFixture) watch(next weaver.HandlerFunc) weaver.HandlerFunc {
 	}
 }
 
-// engine is a worker that runs until it is stopped.
+// engine starts a worker that runs until it is stopped.
 func (w *webFixture) engine() (e *weaver.Engine, stop func()) {
 	w.Helper()
 	e, err := weaver.New(w.env.DB(), w.cfg)
@@ -171,20 +171,20 @@ func (w *webFixture) engine() (e *weaver.Engine, stop func()) {
 	}
 }
 
-// run requests what must succeed.
+// run sends a request that must succeed.
 func (w *webFixture) run(in builtin.RequestInput, opts ...weaver.EnqueueOption) builtin.RequestOutput {
 	w.Helper()
 	return weavertest.Run(w.T, w.env, builtin.Request, in, opts...)
 }
 
-// fails requests what must fail, after so many attempts and with a message
-// that says all of says.
+// fails sends a request that must fail after the given number of attempts, with
+// all the given texts in the message.
 func (w *webFixture) fails(attempts int, in builtin.RequestInput, says ...string) {
 	w.Helper()
 	_ = w.failure(attempts, in, says...)
 }
 
-// failure is fails for those who look closer.
+// failure is fails, and returns the task.
 func (w *webFixture) failure(attempts int, in builtin.RequestInput, says ...string) *weaver.TaskError {
 	w.Helper()
 	_, err := weavertest.RunErr(w.T, w.env, builtin.Request, in, weaver.MaxAttempts(3))
@@ -203,7 +203,7 @@ func (w *webFixture) failure(attempts int, in builtin.RequestInput, says ...stri
 	return te
 }
 
-// visits is a handler that notes the requests it gets.
+// visits is a handler that records its requests.
 type visits struct {
 	answer http.HandlerFunc // nil: 200 and nothing
 

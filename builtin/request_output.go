@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody is how much of a body is read, decompressed: a server that never
-// stops costs this much traffic and no memory.
+// maxBody is the maximum size read of a body, decompressed: an endless body costs
+// this much traffic but no memory.
 const maxBody = 10 << 20
 
-// beginning keeps the first bytes of a body and counts them all.
+// beginning keeps the first bytes of a body and counts all of them.
 type beginning struct {
 	room int // bytes to keep
 	kept []byte
 	n    int64
-	more bool // the body went on
+	more bool // bytes were dropped
 }
 
 // read reads a body up to limit.
 func (b *beginning) read(resp *http.Response, limit int64) error {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return nil // no body follows but a conversation
+		return nil // a protocol switch: no body follows
 	}
 	_, err := io.Copy(b, io.LimitReader(resp.Body, limit+1))
 	if b.n > limit {
@@ -45,9 +45,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answer returns the output of a request that succeeded. As JSON it has at
-// most limit bytes; a limit without room for the status alone is the engine's
-// to complain about.
+// answer returns the output of a request that succeeded, of at most limit bytes as
+// JSON. If even the status does not fit, the engine reports the limit.
 func answer(resp *http.Response, body *beginning, limit int) (RequestOutput, error) {
 	out := RequestOutput{
 		Status:    resp.StatusCode,
@@ -68,8 +67,8 @@ func answer(resp *http.Response, body *beginning, limit int) (RequestOutput, err
 	return out, nil
 }
 
-// fittingHeaders returns the headers that fit into room bytes of JSON, those
-// first that programs ask for, and the bytes they take. A value is never cut.
+// fittingHeaders returns the headers that fit into room bytes of JSON, the most
+// used ones first, and their size. It never cuts a value.
 func fittingHeaders(h http.Header, room int) (fit map[string]string, used int) {
 	wanted := func(name string) int { return slices.Index([]string{"Etag", "Location", "Content-Type"}, name) }
 	names := slices.SortedFunc(maps.Keys(h), func(a, b string) int {
@@ -88,8 +87,7 @@ func fittingHeaders(h http.Header, room int) (fit map[string]string, used int) {
 	return fit, used
 }
 
-// startOf returns the longest beginning of s that takes at most size bytes as
-// JSON.
+// startOf returns the longest prefix of s of at most size bytes as JSON.
 func startOf(s string, size int) string {
 	at := 0
 	for at < len(s) {

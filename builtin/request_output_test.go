@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// size is what the store is given.
+// size returns the size of the output as stored.
 func size(t testing.TB, out builtin.RequestOutput) int {
 	t.Helper()
 	raw, err := json.Marshal(out)
@@ -138,7 +138,7 @@ func TestRequestReadsSoMuch(t *testing.T) {
 			}
 		})
 	}
-	// With room for everything, Truncated speaks of what was not read.
+	// If everything fits, Truncated reports unread bytes.
 	for last, c := range map[string]struct {
 		kept      int
 		truncated bool
@@ -153,7 +153,7 @@ func TestRequestReadsSoMuch(t *testing.T) {
 	}
 }
 
-// What is not kept costs no memory.
+// Dropped bytes cost no memory.
 func TestRequestKeepsSoMuch(t *testing.T) {
 	t.Parallel()
 	kept, n, err := builtin.ReadBeginning(strings.NewReader(strings.Repeat("x", 1<<20)), 1000)
@@ -162,7 +162,7 @@ func TestRequestKeepsSoMuch(t *testing.T) {
 	}
 }
 
-// Outside an engine the limit is not known.
+// Outside an engine the limit is unknown.
 func TestRequestDefaultLimit(t *testing.T) {
 	t.Parallel()
 	srv, _ := realServer(t, saying(strings.Repeat("x", 1<<20)))

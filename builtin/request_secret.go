@@ -11,13 +11,13 @@ import (
 )
 
 // headerVariable splits a value of HeadersEnv: "Bearer API_TOKEN" is a variable
-// with a text before its value.
+// after a text.
 func headerVariable(value string) (before, name string) {
 	at := strings.LastIndexByte(value, ' ') + 1
 	return value[:at], value[at:]
 }
 
-// checkHeadersEnv is checkHeaders for headers whose values are variables.
+// checkHeadersEnv is checkHeaders for HeadersEnv.
 func checkHeadersEnv(fromEnv, headers map[string]string) []error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -47,8 +47,8 @@ func checkHeadersEnv(fromEnv, headers map[string]string) []error {
 	return problems
 }
 
-// secretHeaders reads the headers of HeadersEnv, and makes the mask of their
-// values. Its error names all variables that cannot be used.
+// secretHeaders reads the headers of HeadersEnv and returns them with a mask of
+// their values. Its error names all unusable variables.
 func (in RequestInput) secretHeaders() (headers map[string]string, m *mask, err error) {
 	var problems []error
 	var secrets []string
@@ -76,8 +76,8 @@ func (in RequestInput) secretHeaders() (headers map[string]string, m *mask, err 
 	return headers, newMask(secrets), errors.Join(problems...)
 }
 
-// dropSecrets removes the headers of HeadersEnv from a request that a redirect
-// leads to another host, or to a connection that is not encrypted.
+// dropSecrets removes the headers of HeadersEnv from a request redirected to
+// another host or to an unencrypted connection.
 func (x *exchange) dropSecrets(req *http.Request) {
 	if req.URL.Host == x.first.URL.Host && !downgraded(x.first.URL, req.URL) {
 		return
@@ -87,10 +87,10 @@ func (x *exchange) dropSecrets(req *http.Request) {
 	}
 }
 
-// downgraded reports whether the way from one URL to another leaves https.
+// downgraded reports whether a redirect leaves https.
 func downgraded(from, to *url.URL) bool { return from.Scheme == "https" && to.Scheme == "http" }
 
-// maskAnswer masks all of an answer that is shown or stored.
+// maskAnswer masks all parts of an answer that are shown or stored.
 func (m *mask) maskAnswer(resp *http.Response) {
 	if m == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// Headers from variables of the worker are sent, and masked in what comes back.
+// Headers from the worker's variables are sent, and masked in the answer.
 func TestRequestSecretHeaders(t *testing.T) {
 	const value = "hunter2-hunter2"
 	t.Setenv("SHOP_TOKEN", value)
@@ -86,7 +86,7 @@ func TestRequestSecretHeaders(t *testing.T) {
 	})
 }
 
-// A variable that cannot be sent or masked is refused before a request is made.
+// A variable that cannot be sent or masked is refused before any request.
 func TestRequestBadSecretHeaders(t *testing.T) {
 	t.Setenv("SHOP_EMPTY", "")
 	t.Setenv("SHOP_SHORT", "x1y")
@@ -108,7 +108,7 @@ func TestRequestBadSecretHeaders(t *testing.T) {
 	}
 }
 
-// What is wrong with the names is known when the input is made.
+// Invalid names are reported when the input is validated.
 func TestSecretNames(t *testing.T) {
 	t.Parallel()
 	for in, says := range map[string]string{

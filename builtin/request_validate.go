@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Validate reports every mistake at once. Enqueueing asks it.
+// Validate returns all problems with the input. Enqueue calls it.
 func (in RequestInput) Validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -23,7 +23,7 @@ func (in RequestInput) Validate() error {
 		}
 		written := in.URL
 		if in = in.with(in.texts().Sample()); in.URL == "x" && written != "x" {
-			in.URL = "https://x.example/" // it is a value as a whole
+			in.URL = "https://x.example/" // the whole URL is a value
 		}
 	}
 	if err := checkURL(in.URL); err != nil {
@@ -63,7 +63,7 @@ func (in RequestInput) Validate() error {
 	return errors.Join(problems...)
 }
 
-// checkURL never prints what could be a password.
+// checkURL checks a URL. Its errors contain nothing that could be a password.
 func checkURL(raw string) error {
 	const example = "write for example https://example.com/path"
 	if raw == "" {
@@ -121,7 +121,7 @@ func isHost(text string) bool {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// isToken says whether a text may be a method or a header's name (RFC 9110,
+// isToken reports whether a text may be a method or a header name (RFC 9110,
 // section 5.6.2).
 func isToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {

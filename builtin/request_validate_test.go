@@ -98,7 +98,7 @@ func TestRequestNoMistake(t *testing.T) {
 	}
 }
 
-// A task that is enqueued by name alone meets Validate when its input is decoded.
+// A task enqueued by name is validated when its input is decoded.
 func TestRequestMistakesOfADraft(t *testing.T) {
 	t.Parallel()
 	webCase(t, "block at once", func(w *webFixture) {

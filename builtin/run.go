@@ -11,79 +11,76 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// RunInput says which command to run. One of Argv and Shell is given.
+// RunInput is a command to run. Exactly one of Argv and Shell is set.
 //
-// The command has no input (/dev/null) and no terminal. On Unix it leads a
-// session and process group of its own, and everything in that group ends with
-// the attempt: what it left in the background when it exits; all of it when
-// the task is cancelled or runs out of time (SIGTERM, and SIGKILL after 10 s),
-// when the lease is lost (SIGKILL at once), when the worker stops (SIGTERM,
-// and SIGKILL after 1 s), and when the worker itself is killed. A daemon that
-// made a session of its own is left alone.
+// The command has no input (/dev/null) and no terminal. On Unix it leads a session
+// and a process group of its own, and the whole group ends with the attempt.
+// Background processes end when the command exits. The whole group ends on a
+// cancel or timeout (SIGTERM, then SIGKILL after 10 s), on a lost lease (SIGKILL
+// at once), on a stop of the worker (SIGTERM, then SIGKILL after 1 s), and when
+// the worker itself is killed. A daemon in a session of its own keeps running.
 type RunInput struct {
 	Argv  []string `json:"argv,omitempty"`  // program and arguments; the program is looked up in the command's PATH
 	Shell string   `json:"shell,omitempty"` // for /bin/sh -c; with several lines, begin with set -e
 
-	// Env is added to the command's environment, which otherwise has PATH,
-	// HOME and LANG of the worker, those of InheritEnv, and WEAVER_TASK_ID,
-	// WEAVER_JOB_ID, WEAVER_TASK_NAME and WEAVER_ATTEMPT; in an undo WEAVER_UNDO=1.
+	// Env is added to the command's environment. The environment has PATH, HOME and
+	// LANG of the worker, the variables of InheritEnv, and WEAVER_TASK_ID,
+	// WEAVER_JOB_ID, WEAVER_TASK_NAME and WEAVER_ATTEMPT; in an undo also
+	// WEAVER_UNDO=1.
 	Env map[string]string `json:"env,omitempty"`
-	// InheritEnv names further variables to take over from the worker; a name
-	// may end in *, and "*" alone means all.
+	// InheritEnv names more variables to inherit from the worker. A name may end in *;
+	// "*" alone means all.
 	InheritEnv []string `json:"inherit_env,omitempty"`
-	// EnvFile is a file of NAME=VALUE lines that the worker reads in each
-	// attempt; its variables are added to the environment, and only its path is
-	// stored. Env wins over it. A file that is not there or that has a mistake
-	// fails the task.
+	// EnvFile is a file of NAME=VALUE lines that the worker reads in each attempt and
+	// adds to the environment; only its path is stored. Env overrides it. A missing or
+	// malformed file fails the task.
 	EnvFile string `json:"env_file,omitempty"`
-	// SecretEnv names variables to take over, from EnvFile or else from the
-	// worker, whose values are never stored: the output of the command shows
-	// *** for each, also in base64. A variable that is not set, or that has
-	// fewer than 4 characters, fails the task.
+	// SecretEnv names variables from EnvFile, or else from the worker, whose values
+	// are never stored: the command's output shows *** for each, also in base64. A
+	// variable that is not set or has fewer than 4 characters fails the task.
 	SecretEnv []string `json:"secret_env,omitempty"`
 
-	// Templates says that Argv and the values of Env have values of tasks that
-	// this one needs: {{.tasks.NAME.stdout}}, stderr and exit_code of a command
-	// (of one that failed, exit_code), body and status of a request, of any task a
-	// part of its JSON as {{.tasks.NAME.json.items[0].id}}, and as
-	// {{.tasks.NAME.artifacts["out/a.csv"]}} the path of a copy of a file that it kept,
-	// which is there until the command has ended (of a link, its URL). NAME is a need's
-	// name in the job; {{.tasks["a b"].stdout}} has any. {{"{{"}} stands for two
-	// braces. They are filled in when an attempt begins; a value that is not
-	// there, or was cut, fails the task. Shell has none: pass a value on in Env.
+	// Templates enables references to values of needs in Argv and in the values of
+	// Env. They are filled in when an attempt begins; a value that does not exist or
+	// was cut fails the task. Shell has no references: pass values in Env.
+	//
+	// A command has {{.tasks.NAME.stdout}}, stderr and exit_code (only exit_code if it
+	// failed). A request has body and status. Every task has parts of its JSON, as in
+	// {{.tasks.NAME.json.items[0].id}}. {{.tasks.NAME.artifacts["out/a.csv"]}} is the
+	// path of a copy of a kept file, which exists until the command ends, or the URL
+	// of a link. NAME is the need's name in the job; {{.tasks["a b"].stdout}} allows
+	// any name. {{"{{"}} stands for two braces.
 	Templates bool `json:"templates,omitempty"`
 
-	// Artifacts are patterns of files below Dir, as package path has them: those that
-	// match are kept with the task as artifacts of their path when the command has
-	// succeeded, and with its output. One that matches no file fails the attempt.
-	// They are kept as they are: nothing in them is masked. A worker without
-	// a bucket leaves the task to others, and does not run the command.
+	// Artifacts are patterns of files below Dir, in the syntax of package path. After
+	// the command succeeds, matching files are kept as artifacts of the task, named by
+	// their path, together with its output. A pattern without a match fails the
+	// attempt. Files are kept as they are: nothing in them is masked. A worker without
+	// a bucket leaves the task to other workers.
 	Artifacts []string `json:"artifacts,omitempty"`
-	// ArtifactsOptional are such patterns of files that need not be there.
+	// ArtifactsOptional are patterns that may match no files.
 	ArtifactsOptional []string `json:"artifacts_optional,omitempty"`
-	// ArtifactsTTL lets them go after a time, but not before the task has ended;
-	// default none: they stay as long as the task.
+	// ArtifactsTTL is the minimum age at which artifacts may be deleted, never before
+	// the task ends. Default: they live as long as the task.
 	ArtifactsTTL Duration `json:"artifacts_ttl,omitempty"`
 
-	Dir     string   `json:"dir,omitempty"`     // where it runs; default the worker's directory
+	Dir     string   `json:"dir,omitempty"`     // directory of the command; default the worker's directory
 	Timeout Duration `json:"timeout,omitempty"` // of one attempt; default none
 }
 
-// RunOutput is what a command that exited with 0 left behind. Each stream
-// keeps its end when it is too long: the whole output fits the inline limit,
-// and no stream keeps more than 256 KiB.
+// RunOutput is the output of a command that exited with 0. A long stream keeps its
+// end: the whole output fits the inline limit, and each stream is at most 256 KiB.
 type RunOutput struct {
 	ExitCode        int    `json:"exit_code"`
-	Stdout          string `json:"stdout,omitempty"` // UTF-8; other bytes and NUL are replaced by U+FFFD
+	Stdout          string `json:"stdout,omitempty"` // UTF-8; U+FFFD replaces other bytes and NUL
 	Stderr          string `json:"stderr,omitempty"`
-	StdoutBytes     int64  `json:"stdout_bytes"` // written in all, with *** for what is secret
+	StdoutBytes     int64  `json:"stdout_bytes"` // bytes written in total, with *** for secrets
 	StderrBytes     int64  `json:"stderr_bytes"`
 	StdoutTruncated bool   `json:"stdout_truncated,omitempty"` // the beginning is missing
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
 }
 
-// Validate reports everything that is wrong with the input, so that it is
-// refused when it is enqueued.
+// Validate returns all problems with the input. Enqueue calls it.
 func (in RunInput) Validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -144,9 +141,9 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// runner has the handler of Run.
+// runner is the handler of Run.
 type runner struct {
-	logs func(weaver.CurrentInfo) io.WriteCloser // nil: none
+	logs func(weaver.CurrentInfo) io.WriteCloser // nil: no log
 }
 
 func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
@@ -209,17 +206,17 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	return RunOutput{}, failure
 }
 
-// ExitError says how a command ended that did not succeed.
+// ExitError is the error of a command that did not succeed.
 type ExitError struct {
-	Code   int    // exit status; -1 when a signal ended it
-	Signal string // that ended it, such as "killed"; "" when none did
-	Tail   string // the last lines that it wrote: to stderr, or else to stdout; at most 20, and 4 KiB
-	Last   string // the last of these, to stderr if there is one; at most 200 bytes
-	Lines  int    // that it wrote in all, without blank ones at the ends
+	Code   int    // exit status, or -1 if a signal ended the command
+	Signal string // name of that signal, such as "killed", or ""
+	Tail   string // last lines of stderr, or else of stdout; at most 20, and 4 KiB
+	Last   string // last line, of stderr if there is one; at most 200 bytes
+	Lines  int    // number of written lines, without blank lines at the ends
 }
 
-// Error implements error. Its first line says the most, for lists. When Tail is
-// not all that the command wrote the second line says how much that is.
+// Error implements error. Its first line is the most useful, for lists. If Tail
+// omits lines, the second line has the total.
 func (e *ExitError) Error() string {
 	how := fmt.Sprintf("exit status %d", e.Code)
 	if e.Signal != "" {

@@ -17,11 +17,11 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
-// artifactsStep is the step that keeps the files of a command and its output. Once it is
-// recorded the command does not run again.
+// artifactsStep is the step that keeps the files and the output of a command.
+// After it is recorded the command does not run again.
 const artifactsStep = "artifacts"
 
-// maxArtifacts is how many files of one command are kept.
+// maxArtifacts is the maximum number of files kept for one command.
 const maxArtifacts = 1000
 
 // keeps reports whether the command has files to keep.
@@ -47,8 +47,8 @@ func (in *RunInput) validateArtifacts() (problems []error) {
 	return problems
 }
 
-// kept returns the output of a command whose files an earlier attempt has kept, which
-// then ended before its output was stored.
+// kept returns the output of a command whose files an earlier attempt kept before
+// it ended without storing the output.
 func (in *RunInput) kept(ctx context.Context) (out RunOutput, done bool, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -61,9 +61,9 @@ func (in *RunInput) kept(ctx context.Context) (out RunOutput, done bool, err err
 	return out, false, a.NeedBucket("keep the artifacts of a command")
 }
 
-// keep keeps the files that a command left, with its output.
-// Crash here: what was put belongs to no step, and a collector deletes it; the command
-// runs again, if another attempt is allowed.
+// keep stores the files of a command together with its output. Crash here: the
+// stored files belong to no step, and a collector deletes them; the command runs
+// again if another attempt is allowed.
 func (in *RunInput) keep(ctx context.Context, out RunOutput) (RunOutput, error) {
 	dir := os.DirFS(folderOf(in.Dir))
 	names, err := in.files(dir)
@@ -79,8 +79,8 @@ func (in *RunInput) keep(ctx context.Context, out RunOutput) (RunOutput, error) 
 		return out, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		// The command ran: whether it may run again says the task, as after a failure
-		// of its own. An error of the engine would be tried again in any case.
+		// The command ran: the task's attempts decide whether it may run again, as after a
+		// failure of the command. An error of the engine would be retried in any case.
 		err = errors.New("the command succeeded, and its artifacts cannot be kept: " + err.Error())
 	}
 	return kept, err
@@ -106,8 +106,8 @@ func (in *RunInput) putFile(ctx context.Context, dir fs.FS, name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// files returns the files that the patterns match, each once, sorted. A pattern of
-// Artifacts that matches none is an error.
+// files returns the files that match the patterns, without duplicates, sorted. A
+// pattern of Artifacts without a match is an error.
 func (in *RunInput) files(dir fs.FS) ([]string, error) {
 	var all []string
 	for i, p := range slices.Concat(in.Artifacts, in.ArtifactsOptional) {
@@ -135,8 +135,8 @@ func (in *RunInput) place() string {
 	return folderOf(in.Dir)
 }
 
-// filesLike returns the regular files whose names match a pattern. As for a shell a name
-// that begins with a dot is matched by a dot only.
+// filesLike returns the regular files whose names match a pattern. As in a shell,
+// only a dot matches the initial dot of a name.
 func filesLike(dir fs.FS, pattern string) (files []string, err error) {
 	found, err := fs.Glob(dir, pattern)
 	for _, name := range found {

@@ -21,7 +21,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// names are those of the artifacts of a task, in the order in which they were kept.
+// names returns the names of a task's artifacts, in the order of keeping.
 func (s *shop) names(id weaver.TaskID) (names []string) {
 	s.Helper()
 	list, err := s.Artifacts(s.Context(), id)
@@ -85,7 +85,7 @@ func TestRunKeepsNothing(t *testing.T) {
 	s.fails(h, weaver.StateFailed, task.KindHandler, "1001 files", "at most 1000")
 }
 
-// A worker without a bucket does not run a command for nothing.
+// A worker without a bucket does not start the command.
 func TestRunKeepsFilesNeedsABucket(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -99,13 +99,13 @@ func TestRunKeepsFilesNeedsABucket(t *testing.T) {
 	}
 }
 
-// fullBucket takes nothing.
+// fullBucket refuses every write.
 type fullBucket struct{ weaver.Bucket }
 
 func (fullBucket) Put(context.Context, string, io.Reader) error { return blob.ErrFull }
 
-// A bucket that is full is a failure of the attempt: the command ran, and may not run
-// again unasked.
+// A full bucket fails the attempt: the command ran, and may not run again by
+// default.
 func TestRunKeepsFilesInAFullBucket(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{Bucket: fullBucket{blob.NewMemory()}})
@@ -118,7 +118,8 @@ func TestRunKeepsFilesInAFullBucket(t *testing.T) {
 	}
 }
 
-// Once its files are kept a command is not run again, whatever becomes of the attempt.
+// After its files are kept a command does not run again, whatever the end of the
+// attempt.
 func TestRunKeepsFilesOnce(t *testing.T) {
 	t.Parallel()
 	var lost atomic.Bool

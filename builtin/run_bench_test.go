@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// BenchmarkRun is a thousand times `true` at eight slots: as tasks of an
-// engine, as bare processes, and by xargs.
+// BenchmarkRun runs `true` a thousand times in eight slots: as tasks, as bare
+// processes, and by xargs.
 func BenchmarkRun(b *testing.B) {
 	const times, slots = 1000, 8
 	b.Run("tasks", func(b *testing.B) {
@@ -99,7 +99,7 @@ func inParallel(times, slots int, f func()) {
 	wg.Wait()
 }
 
-// BenchmarkOutput is 100 MB of lines through a command.
+// BenchmarkOutput reads 100 MB of lines from a command.
 func BenchmarkOutput(b *testing.B) {
 	const size = 100_000_000
 	b.SetBytes(size)

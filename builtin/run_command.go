@@ -19,17 +19,17 @@ import (
 	"github.com/goweaver/weaver/internal/procgroup"
 )
 
-// command is what is needed to start a process.
+// command is a process to start.
 type command struct {
-	path string // of the program, found
+	path string // of the program
 	argv []string
 	env  []string
 	dir  string
-	mask *mask // of what it writes
+	mask *mask // of its output
 }
 
 // newCommand builds the environment and finds the program. Its errors are
-// permanent, but for those of the worker.
+// permanent, except errors of the worker.
 func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
 	c := command{argv: in.Argv, dir: in.Dir}
 	if in.Shell != "" {
@@ -49,15 +49,15 @@ func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
 	return c, nil
 }
 
-// exit is how a command ended.
+// exit is the end of a command.
 type exit struct {
-	code    int    // -1: by a signal
-	signal  string // its name
-	stopped error  // the cause for which it was terminated before it had ended
+	code    int    // -1: ended by a signal
+	signal  string // name of the signal
+	stopped error  // cause of a termination before it ended by itself
 }
 
-// run runs the command until everything in its process group is gone. It
-// starts the readers of out.
+// run runs the command until its process group is gone. It starts the readers of
+// out.
 func (c command) run(ctx context.Context, out *output) (exit, error) {
 	p, forget, err := c.lead(ctx, out)
 	if err != nil {
@@ -75,13 +75,13 @@ func (c command) run(ctx context.Context, out *output) (exit, error) {
 	return how, nil
 }
 
-// lead starts the command and returns when its leader has ended. From then on
-// until forget the end of ctx still ends the rest of the group.
+// lead starts the command and returns when its leader has ended. Until forget is
+// called, the end of ctx still ends the rest of the group.
 func (c command) lead(ctx context.Context, out *output) (p *procgroup.Process, forget func(), err error) {
 	runtime.LockOSThread() // see procgroup.Start
 	defer runtime.UnlockOSThread()
 	p, err = procgroup.Start(procgroup.Program{Path: c.path, Argv: c.argv, Env: c.env, Dir: c.dir, Stdout: out.stdout.w, Stderr: out.stderr.w})
-	out.closeWriters() // only the command holds them: its end is the end of the output
+	out.closeWriters() // only the command holds them: the output ends with the command
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,25 +100,25 @@ func (c command) lead(ctx context.Context, out *output) (p *procgroup.Process, f
 	}, nil
 }
 
-// How long a command that gets SIGTERM may go on before it gets SIGKILL.
+// Time between SIGTERM and SIGKILL.
 var (
-	cancelGrace = 10 * time.Second // after a cancel, a deadline, a timeout; a variable for tests
-	drainGrace  = time.Second      // the engine waits no more than 2 s
+	cancelGrace = 10 * time.Second // after a cancel, a deadline or a timeout; a variable for tests
+	drainGrace  = time.Second      // the engine waits at most 2 s
 )
 
-// graceOf returns how long a command may go on whose attempt ended.
+// graceOf returns the time for a command to end after its attempt ended.
 func graceOf(cause error) time.Duration {
 	switch {
 	case errors.Is(cause, weaver.ErrLeaseLost), errors.Is(cause, weaver.ErrLeaseUncertain):
-		return 0 // another worker may have begun
+		return 0 // another worker may have started the task
 	case errors.Is(cause, weaver.ErrDraining):
 		return drainGrace
 	}
 	return cancelGrace
 }
 
-// find returns the path of a program. Relative directories in PATH are those
-// of the command, empty ones are ignored: they are there by mistake.
+// find returns the path of a program. Relative directories in PATH are relative to
+// the command's directory. Empty ones are ignored: they are mistakes.
 func find(name, dir, path string) (string, error) {
 	if filepath.Base(name) != name {
 		if relativeToDir {
@@ -160,8 +160,8 @@ func (e *notInPath) Error() string {
 	return fmt.Sprintf("no directory of PATH (%s) has an executable program %q: install it on this worker, give its full path, or set PATH in env", e.path, e.name)
 }
 
-// explain says why the command did not start. What another attempt would meet
-// again is permanent; the rest is the worker's own trouble.
+// explain returns the reason why the command did not start. Errors that a retry
+// would repeat are permanent; others are the worker's.
 func (c command) explain(err error) error {
 	if why := c.mistake(err); why != nil {
 		return weaver.Permanent(fmt.Errorf("run a command: %w", why))
@@ -169,10 +169,10 @@ func (c command) explain(err error) error {
 	return weaver.NotHere(fmt.Errorf("start %s: %w", c.argv[0], err))
 }
 
-// mistake returns nil when the cause is this worker's: no memory, too many processes or
+// mistake returns nil for a cause on this worker: no memory, too many processes or
 // files.
 func (c command) mistake(err error) error {
-	// The kernel's error is the same for the directory and for the program.
+	// The kernel returns the same error for the directory and the program.
 	if c.dir != "" {
 		switch info, err := os.Stat(c.dir); {
 		case errors.Is(err, os.ErrNotExist):
@@ -213,7 +213,7 @@ func (c command) mistake(err error) error {
 	return nil
 }
 
-// environment is the environment of a command.
+// environment builds the environment of a command.
 type environment struct {
 	list    []string
 	have    map[string]bool
@@ -230,14 +230,14 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 		}
 	}
 	e := &environment{list: make([]string, 0, len(in.Env)+8), have: make(map[string]bool, len(in.Env)+8)}
-	// What comes first wins.
+	// The first value of a name wins.
 	for _, name := range sortedKeys(in.Env) {
 		e.add(name, in.Env[name])
 	}
 	if err := e.addSecrets(in.SecretEnv, file); err != nil {
 		return nil, err
 	}
-	for _, v := range slices.Backward(file) { // the last one counts
+	for _, v := range slices.Backward(file) { // the last one wins
 		e.add(v.name, v.value)
 	}
 	if info.TaskID != (weaver.TaskID{}) {
@@ -251,8 +251,8 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 	if info.Undoing {
 		e.add("WEAVER_UNDO", "1")
 	}
-	// Not in a job, or no handler at all: those of a task that runs this
-	// worker are not passed on.
+	// Unset outside a job or a handler: a worker that itself runs as a task must not
+	// pass on its own.
 	for _, name := range []string{"WEAVER_TASK_ID", "WEAVER_ATTEMPT", "WEAVER_JOB_ID", "WEAVER_TASK_NAME", "WEAVER_UNDO"} {
 		e.have[name] = true
 	}
@@ -265,8 +265,8 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 	return e, nil
 }
 
-// addSecrets adds the variables of SecretEnv. Its error names all that cannot be
-// used.
+// addSecrets adds the variables of SecretEnv. Its error names all unusable
+// variables.
 func (e *environment) addSecrets(names []string, file []variable) error {
 	var problems []error
 	for _, name := range names {
@@ -292,7 +292,7 @@ func (e *environment) add(name, value string) {
 	}
 }
 
-// inherit takes over a variable of the worker, or all that a pattern matches.
+// inherit copies a variable of the worker, or all that match a pattern.
 func (e *environment) inherit(pattern string) {
 	prefix, many := strings.CutSuffix(pattern, "*")
 	if !many {

@@ -11,8 +11,8 @@ import (
 
 func init() { helpers["daemon"] = helpDaemon }
 
-// helpDaemon starts a process that makes a session of its own, says its id,
-// and leaves it behind with the standard streams.
+// helpDaemon starts a process in a session of its own that keeps the standard
+// streams open, and prints its ID.
 func helpDaemon(string) error {
 	cmd := exec.Command("sleep", "60")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -8,14 +8,14 @@ import (
 // RunCommand is the handler of Run.
 var RunCommand = runner{}.run
 
-// PipeGrace is how long a pipe may stay open when the command is gone.
+// PipeGrace is the time that a pipe may stay open after the command ends.
 const PipeGrace = pipeGrace
 
-// SetCancelGrace changes how long a cancelled command may go on. It is for
-// TestMain: commands read it without a lock.
+// SetCancelGrace sets the time for a cancelled command to end. It is for TestMain:
+// commands read it without a lock.
 func SetCancelGrace(d time.Duration) { cancelGrace = d }
 
-// Fit returns the output of a command that wrote these.
+// Fit returns the output of a command with the given streams.
 func Fit(stdout, stderr string, limit int) RunOutput {
 	o := &output{}
 	keep := min(max(limit, minTail), maxTail)
@@ -25,7 +25,7 @@ func Fit(stdout, stderr string, limit int) RunOutput {
 	return o.result(limit)
 }
 
-// Tail returns what is kept, in n bytes, of a stream that is written in pieces.
+// Tail returns the n bytes kept of a stream written in pieces.
 func Tail(n int, pieces []string) string {
 	t := tail{max: n}
 	for _, p := range pieces {
@@ -34,8 +34,8 @@ func Tail(n int, pieces []string) string {
 	return t.text()
 }
 
-// Lines returns how many lines a stream has that is written in pieces, and
-// the last one that is complete and not blank.
+// Lines returns the number of lines of a stream written in pieces, and the last
+// complete line that is not blank.
 func Lines(pieces []string) (n int, last string) {
 	var p partialLine
 	for _, piece := range pieces {
@@ -48,7 +48,7 @@ func Lines(pieces []string) (n int, last string) {
 	return n, last
 }
 
-// RunWith is the handler of Run that a Config makes.
+// RunWith returns the handler of Run for a Config.
 func RunWith(cfg Config) func(context.Context, RunInput) (RunOutput, error) {
 	return runner{cfg.Logs}.run
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// handed are copies of files that other tasks kept, for one command.
-// Crash before remove: the folder stays where temporary files are.
+// handed holds copies of kept files of other tasks, for one command. Crash before
+// remove: the folder stays in the temporary directory.
 type handed struct {
-	dir   string // "": there is none yet
+	dir   string // "": not created
 	paths map[string]string
 }
 
 func (h *handed) remove() {
 	if h.dir != "" {
-		_ = os.RemoveAll(h.dir) // nobody is left to tell: it is a temporary folder
+		_ = os.RemoveAll(h.dir) // a temporary folder, and no caller is left to report to
 	}
 }
 
-// find adds to the outputs of needs the files that these tasks kept. A task that is no
-// need is known by its ID, for its files alone: one that an update of a pipeline keeps.
+// find adds the kept files of needs to their outputs. A task outside the needs is
+// found by its ID, for its files only: an update of a pipeline keeps such tasks.
 func (h *handed) find(ctx context.Context, needs value.Find) value.Find {
 	return func(name string) (*value.Output, error) {
 		o, err := needs(name)
@@ -42,7 +42,7 @@ func (h *handed) find(ctx context.Context, needs value.Find) value.Find {
 	}
 }
 
-// copy makes a copy of a file, once, and returns its path; of a link, its URL.
+// copy copies a file once and returns its path, or the URL of a link.
 func (h *handed) copy(ctx context.Context, of *value.Output, name string) (string, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (h *handed) write(ctx context.Context, ref weaver.ArtifactRef, path string)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // its bytes were compared with their hash by the last Read
+	defer func() { _ = r.Close() }() // the last Read verified the hash
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return weaver.NotHere(err)
 	}
@@ -105,8 +105,7 @@ func (h *handed) write(ctx context.Context, ref weaver.ArtifactRef, path string)
 	return err
 }
 
-// ownDisk is a file of this worker: what keeps it from being written is the worker's own
-// trouble.
+// ownDisk is a file of this worker; its write errors are the worker's.
 type ownDisk struct{ *os.File }
 
 func (d ownDisk) Write(p []byte) (int, error) {
@@ -117,5 +116,5 @@ func (d ownDisk) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps io.Copy from writing past Write.
+// ReadFrom keeps io.Copy from bypassing Write.
 func (d ownDisk) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{d}, r) }

@@ -23,7 +23,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// shop is a running engine whose tasks are real commands.
+// shop is a running engine whose tasks run real commands.
 type shop struct {
 	testing.TB
 	*weaver.Engine
@@ -34,7 +34,7 @@ type shop struct {
 	events []event.Event
 	change chan struct{} // closed at the next event
 
-	forgetful atomic.Bool // keeps no events
+	forgetful atomic.Bool // drop events
 }
 
 func newShop(t testing.TB, cfg weaver.Config) *shop {
@@ -83,7 +83,7 @@ func (s *shop) note(e event.Event) {
 	s.change = make(chan struct{})
 }
 
-// enqueue enqueues a command that is not tried again.
+// enqueue enqueues a command without retries.
 func (s *shop) enqueue(in builtin.RunInput, opts ...weaver.EnqueueOption) *weaver.Handle[builtin.RunOutput] {
 	s.Helper()
 	h, err := builtin.Run.Enqueue(s.Context(), s, in, append([]weaver.EnqueueOption{weaver.NoRetry()}, opts...)...)
@@ -93,7 +93,7 @@ func (s *shop) enqueue(in builtin.RunInput, opts ...weaver.EnqueueOption) *weave
 	return h
 }
 
-// run runs a command that succeeds.
+// run runs a command that must succeed.
 func (s *shop) run(in builtin.RunInput, opts ...weaver.EnqueueOption) builtin.RunOutput {
 	s.Helper()
 	out, err := s.enqueue(in, opts...).Wait(s.Context())
@@ -103,8 +103,8 @@ func (s *shop) run(in builtin.RunInput, opts ...weaver.EnqueueOption) builtin.Ru
 	return out
 }
 
-// fails waits for a task that ends in a state for a kind of error, and whose
-// message has all of says.
+// fails waits for a task to end in a state with a kind of error and all the given
+// texts in its message.
 func (s *shop) fails(h *weaver.Handle[builtin.RunOutput], state weaver.State, kind weaver.ErrorKind, says ...string) {
 	s.Helper()
 	_, err := h.Wait(s.Context())
@@ -122,8 +122,8 @@ func (s *shop) fails(h *weaver.Handle[builtin.RunOutput], state weaver.State, ki
 	}
 }
 
-// notHere waits until an attempt is released because the worker cannot run it, and returns
-// why.
+// notHere waits for an attempt released because the worker cannot run it, and
+// returns the reason.
 func (s *shop) notHere(id weaver.TaskID) string {
 	s.Helper()
 	for {
@@ -144,7 +144,7 @@ func (s *shop) notHere(id weaver.TaskID) string {
 	}
 }
 
-// live returns the chunks of a stream so far.
+// live returns the chunks of a stream received so far.
 func (s *shop) live(id weaver.TaskID, stream string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *shop) live(id weaver.TaskID, stream string) []string {
 	return chunks
 }
 
-// progress returns the reports of a task.
+// progress returns the progress reports of a task.
 func (s *shop) progress(id weaver.TaskID) []event.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *shop) progress(id weaver.TaskID) []event.Progress {
 	return reports
 }
 
-// reports waits until a task has reported so many lines and the last of them.
+// reports waits for a report of the given number of lines and the given last line.
 func (s *shop) reports(id weaver.TaskID, want string) {
 	s.Helper()
 	for {
@@ -186,7 +186,7 @@ func (s *shop) reports(id weaver.TaskID, want string) {
 	}
 }
 
-// started returns when a task's first attempt began.
+// started returns the begin of a task's first attempt.
 func (s *shop) started(id weaver.TaskID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +212,7 @@ func (s *shop) says(id weaver.TaskID, text string) {
 	}
 }
 
-// within waits for a channel to be closed. The limit only makes a failure
-// readable.
+// within waits for a channel to close. The limit only makes a failure readable.
 func within(t testing.TB, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -223,8 +222,8 @@ func within(t testing.TB, c <-chan struct{}, what string) {
 	}
 }
 
-// witness is a named pipe that processes hold open: what they write is read,
-// and when the last of them is gone it ends.
+// witness is a named pipe held open by processes: it passes on their output, and
+// ends when the last process is gone.
 type witness struct {
 	t     testing.TB
 	path  string
@@ -233,7 +232,7 @@ type witness struct {
 	got   []string
 }
 
-// newWitness makes a pipe. Commands open it with `exec 9>"$WITNESS"`.
+// newWitness creates a pipe. Commands open it with `exec 9>"$WITNESS"`.
 func newWitness(t testing.TB) *witness {
 	t.Helper()
 	w := &witness{t: t, path: filepath.Join(t.TempDir(), "witness"), lines: make(chan string, 100), gone: make(chan struct{})}
@@ -248,7 +247,7 @@ func newWitness(t testing.TB) *witness {
 			t.Error(err)
 			return
 		}
-		defer func() { _ = f.Close() }() // it was only read
+		defer func() { _ = f.Close() }() // only read
 		r := bufio.NewReader(f)
 		for {
 			line, err := r.ReadString('\n')
@@ -268,7 +267,7 @@ func newWitness(t testing.TB) *witness {
 
 func (w *witness) env() map[string]string { return map[string]string{"WITNESS": w.path} }
 
-// shell is a shell line that holds the pipe open as 9.
+// shell returns shell text that holds the pipe open as 9.
 func (w *witness) shell(line string) builtin.RunInput {
 	return builtin.RunInput{Shell: `exec 9>"$WITNESS"; ` + line, Env: w.env()}
 }
@@ -293,7 +292,7 @@ func (w *witness) awaits(want string) {
 	}
 }
 
-// end waits until no process holds the pipe, and returns all that was said.
+// end waits until no process holds the pipe, and returns all output.
 func (w *witness) end() []string {
 	w.t.Helper()
 	within(w.t, w.gone, "the processes to end")

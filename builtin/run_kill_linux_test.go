@@ -7,7 +7,7 @@ import (
 )
 
 // The kernel kills the leader of a command when its worker is killed, with or
-// without a guard, and whatever became of the thread that started it.
+// without a guard, whatever the state of the starting thread.
 func TestRunLeaderEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]work{

@@ -22,17 +22,17 @@ import (
 
 func init() { helpers["worker"] = helpWorker }
 
-// work is what a worker that is to be killed does, in this order.
+// work lists the actions of a worker to be killed, in order.
 type work struct {
 	First  builtin.RunInput // run to its end
 	Fell   bool             // then the guard is ended
 	Second builtin.RunInput // runs when the worker is killed
 	Falls  bool             // the guard is ended while it runs
-	Ends   bool             // the worker ends by itself instead of being killed
+	Ends   bool             // the worker ends by itself
 }
 
-// helpWorker is a worker that says "runs" when the second command said
-// something, and then waits to be killed.
+// helpWorker is a worker that prints "runs" after output of the second command,
+// and then waits to be killed.
 func helpWorker(arg string) error {
 	var w work
 	if err := json.Unmarshal([]byte(arg), &w); err != nil {
@@ -83,8 +83,8 @@ func helpWorker(arg string) error {
 	return errors.Join(<-ended, errors.New("the engine stopped"))
 }
 
-// runWorker runs a worker until it is killed, when its command has begun, or
-// ends. The worker and all that it starts has the files open.
+// runWorker runs a worker until it is killed after its command began, or until it
+// ends. The worker and its processes have the files open.
 func runWorker(t *testing.T, w work, files ...*os.File) {
 	t.Helper()
 	arg, err := json.Marshal(w)
@@ -119,10 +119,11 @@ func runWorker(t *testing.T, w work, files ...*os.File) {
 	}
 }
 
-// ignoring is a command whose leader and children ignore all signals but SIGKILL.
+// ignoring is a command whose leader and children ignore all signals except
+// SIGKILL.
 const ignoring = `trap '' HUP INT QUIT TERM; sh -c 'while :; do sleep 1000; done' & while :; do echo ready; wait; done`
 
-// Nothing remains of the commands of a worker that is killed.
+// No process of a killed worker's commands remains.
 func TestRunEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
 	once := builtin.RunInput{Argv: []string{"true"}}
@@ -142,7 +143,7 @@ func TestRunEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-// The guard itself ends with its worker, too.
+// The guard ends with its worker.
 func TestRunGuardEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]work{"killed": {}, "ends": {Ends: true}} {
@@ -154,7 +155,7 @@ func TestRunGuardEndsWithItsWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Second.Shell = "echo ready"
-			// The guard has files of its own as 0 to 3.
+			// The guard has its own files as 0 to 3.
 			runWorker(t, w, f, f)
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
@@ -164,8 +165,8 @@ func TestRunGuardEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-// A group that is gone is not listed: its id may become another's. No other
-// command runs beside this test.
+// A group that is gone is not listed: its ID may be reused. No other command runs
+// during this test.
 func TestRunGuardForgets(t *testing.T) {
 	s := newShop(t, weaver.Config{})
 	for range 3 {

@@ -21,7 +21,7 @@ func TestRunOutputIsLive(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
-	// It goes on only when the test has received it.
+	// It continues after the test received it.
 	h := s.enqueue(w.shell(`mkfifo "$WITNESS.go"; echo first; echo up >&9; read -r go <"$WITNESS.go"; echo second; echo words >&2`))
 	s.says(h.ID(), "first\n")
 	w.awaits("up")
@@ -38,7 +38,7 @@ func TestRunOutputIsLive(t *testing.T) {
 	}
 }
 
-// Blocks end where they end; runes that cross that are emitted whole.
+// Blocks end at arbitrary bytes; runes across the end are emitted whole.
 func TestRunLiveTextIsValid(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{InlineLimit: 1 << 20})
@@ -93,8 +93,8 @@ func TestRunOutputFitsTheEngine(t *testing.T) {
 	}
 }
 
-// However much a command writes, it costs the same memory. 1 GB takes 1 s and
-// more on two cores, so the test is content with 200 MB.
+// Memory does not depend on the size of the output. 1 GB takes more than 1 s on
+// two cores, so the test uses 200 MB.
 func TestRunOutputMemory(t *testing.T) {
 	const size = 200_000_000
 	var before, during atomic.Uint64
@@ -143,8 +143,8 @@ func TestRunProgress(t *testing.T) {
 	s := newShop(t, weaver.Config{})
 	long := strings.Repeat("ü", 250)
 	w := newWitness(t)
-	// It goes on only when the test has received the report. A writer that has
-	// not closed the pipe yet lets the next open through, to read its end.
+	// It continues after the test received the report. A writer that has not yet
+	// closed the pipe lets the next open succeed, which reads to its end.
 	in := w.shell(`mkfifo "$WITNESS.go"; goes() { until read -r go <"$WITNESS.go"; do :; done; }
 		echo one; echo two; echo; printf unfinished; goes
 		echo " $LONG"; goes; seq 1 100000; printf 'bad \377\n\n'; goes`)
@@ -166,7 +166,7 @@ func TestRunProgress(t *testing.T) {
 		if r.Total != 0 {
 			t.Errorf("report %d has total %v", i, r.Total)
 		}
-		// They are 500 ms apart, from 1 s on.
+		// They are 500 ms apart, starting at 1 s.
 		if since := r.At.Sub(s.started(h.ID())); since < time.Second+time.Duration(i)*500*time.Millisecond {
 			t.Errorf("report %d came after %s", i, since)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// kept is a log in memory.
+// kept is an in-memory log.
 type kept struct {
 	bytes.Buffer
 	info   weaver.CurrentInfo
@@ -29,14 +29,14 @@ func (k *kept) Write(p []byte) (int, error) {
 
 func (k *kept) Close() error { k.closed++; return k.err }
 
-// A log has every byte that a command wrote, in the order of both streams,
-// and is closed when the attempt has ended.
+// A log has every byte of a command's output, in the order of both streams, and is
+// closed at the end of the attempt.
 func TestRunLogs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		shell string
 		err   error
-		logs  string // "none": it was not asked for
+		logs  string // "none": not requested
 	}{
 		"bytes":         {`printf 'a\000\377\033[31mred\r\n'; printf 'half \342'`, nil, "a\x00\xff\x1b[31mred\r\nhalf \xe2"},
 		"both streams":  {"echo out; sleep 0.1; echo err >&2; sleep 0.1; echo out", nil, "out\nerr\nout\n"},
@@ -71,7 +71,7 @@ func TestRunLogs(t *testing.T) {
 	}
 }
 
-// Logs returns no writer: no log is kept, and it is asked once.
+// Without a writer from Logs there is no log, and Logs is called once.
 func TestRunLogsOfNobody(t *testing.T) {
 	t.Parallel()
 	asked := 0

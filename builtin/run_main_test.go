@@ -11,10 +11,10 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// helperEnv makes this test binary one of the helpers.
+// helperEnv makes this test binary a helper process.
 const helperEnv = "BUILTIN_TEST_HELPER"
 
-// helpers are commands that a shell cannot be, and a worker to be killed.
+// helpers are commands that a shell cannot replace, and a worker to be killed.
 var helpers = map[string]func(arg string) error{
 	"write": helpWrite,
 }
@@ -24,7 +24,7 @@ func asHelper(name, arg string) builtin.RunInput {
 	return builtin.RunInput{Argv: []string{os.Args[0]}, Env: map[string]string{helperEnv: name, helperEnv + "_ARG": arg}}
 }
 
-// testGrace is how long a cancelled command may go on in these tests.
+// testGrace is the time for a cancelled command to end in these tests.
 const testGrace = 2 * time.Second
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// helpWrite writes so many bytes, in lines of 100.
+// helpWrite writes the given number of bytes, in lines of 100.
 func helpWrite(arg string) error {
 	left, err := strconv.Atoi(arg)
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package builtin
 
-// relativeToDir: the program must be found, and get its extension, before it
-// is started.
+// relativeToDir is false: the program must be found, with its extension, before it
+// starts.
 const relativeToDir = false
 
 // Windows programs do not start without SYSTEMROOT.

@@ -10,16 +10,15 @@ import (
 	"github.com/goweaver/weaver/builtin"
 )
 
-// What a stream may hold: all kinds of runes that JSON treats in its own way,
-// and bytes that are none.
+// Sample contents: all kinds of runes that JSON treats differently, and invalid
+// bytes.
 var awkward = []string{
 	"", "plain text, several words\n", strings.Repeat("x", 5000), strings.Repeat("\x01", 5000), strings.Repeat("\"\\/\b\f\n\r\t", 700),
 	strings.Repeat("<a href='&'>", 400), strings.Repeat("\u2028\u2029", 800), strings.Repeat("é€😀", 600), strings.Repeat("\xff\xc3", 2000),
 	strings.Repeat("\x00\x7f\u0080\uFFFD", 1000), "\x80\x80\x80\x80" + strings.Repeat("😀", 3000),
 }
 
-// The output fits the limit as JSON, uses the room that there is, and keeps
-// ends.
+// The output fits the limit as JSON, uses the available room, and keeps ends.
 func TestRunOutputFits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{0, 150, 300, 301, 302, 303, 1000, 4096, 9000, 20_000, 64 << 10} {
@@ -34,8 +33,8 @@ func TestRunOutputFits(t *testing.T) {
 				if limit >= 200 && len(raw) > limit {
 					t.Errorf("%s: %d bytes", what, len(raw))
 				}
-				// What is missing could not have been kept: the next rune
-				// takes 6 bytes at most, and a limit's flags are 47.
+				// No more could have been kept: the next rune takes up to 6 bytes, and the flags
+				// take up to 47.
 				if cut := out.StdoutTruncated || out.StderrTruncated; cut && limit <= 4096 && len(raw) < limit-2*6-47 {
 					t.Errorf("%s: %d bytes, although something was cut", what, len(raw))
 				}
@@ -46,7 +45,7 @@ func TestRunOutputFits(t *testing.T) {
 	}
 }
 
-// checkEnd checks what was kept of a stream.
+// checkEnd checks the kept end of a stream.
 func checkEnd(t *testing.T, what, written, kept string, total int64, truncated bool) {
 	t.Helper()
 	whole := asText(written)
@@ -61,13 +60,12 @@ func checkEnd(t *testing.T, what, written, kept string, total int64, truncated b
 	}
 }
 
-// asText says what text is kept of bytes: each byte that is no UTF-8, and
-// NUL, becomes U+FFFD.
+// asText returns the text kept for bytes: U+FFFD replaces invalid bytes and NUL.
 func asText(s string) string {
 	return strings.ReplaceAll(string([]rune(s)), "\x00", "\uFFFD")
 }
 
-// A stream with little to say leaves its share to the other.
+// A short stream leaves its share to the other.
 func TestRunOutputShares(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 1000)
@@ -94,7 +92,7 @@ func TestRunOutputShares(t *testing.T) {
 	}
 }
 
-// A stream keeps its end, however it was written, and all of it is counted.
+// A stream keeps its end and counts all bytes, in blocks of any size.
 func TestRunStreamKeepsItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 5, 7, 4096, 5000} {
@@ -116,8 +114,8 @@ func chunks(s string, size int) []string {
 	return append(all, s)
 }
 
-// endOfText returns what is kept of the last n bytes of a text: without the
-// end of a rune that began before them.
+// endOfText returns the text kept of the last n bytes: without the end of a rune
+// that begins before them.
 func endOfText(s string, n int) string {
 	if len(s) <= n {
 		return asText(s)
@@ -129,7 +127,7 @@ func endOfText(s string, n int) string {
 	return asText(end)
 }
 
-// The last line is the same, however it was written.
+// The last line does not depend on the blocks.
 func TestRunLastLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 
 const secretValue = "hunter2-hunter2"
 
-// everything is what people can see of a task: events, what the store has.
+// everything returns all visible data of a task: events and the store.
 func (s *shop) everything(id weaver.TaskID) string {
 	s.Helper()
 	h, err := s.History(s.Context(), id)
@@ -32,7 +32,7 @@ func (s *shop) everything(id weaver.TaskID) string {
 	return string(raw)
 }
 
-// A secret reaches the command, and of its output nothing else.
+// A secret reaches the command, and is masked in all of its output.
 func TestRunSecret(t *testing.T) {
 	t.Setenv("SHOP_TOKEN", secretValue)
 	s := newShop(t, weaver.Config{})
@@ -62,7 +62,7 @@ func TestRunSecret(t *testing.T) {
 	}
 }
 
-// A secret that cannot be masked is refused before anything runs.
+// A secret that cannot be masked is refused before the command starts.
 func TestRunBadSecret(t *testing.T) {
 	t.Setenv("SHOP_EMPTY", "")
 	t.Setenv("SHOP_BLANK", " \n ")
@@ -86,7 +86,7 @@ func TestRunBadSecret(t *testing.T) {
 	}
 }
 
-// Variables of a file are read in each attempt, and only the path is stored.
+// A file of variables is read in each attempt, and only its path is stored.
 func TestRunEnvFile(t *testing.T) {
 	t.Setenv("SHOP_TOKEN", "of the worker")
 	file := filepath.Join(t.TempDir(), "shop.env")

@@ -19,18 +19,18 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Shell lines for commands that run until they are ended.
+// Shell text for commands that run until they are ended.
 const (
-	// forever has a child, which holds the witness too, and ends by SIGTERM
-	// once it is ready: a shell that has just forked may lose one.
+	// forever has a child, which also holds the witness, and ends by SIGTERM once it
+	// is ready: a shell may lose a signal right after a fork.
 	forever = `sh -c 'echo ready; exec sleep 1000' & wait`
-	// stubborn receives SIGTERM and goes on.
+	// stubborn receives SIGTERM and continues.
 	stubborn = `trap 'echo term >&9' TERM; while :; do ` + forever + `; done`
 	// obedient receives SIGTERM and exits with 0.
 	obedient = `trap 'echo bye; exit 0' TERM; while :; do ` + forever + `; done`
 )
 
-// An attempt whose time is over ends its command, which has a while for it.
+// The command of an attempt that timed out gets time to end.
 func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Whoever sets a limit, its end is a timeout.
+// The end is a timeout for a limit of any source.
 func TestRunTimeout(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -114,7 +114,7 @@ func TestRunCancel(t *testing.T) {
 	}
 }
 
-// A stopped process receives SIGTERM only when it goes on.
+// A stopped process receives SIGTERM when it continues.
 func TestRunCancelsAStoppedCommand(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -130,7 +130,7 @@ func TestRunCancelsAStoppedCommand(t *testing.T) {
 	}
 }
 
-// What the leader leaves behind when it is cancelled has as much time as it.
+// Background processes of a cancelled leader get the same time as the leader.
 func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -149,7 +149,7 @@ func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
 	}
 }
 
-// Force leaves no time: another worker may run the task again.
+// Force gives no time: another worker may run the task again.
 func TestRunForceKills(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -165,8 +165,8 @@ func TestRunForceKills(t *testing.T) {
 	s.fails(h, weaver.StateCancelled, task.KindCancelled)
 }
 
-// A worker that stops gives the task back at no cost, and ends the command
-// within the time that the engine leaves it.
+// A stopping worker releases the task without cost, and ends the command within
+// the time that the engine gives.
 func TestRunDrain(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{"forever": forever, "stubborn": stubborn, "obedient": obedient} {
@@ -217,8 +217,8 @@ func TestRunEndsBackgroundChildren(t *testing.T) {
 	}
 }
 
-// The command had ended when the cancel came: only its children are ended by
-// it, and its own result counts.
+// The command ended before the cancel: the cancel ends only its children, and its
+// result counts.
 func TestRunCancelAfterTheEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -226,7 +226,7 @@ func TestRunCancelAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
-	// The child is asked to end when its parent has.
+	// The child gets SIGTERM after its parent ended.
 	h := s.enqueue(w.shell(`mkfifo "$WITNESS.up"
 		(trap 'echo orphan' TERM; echo up >"$WITNESS.up"; while :; do sleep 1000 & wait; done) &
 		read -r up <"$WITNESS.up"; exit 0`))
@@ -240,8 +240,8 @@ func TestRunCancelAfterTheEnd(t *testing.T) {
 	w.end()
 }
 
-// A daemon that made a session of its own lives on, and what it holds open
-// keeps neither the task nor a goroutine.
+// A daemon in a session of its own survives, and its open files block neither the
+// task nor a goroutine.
 func TestRunLeavesDaemons(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -263,7 +263,7 @@ func TestRunLeavesDaemons(t *testing.T) {
 	}
 }
 
-// A listener that is slow loses nothing, although the command has long ended.
+// A slow listener loses nothing, even after the command ended.
 func TestRunSlowListener(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")

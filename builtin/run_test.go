@@ -83,7 +83,7 @@ func TestRunEnvironment(t *testing.T) {
 	base := []string{"HOME=/", "LANG=C", "PATH=/usr/local/bin:/usr/bin:/bin"}
 	for name, c := range map[string]struct {
 		in   builtin.RunInput
-		want []string // beside the task's
+		want []string // besides the task's
 		some bool     // there may be more
 	}{
 		"the least":       {in: builtin.RunInput{}, want: base},
@@ -139,8 +139,7 @@ func TestRunEnvironmentInAJob(t *testing.T) {
 	}
 }
 
-// The program is looked up in the PATH that the command gets, not in the
-// worker's.
+// The program is looked up in the command's PATH, not in the worker's.
 func TestRunFindsPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -174,7 +173,7 @@ func script(t testing.TB, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// What another attempt would meet again is not tried again.
+// An error that a retry would repeat is not retried.
 func TestRunMistakesArePermanent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -250,7 +249,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// seq is what seq prints.
+// seq returns the output of seq.
 func seq(from, to int) string {
 	var lines []string
 	for i := from; i <= to; i++ {
@@ -263,7 +262,7 @@ func (s *shop) enqueueOn(t *testing.T, in builtin.RunInput) *weaver.Handle[built
 	return (&shop{TB: t, Engine: s.Engine}).enqueue(in)
 }
 
-// An ordinary failure is tried again.
+// An ordinary failure is retried.
 func TestRunIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	e := weavertest.New(t, builtin.Handlers(builtin.Config{})...)

@@ -2,8 +2,8 @@
 
 package builtin
 
-// relativeToDir: the kernel resolves the program's path after it has changed
-// to the command's directory.
+// relativeToDir is true: the kernel resolves the program's path after changing to
+// the command's directory.
 const relativeToDir = true
 
 var alwaysInherited = []string{"PATH", "HOME", "LANG"}

@@ -70,7 +70,7 @@ func TestRunNoMistake(t *testing.T) {
 	}
 }
 
-// A draft that is made by name is validated when it is to run: it blocks.
+// A draft made by name is validated when it runs: it blocks.
 func TestRunMistakesOfADraft(t *testing.T) {
 	t.Parallel()
 	_, err := builtin.RunCommand(t.Context(), builtin.RunInput{Argv: []string{"ls"}, Shell: "ls"})

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkSecret says whether the value of a variable can be used as a secret and
-// masked. key is what names the variable. No error has the value.
+// checkSecret checks whether the value of a variable can be used as a secret and
+// masked. key is the input field with the variable. Its errors do not contain the
+// value.
 func checkSecret(key, name, value string, set bool) error {
 	switch n := utf8.RuneCountInString(strings.TrimSpace(value)); {
 	case !set:
@@ -22,7 +23,7 @@ func checkSecret(key, name, value string, set bool) error {
 	return nil
 }
 
-// checkSecretName says what is wrong with the name of a variable; "": nothing.
+// checkSecretName returns the problem with the name of a variable, or "".
 func checkSecretName(name string) string {
 	switch {
 	case strings.Contains(name, "$"):
@@ -35,7 +36,8 @@ func checkSecretName(name string) string {
 	return ""
 }
 
-// lookup returns a variable of a file, the last one of its name, or else of the worker.
+// lookup returns a variable from a file, the last of its name, or else from the
+// worker.
 func lookup(name string, file []variable) (value string, set bool) {
 	value, set = os.LookupEnv(name)
 	for _, v := range file {
@@ -46,8 +48,8 @@ func lookup(name string, file []variable) (value string, set bool) {
 	return value, set
 }
 
-// Unset returns those of the variables that neither the file has, if there is one ("": none),
-// nor the environment of this process. A worker elsewhere may have them.
+// Unset returns the variables that are neither in the file ("" for no file) nor in
+// the environment of this process. Another worker may have them.
 func Unset(file string, names []string) ([]string, error) {
 	var vars []variable
 	if file != "" {
@@ -65,7 +67,7 @@ func Unset(file string, names []string) ([]string, error) {
 	return unset, nil
 }
 
-// Variables are the names of the variables that HeadersEnv needs, sorted.
+// Variables returns the names of the variables that HeadersEnv needs, sorted.
 func (in *RequestInput) Variables() []string {
 	var names []string
 	for _, value := range in.HeadersEnv {

@@ -12,13 +12,13 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline/value"
 )
 
-// maxArgument is how long an argument or variable may be on Linux, in bytes: what
-// the kernel takes, without the NUL behind it.
+// maxArgument is the maximum length of an argument or variable on Linux, in bytes,
+// without the final NUL.
 const maxArgument = 128<<10 - 1
 
 func (in RunInput) texts() value.Texts { return value.Texts{Args: in.Argv, Env: in.Env} }
 
-// filled returns the input with the values of needs in place of their names.
+// filled returns the input with the values of needs filled in.
 func (in RunInput) filled(ctx context.Context, files *handed) (RunInput, error) {
 	if !in.Templates {
 		return in, nil
@@ -39,8 +39,8 @@ func (in RunInput) filled(ctx context.Context, files *handed) (RunInput, error) 
 	return made, nil
 }
 
-// checkLengths refuses what Linux does not take, with the values that made it so
-// long.
+// checkLengths refuses arguments and variables too long for Linux, and names the
+// values in them.
 func (in RunInput) checkLengths(of RunInput) error {
 	if runtime.GOOS != "linux" {
 		return nil
@@ -74,7 +74,7 @@ func (in RequestInput) with(t value.Texts) RequestInput {
 	return in
 }
 
-// filled returns the input with the values of needs in place of their names.
+// filled returns the input with the values of needs filled in.
 func (in RequestInput) filled(ctx context.Context) (RequestInput, error) {
 	if !in.Templates {
 		return in, nil
@@ -90,8 +90,8 @@ func (in RequestInput) filled(ctx context.Context) (RequestInput, error) {
 	return made, nil
 }
 
-// unfilled is the error of an attempt that lacks a value: permanent, unless it is
-// the store that could not be read.
+// unfilled returns the error of an attempt that lacks a value: permanent, except
+// when the store could not be read.
 func unfilled(doing string, err error) error {
 	if wrong := (*value.Error)(nil); errors.As(err, &wrong) {
 		return weaver.Permanent(fmt.Errorf("%s: %w", doing, err))
@@ -99,7 +99,7 @@ func unfilled(doing string, err error) error {
 	return err
 }
 
-// needed finds what the task of a handler needs.
+// needed returns a find for the needs of the handler's task.
 func needed(ctx context.Context) value.Find {
 	return func(name string) (*value.Output, error) {
 		a, err := engine.From(ctx)

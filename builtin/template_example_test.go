@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// What a command wrote is an argument of another one.
+// The output of one command as an argument of another.
 func ExampleRunInput_templates() {
 	ctx := context.Background()
 	db, err := sqlite.OpenMemory(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/faultstore"
 )
 
-// A store that cannot be read for a moment costs a task with one attempt nothing.
+// A short outage of the store costs a task with one attempt nothing.
 func TestTemplatesOutlastAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"Needs", "Tasks"} {

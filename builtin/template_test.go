@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The values of a task are known by its type's name.
+// The name of a task's type determines its values.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]value.Kind{builtin.Run.Name(): value.Command, builtin.Request.Name(): value.Request, "a.b.c.v1": value.Other} {
@@ -27,7 +27,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// chain runs two tasks of which the second needs the first, named "first", and
+// chain runs two tasks, where the second needs the first, named "first". It
 // returns the second.
 func (s *shop) chain(first, second weaver.Draft) weaver.TaskInfo {
 	s.Helper()
@@ -64,7 +64,7 @@ func decode[T any](t testing.TB, raw json.RawMessage) (v T) {
 	return v
 }
 
-// What a need wrote reaches an argument and a variable as it is.
+// The output of a need reaches an argument and a variable unchanged.
 func TestRunTemplates(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
@@ -81,14 +81,14 @@ func TestRunTemplates(t *testing.T) {
 	if want := "<" + odd + "|exit 0|{{>"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// Without Templates a text is what it is.
+	// Without Templates a text is literal.
 	out := s.run(builtin.RunInput{Argv: []string{"printf", "%s", "{{.tasks.first.stdout}}"}})
 	if out.Stdout != "{{.tasks.first.stdout}}" {
 		t.Errorf("%q is no literal", out.Stdout)
 	}
 }
 
-// Neither is tried again: what is not there will not be there.
+// Neither is retried: the value would still be missing.
 func TestTemplatesFail(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{InlineLimit: 1 << 20})
@@ -152,7 +152,7 @@ func TestRequestTemplates(t *testing.T) {
 	if last := v.last(t); last.body != `{"id": 7, "tags": ["x"], "next": "NEXT/b c"}` {
 		t.Errorf("the body was %s", last.body)
 	}
-	// A URL that is one value is that value, if it is one of the web.
+	// A URL that is a single reference is its value, if that is an HTTP URL.
 	answer.Store(server.URL + "/whole?a=b")
 	whole := builtin.Request.With(builtin.RequestInput{URL: "{{.tasks.first.body}}", Templates: true})
 	if res := s.chain(get, whole); res.State != weaver.StateSucceeded || v.last(t).path != "/whole?a=b" {

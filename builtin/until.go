@@ -14,41 +14,41 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// Until makes a request a poll: it is sent again and again until its answer is
-// the one that is waited for, which is the output then. JSON with one of Equals,
-// Not and In, or Status, or both are given.
+// Until makes a request a poll: it is repeated until the answer meets a condition,
+// and that answer is the output. The condition is JSON with exactly one of Equals,
+// Not and In, or Status, or both.
 //
-// A network error, and the statuses that a request without Until retries, are
-// one poll more; so is, with Status, every other status. Without Status a status
-// that is not expected fails the task at once. A poll sends no Idempotency-Key.
+// A network error, or a status that a request without Until retries, leads to
+// another poll. With Status, so does every other status. Without Status, an
+// unexpected status fails the task at once. A poll sends no Idempotency-Key.
 //
-// Timeout counts from the first poll on, also while no worker runs, and is the
-// only limit: no attempt is used up by polling. When it is over the task fails
-// for good with what was seen last; a retry of the task begins anew.
+// Timeout runs from the first poll, also while no worker runs, and is the only
+// limit: polls use no attempts. After it the task fails permanently with the last
+// answer; a retry of the task starts again.
 //
-// With pauses of 10 s or more the task sleeps between two polls, and holds no
-// worker; there are at most 2,000 of these polls, for each leaves two steps. Shorter
-// pauses are waited for where the task runs: to suspend and claim it every few
-// seconds would cost the store more than a slot costs the worker. RetryAfter
-// is not used: it counts attempts.
+// With pauses of 10 s or more, the task sleeps between polls and occupies no
+// worker. There may be at most 2,000 such polls, because each leaves two steps. A
+// shorter pause is spent in the running attempt: suspending and claiming the task
+// every few seconds would cost the store more than the slot costs the worker.
+// RetryAfter is not used, because it counts attempts.
 type Until struct {
-	Status []int  `json:"status,omitempty"` // any of these
-	JSON   string `json:"json,omitempty"`   // where in the body: .status, .items[0].id, ["any name"]
+	Status []int  `json:"status,omitempty"` // any of these statuses
+	JSON   string `json:"json,omitempty"`   // path in the body: .status, .items[0].id, ["any name"]
 
-	Equals json.RawMessage   `json:"equals,omitempty"` // the value there is this one; 1 and 1.0 are equal, 1 and "1" are not
-	Not    json.RawMessage   `json:"not,omitempty"`    // there is a value, and it is not this one
-	In     []json.RawMessage `json:"in,omitempty"`     // it is one of these
+	Equals json.RawMessage   `json:"equals,omitempty"` // the value at the path equals this; 1 and 1.0 are equal, 1 and "1" are not
+	Not    json.RawMessage   `json:"not,omitempty"`    // there is a value at the path, different from this
+	In     []json.RawMessage `json:"in,omitempty"`     // the value at the path is one of these
 
-	Every   Duration `json:"every,omitempty"`   // pause between polls, default 5s; Retry-After of an answer may ask for more
+	Every   Duration `json:"every,omitempty"`   // pause between polls, default 5s; Retry-After of an answer may extend it
 	Timeout Duration `json:"timeout,omitempty"` // of the whole poll, default 1h
 }
 
 const (
 	defaultEvery = 5 * time.Second
 	defaultUntil = time.Hour
-	sleepFrom    = 10 * time.Second // pauses from which a poll sleeps
+	sleepFrom    = 10 * time.Second // minimum pause for a sleep
 	maxSleeps    = 2000
-	pollBody     = 1 << 20 // bytes of an answer that are looked into
+	pollBody     = 1 << 20 // maximum bytes of an answer to inspect
 )
 
 func (u *Until) every() time.Duration {
@@ -65,7 +65,7 @@ func (u *Until) limit() time.Duration {
 	return time.Duration(u.Timeout)
 }
 
-// path reads JSON, which may be written without its first dot.
+// path parses JSON, with or without its first dot.
 func (u *Until) path() (template.Path, error) {
 	where := u.JSON
 	if !strings.HasPrefix(where, ".") && !strings.HasPrefix(where, "[") {
@@ -78,7 +78,7 @@ func (u *Until) path() (template.Path, error) {
 	return t[0].Path, nil
 }
 
-// validate returns all mistakes.
+// validate returns all problems.
 func (u *Until) validate() (problems []error) {
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf("until: "+format, args...)) }
 	for _, status := range u.Status {
@@ -132,8 +132,8 @@ func (u *Until) validateTimes() (problems []error) {
 	return problems
 }
 
-// met reports whether an answer is the one that is waited for, and says what was
-// seen: 200, .status = "running".
+// met reports whether an answer meets the condition, and returns the observed
+// value: 200, .status = "running".
 func (u *Until) met(status int, body []byte, whole bool) (met bool, seen string) {
 	seen = strconv.Itoa(status)
 	if len(u.Status) > 0 && !slices.Contains(u.Status, status) {
@@ -144,7 +144,7 @@ func (u *Until) met(status int, body []byte, whole bool) (met bool, seen string)
 	}
 	path, err := u.path()
 	if err != nil {
-		return false, seen // Validate refused it
+		return false, seen // Validate refuses it
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -167,7 +167,7 @@ func (u *Until) met(status int, body []byte, whole bool) (met bool, seen string)
 	return u.wants(value), fmt.Sprintf("%s, %s = %s", seen, name, firstRunes(string(raw), maxLine))
 }
 
-// wanted is the answer that is waited for, for people: .status = "done".
+// wanted returns the condition for people: .status = "done".
 func (u *Until) wanted() string {
 	var parts []string
 	for i, status := range u.Status {
@@ -207,8 +207,8 @@ func (u *Until) wants(value any) bool {
 	return slices.ContainsFunc(u.In, is)
 }
 
-// at returns the value at a path: a step of digits is the index of a list, or the
-// key of an object.
+// at returns the value at a path. A step of digits is an array index or an object
+// key.
 func at(v any, path template.Path) (any, bool) {
 	for _, step := range path {
 		switch inner := v.(type) {
@@ -231,7 +231,7 @@ func at(v any, path template.Path) (any, bool) {
 	return v, true
 }
 
-// equalJSON compares a value, decoded with its numbers as text, with JSON.
+// equalJSON compares a value decoded with json.Number to JSON.
 func equalJSON(value any, raw json.RawMessage) bool {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// turns answers each request with the next of its answers, the last one for ever.
+// turns answers each request with its next answer, and repeats the last one.
 func turns(answers ...http.HandlerFunc) *visits {
 	n := 0
 	return &visits{answer: func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestUntil(t *testing.T) {
 			if err != nil {
 				w.Fatal(err)
 			}
-			time.Sleep(30 * time.Minute) // at the instant of a poll
+			time.Sleep(30 * time.Minute) // at the time of a poll
 			e.StopNow()
 			stop()
 			time.Sleep(time.Hour)
@@ -173,7 +173,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// What a condition takes for the answer that is waited for.
+// Which answers meet a condition.
 func TestUntilMeets(t *testing.T) {
 	t.Parallel()
 	const body = `{"status": "done", "n": 1.0, "list": [{"id": 7}], "null": null, "a b": true, "o": {"x": [1]}, "id": 9007199254740993, "d": [0.12345678901234567891]}`
@@ -187,7 +187,7 @@ func TestUntilMeets(t *testing.T) {
 		{builtin.Until{JSON: ".n", Equals: raw(`1`)}, true},
 		{builtin.Until{JSON: ".n", Equals: raw(`"1"`)}, false},
 		{builtin.Until{JSON: ".list[0].id", Equals: raw(`7`)}, true},
-		{builtin.Until{JSON: ".list[1].id", Not: raw(`7`)}, false}, // there is none
+		{builtin.Until{JSON: ".list[1].id", Not: raw(`7`)}, false}, // there is no value
 		{builtin.Until{JSON: ".list.id", Not: raw(`7`)}, false},
 		{builtin.Until{JSON: ".null", Equals: raw(`null`)}, true},
 		{builtin.Until{JSON: ".status", Not: raw(`"running"`)}, true},
@@ -239,7 +239,7 @@ func TestUntilValidate(t *testing.T) {
 	}
 }
 
-// An error says what was waited for.
+// An error names the condition.
 func TestUntilWanted(t *testing.T) {
 	t.Parallel()
 	for want, u := range map[string]builtin.Until{
