@@ -81,11 +81,11 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fmt.Errorf(`%s is no duration: write a text such as "90s" or "1m30s"`, raw)
+		return fmt.Errorf(`%s is not a duration: write a text such as "90s" or "1m30s"`, raw)
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf(`%q is no duration: write for example "90s" or "1m30s"`, text)
+		return fmt.Errorf(`%q is not a duration: write for example "90s" or "1m30s"`, text)
 	}
 	*d = Duration(parsed)
 	return nil

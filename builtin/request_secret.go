@@ -30,7 +30,7 @@ func checkHeadersEnv(fromEnv, headers map[string]string) []error {
 		before, variable := headerVariable(fromEnv[header])
 		switch {
 		case !isToken(header):
-			complain("headers_env: %q is no header name: write letters, digits and dashes, as in X-Api-Key", header)
+			complain("headers_env: %q is not a header name: write letters, digits and dashes, as in X-Api-Key", header)
 			continue
 		case seen[canonical] != "":
 			complain("headers_env: %s has a value already, in headers or under another spelling: keep one of them", header)

@@ -113,7 +113,7 @@ func TestSecretNames(t *testing.T) {
 	t.Parallel()
 	for in, says := range map[string]string{
 		`{"url": "http://a/", "headers_env": {"X-A": "TOKEN", "Authorization": "Bearer API_TOKEN"}}`: "",
-		`{"url": "http://a/", "headers_env": {"X A": "TOKEN"}}`:                                      `headers_env: "X A" is no header name`,
+		`{"url": "http://a/", "headers_env": {"X A": "TOKEN"}}`:                                      `headers_env: "X A" is not a header name`,
 		`{"url": "http://a/", "headers_env": {"X-A": ""}}`:                                           `headers_env: X-A is "", which does not name a variable`,
 		`{"url": "http://a/", "headers_env": {"X-A": "A*"}}`:                                         `write each name`,
 		`{"url": "http://a/", "headers_env": {"X-A": "B"}, "headers": {"x-a": "c"}}`:                 `headers_env: X-A has a value already`,

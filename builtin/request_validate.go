@@ -33,7 +33,7 @@ func (in RequestInput) Validate() error {
 	case in.Method != "" && !isToken(in.Method):
 		complain("method: %q is none: write a word such as GET, POST or DELETE", in.Method)
 	case strings.EqualFold(in.Method, http.MethodConnect):
-		complain("method: CONNECT opens a tunnel, which is no request: write a word such as GET, POST or DELETE")
+		complain("method: CONNECT opens a tunnel, not a request: write a word such as GET, POST or DELETE")
 	}
 	problems = append(problems, checkHeaders(in.Headers)...)
 	problems = append(problems, checkHeadersEnv(in.HeadersEnv, in.Headers)...)
@@ -45,7 +45,7 @@ func (in RequestInput) Validate() error {
 	}
 	for _, status := range in.Expect {
 		if status < 100 || status > 599 {
-			complain("expect: %d is no status: write numbers from 100 to 599", status)
+			complain("expect: %d is not a status: write numbers from 100 to 599", status)
 		}
 	}
 	if in.Timeout < 0 {
@@ -98,7 +98,7 @@ func checkHeaders(headers map[string]string) []error {
 		value, canonical := headers[name], http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			complain("headers: %q is no header name: write letters, digits and dashes, as in X-Request-Id", name)
+			complain("headers: %q is not a header name: write letters, digits and dashes, as in X-Request-Id", name)
 			continue
 		case seen[canonical] != "":
 			complain("headers: %s and %s are the same header: keep one of them", seen[canonical], name)

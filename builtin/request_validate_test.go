@@ -40,8 +40,8 @@ func TestRequestMistakes(t *testing.T) {
 		"a method of two":     {builtin.RequestInput{URL: "http://a.test/", Method: "GET IT"}, []string{`"GET IT"`, "GET, POST or DELETE"}},
 		"a method of lines":   {builtin.RequestInput{URL: "http://a.test/", Method: "GET\r\nX: y"}, []string{`"GET\r\nX: y"`}},
 		"a tunnel":            {builtin.RequestInput{URL: "http://a.test/", Method: "connect"}, []string{"CONNECT opens a tunnel"}},
-		"no header name":      {headers("", "x"), []string{`"" is no header name`}},
-		"a header with space": {headers("X Y", "x"), []string{`"X Y" is no header name`, "X-Request-Id"}},
+		"no header name":      {headers("", "x"), []string{`"" is not a header name`}},
+		"a header with space": {headers("X Y", "x"), []string{`"X Y" is not a header name`, "X-Request-Id"}},
 		"a header of lines":   {headers("X-Y", "x\r\nX-Z: z"), []string{"the value of X-Y has a line break"}},
 		"a header with LF":    {headers("X-Y", "x\n"), []string{"the value of X-Y has a line break"}},
 		"a header with DEL":   {headers("X-Y", "x\x7f"), []string{"the value of X-Y", "control character"}},
@@ -53,7 +53,7 @@ func TestRequestMistakes(t *testing.T) {
 		"a Host with a user":  {headers("Host", "u@a.test"), []string{`"u@a.test" cannot be the Host`}},
 		"two bodies":          {builtin.RequestInput{URL: "http://a.test/", JSON: json.RawMessage(`1`), Body: "1"}, []string{"json and body are both given"}},
 		"no JSON":             {builtin.RequestInput{URL: "http://a.test/", JSON: json.RawMessage(`{id: 7}`)}, []string{"json: this is not JSON", "body"}},
-		"no status":           {builtin.RequestInput{URL: "http://a.test/", Expect: []int{99, 200, 600}}, []string{"99 is no status", "600 is no status", "from 100 to 599"}},
+		"no status":           {builtin.RequestInput{URL: "http://a.test/", Expect: []int{99, 200, 600}}, []string{"99 is not a status", "600 is not a status", "from 100 to 599"}},
 		"a negative timeout":  {builtin.RequestInput{URL: "http://a.test/", Timeout: -1}, []string{"timeout: -1ns is negative", `"30s"`}},
 		"negative redirects":  {builtin.RequestInput{URL: "http://a.test/", MaxRedirects: new(-1)}, []string{"max_redirects: -1 is negative", "10"}},
 		"everything at once": {
@@ -109,7 +109,7 @@ func TestRequestMistakesOfADraft(t *testing.T) {
 		w.serve("b.test", status(200))
 		w.run(builtin.RequestInput{URL: "http://b.test/"})
 		info, err := w.env.Get(w.Context(), got[0].ID)
-		if err != nil || info.State != weaver.StateBlocked || !strings.Contains(info.Error.Message, "neither http:// nor https://") || !strings.Contains(info.Error.Message, "7 is no status") {
+		if err != nil || info.State != weaver.StateBlocked || !strings.Contains(info.Error.Message, "neither http:// nor https://") || !strings.Contains(info.Error.Message, "7 is not a status") {
 			w.Errorf("the task is %s: %+v, %v", info.State, info.Error, err)
 		}
 	})

@@ -204,7 +204,7 @@ func (c command) mistake(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%q may not be executed by this worker's user, or its directory %q not entered: chmod +x, or run the worker as another user", path, c.dir)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%q is no program of this system: a script needs a first line such as #!/bin/sh", path)
+		return fmt.Errorf("%q is not a program for this system: a script needs a first line such as #!/bin/sh", path)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
 		return fmt.Errorf("the program %q cannot be reached: %w", path, err)
 	case errors.Is(err, syscall.E2BIG):

@@ -193,7 +193,7 @@ func TestRunMistakesArePermanent(t *testing.T) {
 		"not executable, in PATH":  {builtin.RunInput{Argv: []string{"plain"}, Env: map[string]string{"PATH": dir}}, []string{`executable program "plain"`, dir}},
 		"a directory as program":   {builtin.RunInput{Argv: []string{dir}}, []string{dir, "is a directory, not a program"}},
 		"no interpreter":           {builtin.RunInput{Argv: []string{orphan}}, []string{orphan, "#!"}},
-		"no program at all":        {builtin.RunInput{Argv: []string{noise}}, []string{noise, "no program of this system"}},
+		"no program at all":        {builtin.RunInput{Argv: []string{noise}}, []string{noise, "not a program for this system"}},
 		"no such directory":        {builtin.RunInput{Argv: []string{"true"}, Dir: "/no/such/dir"}, []string{`"/no/such/dir" does not exist`, "change dir"}},
 		"no such directory, ./":    {builtin.RunInput{Argv: []string{"./x"}, Dir: "/no/such/dir"}, []string{`the directory "/no/such/dir" does not exist`}},
 		"not a directory":          {builtin.RunInput{Argv: []string{"true"}, Dir: plain}, []string{plain, "not a directory"}},

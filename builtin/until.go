@@ -83,7 +83,7 @@ func (u *Until) validate() (problems []error) {
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf("until: "+format, args...)) }
 	for _, status := range u.Status {
 		if status < 100 || status > 599 {
-			complain("%d is no status: write numbers from 100 to 599", status)
+			complain("%d is not a status: write numbers from 100 to 599", status)
 		}
 	}
 	wanted := 0

@@ -226,7 +226,7 @@ func TestUntilValidate(t *testing.T) {
 		{builtin.Until{JSON: ".a", Equals: json.RawMessage("done")}, "is not JSON"},
 		{builtin.Until{JSON: "a b", Equals: yes}, `json is "a b"`},
 		{builtin.Until{JSON: ".a}}{{.b", Equals: yes}, "names no value"},
-		{builtin.Until{Status: []int{20}}, "20 is no status"},
+		{builtin.Until{Status: []int{20}}, "20 is not a status"},
 		{builtin.Until{Status: []int{200}, Every: -1}, "cannot be negative"},
 		{builtin.Until{Status: []int{200}, Timeout: -1}, "cannot be negative"},
 		{builtin.Until{Status: []int{200}, Every: builtin.Duration(2 * time.Hour)}, "every is 2h, and timeout 1h"},

@@ -198,7 +198,7 @@ func (d *decoder) pattern(item, f field, pattern string) bool {
 	case strings.Contains(pattern, "**"):
 		return d.r.add(item.spot(), fmt.Sprintf("%s in %s has **, which is not supported", quote(pattern), f.label()), `write a pattern for each depth: ["*.mp4", "*/*.mp4"]`)
 	case err != nil:
-		return d.r.add(item.spot(), fmt.Sprintf("%s in %s is no pattern", quote(pattern), f.label()), `* is any text, ? any character and [a-z] one of several; write \[ for a bracket`)
+		return d.r.add(item.spot(), fmt.Sprintf("%s in %s is not a pattern", quote(pattern), f.label()), `* is any text, ? any character and [a-z] one of several; write \[ for a bracket`)
 	}
 	return true
 }

@@ -324,10 +324,10 @@ tasks:
 	for _, tc := range []struct{ name, value, want string }{
 		{"dya", "1", `line 3, column 1: -p dya=1: the pipeline has no param "dya"; the params are day, keep, target, size`},
 		{"kep", "1", `did you mean keep?`},
-		{"keep", "x", `line 5, column 3: -p keep=x: the param is of type int, and "x" is no whole number; write for example -p keep=3`},
+		{"keep", "x", `line 5, column 3: -p keep=x: the param is of type int, and "x" is not a whole number; write for example -p keep=3`},
 		{"size", "larg", `-p size=larg: "larg" is none of the choices; did you mean -p size=large?`},
-		{"day", "a\x00", "the value is no text"},
-		{"day", "\xff", "the value is no text"},
+		{"day", "a\x00", "the value is not text"},
+		{"day", "\xff", "the value is not text"},
 		{"day", strings.Repeat("x", 5000), "is 5000 bytes long, and at most 4096 are allowed"},
 	} {
 		_, err := pipeline.ParseGiven([]byte(src), pipeline.Given{Params: map[string]string{"target": "x", tc.name: tc.value}})

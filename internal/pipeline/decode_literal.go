@@ -30,7 +30,7 @@ var (
 	literalEnv = literal{"is passed on as it is written", func(name string) string {
 		return fmt.Sprintf(`write inherit_env: [%[1]s] to take the worker's variable over, or secret_env: [%[1]s] for a secret; or let the shell set it, in a text: run: export %[1]s="…$%[1]s"`, name)
 	}}
-	literalArgument = literal{"is passed on as it is written, for a list is no text for the shell", func(name string) string {
+	literalArgument = literal{"is passed on as it is written, because no shell reads a list", func(name string) string {
 		return fmt.Sprintf(`write a text, which the shell runs: run: "… $%s"; it sees env, inherit_env and secret_env`, name)
 	}}
 	literalRequest = literal{"is sent as it is written", func(name string) string {

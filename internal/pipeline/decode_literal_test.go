@@ -28,7 +28,7 @@ func TestLiteralVariables(t *testing.T) {
 		"a: {http: {url: 'http://h/', body: day $DAY}}":                          `3:42+4 $DAY in "body" of http of task "a" is sent as it is written; let the shell`,
 		"a: {http: {url: 'http://h/', json: {a: [1, {b: $DAY}]}}}":               `3:50+4 $DAY in "json" of http of task "a" is sent as it is written; let the shell`,
 		"a: {run: ls, env: {KEY: $KEY}}":                                         `3:27+4 $KEY in "KEY" of "env" of task "a" is passed on as it is written; write inherit_env: [KEY] to take the worker's variable over, or secret_env: [KEY] for a secret; or let the shell set it, in a text: run: export KEY="…$KEY"`,
-		"a: {run: [echo, hello, '$NAME']}":                                       `3:27+5 $NAME in "run" of task "a" is passed on as it is written, for a list is no text for the shell; write a text, which the shell runs: run: "… $NAME"; it sees env, inherit_env and secret_env`,
+		"a: {run: [echo, hello, '$NAME']}":                                       `3:27+5 $NAME in "run" of task "a" is passed on as it is written, because no shell reads a list; write a text, which the shell runs: run: "… $NAME"; it sees env, inherit_env and secret_env`,
 		"a:\n    run: ls\n    dir: $HOME/x\n":                                    `5:10+5 $HOME in "dir" of task "a" is taken as it is written; write the path itself, or let the shell go there, in a text: run: cd "$HOME/…" && …`,
 		"a:\n    run: ls\n    env:\n      A: |\n        x\n        y ${B}\n":     `8:11+4 ${B} in "A" of "env" of task "a" is passed on`,
 	} {

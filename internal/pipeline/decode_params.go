@@ -222,7 +222,7 @@ func (d *decoder) paramType(f field) string {
 	} else if best := nearest(lower, paramTypes); best != "" {
 		hint = fmt.Sprintf("did you mean %q?", best)
 	}
-	d.r.add(f.spot(), fmt.Sprintf("%s is %s, which is no type of a param", f.label(), quote(given)), hint)
+	d.r.add(f.spot(), fmt.Sprintf("%s is %s, which is not a param type", f.label(), quote(given)), hint)
 	return typeString
 }
 
@@ -286,7 +286,7 @@ func (d *decoder) give(root *node, name, text string) {
 	case problem != "":
 		d.r.add(p.at, fmt.Sprintf("%s: the param %s", said, problem), "write for example -p "+name+"="+example)
 	case strings.ContainsRune(text, 0) || !utf8.ValidString(text):
-		d.r.add(p.at, said+": the value is no text", "write it in UTF-8")
+		d.r.add(p.at, said+": the value is not text", "write it in UTF-8")
 	case len(p.Choices) > 0 && !slices.Contains(p.Choices, checked):
 		d.r.addSuggesting(p.at, fmt.Sprintf("%s: %s is none of the choices", said, quote(text)), func() string {
 			if best := nearest(text, p.Choices); best != "" {
@@ -309,7 +309,7 @@ func paramValue(kind, text string) (checked, problem, example string) {
 	switch kind {
 	case typeInt:
 		if _, ok := wholeNumber(text); !ok {
-			return "", fmt.Sprintf("is of type int, and %s is no whole number", quote(text)), "3"
+			return "", fmt.Sprintf("is of type int, and %s is not a whole number", quote(text)), "3"
 		}
 	case typeNumber:
 		if what != plainNumber {

@@ -231,7 +231,7 @@ func (d *decoder) filePatterns(f field) (patterns []string) {
 	for _, item := range d.nameList(f, example) {
 		item.value = d.final(item.value, "an entry of "+f.label(), atRead)
 		if err := value.CheckPattern(item.value.text); err != nil {
-			d.r.add(item.spot(), fmt.Sprintf("%s in %s is no pattern of files: %v", quote(item.value.text), f.label(), err), f.example(example))
+			d.r.add(item.spot(), fmt.Sprintf("%s in %s is not a file pattern: %v", quote(item.value.text), f.label(), err), f.example(example))
 			continue
 		}
 		patterns = append(patterns, item.value.text)
@@ -260,7 +260,7 @@ func (d *decoder) run(f field, t *Task) {
 			case i == 0 && strings.TrimSpace(item.text) == "":
 				d.r.add(item.at, f.label()+" begins with an empty text, and not with a program", f.example(example))
 			case i == 0 && strings.Contains(item.text, " ") && !strings.ContainsAny(item.text, `/\`):
-				d.r.add(item.at, fmt.Sprintf("%s begins with %s, which is no program: a list is one command and its arguments", f.label(), quote(item.text)),
+				d.r.add(item.at, fmt.Sprintf("%s begins with %s, which is not a program: a list is one command and its arguments", f.label(), quote(item.text)),
 					f.example(example)+", or several commands as a text, one per line: run: |")
 			default:
 				d.checkNUL(item.at, f.label(), item.text)

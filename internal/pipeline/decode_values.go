@@ -95,7 +95,7 @@ func (d *decoder) json(to []byte, n *node, of string, how filling, depth int) []
 	case plainNumber:
 		return append(to, n.text...)
 	case plainOddNumber:
-		d.r.add(n.at, fmt.Sprintf("%s in %s is no number of JSON", cut(n.text), of), fmt.Sprintf("write %s for the text, or the number in decimal digits", quote(n.text)))
+		d.r.add(n.at, fmt.Sprintf("%s in %s is not a JSON number", cut(n.text), of), fmt.Sprintf("write %s for the text, or the number in decimal digits", quote(n.text)))
 		return append(to, "null"...)
 	}
 	d.checkNUL(n.at, "a text in "+of, n.text)
@@ -200,7 +200,7 @@ func parseDuration(text string) (length time.Duration, problem, hint string) {
 	if strings.HasPrefix(lower, "-") {
 		return 0, "and cannot be negative", ""
 	}
-	problem = "which is no duration"
+	problem = "which is not a duration"
 	if said := saidDuration.FindStringSubmatch(lower); said != nil {
 		if unit := units[said[2]]; unit != "" && takes(said[1]+unit) {
 			return 0, problem, fmt.Sprintf("write %s%s", cut(said[1]), unit)

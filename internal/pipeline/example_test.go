@@ -26,7 +26,7 @@ tasks:
 	//     6 |     neds: [fetch]
 	//       |     ^^^^
 	//   did you mean "needs"?
-	// nightly.yaml:7:14: "timeout" of task "clean" is "10 minutes", which is no duration
+	// nightly.yaml:7:14: "timeout" of task "clean" is "10 minutes", which is not a duration
 	//     7 |     timeout: 10 minutes
 	//       |              ^^^^^^^^^^
 	//   write 10m

@@ -67,7 +67,7 @@ func Foreign(src []byte) error {
 		return nil
 	}
 	r := &reporter{src: newSource(src)}
-	r.add(r.src.whole(), "the file is no pipeline: no line of it begins with tasks:, nor with another key that one has", form)
+	r.add(r.src.whole(), "the file is not a pipeline: no line begins with tasks: or another key of a pipeline", form)
 	e := &Error{}
 	e.add(r)
 	return e

@@ -207,7 +207,7 @@ func (l *layout) checkEscapes(from int) bool {
 		case err != nil || len(escape) < 2+digits:
 			l.r.add(l.src.spot(start, start+2), fmt.Sprintf(`\%c wants %d hexadecimal digits after it`, escape[1], digits), `write \\ for a backslash, or put the text in single quotes`)
 		case code > unicode.MaxRune, low && !half, surrogate && digits == 8:
-			l.r.add(l.src.spot(start, end), "this is no character", "write the character itself")
+			l.r.add(l.src.spot(start, end), "this is not a character", "write the character itself")
 		}
 		half = surrogate && !low // the lexer checked that the other half follows
 	}

@@ -35,7 +35,7 @@ func (o *Output) List() ([]json.RawMessage, error) {
 		return entries(raw), nil
 	}
 	if v.json != nil {
-		return nil, &Error{p, fmt.Sprintf("it is no array: it is %s", excerpt(string(raw)))}
+		return nil, &Error{p, fmt.Sprintf("it is not an array: it is %s", excerpt(string(raw)))}
 	}
 	var list []json.RawMessage
 	for line := range strings.SplitSeq(v.text, "\n") {

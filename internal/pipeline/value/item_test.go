@@ -41,7 +41,7 @@ func TestList(t *testing.T) {
 		{value.Request, "x\ny", "<x><y>"},
 		{value.Other, `["x", 7]`, "<x><7>"},
 		{value.Other, `"x\ny"`, "<x><y>"},
-		{value.Other, `{"a": ["x"]}`, `error: {{.tasks.list.json}}: it is no array: it is {"a":["x"]}`},
+		{value.Other, `{"a": ["x"]}`, `error: {{.tasks.list.json}}: it is not an array: it is {"a":["x"]}`},
 	} {
 		list, err := said(t, tc.kind, tc.text).List()
 		var got strings.Builder

@@ -230,7 +230,7 @@ func child(raw json.RawMessage, step string) (next json.RawMessage, problem stri
 		}
 		return nil, fmt.Sprintf("has no [%s], but %d entries", step, len(array))
 	}
-	return nil, fmt.Sprintf("is no object, and has no %q", step)
+	return nil, fmt.Sprintf("is not an object, and has no %q", step)
 }
 
 // maxExcerpt is the maximum length of an excerpt in messages, in characters.

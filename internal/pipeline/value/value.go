@@ -81,7 +81,7 @@ const example = "{{.tasks.fetch.stdout}}"
 func CheckPath(p template.Path) *Problem {
 	switch {
 	case len(p) == 0 || p[0] != Root:
-		return &Problem{fmt.Sprintf("%s is no value of a task", p), "write for example " + example}
+		return &Problem{fmt.Sprintf("%s is not a value of a task", p), "write for example " + example}
 	case len(p) == 1:
 		return &Problem{fmt.Sprintf("%s names no task", p), "write for example " + example}
 	case len(p) == 2:

@@ -73,7 +73,7 @@ func TestFillRefuses(t *testing.T) {
 		"{{.tasks.day.json}}":             `the output of task "day" is no JSON: it is 2026-11-22`,
 		"{{.tasks.none.json}}":            `the output of task "none" is no JSON: it is empty`,
 		"{{.tasks.own.json.name}}":        `.tasks.own.json has no "name": it is {"id": "x"}`,
-		"{{.tasks.own.json.id.x}}":        `.tasks.own.json.id is no object, and has no "x": it is "x"`,
+		"{{.tasks.own.json.id.x}}":        `.tasks.own.json.id is not an object, and has no "x": it is "x"`,
 		"{{.tasks.get.json.items[1]}}":    `.tasks.get.json.items has no [1], but 1 entries: it is [{"id": 1.50`,
 		"{{.tasks.get.json.items.-1}}":    `.tasks.get.json.items is an array, and has no "-1"`,
 		"{{.tasks.get.json.items.first}}": `.tasks.get.json.items is an array, and has no "first"`,
