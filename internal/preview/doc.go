@@ -1,7 +1,8 @@
-// Package preview tells from the history of a task what a verb would do to it, or its end:
-// which effects would be undone, which steps a rerun would take over.
+// Package preview computes the effect of a verb on a task from the task's history:
+// the effects that an end without success would undo, and the steps that a rerun
+// would take over.
 //
-// Its functions are pure, and the one source of these answers for the library, the command
-// line, the HTTP API and MCP. Package explain has the sentences; it is not used here, so
-// that the library needs nothing that only terminals do.
+// Its functions are pure. The library, the command line, the HTTP API and MCP all
+// use them. Package explain writes the sentences; preview does not import it, so
+// that the library does not depend on terminal code.
 package preview

@@ -10,9 +10,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Rerun returns the steps that a rerun of a task takes over if it runs steps from the index
-// below on anew, in the order in which they were first reached. refused is why it would not
-// be done, as far as the history tells.
+// Rerun returns the steps that a rerun of a task takes over if it runs the steps
+// from an index on again, in the order in which they were first reached. refused
+// is the reason against the rerun, as far as the history shows it.
 func Rerun(h *store.History, below int, keepSteps bool) (taken []task.Step, refused error) {
 	t := &h.Task
 	call, open := "", ""
@@ -42,9 +42,9 @@ func Rerun(h *store.History, below int, keepSteps bool) (taken []task.Step, refu
 	return taken, rules.CheckRerunCleanedUp(t.ID, t.State, rules.FirstCleanup(h.Steps))
 }
 
-// FirstOf is the index from which a step runs anew. A race begins with the first of
-// its cases, "name[0]" and so on, which are steps of their own and were recorded
-// before it; one of them means the race.
+// FirstOf returns the index from which a rerun from the named step runs again. The
+// cases of a race, "name[0]" and so on, are steps recorded before the race; the
+// name of a case means the race.
 func FirstOf(steps []task.Step, name string) (below int, found bool) {
 	if race, _, ok := strings.Cut(name, "["); ok && slices.ContainsFunc(steps, func(s task.Step) bool { return s.Name == race && s.Kind == task.KindRace }) {
 		name = race
@@ -62,7 +62,7 @@ func FirstOf(steps []task.Step, name string) (below int, found bool) {
 	return below, found
 }
 
-// isCase reports whether a step is a case of a race of the name.
+// isCase reports whether a step is a case of the named race.
 func isCase(s *task.Step, race string) bool {
 	no, begins := strings.CutPrefix(s.Name, race+"[")
 	no, ends := strings.CutSuffix(no, "]")

@@ -15,14 +15,14 @@ type round struct {
 	no   int
 }
 
-// effect is one of a plan, with what its place there needs.
+// effect is an effect of the plan, with the data for its order.
 type effect struct {
 	task.UndoEffect
 	index, undoNo int
 }
 
-// Undo returns which effects of a task are undone if it ends without success, or were.
-// It shares nothing with h.
+// Undo returns the effects of a task that are undone, or were undone, if it ends
+// without success. It shares no memory with h.
 func Undo(h *store.History) task.UndoPlan {
 	p := task.UndoPlan{TaskID: h.Task.ID, State: h.Task.State, Phase: h.Task.Undo.Clone()}
 	var all []effect
@@ -33,7 +33,7 @@ func Undo(h *store.History) task.UndoPlan {
 			all = append(all, effectOf(h, s))
 		}
 	}
-	for i := range h.Steps { // the first try of a step whose tries all failed
+	for i := range h.Steps { // the first try of a step without a successful try
 		s := &h.Steps[i]
 		if at := (round{s.Name, s.Round}); s.State == task.StepFailed && hasEffect(s) && !known[at] {
 			known[at] = true
@@ -48,7 +48,8 @@ func Undo(h *store.History) task.UndoPlan {
 	return p
 }
 
-// UndoOf is Undo for a task that undoes another one: of the effects of that.
+// UndoOf is Undo for a task that undoes another one: it returns the effects of
+// that task.
 func UndoOf(h, of *store.History) task.UndoPlan {
 	both := store.History{Task: of.Task, Steps: slices.Clone(of.Steps)}
 	both.Task.State, both.Task.Undo = h.Task.State, h.Task.Undo
@@ -62,8 +63,9 @@ func UndoOf(h, of *store.History) task.UndoPlan {
 	return p
 }
 
-// hasEffect reports whether a row is of a step that does something that stays, or of a point
-// of no return. Waits, sleeps and the like do nothing, and cleanups and undos undo.
+// hasEffect reports whether a row is a step with a lasting effect, or a point of no
+// return. Waits, sleeps and the like have no effects; cleanups and undos only reverse
+// effects.
 func hasEffect(s *task.Step) bool {
 	switch s.Kind {
 	case task.KindStep, task.KindStart, task.KindCall, task.KindPoint:
@@ -103,7 +105,8 @@ func effectOf(h *store.History, s *task.Step) effect {
 	return e
 }
 
-// open is what becomes of an effect that is to be undone, after so many tries of that.
+// open returns the state of an effect to be undone, after the given number of
+// tries.
 func open(t *task.Task, tries int) task.EffectUndo {
 	switch {
 	case t.State == task.Succeeded:
@@ -116,7 +119,7 @@ func open(t *task.Task, tries int) task.EffectUndo {
 	return task.EffectDeclared
 }
 
-// tries counts the tries of an undo that failed.
+// tries returns the number of failed tries of an undo.
 func (e *effect) tries(steps []task.Step) {
 	var last *task.Step
 	for i := range steps {
@@ -134,8 +137,8 @@ func (e *effect) tries(steps []task.Step) {
 	}
 }
 
-// inOrder puts what is to be undone first, as it would be: the last begun first. Then comes
-// what stays, the last reached first, and then what was undone.
+// inOrder sorts the effects: first those to be undone, latest begun first; then
+// those that stay, latest reached first; then those already undone.
 func inOrder(a, b effect) int {
 	if c := cmp.Compare(group(a.Undo), group(b.Undo)); c != 0 {
 		return c
@@ -163,9 +166,9 @@ func group(u task.EffectUndo) int {
 	return stays
 }
 
-// UndoneFirst reports whether a task that has not ended would be undone before a cancel ends
-// it, or is being undone, as far as its row tells. A running one whose handler has no steps to
-// undo cleans up by itself.
+// UndoneFirst reports whether a task that has not ended is undone before a cancel
+// ends it, or is being undone, as far as its row shows. A running task whose
+// handler has no steps to undo cleans up by itself.
 func UndoneFirst(t *task.Task) bool {
 	cleansUp := t.CleanupWhenCancelled && t.State != task.Running && rules.Began(t.State, t.Waiting, t.Join, t.AttemptNo)
 	return !t.State.Terminal() && !t.Undo.Runs() && (t.UndoOpen > 0 || t.Undo != nil || cleansUp)

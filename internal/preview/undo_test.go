@@ -17,7 +17,7 @@ var (
 	day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
 
-// row is a step of a task, which began so many minutes after noon.
+// row returns a step of a task, begun the given minutes after noon.
 func row(name string, minute int, kind task.StepKind, state task.StepState, change ...func(*task.Step)) task.Step {
 	s := task.Step{TaskID: id, Name: name, Index: minute, Kind: kind, State: state, AttemptNo: 1, Try: 1, StartedAt: day.Add(time.Duration(minute) * time.Minute)}
 	for _, c := range change {
@@ -26,7 +26,7 @@ func row(name string, minute int, kind task.StepKind, state task.StepState, chan
 	return s
 }
 
-// undo gives a step an undo, in a round.
+// undo gives a step an undo in a round.
 func undo(state task.UndoState, no, round int) func(*task.Step) {
 	return func(s *task.Step) { s.Undo, s.UndoNo, s.Round = state, no, round }
 }
@@ -35,12 +35,12 @@ func failure(message string) func(*task.Step) {
 	return func(s *task.Step) { s.Error = &task.Error{Kind: task.KindHandler, Message: message} }
 }
 
-// tried is a try of an undo that failed.
+// tried returns a failed try of an undo.
 func tried(name string, minute, attempt, round int, message string) task.Step {
 	return row(name, minute, task.KindUndo, task.StepFailed, failure(message), func(s *task.Step) { s.AttemptNo, s.Round = attempt, round })
 }
 
-// shown is an effect in a line.
+// shown returns an effect on one line.
 func shown(e *task.UndoEffect) string {
 	line := fmt.Sprintf("%s#%d %s %s %s %s %s", e.Step, e.Round, e.Kind, e.Effect, e.Undo, strings.TrimPrefix(e.Key, id.String()+":"), e.At.Format("15:04"))
 	if e.Tries > 0 {

@@ -16,14 +16,13 @@ import (
 	"strings"
 )
 
-// splitAnchor returns the package and the declaration that an anchor names:
-// "store/sqlite.claim.serves" is the method serves of the type claim. An
-// anchor without a declaration means the whole package; one with the name of
-// an SQL file means that file.
+// splitAnchor returns the package and the declaration of an anchor:
+// "store/sqlite.claim.serves" is the method serves of the type claim. An anchor
+// without a declaration means the whole package; an SQL file means that file.
 func splitAnchor(anchor string) (pkg, decl string) {
 	dir, last := path.Split(anchor)
 	if strings.HasSuffix(last, ".sql") {
-		return path.Dir(path.Clean(dir)), "" // beside the package that applies it
+		return path.Dir(path.Clean(dir)), "" // next to the package that applies it
 	}
 	if strings.HasPrefix(last, ".") { // the root package
 		return ".", strings.TrimPrefix(last, ".")
@@ -32,20 +31,20 @@ func splitAnchor(anchor string) (pkg, decl string) {
 	return dir + name, decl
 }
 
-// place is a piece of a file.
+// place is a range of a file.
 type place struct {
 	file     string // on disk
 	from, to int
 }
 
-// module reads each file once.
+// module caches the files of the module.
 type module struct {
 	root     string
 	packages map[string][]*goFile
 	texts    map[string]string
 }
 
-// goFile is one file that is compiled on this platform, without tests.
+// goFile is a file compiled on this platform, without tests.
 type goFile struct {
 	path, text string
 	fset       *token.FileSet
@@ -89,7 +88,7 @@ func (m *module) files(pkg string) ([]*goFile, error) {
 	return list, nil
 }
 
-// find returns where an edit's text is. It must be there exactly once.
+// find returns the place of an edit's text, which must occur exactly once.
 func (m *module) find(e *edit) (place, error) {
 	var found []place
 	if strings.HasSuffix(e.anchor, ".sql") {
@@ -126,8 +125,8 @@ func (m *module) find(e *edit) (place, error) {
 	return found[0], nil
 }
 
-// declarations returns where the file declares a name, or all of the file if
-// the name is empty.
+// declarations returns the ranges where the file declares a name, or the whole
+// file for an empty name.
 func (f *goFile) declarations(name string) (spans [][2]int) {
 	if name == "" {
 		return [][2]int{{0, len(f.text)}}
@@ -159,7 +158,8 @@ func (f *goFile) declarations(name string) (spans [][2]int) {
 	return spans
 }
 
-// nameOf is a function's name, after that of its receiver's type if it has one.
+// nameOf returns a function's name, with the name of its receiver's type before
+// it.
 func nameOf(decl *ast.FuncDecl) string {
 	if decl.Recv == nil {
 		return decl.Name.Name
@@ -174,9 +174,9 @@ func nameOf(decl *ast.FuncDecl) string {
 	return receiver + "." + decl.Name.Name
 }
 
-// matches returns where Go code, or a string literal of it, contains a text.
-// Code is compared token by token, so that layout and comments do not matter;
-// SQL in a literal word by word.
+// matches returns the ranges where Go code, or a string literal in it, contains a
+// text. It compares code by tokens, so that layout and comments do not matter, and
+// SQL in literals by words.
 func matches(code, text string) (found [][2]int) {
 	tokens, wanted := scan(code), scan(text)
 	for i := 0; len(wanted) > 0 && i+len(wanted) <= len(tokens); i++ {
@@ -201,8 +201,8 @@ func matches(code, text string) (found [][2]int) {
 
 var isWord = regexp.MustCompile(`\w`)
 
-// fragment matches a text whatever white space stands between its words, and
-// no part of a longer word or parameter.
+// fragment matches a text with any white space between its words. It does not
+// match a part of a longer word or parameter.
 func fragment(text string) *regexp.Regexp {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -224,8 +224,8 @@ type lexeme struct {
 	from, to int
 }
 
-// scan returns the tokens of a piece of Go without comments, and without the
-// commas and semicolons that only the layout needs.
+// scan returns the tokens of Go code without comments, and without commas and
+// semicolons that only the layout needs.
 func scan(code string) (list []lexeme) {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", -1, len(code))
@@ -252,8 +252,7 @@ func scan(code string) (list []lexeme) {
 	return list
 }
 
-// without returns the files that a guard is in, by their names on disk, as
-// they are without it.
+// without returns the changed files, by path, after removing a guard.
 func (m *module) without(g *guard) (map[string]string, error) {
 	type change struct {
 		place

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/internal/mutation"
 )
 
-// Every anchor is in the code exactly once, and what is left without its
-// guard can be parsed. Run the command to see that tests fail then.
+// Every anchor occurs exactly once, and the code without its guard parses. The
+// command shows that tests fail then.
 func TestAnchors(t *testing.T) {
 	t.Parallel()
 	all, err := parseList(list, ruleName)
@@ -38,7 +38,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// Rules without an entry, and why.
+// Rules without an entry, and the reason.
 var without = map[string]string{
 	"R11": "the ledger of orders is not built",
 	"R14": "a property of several processes: internal/systemtest/soak runs them",

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// guard is one entry of the list: a condition or a statement that upholds a
-// rule, and how to take it out.
+// guard is an entry of a list: a condition or statement that upholds a rule, and
+// the change that removes it.
 type guard struct {
 	line  int
 	rules []string // as in "R2" or "§4"; the proof in proofs.txt
 	name  string
-	why   string // what goes wrong without it
+	why   string // the failure without the guard
 	edits []edit
-	tests []string // the packages of which at least one test must fail
-	run   string   // which tests of them; "": all
+	tests []string // packages of which at least one test must fail
+	run   string   // pattern of the tests to run; "": all
 }
 
 // edit replaces a piece of one declaration.
@@ -25,16 +25,16 @@ type edit struct {
 	old, new string
 }
 
-// The rules that an entry can name: docs/leases.md has them. NS stands for
-// namespaces, IK for idempotency keys, L9 for the floor of a schema, I1 to I12 for the
+// The rules of docs/leases.md that an entry may name. NS is namespaces, IK is
+// idempotency keys, L9 is the minimum schema version, and I1 to I12 are the
 // invariants.
 var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([1-9]|1[0-2]|15))$`)
 
-// proofName is the first word of an entry of proofs.txt: a row of the table in
-// docs/reliability.md.
+// proofName matches the first word of an entry of proofs.txt: a row of the table
+// in docs/reliability.md.
 var proofName = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
-// parseList reads entries whose labels match a pattern, ruleName or proofName. An
+// parseList parses entries whose labels match a pattern, ruleName or proofName. An
 // entry is a paragraph:
 //
 //	R8 R2 finish.epoch: a holder of an earlier lease could end the task
@@ -44,11 +44,11 @@ var proofName = regexp.MustCompile(`^[a-z][a-z-]*$`)
 //	tests store/sqlite .
 //	run TestConformance/Finish
 //
-// A paragraph has one or more edits; an edit without a + line removes the
-// text, and lines that follow each other belong together. Without a tests line
-// the package of the first anchor is tested (the verbs in SQL by store/sqlite). A
-// run line says which tests of the packages: those of all would take too long. A
-// line that begins with # is a remark.
+// A paragraph has one or more edits. An edit without a + line removes the text;
+// consecutive lines belong together. Without a tests line, the tests of the first
+// anchor's package run (of store/sqlite for SQL verbs). A run line selects tests,
+// because all tests of a package may take too long. A line that begins with # is a
+// remark.
 func parseList(text string, label *regexp.Regexp) ([]guard, error) {
 	var list []guard
 	var g *guard
@@ -92,7 +92,7 @@ func parseList(text string, label *regexp.Regexp) ([]guard, error) {
 			return nil, fmt.Errorf("line %d: guard %s has no change", g.line, g.name)
 		} else if len(g.tests) == 0 {
 			pkg, _ := splitAnchor(g.edits[0].anchor)
-			if pkg == "internal/sqlstore" { // its tests are those of the stores
+			if pkg == "internal/sqlstore" { // the stores test it
 				pkg = "store/sqlite"
 			}
 			g.tests = []string{pkg}
@@ -101,7 +101,7 @@ func parseList(text string, label *regexp.Regexp) ([]guard, error) {
 	return list, nil
 }
 
-// head reads the first line: labels, name, and what goes wrong.
+// head parses the first line: labels, name, and the failure without the guard.
 func (g *guard) head(line string, label *regexp.Regexp) error {
 	before, why, ok := strings.Cut(line, ": ")
 	words := strings.Fields(before)

@@ -1,24 +1,24 @@
-// Command guards shows that each rule of leases, dispatch and fencing has tests
-// that fail when its guard is removed.
+// Command guards shows that each rule of leases, dispatch and fencing has a test
+// that fails without its guard.
 //
-// guards.txt and postgres.txt list the guards: the rule, the declaration that holds the guard,
-// and the change that takes it out. The command takes them out one at a time, in
-// an overlay for the go command, so that the tree is not touched, and runs the
-// tests of the packages that the entry names:
+// guards.txt and postgres.txt list the guards: the rule, the declaration with the
+// guard, and the change that removes it. The command removes one guard at a time,
+// in an overlay for the go command, and runs the tests of the packages in the
+// entry. The source tree stays unchanged.
 //
 //	go run ./internal/mutation/guards              # all
 //	go run ./internal/mutation/guards -only R7     # those whose rule, name or package matches
 //	go run ./internal/mutation/guards -list        # rules, names and reasons
 //	go run ./internal/mutation/guards -proofs -repeat 20   # the defects of proofs.txt, 20 runs each
 //
-// proofs.txt lists the defects that are planted for the proofs of docs/reliability.md.
-// They are played in the size that `make test` has (with -race: `make race`), and the
-// command prints in how many of the runs the proof found the defect.
+// proofs.txt lists defects for the proofs of docs/reliability.md. The proofs run
+// in their size of `make test` (with -race, of `make race`). The command prints
+// the number of runs that found the defect.
 //
-// It prints a line for each and exits with 1 when a guard can be removed
-// unnoticed, when its anchor is not found, or when the code without it does not
-// compile. The list names one or a few guards for each rule; what tests notice
-// beyond that is measured by internal/mutation/mutants.
+// It prints a line for each guard. It exits with 1 if no test fails without a
+// guard, if an anchor is not found, or if the code without a guard does not
+// compile. The lists have one or a few guards per rule; internal/mutation/mutants
+// measures the tests beyond that.
 package main
 
 import (
@@ -135,10 +135,10 @@ type bench struct {
 	code    *module
 	timeout time.Duration
 	flags   []string
-	sizes   []string // flags of the rounds: the next one runs if the one before noticed nothing
+	sizes   []string // flags of the rounds: a round runs if the previous one found nothing
 }
 
-// verdict is what became of a guard.
+// verdict is the result for a guard.
 type verdict string
 
 const (
@@ -147,9 +147,9 @@ const (
 	wrong    verdict = "WRONG"
 )
 
-// try removes one guard and runs its tests, and before that the same tests with
-// the guard in place, a result that the go command caches. The text says what
-// noticed, or what is wrong.
+// try removes a guard and runs its tests. Before that it runs the tests with the
+// guard; the go command caches their result. The text names the failed test or the
+// problem.
 func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
 	files, err := b.code.without(g)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
 	return survived, ""
 }
 
-// outcome reads what tests say without their guard.
+// outcome interprets the output of tests without their guard.
 func outcome(out string, err error) (verdict, string) {
 	var exit *exec.ExitError
 	switch {

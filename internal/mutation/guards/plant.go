@@ -12,9 +12,9 @@ import (
 	"github.com/goweaver/weaver/internal/mutation"
 )
 
-// plant builds the test binary of a proof with one defect in it and runs it n
-// times. The proof must find the defect in each run, and pass without it. The text
-// says in how many runs it did, the median duration of these, and what noticed.
+// plant builds the test binary of a proof with a defect and runs it n times. The
+// proof must find the defect in each run, and pass without it. The text has the
+// number of runs that found it, their median duration, and the failed test.
 func (b *bench) plant(ctx context.Context, g *guard, n int) (verdict, string) {
 	files, err := b.code.without(g)
 	if err != nil {

@@ -9,46 +9,46 @@ import (
 	"strings"
 )
 
-// change is one change that can be made to the code.
+// change is a possible mutation of the code.
 type change struct {
-	id    int // 1… within a package; set when it is chosen
+	id    int // from 1 within a package; set when chosen
 	file  *source
-	line  int // where it begins
-	col   int // of the whole text where it is in a text of several lines
+	line  int // first line
+	col   int // of the whole text, if that spans lines
 	what  string
 	edits []edit
-	names []string // the package constants that hold the changed text
+	names []string // package constants with the changed text
 }
 
 func (m *change) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", m.file.name, m.line, m.col, m.what)
 }
 
-// edit replaces a range of the source, which is empty for what only wraps the
-// code. #ID stands for the mutant's number. No edit adds a line, so that the
-// woven code has the lines of the original.
+// edit replaces a range of the source, which is empty for an edit that wraps code.
+// #ID is the mutant's number. Edits add no lines: the woven code has the lines of
+// the original.
 type edit struct {
 	from, to int
 	text     string
-	span     int  // how long what is wrapped is: a longer wrap goes outside
-	depth    int  // among wraps of the same node a higher one goes inside
-	closes   bool // it ends a wrap that another edit began
+	span     int  // length of the wrapped code: a longer wrap goes outside
+	depth    int  // order of wraps of one node: higher is further inside
+	closes   bool // it ends a wrap
 }
 
-// The depths. The operands of a call that replaces an operation stand inside
-// of all that wraps the operation as a whole.
+// The depths. The operands of a call that replaces an operation stand inside all
+// wraps of the whole operation.
 const (
 	depthClosure = iota - 1
 	depthWrap
 	depthCall
 )
 
-// Calls that say nothing about the result: a mutant without them is
-// equivalent, or hangs, or is the race detector's to find.
+// Calls without effect on results. A mutant without one is equivalent, hangs, or
+// needs the race detector.
 var quiet = words("Lock Unlock RLock RUnlock Debug Info Warn Error DebugContext InfoContext WarnContext ErrorContext Helper panic")
 
-// operators: the function of package mutant that stands in for an operation,
-// and what the operator becomes.
+// operators maps an operator to its function in package mutant and its
+// replacement.
 var operators = map[token.Token][2]string{
 	token.LSS: {"Less", "<="}, token.LEQ: {"LessEqual", "<"}, token.GTR: {"Greater", ">="}, token.GEQ: {"GreaterEqual", ">"},
 	token.ADD: {"Add", "-"}, token.SUB: {"Sub", "+"}, token.MUL: {"Mul", "+"}, token.QUO: {"Div", "*"},
@@ -59,8 +59,8 @@ var operators = map[token.Token][2]string{
 type finder struct {
 	file    *source
 	found   []*change
-	results *ast.FieldList // of the function around
-	names   []string       // the package constants or variables around
+	results *ast.FieldList // of the enclosing function
+	names   []string       // the enclosing package constants or variables
 }
 
 // find returns every change of a file, in the order of the source.
@@ -119,7 +119,8 @@ func (f *finder) isErrorCheck(e ast.Expr, op token.Token) bool {
 	return ok && b.Op == op && strings.HasSuffix(f.file.text(b.X), "err") && f.file.text(b.Y) == "nil"
 }
 
-// declaration handles constants and variables of a package, and constants of a function.
+// declaration handles constants and variables of a package, and constants of a
+// function.
 func (f *finder) declaration(decl *ast.GenDecl) {
 	if decl.Tok != token.CONST && decl.Tok != token.VAR {
 		return
@@ -151,8 +152,8 @@ func namesOf(spec *ast.ValueSpec) (names []string) {
 	return names
 }
 
-// convertible reports whether a declaration of constants can be one of
-// variables: all of them are texts, or made of other constants.
+// convertible reports whether constants can become variables: all of them are
+// texts or made of other constants.
 func convertible(decl *ast.GenDecl) bool {
 	return !slices.ContainsFunc(decl.Specs, func(spec ast.Spec) bool {
 		values := spec.(*ast.ValueSpec)
@@ -201,7 +202,7 @@ func (f *finder) literal(lit *ast.BasicLit) {
 	}
 }
 
-// function walks a body with its own results.
+// function walks a function body.
 func (f *finder) function(typ *ast.FuncType, body *ast.BlockStmt) {
 	if body == nil {
 		return
@@ -260,8 +261,8 @@ func (f *finder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// condition handles an if. Of a check for an error only "never" is worth a
-// run: a check that always fires is noticed by every test.
+// condition handles an if. A check for an error is only forced to "never": every
+// test notices a check that always fires.
 func (f *finder) condition(n *ast.IfStmt) {
 	text := f.file.text(n.Cond)
 	if !f.isErrorCheck(n.Cond, token.NEQ) {
@@ -270,8 +271,8 @@ func (f *finder) condition(n *ast.IfStmt) {
 	f.add(n.Cond, "if "+text+": never", f.wrap(n.Cond, "mutant.Force(#ID, false, ", ")")...)
 }
 
-// isText reports whether a sum is a concatenation, as far as can be seen
-// without types; what is not seen does not compile and is left out then.
+// isText reports whether a sum is visibly a concatenation. Others do not compile
+// as a mutant and are dropped then.
 func isText(expr ast.Expr) (text bool) {
 	ast.Inspect(expr, func(n ast.Node) bool {
 		lit, ok := n.(*ast.BasicLit)
@@ -281,7 +282,7 @@ func isText(expr ast.Expr) (text bool) {
 	return text
 }
 
-// values handles constants in places where a value stands alone.
+// values handles constants that stand alone as a value.
 func (f *finder) values(list []ast.Expr) {
 	for _, v := range list {
 		switch v := v.(type) {
@@ -297,7 +298,7 @@ func (f *finder) values(list []ast.Expr) {
 	}
 }
 
-// statements handles those that can be left out, and early returns.
+// statements handles removable statements and early returns.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -324,8 +325,8 @@ func (f *finder) statements(list []ast.Stmt) {
 	}
 }
 
-// returned replaces what is returned by zero values. A truth value alone is
-// negated elsewhere.
+// returned replaces results by zero values. A single truth value is negated
+// elsewhere.
 func (f *finder) returned(s *ast.ReturnStmt) {
 	var zeros []string
 	for _, field := range f.results.List {
@@ -356,7 +357,7 @@ func isZero(e ast.Expr) bool {
 	return false
 }
 
-// callee is the last name of what is called.
+// callee returns the last name of the called function.
 func callee(call *ast.CallExpr) string {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:

@@ -1,23 +1,22 @@
-// Command mutants measures how much of the code's behaviour the tests check: it
-// makes small changes to the code, one at a time, and counts those that no test
-// notices. `make mutants` runs it.
+// Command mutants measures which part of the code's behaviour the tests check. It
+// makes small changes, one at a time, and counts those that no test notices. `make
+// mutants` runs it.
 //
 //	go run ./internal/mutation/mutants                          # a sample of every package
 //	go run ./internal/mutation/mutants -n 200 -seed 7 ./decide  # another sample, of one
 //	go run ./internal/mutation/mutants -only 'finish.go:1[0-9]:' -n 1000 store/memstore
-//	go run ./internal/mutation/mutants -list decide             # the mutants, and none is run
+//	go run ./internal/mutation/mutants -list decide             # list the mutants only
 //
-// The changes: a condition is forced or negated, && and || and the bounds of
-// comparisons are swapped, an operator or a constant is off, a statement is left
-// out, a function returns zero values early, and in SQL a condition is always
-// true, a bound is swapped, a column is not written. They are made in an
-// overlay for the go command; the tree is not touched. All mutants of a package
-// are in one binary (package mutant), the tests that reach a mutant are run for
-// it in the order of their time, and the first failure ends the run.
+// The changes: it forces or negates a condition, swaps && and || or the bounds of
+// a comparison, changes an operator or a constant, removes a statement, or returns
+// zero values early. In SQL it makes a condition always true, swaps a bound, or
+// skips a column. The changes are in an overlay for the go command; the source
+// tree stays unchanged. One binary has all mutants of a package (package mutant).
+// The tests that reach a mutant run in order of duration, up to the first failure.
 //
-// The score is killed / all, a mutant whose tests do not end counted as killed.
-// A survivor is an equivalent mutant (nothing can notice it) or a missing test:
-// docs/reliability.md says which. The command exits with 0 either way.
+// The score is killed / all; a mutant whose tests do not end counts as killed. A
+// survivor is an equivalent mutant, which no test can notice, or a missing test:
+// see docs/reliability.md. The command exits with 0 in both cases.
 package main
 
 import (
@@ -35,9 +34,8 @@ import (
 	"github.com/goweaver/weaver/internal/mutation"
 )
 
-// targets are the packages that hold the rules, and the packages whose tests
-// check them. The engine's tests are those of the client, the port's those of a
-// store.
+// targets are the packages with the rules, and the packages whose tests check
+// them. The client tests the engine, and a store tests the port.
 var targets = []target{
 	{"task", []string{"task"}},
 	{"decide", []string{"decide"}},
@@ -56,7 +54,7 @@ var targets = []target{
 	{"store/postgres", []string{"store/postgres"}},
 }
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	n       int
 	seed    uint64
@@ -99,8 +97,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return tryAll(ctx, root, o, fs.Args())
 }
 
-// choose returns the targets that are there and named; a package that is not
-// among them is noticed by its own tests.
+// choose returns the named targets, or all existing ones. Another package is
+// tested by its own tests.
 func choose(root string, names []string) (list []target) {
 	known := make(map[string]target)
 	for _, t := range targets {
@@ -120,7 +118,7 @@ func choose(root string, names []string) (list []target) {
 	return list
 }
 
-// result counts what became of a package's mutants.
+// result counts the verdicts of a package.
 type result struct {
 	pkg    string
 	total  int

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sourceOf is a file with one function.
+// sourceOf returns a file with one function.
 func sourceOf(t *testing.T, signature, body string) *source {
 	t.Helper()
 	s, err := parseSource("x.go", "x.go", "package x\n\nfunc f"+signature+" {\n"+body+"\n}\n")
@@ -91,7 +91,7 @@ func TestSQLVariants(t *testing.T) {
 	}
 }
 
-// Whatever mutants are woven in together, the code is code and has its lines.
+// Any combination of woven mutants parses and keeps the lines of the original.
 func TestWeave(t *testing.T) {
 	t.Parallel()
 	s := sourceOf(t, "(a, b int) (int, error)", `	const q = "SELECT a " +
@@ -117,8 +117,8 @@ func TestWeave(t *testing.T) {
 	}
 }
 
-// One package from its source to the table: what compiles, which tests reach
-// what, and what they notice.
+// One package from its source to the table: compiled mutants, reached tests, and
+// verdicts.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -21,26 +21,26 @@ import (
 	"github.com/goweaver/weaver/internal/mutation/mutants/mutant"
 )
 
-// target is a package to mutate and the packages whose tests shall notice.
+// target is a package to mutate, and the packages whose tests check it.
 type target struct {
 	pkg   string
 	tests []string
 }
 
-// bench is one target at work: the mutants that were chosen, woven into one
-// test binary for each package of tests.
+// bench runs one target: the chosen mutants, woven into one test binary per
+// package of tests.
 type bench struct {
 	options
 	target
 	root    string
-	overlay *mutation.Overlay // and the test binaries
+	overlay *mutation.Overlay // its directory also holds the test binaries
 	chosen  []*change
-	total   int // how many could have been chosen
+	total   int // number of possible mutants
 	units   []*unit
 }
 
-// unit is what one process runs at the least: a test, or a subtest of the first
-// level where the test as a whole is long.
+// unit is the smallest run of a process: a test, or a first-level subtest of a
+// long test.
 type unit struct {
 	pkg, top, sub string
 	took          time.Duration
@@ -72,8 +72,8 @@ func sources(ctx context.Context, root, pkg string) (files []*source, err error)
 	return files, nil
 }
 
-// prepare chooses mutants and compiles the tests with them. A mutant that does
-// not compile (the finder knows no types) is replaced by another.
+// prepare chooses mutants and compiles the tests with them. It replaces a mutant
+// that does not compile: the finder has no types.
 func (b *bench) prepare(ctx context.Context) error {
 	files, err := sources(ctx, b.root, b.pkg)
 	if err != nil {
@@ -127,8 +127,8 @@ var (
 	switchCall = regexp.MustCompile(`mutant\.[A-Z][A-Za-z]*\(#?(\d+)|mutant\.Use\([A-Za-z0-9_]+, ([0-9, ]+)\)`)
 )
 
-// broken returns the mutants on the lines that the compiler complains of. What
-// spans lines has its number on an earlier one.
+// broken returns the mutants on lines with compile errors. A mutant that spans
+// lines has its number on an earlier line.
 func broken(out string, woven map[string]string) map[int]bool {
 	bad := make(map[int]bool)
 	for _, m := range buildError.FindAllStringSubmatch(out, -1) {
@@ -151,7 +151,7 @@ func broken(out string, woven map[string]string) map[int]bool {
 	return bad
 }
 
-// compile builds the test binaries and finds what each test reaches.
+// compile builds the test binaries and records the mutants that each test reaches.
 func (b *bench) compile(ctx context.Context) error {
 	for _, pkg := range b.tests {
 		if out, err := mutation.Go(ctx, b.root, "test", "-c", "-vet=off", "-overlay="+b.overlay.File, "-o", b.binary(pkg), "./"+pkg); err != nil {
@@ -181,10 +181,10 @@ func (b *bench) binary(pkg string) string {
 
 var subtest = regexp.MustCompile(`(?m)^=== RUN   [^/\s]+/([^/\s]+)$`)
 
-// splitAbove is how long a test takes whose subtests are units.
+// splitAbove is the duration from which the subtests of a test are units.
 const splitAbove = 5 * time.Second
 
-// explore runs a unit without any mutant and keeps what it reaches.
+// explore runs a unit without a mutant and records the mutants it reaches.
 func (b *bench) explore(ctx context.Context, u *unit) error {
 	notes := filepath.Join(b.overlay.Dir, "reached")
 	if err := os.RemoveAll(notes); err != nil {
@@ -218,14 +218,15 @@ func (b *bench) explore(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// output is what a test binary said.
+// output is the result of a test binary.
 type output struct {
 	text string
 	err  error // nil: everything passed
 	late bool  // it did not end
 }
 
-// run runs a test binary in the folder of its package, with one variable set.
+// run runs a test binary in the folder of its package, with one environment
+// variable.
 func (b *bench) run(ctx context.Context, pkg, key, value string, limit time.Duration, args ...string) output {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
@@ -242,18 +243,18 @@ func (b *bench) run(ctx context.Context, pkg, key, value string, limit time.Dura
 	return output{text.String(), err, ctx.Err() != nil || mutation.TimedOut(text.String())}
 }
 
-// verdict is what became of a mutant.
+// verdict is the result for a mutant.
 type verdict string
 
 const (
 	killed     verdict = "killed"
-	timedOut   verdict = "timed out" // as good as killed
+	timedOut   verdict = "timed out" // counts as killed
 	survived   verdict = "survived"
 	notReached verdict = "not reached" // no test runs it: it survives
 )
 
-// try switches one mutant on and runs what reaches it, short tests first,
-// until something fails.
+// try activates a mutant and runs the tests that reach it, short ones first, up to
+// the first failure.
 func (b *bench) try(ctx context.Context, m *change) (verdict, string) {
 	var reach []*unit
 	for _, u := range b.units {
@@ -278,7 +279,7 @@ func (b *bench) try(ctx context.Context, m *change) (verdict, string) {
 	return survived, ""
 }
 
-// group is what one process runs.
+// group is the tests of one process.
 type group struct {
 	pkg        string
 	tops, subs []string
@@ -300,8 +301,8 @@ func (g *group) pattern() string {
 	return "-test.run=" + quote(g.tops) + "/" + quote(g.subs)
 }
 
-// groups puts tests together, a first second of them, then ten times as many
-// each: most mutants are noticed by any test, and a process costs some time.
+// groups combines tests: a first second of them, then ten times as many each. Most
+// mutants fail any test, and a process has a cost.
 func groups(units []*unit) []*group {
 	var list []*group
 	open := make(map[[2]string]*group)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// variant is a mutated text, what was done to it, and in which line of it.
+// variant is a mutated text, a description, and the changed line.
 type variant struct {
 	text, what string
 	line       int
@@ -17,7 +17,8 @@ var (
 	sqlName  = regexp.MustCompile(`^[a-z_]+$`)
 )
 
-// What begins a condition, and what ends one on its own level of parentheses.
+// The words that begin a condition, and those that end it at its level of
+// parentheses.
 var (
 	sqlBegins = words("WHERE AND ON WHEN HAVING OR")
 	sqlEnds   = words("WHERE AND OR GROUP ORDER LIMIT RETURNING UNION THEN HAVING SET EXCEPT DO FROM JOIN LEFT SELECT ON ;")
@@ -32,10 +33,9 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// sqlVariants returns the mutants of one string literal that holds SQL, or a
-// part of it. A condition is disabled by `OR 1=1` and an assignment by a CASE,
-// so that every parameter is still bound. A condition or an assignment that
-// the literal does not hold whole stays as it is.
+// sqlVariants returns the mutants of a string literal with SQL. `OR 1=1` disables
+// a condition, and a CASE disables an assignment, so that every parameter stays
+// bound. It skips a condition or assignment that is not entirely in the literal.
 func sqlVariants(text string) []variant {
 	if !sqlWord.MatchString(text) {
 		return nil
@@ -72,7 +72,7 @@ func sqlVariants(text string) []variant {
 	return list
 }
 
-// at returns a token, "" outside of the text.
+// at returns a token, or "" outside the text.
 func at(tokens []string, i int) string {
 	if i < 0 || i >= len(tokens) {
 		return ""
@@ -80,8 +80,8 @@ func at(tokens []string, i int) string {
 	return tokens[i]
 }
 
-// sqlSpan returns the end of the expression that begins at a token, and
-// whether all of it is there. One of SET's ends at a comma too.
+// sqlSpan returns the end of the expression that begins at a token, and whether
+// the expression is complete. A comma ends an expression of SET.
 func sqlSpan(tokens []string, begin int, assigned bool) (end int, ok bool) {
 	depth, cases := 0, 0
 	for end = begin; end < len(tokens); end++ {
@@ -103,12 +103,12 @@ func sqlSpan(tokens []string, begin int, assigned bool) (end int, ok bool) {
 	return end, end > begin && depth == 0 && cases == 0 && !strings.Contains("=<>=!=(,IN NOT + -", at(tokens, end-1))
 }
 
-// between reports whether an AND belongs to a BETWEEN.
+// between reports whether an AND is part of a BETWEEN.
 func between(tokens []string, i int) bool {
 	return tokens[i] == "AND" && (at(tokens, i-2) == "BETWEEN" || at(tokens, i-3) == "BETWEEN")
 }
 
-// inSet reports whether a comma, or SET itself, stands in a SET clause.
+// inSet reports whether a comma or SET is part of a SET clause.
 func inSet(tokens []string, i int) bool {
 	depth := 0
 	for ; i >= 0; i-- {
@@ -126,7 +126,7 @@ func inSet(tokens []string, i int) bool {
 	return false
 }
 
-// short is a text in one line of a report.
+// short returns a text on one line of a report.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 70 {

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// switchPackage is imported by woven code.
+// switchPackage is the import of woven code.
 const switchPackage = "github.com/goweaver/weaver/internal/mutation/mutants/mutant"
 
 // source is one file.
 type source struct {
-	path, name string // on disk, and from the root of the module
+	path, name string // on disk, and relative to the module's root
 	whole      string
 	fset       *token.FileSet
 	tree       *ast.File
@@ -42,15 +42,15 @@ func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
 func (s *source) exact(n ast.Node) string { return s.whole[s.offset(n.Pos()):s.offset(n.End())] }
 
-// text is a node's source in one line; a long one is cut.
+// text returns a node's source on one line, shortened.
 func (s *source) text(n ast.Node) string { return short(s.exact(n)) }
 
-// weave returns the files of a package that differ once the mutants are in
-// them. Constants that hold a mutant's text, or are made of such, are variables
-// there, and their uses in functions are noted.
+// weave returns the changed files of a package with the mutants woven in.
+// Constants that depend on a mutant's text become variables, and their uses in
+// functions are noted.
 func weave(files []*source, chosen []*change) map[string]string {
 	edits := make(map[*source][]edit)
-	vars := make(map[string][]int) // name → the mutants that its value depends on
+	vars := make(map[string][]int) // name → mutants that its value depends on
 	for _, m := range chosen {
 		for _, e := range m.edits {
 			e.text = strings.ReplaceAll(e.text, "#ID", strconv.Itoa(m.id))
@@ -86,15 +86,15 @@ func count(vars map[string][]int) (n int) {
 	return n
 }
 
-// know adds a name, which may have no mutants of its own.
+// know adds a name, perhaps without mutants of its own.
 func know(vars map[string][]int, name string) {
 	if _, known := vars[name]; !known {
 		vars[name] = nil
 	}
 }
 
-// spread adds the constants and variables whose values are made of the known, and the
-// constants that are declared together with such: they are variables too.
+// spread adds the constants and variables that depend on known names, and the
+// constants declared together with them: they become variables too.
 func (s *source) spread(vars map[string][]int) {
 	ast.Inspect(s.tree, func(n ast.Node) bool {
 		if decl, ok := n.(*ast.GenDecl); ok && becomesVar(decl, vars) {
@@ -139,7 +139,7 @@ func namesIn(spec *ast.ValueSpec) (names []string) {
 	return names
 }
 
-// variables makes variables of constants that depend on mutants.
+// variables turns constants that depend on mutants into variables.
 func (s *source) variables(vars map[string][]int) (edits []edit) {
 	ast.Inspect(s.tree, func(n ast.Node) bool {
 		if decl, ok := n.(*ast.GenDecl); ok && becomesVar(decl, vars) {
@@ -151,7 +151,7 @@ func (s *source) variables(vars map[string][]int) (edits []edit) {
 	return edits
 }
 
-// becomesVar reports whether a declaration of constants has one that depends on mutants.
+// becomesVar reports whether a declaration has a constant that depends on mutants.
 func becomesVar(decl *ast.GenDecl, vars map[string][]int) bool {
 	return decl.Tok == token.CONST && slices.ContainsFunc(decl.Specs, func(spec ast.Spec) bool {
 		return slices.ContainsFunc(namesOf(spec.(*ast.ValueSpec)), func(name string) bool {
@@ -161,7 +161,7 @@ func becomesVar(decl *ast.GenDecl, vars map[string][]int) bool {
 	})
 }
 
-// uses wraps what functions read of the variables.
+// uses wraps the variables that functions read.
 func (s *source) uses(vars map[string][]int) (edits []edit) {
 	skip := make(map[*ast.Ident]bool)
 	for _, decl := range s.tree.Decls {
@@ -203,10 +203,9 @@ func (s *source) uses(vars map[string][]int) (edits []edit) {
 	return edits
 }
 
-// apply makes the edits, and imports the switches.
+// apply applies the edits and imports package mutant.
 func (s *source) apply(edits []edit) string {
-	// Wraps of the same node nest: those that come first are outside, so they
-	// end last.
+	// Wraps of one node nest: the first is outermost and ends last.
 	ends := make(map[*edit]int)
 	list := make([]*edit, len(edits))
 	for i := range edits {

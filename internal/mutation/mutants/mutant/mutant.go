@@ -1,13 +1,13 @@
-// Package mutant holds the switches that `make mutants` weaves into a copy of
-// the code under test. One test binary contains all mutants of a package; the
-// environment variable [Active] names the one that is on in a process, so that
-// a mutant costs a test run and no compilation.
+// Package mutant holds the switches that `make mutants` weaves into a copy of the
+// tested code. One test binary contains all mutants of a package. The environment
+// variable [Active] selects the active one, so that a mutant costs a test run
+// without a compilation.
 //
-// With [Reached] set no mutant is on: every switch that is evaluated appends
-// its number, once per process, to that file. A mutant whose switch a test does
-// not reach cannot make that test fail, and the test is not run for it.
+// With [Reached] set, no mutant is active: every evaluated switch appends its
+// number to that file, once per process. A test that does not reach a mutant's
+// switch cannot fail because of it, and does not run for it.
 //
-// No other package imports this one: the imports exist in the overlay only.
+// No package imports this one, except in the overlay.
 package mutant
 
 import (
@@ -20,17 +20,17 @@ import (
 
 // The environment variables read at the start of a process.
 const (
-	Active  = "WEAVER_MUTANT"         // the number of the mutant that is on
-	Reached = "WEAVER_MUTANT_REACHED" // the file that lists the switches reached
+	Active  = "WEAVER_MUTANT"         // number of the active mutant
+	Reached = "WEAVER_MUTANT_REACHED" // file for the numbers of reached switches
 )
 
 var (
-	active, _ = strconv.Atoi(os.Getenv(Active)) // 0, which is no mutant, if unset
+	active, _ = strconv.Atoi(os.Getenv(Active)) // 0, no mutant, if unset
 	reached   = os.Getenv(Reached)
 	noted     [1 << 14]atomic.Bool
 )
 
-// On reports whether the mutant is on in this process.
+// On reports whether the mutant is active in this process.
 func On(id int) bool {
 	if reached != "" {
 		note(id)
@@ -47,18 +47,18 @@ func note(id int) {
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = file.Close() }() // the write below is what counts
+	defer func() { _ = file.Close() }() // only the write below matters
 	if _, err := fmt.Fprintln(file, id); err != nil {
 		panic(err)
 	}
 }
 
-// Number is what the arithmetic switches accept.
+// Number is the constraint of the arithmetic switches.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// pick returns b if the mutant is on, else a.
+// pick returns b if the mutant is active, else a.
 func pick[T any](id int, a, b T) T {
 	if On(id) {
 		return b
@@ -69,7 +69,7 @@ func pick[T any](id int, a, b T) T {
 // Not negates a condition.
 func Not(id int, cond bool) bool { return On(id) != cond }
 
-// Force replaces the value of a condition, which is evaluated nevertheless.
+// Force replaces the value of a condition after evaluating it.
 func Force(id int, to, cond bool) bool { return pick(id, cond, to) }
 
 // And turns && into ||.
@@ -123,8 +123,8 @@ func Plus[T Number](id int, v T) T { return pick(id, v, v+1) }
 // Text replaces a text.
 func Text(id int, text, mutated string) string { return pick(id, text, mutated) }
 
-// Use notes the use of a package variable whose value depends on mutants: its
-// own switch is evaluated when the process starts, by every test.
+// Use notes the use of a package variable whose value depends on mutants: the
+// variable's own switch is evaluated at the start of every test process.
 func Use[T any](v T, ids ...int) T {
 	if reached != "" {
 		for _, id := range ids {
@@ -134,8 +134,8 @@ func Use[T any](v T, ids ...int) T {
 	return v
 }
 
-// Var is [Text] for the values of package variables, whose uses are noted
-// instead of their evaluation.
+// Var is [Text] for the values of package variables: it does not note the
+// evaluation.
 func Var(id int, text, mutated string) string {
 	if id == active {
 		return mutated

@@ -1,4 +1,4 @@
-// Package sample is what the test of the command mutates.
+// Package sample is mutated by the test of the command.
 package sample
 
 const table = `FROM things`
@@ -9,7 +9,7 @@ WHERE a = 1 AND b = 2`
 // Query returns a statement.
 func Query() string { return query }
 
-// Clamp returns n, or limit if that is less.
+// Clamp returns the smaller of n and limit.
 func Clamp(n, limit int64) int64 {
 	if n > limit {
 		return limit
@@ -31,7 +31,7 @@ const (
 	recent = `SELECT a FROM things WHERE c = 1`
 )
 
-// few is made of a constant that is declared beside one with mutants.
+// few depends on a constant declared next to one with mutants.
 const few = `SELECT a FROM things` + limit
 
 // Few returns statements.
