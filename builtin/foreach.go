@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -283,7 +285,7 @@ func (in ForeachInput) options(of *task.Task) []weaver.EnqueueOption {
 	if of.Timeout > 0 && (in.Request == nil || in.Request.Until == nil) { // a poll has its own limit
 		opts = append(opts, weaver.Timeout(of.Timeout))
 	}
-	for _, key := range sortedKeys(of.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(of.Labels)) {
 		opts = append(opts, weaver.Label(key, of.Labels[key]))
 	}
 	switch {

@@ -245,7 +245,7 @@ func TestForeachMistakes(t *testing.T) {
 		"url: {{.item}} stands where it would choose the host":        {Request: &builtin.RequestInput{URL: "http://{{.item}}/", Templates: true}},
 		`method: "a b" is none`:                                       {Request: &builtin.RequestInput{URL: "{{.item}}", Method: "a b", Templates: true}},
 		"argv[0]: {{.item.a}} names a part of a value that has none":  {Run: &builtin.RunInput{Argv: []string{"{{.item.a}}"}, Templates: true}},
-		"env.A: {{.params.x}} is not a value of a task":                  {Run: &builtin.RunInput{Shell: "x", Env: map[string]string{"A": "{{.params.x}}"}, Templates: true}},
+		"env.A: {{.params.x}} is not a value of a task":               {Run: &builtin.RunInput{Shell: "x", Env: map[string]string{"A": "{{.params.x}}"}, Templates: true}},
 		"nothing to run: give argv (a program and its arguments) or ": {Run: &builtin.RunInput{}},
 	} {
 		if err := in.Validate(); err == nil || !strings.Contains(err.Error(), says) {

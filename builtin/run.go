@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,7 +106,7 @@ func (in RunInput) Validate() error {
 	}
 	nul("shell", in.Shell)
 	nul("dir", in.Dir)
-	for _, name := range sortedKeys(in.Env) {
+	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			complain("env has a variable %q: a name is not empty and has neither = nor NUL", name)
 		}
@@ -130,15 +131,6 @@ func (in RunInput) Validate() error {
 		complain("timeout is negative")
 	}
 	return errors.Join(problems...)
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // runner is the handler of Run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -231,7 +232,7 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) 
 	}
 	e := &environment{list: make([]string, 0, len(in.Env)+8), have: make(map[string]bool, len(in.Env)+8)}
 	// The first value of a name wins.
-	for _, name := range sortedKeys(in.Env) {
+	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
 		e.add(name, in.Env[name])
 	}
 	if err := e.addSecrets(in.SecretEnv, file); err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -59,7 +61,7 @@ func (in RunInput) checkLengths(of RunInput) error {
 	for i, arg := range in.Argv {
 		problems = append(problems, check(fmt.Sprintf("argv[%d]", i), of.Argv[i], len(arg)))
 	}
-	for _, name := range sortedKeys(in.Env) {
+	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
 		problems = append(problems, check("env."+name, of.Env[name], len(name)+len("=")+len(in.Env[name])))
 	}
 	return errors.Join(problems...)

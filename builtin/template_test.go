@@ -168,7 +168,7 @@ func TestTemplateMistakes(t *testing.T) {
 	t.Parallel()
 	for says, in := range map[string]interface{ Validate() error }{
 		`argv[1]: "{{.tasks.a.stdout | upper}}" has more than the name of a value: `: builtin.RunInput{Argv: []string{"x", "{{.tasks.a.stdout | upper}}"}, Templates: true},
-		"env.A: {{.params.x}} is not a value of a task: ":                               builtin.RunInput{Shell: "x", Env: map[string]string{"A": "{{.params.x}}"}, Templates: true},
+		"env.A: {{.params.x}} is not a value of a task: ":                            builtin.RunInput{Shell: "x", Env: map[string]string{"A": "{{.params.x}}"}, Templates: true},
 		"url: {{.tasks.a.body}} stands where it would choose the host: ":             builtin.RequestInput{URL: "http://{{.tasks.a.body}}/", Templates: true},
 		"json: {{.tasks.a}} does not say which value":                                builtin.RequestInput{URL: "http://a/", JSON: json.RawMessage(`["{{.tasks.a}}"]`), Templates: true},
 		"json: this is not JSON":                                                     builtin.RequestInput{URL: "http://a/", JSON: json.RawMessage(`{{.tasks.a.body}}`), Templates: true},

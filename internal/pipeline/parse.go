@@ -11,7 +11,7 @@ import (
 // Parse stops after a step that reports a mistake.
 //
 // Parse returns an [*Error] with all mistakes of that step.
-func Parse(src []byte) (*Pipeline, error) { return ParseWith(src, Types{}) }
+func Parse(src []byte) (*Pipeline, error) { return ParseGiven(src, Given{}) }
 
 // Given holds the inputs of a run besides the file.
 type Given struct {
@@ -30,11 +30,6 @@ type Given struct {
 
 	// Read reads included files. If nil, include is an error.
 	Read ReadFile
-}
-
-// ParseWith is Parse with the task types of a program.
-func ParseWith(src []byte, types Types) (*Pipeline, error) {
-	return ParseGiven(src, Given{Types: types})
 }
 
 // newDecoder returns a decoder for one file.

@@ -58,7 +58,7 @@ func TestTypeOptions(t *testing.T) {
 		"type: acme.unknown.type.v1":                                                           {own, 1, 2 * time.Second, 0},
 		"run: echo":                                                                            {own, 1, 2 * time.Second, 0},
 	} {
-		p, err := pipeline.ParseWith([]byte("name: a\ntasks: {a: {"+src+"}}\n"), pipeline.Types{Known: knownTypes()})
+		p, err := pipeline.ParseGiven([]byte("name: a\ntasks: {a: {"+src+"}}\n"), pipeline.Given{Types: pipeline.Types{Known: knownTypes()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestTypeInputs(t *testing.T) {
 		"type: acme.announced.type.v1\n    input: [whatever]":  "",
 		"type: weaver.exec.run.v1\n    input: {shel: echo}":    `5:12 task "a": invalid input of weaver.exec.run.v1: there is no field "shel" (did you mean "shell"?)`,
 	} {
-		p, err := pipeline.ParseWith([]byte("name: a\ntasks:\n  a:\n    "+src+"\n"), pipeline.Types{Known: knownTypes(), Unknown: unknown})
+		p, err := pipeline.ParseGiven([]byte("name: a\ntasks:\n  a:\n    "+src+"\n"), pipeline.Given{Types: pipeline.Types{Known: knownTypes(), Unknown: unknown}})
 		var e *pipeline.Error
 		switch {
 		case want == "" && err == nil && p != nil:
