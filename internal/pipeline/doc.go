@@ -18,6 +18,9 @@
 //	job*         Pipeline → weaver.Job, digest, update of an earlier job, summaries
 //	graph.go     Pipeline → needs to wait for, and needs to draw
 //
+// The steps are one Go package: the nodes, places and problems of the YAML layer alone
+// would be more than 40 exported names.
+//
 // The rest of the tree:
 //
 //	value        {{…}} of needs and items in texts: which there are, and their values
