@@ -104,7 +104,7 @@ soak-simulation: ## 20,000 seeds of the deterministic simulation
 	WEAVER_SIMULATION=20000 $(GO) test -C internal/systemtest ./simulation -timeout=4h
 
 soak-disk: ## Every write and sync of the disk faults, every power cut
-	WEAVER_DISK=full $(GO) test ./store/sqlite ./internal/disktest -run 'Disk|Power|Log|Limit|Sync|Images' -v -timeout=1h
+	WEAVER_DISK=full $(GO) test ./store/sqlite ./internal/faults/disktest -run 'Disk|Power|Log|Limit|Sync|Images' -v -timeout=1h
 
 soak-storm: ## 200 processes killed in the middle of work
 	WEAVER_STORM=full $(GO) test -C internal/systemtest ./soak -run '^TestKillStorm$$' -v -timeout=1h

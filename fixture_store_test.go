@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 )
 

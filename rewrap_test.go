@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 )
 

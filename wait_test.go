@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 )
 
 func TestWait(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
-	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/faults/faultstore"
 )
 
 // A short outage of the store costs a task with one attempt nothing.

@@ -13,14 +13,14 @@ import (
 // suites: directory → what it is. Their files are test code, though their
 // names do not end in _test.go.
 var suites = map[string]string{
-	"store/storetest":       "conformance suite of stores",
-	"delivery/deliverytest": "conformance suite of transports",
-	"blob/blobtest":         "conformance suite of buckets",
-	"order/ordertest":       "conformance suite of order stores",
-	"internal/httpcontract": "holds an API to its document in tests",
-	"internal/pgtest":       "servers for tests",
-	"internal/refusetest":   "write paths of an engine on a store that refuses",
-	"weavertest":            "runs inside users' tests, in a bubble",
+	"store/storetest":            "conformance suite of stores",
+	"delivery/deliverytest":      "conformance suite of transports",
+	"blob/blobtest":              "conformance suite of buckets",
+	"order/ordertest":            "conformance suite of order stores",
+	"internal/httpcontract":      "holds an API to its document in tests",
+	"internal/pgtest":            "servers for tests",
+	"internal/faults/refusetest": "write paths of an engine on a store that refuses",
+	"weavertest":                 "runs inside users' tests, in a bubble",
 }
 
 // mayStartGoroutines: directory → why it may, beside test code.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/refusetest"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/refusetest"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/goweaver/weaver/internal/faults/refusetest"
 	"github.com/goweaver/weaver/internal/pgtest"
-	"github.com/goweaver/weaver/internal/refusetest"
 	"github.com/goweaver/weaver/store"
 )
 

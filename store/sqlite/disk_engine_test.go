@@ -15,7 +15,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/disktest"
+	"github.com/goweaver/weaver/internal/faults/disktest"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )

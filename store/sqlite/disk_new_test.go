@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/disktest"
+	"github.com/goweaver/weaver/internal/faults/disktest"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )

@@ -12,14 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goweaver/weaver/internal/disktest"
+	"github.com/goweaver/weaver/internal/faults/disktest"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
 // The tests in disk_*_test.go play a script of calls over a disk that fails
-// (internal/disktest), and compare the answers that the callers got with what a
+// (internal/faults/disktest), and compare the answers that the callers got with what a
 // plain reader of the file finds afterwards. WEAVER_DISK=full plays them in
 // their full size.
 

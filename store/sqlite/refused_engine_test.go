@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/refusetest"
+	"github.com/goweaver/weaver/internal/faults/refusetest"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 )
 

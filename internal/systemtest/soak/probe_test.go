@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/faults/faultstore"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
-	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/faults/faultstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/sqlite"

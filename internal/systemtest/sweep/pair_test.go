@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/faults/faultstore"
 )
 
 // pair is two faults in one run. The first one strikes a call that the run

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goweaver/weaver/internal/faultstore"
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/faultstore"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/goweaver/weaver/internal/disktest"
+	"github.com/goweaver/weaver/internal/faults/disktest"
 )
 
 // bench is a database in WAL mode on a disk, with its history.

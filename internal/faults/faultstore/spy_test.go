@@ -5,7 +5,7 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
