@@ -151,7 +151,7 @@ func onStores(t *testing.T, test func(t *testing.T, s weaver.Store)) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(db.Migrate(ctx), db.Close())
+			return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 		})
 		db, err := postgres.Open(withoutFsync(t.Context()), url)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,6 +71,15 @@ func Reused(t testing.TB, key string, migrate, clean func(url string) error) str
 // Analyze has the server look at all tables of a database now. It would by itself within
 // a minute.
 func Analyze(url string) error { return execute(url, "ANALYZE") }
+
+// CheckTasks adds to the tables of a store the constraints of weaver_tasks that its code
+// holds, and that cost too much where it is used: a task has a lease if and only if it runs,
+// and end_state is its state if it ended without success.
+func CheckTasks(url, schema string) error {
+	return execute(url, `ALTER TABLE "`+strings.ReplaceAll(schema, `"`, `""`)+`".weaver_tasks
+ADD CONSTRAINT leased CHECK ((lease_id IS NOT NULL) = (state = 'running')),
+ADD CONSTRAINT ended CHECK (end_state IS NOT DISTINCT FROM CASE WHEN state IN ('failed', 'blocked', 'cancelled') THEN state END)`)
+}
 
 // execute executes statements in a connection of their own.
 func execute(url, sql string) (err error) {

@@ -88,7 +88,7 @@ func migrateURL(url string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.Migrate(ctx), db.Close())
+	return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 }
 
 // migrateKnown is like migrateURL, and the server knows what the tables of a store that

@@ -104,16 +104,19 @@ SELECT ns, id, 1, 1, id, 1, i, i, 'success' FROM x`
 	fillClaims = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) SELECT ns, job, 'other', 9e15, string_agg(id, '') FROM x GROUP BY ns, job`
 )
 
+// endStateOfFill is the end_state of the tasks of fillAll.
+const endStateOfFill = "CASE i % 20 WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled' WHEN 3 THEN 'blocked' END, "
+
 // fillAll has an insert for each table. The rows of one need not agree with those of
 // another: what statements read is looked at, not what they mean.
 var fillAll = []string{
 	`INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, total, unfinished, movable, failed, succeeded, created_at, updated_at)
 SELECT ns, id, 'job ' || i, CASE i % 4 WHEN 0 THEN 'running' ELSE 'succeeded' END, '{}', 100, 0, 0, 0, 100, i, i FROM x`,
-	`INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, lease_id, lease_epoch, job_id,
+	`INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, end_state, waiting_reason, lease_id, lease_epoch, job_id,
   idempotency_key, concurrency_key, options_json, created_at, updated_at)
 SELECT ns, id, 'acme.test.t' || (i % 20) || '.v1', 'q' || (i % 10), 1 + i % 9,
   CASE i % 20 WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled' WHEN 3 THEN 'blocked' WHEN 4 THEN 'running' WHEN 5 THEN 'pending' WHEN 6 THEN 'ready' ELSE 'succeeded' END,
-  CASE i % 20 WHEN 5 THEN 'deps' END, CASE i % 20 WHEN 4 THEN id END, i % 3, CASE WHEN i % 2 = 0 THEN job END,
+  ` + endStateOfFill + `CASE i % 20 WHEN 5 THEN 'deps' END, CASE i % 20 WHEN 4 THEN id END, i % 3, CASE WHEN i % 2 = 0 THEN job END,
   CASE WHEN i % 3 = 0 THEN 'key ' || i END, CASE WHEN i % 3 = 1 THEN 'key ' || (i % 1000) END, '{}', i, i FROM x`,
 	`INSERT INTO weaver_payloads (namespace, task_id, kind, data) SELECT ns, id, 'input', '"x"' FROM x`,
 	`INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, done) SELECT ns, id, before, 'success', CASE WHEN i % 10 > 1 THEN 1 ELSE 0 END FROM x`,

@@ -45,7 +45,7 @@ func TestCrossing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(db.Migrate(ctx), db.Close())
+		return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 	})
 	db, err := postgres.Open(ctx, url)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestEventsThroughKillsOnPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(db.Migrate(ctx), db.Close())
+		return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 	}), sizeOf(t))
 }
 

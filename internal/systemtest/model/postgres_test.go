@@ -27,7 +27,7 @@ func TestModelOnPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(db.Migrate(ctx), db.Close())
+		return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		if err := pgtest.Truncate(url, "weaver"); err != nil {

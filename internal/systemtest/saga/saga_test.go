@@ -56,7 +56,7 @@ func TestSagaOnPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(db.Migrate(ctx), db.Close())
+		return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 	}), sizeOf(t))
 }
 

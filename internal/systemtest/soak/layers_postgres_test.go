@@ -21,7 +21,7 @@ func TestLayersOnPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(db.Migrate(ctx), db.Close())
+		return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 	})
 	playLayers(t, childConfig{URL: url, Dir: t.TempDir()}, size)
 }

@@ -18,7 +18,8 @@ var translated sync.Map // a text for SQLite → the same for PostgreSQL
 //   - the comment /*lock*/ is FOR UPDATE, /*lock o*/ is FOR UPDATE OF o, and
 //     /*claim o*/ is FOR UPDATE OF o SKIP LOCKED
 //
-//   - /*end_*/state is end_state, the column that an index has here
+//   - /*end_*/state is end_state, the column that an index has here, and an UPDATE of
+//     weaver_tasks that assigns the state assigns end_state too
 //
 //   - IN (/*ids*/?2) is = ANY(CAST($2 AS bytea[])): the parameter is a list of IDs
 //
@@ -27,7 +28,7 @@ func Translate(sql string) string {
 	if t, ok := translated.Load(sql); ok {
 		return t.(string)
 	}
-	t := translate(sql)
+	t := withEndStates(translate(sql))
 	translated.Store(sql, t)
 	return t
 }

@@ -38,3 +38,24 @@ func TestTranslate(t *testing.T) {
 		}
 	}
 }
+
+// Each statement that writes the state of a task writes end_state, too.
+func TestTranslate_AddsEndState(t *testing.T) {
+	t.Parallel()
+	const of = " IN ('failed', 'blocked', 'cancelled') THEN "
+	for sql, want := range map[string]string{
+		"UPDATE weaver_tasks SET cost = 1, state = ?3 WHERE a":                      "UPDATE weaver_tasks SET cost = 1, state = $3, end_state = CASE WHEN $3" + of + "$3 END WHERE a",
+		"UPDATE weaver_tasks t SET state = u.b, n = f(a, b) FROM u":                 "UPDATE weaver_tasks t SET state = u.b, end_state = CASE WHEN u.b" + of + "u.b END, n = f(a, b) FROM u",
+		"UPDATE weaver_tasks SET\n  n = 1,\n  state = 'ready', a = 2 WHERE state":   "UPDATE weaver_tasks SET\n  n = 1,\n  state = 'ready', end_state = NULL, a = 2 WHERE state",
+		"UPDATE weaver_tasks SET state = 'cancelled'":                               "UPDATE weaver_tasks SET state = 'cancelled', end_state = 'cancelled'",
+		"WITH a AS (UPDATE weaver_tasks SET state = f('),', ?1)) SELECT state = ?1": "WITH a AS (UPDATE weaver_tasks SET state = f('),', $1), end_state = CASE WHEN f('),', $1)" + of + "f('),', $1) END) SELECT state = $1",
+		"UPDATE weaver_tasks SET a = (SELECT x, y FROM z), state = 'running'":       "UPDATE weaver_tasks SET a = (SELECT x, y FROM z), state = 'running'",
+		"UPDATE weaver_tasks SET new_state = 'ready' WHERE state = 'failed'":        "UPDATE weaver_tasks SET new_state = 'ready' WHERE state = 'failed'",
+		"UPDATE weaver_jobs SET state = 'failed'":                                   "UPDATE weaver_jobs SET state = 'failed'",
+		"SELECT 1 FROM weaver_tasks FOR UPDATE weaver_tasks ":                       "SELECT 1 FROM weaver_tasks FOR UPDATE weaver_tasks ",
+	} {
+		if got := Translate(sql); got != want {
+			t.Errorf("%q became\n%q, want\n%q", sql, got, want)
+		}
+	}
+}
