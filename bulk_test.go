@@ -49,42 +49,39 @@ func bulkCounts(r weaver.BulkResult) string {
 }
 
 func TestBulk(t *testing.T) {
-	subtest(t, "retry, cancel and delete by a query, on every store", func(fx *fixture) {
-		for _, s := range everyStore(fx) {
-			fx := newFixture(fx.T, s)
-			ids := fx.bulkTasks(1, 2, 1, 100)
-			fx.bulkWork(s)
-			q := fx.query("input=1")
-			dry, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, DryRun: true})
-			fx.must(err)
-			equal(fx, "the dry run", bulkCounts(dry), "2 done, 0 asked, 0 before, 0 refused, 2 samples, more false")
-			equal(fx, "its states", fmt.Sprint(dry.States), "map[failed:2]")
-			equal(fx, "its newest", dry.Newest, ids[2])
-			equal(fx, "its first sample", dry.Samples[0], weaver.ManyTask{ID: ids[2], Type: bulkType.Name(), Queue: "default", State: task.Failed})
-			equal(fx, "scanned", dry.Scanned, 3) // those that can be retried
-			equal(fx, "what it changed", fx.get(ids[0]).State, task.Failed)
+	subtest(t, "retry, cancel and delete by a query", func(fx *fixture) {
+		ids := fx.bulkTasks(1, 2, 1, 100)
+		fx.bulkWork(fx.store)
+		q := fx.query("input=1")
+		dry, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, DryRun: true})
+		fx.must(err)
+		equal(fx, "the dry run", bulkCounts(dry), "2 done, 0 asked, 0 before, 0 refused, 2 samples, more false")
+		equal(fx, "its states", fmt.Sprint(dry.States), "map[failed:2]")
+		equal(fx, "its newest", dry.Newest, ids[2])
+		equal(fx, "its first sample", dry.Samples[0], weaver.ManyTask{ID: ids[2], Type: bulkType.Name(), Queue: "default", State: task.Failed})
+		equal(fx, "scanned", dry.Scanned, 3) // those that can be retried
+		equal(fx, "what it changed", fx.get(ids[0]).State, task.Failed)
 
-			late := fx.bulkTasks(1)
-			fx.bulkWork(s)
-			res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, Newest: dry.Newest, By: "ops", Reason: "bank is up"})
-			fx.must(err)
-			equal(fx, "the retry", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
-			equal(fx, "its newest", res.Newest, dry.Newest)
-			for i, want := range []task.State{task.Ready, task.Failed, task.Ready, task.Succeeded} {
-				equal(fx, fmt.Sprintf("task %d", i), fx.get(ids[i]).State, want)
-			}
-			equal(fx, "the one that came later", fx.get(late[0]).State, task.Failed)
-			audit := fx.history(ids[0]).Audit
-			equal(fx, "the audit", fmt.Sprintf("%d %s %s", len(audit), audit[0].Actor, audit[0].Reason), "1 ops bank is up")
-
-			every := weaver.Query{}
-			res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &every})
-			fx.must(err)
-			equal(fx, "the cancel", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
-			res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkDelete, Query: &every})
-			fx.must(err)
-			equal(fx, "the delete", bulkCounts(res), "5 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
+		late := fx.bulkTasks(1)
+		fx.bulkWork(fx.store)
+		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, Newest: dry.Newest, By: "ops", Reason: "bank is up"})
+		fx.must(err)
+		equal(fx, "the retry", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
+		equal(fx, "its newest", res.Newest, dry.Newest)
+		for i, want := range []task.State{task.Ready, task.Failed, task.Ready, task.Succeeded} {
+			equal(fx, fmt.Sprintf("task %d", i), fx.get(ids[i]).State, want)
 		}
+		equal(fx, "the one that came later", fx.get(late[0]).State, task.Failed)
+		audit := fx.history(ids[0]).Audit
+		equal(fx, "the audit", fmt.Sprintf("%d %s %s", len(audit), audit[0].Actor, audit[0].Reason), "1 ops bank is up")
+
+		every := weaver.Query{}
+		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &every})
+		fx.must(err)
+		equal(fx, "the cancel", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
+		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkDelete, Query: &every})
+		fx.must(err)
+		equal(fx, "the delete", bulkCounts(res), "5 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
 	})
 
 	subtest(t, "in calls: each task once, in a dry run too", func(fx *fixture) {

@@ -85,7 +85,7 @@ func TestSlots(t *testing.T) {
 	})
 
 	subtest(t, "of a queue are no more than its limit when handlers end one by one", func(fx *fixture) {
-		for _, s := range append(everyStore(fx), polled(openMemory(fx))) {
+		for _, s := range []weaver.Store{fx.store, polled(openStore(fx))} {
 			fx := newFixture(fx.T, s)
 			c := newConcurrency()
 			stop := fx.start(s, weaver.Config{

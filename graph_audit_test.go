@@ -2,49 +2,45 @@ package weaver_test
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/goweaver/weaver"
 )
 
-// The graph of a job and the audit, of every store.
+// The graph of a job, the audit, and one part of the overview.
 func TestGraphAndAudit(t *testing.T) {
 	typ := weaver.Define[int, int]("client.graph.run.v1")
-	synctest.Test(t, func(t *testing.T) {
-		for _, s := range everyStore(newFixture(t, openStore(t))) {
-			fx := newFixture(t, s)
-			job := weaver.NewJob("graph")
-			a := job.Add("a", typ.With(1))
-			job.Add("b", typ.With(2), weaver.Needs(a))
-			h, err := fx.client.Submit(fx.Context(), job)
-			fx.must(err)
-			g, err := fx.client.Graph(fx.Context(), weaver.GraphRequest{Job: h.ID()})
-			fx.must(err)
-			if len(g.Nodes) != 2 || len(g.Edges) != 1 || g.Next != "" || g.Nodes[0].Node != "a" || g.Edges[0].From != g.Nodes[0].ID || g.Edges[0].To != g.Nodes[1].ID {
-				fx.Errorf("the graph is %+v", g)
-			}
-			_, err = fx.client.Graph(fx.Context(), weaver.GraphRequest{Job: g.Nodes[0].ID})
-			wantError(fx, err, weaver.ErrNotFound, "read the graph of job "+g.Nodes[0].ID.String())
-
-			fx.must(fx.client.PauseQueue(fx.Context(), "billing", weaver.By("ann")))
-			fx.must(fx.client.ResumeQueue(fx.Context(), "billing", weaver.By("bob")))
-			list, next, err := fx.client.Audit(fx.Context(), weaver.AuditFilter{Limit: 1})
-			fx.must(err)
-			if len(list) != 1 || list[0].Actor != "bob" || next == "" {
-				fx.Fatalf("the audit is %+v, next %q", list, next)
-			}
-			list, next, err = fx.client.Audit(fx.Context(), weaver.AuditFilter{After: next})
-			fx.must(err)
-			if len(list) != 1 || list[0].Actor != "ann" || list[0].Verb != "pause" || list[0].Target != "billing" || next != "" {
-				fx.Errorf("the audit goes on with %+v, next %q", list, next)
-			}
-			_, _, err = fx.client.Audit(fx.Context(), weaver.AuditFilter{After: "x"})
-			wantError(fx, err, weaver.ErrBadCursor, "read the audit", `"x"`)
-
-			o, err := fx.client.Overview(fx.Context(), weaver.OverviewRequest{Parts: weaver.OverviewCounts})
-			fx.must(err)
-			equal(fx, "tasks of the type", o.Counts.Types[typ.Name()], weaver.Count{N: 2})
-			equal(fx, "queues that were not asked for", len(o.Queues), 0)
+	inBubble(t, func(fx *fixture) {
+		job := weaver.NewJob("graph")
+		a := job.Add("a", typ.With(1))
+		job.Add("b", typ.With(2), weaver.Needs(a))
+		h, err := fx.client.Submit(fx.Context(), job)
+		fx.must(err)
+		g, err := fx.client.Graph(fx.Context(), weaver.GraphRequest{Job: h.ID()})
+		fx.must(err)
+		if len(g.Nodes) != 2 || len(g.Edges) != 1 || g.Next != "" || g.Nodes[0].Node != "a" || g.Edges[0].From != g.Nodes[0].ID || g.Edges[0].To != g.Nodes[1].ID {
+			fx.Errorf("the graph is %+v", g)
 		}
+		_, err = fx.client.Graph(fx.Context(), weaver.GraphRequest{Job: g.Nodes[0].ID})
+		wantError(fx, err, weaver.ErrNotFound, "read the graph of job "+g.Nodes[0].ID.String())
+
+		fx.must(fx.client.PauseQueue(fx.Context(), "billing", weaver.By("ann")))
+		fx.must(fx.client.ResumeQueue(fx.Context(), "billing", weaver.By("bob")))
+		list, next, err := fx.client.Audit(fx.Context(), weaver.AuditFilter{Limit: 1})
+		fx.must(err)
+		if len(list) != 1 || list[0].Actor != "bob" || next == "" {
+			fx.Fatalf("the audit is %+v, next %q", list, next)
+		}
+		list, next, err = fx.client.Audit(fx.Context(), weaver.AuditFilter{After: next})
+		fx.must(err)
+		if len(list) != 1 || list[0].Actor != "ann" || list[0].Verb != "pause" || list[0].Target != "billing" || next != "" {
+			fx.Errorf("the audit goes on with %+v, next %q", list, next)
+		}
+		_, _, err = fx.client.Audit(fx.Context(), weaver.AuditFilter{After: "x"})
+		wantError(fx, err, weaver.ErrBadCursor, "read the audit", `"x"`)
+
+		o, err := fx.client.Overview(fx.Context(), weaver.OverviewRequest{Parts: weaver.OverviewCounts})
+		fx.must(err)
+		equal(fx, "tasks of the type", o.Counts.Types[typ.Name()], weaver.Count{N: 2})
+		equal(fx, "queues that were not asked for", len(o.Queues), 0)
 	})
 }

@@ -51,52 +51,49 @@ func (s *shop) sells(fx *fixture, db weaver.Store) {
 }
 
 func TestKeepSteps(t *testing.T) {
-	subtest(t, "no verb lets a task go on whose cleanup ran, on every store", func(fx *fixture) {
-		for _, db := range everyStore(fx) {
-			fx := newFixture(fx.T, db)
-			s := &shop{closed: true}
-			ctx, failed := fx.Context(), weaver.Filter{States: []weaver.State{weaver.StateFailed}}
-			id := enqueue(fx, buy, "").ID()
-			j := weaver.NewJob("orders")
-			j.Add("one", buy.With("1"))
-			h, err := fx.client.Submit(ctx, j)
-			fx.must(err)
-			s.sells(fx, db)
-			s.closed = false
-			equal(fx, "the shop", s.String(), "charged 2, refunded 2, shipped 0")
+	subtest(t, "no verb lets a task go on whose cleanup ran", func(fx *fixture) {
+		s := &shop{closed: true}
+		ctx, failed := fx.Context(), weaver.Filter{States: []weaver.State{weaver.StateFailed}}
+		id := enqueue(fx, buy, "").ID()
+		j := weaver.NewJob("orders")
+		j.Add("one", buy.With("1"))
+		h, err := fx.client.Submit(ctx, j)
+		fx.must(err)
+		s.sells(fx, fx.store)
+		s.closed = false
+		equal(fx, "the shop", s.String(), "charged 2, refunded 2, shipped 0")
 
-			const why = `its cleanup "refund" ran`
-			wantError(fx, fx.client.Retry(ctx, id), weaver.ErrState, why, "rerun it", "--keep-steps (KeepSteps)")
-			_, err = fx.client.RetryJob(ctx, h.ID())
-			wantError(fx, err, weaver.ErrState, why)
-			_, err = fx.client.RerunFrom(ctx, id, "ship")
-			wantError(fx, err, weaver.ErrState, why, "from the beginning")
-			for _, dry := range []bool{true, false} {
-				var opts []weaver.OperateOption
-				if dry {
-					opts = append(opts, weaver.DryRun())
-				}
-				ack, err := fx.client.RetryMany(ctx, failed, opts...)
-				fx.must(err)
-				equal(fx, "those retried", ack.Done, 0)
-				equal(fx, "those refused", len(ack.Refused), 2)
-				for _, r := range ack.Refused {
-					wantError(fx, r.Err, weaver.ErrState, why)
-				}
-				res, err := fx.client.Bulk(ctx, weaver.BulkRequest{Verb: weaver.BulkRetry, IDs: []weaver.TaskID{id}, DryRun: dry})
-				fx.must(err)
-				equal(fx, "those retried", res.Done, 0)
-				wantError(fx, res.Refused[0].Err, weaver.ErrState, why)
+		const why = `its cleanup "refund" ran`
+		wantError(fx, fx.client.Retry(ctx, id), weaver.ErrState, why, "rerun it", "--keep-steps (KeepSteps)")
+		_, err = fx.client.RetryJob(ctx, h.ID())
+		wantError(fx, err, weaver.ErrState, why)
+		_, err = fx.client.RerunFrom(ctx, id, "ship")
+		wantError(fx, err, weaver.ErrState, why, "from the beginning")
+		for _, dry := range []bool{true, false} {
+			var opts []weaver.OperateOption
+			if dry {
+				opts = append(opts, weaver.DryRun())
 			}
-			s.sells(fx, db)
-			equal(fx, "the shop", s.String(), "charged 2, refunded 2, shipped 0")
-
-			again, err := fx.client.Rerun(ctx, id)
+			ack, err := fx.client.RetryMany(ctx, failed, opts...)
 			fx.must(err)
-			s.sells(fx, db)
-			equal(fx, "the rerun", fx.get(again.ID).State, weaver.StateSucceeded)
-			equal(fx, "the shop", s.String(), "charged 3, refunded 2, shipped 1")
+			equal(fx, "those retried", ack.Done, 0)
+			equal(fx, "those refused", len(ack.Refused), 2)
+			for _, r := range ack.Refused {
+				wantError(fx, r.Err, weaver.ErrState, why)
+			}
+			res, err := fx.client.Bulk(ctx, weaver.BulkRequest{Verb: weaver.BulkRetry, IDs: []weaver.TaskID{id}, DryRun: dry})
+			fx.must(err)
+			equal(fx, "those retried", res.Done, 0)
+			wantError(fx, res.Refused[0].Err, weaver.ErrState, why)
 		}
+		s.sells(fx, fx.store)
+		equal(fx, "the shop", s.String(), "charged 2, refunded 2, shipped 0")
+
+		again, err := fx.client.Rerun(ctx, id)
+		fx.must(err)
+		s.sells(fx, fx.store)
+		equal(fx, "the rerun", fx.get(again.ID).State, weaver.StateSucceeded)
+		equal(fx, "the shop", s.String(), "charged 3, refunded 2, shipped 1")
 	})
 
 	subtest(t, "a task whose steps are kept goes on, and cleans up again", func(fx *fixture) {

@@ -128,18 +128,14 @@ func contains(fx *fixture, what, text, part string) {
 	}
 }
 
-// onEveryStore runs a test on each store.
-func onEveryStore(t *testing.T, fn func(u *undoJob)) {
+// withUndoJob runs fn in a bubble.
+func withUndoJob(t *testing.T, fn func(u *undoJob)) {
 	t.Helper()
-	inBubble(t, func(fx *fixture) {
-		for _, s := range everyStore(fx) {
-			fn(newUndoJob(newFixture(fx.T, s)))
-		}
-	})
+	inBubble(t, func(fx *fixture) { fn(newUndoJob(fx)) })
 }
 
 func TestUndoes_FailedJobIsUndoneInReverse(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.fails["ship"] = []error{errors.New("no courier")}
 		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order())
@@ -155,7 +151,7 @@ func TestUndoes_FailedJobIsUndoneInReverse(t *testing.T) {
 }
 
 func TestUndoes_GoodJobUndoesNothing(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order(weaver.Budget{MaxTotalAttempts: 4}))
 		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobSucceeded)
@@ -169,9 +165,9 @@ func TestUndoes_GoodJobUndoesNothing(t *testing.T) {
 func TestUndoes_CancelledJob(t *testing.T) {
 	for _, how := range []string{"cancel", "deadline", "force", "budget"} {
 		t.Run(how, func(t *testing.T) {
-			onEveryStore(t, func(u *undoJob) {
+			withUndoJob(t, func(u *undoJob) {
 				u.hold["charge"] = true
-				budget, want := weaver.Budget{MaxDuration: 2 * time.Hour}, "cancelled"
+				budget, want := weaver.Budget{MaxDuration: 4 * time.Minute}, "cancelled"
 				if how == "budget" {
 					delete(u.hold, "charge")
 					u.fails["charge"] = []error{weaver.RetryAfter(time.Minute, errors.New("busy"))}
@@ -180,7 +176,7 @@ func TestUndoes_CancelledJob(t *testing.T) {
 				}
 				u.runConfig(u.store, weaver.Config{Concurrency: 2, Handlers: []weaver.Handler{u.handler()}})
 				h := submit(u.fixture, u.order(budget))
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				switch how {
 				case "cancel":
@@ -205,7 +201,7 @@ func TestUndoes_CancelledJob(t *testing.T) {
 
 // A job that was cancelled although all its tasks succeeded is undone.
 func TestUndoes_CancelComesTooLate(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		release := make(chan struct{})
 		typ := weaver.Define[string, string]("engine.undo.late.v1", weaver.NoRetry())
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler(), typ.Handler(func(context.Context, string) (string, error) {
@@ -229,7 +225,7 @@ func TestUndoes_CancelComesTooLate(t *testing.T) {
 }
 
 func TestUndoes_IsTriedAgain(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.fails["ship"] = []error{errors.New("no courier")}
 		u.fails["undo charge"] = []error{errors.New("psp 503"), errors.New("psp 503"), nil}
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
@@ -246,7 +242,7 @@ func TestUndoes_IsTriedAgain(t *testing.T) {
 
 // An undo that is given up holds up those that come after it, until it is tried again.
 func TestUndoes_IsGivenUp(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		ctx := u.Context()
 		u.fails["ship"] = []error{errors.New("no courier")}
 		u.fails["undo charge"] = []error{weaver.Permanent(errors.New("no such charge")), nil}
@@ -274,7 +270,7 @@ func TestUndoes_IsGivenUp(t *testing.T) {
 }
 
 func TestUndoes_Abandoned(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.fails["charge"] = []error{errors.New("declined")}
 		u.hold["undo charge"] = true
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
@@ -293,7 +289,7 @@ func TestUndoes_Abandoned(t *testing.T) {
 
 // A task that is retried before the undos began has them wait for it again.
 func TestUndoes_RetryBefore(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.fails["mail"] = []error{errors.New("no mail"), nil}
 		u.must(u.client.PauseQueue(u.Context(), "undos"))
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
@@ -313,7 +309,7 @@ func TestUndoes_RetryBefore(t *testing.T) {
 
 // With KeepSteps what was undone counts as done, and what was not needed may be.
 func TestUndoes_KeepSteps(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		u.fails["charge"] = []error{errors.New("declined"), nil}
 		u.fails["ship"] = []error{errors.New("no courier")}
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
@@ -357,7 +353,7 @@ func TestUndoes_GivenUpAfterADay(t *testing.T) {
 
 // A panic is a failed try, and a drain gives an undo back at no cost.
 func TestUndoes_PanicAndDrain(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		undo := weaver.Define[string, string]("engine.undo.panics.v1", weaver.NoRetry())
 		tries := 0
 		cfg := weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{u.handler(), undo.Handler(func(ctx context.Context, _ string) (string, error) {
@@ -389,7 +385,7 @@ func TestUndoes_PanicAndDrain(t *testing.T) {
 }
 
 func TestUndoes_CallsNoStep(t *testing.T) {
-	onEveryStore(t, func(u *undoJob) {
+	withUndoJob(t, func(u *undoJob) {
 		steps := weaver.Define[string, string]("engine.undo.steps.v1", weaver.NoRetry())
 		u.fails["a"] = []error{errors.New("no")}
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler(), steps.Handler(func(ctx context.Context, _ string) (string, error) {

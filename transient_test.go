@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
@@ -37,37 +36,34 @@ func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 		"to be later": func(err error) error { return weaver.RetryAfter(1, err) },
 	}
 	typ := weaver.Define[string, int]("engine.transient.run.v1")
-	synctest.Test(t, func(t *testing.T) {
-		for _, s := range everyStore(&fixture{T: t}) {
-			fx := newFixture(t, s)
-			var fail func() error // of the step
-			runs, recorded := 0, false
-			fx.run(typ.Handler(func(ctx context.Context, _ string) (int, error) {
-				_, err := weaver.Step(ctx, "ask", func(context.Context) (int, error) { runs++; return 0, fail() }, weaver.RecordError())
-				if _, is := errors.AsType[*weaver.StepError](err); err == nil || is != recorded {
-					fx.Errorf("the step returned %#v, a *StepError: %v, want %v", err, is, recorded)
-				}
-				if weaver.Current(ctx).AttemptNo == 1 {
-					return 0, errors.New("once more")
-				}
-				return 0, nil
-			}))
-			for want, errs := range map[int]map[string]error{1: final, 2: transient} {
-				for name, err := range errs {
-					for form, wrap := range forms {
-						runs, recorded, fail = 0, want == 1, func() error { return wrap(err) }
-						h := enqueue(fx, typ, "")
-						result(fx, h)
-						what := fmt.Sprintf("%T: %s, %s", s, name, form)
-						equal(fx, what+": runs of the step", runs, want)
-						results := 0
-						for _, st := range fx.history(h.ID()).Steps {
-							if st.State == task.StepCompleted {
-								results++
-							}
+	inBubble(t, func(fx *fixture) {
+		var fail func() error // of the step
+		runs, recorded := 0, false
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (int, error) {
+			_, err := weaver.Step(ctx, "ask", func(context.Context) (int, error) { runs++; return 0, fail() }, weaver.RecordError())
+			if _, is := errors.AsType[*weaver.StepError](err); err == nil || is != recorded {
+				fx.Errorf("the step returned %#v, a *StepError: %v, want %v", err, is, recorded)
+			}
+			if weaver.Current(ctx).AttemptNo == 1 {
+				return 0, errors.New("once more")
+			}
+			return 0, nil
+		}))
+		for want, errs := range map[int]map[string]error{1: final, 2: transient} {
+			for name, err := range errs {
+				for form, wrap := range forms {
+					runs, recorded, fail = 0, want == 1, func() error { return wrap(err) }
+					h := enqueue(fx, typ, "")
+					result(fx, h)
+					what := name + ", " + form
+					equal(fx, what+": runs of the step", runs, want)
+					results := 0
+					for _, st := range fx.history(h.ID()).Steps {
+						if st.State == task.StepCompleted {
+							results++
 						}
-						equal(fx, what+": recorded results", results, 2-want)
 					}
+					equal(fx, what+": recorded results", results, 2-want)
 				}
 			}
 		}

@@ -116,9 +116,9 @@ func TestUndoChildren(t *testing.T) {
 		"a cancel, blocked": {nil, func(context.Context) error { return weaver.Blocked("and now?") }, cancel(), weaver.StateCancelled, task.KindCancelled},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{openMemory(fx)}
+			stores := []weaver.Store{fx.store}
 			if how == "a failure" || how == "a cancel" {
-				stores = append(everyStore(fx), polled(openMemory(fx)))
+				stores = append(stores, polled(openStore(fx)))
 			}
 			for _, s := range stores {
 				fx, b := newFixture(fx.T, s), new(bookings)
@@ -266,36 +266,34 @@ func TestUndoChildren_Retries(t *testing.T) {
 
 	for _, retried := range []string{"the caller", "the undo task"} {
 		subtest(t, "given up, and a retry of "+retried+" has both go on", func(fx *fixture) {
-			for _, s := range everyStore(fx) {
-				fx, b := newFixture(fx.T, s), &bookings{shopping{fails: map[string]int{"undo ref": -1}, limit: time.Minute}}
-				e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{b.handler(), b.trip(fail)}})
-				h := enqueue(fx, trip, places)
-				got := failure(fx, h)
-				equal(fx, "kind", got.Kind, task.KindUndoFailed)
-				u := undoTasks(fx)[0]
-				equal(fx, "the undo task", fmt.Sprint(u.State, u.Error.Kind), "failedundo_failed")
-				for _, word := range []string{`step "last"`, u.ID.String(), u.UndoOf.String(), "undo ref 503", "no passport"} {
-					if !strings.Contains(got.Message, word) {
-						fx.Errorf("the message %q lacks %q", got.Message, word)
-					}
+			b := &bookings{shopping{fails: map[string]int{"undo ref": -1}, limit: time.Minute}}
+			e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{b.handler(), b.trip(fail)}})
+			h := enqueue(fx, trip, places)
+			got := failure(fx, h)
+			equal(fx, "kind", got.Kind, task.KindUndoFailed)
+			u := undoTasks(fx)[0]
+			equal(fx, "the undo task", fmt.Sprint(u.State, u.Error.Kind), "failedundo_failed")
+			for _, word := range []string{`step "last"`, u.ID.String(), u.UndoOf.String(), "undo ref 503", "no passport"} {
+				if !strings.Contains(got.Message, word) {
+					fx.Errorf("the message %q lacks %q", got.Message, word)
 				}
-				wantError(fx, fx.client.Retry(fx.Context(), h.ID()), weaver.ErrState)
-				b.mu.Lock()
-				b.fails, b.seen = nil, nil
-				b.mu.Unlock()
-				time.Sleep(time.Minute)
-				if retried == "the caller" {
-					fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.Cleanups()))
-				} else {
-					fx.must(fx.client.Retry(fx.Context(), u.ID, weaver.Cleanups()))
-				}
-				equal(fx, "kind", failure(fx, h).Kind, task.KindHandler)
-				b.saw(fx, allUndone...)
-				b.mu.Lock()
-				b.fails = map[string]int{}
-				b.mu.Unlock()
-				fx.must(e.stop())
 			}
+			wantError(fx, fx.client.Retry(fx.Context(), h.ID()), weaver.ErrState)
+			b.mu.Lock()
+			b.fails, b.seen = nil, nil
+			b.mu.Unlock()
+			time.Sleep(time.Minute)
+			if retried == "the caller" {
+				fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.Cleanups()))
+			} else {
+				fx.must(fx.client.Retry(fx.Context(), u.ID, weaver.Cleanups()))
+			}
+			equal(fx, "kind", failure(fx, h).Kind, task.KindHandler)
+			b.saw(fx, allUndone...)
+			b.mu.Lock()
+			b.fails = map[string]int{}
+			b.mu.Unlock()
+			fx.must(e.stop())
 		})
 	}
 
@@ -324,40 +322,38 @@ func TestUndoChildren_Retries(t *testing.T) {
 func TestUndoChildren_RetryMakesNewChildren(t *testing.T) {
 	for _, how := range []string{"all succeeded", "one failed"} {
 		subtest(t, how, func(fx *fixture) {
-			for _, s := range everyStore(fx) {
-				fx, b, again := newFixture(fx.T, s), new(bookings), false
-				e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{b.handler(), trip.Handler(func(ctx context.Context, places []string) (string, error) {
-					refs, err := weaver.CallAll(ctx, "places", book, places, weaver.UndoChildren())
-					if err == nil && !again {
-						err = errors.New("no passport")
-					}
-					return strings.Join(refs, ", "), err
-				})}})
-				in := places
-				if how == "one failed" {
-					in = []string{"hotel", "sold out", "car"}
+			b, again := new(bookings), false
+			e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{b.handler(), trip.Handler(func(ctx context.Context, places []string) (string, error) {
+				refs, err := weaver.CallAll(ctx, "places", book, places, weaver.UndoChildren())
+				if err == nil && !again {
+					err = errors.New("no passport")
 				}
-				h := enqueue(fx, trip, in)
-				fails(fx, h)
-				first := childrenNamed(fx, h.ID(), "places[")
-				b.mu.Lock()
-				again, b.seen = true, nil
-				b.mu.Unlock()
-				fx.must(fx.client.Retry(fx.Context(), h.ID()))
-				if how == "one failed" {
-					fails(fx, h)
-					b.sawSorted(fx, []string{"book hotel", "book sold out", "book car"}, []string{"undo ref sold out (:book)", "undo ref car (:book)", "undo ref hotel (:book)"})
-				} else {
-					equal(fx, "output", result(fx, h), "ref hotel, ref car")
-					b.sawSorted(fx, []string{"book hotel", "book car"}, nil)
-				}
-				equal(fx, "first children", len(first), len(in))
-				equal(fx, "children of the second round", len(childrenNamed(fx, h.ID(), "places#1[")), len(in))
-				for _, c := range first {
-					equal(fx, "an old child", fx.get(c.ID).UpdatedAt, c.UpdatedAt)
-				}
-				fx.must(e.stop())
+				return strings.Join(refs, ", "), err
+			})}})
+			in := places
+			if how == "one failed" {
+				in = []string{"hotel", "sold out", "car"}
 			}
+			h := enqueue(fx, trip, in)
+			fails(fx, h)
+			first := childrenNamed(fx, h.ID(), "places[")
+			b.mu.Lock()
+			again, b.seen = true, nil
+			b.mu.Unlock()
+			fx.must(fx.client.Retry(fx.Context(), h.ID()))
+			if how == "one failed" {
+				fails(fx, h)
+				b.sawSorted(fx, []string{"book hotel", "book sold out", "book car"}, []string{"undo ref sold out (:book)", "undo ref car (:book)", "undo ref hotel (:book)"})
+			} else {
+				equal(fx, "output", result(fx, h), "ref hotel, ref car")
+				b.sawSorted(fx, []string{"book hotel", "book car"}, nil)
+			}
+			equal(fx, "first children", len(first), len(in))
+			equal(fx, "children of the second round", len(childrenNamed(fx, h.ID(), "places#1[")), len(in))
+			for _, c := range first {
+				equal(fx, "an old child", fx.get(c.ID).UpdatedAt, c.UpdatedAt)
+			}
+			fx.must(e.stop())
 		})
 	}
 }

@@ -37,43 +37,41 @@ func planned(fx *fixture, id weaver.TaskID) string {
 func TestUndoPlan(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.plan.v1", weaver.NoRetry())
 	inBubble(t, func(fx *fixture) {
-		for _, s := range everyStore(fx) {
-			fx, shop := newFixture(fx.T, s), &shopping{fails: map[string]int{"undo ship": 1}}
-			pay := false
-			e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
-				return shop.order(ctx, func(ctx context.Context) error {
-					if err := weaver.Do(ctx, "mail", func(context.Context) error { return nil }); err != nil || pay {
-						return err
-					}
-					return errors.Join(weaver.Sleep(ctx, "nap", time.Hour), errors.New("no stock"))
-				})
-			})}})
-			h := enqueue(fx, typ, "")
-			time.Sleep(time.Minute)
-			equal(fx, "asleep", planned(fx, h.ID()), "pending; ship confirmed declared; charge confirmed declared; mail confirmed none")
+		shop := &shopping{fails: map[string]int{"undo ship": 1}}
+		pay := false
+		e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			return shop.order(ctx, func(ctx context.Context) error {
+				if err := weaver.Do(ctx, "mail", func(context.Context) error { return nil }); err != nil || pay {
+					return err
+				}
+				return errors.Join(weaver.Sleep(ctx, "nap", time.Hour), errors.New("no stock"))
+			})
+		})}})
+		h := enqueue(fx, typ, "")
+		time.Sleep(time.Minute)
+		equal(fx, "asleep", planned(fx, h.ID()), "pending; ship confirmed declared; charge confirmed declared; mail confirmed none")
 
-			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
-			time.Sleep(100 * time.Millisecond)
-			equal(fx, "its undo failed", planned(fx, h.ID()),
-				"pending to end cancelled; ship confirmed failing 1 undo ship 503; charge confirmed declared; mail confirmed none")
-			fails(fx, h)
-			equal(fx, "undone", planned(fx, h.ID()), "cancelled; mail confirmed none; ship confirmed undone 1; charge confirmed undone")
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		time.Sleep(100 * time.Millisecond)
+		equal(fx, "its undo failed", planned(fx, h.ID()),
+			"pending to end cancelled; ship confirmed failing 1 undo ship 503; charge confirmed declared; mail confirmed none")
+		fails(fx, h)
+		equal(fx, "undone", planned(fx, h.ID()), "cancelled; mail confirmed none; ship confirmed undone 1; charge confirmed undone")
 
-			pay = true
-			fx.must(fx.client.Retry(fx.Context(), h.ID()))
-			result(fx, h)
-			equal(fx, "in the next round", planned(fx, h.ID()),
-				"succeeded; mail confirmed none; ship#1 confirmed kept; charge#1 confirmed kept; ship confirmed undone 1; charge confirmed undone")
+		pay = true
+		fx.must(fx.client.Retry(fx.Context(), h.ID()))
+		result(fx, h)
+		equal(fx, "in the next round", planned(fx, h.ID()),
+			"succeeded; mail confirmed none; ship#1 confirmed kept; charge#1 confirmed kept; ship confirmed undone 1; charge confirmed undone")
 
-			again, err := fx.client.RerunFrom(fx.Context(), h.ID(), "mail")
-			fx.must(err)
-			time.Sleep(time.Second)
-			equal(fx, "taken over", planned(fx, again.ID), "succeeded; mail confirmed none;  confirmed none;  confirmed none")
+		again, err := fx.client.RerunFrom(fx.Context(), h.ID(), "mail")
+		fx.must(err)
+		time.Sleep(time.Second)
+		equal(fx, "taken over", planned(fx, again.ID), "succeeded; mail confirmed none;  confirmed none;  confirmed none")
 
-			_, err = fx.client.UndoPlan(fx.Context(), task.ID{1})
-			wantError(fx, err, weaver.ErrNotFound)
-			fx.must(e.stop())
-		}
+		_, err = fx.client.UndoPlan(fx.Context(), task.ID{1})
+		wantError(fx, err, weaver.ErrNotFound)
+		fx.must(e.stop())
 	})
 }
 
@@ -81,30 +79,28 @@ func TestUndoPlan(t *testing.T) {
 func TestUndoneFirst(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.count.v1", weaver.NoRetry())
 	inBubble(t, func(fx *fixture) {
-		for _, s := range everyStore(fx) {
-			fx, shop := newFixture(fx.T, s), &shopping{}
-			e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
-				if in == "buy" {
-					if _, err := shop.buy(ctx, "charge"); err != nil {
-						return "", err
-					}
+		shop := &shopping{}
+		e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			if in == "buy" {
+				if _, err := shop.buy(ctx, "charge"); err != nil {
+					return "", err
 				}
-				return "", weaver.Sleep(ctx, "nap", time.Hour)
-			})}})
-			enqueue(fx, typ, "buy")
-			enqueue(fx, typ, "look", weaver.CleanupWhenCancelled())
-			enqueue(fx, typ, "look")
-			time.Sleep(time.Minute)
-			enqueue(fx, typ, "later", weaver.CleanupWhenCancelled(), weaver.Delay(time.Hour))
+			}
+			return "", weaver.Sleep(ctx, "nap", time.Hour)
+		})}})
+		enqueue(fx, typ, "buy")
+		enqueue(fx, typ, "look", weaver.CleanupWhenCancelled())
+		enqueue(fx, typ, "look")
+		time.Sleep(time.Minute)
+		enqueue(fx, typ, "later", weaver.CleanupWhenCancelled(), weaver.Delay(time.Hour))
 
-			many, err := fx.client.CancelMany(fx.Context(), weaver.Filter{}, weaver.DryRun())
-			fx.must(err)
-			equal(fx, "of many", fmt.Sprint(many.UndoneFirst, " of ", many.Done), "2 of 4")
-			bulk, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &weaver.Query{}, DryRun: true})
-			fx.must(err)
-			equal(fx, "in bulk", fmt.Sprint(bulk.UndoneFirst, " of ", bulk.Done), "2 of 4")
-			fx.must(e.stop())
-		}
+		many, err := fx.client.CancelMany(fx.Context(), weaver.Filter{}, weaver.DryRun())
+		fx.must(err)
+		equal(fx, "of many", fmt.Sprint(many.UndoneFirst, " of ", many.Done), "2 of 4")
+		bulk, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &weaver.Query{}, DryRun: true})
+		fx.must(err)
+		equal(fx, "in bulk", fmt.Sprint(bulk.UndoneFirst, " of ", bulk.Done), "2 of 4")
+		fx.must(e.stop())
 	})
 }
 

@@ -80,27 +80,25 @@ func TestUndoKeepsSignals(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("engine.undo.signal.v1", weaver.NoRetry())
 	pay := weaver.DefineSignal[string]("paid")
-	subtest(t, "on every store", func(fx *fixture) {
-		for _, st := range everyStore(fx) {
-			fx, s := newFixture(fx.T, st), &shopping{fails: map[string]int{"undo charge": 2}}
-			e := fx.start(st, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
-				if _, err := s.buy(ctx, "charge"); err != nil {
-					return "", err
-				}
-				got, _, err := pay.Wait(ctx, "payment", 0)
-				return got, err
-			})}})
-			h := enqueue(fx, typ, "")
-			time.Sleep(time.Second)
-			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
-			time.Sleep(100 * time.Millisecond)
-			fx.must(pay.Send(fx.Context(), fx.client, h.ID(), "1", "in full"))
-			equal(fx, "the kind", failure(fx, h).Kind, weaver.ErrorKind("cancelled"))
-			fx.must(fx.client.Retry(fx.Context(), h.ID()))
-			equal(fx, "the output", result(fx, h), "in full")
-			s.saw(fx, "charge charge", "undo charge charge#0/undo of charge", "undo charge charge#0/undo of charge",
-				"undo charge charge#0/undo of charge", "charge charge#1")
-			fx.must(e.stop())
-		}
+	inBubble(t, func(fx *fixture) {
+		s := &shopping{fails: map[string]int{"undo charge": 2}}
+		e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			if _, err := s.buy(ctx, "charge"); err != nil {
+				return "", err
+			}
+			got, _, err := pay.Wait(ctx, "payment", 0)
+			return got, err
+		})}})
+		h := enqueue(fx, typ, "")
+		time.Sleep(time.Second)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		time.Sleep(100 * time.Millisecond)
+		fx.must(pay.Send(fx.Context(), fx.client, h.ID(), "1", "in full"))
+		equal(fx, "the kind", failure(fx, h).Kind, weaver.ErrorKind("cancelled"))
+		fx.must(fx.client.Retry(fx.Context(), h.ID()))
+		equal(fx, "the output", result(fx, h), "in full")
+		s.saw(fx, "charge charge", "undo charge charge#0/undo of charge", "undo charge charge#0/undo of charge",
+			"undo charge charge#0/undo of charge", "charge charge#1")
+		fx.must(e.stop())
 	})
 }

@@ -118,9 +118,9 @@ func TestUndo(t *testing.T) {
 		}, nil, weaver.StateFailed, task.KindBudget},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{openMemory(fx)}
-			if how == "a failure" || how == "a cancel, asleep" { // the others differ in the engine, or in what is tested of all stores
-				stores = append(everyStore(fx), polled(openMemory(fx)))
+			stores := []weaver.Store{fx.store}
+			if how == "a failure" || how == "a cancel, asleep" {
+				stores = append(stores, polled(openStore(fx)))
 			}
 			for _, s := range stores {
 				fx, shop := newFixture(fx.T, s), &shopping{}

@@ -38,9 +38,9 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 		"a timeout":  {[]weaver.EnqueueOption{weaver.Timeout(time.Hour), weaver.NoRetry()}, nil, true, weaver.StateFailed, task.KindTimeout, "failure"},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{openMemory(fx)}
+			stores := []weaver.Store{fx.store}
 			if how == "a failure" {
-				stores = append(everyStore(fx), polled(openMemory(fx)))
+				stores = append(stores, polled(openStore(fx)))
 			}
 			for _, s := range stores {
 				fx, charged := newFixture(fx.T, s), 0
