@@ -51,11 +51,16 @@ services: ## Install what the tests start for themselves, PostgreSQL and PgBounc
 ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestRequestReadsSoMuch TestRequestGzip \
 	TestBittenJobsEndAsWholeOnes TestClaimsBesideAKeyDoNotGrow TestReadsOfOneDoNotGrow TestFullStore TestTheFileShrinks \
 	TestAPageLooksAtABoundedNumberOfRows TestChildrenAreStoredInBites TestDecomposeIsBounded TestScanIsBounded TestPlans \
-	FuzzFileName FuzzStoreURL TestColours TestCompleteWords TestNamesOfTasks
+	FuzzFileName FuzzStoreURL TestColours TestCompleteWords TestNamesOfTasks \
+	TestPowerFails TestPowerFailsOverANewFile TestPowerFailsAfterAFailedSync TestPowerFailsWithoutSyncs \
+	TestNewFileOverADiskThatFails TestGarbledLog TestTruncatedLog TestWorkAfterATruncatedLog TestDraftsAreWalked \
+	TestCollectInSets TestCollectInSetsLeavesDrafts TestCollectInSetsSeesAll TestCollectIsBounded TestBitesDoNotGrow \
+	TestARangeOfTimeIsOfIDs TestNewLanesAmongMany TestAnOldFileDoesNotShrink TestManyDependentsAreLeftToReapers \
+	TestVerbsBySets_AreThoseOneByOne TestVerbsBySets_OneAmongOthers TestManyAreCopied TestVeryManyAreCopied
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
-	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -shuffle=on -timeout=30m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=30m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
 
 # Each failure is a defect of the product or of the test. N is the number of
 # runs of a package, P how many run at once; RACE=1 uses the race detector.
