@@ -308,20 +308,6 @@ func TestConcurrencyKey(t *testing.T) {
 func TestClaimer(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.claimer.run.v1")
 
-	subtest(t, "the oldest goes first", func(fx *fixture) {
-		var order []int
-		for i := range 5 {
-			enqueue(fx, typ, i, weaver.Delay(time.Duration(5-i)*time.Second)) // the last is due first
-		}
-		time.Sleep(time.Minute)
-		cfg := weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, n int) (int, error) {
-			order = append(order, n)
-			return n, nil
-		})}}
-		fx.must(fx.newEngine(fx.store, cfg).RunUntilIdle(fx.Context()))
-		equal(fx, "order", fmt.Sprint(order), "[4 3 2 1 0]")
-	})
-
 	subtest(t, "the poll interval and the lease are configurable", func(fx *fixture) {
 		// A store without notices is polled.
 		began := time.Time{}

@@ -199,31 +199,6 @@ func TestUndoes_CancelledJob(t *testing.T) {
 	}
 }
 
-// A job that was cancelled although all its tasks succeeded is undone.
-func TestUndoes_CancelComesTooLate(t *testing.T) {
-	withUndoJob(t, func(u *undoJob) {
-		release := make(chan struct{})
-		typ := weaver.Define[string, string]("engine.undo.late.v1", weaver.NoRetry())
-		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler(), typ.Handler(func(context.Context, string) (string, error) {
-			<-release
-			return "", nil
-		})}})
-		j := weaver.NewJob("late")
-		j.Add("undo a", u.typ.With(""), weaver.UndoesNamed("a"))
-		j.Add("a", typ.With(""))
-		h := submit(u.fixture, j)
-		synctest.Wait()
-		_, err := u.client.CancelJob(u.Context(), h.ID())
-		u.must(err)
-		synctest.Wait()
-		equal(u.fixture, "before the end", u.states(h.ID()), "running; undo a: pending")
-		close(release)
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobCancelled)
-		equal(u.fixture, "states", u.states(h.ID()), "cancelled; undo a: succeeded")
-		u.checkStore()
-	})
-}
-
 func TestUndoes_IsTriedAgain(t *testing.T) {
 	withUndoJob(t, func(u *undoJob) {
 		u.fails["ship"] = []error{errors.New("no courier")}
@@ -265,44 +240,6 @@ func TestUndoes_IsGivenUp(t *testing.T) {
 		u.must(u.client.Retry(ctx, id, weaver.Cleanups()))
 		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
 		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
-		u.checkStore()
-	})
-}
-
-func TestUndoes_Abandoned(t *testing.T) {
-	withUndoJob(t, func(u *undoJob) {
-		u.fails["charge"] = []error{errors.New("declined")}
-		u.hold["undo charge"] = true
-		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
-		h := submit(u.fixture, u.order())
-		time.Sleep(time.Second)
-		id := u.id(h.ID(), "undo charge")
-		u.wantState(id, task.Running)
-		u.must(u.client.Cancel(u.Context(), id, weaver.Force()))
-		u.wantState(id, task.Pending)
-		u.must(u.client.Cancel(u.Context(), id, weaver.Force()))
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
-		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: cancelled/undo_failed; undo charge: failed/undo_failed; undo ship: cancelled/not_needed")
-		u.checkStore()
-	})
-}
-
-// A task that is retried before the undos began has them wait for it again.
-func TestUndoes_RetryBefore(t *testing.T) {
-	withUndoJob(t, func(u *undoJob) {
-		u.fails["mail"] = []error{errors.New("no mail"), nil}
-		u.must(u.client.PauseQueue(u.Context(), "undos"))
-		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
-		j := weaver.NewJob("retried")
-		j.Add("mail", u.typ.With(""))
-		j.Add("undo mail", u.typ.With("", weaver.Queue("undos")), weaver.UndoesNamed("mail"))
-		h := submit(u.fixture, j)
-		time.Sleep(time.Second)
-		equal(u.fixture, "states", u.states(h.ID()), "running; undo mail: pending")
-		u.checkStore()
-		u.must(u.client.Retry(u.Context(), u.id(h.ID(), "mail")))
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobSucceeded)
-		equal(u.fixture, "states", u.states(h.ID()), "succeeded; undo mail: cancelled/not_needed")
 		u.checkStore()
 	})
 }
