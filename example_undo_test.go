@@ -46,7 +46,7 @@ func ExampleUndoChildren() {
 	room := weaver.Define[string, string]("example.room.book.v1")
 	trip := weaver.Define[[]string, string]("example.trip.book.v1", weaver.NoRetry())
 	h := must(trip.Enqueue(ctx, client, []string{"Oslo", "Rome"}))
-	workWith(ctx, db, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{
+	workUntilEnd(ctx, db, h, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{
 		room.Handler(func(ctx context.Context, city string) (string, error) {
 			return weaver.Step(ctx, "book", func(context.Context) (string, error) { return "a room in " + city, nil },
 				weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
@@ -67,6 +67,19 @@ func ExampleUndoChildren() {
 	// cancelled a room in Rome
 	// cancelled a room in Oslo
 	// failed no seat is left
+}
+
+// workUntilEnd works until a task has ended, also where it only waits for a second.
+func workUntilEnd[Out any](ctx context.Context, db weaver.Store, h *weaver.Handle[Out], cfg weaver.Config) {
+	eng := must(weaver.New(db, cfg))
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- eng.Run(ctx) }()
+	_, _ = h.Wait(ctx)
+	stop()
+	if err := <-ended; err != nil {
+		panic(err)
+	}
 }
 
 // What a cancel of a trial would undo, before it is cancelled.

@@ -69,9 +69,19 @@ func TestSessions(t *testing.T) {
 	testscript.Run(t, sessions(t, "testdata", func(*testscript.Env) error { return nil }))
 }
 
-// concurrent matches a session in which programs run at the same time, or one
-// on a terminal.
-var concurrent = regexp.MustCompile(`(?m)( &(\w+&)? *$|^!? ?(serve|tty) )`)
+// runs matches a line of a session that runs a program, and concurrent one that runs it
+// beside others, or on a terminal.
+var (
+	runs       = regexp.MustCompile(`(?m)^!? ?(exec|fails|serve|tty) `)
+	concurrent = regexp.MustCompile(`(?m)( &(\w+&)? *$|^!? ?(serve|tty) )`)
+)
+
+// isConcurrent reports whether programs run beside others in a session, or on a terminal: at
+// least one in fifteen. The race detector would only slow the rest down.
+func isConcurrent(session string) bool {
+	n := len(concurrent.FindAllString(session, -1))
+	return n > 0 && n*15 >= len(runs.FindAllString(session, -1))
+}
 
 // sessions returns those of a folder; under the race detector only concurrent
 // ones, because the others take minutes there and run one program at a time.
@@ -82,7 +92,7 @@ func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) tests
 		t.Fatal(err)
 	}
 	if underRace {
-		files = slices.DeleteFunc(files, func(file string) bool { return !concurrent.MatchString(read(t, file)) })
+		files = slices.DeleteFunc(files, func(file string) bool { return !isConcurrent(read(t, file)) })
 	}
 	return testscript.Params{
 		Files: files,
