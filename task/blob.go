@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// Blob names bytes in a bucket: a value that is too long for a row of the store, or
-// an artifact.
+// Blob identifies bytes in a bucket: a value too long for a row of the store, or an artifact.
 type Blob struct {
-	ID     ID     `json:"id"`     // of these bytes in the bucket, for ever
+	ID     ID     `json:"id"`     // names these bytes in the bucket; never reused
 	SHA256 string `json:"sha256"` // of the bytes, in hex
 	Size   int64  `json:"size"`   // bytes
 }
 
-// blobMark begins a value that stands for a Blob. It is JSON, so that whatever shows
-// rows can show it, and none that a program can hand in: a key that stands twice is
-// refused.
+// blobMark begins a value that refers to a Blob. The mark is JSON, so any tool that shows rows can show it. It
+// repeats a key, and inputs with a repeated key are refused, so no program can submit such a value.
 const blobMark = `{"$weaver":"blob","$weaver":`
 
-// Value returns what a row has in place of the bytes.
+// Value returns the JSON that a row stores in place of the bytes.
 func (b Blob) Value() json.RawMessage {
 	return fmt.Appendf(nil, `%s{"id":%q,"sha256":%q,"size":%d}}`, blobMark, b.ID, b.SHA256, b.Size)
 }
 
-// BlobOf returns the blob that a value stands for; false: it is the value itself.
+// BlobOf returns the blob that a value refers to, or false if the value is stored inline.
 func BlobOf(value json.RawMessage) (Blob, bool) {
 	rest, found := bytes.CutPrefix(value, []byte(blobMark))
 	if !found {
@@ -36,27 +34,27 @@ func BlobOf(value json.RawMessage) (Blob, bool) {
 	return b, err == nil
 }
 
-// Artifact is a blob that a handler kept under a name, or a link.
+// Artifact is a named blob or link that a handler recorded.
 type Artifact struct {
 	ID          ID        `json:"artifact_id"`
 	TaskID      ID        `json:"task_id"`
-	Step        string    `json:"step"` // with which it was recorded
+	Step        string    `json:"step"` // the step that recorded it
 	AttemptNo   int       `json:"attempt_no"`
 	Name        string    `json:"name"`
 	ContentType string    `json:"content_type,omitempty"`
-	Blob        Blob      `json:"blob,omitzero"` // none of a link
+	Blob        Blob      `json:"blob,omitzero"` // zero for a link
 	CreatedAt   time.Time `json:"created_at"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero"` // once its task has ended it goes then; zero: it stays as long as its task
+	ExpiresAt   time.Time `json:"expires_at,omitzero"` // deletion time once its task has ended; zero: kept as long as its task
 
-	LinkValue json.RawMessage `json:"link,omitempty"` // of a link (Link): as a row has it, which may be sealed
+	LinkValue json.RawMessage `json:"link,omitempty"` // set for a link ([Artifact.Link]): the stored value, which may be sealed
 }
 
-// BlobState says what is known of the bytes of a blob.
+// BlobState is the state of the bytes of a blob.
 type BlobState string
 
-// A blob is announced, then referred to, and at last deleted.
+// A blob is pending, then live, and finally deleting.
 const (
-	BlobPending  BlobState = "pending"  // nothing refers to it (any more); its bytes may be incomplete
-	BlobLive     BlobState = "live"     // something refers to it
-	BlobDeleting BlobState = "deleting" // nothing can refer to it again; its bytes may be gone
+	BlobPending  BlobState = "pending"  // unreferenced; its bytes may be incomplete
+	BlobLive     BlobState = "live"     // referenced
+	BlobDeleting BlobState = "deleting" // can no longer be referenced; its bytes may be gone
 )

@@ -5,31 +5,31 @@ import (
 	"fmt"
 )
 
-// Join says what the last attempt of a task had it wait for, and how it goes on then.
+// Join is the event that a suspended task waits for, and its continuation.
 type Join string
 
 // The joins of a task that decomposed.
 const (
 	JoinNone     Join = ""
-	JoinRerun    Join = "rerun"    // its handler runs again, and reads what they gave
-	JoinComplete Join = "complete" // it ends with them: with the output that it gave, or failed if one of them did not succeed
+	JoinRerun    Join = "rerun"    // the handler runs again and reads the outputs of the children
+	JoinComplete Join = "complete" // the task ends with its children: with its recorded output, or failed if a child did not succeed
 )
 
-// The Join of a task that waits for another one because its handler asked for it:
-// the handler runs again when that has succeeded.
+// The joins of a task whose handler asked to wait for another task. The handler runs again after that task has
+// succeeded.
 const (
-	JoinDependency Join = "dependency" // a task of the same job, or of none as the task itself
-	JoinOutside    Join = "outside"    // another job, or none, has it: it may move whatever stands still here
+	JoinDependency Join = "dependency" // a task of the same job; of no job if the waiting task has no job
+	JoinOutside    Join = "outside"    // a task of another job or of no job: it can progress although this job cannot
 )
 
-// JoinRepair is the Join of a task that waits for the repair of its input: its handler
-// runs again when the repair has ended, however it did.
+// JoinRepair is the Join of a task that waits for the repair of its input. The handler runs again when the repair has
+// ended, in success or failure.
 const JoinRepair Join = "repair"
 
-// Asked reports whether a task waits for one that its handler asked for.
+// Asked reports whether the task waits for a dependency that its handler asked for.
 func (j Join) Asked() bool { return j == JoinDependency || j == JoinOutside }
 
-// Waiting is the reason for which a task with the join waits.
+// Waiting returns the waiting reason of a task with this join.
 func (j Join) Waiting() Waiting {
 	switch j {
 	case JoinNone:
@@ -42,17 +42,17 @@ func (j Join) Waiting() Waiting {
 	return WaitChildren
 }
 
-// Limits of children, those of decompositions and calls together.
+// Limits of children, from decompositions and calls together.
 const (
-	MaxDepth    = 8      // children below a task that is no child itself
-	MaxChildren = 10_000 // of one task
+	MaxDepth    = 8      // levels of children below a task that is not itself a child
+	MaxChildren = 10_000 // per task
 
-	MaxCallTasks        = 1000 // children of a call that one record stores
-	MaxDecisionChildren = 1000 // children that a decision names; their edges name all
+	MaxCallTasks        = 1000 // children of a call stored by one record
+	MaxDecisionChildren = 1000 // children that a decision lists; their edges list all
 )
 
-// CheckChildren refuses to give a task at a depth, which has so many children, n
-// more by a decompose: there are too many, or too deep, or none.
+// CheckChildren returns an error unless a task at a depth with so many children may add n children by a decompose. It
+// refuses too many, too deep and zero children.
 func CheckChildren(depth, have, n int) error {
 	if n == 0 {
 		return errors.New("decompose: no child is named: give it drafts, or return the output if there is nothing to do")
@@ -78,13 +78,12 @@ func checkLimits(what string, depth, have, n int) error {
 	return nil
 }
 
-// MaxRerunSteps is how many steps of a task its rerun takes over at most.
+// MaxRerunSteps is the maximum number of steps that a rerun takes over from the original task.
 const MaxRerunSteps = 1000
 
-// MaxSignals is how many signals that no wait took a task keeps.
+// MaxSignals is the maximum number of unconsumed signals of a task.
 const MaxSignals = 1000
 
-// KindParentEnded is the [Task.CancelKind] of a child that is cancelled because its
-// parent ended while it waited for it, or with their job: it comes back when its
-// parent is retried. Its error has the kind [KindCancelled].
+// KindParentEnded is the [Task.CancelKind] of a child cancelled because its parent ended while waiting for it, or
+// ended with the job. A retry of the parent reopens the child. Its error has the kind [KindCancelled].
 const KindParentEnded ErrorKind = "parent_ended"

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Task returns the task as it is when it is stored: what the draft says of it, without
-// state, times and counters. They share no memory.
+// Task returns the task as first stored: the fields of the draft, without state, times and counters. It shares no
+// memory with the draft.
 func (n *New) Task() Task {
 	return Task{
 		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
@@ -21,9 +21,8 @@ func (n *New) Task() Task {
 	}
 }
 
-// Again returns a draft of another task that is to be as this one was enqueued, without
-// an ID. What belongs to that one enqueue is left out: when the task was due and its deadline,
-// its idempotency key, its place in a job, and the task that it undoes. They share no memory.
+// Again returns a draft without an ID that enqueues the task again. It omits the fields of one enqueue: due time,
+// deadline, idempotency key, place in a job, and the undone task. It shares no memory with the task.
 func (t *Task) Again() New {
 	return New{
 		Type: t.Type, Queue: t.Queue, Priority: t.Priority,

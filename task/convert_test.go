@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// fill gives a field a value that is not its zero value.
+// fill sets a field to a non-zero value.
 func fill(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -41,8 +41,8 @@ func fill(t *testing.T, name string, v reflect.Value) {
 	}
 }
 
-// A field that a draft and a task share, a new one too, is lost neither when the draft is
-// stored nor when the task is repeated, and is not shared in memory.
+// Every field shared by a draft and a task, future fields included, survives storing the draft and repeating the
+// task. Neither conversion shares memory.
 func TestConversionsKeepEachField(t *testing.T) {
 	var n task.New
 	from := reflect.ValueOf(&n).Elem()
@@ -51,11 +51,11 @@ func TestConversionsKeepEachField(t *testing.T) {
 	}
 	stored := n.Task()
 	again := stored.Again()
-	once := []string{"ID", "Node", "AllowFailure", "IdempotencyKey", "UndoOf"} // of one enqueue
+	once := []string{"ID", "Node", "AllowFailure", "IdempotencyKey", "UndoOf"} // fields of one enqueue
 	for i := range from.NumField() {
 		name := from.Type().Field(i).Name
 		got := reflect.ValueOf(&stored).Elem().FieldByName(name)
-		if !got.IsValid() { // tasks do not have it
+		if !got.IsValid() { // the field is not in Task
 			if v := reflect.ValueOf(&again).Elem().FieldByName(name); !v.IsZero() {
 				t.Errorf("Task.Again has %s %v, which belongs to one enqueue", name, v)
 			}

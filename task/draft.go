@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Draft is a task that is not stored yet, as a plain value: a Decider names the
-// children of a task with it. Zero fields are those of the task type, as the worker
-// that decides knows it.
+// Draft is a task that is not stored yet, as a plain value. A Decider describes the children of a task with drafts.
+// Zero fields take the defaults of the task type, as registered in the deciding worker.
 type Draft struct {
 	Type  string          `json:"task_type"`
-	Node  string          `json:"node,omitempty"`  // its name; "": "decompose[0]" and so on
-	Input json.RawMessage `json:"input,omitempty"` // as the type has it; none: null
+	Node  string          `json:"node,omitempty"`  // node name; default "decompose[0]", "decompose[1]", …
+	Input json.RawMessage `json:"input,omitempty"` // encoded for the task type; empty: null
 
 	Queue       string        `json:"queue,omitempty"`
 	Priority    int           `json:"priority,omitempty"`
 	Delay       time.Duration `json:"delay_ns,omitempty"`
-	At          time.Time     `json:"at,omitzero"` // instead of Delay
+	At          time.Time     `json:"at,omitzero"` // excludes Delay
 	ExpireAfter time.Duration `json:"expire_after_ns,omitempty"`
 
 	MaxAttempts   int           `json:"max_attempts,omitempty"`
@@ -29,7 +28,7 @@ type Draft struct {
 	Options
 
 	ConcurrencyKey   string `json:"concurrency_key,omitempty"`
-	ConcurrencyLimit int    `json:"concurrency_limit,omitempty"` // 0: 1
+	ConcurrencyLimit int    `json:"concurrency_limit,omitempty"` // default 1
 
 	Labels   map[string]string `json:"labels,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`

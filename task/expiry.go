@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Expiry says after what time a field of an input is no longer stored, once its task
-// has ended. It counts from when the input was stored.
+// Expiry sets a retention time for a field of a task's input. The store deletes the field when the task has ended and
+// the time has passed since the input was stored.
 type Expiry struct {
-	Path  string        `json:"path"` // a pattern as of Redact, below the input: "card/number"
+	Path  string        `json:"path"` // a pattern as in Redact, relative to the input: "card/number"
 	After time.Duration `json:"after"`
 }
 
-// NextExpiry is after what time the next field of an input expires, of those that do not
-// within a time; 0: none does.
+// NextExpiry returns the shortest time of list that is longer than within, or 0 if there is no such field.
 func NextExpiry(list []Expiry, within time.Duration) (next time.Duration) {
 	for _, e := range list {
 		if e.After > within && (next == 0 || e.After < next) {
@@ -25,15 +24,15 @@ func NextExpiry(list []Expiry, within time.Duration) (next time.Duration) {
 	return next
 }
 
-// expiredMark begins what stands in place of a field that expired; see blobMark.
+// expiredMark begins the value that replaces an expired field; see blobMark.
 const expiredMark = `{"$weaver":"expired","$weaver":"`
 
-// Expired returns what stands in place of a field that expired.
+// Expired returns the value that replaces a field that expired.
 func Expired(at time.Time) json.RawMessage {
 	return fmt.Appendf(nil, `%s%s"}`, expiredMark, at.UTC().Format(time.RFC3339))
 }
 
-// IsExpired reports whether a value is what stands in place of a field.
+// IsExpired reports whether a value replaces an expired field.
 func IsExpired(value json.RawMessage) bool {
 	rest, marked := bytes.CutPrefix(value, []byte(expiredMark))
 	at, ends := bytes.CutSuffix(rest, []byte(`"}`))
@@ -41,10 +40,10 @@ func IsExpired(value json.RawMessage) bool {
 	return marked && ends && err == nil
 }
 
-// HasExpired reports whether fields of a value have expired.
+// HasExpired reports whether a value contains expired fields.
 func HasExpired(value json.RawMessage) bool { return bytes.Contains(value, []byte(expiredMark)) }
 
-// WithoutExpired returns a value with null in place of what expired, which decodes.
+// WithoutExpired returns the value with null for each expired field, so that it decodes.
 func WithoutExpired(value json.RawMessage) json.RawMessage {
 	if !HasExpired(value) {
 		return value

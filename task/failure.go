@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// SaysKind reports whether the message begins with the kind, after the step if
-// it names that first: "panic: nil map" does, and so does `step "a": panic: nil map`.
+// SaysKind reports whether the message begins with the kind, optionally after the step: "panic: nil map" and `step
+// "a": panic: nil map` both do.
 func (e *Error) SaysKind() bool {
 	rest := e.Message
 	if e.Step != "" {
@@ -16,31 +16,30 @@ func (e *Error) SaysKind() bool {
 	return ok && e.Kind != KindNone && (rest == "" || rest[0] == ':' || rest[0] == ' ')
 }
 
-// StepError is the failure of a step, as its caller sees it. A replay of a
-// recorded failure gives the recorded message and no Err.
+// StepError is the failure of a step, as its caller sees it. A replayed failure has the recorded message and no Err.
 type StepError struct {
 	Step    string
 	Kind    ErrorKind
-	Code    string // that the function attached; "": none
+	Code    string // attached by the function; may be empty
 	Message string
-	Err     error // what the step's function returned; nil when an earlier attempt recorded the failure
+	Err     error // the error of the step's function; nil when an earlier attempt recorded the failure
 }
 
 // Error implements error.
 func (e *StepError) Error() string { return fmt.Sprintf("step %q: %s", e.Step, e.Message) }
 
-// Unwrap gives what the step's function returned.
+// Unwrap returns the error of the step's function.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// CallError is the end without success of a child of a call, as its caller sees it.
+// CallError reports that a child of a call ended without success.
 type CallError struct {
-	Call    string // the name of the call's step
-	Index   int    // of the input
+	Call    string // the step name of the call
+	Index   int    // of the child's input
 	TaskID  ID     // of the child
 	State   State  // failed or cancelled
 	Kind    ErrorKind
-	Code    string // that the child's handler attached; "": none
-	Message string // "" if the child was retried since
+	Code    string // attached by the child's handler; may be empty
+	Message string // empty if the child was retried since
 }
 
 // Error implements error.
@@ -57,18 +56,17 @@ func (e *CallError) Error() string {
 
 // PanicError is a panic of a handler or of a step's function.
 type PanicError struct {
-	Value any    // what was given to panic
-	Stack string // of the goroutine, as debug.Stack has it
+	Value any    // the argument of panic
+	Stack string // of the goroutine, as formatted by debug.Stack
 }
 
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// RunningError is what an engine returns when it stopped and handlers had
-// ignored the end of their contexts: it names them. Their leases were given
-// back; whatever they still do is fenced off.
+// RunningError is returned by an engine that stopped while handlers ignored the end of their contexts. It lists those
+// tasks. Their leases were released, so later writes of the handlers are fenced.
 type RunningError struct {
-	Tasks []string // type and id of each: "acme.billing.charge.v1 01J…"
+	Tasks []string // type and ID of each task: "acme.billing.charge.v1 01J…"
 }
 
 // Error implements error.

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The grammar of type names once more, without a regular expression.
+// validTypeName implements the grammar of type names independently, without a regular expression.
 func validTypeName(name string) bool {
 	among := func(text, allowed string) bool {
 		return text != "" && strings.Trim(text, allowed) == ""
@@ -28,8 +28,8 @@ func validTypeName(name string) bool {
 	return found && among(version, digits) && version[0] != '0'
 }
 
-// A name is accepted exactly if it is of the form. A refusal is one short line
-// that shows how a name looks, or how long it may be.
+// A name is accepted exactly if it has the required form. A refusal is one short line with the required form or the
+// maximum length.
 func FuzzTypeName(f *testing.F) {
 	for _, name := range []string{
 		"acme.billing.charge.v1", "a.b.c.v10", "a_1.2.3_.v999", "", "sync-users", "acme.billing.charge", "acme.billing.charge.v0", "acme.billing.charge.v01",
@@ -59,8 +59,7 @@ func FuzzTypeName(f *testing.F) {
 	})
 }
 
-// Every text is refused, or names one id, whose own text names it again. Ids
-// sort as their texts do.
+// Every text is refused or parses to one ID, and the ID's text parses to the same ID. IDs sort as their texts do.
 func FuzzID(f *testing.F) {
 	for _, text := range []string{
 		"", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "00000000000000000000000000", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "80000000000000000000000000",
@@ -68,7 +67,7 @@ func FuzzID(f *testing.F) {
 	} {
 		f.Add(text, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	}
-	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ" // of Crockford
+	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ" // Crockford base32
 	f.Fuzz(func(t *testing.T, a, b string) {
 		var ids []task.ID
 		for _, text := range []string{a, b} {
@@ -108,8 +107,7 @@ func quoted(t *testing.T, text string) []byte {
 	return raw
 }
 
-// Each byte is an edge between two of sixteen nodes. What is found is a cycle,
-// and none is missed.
+// Each byte is an edge between two of sixteen nodes. FindCycle returns a real cycle exactly if one exists.
 func FuzzFindCycle(f *testing.F) {
 	for _, edges := range []string{"", "\x00", "\x01\x12\x23", "\x01\x12\x20", "\x01\x02\x13\x23", "\xff", "\xab\xba", "\x01\x12\x23\x34\x45\x56\x67\x78\x89\x9a\xab\xbc\xcd\xde\xef\xf0"} {
 		f.Add([]byte(edges))
@@ -142,7 +140,7 @@ func FuzzFindCycle(f *testing.F) {
 	})
 }
 
-// sortable takes away what needs nothing until nothing is left.
+// sortable removes nodes without needs until no node is left or no node can be removed.
 func sortable(order []string, needs map[string][]string) bool {
 	left := slices.Clone(order)
 	for {

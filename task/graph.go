@@ -2,39 +2,37 @@ package task
 
 import "strings"
 
-// EdgeKind says which end of the needed task lets the other one run.
+// EdgeKind is the outcome of the needed task that satisfies an edge.
 type EdgeKind string
 
-// The kinds of edges. A task runs when all of its edges of the kinds success and
-// done hold, and, if it has some of the kind failed, any one of those.
+// The kinds of edges. A task runs when all its edges of the kinds success and done are satisfied, and at least one of
+// its edges of the kind failed, if it has any.
 const (
-	OnSuccess EdgeKind = "success" // it succeeded, or failed and may ([End.Allowed])
+	OnSuccess EdgeKind = "success" // it succeeded, or its failure is allowed ([End.Allowed])
 	OnFailed  EdgeKind = "failed"  // it went wrong ([End.WentWrong])
 	OnDone    EdgeKind = "done"    // it ended
 
-	// Of the undo of a task of a job: it runs when all its needs have ended and the job went
-	// wrong. It holds unless an undo was given up: what stands then may be what the needed
-	// task is for.
-	OnUndo   EdgeKind = "undo"   // to the task that it undoes, which has ended
-	OnUndone EdgeKind = "undone" // to a task that needs that one, or to the undo of such a task
+	// The edges of an undo task of a job. The task runs when all its needs have ended and the job went wrong. The
+	// edge is not satisfied if an undo was given up, because the remaining effect may depend on the needed task.
+	OnUndo   EdgeKind = "undo"   // to the undone task, after its end
+	OnUndone EdgeKind = "undone" // to a task that needs the undone task, or to the undo of such a task
 )
 
-// Edge says that a task waits for another one.
+// Edge makes a task wait for another task.
 type Edge struct {
 	Needs ID       `json:"depends_on_task_id"`
 	Kind  EdgeKind `json:"kind"`
 }
 
-// End is what the edges towards a task and the counters of its job see of how it
-// ended.
+// End describes how a task ended, as far as its dependents and the counters of its job see it.
 type End struct {
-	State        State     // not terminal: it has not ended
-	Kind         ErrorKind // of its error
+	State        State     // not terminal: the task has not ended
+	Kind         ErrorKind // of the task's error
 	AllowFailure bool      // [New.AllowFailure]
 }
 
-// WentWrong reports whether the task failed, or could not run: it was cancelled
-// for a need, a deadline or a budget. The cancel of a person is none of these.
+// WentWrong reports whether the task failed or could not run: cancelled because of a need, a deadline or a budget. A
+// cancel by a person does not count.
 func (e End) WentWrong() bool {
 	switch e.State {
 	case Failed:
@@ -45,20 +43,19 @@ func (e End) WentWrong() bool {
 	return false
 }
 
-// Allowed reports whether the task went wrong by itself, and may: that does not
-// count against its job, and satisfies edges of the kind success. That a need of
-// it went wrong is no failure of its own.
+// Allowed reports whether the task itself went wrong and is allowed to fail. Such a failure does not count against
+// the job and satisfies edges of the kind success. A task cancelled because of a need has no failure of its own.
 func (e End) Allowed() bool {
 	return e.AllowFailure && e.WentWrong() && (e.State == Failed || e.Kind != KindDependencyFailed)
 }
 
-// Against reports whether the end keeps the task's job from succeeding.
+// Against reports whether the end prevents the success of the task's job.
 func (e End) Against() bool {
 	return (e.State == Failed || e.State == Cancelled && e.Kind != KindNotNeeded) && !e.Allowed()
 }
 
-// Holds reports whether an edge of this kind is satisfied by the end of a needed
-// task; ended is false while the task's state is not terminal.
+// Holds reports whether the end of the needed task satisfies an edge of this kind. The result ended is false while
+// the state of the needed task is not terminal.
 func (k EdgeKind) Holds(e End) (holds, ended bool) {
 	if !e.State.Terminal() {
 		return false, false
@@ -74,9 +71,8 @@ func (k EdgeKind) Holds(e End) (holds, ended bool) {
 	return e.State == Succeeded || e.Allowed(), true
 }
 
-// FindCycle returns the nodes of one cycle of the graph, first node repeated
-// at the end, or nil. needs maps each node to what it waits for; order fixes
-// which cycle is found.
+// FindCycle returns the nodes of one cycle of the graph, with the first node repeated at the end, or nil. needs maps
+// each node to the nodes that it waits for. order fixes which cycle is found.
 func FindCycle(order []string, needs map[string][]string) []string {
 	const (
 		unseen = iota
@@ -84,7 +80,7 @@ func FindCycle(order []string, needs map[string][]string) []string {
 		done
 	)
 	mark := make(map[string]int, len(order))
-	// An explicit stack: a chain of 100,000 nodes must not overflow ours.
+	// The stack is explicit: a chain of 100,000 nodes must not overflow the goroutine's stack.
 	type frame struct {
 		node string
 		next int
@@ -126,5 +122,5 @@ func FindCycle(order []string, needs map[string][]string) []string {
 	return nil
 }
 
-// CycleString prints a cycle for people: "a → b → a".
+// CycleString formats a cycle for display: "a → b → a".
 func CycleString(cycle []string) string { return strings.Join(cycle, " → ") }

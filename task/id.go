@@ -33,14 +33,14 @@ func (id ID) String() string {
 	return ulid.ULID(id).String()
 }
 
-// IsZero reports whether id was never set.
+// IsZero reports whether id is unset.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Time returns the instant of creation, to the millisecond.
+// Time returns the time of creation, in milliseconds.
 func (id ID) Time() time.Time { return ulid.Time(ulid.ULID(id).Time()).UTC() }
 
-// FirstID returns the first id that can be made at an instant or later: every id
-// whose Time is earlier comes before it. false: no id is as late.
+// FirstID returns the smallest ID created at or after an instant. Every ID with an earlier Time sorts before it. It
+// returns false if the instant is too late for an ID.
 func FirstID(at time.Time) (ID, bool) {
 	if at.Before(time.UnixMilli(0)) {
 		return ID{}, true
@@ -79,15 +79,15 @@ func (id *ID) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// IDs makes ids. One source per process keeps ids of the same millisecond in
-// the order in which they were made. The zero value is not usable; see NewIDs.
+// IDs generates IDs. One source per process keeps IDs of the same millisecond in order of creation. The zero value is
+// not usable; see NewIDs.
 type IDs struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
 }
 
-// NewIDs returns a source that reads randomness from r; nil means crypto/rand.
-// A seeded r makes ids repeatable, given a repeatable clock (testing/synctest).
+// NewIDs returns a source that reads randomness from r; nil means crypto/rand. A seeded r makes IDs repeatable if the
+// clock is repeatable too (testing/synctest).
 func NewIDs(r io.Reader) *IDs {
 	if r == nil {
 		r = rand.Reader
@@ -95,15 +95,15 @@ func NewIDs(r io.Reader) *IDs {
 	return &IDs{entropy: ulid.Monotonic(r, 0)}
 }
 
-// New returns a fresh id stamped with time.Now.
+// New returns a new ID with the time of time.Now.
 func (s *IDs) New() ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := ulid.Now()
 	id, err := ulid.New(now, s.entropy)
 	if err != nil {
-		// Monotonic entropy overflowed inside one millisecond (2^80 ids away
-		// from its random start): continue with the next millisecond.
+		// The monotonic entropy overflowed within one millisecond, 2^80 IDs after its random start. Continue with the
+		// next millisecond.
 		id = ulid.MustNew(now+1, s.entropy)
 	}
 	return ID(id)
@@ -117,12 +117,12 @@ type LeaseID [16]byte
 func NewLeaseID() LeaseID {
 	var id LeaseID
 	if _, err := rand.Read(id[:]); err != nil {
-		panic("crypto/rand: " + err.Error()) // documented never to happen
+		panic("crypto/rand: " + err.Error()) // never happens, as documented
 	}
 	return id
 }
 
-// IsZero reports whether no lease is named.
+// IsZero reports whether id is unset.
 func (id LeaseID) IsZero() bool { return id == LeaseID{} }
 
 // String returns 32 hexadecimal characters, or "" for the zero value.
@@ -136,7 +136,7 @@ func (id LeaseID) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String writes.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts the format of String.
 func (id *LeaseID) UnmarshalText(text []byte) error {
 	var read LeaseID
 	if len(text) == 0 {
@@ -144,7 +144,7 @@ func (id *LeaseID) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if n, err := hex.Decode(read[:], text[:min(len(text), 2*len(read))]); err != nil || n != len(read) || len(text) != 2*n {
-		return fmt.Errorf("%.40q is no lease id: want %d hexadecimal characters", text, 2*len(read))
+		return fmt.Errorf("%.40q is not a lease ID: want %d hexadecimal characters", text, 2*len(read))
 	}
 	*id = read
 	return nil

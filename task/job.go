@@ -2,8 +2,8 @@ package task
 
 import "time"
 
-// MetaPrefix begins the metadata of a job that the command keeps there, and MetaParams is
-// what the params of its pipeline are called.
+// MetaPrefix begins the job metadata keys reserved for the weaver command. MetaParams is the key of the pipeline's
+// params.
 const (
 	MetaPrefix = "weaver."
 	MetaParams = MetaPrefix + "params"
@@ -16,8 +16,8 @@ type NewJob struct {
 	Budget Budget
 	Meta   map[string]string
 
-	BasedOn        []ID   // jobs whose results it uses: they are not removed before it
-	IdempotencyKey string // unique per (namespace, name) while the job exists; "": none
+	BasedOn        []ID   // jobs whose results this job uses; retention removes them after it
+	IdempotencyKey string // unique per (namespace, name) while the job exists; optional
 }
 
 // JobState is the state of a job as a whole.
@@ -37,19 +37,19 @@ func (s JobState) Terminal() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// Job is one job as a reader sees it. Its state follows from its counters.
+// Job is a job as a reader sees it. Its state follows from its counters.
 type Job struct {
 	ID              ID                `json:"id"`
 	Name            string            `json:"name"`
 	State           JobState          `json:"state"`
 	Budget          Budget            `json:"budget"`
 	Meta            map[string]string `json:"meta,omitempty"`
-	BasedOn         []ID              `json:"based_on,omitempty"` // jobs whose results it uses: they are not removed before it
+	BasedOn         []ID              `json:"based_on,omitempty"` // jobs whose results this job uses; retention removes them after it
 	IdempotencyKey  string            `json:"idempotency_key,omitempty"`
 	Counters        JobCounters       `json:"counters"`
-	AttemptsUsed    int               `json:"attempts_used,omitempty"` // attempts that count of all tasks; counted only if the budget limits them
-	Cost            int64             `json:"cost,omitempty"`          // micro-units, of all tasks; counted only if the budget limits it
-	ExhaustedAt     time.Time         `json:"exhausted_at,omitzero"`   // when a total of the budget was used up, with work left
+	AttemptsUsed    int               `json:"attempts_used,omitempty"` // attempts of all tasks that count; maintained only if the budget limits attempts
+	Cost            int64             `json:"cost,omitempty"`          // micro-units, of all tasks; maintained only if the budget limits cost
+	ExhaustedAt     time.Time         `json:"exhausted_at,omitzero"`   // when a total of the budget was used up before the job was complete
 	CancelRequested bool              `json:"cancel_requested,omitempty"`
 	CancelBy        string            `json:"cancel_by,omitempty"`
 	CancelReason    string            `json:"cancel_reason,omitempty"`
@@ -59,14 +59,13 @@ type Job struct {
 	FinishedAt      time.Time         `json:"finished_at,omitzero"`
 }
 
-// JobCounters summarise a job's tasks. They change only with a task's move,
-// in the same transaction.
+// JobCounters summarise a job's tasks. They change only with a task's transition, in the same transaction.
 type JobCounters struct {
 	Total      int `json:"total"`
 	Unfinished int `json:"unfinished"` // not in a terminal state
-	Movable    int `json:"movable"`    // unfinished and able to go on without a person: see Movable
+	Movable    int `json:"movable"`    // unfinished and able to progress without a person: see Movable
 	Failed     int `json:"failed"`     // ended against the job: see End.Against
-	Allowed    int `json:"allowed"`    // failed, which does not count against the job: see End.Allowed
+	Allowed    int `json:"allowed"`    // failed without effect on the job: see End.Allowed
 	Succeeded  int `json:"succeeded"`
 }
 
@@ -86,9 +85,8 @@ func (c JobCounters) Sub(d JobCounters) JobCounters {
 	return c.Add(JobCounters{-d.Total, -d.Unfinished, -d.Movable, -d.Failed, -d.Allowed, -d.Succeeded})
 }
 
-// Count returns what one task contributes to its job's counters. A move's
-// change is Count(after).Sub(Count(before)); a claim changes nothing. timed: see
-// [Movable].
+// Count returns the contribution of one task to its job's counters. The delta of a transition is
+// Count(after).Sub(Count(before)); a claim changes nothing. For timed see [Movable].
 func Count(e End, w Waiting, j Join, timed bool) JobCounters {
 	c := JobCounters{Total: 1}
 	if !e.State.Terminal() {
@@ -109,13 +107,11 @@ func Count(e End, w Waiting, j Join, timed bool) JobCounters {
 	return c
 }
 
-// Movable reports whether a task can go on by itself: it is ready or running,
-// has a time ahead, or waits for a key that its holder will free. A task that
-// waits for its needs or children moves only if they do, and one of those then
-// counts; one that its handler asked for may be outside of the job ([JoinOutside]).
-// timed says that its own instant is set (the ReadyAt that is stored): one that is
-// suspended until a signal comes, or children have ended, goes on at that time at
-// the latest.
+// Movable reports whether a task can progress without a person: it is ready or running, is due at a later time, or
+// waits for a concurrency key. A task that waits for its needs or children progresses only when they do, and one of
+// those is counted instead. A dependency that the handler asked for may be outside the job ([JoinOutside]). timed
+// reports that the stored ReadyAt is set: a task suspended until a signal or the end of children then continues at
+// that time at the latest.
 func Movable(s State, w Waiting, j Join, timed bool) bool {
 	switch s {
 	case Ready, Running:

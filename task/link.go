@@ -10,19 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// Link says where the bytes of an artifact are that no bucket has. Nothing follows it.
-// Readers that are not handlers see the URL masked where it is in a value: it may
-// hold a secret.
+// Link locates the bytes of an artifact outside every bucket. Weaver never follows the URL. Readers other than
+// handlers see the URL of a value masked, because it may contain a secret.
 type Link struct {
 	URL    string `json:"url" weaver:"redact"`
-	Size   int64  `json:"size,omitempty"`   // of the bytes there; 0: not known
-	SHA256 string `json:"sha256,omitempty"` // of the bytes there, in hex; "": not known
+	Size   int64  `json:"size,omitempty"`   // of the linked bytes; 0: unknown
+	SHA256 string `json:"sha256,omitempty"` // of the linked bytes, in hex; empty: unknown
 }
 
-// MaxURL is how long the URL of a Link may be, in bytes.
+// MaxURL is the maximum length of the URL of a Link, in bytes.
 const MaxURL = 8 << 10
 
-// Check returns what is wrong with a link. Its texts have nothing of the URL.
+// Check validates the link. Its errors do not contain the URL.
 func (l Link) Check() error {
 	sum, err := hex.DecodeString(l.SHA256)
 	switch {
@@ -35,22 +34,22 @@ func (l Link) Check() error {
 	case l.Size < 0:
 		return fmt.Errorf("the size of the linked bytes is %d: want 0 (not known) or more", l.Size)
 	case l.SHA256 != "" && (err != nil || len(sum) != 32):
-		return fmt.Errorf("the hash of the linked bytes, %.80q, is no SHA-256 in hex (64 digits)", l.SHA256)
+		return fmt.Errorf("the hash of the linked bytes, %.80q, is not a SHA-256 in hex (64 digits)", l.SHA256)
 	}
 	if u, err := url.Parse(l.URL); err != nil || !u.IsAbs() || u.Host == "" && u.Path == "" && u.Opaque == "" {
-		return errors.New("the URL is none with a scheme: want one like https://host/path")
+		return errors.New("the URL has no scheme: want one like https://host/path")
 	}
 	return nil
 }
 
-// Value returns what a row has of a link.
+// Value returns the JSON that a row stores for a link.
 func (l Link) Value() json.RawMessage {
-	b, _ := json.Marshal(l) // texts and a number
+	b, _ := json.Marshal(l) // strings and a number always encode
 	return b
 }
 
-// Link returns where the bytes of an artifact are that no bucket has; the zero Link if
-// one has them, or if the link was sealed and could not be opened.
+// Link returns the location of an artifact outside every bucket. It returns the zero Link if the bytes are in a
+// bucket, or if the link was sealed and could not be opened.
 func (a *Artifact) Link() (l Link) {
 	if len(a.LinkValue) > 0 && !IsSealed(a.LinkValue) && json.Unmarshal(a.LinkValue, &l) != nil {
 		return Link{}

@@ -1,11 +1,10 @@
 package task
 
-// Options are the options of a task that [New], [Task], [Draft], the defaults that workers
-// announce and requests over HTTP all have by the same name, and that stores keep as they
-// are. It must stay comparable: stores remember the rows of equal options. Times and
-// durations, whose form differs from one to the other, have fields of their own there.
+// Options holds the task options that [New], [Task], [Draft], the defaults announced by workers and HTTP requests
+// share by name. Stores keep them unchanged. Options must stay comparable, because stores cache the rows of equal
+// options. Times and durations differ in form and have fields of their own in those types.
 //
-// A new field needs its row in internal/option, where all that is said of an option stands.
+// A new field needs a row in internal/option, which holds all properties of an option.
 type Options struct {
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // it runs once more when it is cancelled while it waits
+	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // runs the task once more when it is cancelled while it waits
 }

@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// Sealed is a value that a codec sealed, as a row of the store has it.
+// Sealed is a value sealed by a codec, as stored in a row.
 type Sealed struct {
 	Key   string `json:"key"`           // the ID of the key
-	Of    ID     `json:"of,omitzero"`   // the task for which it was sealed: another one, if the value was taken over
+	Of    ID     `json:"of,omitzero"`   // the task that the value was sealed for: another task if the value was taken over
 	Size  int    `json:"size"`          // of the value, in bytes
-	Bytes []byte `json:"v,omitempty"`   // what the codec made of it; none in a value that could not be opened
-	Why   string `json:"why,omitempty"` // in such a value: why
+	Bytes []byte `json:"v,omitempty"`   // output of the codec; empty in a value that could not be opened
+	Why   string `json:"why,omitempty"` // error text of a value that could not be opened
 }
 
-// sealedMark begins a value that is sealed; see blobMark.
+// sealedMark begins a sealed value; see blobMark.
 const sealedMark = `{"$weaver":"sealed","$weaver":`
 
-// Value returns what a row has in place of the value.
+// Value returns the JSON that a row stores in place of the value.
 func (s *Sealed) Value() json.RawMessage {
 	b := make([]byte, 0, len(sealedMark)+128+base64.StdEncoding.EncodedLen(len(s.Bytes))+len(s.Why))
 	b = append(append(append(b, sealedMark...), `{"key":"`...), s.Key...)
@@ -40,7 +40,7 @@ func (s *Sealed) Value() json.RawMessage {
 // IsSealed reports whether a value is sealed.
 func IsSealed(value json.RawMessage) bool { return bytes.HasPrefix(value, []byte(sealedMark)) }
 
-// SealedOf returns what a sealed value has; false: it is the value itself.
+// SealedOf parses a sealed value; it returns false for a value that is not sealed.
 func SealedOf(value json.RawMessage) (Sealed, bool) {
 	rest, found := bytes.CutPrefix(value, []byte(sealedMark))
 	if !found {
@@ -54,8 +54,8 @@ func SealedOf(value json.RawMessage) (Sealed, bool) {
 	return s, err == nil
 }
 
-// parseSealed reads what Value writes, up to a value that could be opened, without a
-// decoder of JSON: it is done for each value of each task.
+// parseSealed parses the output of Value for a value that could be opened. It avoids a JSON decoder, because it runs
+// for each value of each task.
 func parseSealed(rest []byte) (s Sealed, ok bool) {
 	field := func(begin, end string) (text []byte) {
 		if ok = ok && bytes.HasPrefix(rest, []byte(begin)); ok {

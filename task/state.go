@@ -5,7 +5,7 @@ type State string
 
 // The states of a task.
 const (
-	Pending   State = "pending"   // waits: for a time, its needs, a key, a retry; see Waiting
+	Pending   State = "pending"   // waits for a time, its needs, a key or a retry; see Waiting
 	Ready     State = "ready"     // due now, claimable
 	Running   State = "running"   // one attempt holds the lease
 	Succeeded State = "succeeded" // terminal
@@ -19,7 +19,7 @@ func States() []State {
 	return []State{Pending, Ready, Running, Succeeded, Failed, Cancelled, Blocked}
 }
 
-// Terminal reports whether a task in this state never moves by itself again.
+// Terminal reports whether a task in this state never changes state without an operator.
 func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
 // Valid reports whether s is one of States.
@@ -28,18 +28,18 @@ func (s State) Valid() bool {
 	return ok
 }
 
-// moves is the whole law of state changes; no other move exists.
+// moves lists the legal state transitions.
 var moves = map[State][]State{
-	Pending:   {Ready, Running, Failed, Cancelled, Blocked}, // failed: its undo was abandoned
+	Pending:   {Ready, Running, Failed, Cancelled, Blocked}, // to failed: its undo was abandoned
 	Ready:     {Running, Pending, Cancelled, Blocked},
 	Running:   {Succeeded, Failed, Cancelled, Blocked, Pending, Ready},
 	Blocked:   {Pending, Ready, Failed, Cancelled},
-	Failed:    {Pending, Ready}, // by an operator's retry only
-	Cancelled: {Pending, Ready}, // by an operator's retry only
+	Failed:    {Pending, Ready}, // only by an operator's retry
+	Cancelled: {Pending, Ready}, // only by an operator's retry
 	Succeeded: {},
 }
 
-// CanMove reports whether a task may go from one state to the other.
+// CanMove reports whether the transition from one state to the other is legal.
 func CanMove(from, to State) bool {
 	for _, s := range moves[from] {
 		if s == to {
@@ -49,8 +49,7 @@ func CanMove(from, to State) bool {
 	return false
 }
 
-// Waiting says why a pending or blocked task does not run; empty in every
-// other state.
+// Waiting is the reason why a pending or blocked task does not run. It is empty in every other state.
 type Waiting string
 
 // The reasons to wait.
@@ -72,7 +71,7 @@ const (
 	WaitUndo        Waiting = "undo" // in its undo phase, also when it is due
 )
 
-// OnTasks reports whether a task that waits so goes on by the ends of other tasks.
+// OnTasks reports whether the end of other tasks ends the wait.
 func (w Waiting) OnTasks() bool { return w == WaitDeps || w == WaitChildren || w == WaitRepair }
 
 // Waitings lists every reason to wait but WaitNone.
@@ -83,7 +82,7 @@ func Waitings() []Waiting {
 	}
 }
 
-// ErrorKind classifies why a task or an attempt ended badly.
+// ErrorKind classifies the failure of a task or an attempt.
 type ErrorKind string
 
 // The closed set of error kinds.
@@ -103,7 +102,7 @@ const (
 	KindPoison           ErrorKind = "poison"
 	KindInternal         ErrorKind = "internal"
 	KindUndoFailed       ErrorKind = "undo_failed" // its undo was given up
-	KindWorker           ErrorKind = "worker"      // its worker could not run it, another one may: of an attempt that was released
+	KindWorker           ErrorKind = "worker"      // of a released attempt: its worker could not run the task, another worker may
 )
 
 // ErrorKinds lists every kind but KindNone.
@@ -114,10 +113,10 @@ func ErrorKinds() []ErrorKind {
 	}
 }
 
-// Outcome is what an attempt reported.
+// Outcome is the result that an attempt reported.
 type Outcome string
 
-// The outcomes of an attempt. OutcomeNone marks one that still runs.
+// The outcomes of an attempt. OutcomeNone marks a running attempt.
 const (
 	OutcomeNone          Outcome = ""
 	OutcomeSuccess       Outcome = "success"
@@ -128,16 +127,15 @@ const (
 	OutcomeDecodeFailed  Outcome = "decode_failed"
 	OutcomeDecompose     Outcome = "decompose"
 	OutcomeAddDependency Outcome = "add_dependency"
-	OutcomeReleased      Outcome = "released"   // given back unfinished: its worker stopped, or cannot run it (KindWorker)
+	OutcomeReleased      Outcome = "released"   // given back unfinished: its worker stopped or cannot run it (KindWorker)
 	OutcomeLeaseLost     Outcome = "lease_lost" // written by the reaper, never by a worker
 
-	OutcomeUndone     Outcome = "undone"      // nothing is left to undo
+	OutcomeUndone     Outcome = "undone"      // everything is undone
 	OutcomeUndoFailed Outcome = "undo_failed" // a cleanup or an undo failed
 )
 
-// Counts reports whether an attempt that ended so counts against MaxAttempts.
-// Suspended, blocked, released, lost, decode-failed attempts and errors of the
-// engine itself do not.
+// Counts reports whether an attempt with this outcome counts against MaxAttempts. Suspended, blocked, released, lost
+// and decode-failed attempts and internal errors of the engine do not count.
 func Counts(o Outcome, kind ErrorKind) bool {
 	switch o {
 	case OutcomeSuccess, OutcomeFailure, OutcomeCancelled:
@@ -146,7 +144,7 @@ func Counts(o Outcome, kind ErrorKind) bool {
 	return false
 }
 
-// DecisionKind is what was chosen after an attempt that did not succeed.
+// DecisionKind is the action chosen after an attempt that did not succeed.
 type DecisionKind string
 
 // The closed set of decisions.
@@ -160,11 +158,11 @@ const (
 	DecideSucceed       DecisionKind = "succeed"
 )
 
-// PauseKind says what an operator paused.
+// PauseKind is the scope of a pause.
 type PauseKind string
 
-// What can be paused. The narrowest pause of a task is the one that it shows: one
-// of its own at any time, also while it runs, the others while it waits for them.
+// The scopes of a pause. A task shows its narrowest pause: a pause of the task itself at any time, even while it
+// runs, the others only while the task waits for them.
 const (
 	PauseNone  PauseKind = ""
 	PauseTask  PauseKind = "task"

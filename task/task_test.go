@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// legal is the table of moves once more, written independently of the code.
+// legal repeats the table of transitions, written independently of the code.
 const legal = `
 pending   > ready running failed cancelled blocked
 ready     > running pending cancelled blocked
@@ -149,7 +149,7 @@ func TestFindCycle(t *testing.T) {
 			t.Errorf("%v: cycle %q, want %q", tc.edges, got, tc.want)
 		}
 	}
-	// A long chain must not overflow the stack, and its closing edge is found.
+	// A long chain must not overflow the stack, and the cycle through its last edge is found.
 	needs := make(map[string][]string)
 	var order []string
 	for i := range 200_000 {
@@ -282,7 +282,7 @@ func TestZeroIDs(t *testing.T) {
 func TestCheckChildren(t *testing.T) {
 	for _, tc := range []struct {
 		depth, have, n int
-		want           string // in the refusal; "": there is none
+		want           string // part of the error; "": accepted
 	}{
 		{0, 0, 1, ""},
 		{task.MaxDepth - 1, 1, task.MaxChildren - 1, ""},

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// MaxTypeName is the longest task type name, in bytes.
+// MaxTypeName is the maximum length of a task type name, in bytes.
 const MaxTypeName = 255
 
 var typeName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z0-9_]+){2}\.v[1-9][0-9]*$`)

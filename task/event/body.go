@@ -2,13 +2,12 @@ package event
 
 import "fmt"
 
-// MaxBody is how many bytes of an event a store keeps. A longer line of a log or
-// chunk of a stream is cut, and says so.
+// MaxBody is the maximum size of a stored event in bytes. A longer log line or stream chunk is cut and marked as cut.
 const MaxBody = 64 << 10
 
-// Body encodes what an event has beside its header, as stores keep it: a JSON object.
-// make makes the event with a header; code of the handler that it contains runs here.
-// The output of a completed step is left out: the step has it.
+// Body encodes the fields of an event outside its header as stores keep them: a JSON object. The argument builds the
+// event for a header; handler code in the event's values runs here. The output of a completed step is omitted,
+// because the step stores it.
 func Body(of func(Header) Event) (typ string, body []byte, err error) {
 	ev := Plain(of(Header{}))
 	if done, ok := ev.(StepCompleted); ok {
@@ -21,7 +20,7 @@ func Body(of func(Header) Event) (typ string, body []byte, err error) {
 	return ev.Type(), body, err
 }
 
-// cut shortens what may be long. Bytes of one text become up to six in JSON.
+// cut shortens the long fields of an event. A byte of text takes up to six bytes in JSON.
 func cut(ev Event, size int) Event {
 	note := fmt.Sprintf("… (cut: it has %d bytes, of which %d are kept at most)", size, MaxBody)
 	shorten := func(s string) string {
@@ -50,8 +49,8 @@ func cut(ev Event, size int) Event {
 	return ev
 }
 
-// Decode makes an event of what Body returned. Those that stores keep are
-// step.started, step.completed, step.failed, progress, stream.chunk and log.written.
+// Decode decodes the result of Body. Stores keep the types step.started, step.completed, step.failed, progress,
+// stream.chunk and log.written.
 func Decode(typ string, h Header, body []byte) (Event, error) {
 	for i := range kinds {
 		if k := &kinds[i]; k.decode != nil && k.zero.Type() == typ {

@@ -14,25 +14,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Encoder writes events as lines of JSON, each an object: first "event" with
-// the event's type, then its fields under the names of its Go type's tags, the
-// header's first:
+// Encoder writes events as lines of JSON. Each line is an object: first "event" with the event's type, then the
+// header's fields, then the event's own fields, named by their JSON tags:
 //
 //	{"event":"task.started","timestamp":"…","namespace":"default","task_id":"…","task_type":"…","attempt_no":1}
 //
-// Durations are in nanoseconds, IDs text, times RFC 3339. An event that cannot
-// be encoded becomes an object with its header and "encode_error".
+// Durations are in nanoseconds, IDs are text, times are RFC 3339. An event that cannot be encoded becomes an object
+// with its header and "encode_error".
 //
-// A block of output ([StreamChunk]) may end inside a character, a JSON string
-// cannot: the first bytes of that character wait for the next block, or for
-// the end of the attempt. Hence one Encoder is for one stream of events. The
-// zero value is ready; it is not safe for concurrent use.
+// A block of output ([StreamChunk]) may end inside a character, but a JSON string cannot. The first bytes of that
+// character wait for the next block or for the end of the attempt. Use one Encoder per stream of events. The zero
+// value is ready; it is not safe for concurrent use.
 type Encoder struct{ tails tails }
 
-// Lines returns the objects for an event, without line breaks: one, none for a
-// block without a whole character, or several when an attempt ends in the
-// middle of one. What handlers put into the event is encoded here; see [Plain]
-// for doing that before a lock is taken.
+// Lines returns the JSON objects for an event, without line breaks. It returns one object, zero for a block without a
+// complete character, or several when an attempt ends inside a character. Handler values in the event are encoded
+// here; call [Plain] earlier to encode them before taking a lock.
 func (e *Encoder) Lines(ev Event) []string {
 	ev = Plain(ev)
 	if chunk, ok := ev.(StreamChunk); ok {
@@ -51,8 +48,8 @@ func (e *Encoder) Lines(ev Event) []string {
 	return append(lines, encode(ev))
 }
 
-// Partial returns the object for an event of which some is not known any more: that of
-// an [Encoder], without the fields that are zero.
+// Partial returns the JSON object of an [Encoder] for an event with unknown fields: fields with zero values are
+// omitted.
 func Partial(ev Event) string {
 	line, err := appendKnown(fmt.Appendf(nil, `{"event":%q`, ev.Type()), reflect.ValueOf(Plain(ev)))
 	if err != nil {
@@ -90,10 +87,10 @@ func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {
 	return e.tails.whole(chunk)
 }
 
-// encode makes an event an object: its type first, its own fields after it.
+// encode returns the event as an object: its type, then its fields.
 func encode(ev Event) string {
 	raw, err := marshal(ev)
-	if err != nil { // a reader of the stream still sees that it happened
+	if err != nil { // the reader of the stream still sees the event
 		raw, _ = marshal(struct {
 			Header
 			EncodeError string `json:"encode_error"`
@@ -102,7 +99,7 @@ func encode(ev Event) string {
 	return fmt.Sprintf(`{"event":%q,%s`, ev.Type(), raw[1:])
 }
 
-// marshal encodes a value without escaping <, > and &, which people write.
+// marshal encodes a value without escaping <, > and &.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -113,11 +110,9 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Plain replaces what handlers put into an event by plain values, so that
-// their code (MarshalJSON, String, Error, LogValue) runs here and not later,
-// for example while a sink holds a lock. The values of [LogWritten] and
-// [StreamChunk] are then nil, bool, string or json.RawMessage. A plain event
-// stays as it is.
+// Plain replaces handler values in an event by plain values. The handler's code (MarshalJSON, String, Error,
+// LogValue) then runs here and not later, for example under the lock of a sink. The values of [LogWritten] and
+// [StreamChunk] become nil, bool, string or json.RawMessage. A plain event is returned unchanged.
 func Plain(ev Event) Event {
 	switch ev := ev.(type) {
 	case LogWritten:
@@ -133,8 +128,8 @@ func Plain(ev Event) Event {
 	return ev
 }
 
-// plainValue returns nil, a bool, a string, or a json.RawMessage. Errors and
-// durations become their texts, and so does what cannot be encoded.
+// plainValue returns nil, a bool, a string or a json.RawMessage. Errors, durations and values that cannot be encoded
+// become text.
 func plainValue(v any) any {
 	switch v := v.(type) {
 	case nil, bool, string:
@@ -153,14 +148,13 @@ func plainValue(v any) any {
 		return fmt.Sprint(v)
 	}
 	var s string
-	if json.Unmarshal(raw, &s) == nil { // an id, a time
+	if json.Unmarshal(raw, &s) == nil { // IDs and times
 		return s
 	}
 	return json.RawMessage(raw)
 }
 
-// tails holds the first bytes of characters whose rest has not arrived: in
-// JSON a block of text cannot end inside a character.
+// tails holds the first bytes of incomplete characters: a JSON string cannot end inside a character.
 type tails map[tail]string
 
 type tail struct {
@@ -168,7 +162,7 @@ type tail struct {
 	stream string
 }
 
-// whole returns the chunk with whole characters only; false when there are none.
+// whole returns the chunk with complete characters only, or false if there are no complete characters.
 func (t tails) whole(ev StreamChunk) (StreamChunk, bool) {
 	block, ok := ev.Data.(string)
 	if !ok {
@@ -185,8 +179,7 @@ func (t tails) whole(ev StreamChunk) (StreamChunk, bool) {
 	return ev, n < len(block) || n == 0
 }
 
-// end returns the incomplete characters of a task's streams when its attempt
-// ends.
+// end returns the incomplete characters of a task's streams at the end of its attempt.
 func (t tails) end(h Header) []StreamChunk {
 	var rest []StreamChunk
 	for _, stream := range []string{"stdout", "stderr"} {
@@ -199,7 +192,7 @@ func (t tails) end(h Header) []StreamChunk {
 	return rest
 }
 
-// incomplete is how many bytes at the end of a text begin a character.
+// incomplete returns the number of bytes at the end of a text that begin an incomplete character.
 func incomplete(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {

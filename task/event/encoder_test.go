@@ -109,7 +109,7 @@ func TestEncodeEveryEvent(t *testing.T) {
 	}
 }
 
-// What cannot be encoded is written all the same.
+// Values that cannot be encoded are written as text.
 func TestEncodeOddValues(t *testing.T) {
 	t.Parallel()
 	var enc event.Encoder
@@ -123,7 +123,7 @@ func TestEncodeOddValues(t *testing.T) {
 	}
 }
 
-// once counts how often it is encoded.
+// once counts its encodings.
 type once struct{ times *int }
 
 func (o once) MarshalJSON() ([]byte, error) {
@@ -131,8 +131,7 @@ func (o once) MarshalJSON() ([]byte, error) {
 	return []byte(`{"a":1}`), nil
 }
 
-// After Plain no code of a handler runs any more, and the event that was given
-// is as before.
+// Plain runs all handler code and leaves its argument unchanged.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	times := 0

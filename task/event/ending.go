@@ -8,28 +8,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Ending describes the end of an attempt, or of a task without one, and the state of the
-// task afterwards.
-// [Ending.Event] returns the event of it: for engines as it happens, for readers from the
-// rows of the task and from feeds. [EndingOf] returns the ending that an event tells of.
+// Ending describes the end of an attempt, or of a task without an attempt, and the resulting state of the task.
+// [Ending.Event] returns the event for it. Engines use it when the attempt ends; readers use it for the rows of a
+// task and for feeds. [EndingOf] is the inverse.
 type Ending struct {
-	Outcome  task.Outcome      // of the attempt, as recorded; "": no attempt ended, or it is not known
-	Decision task.DecisionKind // "": none, or it is not known
-	State    task.State        // of the task afterwards; "": it is not known any more
-	Waiting  task.Waiting      // with it, or what the attempt asked to wait for
+	Outcome  task.Outcome      // of the attempt, as recorded; "": no attempt ended, or unknown
+	Decision task.DecisionKind // "": no decision, or unknown
+	State    task.State        // of the task afterwards; "": no longer known
+	Waiting  task.Waiting      // waiting reason of State, or the wait that the attempt asked for
 
-	Output   json.RawMessage // succeeded
-	Error    *task.Error     // nil: none
-	Allowed  bool            // failed: its job allows it
+	Output   json.RawMessage // of a succeeded task
+	Error    *task.Error     // nil: no error
+	Allowed  bool            // failed: the job allows the failure
 	Delay    time.Duration   // of a retry
-	WakeAt   time.Time       // suspended; zero: no time ends the wait
-	EndsAs   task.State      // of an undo phase that began
-	Crash    bool            // lease_lost: it counts against the crash budget
+	WakeAt   time.Time       // suspended; zero: the wait has no time limit
+	EndsAs   task.State      // of an undo phase that begins
+	Crash    bool            // lease_lost: counts against the crash budget
 	Duration time.Duration   // of the attempt
 }
 
-// endings is the table of outcome, decision and state to event. The first row that matches
-// counts; an empty field of a row matches all.
+// endings maps outcome, decision and state to an event. The first matching row applies; an empty field matches
+// everything.
 var endings = []struct {
 	outcome  task.Outcome
 	decision task.DecisionKind
@@ -48,21 +47,21 @@ var endings = []struct {
 	{outcome: task.OutcomeSuspended, event: TaskSuspended{}},
 	{outcome: task.OutcomeDecompose, event: TaskSuspended{}},
 	{outcome: task.OutcomeAddDependency, event: TaskSuspended{}},
-	{outcome: task.OutcomeUndone, event: TaskSuspended{}}, // the undo is not complete, and tried again
+	{outcome: task.OutcomeUndone, event: TaskSuspended{}}, // the undo is incomplete and will be retried
 	{outcome: task.OutcomeUndoFailed, event: TaskSuspended{}},
 
-	{waiting: task.WaitUndo, event: TaskUndoing{}}, // any other outcome begins the phase
+	{waiting: task.WaitUndo, event: TaskUndoing{}}, // any other outcome begins the undo phase
 
 	{decision: task.DecideDecompose, event: TaskSuspended{}},
 	{decision: task.DecideAddDependency, event: TaskSuspended{}},
 	{decision: task.DecideRepair, event: TaskSuspended{}},
-	{waiting: task.WaitChildren, event: TaskSuspended{}}, // from here on: the decision is not known
+	{waiting: task.WaitChildren, event: TaskSuspended{}}, // from here on: the decision is unknown
 	{waiting: task.WaitDeps, event: TaskSuspended{}},
 	{waiting: task.WaitRepair, event: TaskSuspended{}},
 	{waiting: task.WaitSignal, event: TaskSuspended{}},
 	{waiting: task.WaitSleep, event: TaskSuspended{}},
 
-	{outcome: task.OutcomeCancelled, event: TaskCancelled{}}, // from here on: the state is not known any more
+	{outcome: task.OutcomeCancelled, event: TaskCancelled{}}, // from here on: the state is unknown
 	{decision: task.DecideSucceed, event: TaskSucceeded{}},
 	{decision: task.DecideMarkDead, event: TaskFailed{}},
 	{decision: task.DecideBlock, event: TaskBlocked{}},
@@ -70,7 +69,7 @@ var endings = []struct {
 	{event: TaskRetrying{}},
 }
 
-// endEvent is an event that tells how an attempt ended.
+// endEvent is an event that reports the end of an attempt.
 type endEvent interface {
 	Event
 	tell(Header, Ending) Event
@@ -88,28 +87,28 @@ func (e *Ending) find() endEvent {
 	return TaskRetrying{}
 }
 
-// Event returns the event that tells of the ending, with a header.
+// Event returns the event that reports the ending.
 func (e Ending) Event(h Header) Event { return e.find().tell(h, e) }
 
 // Type returns the type of that event.
 func (e Ending) Type() string { return e.find().Type() }
 
-// Sequence returns the number of the event, by the epoch of the attempt's lease, or of the
-// task if no attempt ended.
+// Sequence returns the sequence number of the event. epoch is that of the attempt's lease, or of the task if no
+// attempt ended.
 func (e Ending) Sequence(epoch int64) int64 {
 	switch e.Outcome {
 	case task.OutcomeLeaseLost:
 		return SequenceWithoutLease(epoch, 0)
-	case task.OutcomeNone: // after what its attempts told
+	case task.OutcomeNone: // after the events of its attempts
 		return SequenceWithoutLease(epoch, 1)
 	}
 	return LastSequence(epoch)
 }
 
-// Kind is that of the error.
+// Kind returns the kind of the error.
 func (e *Ending) Kind() task.ErrorKind { return e.failure().Kind }
 
-// EndingOf returns the ending that an event tells of; false if no attempt ended with it.
+// EndingOf returns the ending that an event reports, or false if the event does not end an attempt.
 func EndingOf(ev Event) (Ending, bool) {
 	end, ok := ev.(endEvent)
 	if !ok {
@@ -118,7 +117,7 @@ func EndingOf(ev Event) (Ending, bool) {
 	return end.ending(), true
 }
 
-// EndsAttempt reports whether an event tells how an attempt ended.
+// EndsAttempt reports whether an event ends an attempt.
 func EndsAttempt(ev Event) bool {
 	_, ok := ev.(endEvent)
 	return ok
@@ -153,11 +152,11 @@ func (TaskSuspended) tell(h Header, e Ending) Event {
 	return TaskSuspended{Header: h, Waiting: why, WakeAt: e.WakeAt, Error: e.Error, Duration: e.Duration}
 }
 
-// waitsBy returns the reason for which a task waits after an outcome, or by a decision: also if the wait was
-// over at once, or its state is not known any more.
+// waitsBy maps an outcome or a decision to the waiting reason. It also applies if the wait is already over or the
+// state is no longer known.
 var waitsBy = map[string]task.Waiting{
-	string(task.OutcomeDecompose):     task.WaitChildren, // and the decision
-	string(task.OutcomeAddDependency): task.WaitDeps,     // and the decision
+	string(task.OutcomeDecompose):     task.WaitChildren, // also a decision
+	string(task.OutcomeAddDependency): task.WaitDeps,     // also a decision
 	string(task.OutcomeUndone):        task.WaitUndo,
 	string(task.OutcomeUndoFailed):    task.WaitUndo,
 	string(task.DecideRepair):         task.WaitRepair,
@@ -172,7 +171,7 @@ func (ev TaskSuspended) ending() Ending {
 		end.Outcome = task.OutcomeUndoFailed
 		return end
 	}
-	end.Outcome = task.OutcomeFailure // to wait was decided
+	end.Outcome = task.OutcomeFailure // the decision was to wait
 	switch end.Decision = task.DecideDecompose; ev.Waiting {
 	case task.WaitDeps:
 		end.Decision = task.DecideAddDependency
@@ -229,7 +228,7 @@ func (ev TaskLeaseLost) ending() Ending {
 	}
 }
 
-// failure is the error, of which some events always have one.
+// failure returns the error, or the zero Error without one.
 func (e *Ending) failure() (err task.Error) {
 	if e.Error != nil {
 		err = *e.Error

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// endingCase is a row of the table, as engines report it, and as readers know it later.
+// endingCase is a row of the table: the ending as engines report it and as readers know it later.
 type endingCase struct {
 	outcome  task.Outcome
 	decision task.DecisionKind
@@ -48,7 +48,7 @@ func TestEnding(t *testing.T) {
 		{task.OutcomeSuspended, "", task.Pending, task.WaitUndo, "task.suspended undo"},
 		{task.OutcomeDecompose, "", task.Pending, task.WaitChildren, "task.suspended children"},
 		{task.OutcomeAddDependency, "", task.Pending, task.WaitDeps, "task.suspended deps"},
-		{task.OutcomeAddDependency, "", task.Ready, "", "task.suspended deps"}, // it had succeeded
+		{task.OutcomeAddDependency, "", task.Ready, "", "task.suspended deps"}, // the dependency had already succeeded
 		{failure, task.DecideDecompose, task.Pending, task.WaitChildren, "task.suspended children"},
 		{failure, task.DecideAddDependency, task.Ready, "", "task.suspended deps"},
 		{failure, task.DecideRepair, task.Pending, task.WaitRepair, "task.suspended repair"},
@@ -64,10 +64,10 @@ func TestEnding(t *testing.T) {
 		{"", "", task.Failed, "", "task.failed"}, // without an attempt
 		{"", "", task.Blocked, "", "task.blocked"},
 
-		{failure, "", task.Pending, task.WaitRepair, "task.suspended repair"}, // the decision is not known
+		{failure, "", task.Pending, task.WaitRepair, "task.suspended repair"}, // the decision is unknown
 		{failure, "", task.Pending, task.WaitSignal, "task.suspended signal"},
 
-		{task.OutcomeCancelled, "", "", "", "task.cancelled"}, // the state is not known any more
+		{task.OutcomeCancelled, "", "", "", "task.cancelled"}, // the state is unknown
 		{failure, task.DecideSucceed, "", "", "task.succeeded"},
 		{failure, task.DecideMarkDead, "", "", "task.failed"},
 		{failure, task.DecideBlock, "", "", "task.blocked"},
@@ -88,7 +88,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// The ending that an event tells of leads to that event.
+// EndingOf is the inverse of Event.
 func TestEndingOf(t *testing.T) {
 	t.Parallel()
 	h, failure := head("a"), task.Error{Kind: task.KindHandler, Message: "no"}
@@ -130,10 +130,10 @@ func TestEndingSequence(t *testing.T) {
 	}
 }
 
-// Every type of event has a line among the kinds, by which Decode and feeds know it.
+// Every event type has an entry in kinds, which Decode and feeds use.
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	own := []string{"job.started", "job.blocked", "job.finished"} // of the command
+	own := []string{"job.started", "job.blocked", "job.finished"} // emitted only by the command
 	for _, name := range []string{"event.go", "job.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {

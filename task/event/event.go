@@ -1,10 +1,9 @@
-// Package event is the closed set of things that happen to tasks, one Go type
-// each, and the Sink that receives them.
+// Package event defines the events of tasks and jobs, one Go type each, and the Sink that receives them. The set is
+// closed.
 //
-// Events are emitted after the fact: task.started just after the claim
-// committed, step.started just before the step's function runs, completed and
-// failed just after the write committed. They are derived, may be lost with
-// the process, and no decision is based on them. [Encoder] writes them as JSON.
+// Events are emitted after the fact: task.started just after the commit of the claim, step.started just before the
+// step's function runs, completed and failed just after the commit of the write. Events may be lost with the process,
+// and no decision depends on them. [Encoder] writes them as JSON.
 package event
 
 import (
@@ -19,12 +18,12 @@ import (
 type Event interface {
 	// Type returns the event's name, for example "task.started".
 	Type() string
-	// Head returns what every event carries.
+	// Head returns the header.
 	Head() Header
 	sealed()
 }
 
-// Header is what every event carries.
+// Header holds the fields that all events share.
 type Header struct {
 	At        time.Time `json:"timestamp,omitzero"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -33,18 +32,17 @@ type Header struct {
 	JobID     task.ID   `json:"job_id,omitzero"`
 	Node      string    `json:"node,omitempty"` // the task's name inside its job
 	AttemptNo int       `json:"attempt_no,omitempty"`
-	Sequence  int64     `json:"sequence,omitempty"` // orders the events of a task: see Sequence
+	Sequence  int64     `json:"sequence,omitempty"` // order of the events of a task: see Sequence
 }
 
 // Head implements Event.
 func (h Header) Head() Header { return h }
 func (Header) sealed()        {}
 
-// Sink receives events, synchronously and in order per task: the next attempt of a task
-// begins when it has heard how the one before ended. Events of steps that run beside each
-// other, and those of an attempt that has lost its lease, come as they happen; their
-// Sequence orders them. A slow or panicking sink delays that task only. It must be safe
-// for concurrent use.
+// Sink receives events synchronously, in order per task: the next attempt of a task begins after the sink received
+// the end of the previous attempt. Events of concurrent steps, and of an attempt that lost its lease, arrive as they
+// happen; their Sequence orders them. A slow or panicking sink delays only its task. A Sink must be safe for
+// concurrent use.
 type Sink interface {
 	Emit(Event)
 }
@@ -55,17 +53,16 @@ type SinkFunc func(Event)
 // Emit implements Sink.
 func (f SinkFunc) Emit(e Event) { f(e) }
 
-// The events of a task's life.
+// The events of a task.
 type (
-	// TaskEnqueued says that the task was stored. Readers derive it (Client.Subscribe);
-	// engines do not emit it.
+	// TaskEnqueued reports that the task was stored. Readers derive it (Client.Subscribe); engines do not emit it.
 	TaskEnqueued struct {
 		Header
 		Queue string          `json:"queue"`
 		Input json.RawMessage `json:"input,omitempty"`
 	}
-	// TaskReopened says that a task which had ended, or was blocked, may run again.
-	// Readers derive it (Client.Events); engines do not emit it.
+	// TaskReopened reports that an ended or blocked task may run again. Readers derive it (Client.Events); engines do
+	// not emit it.
 	TaskReopened struct{ Header }
 	// TaskStarted follows the commit of the claim.
 	TaskStarted struct {
@@ -78,25 +75,24 @@ type (
 		Output   json.RawMessage `json:"output,omitempty"`
 		Duration time.Duration   `json:"duration_ns"` // of this attempt
 	}
-	// TaskFailed says that the task ended for good.
+	// TaskFailed reports the final failure of the task.
 	TaskFailed struct {
 		Header
 		Error    task.Error    `json:"error"`
-		Allowed  bool          `json:"allowed,omitempty"` // its job allows it
+		Allowed  bool          `json:"allowed,omitempty"` // the job allows the failure
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskRetrying says that an attempt failed and another one will follow.
+	// TaskRetrying reports a failed attempt that will be followed by another.
 	TaskRetrying struct {
 		Header
 		Error    task.Error    `json:"error"`
 		Delay    time.Duration `json:"delay_ns"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskSuspended says that the attempt left its worker to wait: for a time, a
-	// signal, its children, or another task. A zero WakeAt: no time lets it go on, or, of
-	// Client.Events, which does not know it, of a sleep or a wait for a signal too. With an
-	// Error the attempt failed, and to wait was decided; for undo: it could not undo all,
-	// and is tried again.
+	// TaskSuspended reports that the attempt left its worker to wait for a time, a signal, its children or another
+	// task. A zero WakeAt means that no time ends the wait. Client.Events does not know WakeAt of sleeps and waits
+	// for signals, and leaves it zero. With an Error, the attempt failed and the decision was to wait. In an undo
+	// phase, the undo is incomplete and will be retried.
 	TaskSuspended struct {
 		Header
 		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children, deps, repair or undo
@@ -104,54 +100,53 @@ type (
 		Error    *task.Error   `json:"error,omitempty"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskUndoing says that the task is over, but left something to undo: it ends, as
-	// EndsAs, when that is done (task.UndoPhase).
+	// TaskUndoing reports that the task is decided but has effects to undo. It ends with the state EndsAs after the
+	// undo (task.UndoPhase).
 	TaskUndoing struct {
 		Header
 		Error    task.Error    `json:"error"`
-		EndsAs   task.State    `json:"ends_as,omitempty"` // "": the reader does not know
-		Duration time.Duration `json:"duration_ns"`       // of the attempt that ended it
+		EndsAs   task.State    `json:"ends_as,omitempty"` // "": unknown to the reader
+		Duration time.Duration `json:"duration_ns"`       // of the attempt that ended the task
 	}
-	// TaskBlocked says that a person has to help.
+	// TaskBlocked reports that the task needs a person.
 	TaskBlocked struct {
 		Header
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskCancelled says that a running task ended by cancel or deadline.
+	// TaskCancelled reports that a running task ended by a cancel or its deadline.
 	TaskCancelled struct {
 		Header
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskReleased says that an attempt was given back unfinished, at no cost, because
-	// its engine stops or could not rely on the lease any more, or its worker cannot run
-	// it: Error. The task is due again, in the last case after a moment.
+	// TaskReleased reports that an attempt was given back unfinished, without counting. Its engine stops or could no
+	// longer rely on the lease, or its worker cannot run the task; in that case Error is set. The task is due again
+	// at once, with Error after a short delay.
 	TaskReleased struct {
 		Header
 		Error    *task.Error   `json:"error,omitempty"` // task.KindWorker
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskLeaseLost says that the lease of an attempt was lost. Its worker, if it
-	// lives, emits it when it drops what the attempt reported. The process that took
-	// the lease away emits it with the State of the task afterwards.
+	// TaskLeaseLost reports that an attempt lost its lease. A live worker emits the event when it discards the result
+	// of the attempt. The process that took the lease away emits it with the resulting State of the task.
 	TaskLeaseLost struct {
 		Header
 		State    task.State    `json:"state,omitempty"`
-		Crash    bool          `json:"crash,omitempty"` // it counts against the crash budget
+		Crash    bool          `json:"crash,omitempty"` // counts against the crash budget
 		Duration time.Duration `json:"duration_ns,omitempty"`
 	}
 )
 
 // The events inside an attempt.
 type (
-	// StepStarted comes just before the step's function runs.
+	// StepStarted precedes the run of the step's function.
 	StepStarted struct {
 		Header
 		Step  string `json:"step"`
 		Index int    `json:"index"`
 		Try   int    `json:"try"`
-		Undo  bool   `json:"undo,omitempty"` // it is the undo of the step
+		Undo  bool   `json:"undo,omitempty"` // the undo of the step
 	}
 	// StepCompleted follows the commit of the step's value.
 	StepCompleted struct {
@@ -160,7 +155,7 @@ type (
 		Index    int             `json:"index"`
 		Output   json.RawMessage `json:"output,omitempty"`
 		Duration time.Duration   `json:"duration_ns"`
-		Undo     bool            `json:"undo,omitempty"` // it is the undo of the step
+		Undo     bool            `json:"undo,omitempty"` // the undo of the step
 	}
 	// StepFailed follows the commit of the failed try.
 	StepFailed struct {
@@ -170,19 +165,19 @@ type (
 		Try      int           `json:"try"`
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
-		Undo     bool          `json:"undo,omitempty"` // it is the undo of the step
+		Undo     bool          `json:"undo,omitempty"` // the undo of the step
 	}
-	// Progress follows the commit of a report of the handler. Of several reports
-	// within 200 ms the latest is written and has an event.
+	// Progress follows the commit of a progress report. Reports within 200 ms are combined: the latest is written and
+	// emitted.
 	Progress struct {
 		Header
 		task.Progress
 	}
-	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is
-	// emitted, and stored if the engine keeps events (weaver.PersistEvents).
+	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is stored only if the engine keeps events
+	// (weaver.PersistEvents).
 	StreamChunk struct {
 		Header
-		Stream string `json:"stream"` // which of the handler's streams, for example "stdout"
+		Stream string `json:"stream"` // name of the handler's stream, for example "stdout"
 		Data   any    `json:"data"`
 	}
 	// LogWritten is a line of the task's log. Step is empty outside steps.

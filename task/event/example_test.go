@@ -14,7 +14,7 @@ func ExampleEncoder() {
 	var mu sync.Mutex
 	var enc event.Encoder
 	sink := event.SinkFunc(func(ev event.Event) {
-		ev = event.Plain(ev) // runs code of the handler: before the lock
+		ev = event.Plain(ev) // runs code of the handler, so before the lock
 		mu.Lock()
 		defer mu.Unlock()
 		for _, line := range enc.Lines(ev) {

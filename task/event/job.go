@@ -7,9 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobHeader is what every event of a job carries. No task is its own, so that
-// TaskID, TaskType, Node and AttemptNo of Head are empty, and its JSON does not
-// have them.
+// JobHeader holds the fields that all events of a job share. A job event belongs to no task: TaskID, TaskType, Node
+// and AttemptNo of Head are empty, and its JSON omits them.
 type JobHeader struct {
 	At        time.Time `json:"timestamp"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -24,47 +23,42 @@ func (h JobHeader) Head() Header {
 
 func (JobHeader) sealed() {}
 
-// The events of a job's life. A process that watches a job derives them, but for
-// JobSettled.
+// The events of a job. A process that watches a job derives all but JobSettled.
 type (
-	// JobSettled says that a job has ended, or cannot go on without a person. The
-	// engine emits it after the end of the attempt that led to it, once; two processes
-	// whose attempts end together may both do.
+	// JobSettled reports that a job has ended or cannot progress without a person. The engine emits it once, after
+	// the end of the attempt that caused it. Two processes whose attempts end together may both emit it.
 	JobSettled struct {
 		JobHeader
 		State    task.JobState    `json:"state"`
 		Counters task.JobCounters `json:"counters"`
-		Duration time.Duration    `json:"duration_ns"` // since it was submitted
+		Duration time.Duration    `json:"duration_ns"` // since the submission
 	}
-	// JobStarted says that `weaver run` begins to work on a job. It and the next two are lines
-	// of that command alone: engines and feeds tell of jobs by JobSettled.
+	// JobStarted reports that `weaver run` begins to work on a job. Only that command emits JobStarted, JobBlocked
+	// and JobFinished; engines and feeds report jobs by JobSettled.
 	JobStarted struct {
 		JobHeader
 		Tasks   int    `json:"tasks"`
-		Resumed bool   `json:"resumed"`         // some of its tasks were attempted, or ended, before
-		Store   string `json:"store,omitempty"` // where it is kept: a path, or a URL without password
+		Resumed bool   `json:"resumed"`         // some of its tasks were attempted or ended before
+		Store   string `json:"store,omitempty"` // a path, or a URL without password
 
-		// Params are the values that the job's pipeline was run with, a JSON object
-		// by name; nil: it has none.
+		// Params are the parameters of the job's pipeline, a JSON object by name; nil without parameters.
 		Params json.RawMessage `json:"params,omitempty"`
 	}
-	// JobBlocked says that a job cannot go on without a person.
+	// JobBlocked reports that a job cannot progress without a person.
 	JobBlocked struct {
 		JobHeader
-		Blocked []string `json:"blocked"` // names of the tasks that wait for the person
+		Blocked []string `json:"blocked"` // names of the tasks that wait for a person
 	}
-	// JobFinished says how the tasks of a job stand when the command that
-	// worked on it is done with it. State says whether they have ended: a run
-	// that was interrupted leaves a running job.
+	// JobFinished reports the state of a job's tasks when the command stops working on it. State tells whether they
+	// have ended: an interrupted run leaves a running job.
 	JobFinished struct {
 		JobHeader
 		State    task.JobState `json:"state"`
-		Duration time.Duration `json:"duration_ns"` // since it was submitted
-		Tasks    []JobTask     `json:"tasks"`       // in the order of their creation
+		Duration time.Duration `json:"duration_ns"` // since the submission
+		Tasks    []JobTask     `json:"tasks"`       // in order of creation
 
-		// CriticalPath names the tasks that the end of the job waited for, one
-		// after the other, and CriticalPathDuration is how long their last
-		// attempts took together.
+		// CriticalPath lists the chain of tasks that determined the end of the job, in order. CriticalPathDuration is
+		// the sum of the durations of their last attempts.
 		CriticalPath         []string      `json:"critical_path"`
 		CriticalPathDuration time.Duration `json:"critical_path_duration_ns"`
 	}
@@ -75,10 +69,10 @@ type JobTask struct {
 	Name     string        `json:"name"`
 	ID       task.ID       `json:"id"`
 	State    task.State    `json:"state"`
-	Allowed  bool          `json:"allowed,omitempty"` // it failed, which the job allows
-	Attempts int           `json:"attempts"`          // all of them, but for those lost, given back unfinished, or suspended
-	Lost     int           `json:"lost,omitempty"`    // attempts whose worker died or fell silent
-	Duration time.Duration `json:"duration_ns"`       // from the first attempt's beginning to the last one's end
+	Allowed  bool          `json:"allowed,omitempty"` // it failed, and the job allows it
+	Attempts int           `json:"attempts"`          // excluding lost, released and suspended attempts
+	Lost     int           `json:"lost,omitempty"`    // attempts whose worker died or went silent
+	Duration time.Duration `json:"duration_ns"`       // from the start of the first attempt to the end of the last
 	Error    *task.Error   `json:"error,omitempty"`
 }
 

@@ -2,11 +2,11 @@ package event
 
 import "github.com/goweaver/weaver/internal/jsonnumber"
 
-// kinds has a line for each type of event.
+// kinds lists every event type.
 var kinds = []struct {
 	zero   Event
-	feed   bool                                // feeds tell of it
-	decode func(Header, []byte) (Event, error) // of a row; nil: stores keep none
+	feed   bool                                // feeds include it
+	decode func(Header, []byte) (Event, error) // decodes a row; nil: stores do not keep the type
 }{
 	{zero: TaskEnqueued{}, feed: true},
 	{zero: TaskStarted{}, feed: true},
@@ -27,12 +27,12 @@ var kinds = []struct {
 	{zero: StreamChunk{}, feed: true, decode: row(func(e *StreamChunk, h Header) { e.Header, e.Data = h, jsonnumber.Plain(e.Data) })},
 	{zero: LogWritten{}, feed: true, decode: row(func(e *LogWritten, h Header) { e.Header = h; jsonnumber.PlainMap(e.Data) })},
 	{zero: JobSettled{}, feed: true},
-	{zero: JobStarted{}}, // of `weaver run` alone, like the next two
+	{zero: JobStarted{}}, // this and the next two: of `weaver run` only
 	{zero: JobBlocked{}},
 	{zero: JobFinished{}},
 }
 
-// row returns the decoder of a type whose events stores keep.
+// row returns the decoder of a type that stores keep.
 func row[E Event](head func(*E, Header)) func(Header, []byte) (Event, error) {
 	return func(h Header, body []byte) (Event, error) {
 		var ev E
@@ -42,7 +42,7 @@ func row[E Event](head func(*E, Header)) func(Header, []byte) (Event, error) {
 	}
 }
 
-// FeedTypes returns the types that the events of a feed have (weaver.Client.Events).
+// FeedTypes returns the types of the events in a feed (weaver.Client.Events).
 func FeedTypes() (types []string) {
 	for i := range kinds {
 		if kinds[i].feed {

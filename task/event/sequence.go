@@ -1,32 +1,30 @@
 package event
 
-// A sequence number has the epoch of a lease above the place of an event under it, so
-// that the events of a task are ordered without a counter in the store: later leases
-// have higher epochs, and the holder of a lease counts its own events. Numbers are
-// left out, and a task's next number cannot be foretold.
+// A sequence number combines the epoch of a lease (high part) with the position of an event under that lease (low
+// part). It orders the events of a task without a counter in the store: later leases have higher epochs, and the
+// holder of a lease counts its own events. Numbers have gaps, and the next number of a task is not predictable.
 const (
-	epochSpan    = 1 << 24        // numbers of one epoch
-	withoutLease = epochSpan >> 1 // the first one of writers that do not hold the lease
+	epochSpan    = 1 << 24        // numbers per epoch
+	withoutLease = epochSpan >> 1 // the first number for writers without the lease
 )
 
-// Sequence returns the number of the n-th event (1, 2, …) that the holder of a lease
-// emits, by the lease's epoch. The last number of the holder repeats.
+// Sequence returns the number of the n-th event (1, 2, …) emitted by the holder of a lease of that epoch. Beyond the
+// holder's range it repeats the last number.
 func Sequence(epoch int64, n int) int64 {
 	return epoch*epochSpan + int64(min(max(n, 0), withoutLease-1))
 }
 
-// FirstSequence is the number of task.started under the lease of an epoch.
+// FirstSequence returns the number of task.started under a lease of that epoch.
 func FirstSequence(epoch int64) int64 { return Sequence(epoch, 1) }
 
-// LastSequence is the number of the event with which the holder of a lease ends the
-// attempt: it comes after its others, however many there are.
+// LastSequence returns the number of the event that ends the attempt. It follows all other events of the holder.
 func LastSequence(epoch int64) int64 { return Sequence(epoch, withoutLease) }
 
-// EpochOf returns the epoch that a number lies in.
+// EpochOf returns the epoch of a sequence number.
 func EpochOf(sequence int64) int64 { return sequence / epochSpan }
 
-// SequenceWithoutLease is [Sequence] for the n-th event (0, 1, …) of a process that
-// does not hold the lease of that epoch: it comes after those of the holder.
+// SequenceWithoutLease is [Sequence] for the n-th event (0, 1, …) of a process that does not hold the lease of that
+// epoch. Its numbers follow those of the holder.
 func SequenceWithoutLease(epoch int64, n int) int64 {
 	return epoch*epochSpan + int64(min(withoutLease+max(n, 0), epochSpan-1))
 }

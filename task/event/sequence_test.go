@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Each number is above the one before, whatever the counts.
+// Numbers increase strictly, whatever the counts.
 func TestSequence(t *testing.T) {
 	t.Parallel()
 	const half = 1 << 23
