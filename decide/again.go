@@ -7,12 +7,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Again rebuilds what a Decider was asked with when it made a recorded decision: t is
-// the task as it is now, attempts are its attempts. It reports false for a decision of
-// a program that did not keep enough, and for one whose attempt is not there.
+// Again rebuilds the input of a recorded decision. t is the current task, attempts are its attempts. It returns false
+// if the decision was recorded by a program that did not keep enough, or if its attempt is missing.
 //
-// What a task shows of its past is not rebuilt: Progress and UnblockInput are those of
-// now.
+// Progress and UnblockInput are the current values, because a task does not keep earlier ones.
 func Again(t task.Task, attempts []task.Attempt, d *task.Decision) (Input, bool) {
 	asked := d.Reason.Asked
 	if asked == nil {
@@ -42,18 +40,16 @@ func Again(t task.Task, attempts []task.Attempt, d *task.Decision) (Input, bool)
 	return Input{}, false
 }
 
-// Compare asks a Decider once more and says in what its decision differs from the
-// recorded one, "" if it does not: in the kind, in the pause before a retry, or in
-// the number of children. A Decider without an opinion decides as Default does. Where
-// the recorded decision is the default's because the Decider failed (Reason.Fallback)
-// it is compared with what that Decider said.
+// Compare asks a Decider again and describes the difference from the recorded decision, or returns "". It compares
+// the kind, the delay of a retry and the number of children. A Decider without an opinion decides as Default does. If
+// the recorded decision is a fallback (Reason.Fallback), Compare uses the kind that the Decider chose at that time.
 func Compare(in Input, recorded *task.Decision, d Decider) (now Decision, differs string) {
 	fellBack := recorded.Reason.Fallback != ""
 	defer func() {
 		if p := recover(); p != nil {
 			now, differs = Decision{}, fmt.Sprintf("it panics: %v", p)
 			if fellBack && recorded.Reason.Said == "" {
-				differs = "" // as it did then
+				differs = "" // same as the recorded panic
 			}
 		}
 	}()
@@ -76,8 +72,7 @@ func Compare(in Input, recorded *task.Decision, d Decider) (now Decision, differ
 	return now, ""
 }
 
-// AtMost is d, but for a task that has had n attempts that count: where d would retry
-// it, it gives up.
+// AtMost returns a Decider that decides as d but gives up instead of retrying after n counted attempts.
 func AtMost(n int, d Decider) Decider {
 	return Func(func(in Input) Decision {
 		dec := Chain(d).Decide(in)

@@ -1,8 +1,6 @@
-// Package decide chooses what follows an attempt that did not succeed, from
-// what it reported and what is known of its task. Deciders do no I/O and read
-// no clock and no randomness, so that the same input always gives the same
-// decision. They are asked after a failure, a block or a failed decode; never
-// after a success.
+// Package decide chooses the next action after an attempt that did not succeed, from its report and the state of its
+// task. Deciders do no I/O and read no clock and no randomness: the same input always gives the same decision. They
+// are asked after a failure, a block or a failed decode, never after a success.
 package decide
 
 import (
@@ -17,59 +15,55 @@ import (
 
 // Input is everything a Decider may look at.
 type Input struct {
-	Task    task.Task // as it was claimed: AttemptCount does not count this attempt yet
+	Task    task.Task // as claimed: AttemptCount excludes this attempt
 	Outcome task.Outcome
-	Error   task.Error // with its kind, and the code that the handler may have attached
+	Error   task.Error // with its kind and the handler's code, if any
 
-	Permanent  bool          // the handler said that retrying is useless
-	RetryAfter time.Duration // the handler's wish for the delay; 0: none
-	// IdleAttempts is how many attempts of the task in a row, this one included, have
-	// recorded nothing new: no step, no child, no other input.
+	Permanent  bool          // the handler marked the error as permanent
+	RetryAfter time.Duration // delay requested by the handler; 0: not requested
+	// IdleAttempts is the number of consecutive attempts, this one included, without a new record: no step, no child,
+	// no changed input.
 	IdleAttempts int
 
-	// CanRepair says that the decision repair can be carried out: the worker has a
-	// Repair function of the task's type, and the task has repairs left
-	// (task.Task.MaxRepairs).
+	// CanRepair reports whether a repair is possible: the worker has a Repair function for the task's type, and the
+	// task has repairs left (task.Task.MaxRepairs).
 	CanRepair bool
 
-	TimeLeft time.Duration // to the task's deadline, by the store's clock; 0: no deadline
+	TimeLeft time.Duration // until the task's deadline, by the store's clock; 0: no deadline
 }
 
-// Decision is what a Decider chose. The zero value means "no opinion".
+// Decision is the choice of a Decider. The zero value means "no opinion".
 type Decision struct {
 	Kind    task.DecisionKind
-	Delay   time.Duration   // retry
-	Waiting task.Waiting    // block: manual, or none, or budget
-	Output  json.RawMessage // succeed: the task's output, for a Decider that overrules a failure; decompose with JoinComplete
+	Delay   time.Duration   // for a retry
+	Waiting task.Waiting    // for a block: manual, empty or budget
+	Output  json.RawMessage // output of the task, for a success in place of a failure, or for a decompose with JoinComplete
 	Reason  task.Reason
 
-	// Decompose: the task waits for these children, which are stored with the
-	// decision. With task.JoinRerun, the default, its handler runs again when they
-	// have ended; with task.JoinComplete the task ends with them, with Output. A
-	// Decider can name the task types that its worker handles.
+	// Children are for a decompose: they are stored with the decision, and the task waits for them. With
+	// task.JoinRerun, the default, the handler runs again after they end. With task.JoinComplete the task ends with
+	// them and has Output. Only task types that the worker handles are allowed.
 	Children []task.Draft
 	Join     task.Join
 
-	// Add_dependency: the handler runs again when this task has succeeded.
+	// DependsOn is for add_dependency: the handler runs again after this task succeeds.
 	DependsOn task.ID
 }
 
-// Decider chooses what follows an attempt that did not succeed.
-// Implementations must be pure and safe for concurrent use. A decision that cannot
-// be carried out (a repair that CanRepair rules out, children of an unknown type, too many or too deep; a task that
-// does not exist) is replaced by Default's, whose reason says so.
+// Decider chooses the next action after an attempt that did not succeed. Implementations must be pure and safe for
+// concurrent use. Default replaces an impossible decision and explains that in its reason. Examples are a repair
+// without CanRepair, children of an unknown type, too many or too deep, or a task that does not exist.
 type Decider interface {
 	Decide(in Input) Decision
 }
 
-// Func lets a function be a Decider.
+// Func adapts a function to a Decider.
 type Func func(Input) Decision
 
 // Decide implements Decider.
 func (f Func) Decide(in Input) Decision { return f(in) }
 
-// Chain asks deciders in turn and takes the first opinion, or Default's when
-// none has one.
+// Chain asks deciders in turn and returns the first opinion, or Default's if no decider has an opinion.
 func Chain(deciders ...Decider) Decider {
 	return Func(func(in Input) Decision {
 		for _, d := range deciders {
@@ -81,16 +75,13 @@ func Chain(deciders ...Decider) Decider {
 	})
 }
 
-// Default is the policy of a task's own limits: retry with exponential
-// backoff until MaxAttempts, give up at once on a permanent error, repair an input
-// that cannot be read, block when that cannot be done or the handler asks for a
-// person, and, for the budget,
-// when so many attempts in a row recorded nothing new as the task may have
-// (task.Task.MaxNoProgress).
+// Default is the policy of the task's own limits. It retries with exponential backoff until MaxAttempts and gives up
+// at once on a permanent error. It repairs an input that cannot be decoded, and blocks if that is impossible or the
+// handler asks for a person. It blocks for the budget after MaxNoProgress consecutive attempts without a new record.
 type Default struct{}
 
-// policy and version name Default in stored reasons; raise the version when
-// the same input may lead to another decision.
+// policy and policyVersion identify Default in stored reasons. Raise the version when the same input may lead to
+// another decision.
 const (
 	policy        = "default"
 	policyVersion = 3
@@ -139,7 +130,7 @@ func (Default) Decide(in Input) Decision {
 	}
 	if limit := cmp.Or(in.Task.MaxNoProgress, task.DefaultMaxNoProgress); in.IdleAttempts >= limit {
 		reason.Evidence["idle_attempts"], reason.Evidence["max_no_progress"] = in.IdleAttempts, limit
-		dec := decide(task.DecideBlock, 0, "", "%d attempts in a row recorded nothing new, of %d that may (max_no_progress): a person has to look", in.IdleAttempts, limit)
+		dec := decide(task.DecideBlock, 0, "", "%d consecutive attempts recorded nothing new (max_no_progress is %d): a person has to look", in.IdleAttempts, limit)
 		dec.Waiting = task.WaitBudget
 		return dec
 	}
@@ -154,7 +145,7 @@ func (Default) Decide(in Input) Decision {
 		"attempt %d of %d failed: retry after %s, %s", done, in.Task.MaxAttempts, round(delay), how)
 }
 
-// unrepaired says why an input is not repaired, "" if nothing repairs it here.
+// unrepaired explains why an input is not repaired, or returns "" if repairs do not apply.
 func unrepaired(t *task.Task) string {
 	if t.RepairCount == 0 || t.RepairCount < t.MaxRepairs {
 		return ""
@@ -162,8 +153,8 @@ func unrepaired(t *task.Task) string {
 	return fmt.Sprintf(", and %d of %d repairs (max_repairs) did not help", t.RepairCount, t.MaxRepairs)
 }
 
-// Backoff returns the delay after the n-th failed attempt: base · 2^(n−1),
-// ±10 % by a hash of task and attempt, at most the task's cap.
+// Backoff returns the delay after the n-th failed attempt: base · 2^(n−1), ±10 % by a hash of task and attempt,
+// limited by the task's maximum backoff.
 func Backoff(t task.Task, n int) time.Duration {
 	base, limit := t.Backoff, t.BackoffMax
 	if base <= 0 {
@@ -179,7 +170,7 @@ func Backoff(t task.Task, n int) time.Duration {
 	delay = min(delay, limit)
 
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s/%d", t.ID, t.AttemptNo) // a hash takes every write
+	_, _ = fmt.Fprintf(h, "%s/%d", t.ID, t.AttemptNo) // a hash never returns an error
 	spread := float64(h.Sum64()%2001)/1000 - 1        // −1 … +1
 	return min(delay+time.Duration(float64(delay)*0.1*spread), limit)
 }

@@ -85,7 +85,7 @@ func TestChainTakesTheFirstOpinion(t *testing.T) {
 	}
 }
 
-// The reason says what was read and what will change: `weaver why` shows it.
+// The reason lists the evidence and the change, which `weaver why` shows.
 func TestDefaultGivesItsReason(t *testing.T) {
 	in := failing(1, 5)
 	in.RetryAfter, in.TimeLeft = 1234*time.Millisecond, time.Minute+999*time.Microsecond
@@ -129,7 +129,7 @@ func TestBackoffDefaultsAndSpread(t *testing.T) {
 		t.Errorf("a base of 5s gives %s", got)
 	}
 	given.Backoff = task.DefaultBackoff
-	// Both sides of the delay occur, none beyond the cap, and some below it.
+	// Delays vary in both directions, never exceed the cap, and are sometimes below it.
 	below, above, capped := false, false, false
 	for i := range 100 {
 		in := given

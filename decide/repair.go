@@ -8,29 +8,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// RepairInput is what is known of an input that is to be repaired.
+// RepairInput describes an input to repair.
 type RepairInput struct {
-	Task   task.Task       // whose input it is, as it was claimed
-	Error  task.Error      // why the input cannot be used
-	Path   string          // of the field that does not fit; "": it is not known
-	Schema json.RawMessage // JSON Schema of the input that the handler reads; nil: it is not known
-	Before *task.Error     // why the repair before this one did not succeed; nil: it did, or there was none
+	Task   task.Task       // the task of the input, as claimed
+	Error  task.Error      // the error of decoding the input
+	Path   string          // of the field that does not fit; "": unknown
+	Schema json.RawMessage // JSON Schema of the input that the handler reads; nil: unknown
+	Before *task.Error     // error of the previous repair; nil: it succeeded, or there was no previous repair
 }
 
-// RepairHinter writes the hint that a Repair function is given, say for a language
-// model that makes the input anew. Implementations must be pure and safe for
-// concurrent use. The hint is kept with the repair; of a long one the first 16 KiB.
+// RepairHinter writes the hint for a Repair function, for example for a language model that rewrites the input.
+// Implementations must be pure and safe for concurrent use. The first 16 KiB of the hint are stored with the repair.
 type RepairHinter interface {
 	Hint(in RepairInput) string
 }
 
-// HintFunc lets a function be a RepairHinter.
+// HintFunc adapts a function to a RepairHinter.
 type HintFunc func(RepairInput) string
 
 // Hint implements RepairHinter.
 func (f HintFunc) Hint(in RepairInput) string { return f(in) }
 
-// DefaultHint says what is wrong, where, and what is expected.
+// DefaultHint states the error, its path and the expected schema.
 type DefaultHint struct{}
 
 // Hint implements RepairHinter.

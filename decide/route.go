@@ -9,47 +9,44 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Route is the handler that a Router chose, with the reason for it, which is kept with
-// the attempt. The zero value is the task type's own handler, the one without a name.
+// Route is the handler chosen by a Router, with a reason that is stored with the attempt. The zero value is the
+// unnamed handler of the task's type.
 type Route struct {
-	Handler string // its name among the handlers of its type (weaver.HandlerName); "": the one without a name
+	Handler string // name among the handlers of its type (weaver.HandlerName); "": the unnamed handler
 	Type    string // the task type of the handler; "": that of the task
 	Reason  string // one sentence for people
 }
 
-// Router chooses which of a worker's handlers runs a task. It is asked for each
-// attempt, with the task as it was claimed. Routing must be pure, like deciding, and
-// safe for concurrent use: the same task must not be split between two handlers by
-// chance.
+// Router chooses which of a worker's handlers runs a task. It is asked for each attempt, with the task as claimed.
+// Like a Decider it must be pure and safe for concurrent use, so that all attempts of a task run in the same handler.
 type Router interface {
 	Route(t task.Task) Route
 }
 
-// RouteFunc lets a function be a Router.
+// RouteFunc adapts a function to a Router.
 type RouteFunc func(t task.Task) Route
 
 // Route implements Router.
 func (f RouteFunc) Route(t task.Task) Route { return f(t) }
 
-// Direct routes every task to the handler of its own type that has no name.
+// Direct routes every task to the unnamed handler of its type.
 type Direct struct{}
 
 // Route implements Router.
 func (Direct) Route(task.Task) Route { return Route{} }
 
-// Rules is a Router that goes by the type, the metadata and the labels of a task: the
-// first rule that matches decides, and without one the task goes where Direct sends
-// it. The reason names what matched.
+// Rules is a Router based on the type, metadata and labels of a task. The first matching rule applies; without a
+// match the task is routed as by Direct. The reason lists the matched values.
 type Rules []Rule
 
-// Rule is one rule of Rules. Empty fields match every task.
+// Rule is a rule of Rules. Empty fields match every task.
 type Rule struct {
 	Type     string            // of the task
-	Metadata map[string]string // all of these; the value "" matches any value that is there
+	Metadata map[string]string // all of these must match; the value "" matches any present value
 	Labels   map[string]string // as Metadata
 
-	Handler string // the name of the handler; "": the one without a name
-	Reason  string // "": what matched
+	Handler string // handler name; "": the unnamed handler
+	Reason  string // default: the matched values
 }
 
 // Route implements Router.
@@ -66,7 +63,7 @@ func (r *Rule) matches(t *task.Task) bool {
 	return (r.Type == "" || r.Type == t.Type) && has(t.Metadata, r.Metadata) && has(t.Labels, r.Labels)
 }
 
-// has reports whether a task has all values that a rule wants.
+// has reports whether got has every value of want.
 func has(got, want map[string]string) bool {
 	for k, v := range want {
 		if value, there := got[k]; !there || v != "" && v != value {
