@@ -7,17 +7,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// mayFail makes a task one whose failure its job allows.
+// mayFail makes a task whose failure its job allows.
 func mayFail() opt { return func(n *task.New) { n.AllowFailure = true } }
 
-// countsAllowed is counts for a job with failures that it allows.
+// countsAllowed is counts for a job with allowed failures.
 func (g *graph) countsAllowed(state task.JobState, want task.JobCounters) {
 	g.e.Helper()
 	j := g.read()
 	g.e.require(j.Counters == want && j.State == state, "the job is %s with %+v, want %s with %+v", j.State, j.Counters, state, want)
 }
 
-// allowFailureCases are about tasks that may fail.
+// allowFailureCases test tasks whose failure is allowed.
 var allowFailureCases = []testCase{
 	{"a failure that is allowed meets needs and does not count against the job", func(e *env) {
 		g := e.graph("a", "b: a", "alarm: !a", "any: *a").with("a", mayFail()).submit()

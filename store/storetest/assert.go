@@ -17,7 +17,7 @@ import (
 // now is the store's clock.
 func (e *env) now() time.Time { return store.Now() }
 
-// check reports a condition that does not hold.
+// check reports an error unless ok.
 func (e *env) check(ok bool, format string, args ...any) {
 	e.Helper()
 	if !ok {
@@ -25,7 +25,7 @@ func (e *env) check(ok bool, format string, args ...any) {
 	}
 }
 
-// require is check for what the rest of the case builds on.
+// require stops the case unless ok.
 func (e *env) require(ok bool, format string, args ...any) {
 	e.Helper()
 	if !ok {
@@ -53,7 +53,7 @@ func (e *env) equal(what string, got, want any) {
 	e.check(reflect.DeepEqual(got, want), "%s = %+v, want %+v", what, got, want)
 }
 
-// sameJSON compares what two values look like as JSON.
+// sameJSON compares the JSON encodings of two values.
 func (e *env) sameJSON(what string, got, want any) {
 	e.Helper()
 	g, err1 := json.Marshal(got)
@@ -85,7 +85,7 @@ func (e *env) unchanged(what string, do func()) {
 	e.check(reflect.DeepEqual(before, after), "%s changed the store:\nbefore %+v\n after %+v", what, before, after)
 }
 
-// tasks reads tasks, all of which exist.
+// tasks reads tasks, all of which must exist.
 func (e *env) tasks(ids ...task.ID) []task.Task {
 	e.Helper()
 	got, err := e.s.Tasks(e.Context(), e.ns, ids...)
@@ -172,7 +172,7 @@ func (e *env) lastAttempt(id task.ID) task.Attempt {
 	return h.Attempts[len(h.Attempts)-1]
 }
 
-// operate applies one command, which must work.
+// operate applies a command, which must succeed.
 func (e *env) operate(cmd store.Command) store.CommandResult {
 	e.Helper()
 	got := e.command(cmd)
@@ -183,7 +183,7 @@ func (e *env) operate(cmd store.Command) store.CommandResult {
 	return got
 }
 
-// command applies one command and returns the answer.
+// command applies a command and returns its result.
 func (e *env) command(cmd store.Command) store.CommandResult {
 	e.Helper()
 	got, err := e.s.Operate(e.Context(), e.ns, cmd)
@@ -228,7 +228,7 @@ func resumeTypeOf(name string) store.ResumeType {
 func pauseTaskOf(id task.ID) store.PauseTask   { return store.PauseTask{Audit: admin, Task: id} }
 func resumeTaskOf(id task.ID) store.ResumeTask { return store.ResumeTask{Audit: admin, Task: id} }
 
-// unblockOf is an unblock with an input, unless raw is empty.
+// unblockOf returns an unblock, with raw as the input unless it is empty.
 func unblockOf(id task.ID, raw string) store.UnblockTask {
 	cmd := store.UnblockTask{Audit: admin, Task: id}
 	if raw != "" {
@@ -269,7 +269,7 @@ func (e *env) readsAsDerived(snap *store.Snapshot) {
 	}
 }
 
-// show prints a task for a message, without its bulk.
+// show formats a task for a message, without its large fields.
 func show(t task.Task) string {
 	if len(t.Input) > 100 {
 		t.Input = nil
@@ -277,7 +277,7 @@ func show(t task.Task) string {
 	return fmt.Sprintf("%+v", t)
 }
 
-// readersAgree compares what readers say about one task with the snapshot.
+// readersAgree compares the views of all readers on one task with the snapshot.
 func (e *env) readersAgree(snap *store.Snapshot, id task.ID) {
 	e.Helper()
 	h := e.history(id)
@@ -294,7 +294,7 @@ func (e *env) readersAgree(snap *store.Snapshot, id task.ID) {
 	e.listsAgree(snap, h.Task)
 }
 
-// listsAgree asks for lists that show a task and compares them with the snapshot.
+// listsAgree reads lists that contain a task and compares them with the snapshot.
 func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 	e.Helper()
 	list := func(f store.Filter, belongs func(o task.Task) bool) {
@@ -317,7 +317,7 @@ func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 	for k, v := range t.Labels {
 		list(store.Filter{Labels: map[string]string{k: v}}, func(o task.Task) bool { w, ok := o.Labels[k]; return ok && w == v })
 	}
-	// Whatever is not about to run reads in the state that is stored.
+	// A task that is not due reads in its stored state.
 	if t.State != task.Pending && t.State != task.Ready {
 		list(store.Filter{States: []task.State{t.State}}, func(o task.Task) bool { return o.State == t.State })
 	}
@@ -326,7 +326,7 @@ func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 func idOf(t task.Task) task.ID   { return t.ID }
 func draftID(n task.New) task.ID { return n.ID }
 
-// mapped returns what f makes of each row.
+// mapped applies f to each row.
 func mapped[T, U any](rows []T, f func(T) U) []U {
 	var out []U
 	for _, r := range rows {
@@ -346,7 +346,7 @@ func of[T any](rows []T, keep func(T) bool) []T {
 	return out
 }
 
-// sameRows compares two lists, of which the empty one may be nil.
+// sameRows compares two lists; an empty list may be nil.
 func (e *env) sameRows(what string, got, want any) {
 	e.Helper()
 	if reflect.ValueOf(got).Len()+reflect.ValueOf(want).Len() > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// collect is one bite of a collector.
+// collectBlobs runs one batch of a blob collector.
 func (e *env) collectBlobs(pending time.Duration, deleted ...task.ID) store.CollectedBlobs {
 	e.Helper()
 	got, err := e.s.Collect(e.Context(), e.ns, store.CollectRequest{Blobs: &store.CollectBlobs{Pending: pending, Deleted: deleted}})
@@ -17,7 +17,7 @@ func (e *env) collectBlobs(pending time.Duration, deleted ...task.ID) store.Coll
 	return got.Blobs
 }
 
-// collects checks what a collector is to delete.
+// collects checks which blobs a collector is to delete.
 func (e *env) collects(want ...task.Blob) {
 	e.Helper()
 	got := e.collectBlobs(time.Hour)
@@ -266,7 +266,7 @@ var blobCollectCases = []testCase{
 		e.silence(30 * time.Minute)
 		e.collects(b)
 		e.equal("the state", e.blobState(b), task.BlobDeleting)
-		e.collects(b) // nobody said that its bytes are deleted
+		e.collects(b) // the deletion of its bytes was not confirmed
 		got := e.collectBlobs(time.Hour, b.ID)
 		e.check(len(got.Delete) == 0 && !got.More, "after its bytes were deleted: %+v", got)
 		e.equal("the state", e.blobState(b), task.BlobState(""))

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// use reads a blob, alone and as one of all.
+// use reads a blob, alone and in the list of all.
 func (e *env) use(b task.Blob) store.BlobUse {
 	e.Helper()
 	r := e.s.(store.BlobReader)
@@ -21,7 +21,7 @@ func (e *env) use(b task.Blob) store.BlobUse {
 			e.check(u.ID.Compare(after) > 0, "the blobs do not come by their IDs")
 			if after = u.ID; u.ID == b.ID {
 				if u.Unused != store.UsedBefore && u.Unused > 0 {
-					u.Unused = got.Unused // a little later
+					u.Unused = got.Unused // read a little later
 				}
 				e.equal("the blob of a page", u, got)
 				return got
@@ -31,7 +31,7 @@ func (e *env) use(b task.Blob) store.BlobUse {
 	}
 }
 
-// used checks what a blob is used for.
+// used checks the references of a blob.
 func (e *env) used(b task.Blob, state task.BlobState, refs, expired int) store.BlobUse {
 	e.Helper()
 	u := e.use(b)

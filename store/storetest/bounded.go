@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// boundedCases show that what is too much for one transaction is done all the
-// same, and that nothing else sees it half done. Stores may do it at once.
+// boundedCases test operations that are too large for one transaction: they complete, and no reader sees them half
+// done. A store may do them in one transaction.
 var boundedCases = []testCase{
 	{"many dependents of one need become ready", func(e *env) {
 		g := e.job(fan("need", "d: need")...)
@@ -56,8 +56,8 @@ var boundedCases = []testCase{
 		e.is(g.id("after"), task.Ready, task.WaitNone)
 	}},
 	{"a dependent is decided by all its needs that ended", func(e *env) {
-		// Both edges are unmet. The one that makes the job fail is to blame, though
-		// the other need ended last.
+		// Both edges are unmet. The edge that makes the job fail is the recorded reason, although the other need
+		// ended last.
 		g := e.job(append(fan("need", "d: need"), "other", "last: need !other")...)
 		cs := e.a.takeAll(g.all("need", "other")...)
 		e.finish(dead(cs[0]))
@@ -75,8 +75,7 @@ var boundedCases = []testCase{
 		g.counts(task.JobRunning, fanned+1, fanned, fanned, 0, 1)
 	}},
 	{"a job of many tasks is cancelled", func(e *env) {
-		// The needs are cancelled first. None of the others may end for that, or
-		// start because a need has ended.
+		// The needs are cancelled first. That must neither end the other tasks nor start them.
 		g := e.job(append(fan("need", "d: need"), "any: *need", "runs", "failed: !need")...)
 		c := e.a.take(g.id("runs"))
 		res := e.operate(store.CancelJob{Audit: store.Audit{By: "ann", Reason: "why not"}, Job: g.sub.Job.ID})
@@ -106,8 +105,8 @@ var boundedCases = []testCase{
 	{"many keys of a paused type", func(e *env) { e.pauseWithManyKeys(typed(beta), pauseTypeOf(beta)) }},
 }
 
-// pauseWithManyKeys pauses a lane that has due rows of more keys than one
-// transaction wakes, before waiters of another lane.
+// pauseWithManyKeys pauses a lane that has due rows of more keys than one transaction wakes. The waiters of another
+// lane come after those rows.
 func (e *env) pauseWithManyKeys(lane opt, pause store.Command) {
 	e.Helper()
 	const n = 150
@@ -129,8 +128,8 @@ func (e *env) pauseWithManyKeys(lane opt, pause store.Command) {
 	e.equal("the tasks claimed", len(e.a.claim(limit(2*n)).Tasks), 2*n)
 }
 
-// fan returns the nodes of a job: one that is needed, and many that need it.
-// Their names begin with what dependent says before its colon.
+// fan returns the nodes of a job in which many nodes depend on one need. The names of the dependents begin with the
+// part of dependent before its colon.
 func fan(need, dependent string) []string {
 	nodes := []string{need}
 	for i := range fanned {
@@ -139,7 +138,7 @@ func fan(need, dependent string) []string {
 	return nodes
 }
 
-// finishChores has the reaper do what operations left.
+// finishChores runs the chores that operations left.
 func (e *env) finishChores() {
 	e.Helper()
 	for n := 0; e.reap().Chores; n++ {

@@ -15,7 +15,7 @@ var (
 	noID        = store.Bucket{Place: "/srv/new"}
 )
 
-// uploadTo announces bytes that go to a bucket.
+// uploadTo announces bytes in a bucket.
 func (e *env) uploadTo(b store.Bucket, sum string) error {
 	e.Helper()
 	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: sum, Size: 1, Bucket: b})
@@ -30,7 +30,7 @@ func (e *env) collectFrom(b store.Bucket) error {
 
 var bucketCases = []testCase{
 	{"the bucket that is used first has the blobs, and another one is refused", func(e *env) {
-		for _, b := range []store.Bucket{{}, noID, oneBucket} { // nothing is known yet
+		for _, b := range []store.Bucket{{}, noID, oneBucket} { // the store knows no bucket yet
 			e.wantErr("a collect", e.collectFrom(b), nil)
 			e.operate(store.AcceptBucket{Bucket: b, Check: true})
 		}
@@ -78,7 +78,7 @@ func (e *env) uploadFor(id task.ID, text string) store.Uploaded {
 	return got[0].Uploaded
 }
 
-// blob is upload for who needs no more than the blob.
+// blob is upload for cases that need only the blob.
 func (e *env) blob(text string) task.Blob {
 	e.Helper()
 	return e.upload(text).Blob

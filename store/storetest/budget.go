@@ -16,7 +16,7 @@ func (e *env) budgeted(b task.Budget, nodes ...string) *graph {
 	return g.submit()
 }
 
-// used compares what a job has used, and whether that was all it has.
+// used compares a job's use of its budget, and whether the budget is exhausted.
 func (g *graph) used(attempts int, cost int64, exhausted bool) {
 	g.e.Helper()
 	j := g.read()
@@ -24,7 +24,7 @@ func (g *graph) used(attempts int, cost int64, exhausted bool) {
 		"the job used %d attempts and a cost of %d, exhausted at %v; want %d, %d, %v", j.AttemptsUsed, j.Cost, j.ExhaustedAt, attempts, cost, exhausted)
 }
 
-// overruled expects a task to have failed for a budget, which its last decision says.
+// overruled expects a task to have failed because of a budget, as recorded in its last decision.
 func (e *env) overruled(id task.ID, texts ...string) {
 	e.Helper()
 	t := e.ended(id, task.Failed, task.KindBudget)

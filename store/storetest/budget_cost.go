@@ -13,7 +13,7 @@ var budgetCostCases = []testCase{
 		c := e.a.take(g.id("a"))
 		r, failed := spends(c, "s", 30), try(c, "s", 1)
 		failed.Step.Cost = 12
-		for range 2 { // the second time as after a lost answer
+		for range 2 { // the second time is a retry after a lost reply
 			e.equal("the cost of the try", e.record(failed).Step.Cost, int64(12))
 			e.equal("the cost of the step", e.record(r).Step.Cost, int64(30))
 		}

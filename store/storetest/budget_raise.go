@@ -114,7 +114,7 @@ var budgetRaiseCases = []testCase{
 	{"the last task that ended for the budget comes back with it", func(e *env) {
 		g := e.budgeted(task.Budget{MaxTotalAttempts: 1}, "a")
 		e.finish(retry(e.a.take(g.id("a")), 0))
-		g.used(1, 0, false) // nothing was left to be ended
+		g.used(1, 0, false) // there was no task left to end
 		e.commandRefused(retryOf(g.id("a")), store.ErrState)
 		e.operate(raise(g.sub.Job.ID, 1, 0))
 		e.finishChores()
@@ -152,7 +152,7 @@ var budgetRaiseCases = []testCase{
 		e.operate(raise(g.sub.Job.ID, 9, 0))
 		e.operate(retryOf(g.id("a")))
 		e.spentEnd([]string{"1 of 1 attempts"}, h.id("b"))
-		e.operate(retryOf(g.id("b"))) // its need goes on
+		e.operate(retryOf(g.id("b"))) // its need continues
 	}},
 	{"a task that cleans up does so when the budget is used up", func(e *env) {
 		g := e.graph("a", "b").with("b", func(n *task.New) { n.CleanupWhenCancelled = true })

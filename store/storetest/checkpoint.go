@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkpoint is a record of one.
+// checkpoint returns a record with one checkpoint.
 func checkpoint(c store.Claimed, name, value string) store.Record {
 	return store.Record{Lease: c.Lease, Checkpoint: &task.Checkpoint{Name: name, Value: json.RawMessage(value)}}
 }

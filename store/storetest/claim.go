@@ -286,8 +286,7 @@ var claimLaneCases = []testCase{
 	}},
 }
 
-// claimAgain returns what the running attempt of a task would have been
-// handed, for a case that did not keep it.
+// claimAgain rebuilds the Claimed of a running attempt, for a case that did not keep it.
 func (w *worker) claimAgain(id task.ID) store.Claimed {
 	w.e.Helper()
 	t := w.e.task(id)
@@ -300,7 +299,7 @@ func (w *worker) claimAgain(id task.ID) store.Claimed {
 	return store.Claimed{}
 }
 
-// next expects what a claim says about the row after it.
+// next checks the time until the next due row in the answer of a claim.
 func (e *env) next(want time.Duration, asks ...ask) {
 	e.Helper()
 	got := e.a.claim(asks...).Next

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// looks is how many due rows a claim with this limit may look at.
+// looks returns the maximum number of due rows that a claim with this limit reads.
 func looks(limit int) int { return 4*limit + 256 }
 
 var claimBoundCases = []testCase{
@@ -36,7 +36,7 @@ var claimBoundCases = []testCase{
 		}{
 			{"past their deadline", func(n int) { e.many(n, expires(time.Second)) }},
 			{"quarantined", func(n int) {
-				e.reap() // those past their deadline
+				e.reap() // tasks past their deadline
 				ids := e.many(n)
 				for range 2 {
 					doomed := e.worker("doomed")
@@ -89,7 +89,7 @@ var claimBoundCases = []testCase{
 	}},
 }
 
-// behindOf has a claim go on where the one before stopped.
+// behindOf makes a claim continue after the last row of the previous claim.
 func behindOf(got store.ClaimResult) ask {
 	return func(r *store.ClaimRequest) { r.Behind = got.Behind }
 }

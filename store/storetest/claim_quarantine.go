@@ -21,7 +21,7 @@ var claimQuarantineCases = []testCase{
 		}
 	}},
 	{"R7 a task that must run alone is claimed only by a worker that runs nothing", func(e *env) {
-		// A process that is killed for another reason must not count against it.
+		// A process killed for another reason must not count against the task.
 		id := e.quarantined(1)[0]
 		for what, r := range map[string]store.ClaimResult{
 			"a claim":         e.a.claim(slots(7, 0), running(1)),
@@ -157,8 +157,8 @@ var claimQuarantineCases = []testCase{
 		const neighbours = 20
 		poison := e.one(priority(1))
 		others := e.many(neighbours)
-		// A process of 16 slots dies whenever it runs the poison task; each claim
-		// takes as many quarantined tasks as it may.
+		// A process of 16 slots dies whenever it runs the poison task. Each claim takes the maximum number of
+		// quarantined tasks.
 		for range 40 {
 			if e.task(poison).State.Terminal() {
 				break
@@ -192,8 +192,7 @@ func (e *env) quarantined(n int, opts ...opt) []task.ID {
 	return ids
 }
 
-// loseAmongOthers lets a process die that runs a quarantined task beside so
-// many others.
+// loseAmongOthers makes a process die that runs a quarantined task together with other tasks.
 func (e *env) loseAmongOthers(id task.ID, others int) {
 	e.Helper()
 	got := e.worker("doomed").claim(only(id), slots(32, others)).Tasks
@@ -201,7 +200,7 @@ func (e *env) loseAmongOthers(id task.ID, others int) {
 	e.expire(got[0])
 }
 
-// worn returns a quarantined task that has to run alone in a worker of 32 slots.
+// worn returns a quarantined task that must run alone in a worker of 32 slots.
 func (e *env) worn(opts ...opt) task.ID {
 	e.Helper()
 	id := e.quarantined(1, opts...)[0]

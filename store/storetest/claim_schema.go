@@ -10,7 +10,7 @@ import (
 
 func schema(version int) opt { return func(n *task.New) { n.SchemaVersion = version } }
 
-// reading says which schema versions a worker reads, at the most.
+// reading sets the maximum schema versions that a worker reads.
 func reading(versions map[string]int) ask {
 	return func(r *store.ClaimRequest) { r.Schemas = versions }
 }

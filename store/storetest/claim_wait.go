@@ -105,8 +105,7 @@ type waitingClaim struct {
 	wake   chan<- struct{}
 }
 
-// claimOrWait starts a claim that may wait, and returns when it waits or is
-// answered.
+// claimOrWait starts a claim that may wait. It returns when the claim waits or is answered.
 func (w *worker) claimOrWait(ctx context.Context, wait time.Duration, asks ...ask) waitingClaim {
 	answer, wake := make(chan store.ClaimResult, 1), make(chan struct{}, 1)
 	r := w.request(asks...)
@@ -119,7 +118,7 @@ func (w *worker) claimOrWait(ctx context.Context, wait time.Duration, asks ...as
 	return waitingClaim{answer: answer, wake: wake}
 }
 
-// endsEmpty expects a claim to end with nothing, and to get nothing afterwards.
+// endsEmpty expects a claim to end without a task and to receive no task afterwards.
 func (e *env) endsEmpty(w waitingClaim) {
 	e.Helper()
 	e.equal("the tasks of a claim that ended with nothing", len((<-w.answer).Tasks), 0)

@@ -11,8 +11,7 @@ import (
 
 func cleansUp() opt { return func(n *task.New) { n.CleanupWhenCancelled = true } }
 
-// paid runs the first attempt of a task, which records a step that a cleanup
-// undoes, and ends it.
+// paid runs the first attempt of a task, records a step with a cleanup, and ends the attempt.
 func (e *env) paid(id task.ID, end func(store.Claimed) store.Finish) {
 	e.Helper()
 	c := e.a.take(id)
@@ -20,7 +19,7 @@ func (e *env) paid(id task.ID, end func(store.Claimed) store.Finish) {
 	e.finish(end(c))
 }
 
-// aside are the ends of an attempt after which its task waits.
+// aside maps names to ends of an attempt after which the task waits.
 var aside = map[string]func(e *env) func(store.Claimed) store.Finish{
 	"asleep": func(e *env) func(store.Claimed) store.Finish {
 		return func(c store.Claimed) store.Finish { return suspend(c, e.now().Add(time.Hour)) }
@@ -32,7 +31,7 @@ var aside = map[string]func(e *env) func(store.Claimed) store.Finish{
 	"released": func(*env) func(store.Claimed) store.Finish { return released },
 }
 
-// undone ends an attempt that leaves nothing to undo.
+// undone ends an attempt whose undos are complete.
 func undone(c store.Claimed) store.Finish {
 	return inPhase(c, store.Finish{Outcome: task.OutcomeUndone})
 }
@@ -42,7 +41,7 @@ func undoFails(c store.Claimed, delay time.Duration) store.Finish {
 	return inPhase(c, store.Finish{Outcome: task.OutcomeUndoFailed, Error: &task.Error{Kind: task.KindHandler, Message: "psp 503", Step: "refund"}, Delay: delay})
 }
 
-// inPhase makes a finish one of the undo phase of its task.
+// inPhase makes a finish part of the undo phase of its task.
 func inPhase(c store.Claimed, f store.Finish) store.Finish {
 	if f.Lease = c.Lease; c.Task.Undo != nil {
 		f.EndsAs = c.Task.Undo.EndsAs
@@ -50,14 +49,14 @@ func inPhase(c store.Claimed, f store.Finish) store.Finish {
 	return f
 }
 
-// refund is the step by which a cleanup undoes.
+// refund records the undo step of a cleanup.
 func refund(c store.Claimed) store.Record {
 	r := step(c, "refund", `null`)
 	r.Step.Kind = task.KindCleanup
 	return r
 }
 
-// isToCleanUp expects a task to be due for its cleanup, with a reason.
+// isToCleanUp expects a task to be due for its cleanup, with an error kind.
 func (e *env) isToCleanUp(what string, id task.ID, kind task.ErrorKind) task.Task {
 	e.Helper()
 	t := e.is(id, task.Pending, task.WaitUndo)
@@ -67,7 +66,7 @@ func (e *env) isToCleanUp(what string, id task.ID, kind task.ErrorKind) task.Tas
 	return t
 }
 
-// cleanUp runs the cleanup of a task to its end.
+// cleanUp runs the cleanup of a task until the task ends.
 func (e *env) cleanUp(id task.ID, kind task.ErrorKind) {
 	e.Helper()
 	c := e.a.take(id)
@@ -234,7 +233,7 @@ var cleanupCases = []testCase{
 			e.paid(id, end(e))
 			e.pass(3 * time.Second)
 			if what == "released" {
-				e.a.getsNothing(only(id)) // it is due, and the reaper's
+				e.a.getsNothing(only(id)) // it is due, and only the reaper may take it
 			}
 			e.equal(what, e.reap().Expired, []task.ID{id})
 			e.isToCleanUp(what, id, task.KindDeadline)
@@ -291,8 +290,8 @@ var cleanupCases = []testCase{
 		e.is(g.id("last"), task.Ready, task.WaitNone)
 	}},
 	{"many tasks of a job that wait clean up", func(e *env) {
-		// More than one transaction of a store ends. Those that clean up may be
-		// claimed before the others have ended.
+		// More tasks end than fit in one transaction. Tasks with a cleanup may be claimed before the others have
+		// ended.
 		nodes := fan("first", "d: first")
 		g := e.graph(nodes...)
 		for _, n := range nodes {

@@ -82,7 +82,7 @@ var coalesceCases = []testCase{
 	}},
 }
 
-// coalesced enqueues a task and expects another one to take its input.
+// coalesced enqueues a task and expects an existing task to take its input.
 func (e *env) coalesced(id task.ID, opts ...opt) {
 	e.Helper()
 	n := e.draft(append(opts, coalesces)...)

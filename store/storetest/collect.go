@@ -11,15 +11,15 @@ import (
 
 const day = 24 * time.Hour
 
-// afterDays keeps everything for so many days.
+// afterDays is a retention of n days.
 func afterDays(n int) store.Retention { return store.Retention{Age: time.Duration(n) * day} }
 
-// valuesAfter drops values after so many days.
+// valuesAfter drops values after n days.
 func valuesAfter(n int) store.Retention {
 	return store.Retention{Age: time.Duration(n) * day, Values: true}
 }
 
-// collect runs a collector from the oldest to the young, and what it left to chores.
+// collect runs a collector over the whole range of IDs, and the chores that it left.
 func (e *env) collect(retain ...store.Retention) store.CollectResult {
 	e.Helper()
 	return e.collectWith(store.CollectRequest{Retain: retain})
@@ -41,7 +41,7 @@ func (e *env) collectWith(req store.CollectRequest) (all store.CollectResult) {
 	return all
 }
 
-// gone expects tasks not to exist, nor anything about them.
+// collected expects tasks and all their rows to be deleted.
 func (e *env) collected(ids ...task.ID) {
 	e.Helper()
 	snap := e.snap()
@@ -62,12 +62,12 @@ func (e *env) collected(ids ...task.ID) {
 	}
 }
 
-// live returns how many blobs something refers to.
+// live returns the number of referenced blobs.
 func (e *env) live() int {
 	return len(of(e.snap().Blobs, func(b store.BlobRow) bool { return b.State == task.BlobLive }))
 }
 
-// noneGoes expects a collector to have done nothing.
+// noneGoes expects a collector to have deleted no task and no value.
 func (e *env) noneGoes(got store.CollectResult) {
 	e.Helper()
 	e.check(got.Tasks+got.Jobs+got.Dropped+len(got.Gone) == 0, "a collector did %+v, want nothing", got)
@@ -86,7 +86,7 @@ func (e *env) kept(ids ...task.ID) {
 	e.equal("the tasks that are kept", mapped(e.found(ids...), idOf), ids)
 }
 
-// rich is a task with a row in every table, that has ended.
+// rich returns an ended task with a row in every table.
 func (e *env) rich(opts ...opt) task.ID {
 	e.Helper()
 	id := e.one(append([]opt{labels("team", "red"), input(`"` + fmt.Sprintf("%0*d", 100<<10, 7) + `"`)}, opts...)...)
@@ -335,7 +335,7 @@ var retainEdgeCases = []testCase{
 		second.sub.Job.BasedOn = []task.ID{first.sub.Job.ID}
 		second.submit()
 		e.equal("the bases of the second job", second.read().BasedOn, second.sub.Job.BasedOn)
-		e.submit(second.sub) // an answer was lost
+		e.submit(second.sub) // the reply was lost
 		e.silence(2 * day)
 		e.collect(valuesAfter(1))
 		e.check(e.values(first.id("x")) > 0, "the values of a job that a running one is based on went")
@@ -369,7 +369,7 @@ var retainEdgeCases = []testCase{
 	}},
 }
 
-// values are what a task holds.
+// values counts the values of a task.
 func (e *env) values(id task.ID) (n int) {
 	e.Helper()
 	h := e.history(id)
@@ -425,7 +425,7 @@ var retainValueCases = []testCase{
 		e.operate(retryOf(g.id("b")))
 		e.operate(retryOf(asker))
 		e.succeed(g.id("b"), asker)
-		e.equal("the tasks whose values go", e.collect(valuesAfter(1)).Dropped, 1) // need
+		e.equal("the tasks whose values go", e.collect(valuesAfter(1)).Dropped, 1) // needed task
 		e.check(e.values(g.id("a")) > 0, "the values of a job went before its own end was old enough")
 		e.silence(2 * day)
 		e.equal("the tasks whose values go then", e.collect(valuesAfter(1)).Dropped, 3)

@@ -30,8 +30,7 @@ var concurrentCases = []testCase{
 				mu.Unlock()
 			}
 		})
-		// A claim passes over what others hold at that moment, so that all may have come
-		// away with nothing while one task was left.
+		// A claim skips tasks locked by other claims, so all claims may be empty although a task is left.
 		for got := e.claimOn(both[0], limit(3)); len(got) > 0; got = e.claimOn(both[0], limit(3)) {
 			for _, c := range got {
 				owner[c.Task.ID]++
@@ -172,7 +171,7 @@ var concurrentCases = []testCase{
 					if n%3 == 0 {
 						f = retry(c, 0)
 					}
-					running.Add(-1) // before the store can hand the key on
+					running.Add(-1) // before the store can pass the key on
 					e.finishEach(both[i%2], []store.Finish{f})
 				}
 			}
@@ -306,17 +305,17 @@ var concurrentSubmitCases = []testCase{
 			for i, id := range ids {
 				t := e.task(id)
 				e.check(isUnknown(errs[i]) || (t.State == task.Succeeded) == (errs[i] == nil), "Finish answered %v and the task is %s", errs[i], t.State)
-				e.finish(fs[i]) // right, whatever happened
+				e.finish(fs[i]) // right in every interleaving
 				e.is(id, task.Succeeded, task.WaitNone)
 			}
 		}
 	}},
 }
 
-// batches says in how many batches of size n Repeat tasks run.
+// batches returns the number of batches of size n for Repeat tasks.
 func (e *env) batches(n int) int { return max(1, e.h.Repeat/n) }
 
-// race runs a function n times at the same moment. It must not call Fatal.
+// race runs a function n times concurrently. It must not call Fatal.
 func (e *env) race(n int, fn func(i int)) {
 	var fns []func()
 	for i := range n {
@@ -339,8 +338,7 @@ func (e *env) reapOn(s store.Store) store.ReapResult {
 	return got
 }
 
-// finishEach calls Finish once per element, each on its own, and returns the
-// results.
+// finishEach calls Finish once per element, concurrently, and returns the results.
 func (e *env) finishEach(s store.Store, fs []store.Finish) []store.FinishResult {
 	out := make([]store.FinishResult, len(fs))
 	for i, f := range fs {
@@ -354,7 +352,7 @@ func (e *env) finishEach(s store.Store, fs []store.Finish) []store.FinishResult 
 	return out
 }
 
-// allOrNothing compares what a submit answered with what is stored.
+// allOrNothing compares the answer of a submit with the stored tasks.
 func (e *env) allOrNothing(drafts []task.New, got []store.Enqueued, err error) {
 	e.Helper()
 	ids := mapped(drafts, draftID)

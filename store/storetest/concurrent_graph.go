@@ -115,8 +115,7 @@ var concurrentGraphCases = []testCase{
 	}},
 }
 
-// atOnce runs graphs: the tasks of two nodes finish at the same instant, on
-// two handles.
+// atOnce runs graphs in which the tasks of two nodes finish at the same instant, on two handles.
 func (e *env) atOnce(nodes [2]string, ends [2]func(store.Claimed) store.Finish, spec []string, then func(g *graph)) {
 	e.Helper()
 	both := e.stores()
@@ -144,8 +143,8 @@ func (e *env) atOnce(nodes [2]string, ends [2]func(store.Claimed) store.Finish, 
 	}
 }
 
-// childrenAtOnce ends the two children of tasks at the same instant on two handles,
-// beside commands on the parents, and looks at each parent then.
+// childrenAtOnce ends the two children of tasks at the same instant on two handles, while commands act on the
+// parents. It then checks each parent.
 func (e *env) childrenAtOnce(join task.Join, cmds func(parent task.ID) []store.Command, then func(parent task.ID)) {
 	e.Helper()
 	both := e.stores()

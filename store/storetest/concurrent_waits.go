@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// concurrentWaitCases are about suspensions, signals and the ends of children at the
-// same instant, on two handles.
+// concurrentWaitCases test suspensions, signals and ends of children at the same instant, on two handles.
 var concurrentWaitCases = []testCase{
 	{"W3 R-18 a signal and the suspension for it at the same instant leave the task claimable", func(e *env) {
 		both := e.stores()
@@ -99,9 +98,8 @@ var concurrentWaitCases = []testCase{
 	}},
 }
 
-// callsAtOnce ends the two children of calls, and the attempts that wait for them, at
-// the same instant on two handles, beside a command (nil: none), and looks at each
-// caller then.
+// callsAtOnce ends the two children of calls, and the attempts that wait for them, at the same instant on two
+// handles. A command, if not nil, runs concurrently. It then checks each caller.
 func (e *env) callsAtOnce(command func(store.Claimed) store.Command, then func(c store.Claimed, suspend store.FinishResult)) {
 	e.Helper()
 	both := e.stores()

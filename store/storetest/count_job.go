@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// countJobCases are about the numbers of a job's tasks.
+// countJobCases test the task counts of a job.
 var countJobCases = []testCase{
 	{"the tasks of a job are counted as they read", func(e *env) {
 		g := e.graph("a", "b", "c: a b", "d", "e", "f", "h", "i", "j: d").
@@ -51,7 +51,7 @@ var countJobCases = []testCase{
 	}},
 }
 
-// countJob counts a job's tasks, and compares that with the tasks one by one.
+// countJob returns the counts of a job's tasks, compared with the tasks one by one.
 func (e *env) countJob(g *graph) store.JobCounts {
 	e.Helper()
 	got, err := e.s.(store.JobCounter).CountJob(e.Context(), e.ns, g.sub.Job.ID)

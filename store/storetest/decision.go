@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// splits ends a failed attempt whose Decider chose to decompose the task.
+// splits ends a failed attempt with the decision to decompose the task.
 func splits(c store.Claimed, join task.Join, children ...task.New) store.Finish {
 	f := failure(c, task.DecideDecompose, 0)
 	f.Join, f.Children = join, children
@@ -17,14 +17,14 @@ func splits(c store.Claimed, join task.Join, children ...task.New) store.Finish 
 	return f
 }
 
-// sendsAfter ends a failed attempt whose Decider chose that the task waits for another.
+// sendsAfter ends a failed attempt with the decision to wait for another task.
 func sendsAfter(c store.Claimed, on task.ID) store.Finish {
 	f := failure(c, task.DecideAddDependency, 0)
 	f.DependsOn = on
 	return f
 }
 
-// decidedLast returns the last attempt of a task and what was decided on it.
+// decidedLast returns the last attempt of a task and its decision.
 func (e *env) decidedLast(id task.ID, kind task.DecisionKind) (task.Attempt, task.Decision) {
 	e.Helper()
 	h := e.history(id)
@@ -36,8 +36,7 @@ func (e *env) decidedLast(id task.ID, kind task.DecisionKind) (task.Attempt, tas
 	return a, d
 }
 
-// decisionCases are about failures on which a Decider chose to decompose, or to wait
-// for another task.
+// decisionCases test failures with the decision to decompose or to wait for another task.
 var decisionCases = []testCase{
 	{"a failure is followed by children, and its handler runs again when they have ended", func(e *env) {
 		p := e.one()

@@ -30,7 +30,7 @@ func (e *env) decomposed(id task.ID, join task.Join, n int, opts ...opt) []task.
 	return mapped(drafts, draftID)
 }
 
-// waitsFor expects a task to wait for so many children.
+// waitsFor expects a task to wait for open children.
 func (e *env) waitsFor(id task.ID, open int) {
 	e.Helper()
 	e.equal("RemainingDeps", e.is(id, task.Pending, task.WaitChildren).RemainingDeps, open)
@@ -46,7 +46,7 @@ func (e *env) due(id task.ID) task.Task {
 	return t
 }
 
-// childEnds returns how the children of a task ended the wait, oldest first.
+// childEnds returns the states of the children that ended a task's wait, oldest first.
 func (e *env) childEnds(id task.ID) []task.State {
 	e.Helper()
 	needs, err := e.s.Needs(e.Context(), e.ns, id)
@@ -55,7 +55,7 @@ func (e *env) childEnds(id task.ID) []task.State {
 	return mapped(awaited, func(n store.Need) task.State { return n.EndedState })
 }
 
-// decomposeCases are about tasks that wait for their children.
+// decomposeCases test tasks that wait for their children.
 var decomposeCases = []testCase{
 	{"its handler runs again when all children have ended, in whatever way", func(e *env) {
 		p := e.one()

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decomposeEndCases are about tasks that end with their children, or before them.
+// decomposeEndCases test tasks that end with their children or before them.
 var decomposeEndCases = []testCase{
 	{"it succeeds with its own output when all children have", func(e *env) {
 		g := e.job("all", "after: all")

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decomposeRetryCases are about the retry of parents and children.
+// decomposeRetryCases test the retry of parents and children.
 var decomposeRetryCases = []testCase{
 	{"it waits again for the children that ended with it, and theirs", func(e *env) {
 		g := e.job("all")

@@ -7,19 +7,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// depend ends an attempt that asks for another task.
+// depend ends an attempt that asks to wait for another task.
 func depend(c store.Claimed, on task.ID) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeAddDependency, DependsOn: on, CodeVersion: 1}
 }
 
-// asksFor runs a task until it asks for another one.
+// asksFor runs a task until it asks to wait for another task.
 func (e *env) asksFor(id, on task.ID) store.FinishResult {
 	e.Helper()
 	return e.finish(depend(e.a.take(id), on))
 }
 
-// dependencyCases are about tasks that wait for another one because their handler
-// asked for it.
+// dependencyCases test tasks whose handler asked to wait for another task.
 var dependencyCases = []testCase{
 	{"it runs again when the other one has succeeded", func(e *env) {
 		a, b := e.one(), e.one()

@@ -64,7 +64,7 @@ func (e *env) drafts(n int, opts ...opt) []task.New {
 	return out
 }
 
-// submit stores a submission and returns what the store answered.
+// submit stores a submission and returns the store's answer.
 func (e *env) submit(sub store.Submission) []store.Enqueued {
 	e.Helper()
 	got, err := e.s.Enqueue(e.Context(), e.ns, nil, sub)
@@ -76,7 +76,7 @@ func (e *env) submit(sub store.Submission) []store.Enqueued {
 	return got
 }
 
-// enqueue stores drafts, which all are new, and returns their ids.
+// enqueue stores new drafts and returns their IDs.
 func (e *env) enqueue(drafts ...task.New) []task.ID {
 	e.Helper()
 	var ids []task.ID
@@ -106,9 +106,8 @@ type graph struct {
 	nodes map[string]task.ID
 }
 
-// graph drafts a job. Each node is written "name" or "name: needs…", a need
-// being "x" (x succeeded), "!x" (x failed) or "*x" (x ended); "-x" undoes x, and "+x" is
-// undone first.
+// graph drafts a job. Each node is written "name" or "name: needs…". A need is "x" (x succeeded), "!x" (x failed),
+// "*x" (x ended), "-x" (undoes x) or "+x" (runs after the undo of x).
 func (e *env) graph(nodes ...string) *graph {
 	e.Helper()
 	g := &graph{e: e, nodes: map[string]task.ID{}}

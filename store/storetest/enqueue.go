@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// everyOption returns options that all differ from their zero value.
+// everyOption returns options without zero values.
 func everyOption() (o task.Options) {
 	for v, i := reflect.ValueOf(&o).Elem(), 0; i < v.NumField(); i++ {
 		switch f := v.Field(i); f.Kind() {
@@ -139,7 +139,7 @@ var enqueueCases = []testCase{
 		id := e.one(at(wish), after(time.Hour))
 		t := e.is(id, task.Pending, task.WaitDelay)
 		e.equal("ReadyAt, by At and not by Delay", t.ReadyAt, wish.UTC().Truncate(time.Microsecond))
-		e.a.gets([]task.ID{e.one(at(time.Now().Add(-time.Hour)))}) // an instant that has passed
+		e.a.gets([]task.ID{e.one(at(time.Now().Add(-time.Hour)))}) // an instant in the past
 		e.pass(8 * time.Second)
 		e.a.gets([]task.ID{id})
 	}},
@@ -350,13 +350,13 @@ var enqueueAgainCases = []testCase{
 	}},
 }
 
-// foreign is a transaction of a driver that no store knows.
+// foreign is a transaction of an unsupported driver.
 type foreign struct{}
 
 func (foreign) Driver() string { return "foreign" }
 func (foreign) Handle() any    { return nil }
 
-// existing submits a draft whose key is taken and expects the other task.
+// existing submits a draft whose key is taken and expects the existing task.
 func (e *env) existing(n task.New, want task.ID) {
 	e.Helper()
 	e.unchanged("an enqueue with a taken key", func() {
@@ -367,14 +367,13 @@ func (e *env) existing(n task.New, want task.ID) {
 
 func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknown) }
 
-// odd are names that a store must treat as any other.
+// odd lists names without special meaning to a store.
 var odd = []string{
 	"'; DROP TABLE tasks; --", `"quoted"`, "%", "_", "a%b", "*", "?", ":x", "$1", "@p", `back\slash`, "tab\tand\nline",
 	" spaces ", "日本語", "e\u0301", "🦉", "null", "0", "-1", "{}", "[]", "a=b&c=d",
 }
 
-// expiresOnly lets the lease of one task run out and expects a reap to
-// touch nothing else.
+// expiresOnly lets the lease of one task expire and expects a reap to change no other task.
 func (e *env) expiresOnly(id task.ID) {
 	e.Helper()
 	got := e.reapExpired()

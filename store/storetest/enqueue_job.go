@@ -17,7 +17,7 @@ func (g *graph) keyed(key string) *graph {
 	return g
 }
 
-// existsAs submits a graph whose key is taken and expects the other job.
+// existsAs submits a graph whose key is taken and expects the existing job.
 func (g *graph) existsAs(want task.ID) {
 	g.e.Helper()
 	g.e.unchanged("a job whose key is taken", func() {
@@ -27,7 +27,7 @@ func (g *graph) existsAs(want task.ID) {
 	})
 }
 
-// existingJob is the answer to n tasks of a job that exists.
+// existingJob returns the answer for n tasks of an existing job.
 func existingJob(id task.ID, n int) []store.Enqueued {
 	return slices.Repeat([]store.Enqueued{{Job: id, Disposition: store.DispositionExisting}}, n)
 }
@@ -96,7 +96,7 @@ var enqueueJobCases = []testCase{
 	}},
 }
 
-// stepTxJobCases are those of a job that is submitted inside StepTx.
+// stepTxJobCases test jobs submitted inside StepTx.
 var stepTxJobCases = []testCase{
 	{"a job that the function submits is stored with the step", func(e *env) {
 		c := e.a.take(e.one())

@@ -10,16 +10,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TTL of every lease in the suite. Reapers run every TTL/3.
+// ttl is the lease duration in the suite. Reapers run every TTL/3.
 const ttl = 3 * time.Second
 
-// slack is how far an instant may be from the one expected: a store may let
-// (fake) time pass while it gathers a group. All times of the suite differ by
-// a second or more.
+// slack is the tolerance for instants: a store may let (fake) time pass while it gathers a group. All times of the
+// suite differ by a second or more.
 const slack = 100 * time.Millisecond
 
-// env is the fixture of one case: an empty store, two workers A and B that
-// hold leases, and a worker that reaps and never misses a heartbeat.
+// env is the fixture of one case: an empty store, two workers A and B that hold leases, and a reaping worker that
+// never misses a heartbeat.
 type env struct {
 	*testing.T
 	h  Harness
@@ -33,17 +32,17 @@ type env struct {
 	alive  *[]*worker // send heartbeats while time passes; shared by all namespaces
 
 	others  []*env // the same fixture in other namespaces
-	closed  bool   // verified, and not used since
+	closed  bool   // verified and no longer used
 	workers int
-	mu      sync.Mutex       // guards the rest
+	mu      sync.Mutex       // guards the fields below
 	known   map[task.ID]bool // acknowledged tasks that were not deleted
 	ids     *task.IDs
 	drawn   []task.ID      // ids drawn so far
 	leases  []task.LeaseID // lease ids drawn so far
-	copies  *env           // draw what this fixture drew, in the same order
+	copies  *env           // draws the same IDs in the same order
 }
 
-// namespace is where cases run; nothing they do shows in otherNamespace.
+// Cases run in namespace and must not affect otherNamespace.
 const (
 	namespace      = "acme-test"
 	otherNamespace = "acme-prod"
@@ -55,8 +54,8 @@ func newEnv(t *testing.T, h Harness) *env {
 	return e.on(h.Open(t), namespace)
 }
 
-// on returns a fixture like this one on a store and namespace, with its own
-// workers. They have the same IDs everywhere.
+// on returns the same fixture on a store and namespace, with its own workers. The workers' IDs are the same
+// everywhere.
 func (e *env) on(s store.Store, ns string) *env {
 	e.Helper()
 	other := &env{T: e.T, h: e.h, s: s, ns: ns, ids: e.ids, known: map[task.ID]bool{}, alive: e.alive}
@@ -75,8 +74,7 @@ func (e *env) in(ns string) *env {
 	return e.on(e.s, ns)
 }
 
-// sameIDs returns the same fixture in another namespace, which draws the IDs
-// that this one draws, in the same order.
+// sameIDs returns the same fixture in another namespace. It draws the same IDs in the same order.
 func (e *env) sameIDs() *env {
 	e.Helper()
 	other := e.in(otherNamespace)
@@ -84,14 +82,14 @@ func (e *env) sameIDs() *env {
 	return other
 }
 
-// follow makes this fixture draw from now on what the other one will draw, so
-// that the same calls make the same IDs in both namespaces.
+// follow makes this fixture draw the IDs that other draws from now on. The same calls then make the same IDs in both
+// namespaces.
 func (e *env) follow(other *env) {
 	e.copies = other
 	e.drawn, e.leases = slices.Clone(other.drawn), slices.Clone(other.leases)
 }
 
-// newID draws a task's id.
+// newID draws a task ID.
 func (e *env) newID() task.ID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +101,7 @@ func (e *env) newID() task.ID {
 	return id
 }
 
-// newLease draws a lease's id.
+// newLease draws a lease ID.
 func (e *env) newLease() task.LeaseID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,8 +125,7 @@ func (e *env) second() store.Store {
 // stores returns both handles.
 func (e *env) stores() [2]store.Store { return [2]store.Store{e.s, e.second()} }
 
-// pass lets time go by while the reaper and the workers that stay send their
-// heartbeats, every TTL/3.
+// pass advances time while the reaper and the workers that stay send heartbeats, every TTL/3.
 func (e *env) pass(d time.Duration) {
 	e.Helper()
 	for d > 0 {
@@ -141,11 +138,11 @@ func (e *env) pass(d time.Duration) {
 	}
 }
 
-// silence lets time go by while no worker reaches the store.
+// silence advances time while no worker reaches the store.
 func (e *env) silence(d time.Duration) { time.Sleep(d) }
 
-// together starts all functions at the same moment and waits for them. They
-// run on goroutines of their own, so they must not call Fatal.
+// together runs all functions concurrently and waits for them. They run in their own goroutines and must not call
+// Fatal.
 func (e *env) together(fns ...func()) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -181,7 +178,7 @@ func (e *env) forget(id task.ID) {
 	delete(e.known, id)
 }
 
-// close verifies a fixture in a namespace of its own before its case is over.
+// close verifies a fixture of another namespace before its case ends.
 func (e *env) close() {
 	e.Helper()
 	e.reap()
@@ -190,8 +187,8 @@ func (e *env) close() {
 	e.closed = true
 }
 
-// verify is the end of every case: what is stored is in order, no acknowledged
-// task is missing, and readers see what is stored, as the law derives it.
+// verify ends every case. It checks that the stored rows are consistent, that no acknowledged task is missing, and
+// that readers return the state derived from the rows.
 func (e *env) verify() {
 	e.Helper()
 	snap := e.snap()
@@ -206,7 +203,7 @@ func (e *env) verify() {
 		e.check(stored[id], "task %v was acknowledged and is gone", id)
 	}
 	e.readsAsDerived(snap)
-	if !testing.Short() && e.h.Repeat >= 20 { // fewer: a small size, as under the race detector
+	if !testing.Short() && e.h.Repeat >= 20 { // smaller values mean a reduced size, as under the race detector
 		e.scanAgrees(snap)
 		for _, i := range []int{0, len(snap.Tasks) - 1} {
 			if i >= 0 && i < len(snap.Tasks) {

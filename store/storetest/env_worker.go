@@ -10,15 +10,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// worker is a process with an engine, reduced to what it asks of the store.
+// worker is a process with an engine, reduced to its calls of the store.
 type worker struct {
 	e    *env
 	id   store.WorkerID
 	name string
 }
 
-// worker joins a new one. It sends no heartbeat while time passes unless it
-// stays.
+// worker joins a new worker. Unless it stays, it sends no heartbeat while time passes.
 func (e *env) worker(name string) *worker {
 	e.Helper()
 	e.workers++
@@ -44,8 +43,7 @@ func (w *worker) leave() {
 	w.e.require(err == nil, "Leave of %s: %v", w.name, err)
 }
 
-// die makes the process of a worker look dead, and reports whether this kind
-// of store can see that.
+// die makes the process of a worker look dead. It reports whether this kind of store can detect that.
 func (w *worker) die() bool {
 	if w.e.h.Kill == nil {
 		return false
@@ -54,15 +52,15 @@ func (w *worker) die() bool {
 	return true
 }
 
-// stay makes pass send heartbeats of this worker (not for its leases).
+// stay makes pass send heartbeats of this worker, but not for its leases.
 func (w *worker) stay() { *w.e.alive = append(*w.e.alive, w) }
 
-// quiet takes stay back.
+// quiet reverts stay.
 func (w *worker) quiet() {
 	*w.e.alive = slices.DeleteFunc(*w.e.alive, func(o *worker) bool { return o == w })
 }
 
-// beat extends leases and marks the worker as seen.
+// beat renews leases and marks the worker as seen.
 func (w *worker) beat(leases ...task.Lease) []store.Beat {
 	w.e.Helper()
 	beats, err := w.e.s.Heartbeat(w.e.Context(), w.e.ns, store.HeartbeatRequest{Worker: w.id, TTL: ttl, Leases: leases})
@@ -121,7 +119,7 @@ func (w *worker) take(id task.ID) store.Claimed {
 	return got.Tasks[0]
 }
 
-// takeAll claims exactly these tasks in one call, in their order.
+// takeAll claims exactly these tasks in one call, in this order.
 func (w *worker) takeAll(ids ...task.ID) []store.Claimed {
 	w.e.Helper()
 	got := w.claim(only(ids...)).Tasks
@@ -132,7 +130,7 @@ func (w *worker) takeAll(ids ...task.ID) []store.Claimed {
 	return got
 }
 
-// gets claims whatever is due and compares the tasks, in the order claimed.
+// gets claims the due tasks and compares them, in the order claimed.
 func (w *worker) gets(want []task.ID, asks ...ask) []store.Claimed {
 	w.e.Helper()
 	got := w.claim(asks...).Tasks
@@ -140,13 +138,13 @@ func (w *worker) gets(want []task.ID, asks ...ask) []store.Claimed {
 	return got
 }
 
-// getsNothing claims and expects nothing.
+// getsNothing claims and expects no task.
 func (w *worker) getsNothing(asks ...ask) {
 	w.e.Helper()
 	w.gets(nil, asks...)
 }
 
-// claimedIDs returns the tasks of leases.
+// claimedIDs returns the IDs of claimed tasks.
 func claimedIDs(cs []store.Claimed) []task.ID {
 	return mapped(cs, func(c store.Claimed) task.ID { return c.Task.ID })
 }
@@ -156,13 +154,13 @@ func leasesOf(cs []store.Claimed) []task.Lease {
 	return mapped(cs, func(c store.Claimed) task.Lease { return c.Lease })
 }
 
-// reap asks the reaper for a reap and expects it to be eligible.
+// reap runs a reap, which must be eligible.
 func (e *env) reap() store.ReapResult {
 	e.Helper()
 	return e.reapWith(3)
 }
 
-// reapWith reaps under another crash budget.
+// reapWith reaps with another crash budget.
 func (e *env) reapWith(budget int) store.ReapResult {
 	e.Helper()
 	got := e.reaper.reap(store.ReapRequest{CrashBudget: budget})
@@ -170,7 +168,7 @@ func (e *env) reapWith(budget int) store.ReapResult {
 	return got
 }
 
-// reap asks for a reap as this worker.
+// reap runs a reap as this worker.
 func (w *worker) reap(r store.ReapRequest) store.ReapResult {
 	w.e.Helper()
 	r.Worker, r.TTL = w.id, ttl
@@ -179,21 +177,21 @@ func (w *worker) reap(r store.ReapRequest) store.ReapResult {
 	return got
 }
 
-// reapExpired lets every lease run out that is not renewed, and reaps.
+// reapExpired lets every unrenewed lease expire, and reaps.
 func (e *env) reapExpired() store.ReapResult {
 	e.Helper()
 	e.pass(ttl + ttl/3)
 	return e.reap()
 }
 
-// reapsNothing expects a reap to find nothing to do.
+// reapsNothing expects a reap to change nothing.
 func (e *env) reapsNothing() {
 	e.Helper()
 	got := e.reap()
 	e.check(len(got.Reaped) == 0 && len(got.Expired) == 0, "reaped %v and ended %v, want nothing", got.Reaped, got.Expired)
 }
 
-// expire lets the lease of an attempt run out and be reaped.
+// expire lets the lease of an attempt expire and be reaped.
 func (e *env) expire(c store.Claimed) store.Reaped {
 	e.Helper()
 	for _, r := range e.reapExpired().Reaped {
@@ -205,7 +203,7 @@ func (e *env) expire(c store.Claimed) store.Reaped {
 	return store.Reaped{}
 }
 
-// crash lets n processes in a row die with the task.
+// crash makes n consecutive processes die while running the task.
 func (e *env) crash(id task.ID, n int) {
 	e.Helper()
 	for range n {
@@ -213,13 +211,13 @@ func (e *env) crash(id task.ID, n int) {
 	}
 }
 
-// The ways in which an attempt ends.
+// The ends of an attempt.
 
 func success(c store.Claimed) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, Output: json.RawMessage(`"done"`), Elapsed: time.Millisecond, CodeVersion: 1}
 }
 
-// failure ends an attempt with a handler's error and what was decided on it.
+// failure ends an attempt with a handler's error and a decision.
 func failure(c store.Claimed, kind task.DecisionKind, delay time.Duration) store.Finish {
 	return store.Finish{
 		Lease: c.Lease, Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindHandler, Message: "no luck"},
@@ -243,7 +241,7 @@ func suspend(c store.Claimed, until time.Time) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuspended, WakeAt: until}
 }
 
-// notRun is the end of an attempt that its worker cannot run.
+// notRun ends an attempt that its worker cannot run.
 func notRun(c store.Claimed) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeReleased, Error: &task.Error{Kind: task.KindWorker, Message: "no bucket"}, Delay: time.Second}
 }
@@ -256,8 +254,8 @@ func cancelled(c store.Claimed) store.Finish {
 	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeCancelled, Error: &task.Error{Kind: task.KindCancelled, Message: "gave up"}}
 }
 
-// finish ends an attempt and expects the store to accept it. The answer is without what
-// [env.checkOverruled] has checked.
+// finish ends an attempt and expects the store to accept it. It returns the answer without the part checked by
+// [env.checkOverruled].
 func (e *env) finish(f store.Finish) store.FinishResult {
 	e.Helper()
 	got := e.finishAll(f)[0]
@@ -274,13 +272,13 @@ func (e *env) finishAll(fs ...store.Finish) []store.FinishResult {
 	e.Helper()
 	list := slices.Clone(fs)
 	got, err := e.s.Finish(e.Context(), e.ns, list...)
-	clear(list) // a caller may reuse it
+	clear(list) // a caller may reuse the slice
 	e.require(err == nil, "Finish of %d: %v", len(fs), err)
 	e.require(len(got) == len(fs), "Finish of %d answered %d", len(fs), len(got))
 	return got
 }
 
-// finishOK ends attempts in one batch and expects the store to accept them all.
+// finishOK ends attempts in one batch, all of which the store must accept.
 func (e *env) finishOK(fs ...store.Finish) {
 	e.Helper()
 	for i, got := range e.finishAll(fs...) {
@@ -288,12 +286,12 @@ func (e *env) finishOK(fs ...store.Finish) {
 	}
 }
 
-// finishes ends each claimed task in one way.
+// finishes returns a finish for each claimed task.
 func finishes(cs []store.Claimed, end func(store.Claimed) store.Finish) []store.Finish {
 	return mapped(cs, end)
 }
 
-// finishRefused expects a finish to be refused, with nothing written.
+// finishRefused expects a finish to be refused without a write.
 func (e *env) finishRefused(f store.Finish, want error) {
 	e.Helper()
 	e.unchanged(fmt.Sprintf("Finish with %s", f.Outcome), func() {
@@ -301,7 +299,7 @@ func (e *env) finishRefused(f store.Finish, want error) {
 	})
 }
 
-// succeed runs tasks to success, one after the other.
+// succeed runs tasks to success, one after another.
 func (e *env) succeed(ids ...task.ID) {
 	e.Helper()
 	for _, id := range ids {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// eventRows returns rows with these numbers; every third is a line of the log.
+// eventRows returns rows with these sequence numbers; every third is a log line.
 func eventRows(e *env, seqs ...int64) []store.EventRow {
 	var rows []store.EventRow
 	for _, seq := range seqs {
@@ -43,7 +43,7 @@ var eventCases = []testCase{
 		rec := step(c, "s", `1`)
 		rec.Events = all[:2]
 		e.record(rec)
-		e.record(rec) // its answer was lost
+		e.record(rec) // the reply was lost
 		e.record(store.Record{Lease: c.Lease, Events: all[2:4]})
 		cp := checkpoint(c, "c", `1`)
 		cp.Events = all[4:5]

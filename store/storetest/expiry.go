@@ -8,12 +8,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// expiring gives the fields of an input a time.
+// expiring sets retention times for the fields of an input.
 func expiring(list ...task.Expiry) opt { return func(n *task.New) { n.Expire = list } }
 
 var aMinute = task.Expiry{Path: "card", After: time.Minute}
 
-// expired are the tasks that a collector is to erase fields of.
+// expired returns the tasks with fields that a collector has to erase.
 func (e *env) expired() (due []store.DueExpiry) {
 	e.Helper()
 	got, err := e.s.Collect(e.Context(), e.ns, store.CollectRequest{Expiries: true})
@@ -43,9 +43,9 @@ var expiryCases = []testCase{
 		due := e.expired()
 		e.require(len(due) == 1 && due[0].Task == id, "named are %+v", due)
 		e.near("since the input was stored", e.now().Add(-due[0].Elapsed), e.now().Add(-12*time.Minute))
-		e.expires() // they are being erased
+		e.expires() // the erasure is in progress
 		e.silence(11 * time.Minute)
-		e.expires(id) // they were not
+		e.expires(id) // the erasure did not happen
 		e.operate(e.expireOf(id, `{"card":1}`, time.Hour))
 		e.equal("the input", string(e.task(id).Input), `{"card":1}`)
 		audit := e.history(id).Audit

@@ -2,6 +2,5 @@
 
 package storetest
 
-// fanned is how many dependents fan makes: more than one transaction of a store
-// moves. [Large] sets it.
+// fanned is the number of dependents made by fan: more than one transaction of a store moves. [Large] sets it.
 var fanned = 1250

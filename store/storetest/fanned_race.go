@@ -2,6 +2,6 @@
 
 package storetest
 
-// fanned is how many dependents fan makes under the race detector: more than one
-// transaction of a store moves, if the store's tests have it move 100 rows then.
+// fanned is the number of dependents made by fan under the race detector. It exceeds one transaction if the store's
+// tests limit transactions to 100 rows.
 var fanned = 250

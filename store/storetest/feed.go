@@ -22,11 +22,11 @@ func (e *env) feed() store.FeedState {
 	return state
 }
 
-// feedAfter reads all pages behind a position, as what they tell of which task.
+// feedAfter reads all pages after a position and returns their rows.
 func (e *env) feedAfter(req store.FeedRequest) (rows []store.FeedRow, next int64) {
 	e.Helper()
 	for state := e.feed(); state.Newest < state.Last; state = e.feed() {
-		time.Sleep(10 * time.Millisecond) // a transaction of others goes on
+		time.Sleep(10 * time.Millisecond) // a transaction of another test is open
 	}
 	for next = req.After; ; {
 		req.After = next
@@ -44,7 +44,7 @@ func (e *env) feedAfter(req store.FeedRequest) (rows []store.FeedRow, next int64
 	}
 }
 
-// feedOf returns the names of what the feed tells of a task.
+// feedOf returns the event names of a task in the feed.
 func (e *env) feedOf(id task.ID) string {
 	e.Helper()
 	rows, _ := e.feedAfter(store.FeedRequest{Task: id})
@@ -58,7 +58,7 @@ var feedCases = []testCase{
 		fin := success(e.a.take(well))
 		fin.Events = eventRows(e, 1, 2, 3, 4, 6, 7)
 		e.finish(fin)
-		e.finish(fin) // its answer was lost
+		e.finish(fin) // the reply was lost
 		e.equal("of one that succeeds", e.feedOf(well), "[task.enqueued task.started step.started step.started log.written step.started log.written step.started task.succeeded]")
 
 		retried := e.one()
@@ -205,7 +205,7 @@ var feedCases = []testCase{
 		id := e.one()
 		fin := success(e.a.take(id))
 		fin.Events = eventRows(e, 1, 2)
-		for i := range fin.Events { // a worker whose clock is slow
+		for i := range fin.Events { // a worker with a slow clock
 			fin.Events[i].At = fin.Events[i].At.Add(-time.Hour)
 		}
 		e.finish(fin)

@@ -235,7 +235,7 @@ var finishCases = []testCase{
 	}},
 }
 
-// outcome is what a task becomes by one way of ending its attempt.
+// outcome is the expected state of a task after one kind of finish.
 type outcome struct {
 	name    string
 	end     func(c store.Claimed) store.Finish
@@ -245,7 +245,7 @@ type outcome struct {
 	decided bool           // a decision is written
 }
 
-// counted returns how many attempts a finish uses up.
+// counted returns the number of attempts that a finish counts.
 func counted(f store.Finish) int {
 	if f.Error != nil && task.Counts(f.Outcome, f.Error.Kind) || f.Error == nil && task.Counts(f.Outcome, task.KindNone) {
 		return 1
@@ -253,7 +253,7 @@ func counted(f store.Finish) int {
 	return 0
 }
 
-// decided changes the outcome and error kind of a decided failure.
+// decided returns a decided failure with another outcome and error kind.
 func decided(o task.Outcome, kind task.ErrorKind, d task.DecisionKind, delay time.Duration) func(store.Claimed) store.Finish {
 	return func(c store.Claimed) store.Finish {
 		f := failure(c, d, delay)

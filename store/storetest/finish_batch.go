@@ -89,7 +89,7 @@ var finishBatchCases = []testCase{
 		}
 	}},
 	{"what ends by a batch ends those that depend on it", func(e *env) {
-		// c observes the end of b, which follows from that of a, a round after x.
+		// c sees the end of b, which follows from that of a, one round after x.
 		g := e.job("a", "x", "b: a", "c: b x", "d: *c")
 		cs := e.a.takeAll(g.all("a", "x")...)
 		e.finishAll(dead(cs[0]), success(cs[1]))
@@ -151,7 +151,7 @@ var finishBatchCases = []testCase{
 	}},
 	{"R-15 a need that is skipped and one that finishes in one batch release the child once", func(e *env) {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
-			// bad takes skipped down with it; the child waits for skipped and good.
+			// The failure of bad also ends skipped; the child waits for skipped and good.
 			g := e.job("bad", "good", "skipped: bad", "child: *skipped good", "late: *bad *good *skipped")
 			cs := e.a.takeAll(g.all("bad", "good")...)
 			fs := []store.Finish{dead(cs[0]), success(cs[1])}

@@ -55,7 +55,7 @@ var finishLeaseCases = []testCase{
 			c := e.a.take(g.id("a"))
 			f := o.end(c)
 			first := e.finish(f)
-			first.Job = "" // a repetition does not say it
+			first.Job = "" // a repeated call does not return it
 			for range 3 {
 				e.unchanged(o.name+" again", func() { e.equal(o.name+" again", e.finish(f), first) })
 			}
@@ -74,8 +74,8 @@ var finishLeaseCases = []testCase{
 		e.unchanged("the same finish of B", func() { e.finish(success(b)) })
 	}},
 	{"R8 the same finish again is answered with the state that it led to", func(e *env) {
-		// The engine notifies its listeners of the answer, so a failed attempt whose
-		// answer was lost must not read as the success of the next one.
+		// The engine notifies its listeners with the answer. A failed attempt whose reply was lost must not read as
+		// the success of the next attempt.
 		ends := map[string]func(c store.Claimed) store.Finish{
 			"retried":  func(c store.Claimed) store.Finish { return retry(c, time.Second) },
 			"at once":  func(c store.Claimed) store.Finish { return retry(c, 0) },
@@ -101,8 +101,8 @@ var finishLeaseCases = []testCase{
 		e.equal("the answer once more", e.finish(dead(c)), want)
 	}},
 	{"R8 the same finish is recognized by task and lease id", func(e *env) {
-		// R8 compares the task and the lease id: a wrong epoch is refused while the
-		// task runs, and does not matter once it has ended.
+		// R8 compares the task and the lease ID. A wrong epoch is refused while the task runs and is ignored once it
+		// has ended.
 		c := e.a.take(e.one())
 		f := success(c)
 		f.Lease.Epoch++
@@ -258,7 +258,7 @@ func (e *env) guarded(c store.Claimed) {
 	e.finish(success(c))
 }
 
-// powerless expects that every write under a lease finds it lost and changes nothing.
+// powerless expects every write under a lease to report it lost and to change nothing.
 func (e *env) powerless(what string, c store.Claimed) {
 	e.Helper()
 	e.unchanged(what, func() {

@@ -40,7 +40,7 @@ var finishManyCases = []testCase{
 		})
 	}},
 	{"many leases of an earlier epoch are refused", func(e *env) {
-		// An old epoch with the lease id of today is refused.
+		// An old epoch with the current lease ID is refused.
 		e.finishAll(finishes(e.a.gets(e.many(many)), func(c store.Claimed) store.Finish { return retry(c, 0) })...)
 		rs, fs := work(e.b.claim().Tasks)
 		for i := range rs {
@@ -83,7 +83,7 @@ var finishManyCases = []testCase{
 				r, f := work([]*worker{e.a, e.b}[i%2].takeAll(ids...))
 				rs, fs = append(rs, r...), append(fs, f...)
 			}
-			// One of each claim after the other.
+			// The claims are interleaved.
 			half := len(rs) / 4
 			mixed, ends := make([]store.Record, 0, len(rs)), make([]store.Finish, 0, len(fs))
 			for i := range half {
@@ -111,7 +111,7 @@ var finishManyCases = []testCase{
 					fs = append(fs, f)
 				}
 				answers = append(answers, fmt.Sprint(len(fs)))
-				odd := fs[7] // the same lease once more, with another end
+				odd := fs[7] // the same lease again, with another end
 				odd.Outcome, odd.Error, odd.Decision = task.OutcomeCancelled, &task.Error{Kind: task.KindCancelled, Message: "odd"}, nil
 				lost := fs[8]
 				lost.Lease.ID[3] ^= 1
@@ -152,7 +152,7 @@ var finishManyCases = []testCase{
 	}},
 }
 
-// endOfKind returns an end of the i-th kind.
+// endOfKind returns a finish of the i-th kind.
 func endOfKind(e *env, c store.Claimed, i int) store.Finish {
 	f := success(c)
 	switch i % 13 {
@@ -191,12 +191,11 @@ func endOfKind(e *env, c store.Claimed, i int) store.Finish {
 	return f
 }
 
-// many is more than one statement of any store is likely to take, and no
-// multiple of anything.
+// many is probably more than one statement of any store takes, and a multiple of no batch size.
 const many = 77
 
-// twice runs the same calls in two namespaces, once with all writes of a kind
-// in one batch and once with each by itself, and compares every row and answer.
+// twice runs the same calls in two namespaces, once in batches and once one by one. It compares every row and every
+// answer.
 func (e *env) twice(run func(e *env, single bool) []string) {
 	e.Helper()
 	began := e.now()
@@ -214,7 +213,7 @@ func (e *env) twice(run func(e *env, single bool) []string) {
 	e.sameJSON("what is stored after a batch", a, b)
 }
 
-// recordEach records all in one batch, or one by one, and returns the answers.
+// recordEach writes all records in one batch, or one by one, and returns the answers.
 func (e *env) recordEach(single bool, rs []store.Record) (answers []string) {
 	e.Helper()
 	for _, batch := range batches(single, rs) {
@@ -238,7 +237,7 @@ func (e *env) finishEachOrAll(single bool, fs []store.Finish) (answers []string)
 	return answers
 }
 
-// batches returns what goes into each call.
+// batches splits all into the arguments of each call.
 func batches[E any](single bool, all []E) [][]E {
 	if single {
 		return each(all)
@@ -246,7 +245,7 @@ func batches[E any](single bool, all []E) [][]E {
 	return [][]E{all}
 }
 
-// sentinelOf returns what callers branch on.
+// sentinelOf returns the sentinel of an error.
 func sentinelOf(err error) error {
 	for _, s := range []error{store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested} {
 		if errors.Is(err, s) {
@@ -256,7 +255,7 @@ func sentinelOf(err error) error {
 	return err
 }
 
-// work returns a record and a good end for every claimed task, all different.
+// work returns a record and a valid finish for every claimed task, all different.
 func work(cs []store.Claimed) (rs []store.Record, fs []store.Finish) {
 	for i, c := range cs {
 		r := step(c, "s", fmt.Sprint(i))
@@ -272,7 +271,7 @@ func work(cs []store.Claimed) (rs []store.Record, fs []store.Finish) {
 	return rs, fs
 }
 
-// losers are what can be odd about one of many, before its work is recorded.
+// losers are changes that invalidate one of many tasks before its work is recorded.
 var losers = []struct {
 	name string
 	make func(e *env, c store.Claimed, r *store.Record, f *store.Finish)

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// secret is in everything that a task of secretive holds and says.
+// secret occurs in every value and text of a task of secretive.
 const secret = "4929-1234"
 
 func forgetOf(id task.ID) store.ForgetTask { return store.ForgetTask{Audit: admin, Task: id} }
@@ -27,7 +27,7 @@ func wrongWith(f store.Finish) store.Finish {
 	return f
 }
 
-// secretive is a task that has the secret in every row that a task can have.
+// secretive makes a task that has the secret in every kind of row.
 func (e *env) secretive(end func(store.Claimed) store.Finish, opts ...opt) task.ID {
 	e.Helper()
 	long := `"` + fmt.Sprintf("%0*d", 100<<10, 7) + secret + `"`
@@ -63,7 +63,7 @@ func secretSuccess(c store.Claimed) store.Finish {
 
 func secretFailure(c store.Claimed) store.Finish { return wrongWith(dead(c)) }
 
-// told is what of a namespace has the secret.
+// told returns the rows of a namespace that contain the secret.
 func (e *env) told(ids ...task.ID) (rows []string) {
 	e.Helper()
 	has := func(what string, v any) {
@@ -84,7 +84,7 @@ func (e *env) told(ids ...task.ID) (rows []string) {
 	return rows
 }
 
-// What readers mask is recorded with the value.
+// redactCases test that the masked paths are recorded with the value.
 var redactCases = []testCase{
 	{"paths are kept with a task and with its steps, in the first attempt and later", func(e *env) {
 		paths := []string{"input/card", "*/**/*token*"}

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ifFailedCases are about tasks that run if one of several others fails.
+// ifFailedCases test tasks that run if one of several others fails.
 var ifFailedCases = []testCase{
 	{"it starts at the first need that fails", func(e *env) {
 		for _, node := range []string{"x", "y"} {
@@ -153,7 +153,7 @@ var ifFailedCases = []testCase{
 	}},
 }
 
-// ifFailedRetryCases: a retry decides about needs by their edges.
+// ifFailedRetryCases test that a retry evaluates needs by their edge kinds.
 var ifFailedRetryCases = []testCase{
 	{"a failed need is no obstacle to the retry of an alarm", func(e *env) {
 		g := e.job("x", "y", "alarm: !x !y")

@@ -281,7 +281,7 @@ var jobCases = []testCase{
 	}},
 }
 
-// ends are the ways in which a need ends, and what it ends as.
+// ends lists the ways in which a need ends, with the resulting state.
 var ends = []struct {
 	state task.State
 	end   func(e *env, id task.ID)
@@ -291,8 +291,7 @@ var ends = []struct {
 	{task.Cancelled, func(e *env, id task.ID) { e.operate(cancelOf(id)) }},
 }
 
-// readyOnce expects a task to be ready exactly once: one dispatch row, one
-// lease for all workers that ask.
+// readyOnce expects a task to be ready exactly once: one dispatch row, and one lease over all claims.
 func (e *env) readyOnce(id task.ID) {
 	e.Helper()
 	e.equal("RemainingDeps", e.is(id, task.Ready, task.WaitNone).RemainingDeps, 0)

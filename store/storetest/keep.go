@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undoes runs an attempt that records "charge", which its cleanup "refund" undoes, and
-// ends it.
+// undoes runs an attempt that records "charge", undone by its cleanup "refund", and ends it.
 func (e *env) undoes(id task.ID, end func(store.Claimed) store.Finish) {
 	e.Helper()
 	c := e.a.take(id)
@@ -41,11 +40,10 @@ func (e *env) lastReason() string {
 	return audit[len(audit)-1].Reason
 }
 
-// keptSteps is the note of the audit that the steps of a task stay although the cleanup of
-// undoes ran.
+// keptSteps is the audit note for a task whose steps stay although the cleanup of undoes ran.
 const keptSteps = `steps kept though the cleanup "refund"`
 
-// keepStepsCases are about tasks that run again after a cleanup undid steps of theirs.
+// keepStepsCases test tasks that run again after a cleanup undid some of their steps.
 var keepStepsCases = []testCase{
 	{"a retry is refused after a cleanup completed", func(e *env) {
 		failed, cancelledTask := e.one(), e.one()
@@ -301,8 +299,7 @@ var keepStepsCases = []testCase{
 	}},
 }
 
-// undoesAndAsks runs a first attempt that undoes its step, and a second one that asks for
-// another task.
+// undoesAndAsks runs a first attempt that undoes its step, and a second attempt that asks for another task.
 func (e *env) undoesAndAsks(id, on task.ID) {
 	e.Helper()
 	e.undoes(id, func(c store.Claimed) store.Finish { return retry(c, 0) })

@@ -105,7 +105,7 @@ var keyCases = []testCase{
 		e.a.getsNothing()
 		e.all(task.Pending, task.WaitConcurrency, rest...)
 		e.finish(success(c))
-		// The key lets one more in, whose cap then makes room for two others.
+		// The key admits one more task, whose cap then makes room for two others.
 		e.a.gets(rest[:1], limit(1))
 		e.a.gets(rest[1:3])
 		e.is(rest[3], task.Pending, task.WaitConcurrency)
@@ -179,7 +179,7 @@ var keyCases = []testCase{
 		waiter := e.one(key("k", 1))
 		e.b.getsNothing()
 		raises := e.one(key("k", 2))
-		e.finish(success(c)) // the task that raises the cap is due already: none is woken
+		e.finish(success(c)) // the task that raises the cap is already due: no waiter is woken
 		e.is(waiter, task.Pending, task.WaitConcurrency)
 		got := e.a.claim()
 		e.equal("the claimed", claimedIDs(got.Tasks), []task.ID{raises})
@@ -188,8 +188,7 @@ var keyCases = []testCase{
 	}},
 }
 
-// keyHeld expects how many hold a key and how many may. A key without holders
-// may be absent.
+// keyHeld checks the holders and the limit of a key. A key without holders may be absent.
 func (e *env) keyHeld(name string, held, limit int) {
 	e.Helper()
 	var got store.KeyRow
@@ -199,8 +198,7 @@ func (e *env) keyHeld(name string, held, limit int) {
 	e.check(got.Held == held && (held == 0 || got.Cap == limit), "the key %s is held by %d of %d, want %d of %d", name, got.Held, got.Cap, held, limit)
 }
 
-// wokenWithCap makes two tasks of a key with a cap of two due, of which none
-// runs, while a third one waits. It returns them in this order.
+// wokenWithCap returns three tasks of a key with a cap of two: two due tasks that do not run, and a waiter.
 func (e *env) wokenWithCap(name string) []task.ID {
 	e.Helper()
 	ids := e.many(5, key(name, 2))
@@ -213,8 +211,8 @@ func (e *env) wokenWithCap(name string) []task.ID {
 	return ids[2:]
 }
 
-// capKept expects that the cap is still known: the waiter takes the place of
-// one that goes away, beside the one that is still due.
+// capKept expects that the store still knows the cap: the waiter replaces a task that leaves, while the other stays
+// due.
 func (e *env) capKept(ids []task.ID) {
 	e.Helper()
 	e.operate(cancelOf(ids[0]))

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// unserved is a type that no worker of the suite asks for by default.
+// unserved is a type that the suite's workers do not claim by default.
 const unserved = "acme.test.unserved.v1"
 
 var everyType = map[string]int{alpha: 1, beta: 1, unserved: 1}
@@ -135,11 +135,11 @@ var keyLaneCases = []testCase{
 		e.pass(time.Second)
 		mine := e.many(3, key("k", 2))
 		e.b.getsNothing()
-		e.finish(success(cs[0])) // two rows that no worker serves are due: the lane gets one
+		e.finish(success(cs[0])) // two rows without a worker are due: the lane gets one
 		e.finish(success(cs[1]))
 		e.equal("the waiters", len(e.snap().Waiters), 2)
 		e.b.gets(mine[:1])
-		e.b.gets(mine[1:2]) // the key still has room: its place was taken up
+		e.b.gets(mine[1:2]) // the key still has room: the promised place was used
 		e.b.getsNothing()
 	}},
 	{"a key with very many lanes wakes all of them", func(e *env) {
@@ -182,14 +182,14 @@ var keyLaneCases = []testCase{
 		e.finish(success(c))
 		h = e.history(stays[1])
 		e.check(h.Ahead == stays[0] && len(h.Holders) == 0, "while the key has room the history has %v ahead and the holders %v, want %v and none", h.Ahead, h.Holders, stays[0])
-		for _, id := range []task.ID{stays[0], other} { // they wait for nothing
+		for _, id := range []task.ID{stays[0], other} { // they no longer wait
 			h := e.history(id)
 			e.check(h.Ahead.IsZero() && len(h.Holders) == 0, "the history of a due task has %v ahead and the holders %v", h.Ahead, h.Holders)
 		}
 	}},
 }
 
-// keyLanes are lanes of one key: they differ in queue, in type, in both.
+// keyLanes are lanes of one key that differ in queue, in type, or in both.
 var keyLanes = []opt{
 	func(n *task.New) { n.Queue = "x" },
 	func(n *task.New) { n.Queue = "y" },

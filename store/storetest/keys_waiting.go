@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// keyWaitingCases are about tasks that leave the waiters of their key before that has room.
+// keyWaitingCases test tasks that stop waiting for their key before it has room.
 var keyWaitingCases = []testCase{
 	{"a task whose wait ends while its key is full has one row", func(e *env) {
 		for name, begin := range map[string]func(c store.Claimed) (end func()){

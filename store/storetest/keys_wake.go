@@ -48,7 +48,7 @@ var keyWakeCases = []testCase{
 		e.a.gets([]task.ID{first})
 	}},
 	{"R-22 every order of claims and ends keeps the cap and drops no task", func(e *env) {
-		// Two holders at most; every order of four operations.
+		// At most two holders, in every order of four operations.
 		for round, order := range permutations("claim", "finish", "retry", "cancel waiter") {
 			k := key(fmt.Sprint("k", round), 2)
 			ids := e.many(5, k)
@@ -72,7 +72,7 @@ var keyWakeCases = []testCase{
 				e.keyHeld(fmt.Sprint("k", round), len(running), 2)
 				e.check(len(running) <= 2, "%v: after %s %d tasks run", order, op, len(running))
 			}
-			// The other tasks run to their end.
+			// Run the other tasks to their end.
 			for range 6 {
 				e.finishOK(finishes(running, success)...)
 				running = e.a.claim(only(ids...)).Tasks
@@ -171,7 +171,7 @@ var keyWakeCases = []testCase{
 		ids := e.many(5, key("k", 2))
 		cs := e.a.gets(ids[:2])
 		e.finish(success(cs[0]))
-		// The second of these frees nothing: the place is already promised.
+		// The second finish frees no place: the place is already promised.
 		e.unchanged("the same finish again", func() { e.finish(success(cs[0])) })
 		e.equal("the waiters", len(e.snap().Waiters), 2)
 		e.finish(success(cs[1]))
@@ -200,13 +200,13 @@ var keyWakeCases = []testCase{
 	}},
 }
 
-// holderEnd is a way in which a holder stops running.
+// holderEnd is an event that ends a holder's attempt.
 type holderEnd struct {
 	name string
 	do   func(e *env, c store.Claimed)
 }
 
-// holderEnds lists them all: every end of an attempt, and every loss of a lease.
+// holderEnds lists every end of an attempt and every loss of a lease.
 func holderEnds() []holderEnd {
 	var out []holderEnd
 	for _, o := range outcomes {

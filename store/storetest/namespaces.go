@@ -69,7 +69,7 @@ var namespaceCases = []testCase{
 	}},
 	{"a verb changes neither other tasks nor the same ID in another namespace", func(e *env) {
 		for i, st := range situations {
-			if (testing.Short() || e.h.Repeat < 50) && i%4 != 0 { // small sizes run a part
+			if (testing.Short() || e.h.Repeat < 50) && i%4 != 0 { // reduced sizes run a sample
 				continue
 			}
 			here, there := e.in("here/"+st.name), e.in("there/"+st.name)
@@ -82,7 +82,7 @@ var namespaceCases = []testCase{
 				before := here.snap()
 				there.unchanged(v.name+" in another namespace", func() { v.do(here, s) })
 				switch v.name {
-				case "time", "reap", "restored": // act on all tasks
+				case "time", "reap", "restored": // these act on all tasks
 				default:
 					here.othersUnchanged(before, s)
 				}
@@ -134,7 +134,7 @@ var namespaceCases = []testCase{
 		var fs [2][]store.Finish
 		ids, same := e.many(many), other.many(many)
 		e.equal("the ids", ids, same)
-		rs[0], fs[0] = work(e.a.gets(ids)) // leaves what is due in the other one
+		rs[0], fs[0] = work(e.a.gets(ids)) // leaves a due task in the other namespace
 		rs[1], fs[1] = work(other.a.gets(same))
 		for i, here := range []*env{e, other} {
 			there := []*env{other, e}[i]
@@ -174,7 +174,7 @@ var namespaceWorkerCases = []testCase{
 		here.warmsUp() // it sent no heartbeat; the other one did
 		here.beat()
 		here.leave()
-		there.reapsOne() // whatever the worker of its ID did here
+		there.reapsOne() // independent of the worker with the same ID here
 		here.join(ttl)
 		id := e.one()
 		here.take(id)
@@ -279,8 +279,7 @@ var namespaceWorkerCases = []testCase{
 	}},
 }
 
-// othersUnchanged expects that nothing was written about tasks that have
-// nothing to do with the subject.
+// othersUnchanged expects no write to tasks unrelated to the subject.
 func (e *env) othersUnchanged(before *store.Snapshot, s *subject) {
 	e.Helper()
 	others := func(snap *store.Snapshot) []any {
@@ -301,8 +300,7 @@ func (e *env) othersUnchanged(before *store.Snapshot, s *subject) {
 	}
 }
 
-// outlive waits until every deadline has passed, and expects that each ended
-// its task.
+// outlive waits until every deadline has passed and expects each deadline to have ended its task.
 func (e *env) outlive() {
 	e.Helper()
 	e.silence(lifetime)

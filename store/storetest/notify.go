@@ -96,7 +96,7 @@ var notifyCases = []testCase{
 			e.Helper()
 			got := l.during(do)
 			least := want - 2*slack
-			if e.h.Live != nil { // a look that comes by may announce an earlier one
+			if e.h.Live != nil { // a passing look may announce an earlier change
 				least = 0
 			}
 			e.check(got.Deadline <= want && got.Deadline > least, "%s: the deadline announced is %v away, want %v", what, got.Deadline, want)
@@ -196,7 +196,7 @@ var notifyCases = []testCase{
 		tells := func(what string, want bool, do func()) {
 			e.Helper()
 			l := e.listen()
-			defer l.stop() // days go by faster where none listens
+			defer l.stop() // days pass faster without a listener
 			got := l.during(do)
 			e.check(got.Changed == want, "%s announced %+v, want Changed %v", what, got, want)
 		}
@@ -255,7 +255,7 @@ var notifyOtherCases = []testCase{
 		other := e.second()
 		l := e.listen()
 		n := e.draft()
-		e.a.getsNothing() // who is idle is told
+		e.a.getsNothing() // idle workers are notified
 		time.Sleep(2 * time.Second)
 		got := l.during(func() {
 			_, err := other.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{n}})
@@ -266,8 +266,8 @@ var notifyOtherCases = []testCase{
 	}},
 }
 
-// isTold has an idle worker be told of what another handle enqueues, in real time:
-// nothing tells when the others know that it is idle.
+// isTold expects an idle worker to be notified of a task enqueued by another handle. It uses real time, because
+// nothing shows when the other handles know that the worker is idle.
 func (e *env) isTold() {
 	other, l := e.second(), e.listen()
 	e.a.getsNothing()
@@ -294,7 +294,7 @@ type listener struct {
 	stop func()
 }
 
-// listen starts to collect notices of the namespace.
+// listen subscribes to notices of the namespace.
 func (e *env) listen() *listener {
 	r := &listener{e: e}
 	stop, _ := e.s.(store.Notifier).Notify(e.ns, func(n store.Notice) {
@@ -307,14 +307,14 @@ func (e *env) listen() *listener {
 	return r
 }
 
-// during does something and returns what was announced, as one notice.
+// during runs do and returns the notices that it caused, merged into one.
 func (r *listener) during(do func()) store.Notice {
 	r.e.Helper()
 	r.mu.Lock()
 	r.all = nil
 	r.mu.Unlock()
 	do()
-	// Notices come after the commit, at the latest a moment later.
+	// Notices arrive shortly after the commit.
 	time.Sleep(slack)
 	synctest.Wait()
 	r.mu.Lock()
@@ -334,7 +334,7 @@ func (r *listener) during(do func()) store.Notice {
 	return sum
 }
 
-// any reports whether anything was announced.
+// heardOfWork reports whether any notice arrived.
 func (r *listener) heardOfWork() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

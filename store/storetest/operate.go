@@ -137,7 +137,7 @@ var operateCases = []testCase{
 		f := block(c)
 		f.Error.Ask = "hotel"
 		e.finish(f)
-		answers("", "", "") // the answer to the flight is none to the hotel
+		answers("", "", "") // the answer about the flight is not one about the hotel
 		asks("hotel")
 		answers(`"no"`, "hotel", "hotel")
 		asks("")
@@ -292,8 +292,7 @@ var operateSeenCases = []testCase{
 	}},
 }
 
-// seenCommands are the commands that name the epoch on which the operator
-// decided, each with a task on which it acts.
+// seenCommands are the commands that carry the epoch seen by the operator, each with a task to act on.
 var seenCommands = []struct {
 	reach func(e *env) task.ID
 	cmd   func(id task.ID, seen store.Seen) store.Command
@@ -334,8 +333,7 @@ func runs(e *env) task.ID {
 	return id
 }
 
-// ranOnce returns a task whose second attempt ended, so that an epoch before
-// its own is none of the special ones.
+// ranOnce returns a task whose second attempt ended, so that its previous epoch is not a special value.
 func ranOnce(end func(store.Claimed) store.Finish) func(e *env) task.ID {
 	return func(e *env) task.ID {
 		id := e.one()

@@ -138,15 +138,14 @@ var cancelCases = []testCase{
 	}},
 }
 
-// cancelsJob cancels a job and returns how many tasks ended, were asked, had
-// ended.
+// cancelsJob cancels a job and returns the number of tasks that ended, were asked to end, and had ended before.
 func (g *graph) cancelsJob() [3]int {
 	g.e.Helper()
 	r := g.e.operate(cancelJobOf(g.sub.Job.ID))
 	return [3]int{r.Cancelled, r.AskedTasks, r.AlreadyDone}
 }
 
-// expireNothing lets every lease run out and expects nothing to be reaped.
+// expireNothing lets every lease expire and expects a reap to find no lease.
 func (e *env) expireNothing() {
 	e.Helper()
 	e.pass(ttl + ttl/3)

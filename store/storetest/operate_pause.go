@@ -86,7 +86,7 @@ var pauseCases = []testCase{
 	}},
 }
 
-// oneRowOrLease runs operations on a fresh task in a queue of its own.
+// oneRowOrLease runs operations on a new task in a queue of its own.
 func (e *env) oneRowOrLease(order []string, ops map[string]func(q string, id task.ID)) {
 	e.Helper()
 	q := fmt.Sprint(order)

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A retried need is to end again, so what waits for its end waits anew. What has
-// started since its last end stays as it is.
+// retryEdgeCases test the retry of a need. Tasks that wait for its end wait again; tasks that started since its last
+// end are unchanged.
 var retryEdgeCases = []testCase{
 	{"I7 a dependent that has not started waits again", func(e *env) {
 		g := e.graph("a", "b", "any: *a", "alarm: !a", "late: *a", "both: *a b").with("late", after(time.Minute)).submit()
@@ -52,7 +52,7 @@ var retryEdgeCases = []testCase{
 		g.counts(task.JobRunning, 6, 2, 1, 1, 3)
 	}},
 	{"a dependent that a retry revives waits for all of its needs that go on", func(e *env) {
-		// b revives with a, before c does, whose end it also waits for.
+		// The retry reopens b with a, before c, whose end b also waits for.
 		g := e.job("a", "x: a", "c: x", "b: a *c", "d: *b")
 		e.fail(g.id("a"))
 		e.all(task.Cancelled, task.WaitNone, g.all("x", "c", "b")...)
@@ -84,7 +84,7 @@ var retryEdgeCases = []testCase{
 		e.pass(time.Second)
 		free := e.one(key("k", 1))
 		e.b.getsNothing()
-		e.finish(success(c)) // which makes the first of them due
+		e.finish(success(c)) // the retry makes the first of them due
 		e.operate(retryOf(g.id("a")))
 		for _, node := range []string{"first", "second"} {
 			e.is(g.id(node), task.Pending, task.WaitDeps)

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkOverruled expects the answer to a finish to say what was recorded, if that is not
-// what the finish says, and nothing if it is.
+// checkOverruled checks the overruled part of the answer to a finish: the recorded end if it differs from the
+// requested end, empty otherwise.
 func (e *env) checkOverruled(f *store.Finish, got *store.FinishResult) {
 	e.Helper()
 	h := e.history(f.Lease.Task)
@@ -31,7 +31,7 @@ func (e *env) checkOverruled(f *store.Finish, got *store.FinishResult) {
 	t := &h.Task
 	switch {
 	case t.Undo != nil && t.Undo.Began.Equal(at.FinishedAt) && got.Waiting == task.WaitUndo && f.EndsAs == "" &&
-		at.Outcome != task.OutcomeUndoFailed && at.Outcome != task.OutcomeSuspended: // those are of programs that did not know of the phase
+		at.Outcome != task.OutcomeUndoFailed && at.Outcome != task.OutcomeSuspended: // reported by programs that did not know of the phase
 		want.EndsAs, want.Error = t.Undo.EndsAs, t.Undo.Error
 	case t.FinishedAt.Equal(at.FinishedAt) && t.Error != nil:
 		want.Error = t.Error

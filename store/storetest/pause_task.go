@@ -232,7 +232,7 @@ func (e *env) pausedAsItRuns(id task.ID) store.Claimed {
 	return c
 }
 
-// isParked expects a task to be paused that would be due at an instant.
+// isParked expects a task to be paused, with its due time kept.
 func (e *env) isParked(id task.ID, due time.Time) {
 	e.Helper()
 	t := e.is(id, task.Pending, task.WaitPaused)

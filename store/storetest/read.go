@@ -199,7 +199,7 @@ var readCases = []testCase{
 	}},
 }
 
-// needs reads what a task needs.
+// needs returns the needs of a task.
 func (e *env) needs(id task.ID) []store.Need {
 	e.Helper()
 	got, err := e.s.Needs(e.Context(), e.ns, id)

@@ -90,7 +90,7 @@ var readAuditCases = []testCase{
 	}},
 }
 
-// audit reads the first page of the audit, which is all.
+// audit reads the first page of the audit and expects it to be the last.
 func (e *env) audit(f store.AuditFilter) []store.AuditEntry {
 	e.Helper()
 	list, next, err := e.s.Audit(e.Context(), e.ns, f)

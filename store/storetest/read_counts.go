@@ -76,7 +76,7 @@ var readCountCases = []testCase{
 
 const everyPart = store.OverviewCounts | store.OverviewQueues | store.OverviewWorkers
 
-// n is a count that is exact.
+// n returns an exact count.
 func n(n int) store.Count { return store.CountOf(n) }
 
 // overview reads parts of an overview.
@@ -87,7 +87,7 @@ func (e *env) overview(parts store.OverviewParts) store.Overview {
 	return o
 }
 
-// countsAs compares the counts of states with what is to be there.
+// countsAs compares the counts per state.
 func (e *env) countsAs(want map[task.State]int) {
 	e.Helper()
 	got := e.overview(store.OverviewCounts).Counts.States

@@ -16,7 +16,7 @@ var listFilterCases = []testCase{
 			by[t.Waiting] = append(by[t.Waiting], t.ID)
 		}
 		for _, w := range task.Waitings() {
-			if w != task.WaitDeadline && w != task.WaitRate { // no task waits for them
+			if w != task.WaitDeadline && w != task.WaitRate { // these reasons do not occur
 				e.check(len(by[w]) > 0, "no task waits for %s", w)
 			}
 			e.lists(store.Filter{Waiting: []task.Waiting{w}}, slices.Clone(by[w])...)
@@ -125,8 +125,7 @@ var listFilterCases = []testCase{
 	}},
 }
 
-// everyWait enqueues tasks of every situation and returns all that there are, as
-// readers see them.
+// everyWait enqueues tasks in every situation and returns all existing tasks as readers see them.
 func (e *env) everyWait() []task.Task {
 	e.Helper()
 	e.everySituation(e.newID().String())

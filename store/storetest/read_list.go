@@ -230,7 +230,7 @@ func (e *env) list(f store.Filter) ([]task.ID, string) {
 	return mapped(got, idOf), next
 }
 
-// lists expects a filter to select exactly these, newest first.
+// lists expects a filter to select exactly these tasks, newest first.
 func (e *env) lists(f store.Filter, want ...task.ID) {
 	e.Helper()
 	slices.SortFunc(want, func(x, y task.ID) int { return y.Compare(x) })
@@ -267,8 +267,7 @@ func (e *env) pagesShow(f store.Filter, want ...task.ID) {
 	e.check(slices.Equal(got, want), "the pages of %+v show %d tasks, want each of %d once, newest first", f, len(got), len(want))
 }
 
-// everySituation enqueues one task of every situation and returns the ids by the state
-// that readers see.
+// everySituation enqueues one task per situation and returns the IDs by the state that readers see.
 func (e *env) everySituation(name string) map[task.State][]task.ID {
 	e.Helper()
 	var ids []task.ID
@@ -299,7 +298,7 @@ func (e *env) jobsList(f store.JobFilter, want ...*graph) {
 
 func jobIDOf(j task.Job) task.ID { return j.ID }
 
-// each returns a list of lists of one.
+// each wraps every element in a list.
 func each[T any](all []T) [][]T {
 	var out [][]T
 	for i := range all {

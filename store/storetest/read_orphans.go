@@ -17,7 +17,7 @@ var readOrphanCases = []testCase{
 		e.finish(success(cs[0]))
 		e.equal("the orphans of living processes", e.orphans(ids...), none)
 		if !dead.die() {
-			return // this kind of store sees no death
+			return // this kind of store does not detect dead processes
 		}
 		before := e.snap()
 		e.equal("the orphans", e.orphans(ids[4], ids[3], ids[2], ids[1], ids[0], e.newID()), []task.ID{ids[1], ids[0]})
@@ -25,7 +25,7 @@ var readOrphanCases = []testCase{
 		e.equal("those in another namespace", e.in(otherNamespace).orphans(ids...), none)
 		e.check(slices.EqualFunc(before.Tasks, e.snap().Tasks, func(a, b task.Task) bool { return a.State == b.State && a.Epoch == b.Epoch }), "a look at orphans changed tasks")
 
-		// The look takes nothing from a reaper.
+		// The look changes nothing for a reaper.
 		e.equal("the number reaped", len(e.reap().Reaped), 2)
 		e.equal("the orphans after a reap", e.orphans(ids...), none)
 		again := alive.take(ids[0])

@@ -71,7 +71,7 @@ var readQueueCases = []testCase{
 	}},
 }
 
-// depth is a queue without what it says of instants and people.
+// depth returns a queue without its times and its operators.
 func depth(q store.Queue) store.Queue {
 	q.OldestDue, q.Pause = time.Time{}, nil
 	return q
@@ -89,7 +89,7 @@ func (e *env) queueNamed(name string) store.Queue {
 	return store.Queue{}
 }
 
-// queueList reads the depths of the queues by name.
+// queueList returns the depths of the queues by name.
 func (e *env) queueList() map[string]store.Queue {
 	e.Helper()
 	list := e.overview(store.OverviewQueues).Queues
@@ -101,7 +101,7 @@ func (e *env) queueList() map[string]store.Queue {
 	return byName
 }
 
-// pausedBy checks that the suite's operator paused something.
+// pausedBy checks the audit entry of a pause by the suite's operator.
 func (e *env) pausedBy(what string, p *store.AuditEntry, verb, target string, at time.Time) {
 	e.Helper()
 	e.require(p != nil && p.Actor == admin.By && p.Reason == admin.Reason && p.Verb == verb && p.Target == target, "the pause of %s is %+v", what, p)

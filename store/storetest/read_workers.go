@@ -90,15 +90,13 @@ func (e *env) announce(w *worker, name string, types ...string) {
 	e.require(err == nil, "Join of %s: %v", w.id, err)
 }
 
-// announcement is what workers of the suite say of themselves. The connection is not
-// theirs to say.
+// announcement is the announcement of the suite's workers. It excludes the connection, which the store detects.
 var announcement = store.Announcement{
 	Host: "host", PID: 7, Version: "v1.2.3", Queues: []string{"mail", "work"}, Slots: 16, Connection: "theirs",
 	Troubles: []store.Trouble{{TaskType: alpha, Error: "no bucket", Since: time.Unix(1_700_000_000, 0).UTC(), Released: 3}},
 }
 
-// announced is an announcement as it is read: with the connection that the store found
-// for the suite's workers.
+// announced returns an announcement as readers see it, with the connection that the store detected.
 func (e *env) announced(a store.Announcement) store.Announcement {
 	a.Connection = e.workerOf(e.a).Connection
 	e.check(a.Connection == "" || a.Connection == store.ConnectionDirect || a.Connection == store.ConnectionPooled, "the connection is %q", a.Connection)

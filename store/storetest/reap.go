@@ -75,7 +75,7 @@ var reapCases = []testCase{
 			e.b.getsNothing()
 		}
 		id := e.one()
-		for range 6 { // without a budget nothing is poison
+		for range 6 { // without a crash budget no task is poison
 			e.worker("doomed").take(id)
 			e.pass(ttl + ttl/3)
 			e.reapWith(-1)
@@ -133,7 +133,7 @@ var reapCases = []testCase{
 		e.b.take(short)
 		e.pass(time.Second)
 		e.a.beat(c.Lease)
-		e.pass(time.Second + time.Second/2) // past the end that the first had at its claim
+		e.pass(time.Second + time.Second/2) // past the lease end that the first had at its claim
 		e.a.beat(c.Lease)
 		e.reapsNothing()
 		e.pass(time.Second)

@@ -12,7 +12,7 @@ var reapCrashCases = []testCase{
 	{"R7 a lease lost by a process that lives is no crash", func(e *env) {
 		id := e.one()
 		w := e.worker("forgetful")
-		w.stay() // the process lives, but does not renew this lease
+		w.stay() // the process lives but does not renew this lease
 		c := w.take(id)
 		e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Ready})
 		t := e.task(id)
@@ -23,15 +23,15 @@ var reapCrashCases = []testCase{
 		id := e.one()
 		e.crash(id, 2)
 		w := e.worker("forgetful")
-		w.stay() // it lives, and loses its lease all the same
+		w.stay() // it lives and still loses its lease
 		w.take(id)
 		e.pass(ttl + ttl/3)
 		got := e.reapWith(2).Reaped
 		e.check(len(got) == 1 && !got[0].Crash && got[0].State == task.Ready, "reaped %+v, want one that is ready again, and no crash", got)
 	}},
 	{"R7 a worker that was seen when its renewal was due is alive", func(e *env) {
-		// A reap comes between two heartbeats. Only silence for more than half of the
-		// lease says that one of them is missing.
+		// A reap happens between two heartbeats. Only silence for more than half of the lease proves a missing
+		// heartbeat.
 		for _, c := range []struct {
 			last  time.Duration // when it was last seen
 			crash bool
@@ -119,7 +119,7 @@ var reapCrashCases = []testCase{
 		w.showsCrash()
 	}},
 	{"R7 the death of a worker that only sent a heartbeat after its row was removed shows with its leases", func(e *env) {
-		// Its process is not watched any more, which is no sign of death.
+		// The store no longer watches its process, which is no proof of death.
 		w := e.worker("sleeper")
 		e.pass(40 * ttl)
 		e.reap()
@@ -140,7 +140,7 @@ var reapCrashCases = []testCase{
 		}
 		for range 3 {
 			e.silence(2 * ttl)
-			// It is back. The first worker to reap must not take the leases of the others.
+			// The store is back. The first worker to reap must not take the leases of the others.
 			e.reaper.warmsUp()
 			e.reaper.beat()
 			e.reaper.warmsUp()
@@ -161,8 +161,8 @@ var reapCrashCases = []testCase{
 	}},
 }
 
-// showsCrash expects that the loss of a task shows as a crash, at once where
-// death can be proven, which takes a row of the worker.
+// showsCrash expects the loss of a task to be recorded as a crash. A store that detects dead processes needs the row
+// of the worker and records it at once.
 func (w *worker) showsCrash() {
 	w.e.Helper()
 	id := w.e.one()

@@ -33,8 +33,8 @@ var reapEligibleCases = []testCase{
 		w.reapsOne()
 	}},
 	{"R7 a missing heartbeat is an interruption", func(e *env) {
-		// Beats come every TTL/3. One that comes after half a TTL is late; after that
-		// one was missed.
+		// Heartbeats are due every TTL/3. A heartbeat after half a TTL is late; a longer gap means a missed
+		// heartbeat.
 		late, missed := e.worker("late"), e.worker("missed")
 		late.stay()
 		missed.stay()
@@ -44,14 +44,14 @@ var reapEligibleCases = []testCase{
 		e.pass(ttl / 2)
 		late.beat()
 		e.pass(time.Millisecond)
-		missed.warmsUp() // the store may have been away for it alone
+		missed.warmsUp() // the store may have been unreachable for this worker only
 		missed.beat()
 		missed.warmsUp()
 		late.reapsOne()
 	}},
 	{"R7 an outage of less than a TTL takes no lease", func(e *env) {
-		// The store goes away just after a renewal and comes back when the leases have
-		// just expired. The first worker to reap must not take them.
+		// The store becomes unreachable just after a renewal and returns when the leases have just expired. The first
+		// worker to reap must not take them.
 		c := e.a.take(e.one())
 		e.reaper.beat()
 		e.silence(ttl/3 - time.Millisecond)
@@ -122,9 +122,9 @@ var reapEligibleCases = []testCase{
 		e.operate(cancelOf(id))
 		w.quiet()
 		e.pass(ttl/2 + time.Millisecond)
-		next(ttl) // it was interrupted, and has to beat for a TTL from now on
+		next(ttl) // it was interrupted and must send heartbeats for a TTL from now on
 
-		// Of one claim, one lease is left and another was renewed.
+		// One claim granted two leases: one expired, the other was renewed.
 		cs := e.worker("half").takeAll(e.many(2)...)
 		e.pass(ttl / 2)
 		e.a.beat(cs[0].Lease)
@@ -153,7 +153,7 @@ var reapEligibleCases = []testCase{
 		e.finish(success(c))
 		e.pass(ttl + ttl/3)
 		w.warmsUp()
-		// Leaving is no crash.
+		// Leaving is not a crash.
 		e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: lost, State: task.Ready}})
 	}},
 	{"a worker may leave twice, and without having joined, and removes no other", func(e *env) {
@@ -168,7 +168,7 @@ var reapEligibleCases = []testCase{
 	}},
 }
 
-// warmsUp expects a reap to warm up and to do nothing.
+// warmsUp expects a reap that warms up and changes nothing.
 func (w *worker) warmsUp() {
 	w.e.Helper()
 	w.e.unchanged("a reap that warms up", func() {

@@ -286,7 +286,7 @@ func (e *env) recordAll(rs ...store.Record) []store.RecordResult {
 	return got
 }
 
-// recordOK writes records in one batch, which must all be accepted.
+// recordOK writes records in one batch, all of which must be accepted.
 func (e *env) recordOK(rs ...store.Record) []store.RecordResult {
 	e.Helper()
 	got := e.recordAll(rs...)
@@ -299,7 +299,7 @@ func (e *env) recordOK(rs ...store.Record) []store.RecordResult {
 	return got
 }
 
-// record writes one record, which must be accepted.
+// record writes a record, which must be accepted.
 func (e *env) record(r store.Record) store.RecordResult {
 	e.Helper()
 	return e.recordOK(r)[0]

@@ -44,7 +44,7 @@ var recordLeaseCases = []testCase{
 		r := step(c, "charge", `1`)
 		e.record(r)
 		e.expire(c)
-		// Its first try succeeded and its lease is gone: both answers are true.
+		// The first try succeeded and the lease is gone: both answers are valid.
 		e.unchanged("a record tried again", func() {
 			if err := e.recordAll(r)[0].Err; err != nil {
 				e.wantErr("Record", err, store.ErrLeaseLost)
@@ -146,7 +146,7 @@ var recordLeaseCases = []testCase{
 			e.equal("StepCount", e.task(ids[i]).StepCount, want)
 			e.equal("the steps", len(e.steps(ids[i])), want)
 		}
-		got = e.recordAll(step(cs[0], "t", `1`), step(cs[1], "t", `1`)) // steps of different tasks may be written together
+		got = e.recordAll(step(cs[0], "t", `1`), step(cs[1], "t", `1`)) // steps of different tasks may be in one batch
 		e.wantErr("the first of two tasks", got[0].Err, nil)
 		e.wantErr("the second of two tasks", got[1].Err, store.ErrLeaseLost)
 		e.equal("the steps of the first", len(e.steps(ids[0])), 2)
@@ -178,7 +178,7 @@ func (e *env) recordsRefused(c store.Claimed) {
 	}
 }
 
-// recordRefused expects a record to be refused, with nothing written.
+// recordRefused expects a record to be refused without a write.
 func (e *env) recordRefused(r store.Record, want error) {
 	e.Helper()
 	e.unchanged("a refused record", func() {

@@ -10,16 +10,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// repairs ends an attempt that cannot read its input, whose Decider chose a repair.
+// repairs ends an attempt that cannot decode its input, with the decision to repair it.
 func repairs(c store.Claimed, child task.New) store.Finish {
 	f := failure(c, task.DecideRepair, 0)
 	f.Outcome, f.Error = task.OutcomeDecodeFailed, &task.Error{Kind: task.KindDecode, Message: "no number"}
-	child.AllowFailure = true // it may fail without its job
+	child.AllowFailure = true // its failure does not count against its job
 	f.Join, f.Children = task.JoinRepair, []task.New{child}
 	return f
 }
 
-// repair makes a task wait for a repair of its input, and returns that.
+// repair makes a task wait for a repair of its input, and returns the repair.
 func (e *env) repair(id task.ID) task.ID {
 	e.Helper()
 	child := e.draft(typed(beta), queue(task.RepairQueue(alpha)))
@@ -28,7 +28,7 @@ func (e *env) repair(id task.ID) task.ID {
 	return child.ID
 }
 
-// replaceOf is the command of a repair, or with a zero one of the operator.
+// replaceOf returns the replace command of a repair, or of the operator if repair is zero.
 func replaceOf(id, repair task.ID, old, input string) store.ReplaceInput {
 	cmd := store.ReplaceInput{Audit: admin, Task: id, Repair: repair, Input: json.RawMessage(input), SchemaVersion: 1}
 	if old != "" {
@@ -37,7 +37,7 @@ func replaceOf(id, repair task.ID, old, input string) store.ReplaceInput {
 	return cmd
 }
 
-// hasInput checks the input of a task, as a reader and a claim see it.
+// hasInput checks the input of a task as readers and claims see it.
 func (e *env) hasInput(id task.ID, want string) {
 	e.Helper()
 	e.equal("the input", string(e.task(id).Input), want)
@@ -47,7 +47,7 @@ func bound(queues map[string][]string) ask { return func(r *store.ClaimRequest) 
 
 func maxRepairs(n int) opt { return func(t *task.New) { t.MaxRepairs = n } }
 
-// anyHash is a SHA-256 in hex.
+// anyHash matches a SHA-256 in hex.
 var anyHash = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 var repairCases = []testCase{
@@ -118,7 +118,7 @@ var repairCases = []testCase{
 		last := audit[len(audit)-1]
 		e.check(last.Verb == "repair" && last.Actor == admin.By, "the audit says %+v", last)
 		e.contains("the audit", last.Reason, admin.Reason)
-		// The hashes are those of the values as rows have them, which may be sealed.
+		// The hashes are those of the stored values, which may be sealed.
 		if hashes := anyHash.FindAllString(last.Reason, -1); len(hashes) != 2 || hashes[0] == hashes[1] {
 			e.Errorf("the audit %q does not name two inputs", last.Reason)
 		}

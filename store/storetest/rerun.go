@@ -131,7 +131,7 @@ var rerunCases = []testCase{
 	}},
 }
 
-// indexed gives the step of a record its index.
+// indexed sets the index of a record's step.
 func indexed(r store.Record, index int) store.Record {
 	r.Step.Index = index
 	return r

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// scanAgrees expects the parts of a store that can show them to be those of the
-// snapshot, and to pass the checks.
+// scanAgrees compares the parts of the store with those of the snapshot and checks them. It applies to stores with a
+// scanner.
 func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.Helper()
 	s, ok := e.s.(store.Scanner)
@@ -72,8 +72,8 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.equal("tasks with their jobs", jobs, len(of(snap.Tasks, func(t task.Task) bool { return !t.JobID.IsZero() })))
 }
 
-// sameReferred expects the parts to have each live blob of the snapshot, and no other:
-// one that several parts refer to once in each. What drafts name is in no part.
+// sameReferred expects the parts to contain exactly the live blobs of the snapshot. A blob that several parts refer
+// to is in each of them once. Blobs of drafts are in no part.
 func (e *env) sameReferred(parts []store.BlobRow, snap *store.Snapshot) {
 	e.Helper()
 	rows := make(map[task.ID]store.BlobRow)

@@ -9,10 +9,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// slotNow is the slot of statistics that the store's clock is in.
+// slotNow returns the statistics slot of the store's clock.
 func (e *env) slotNow() time.Time { return e.now().Truncate(store.StatsSlot) }
 
-// stat is a row of statistics: n attempts of a type that ran for n ms and waited for a second.
+// stat returns a statistics row: n attempts of a type, each with n ms of run time and one second of wait.
 func stat(slot time.Time, worker, typ string, n int) store.StatRow {
 	r := store.StatRow{StatKey: store.StatKey{Slot: slot, Worker: store.WorkerID(worker), Type: typ, Queue: task.DefaultQueue, Outcome: task.OutcomeSuccess}}
 	for range n {
@@ -23,7 +23,7 @@ func stat(slot time.Time, worker, typ string, n int) store.StatRow {
 	return r
 }
 
-// failed makes it a row of failures.
+// failed makes r a row of failures.
 func failed(r store.StatRow, kind task.ErrorKind) store.StatRow {
 	r.Outcome, r.ErrorKind = task.OutcomeFailure, kind
 	return r
@@ -62,7 +62,7 @@ func (e *env) stats(q store.StatsQuery) []store.StatRow {
 	}
 }
 
-// counted returns the counts of rows, and checks that their histograms have as many.
+// counted returns the counts of rows and checks them against their histograms.
 func (e *env) counted(rows []store.StatRow) (counts []int64) {
 	e.Helper()
 	for i := range rows {
@@ -73,12 +73,12 @@ func (e *env) counted(rows []store.StatRow) (counts []int64) {
 	return counts
 }
 
-// last asks for what came up to now, a span ago and later.
+// last returns a query for the given span up to now.
 func (e *env) last(span, step time.Duration, by ...store.StatBy) store.StatsQuery {
 	return store.StatsQuery{From: e.slotNow().Add(-span), To: e.slotNow().Add(store.StatsSlot), Step: step, By: by}
 }
 
-// mergeStats has old rows merged, and returns what that did.
+// mergeStats merges old rows and returns the result.
 func (e *env) mergeStats(keep time.Duration) (sum store.StatsMerged) {
 	e.Helper()
 	for range 100 {
@@ -220,7 +220,7 @@ var statMergeCases = []testCase{
 		e.silence(e.slotNow().Truncate(time.Minute).Add(time.Minute).Sub(e.now()))
 		first := e.slotNow()
 		var want int64
-		for i := range 240 { // two hours and a half of them in bites
+		for i := range 240 { // two hours and a half of them in batches
 			e.silence(first.Add(time.Duration(i) * 20 * time.Second).Sub(e.now()))
 			var rows []store.StatRow
 			for w := range 5 {

@@ -39,8 +39,8 @@ var stepTxCases = []testCase{
 		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
 	}},
 	{"a panic of the function rolls back", func(e *env) {
-		// The panic may go through to the caller or come back as an error, but it
-		// ends neither the process nor the store, and leaves nothing behind.
+		// The panic may propagate or be returned as an error. It must not end the process or the store, and the
+		// transaction must roll back.
 		c := e.a.take(e.one())
 		e.unchanged("a step that panicked", func() {
 			defer func() { _ = recover() }()
@@ -51,7 +51,7 @@ var stepTxCases = []testCase{
 		e.finish(success(c))
 	}},
 	{"a function that ends the transaction itself is told so, and leaves nothing", func(e *env) {
-		// Where it can: the transaction of a store without tables has no end.
+		// A store without tables has a transaction without commit and rollback.
 		type ender struct{ commit, rollback func() error }
 		enderOf := func(ctx context.Context, tx any) (end ender, ok bool) {
 			switch tx := tx.(type) {
@@ -109,8 +109,8 @@ var stepTxCases = []testCase{
 		e.withTx(b, e.enqueuing(e.draft(), returnsOne))
 	}},
 	{"a lease lost while the function runs rolls back, or the step was first", func(e *env) {
-		// The revocation may have to wait for the step's transaction. The
-		// one that commits first is right, and the other does not contradict it.
+		// The revocation may have to wait for the step's transaction. The first to commit wins, and the other must be
+		// consistent with it.
 		id := e.one()
 		c := e.a.take(id)
 		n := e.draft()
@@ -210,7 +210,7 @@ var stepTxCases = []testCase{
 	}},
 }
 
-// inSQLTx are cases whose functions want a *sql.Tx.
+// inSQLTx marks cases whose functions want a *sql.Tx.
 func inSQLTx(cases []testCase) (list []testCase) {
 	for _, c := range cases {
 		list = append(list, testCase{c.name, func(e *env) { e.sqlTx = true; c.run(e) }})
@@ -227,8 +227,7 @@ func (e *env) stepTx(c store.Claimed, limit time.Duration, fn txFunc) (store.Rec
 	return e.s.(store.StepTxer).StepTx(e.Context(), e.ns, r, limit, fn)
 }
 
-// enqueuing returns a function that enqueues a task through its transaction
-// and then goes on as then says.
+// enqueuing returns a function that enqueues a task through its transaction and then calls then.
 func (e *env) enqueuing(n task.New, then func(ctx context.Context) (json.RawMessage, error)) txFunc {
 	return func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		got, err := e.s.Enqueue(ctx, e.ns, tx, store.Submission{Tasks: []task.New{n}})
@@ -240,10 +239,10 @@ func (e *env) enqueuing(n task.New, then func(ctx context.Context) (json.RawMess
 	}
 }
 
-// returnsOne is what most functions return.
+// returnsOne is the default step function.
 func returnsOne(context.Context) (json.RawMessage, error) { return json.RawMessage(`1`), nil }
 
-// rolledBack expects a step to leave nothing behind, and returns its error.
+// rolledBack expects a step to leave no rows, and returns its error.
 func (e *env) rolledBack(c store.Claimed, limit time.Duration, then func(ctx context.Context) (json.RawMessage, error)) error {
 	e.Helper()
 	var got error
@@ -256,7 +255,7 @@ func (e *env) rolledBack(c store.Claimed, limit time.Duration, then func(ctx con
 	return got
 }
 
-// withTx runs a step that must be accepted.
+// withTx runs a step, which must be accepted.
 func (e *env) withTx(c store.Claimed, fn txFunc) task.Step {
 	e.Helper()
 	got, err := e.stepTx(c, time.Second, fn)
@@ -264,5 +263,5 @@ func (e *env) withTx(c store.Claimed, fn txFunc) task.Step {
 	return got.Step
 }
 
-// identical is == on purpose: the error must come back as it is, not wrapped.
+// identical is == on purpose: the error must be returned unwrapped.
 func identical(a, b any) bool { return a == b }

@@ -1,31 +1,31 @@
-// Package storetest is what every store must do, as a test suite: the executable
-// form of package store and docs/leases.md. A store that passes Run may be used.
+// Package storetest is the conformance suite for stores: the executable form of package store and docs/leases.md. A
+// store that passes Run may be used.
 //
-// What the suite promises:
+// The suite guarantees:
 //
-//   - Every case starts from an empty store, in a testing/synctest bubble, so
-//     that hours cost nothing and no result depends on how fast a machine is.
-//     Stores must therefore take their time from time.Now and be opened by
-//     Harness.Open inside the bubble.
-//   - Every case ends with a snapshot of all namespaces it used, on which
-//     store.Check finds nothing, in which every acknowledged task exists, and
-//     which the Reader shows exactly as store.Derive says.
-//   - Cases named R-… are the interleavings of docs/leases.md: ordered ones
-//     run step by step, the concurrent ones many times over with real
+//   - Every case starts from an empty store, in a testing/synctest bubble. Hours
+//     cost nothing, and results do not depend on the speed of the machine. Stores
+//     must take their time from time.Now, and Harness.Open must open them inside
+//     the bubble.
+//   - Every case ends with a snapshot of all namespaces it used. store.Check finds
+//     no error in it, every acknowledged task exists in it, and the Reader agrees
+//     with store.Derive.
+//   - Cases named R-… are the interleavings of docs/leases.md: ordered
+//     interleavings run step by step, concurrent ones many times with real
 //     goroutines. Run them with -race.
-//   - Nothing is skipped, unless Harness.Sample or Share asks for a part. Cases of an optional interface (store.StepTxer,
-//     store.Notifier, store.WaitingClaimer, store.JobCounter, store.OrphanReader, store.TypeReader) belong to the suite of the stores
+//   - No case is skipped, unless Harness.Sample or Share selects a part. Cases of
+//     an optional interface (store.StepTxer, store.Notifier, store.WaitingClaimer,
+//     store.JobCounter, store.OrphanReader, store.TypeReader) apply to the stores
 //     that implement it.
 //
-// Instants and durations are compared to the microsecond where they are handed
-// through, and with a tolerance where the store's clock made them.
+// Times and durations that the store passes through are compared to the microsecond. Those that depend on the store's
+// clock are compared with a tolerance.
 //
-// The files are named after the verbs of the port; each holds the cases of a
-// verb beside the helpers that only they need. What several verbs share is in
-// env.go (the fixture of a case), env_worker.go, draft.go and assert.go.
+// The files are named after the verbs of the port; each holds the cases of a verb and their helpers. Shared helpers
+// are in env.go (the fixture of a case), env_worker.go, draft.go and assert.go.
 //
-// The suite asks for behaviour only: no case knows a table, a statement or a
-// field of a store. The package needs the standard library, task and store.
+// The suite tests behaviour only: no case knows a table, a statement or a field of a store. The package depends on
+// the standard library, task and store.
 package storetest
 
 import (
@@ -42,48 +42,44 @@ type Harness struct {
 	// Name of the kind, for messages.
 	Name string
 
-	// Open returns a fresh, empty, migrated store that t.Cleanup closes. It is
-	// called inside a synctest bubble.
+	// Open returns a new, empty, migrated store that t.Cleanup closes. It is called inside a synctest bubble.
 	Open func(t *testing.T) store.Store
 
-	// Second returns another handle on the data of first, as another process
-	// would have it, closed by t.Cleanup. Nil: first serves as the second too.
+	// Second returns another handle on the data of first, as another process would open it, closed by t.Cleanup. Nil:
+	// first serves as the second too.
 	Second func(t *testing.T, first store.Store) store.Store
 
-	// Live returns two handles on a fresh store in real time, outside of a bubble, for a
-	// kind whose handles are not notified of each other in one. Nil: they do.
+	// Live returns two handles on a new store in real time, outside a bubble, for stores whose handles do not notify
+	// each other in a bubble. Nil: they do.
 	Live func(t *testing.T) (first, second store.Store)
 
-	// SQLTx: the functions of StepTx get a *sql.Tx if they want one, and something else if
-	// not.
+	// SQLTx: StepTx passes a *sql.Tx to functions that want one, and another type otherwise.
 	SQLTx bool
 
-	// Kill makes the process of worker w, which joined through s, look dead at
-	// once. Nil: in this kind of store only an expired lease shows it.
+	// Kill makes the process of worker w, which joined through s, look dead at once. Nil: this kind of store detects
+	// death only by an expired lease.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
 
-	// ShiftClock makes the machine's clock jump by d for this handle, back if d
-	// is negative. Nil: this kind of store does not read this machine's clock.
+	// ShiftClock makes the machine's clock jump by d for this handle; negative d moves it back. Nil: this kind of
+	// store does not read this machine's clock.
 	ShiftClock func(t *testing.T, s store.Store, d time.Duration)
 
-	// Repeat is how often a concurrent case runs. 0: 200.
+	// Repeat is the number of runs of a concurrent case; default 200.
 	Repeat int
 
-	// Sample plays the core topics whole and one case in so many of the others,
-	// always the same ones: for a quick look while one works. 0: all, which alone
-	// shows that a store may be used.
+	// Sample runs the core topics completely and one of every Sample cases of the others, always the same ones. Use
+	// it for quick feedback. The default runs all cases; only that qualifies a store.
 	Sample int
 
-	// Share plays one case in so many of those, Part which one. 0: all.
+	// Share runs one of every Share cases selected by Sample; Part selects which. Default: all cases.
 	Share, Part int
 }
 
-// Large sets how many dependents or children the large cases make, 1,250 if it is not
-// called: more than one transaction of the store moves. Tests of a store whose
-// transactions move fewer rows than usual call it before they run.
+// Large sets the number of dependents or children in the large cases, by default 1,250: more than one transaction of
+// the store moves. Tests of a store with smaller transactions call it before Run.
 func Large(n int) { fanned = n }
 
-// testCase is one statement about stores, and what shows it on an empty store.
+// testCase is one requirement on stores, and a test of it on an empty store.
 type testCase struct {
 	name string
 	run  func(e *env)
@@ -129,7 +125,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// playLive is what one handle hears of another in real time.
+// playLive runs the cases between handles in real time.
 func playLive(t *testing.T, h Harness) {
 	first, second := h.Live(t)
 	h.Open = func(*testing.T) store.Store { return first }
@@ -139,13 +135,12 @@ func playLive(t *testing.T, h Harness) {
 	e.verify()
 }
 
-// betweenHandles is the topic of what one handle hears of another.
+// betweenHandles is the topic of notices between handles.
 const betweenHandles = "NotifyOthers"
 
-// suites returns the topics that stores of this kind have to pass: all, less
-// those of the optional interfaces that they do not implement. The core topics are
-// about the life of a task without needs, calls or a job, which reaches most
-// statements of a store in little time, and about concurrent calls.
+// suites returns the topics for stores of this kind: all except those of optional interfaces that the store does not
+// implement. The core topics cover the life of a task without needs, calls or a job, which reaches most statements of
+// a store in little time, and concurrent calls.
 func suites(t *testing.T, h Harness) (core, others []suite) {
 	core = []suite{
 		{"Enqueue", enqueueCases},

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// textCases are about texts that stand in an index or a key.
+// textCases test texts used in an index or as a key.
 var textCases = []testCase{
 	{"every text that is indexed may have 255 bytes, all of them at once", func(e *env) {
 		most := longest()
@@ -34,7 +34,7 @@ var textCases = []testCase{
 	}},
 }
 
-// longest is the longest text that is indexed. It cannot be compressed.
+// longest returns an indexed text of maximum length that cannot be compressed.
 func longest() string {
 	var b strings.Builder
 	for i := 0; b.Len() < task.MaxKey; i++ {
@@ -43,15 +43,14 @@ func longest() string {
 	return b.String()[:task.MaxKey]
 }
 
-// nodeOf is a task of a job.
+// nodeOf returns a task of a job.
 func nodeOf(e *env, name string) task.New {
 	n := e.draft()
 	n.Node = name
 	return n
 }
 
-// refusesText wants the store to refuse a text wherever it would be indexed, and to store
-// nothing of what came with it.
+// refusesText expects the store to refuse a text in every indexed place and to store nothing of the request.
 func (e *env) refusesText(bad string) {
 	e.Helper()
 	c := e.a.take(e.one())

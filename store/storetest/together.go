@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What is of several features at once: budgets, waits, children, pauses, reruns.
+// togetherCases combine several features: budgets, waits, children, pauses, reruns.
 var togetherCases = []testCase{
 	{"a rerun has not spent what the steps that it takes over cost", func(e *env) {
 		old := e.one()

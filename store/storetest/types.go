@@ -16,7 +16,7 @@ const (
 	mailType   = "acme.mail.send.v1"
 )
 
-// charge is a type with everything that can be announced.
+// charge returns a type with every announced property.
 func charge() store.AnnouncedType {
 	return store.AnnouncedType{
 		Name: chargeType, SchemaVersion: 2, CodeVersion: 3, Description: "Takes the money.\nOnce.",
@@ -37,7 +37,7 @@ func (e *env) types(names ...string) []store.AnnouncedType {
 	return types
 }
 
-// announceTypes announces types and returns whether something changed.
+// announceTypes announces types and reports whether the store changed.
 func (e *env) announceTypes(by string, types ...store.AnnouncedType) (changed bool) {
 	e.Helper()
 	return !e.operate(store.AnnounceTypes{By: by, Types: types}).Existing

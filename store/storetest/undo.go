@@ -11,26 +11,26 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// begin records that a step with an undo begins.
+// begin records the beginning of a step with an undo.
 func begin(c store.Claimed, name string, index int) store.Record {
 	r := undoable(indexed(step(c, name, ""), index))
 	r.Step.State, r.Step.Value, r.Elapsed = task.StepBegun, nil, 0
 	return r
 }
 
-// undoable makes a record one of a step with an undo.
+// undoable makes r a record of a step with an undo.
 func undoable(r store.Record) store.Record {
 	r.Step.Undo = task.UndoOpen
 	return r
 }
 
-// inRound makes a record one of a step that was undone so often.
+// inRound sets the round of a record: the number of earlier undos of its step.
 func inRound(r store.Record, round int) store.Record {
 	r.Step.Round = round
 	return r
 }
 
-// undo records that a step was undone in a round.
+// undo records the undo of a step in a round.
 func undo(c store.Claimed, name string, round int) store.Record {
 	r := inRound(step(c, name, ""), round)
 	r.Step.Kind, r.Step.Value = task.KindUndo, nil
@@ -44,8 +44,7 @@ func point(c store.Claimed, name string, index int) store.Record {
 	return r
 }
 
-// charged claims a task and runs two steps of it with an undo: "charge", and "ship", whose
-// end is not on record.
+// charged claims a task and runs two steps with an undo: "charge", and "ship", whose end is not recorded.
 func (e *env) charged(id task.ID) store.Claimed {
 	e.Helper()
 	c := e.a.take(id)
@@ -55,7 +54,7 @@ func (e *env) charged(id task.ID) store.Claimed {
 	return c
 }
 
-// stands lists the steps of a task that count as run, with the state of each and of its undo.
+// stands lists the steps of a task that count as run, each with its state and undo state.
 func (e *env) stands(id task.ID) (list []string) {
 	e.Helper()
 	for _, s := range e.steps(id) {
@@ -324,7 +323,7 @@ var undoCases = []testCase{
 	}},
 }
 
-// Of stores that run steps in their transactions.
+// undoTxCases are for stores that run steps in their transactions.
 var undoTxCases = []testCase{
 	{"the value of a step in a transaction is to be undone, without a beginning", func(e *env) {
 		id := e.one()

@@ -15,7 +15,7 @@ func calledToUndo(c store.Claimed, name string, total int, kids ...task.New) sto
 	return r
 }
 
-// tour has a task call n children, which succeed with one step each that can be undone.
+// tour makes a task call n children, which succeed with one undoable step each.
 func (e *env) tour(id task.ID, round, n int) []task.ID {
 	e.Helper()
 	c := e.a.take(id)
@@ -34,7 +34,7 @@ func (e *env) tour(id task.ID, round, n int) []task.ID {
 	return kids
 }
 
-// toured begins the undo phase of a task that has called children, and claims it.
+// toured begins the undo phase of a task that has called children, and claims the task.
 func (e *env) toured(n int) (c store.Claimed, kids []task.ID) {
 	e.Helper()
 	id := e.one()
@@ -44,7 +44,7 @@ func (e *env) toured(n int) (c store.Claimed, kids []task.ID) {
 	return e.a.take(id), kids
 }
 
-// undoOf records that a child of a call is to be undone, by a new task.
+// undoOf records the undo of a call's child by a new task.
 func (e *env) undoOf(c store.Claimed, call string, child task.ID) store.Record {
 	e.Helper()
 	of := e.task(child)
@@ -55,7 +55,7 @@ func (e *env) undoOf(c store.Claimed, call string, child task.ID) store.Record {
 	return r
 }
 
-// undoChild has a child undone, and returns the task that does it.
+// undoChild starts the undo of a child and returns the undo task.
 func (e *env) undoChild(c store.Claimed, call string, child task.ID) task.ID {
 	e.Helper()
 	got := e.record(e.undoOf(c, call, child))
@@ -64,13 +64,13 @@ func (e *env) undoChild(c store.Claimed, call string, child task.ID) task.ID {
 	return got.Enqueued[0].ID
 }
 
-// edges returns those of a task to its needs and children.
+// edges returns the edges of a task to its needs and children.
 func (e *env) edges(id task.ID) []store.EdgeRow {
 	e.Helper()
 	return of(e.snap().Edges, func(r store.EdgeRow) bool { return r.Task == id })
 }
 
-// lastReasonOf returns the reason of the last entry of the audit about a task.
+// lastReasonOf returns the reason of the last audit entry about a task.
 func (e *env) lastReasonOf(id task.ID) string {
 	e.Helper()
 	list := of(e.snap().Audit, func(a store.AuditEntry) bool { return a.Target == id.String() })
@@ -78,7 +78,7 @@ func (e *env) lastReasonOf(id task.ID) string {
 	return list[len(list)-1].Reason
 }
 
-// undid records in an undo task that a step of a child was undone.
+// undid records, in an undo task, the undo of a child's step.
 func undid(c store.Claimed, name string) store.Record {
 	r := undo(c, name, 0)
 	r.UndoOf = c.Task.UndoOf
@@ -210,7 +210,7 @@ var undoChildrenCases = []testCase{
 		e.ended(id, task.Cancelled, task.KindCancelled)
 		e.operate(store.RetryTask{Audit: admin, Task: id})
 		c = e.a.take(id)
-		e.record(inRound(called(c, "tour", 1, 0, e.drafts(1)...), 1)) // without an undo by now
+		e.record(inRound(called(c, "tour", 1, 0, e.drafts(1)...), 1)) // no longer with an undo
 		e.ended(drafts[1].ID, task.Cancelled, task.KindCancelled)
 	}},
 	{"only a task in its phase has its own children undone", func(e *env) {

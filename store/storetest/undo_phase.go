@@ -7,14 +7,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// unclean ends an attempt for good whose handler says that a cleanup failed.
+// unclean ends an attempt permanently with a failed cleanup.
 func unclean(c store.Claimed) store.Finish {
 	f := dead(c)
 	f.Unclean = true
 	return f
 }
 
-// isUndoing expects a task to be due for its undo, after which it ends with an error.
+// isUndoing expects a task to be due for its undo, with the final state and error kind.
 func (e *env) isUndoing(what string, id task.ID, ends task.State, kind task.ErrorKind) task.Task {
 	e.Helper()
 	t := e.is(id, task.Pending, task.WaitUndo)
@@ -33,7 +33,7 @@ func (e *env) undoing(opts ...opt) task.ID {
 	return id
 }
 
-// expireAll loses leases of a task to processes that stop.
+// expireAll loses n leases of a task to processes that stop.
 func (e *env) expireAll(id task.ID, n int) (last store.Reaped) {
 	e.Helper()
 	for range n {

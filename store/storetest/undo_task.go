@@ -8,12 +8,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ranUndo ends an attempt of an undo task that did what it is for.
+// ranUndo ends an attempt of an undo task that completed the undo.
 func ranUndo(c store.Claimed) store.Finish {
 	return inPhase(c, store.Finish{Outcome: task.OutcomeSuccess, Output: []byte(`"undone"`)})
 }
 
-// waitsForJob expects an undo task to wait for the others of its job.
+// waitsForJob expects undo tasks to wait for the other tasks of their job.
 func (e *env) waitsForJob(ids ...task.ID) {
 	e.Helper()
 	for _, id := range ids {
@@ -23,7 +23,7 @@ func (e *env) waitsForJob(ids ...task.ID) {
 	}
 }
 
-// runsUndo expects an undo task to be due, and lets it undo.
+// runsUndo expects undo tasks to be due, and runs them.
 func (e *env) runsUndo(ids ...task.ID) {
 	e.Helper()
 	for _, id := range ids {
@@ -37,7 +37,7 @@ func (e *env) runsUndo(ids ...task.ID) {
 	}
 }
 
-// notNeeded expects undo tasks to have ended without having been needed.
+// notNeeded expects undo tasks to have ended without running, because no undo was needed.
 func (e *env) notNeeded(ids ...task.ID) {
 	e.Helper()
 	for _, id := range ids {
@@ -47,7 +47,7 @@ func (e *env) notNeeded(ids ...task.ID) {
 	}
 }
 
-// order drafts a job of three tasks in a row, each with an undo: ua, ub and uc.
+// order drafts a job of three tasks in a row and their undo tasks ua, ub and uc.
 func (e *env) order() *graph {
 	e.Helper()
 	return e.graph("a", "b: a", "c: b", "uc: *a *b -c", "ub: *a -b +c +uc", "ua: -a +b +c +ub", "hook: *ua *ub *uc")
@@ -66,7 +66,7 @@ var undoTaskCases = []testCase{
 				e.is(g.id("hook"), task.Pending, task.WaitDeps)
 				g.counts(task.JobRunning, 4, 2, 1, 1, 1)
 				e.runsUndo(g.id("undo"))
-			default: // it did not begin, or the job is fine
+			default: // it did not begin, or the job succeeded
 				e.notNeeded(g.id("undo"))
 			}
 			e.is(g.id("hook"), task.Ready, task.WaitNone)

@@ -28,7 +28,7 @@ func blocksUndo(c store.Claimed) store.Finish {
 	return inPhase(c, store.Finish{Outcome: task.OutcomeBlocked, Waiting: task.WaitUndo, Error: &task.Error{Kind: task.KindHandler, Message: "deploy"}})
 }
 
-// givenUp is a new task whose undo was given up.
+// givenUp returns a new task whose undo was given up.
 func (e *env) givenUp(opts ...opt) task.ID {
 	e.Helper()
 	id := e.undoing(opts...)
@@ -36,7 +36,7 @@ func (e *env) givenUp(opts ...opt) task.ID {
 	return id
 }
 
-// giveUp has the next attempt of a task give its undo up.
+// giveUp makes the next attempt of a task give up its undo.
 func (e *env) giveUp(id task.ID) {
 	e.Helper()
 	e.finish(givesUp(e.a.take(id)))
@@ -53,7 +53,7 @@ func (e *env) isAbandoned(what string, id task.ID) task.Task {
 	return t
 }
 
-// lastVerb is the verb of the newest entry of the audit.
+// lastVerb returns the verb of the newest audit entry.
 func (e *env) lastVerb() string {
 	e.Helper()
 	audit := e.snap().Audit
@@ -234,7 +234,7 @@ var undoVerbsCases = []testCase{
 		doomed.beat(cs[0].Lease, cs[1].Lease)
 		e.operate(forceOf(ids[0]))
 		end := e.isUndoing("forced", ids[0], task.Cancelled, task.KindCancelled).Undo.NotBefore
-		e.pass(ttl * 3 / 4) // the claim is looked at, as its leases were to end first
+		e.pass(ttl * 3 / 4) // the claim becomes eligible for reaping, as its leases were to end first
 		e.reap()
 		e.dueAt(ids[0], end)
 		e.finish(success(cs[1]))

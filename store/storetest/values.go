@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// walked returns all stored values, by pages of a size.
+// walked returns all stored values, read in pages of a size.
 func (e *env) walked(page int) (all []store.StoredValue) {
 	for after, n := "", 0; ; n++ {
 		values, next, err := e.s.(store.ValueWalker).WalkValues(e.Context(), e.ns, after, page)
@@ -27,7 +27,7 @@ func (e *env) swap(swaps ...store.ValueSwap) int {
 	return n
 }
 
-// places returns values as texts, with the tasks by their place in ids.
+// places formats values, with each task as its index in ids.
 func places(values []store.StoredValue, ids ...task.ID) (list []string) {
 	for _, v := range values {
 		list = append(list, fmt.Sprintf("%d %s %s %d %d %s: %s", slices.Index(ids, v.Task), v.Kind, v.Name, v.No, v.Try, v.Of, v.Value))

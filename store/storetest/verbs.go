@@ -11,28 +11,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// subject is a task in some state, and the tasks and leases that belong to it.
+// subject is a task in some state, with its related tasks and leases.
 type subject struct {
 	id     task.ID
 	queue  string        // its own
-	last   store.Claimed // its latest lease, if it ever ran
-	need   task.ID       // what it waits for, if anything
-	other  task.ID       // and the need that stays open
+	last   store.Claimed // latest lease, if it ever ran
+	need   task.ID       // a task that it waits for, if any
+	other  task.ID       // another need, which stays open
 	job    task.ID       // of both, if there is one
-	holder store.Claimed // the holder of its key, if it waits for that
-	full   bool          // with everything that a task can have
+	holder store.Claimed // the holder of its key, if it waits for the key
+	full   bool          // with every optional property of a task
 }
 
-// lifetime of the subjects that have everything.
+// lifetime is the deadline of full subjects.
 const lifetime = 10 * time.Minute
 
-// situation is a way to stand in a state.
+// situation brings a subject into a state.
 type situation struct {
 	name  string
 	reach func(e *env, s *subject)
 }
 
-// own gives the subject a task in its own queue.
+// own enqueues the subject as a task in its own queue.
 func (s *subject) own(e *env, opts ...opt) {
 	if s.full {
 		opts = append([]opt{labels("team", "red"), once(s.queue), expires(lifetime)}, opts...)
@@ -57,7 +57,7 @@ func (s *subject) ran(e *env, end func(store.Claimed) store.Finish) {
 	e.finish(end(s.last))
 }
 
-// needy makes the subject a task that needs two others.
+// needy enqueues the subject as a task that needs two others.
 func (s *subject) needy(e *env) {
 	g := e.graph("a", "b", "c: a *b")
 	for _, node := range []string{"a", "b", "c"} {
@@ -67,7 +67,7 @@ func (s *subject) needy(e *env) {
 	s.id, s.need, s.other, s.job = g.id("c"), g.id("a"), g.id("b"), g.sub.Job.ID
 }
 
-// late makes the subject a task whose deadline has passed.
+// late enqueues the subject as a task whose deadline has passed.
 func (s *subject) late(e *env, running bool) {
 	s.own(e, expires(time.Second))
 	if running {
@@ -76,12 +76,12 @@ func (s *subject) late(e *env, running bool) {
 	e.pass(2 * time.Second)
 }
 
-// about reports whether a task has to do with the subject.
+// about reports whether a task is related to the subject.
 func (s *subject) about(id task.ID) bool {
 	return id == s.id || id == s.need || id == s.other || id == s.holder.Task.ID
 }
 
-// endNeed runs what the subject needs, if that can still run.
+// endNeed runs the need of the subject, if it can still run.
 func (s *subject) endNeed(e *env, end func(store.Claimed) store.Finish) {
 	for _, c := range e.b.claim(only(s.need)).Tasks {
 		e.finish(end(c))
@@ -125,7 +125,7 @@ var situations = []situation{
 	{"blocked in a paused queue", func(e *env, s *subject) { s.ran(e, block); s.pause(e) }},
 }
 
-// undoSituations are those of a task that is being undone, or whose undo was given up.
+// undoSituations are the situations of a task in its undo phase, or after the undo was given up.
 var undoSituations = []situation{
 	{"to be undone", func(e *env, s *subject) { s.ran(e, unclean) }},
 	{"being undone", func(e *env, s *subject) { s.ran(e, unclean); s.last = e.a.take(s.id) }},
@@ -140,7 +140,7 @@ func (s *subject) undoEnds(e *env, end func(store.Claimed) store.Finish) {
 	e.finish(end(s.last))
 }
 
-// verb is one operation on a subject. Most are refused in most states.
+// verb is an operation on a subject. Most verbs are refused in most states.
 type verb struct {
 	name string
 	do   func(e *env, s *subject)
@@ -203,7 +203,7 @@ var verbs = []verb{
 	{"the holder ends", func(e *env, s *subject) { e.finishAll(success(s.holder)) }},
 }
 
-// answer is the input of an unblock, big enough to be stored out of line.
+// answer is the input of an unblock, large enough to be stored out of line.
 var answer = `"` + strings.Repeat("yes ", 1<<10) + `"`
 
 var verbCases = []testCase{
@@ -230,7 +230,7 @@ var verbCases = []testCase{
 			}
 			here.close()
 		}
-		// Nothing in this port blocks a task that does not run.
+		// No operation of this port blocks a task that does not run.
 		unused := map[move]bool{{task.Pending, task.Blocked}: true, {task.Ready, task.Blocked}: true}
 		for _, from := range task.States() {
 			for _, to := range task.States() {
@@ -327,11 +327,10 @@ var verbCases = []testCase{
 	}},
 }
 
-// move is a change of state.
+// move is a state transition.
 type move struct{ from, to task.State }
 
-// states returns a task's stored state and the one that readers see, "" when
-// it is gone.
+// states returns the stored state of a task and the state that readers see, "" if it is deleted.
 func (e *env) states(id task.ID) (stored, read task.State) {
 	e.Helper()
 	for _, t := range e.snap().Tasks {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// wait records a wait for a signal; a timeout of 0 is none.
+// wait records a wait for a signal; a zero timeout means no timeout.
 func wait(c store.Claimed, name, signal string, timeout time.Duration) store.Record {
 	r := step(c, name, "")
 	r.Step.Kind, r.Step.State, r.Step.Value, r.Step.Signal = task.KindSignal, task.StepWaiting, nil, signal
@@ -17,7 +17,7 @@ func wait(c store.Claimed, name, signal string, timeout time.Duration) store.Rec
 	return r
 }
 
-// withdraw records that nothing waits for a signal any more.
+// withdraw records the end of all waits for a signal.
 func withdraw(c store.Claimed, name, signal string) store.Record {
 	r := wait(c, name, signal, 0)
 	r.Step.State = task.StepCompleted
@@ -28,15 +28,15 @@ func signalOf(id task.ID, name, key, payload string) store.SendSignal {
 	return store.SendSignal{Audit: admin, Task: id, Name: name, Key: key, Payload: json.RawMessage(payload)}
 }
 
-// suspended ends an attempt that waits for what it recorded, until an instant or,
-// if that is zero, for ever.
+// suspended ends an attempt that waits for its recorded wait, until an instant or, if that is zero, without a time
+// limit.
 func suspended(c store.Claimed, why task.Waiting, until time.Time) store.Finish {
 	f := suspend(c, until)
 	f.Waiting, f.WakeSeq = why, c.Task.WakeSeq
 	return f
 }
 
-// waiting runs a task until it waits for a signal, for ever.
+// waiting runs a task until it waits for a signal, without a time limit.
 func (e *env) waiting(id task.ID, name, signal string) {
 	e.Helper()
 	c := e.a.take(id)
@@ -46,7 +46,7 @@ func (e *env) waiting(id task.ID, name, signal string) {
 	e.notDispatched(id)
 }
 
-// signalCases are about waits for signals.
+// signalCases test waits for signals.
 var signalCases = []testCase{
 	{"a signal completes the wait and makes the task claimable", func(e *env) {
 		id := e.one()

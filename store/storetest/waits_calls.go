@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// called records a call with so many children, of which the first behind those
-// that are stored are given.
+// called records a call with total children, of which kids are the next to store after the stored ones.
 func called(c store.Claimed, name string, total, stored int, kids ...task.New) store.Record {
 	r := step(c, name, "")
 	r.Step.Kind, r.Step.State, r.Step.Value = task.KindCall, task.StepWaiting, nil
@@ -17,7 +16,7 @@ func called(c store.Claimed, name string, total, stored int, kids ...task.New) s
 	return r
 }
 
-// calls records a call with n children and returns these.
+// calls records a call with n children and returns them.
 func (e *env) calls(c store.Claimed, name string, n int, opts ...opt) []task.ID {
 	e.Helper()
 	drafts := e.drafts(n, opts...)
@@ -28,8 +27,7 @@ func (e *env) calls(c store.Claimed, name string, n int, opts ...opt) []task.ID 
 	return mapped(drafts, draftID)
 }
 
-// waitsForCall runs a task until it is suspended for the n children of a call,
-// and returns these.
+// waitsForCall runs a task until it is suspended for the n children of a call, and returns them.
 func (e *env) waitsForCall(id task.ID, name string, n int, opts ...opt) []task.ID {
 	e.Helper()
 	c := e.a.take(id)
@@ -39,7 +37,7 @@ func (e *env) waitsForCall(id task.ID, name string, n int, opts ...opt) []task.I
 	return kids
 }
 
-// called expects a task to be suspended while so many children of a call are left.
+// called expects a task to be suspended with left children of a call open.
 func (e *env) called(id task.ID, name string, left int) {
 	e.Helper()
 	e.is(id, task.Pending, task.WaitChildren)
@@ -47,21 +45,21 @@ func (e *env) called(id task.ID, name string, left int) {
 	e.left(id, name, left)
 }
 
-// left expects a call to wait for so many children.
+// left expects a call to wait for n children.
 func (e *env) left(id task.ID, name string, left int) {
 	e.Helper()
 	s := e.stepOf(id, name)
 	e.check(s.State == task.StepWaiting && s.ChildrenLeft == left, "the call %s is %s, with %d children left, want %d", name, s.State, s.ChildrenLeft, left)
 }
 
-// over expects a call to be completed, with so many children.
+// over expects a call to be completed, with n children.
 func (e *env) over(id task.ID, name string, n int) {
 	e.Helper()
 	s := e.stepOf(id, name)
 	e.check(s.State == task.StepCompleted && s.ChildrenLeft == 0 && s.Children == n && s.ChildrenStored == n && s.Value == nil, "the call is %+v", s)
 }
 
-// stepOf returns the step of a task that is completed, or waits.
+// stepOf returns the completed or waiting step of a task.
 func (e *env) stepOf(id task.ID, name string) task.Step {
 	e.Helper()
 	list := of(e.steps(id), func(s task.Step) bool { return s.Name == name && s.State != task.StepFailed })
@@ -69,7 +67,7 @@ func (e *env) stepOf(id task.ID, name string) task.Step {
 	return list[0]
 }
 
-// callCases are about calls: waits for the end of children.
+// callCases test calls: waits for the end of children.
 var callCases = []testCase{
 	{"a call stores its children, and their ends complete it", func(e *env) {
 		p := e.one()

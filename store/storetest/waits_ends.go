@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// callEndCases are about tasks that end while a call of theirs waits, and about
-// retries.
+// callEndCases test tasks that end while one of their calls waits, and retries.
 var callEndCases = []testCase{
 	{"the children of its calls are cancelled when it ends, in whatever way, and theirs", func(e *env) {
 		for _, end := range []func(p task.ID, c store.Claimed){
@@ -225,7 +224,7 @@ var callEndCases = []testCase{
 		e.equal("the kind", e.ended(kids[2], task.Cancelled, task.KindCancelled).CancelKind, task.KindParentEnded)
 		e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{Cancel: task.KindParentEnded, Reason: "its parent ended"}})
 		e.finish(success(c))
-		e.left(p, "build", 2) // it is to end: they are counted when it is retried
+		e.left(p, "build", 2) // it was asked to end: they are counted when it is retried
 		e.finish(undone(e.a.take(p)))
 		e.operate(retryOf(p))
 		e.left(p, "build", 1)

@@ -16,8 +16,7 @@ func (e *env) edgesOf(id task.ID) []store.Need {
 	return of(needs, func(n store.Need) bool { return n.Awaited > 0 })
 }
 
-// callRetryCases are about the retry of a task whose calls have children that did
-// not succeed.
+// callRetryCases test the retry of a task whose calls have children that did not succeed.
 var callRetryCases = []testCase{
 	{"a completed call waits again for the children that did not succeed", func(e *env) {
 		g := e.job("all", "after: all")
@@ -85,7 +84,7 @@ var callRetryCases = []testCase{
 		}
 		e.finishChores()
 		e.fail(p)
-		e.operate(retryOf(kids[n-1])) // its edge is opened by the retry of its parent
+		e.operate(retryOf(kids[n-1])) // the retry of its parent opens its edge
 		e.operate(retryOf(p))
 		e.left(p, "build", n)
 		e.fail(kids[0], kids[n-1])

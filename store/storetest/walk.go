@@ -21,8 +21,7 @@ var walkCases = []testCase{
 	{"the same IDs in another namespace change no answer and no row (seed 2)", func(e *env) { walkBeside(e, 2) }},
 }
 
-// walk runs random verbs, most of them sensible, and looks at the store now
-// and then.
+// walk runs random verbs, most of them sensible, and verifies the store from time to time.
 func walk(e *env, seed uint64) {
 	w := e.walker(seed, seed)
 	for i := range 3 * e.h.Repeat {
@@ -36,8 +35,8 @@ func walk(e *env, seed uint64) {
 	w.look()
 }
 
-// walkBeside runs the same random verbs in two stores, in one of them beside
-// another namespace that draws the same IDs and does other things with them.
+// walkBeside runs the same random verbs in two stores. In one of them, another namespace draws the same IDs and runs
+// other verbs.
 func walkBeside(e *env, seed uint64) {
 	alone, beside := e.on(e.h.Open(e.T), namespace), e.in(otherNamespace)
 	alone.follow(e)
@@ -71,15 +70,14 @@ func walkBeside(e *env, seed uint64) {
 	}
 }
 
-// walker runs random verbs. Walkers with the same order draw IDs at the same
-// verbs, whatever they do with them.
+// walker runs random verbs. Walkers with the same order draw IDs at the same verbs, whatever they do with the IDs.
 type walker struct {
 	*env
-	order  *rand.Rand // which verb comes next, and when
+	order  *rand.Rand // determines the next verb and its time
 	rand   *rand.Rand // everything else
 	ids    []task.ID
 	graphs []*graph
-	held   []store.Claimed // leases handed out, lost ones among them
+	held   []store.Claimed // granted leases, including lost ones
 	steps  map[string]string
 	epochs map[task.ID]int64
 	states map[task.ID]task.State
@@ -119,8 +117,7 @@ func (w *walker) options() []opt {
 	return opts
 }
 
-// step runs one verb, says what it did and what was answered, and how long to
-// pause after it.
+// step runs one verb. It returns a description of the verb and its answer, and the pause after it.
 func (w *walker) step() (did string, pause time.Duration) {
 	w.Helper()
 	switch w.order.IntN(17) {
@@ -149,7 +146,7 @@ func (w *walker) step() (did string, pause time.Duration) {
 	}
 }
 
-// printed returns an answer as text, less what differs between stores.
+// printed formats an answer without the fields that differ between stores.
 func printed(answer any) string {
 	if r, ok := answer.(store.ClaimResult); ok {
 		r.Tasks = slices.Clone(r.Tasks)
