@@ -1,5 +1,5 @@
-// Package systemtest groups the tests that run the whole of Weaver against an
-// independent check of what happened. Each has a package of its own:
+// Package systemtest groups the tests that run the whole of Weaver against an independent check. Each test has a
+// package of its own:
 //
 //   - model compares random operations on a store with package memstore.
 //   - crossing has many processes write the same tasks of one PostgreSQL at once.
@@ -7,14 +7,14 @@
 //   - sweep injects a fault at every store call of real engine work.
 //   - simulation runs several engines in an order that one seed chooses.
 //   - soak kills real processes, and keeps one under load for a long time.
+//   - saga kills workers that charge and ship orders through failing services.
+//   - events checks that readers see every event while processes are killed.
 //   - leak checks that a drained engine leaves no goroutine behind.
 //
-// A run is repeatable from the seed that it prints when it fails. Time is the
-// fake clock of testing/synctest wherever a clock matters. A short size runs
-// with every `go test`; a flag or an environment variable asks for the long
-// one (docs/reliability.md).
+// A failing run prints its seed, which repeats it. Time is the fake clock of testing/synctest wherever a clock
+// matters. A short size runs with every `go test`; a flag or an environment variable selects the long one
+// (docs/reliability.md).
 //
-// They have tests only, and they alone import the libraries that these need
-// (rapid, porcupine, goleak). A defect found here is first reproduced in the
-// suite of the package that has it.
+// The packages contain only tests and are the only ones that import rapid, porcupine and goleak. A defect found here
+// is first reproduced in the suite of the package that has it.
 package systemtest

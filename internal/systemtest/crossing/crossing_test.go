@@ -25,11 +25,10 @@ const (
 	round     = 1500 * time.Millisecond
 )
 
-// TestCrossing has sixteen processes claim, finish, cancel, retry, pause, delete and reap
-// the same tasks at random, and give running tasks more dependencies, in rounds. After
-// each one store.Check finds nothing wrong. The server finds deadlocks, and nobody is
-// told of one: all are run again. A run ends after the first of them, and after ten
-// rounds at the latest; WEAVER_CROSSING is how long it takes at least.
+// TestCrossing has sixteen processes claim, finish, cancel, retry, pause, delete and reap the same tasks at random,
+// and add dependencies to running tasks. They run in rounds. After each round store.Check must find no violation. The
+// server detects deadlocks, and no caller sees one: the store retries all of them. A run ends after the first
+// deadlock, or after ten rounds. WEAVER_CROSSING is its minimum duration.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	total := round
@@ -62,7 +61,7 @@ func TestCrossing(t *testing.T) {
 	}
 	var all done
 	start := time.Now()
-	enough := func() bool { return all.Calls >= 100 } // a machine that is busy needs longer
+	enough := func() bool { return all.Calls >= 100 } // a busy machine needs longer
 	met := func() bool { return enough() && all.Deadlocks > 0 }
 	for n := 0; (time.Since(start) < total || n < 10 && !met() || n < 40 && !enough()) && !t.Failed(); n++ {
 		seed := rand.Uint64()
@@ -82,7 +81,7 @@ func TestCrossing(t *testing.T) {
 		}
 		check(t, db, r.ns)
 	}
-	found := 0 // the server tells a little later
+	found := 0 // the server reports it with a delay
 	if err := db.Pool().QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&found); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +94,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// check finds what is wrong with the rows, once nobody writes.
+// check checks the rows after all writers stopped.
 func check(t *testing.T, db *postgres.DB, ns string) {
 	t.Helper()
 	s, err := db.Snapshot(t.Context(), ns)
@@ -103,14 +102,14 @@ func check(t *testing.T, db *postgres.DB, ns string) {
 		t.Fatal(err)
 	}
 	for _, v := range store.Check(s) {
-		if v.Invariant != "I8" { // that reapers come in time is not what is tested
+		if v.Invariant != "I8" { // the timing of reapers is not tested here
 			t.Errorf("%s: store.Check: %v", ns, v)
 			explain(t, db, ns, v.Text)
 		}
 	}
 }
 
-// explain logs the histories of the tasks that a violation names.
+// explain logs the histories of the tasks in a violation.
 func explain(t *testing.T, db *postgres.DB, ns, text string) {
 	t.Helper()
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
@@ -131,17 +130,17 @@ func explain(t *testing.T, db *postgres.DB, ns, text string) {
 	}
 }
 
-// order is what a process is to play next.
+// order is the next round of a process.
 type order struct {
 	NS   string
 	Seed uint64
 	No   int // of the process
 }
 
-// done is what a process has played.
+// done is the result of a round.
 type done struct {
 	Calls, Redone, Deadlocks int
-	Failed                   bool // it says why at its end
+	Failed                   bool // the process prints the reason at its end
 }
 
 // process is a writer in a process of its own.
@@ -162,7 +161,7 @@ func start(t *testing.T, url string, no int) *process {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$", "-test.timeout=2h")
 	cmd.Env = append(os.Environ(), childEnv+"="+url)
 	cmd.Stderr = p.says
-	in, err1 := cmd.StdinPipe() // its end is that of the process
+	in, err1 := cmd.StdinPipe() // the end of stdin ends the process
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
@@ -185,7 +184,7 @@ func (p *process) send(t *testing.T, o order) {
 	}
 }
 
-// answer waits for the end of what was sent.
+// answer waits for the result of the last order.
 func (p *process) answer(t *testing.T) (d done) {
 	t.Helper()
 	for {

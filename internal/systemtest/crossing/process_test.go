@@ -18,8 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TestProcess is the program of a process: it plays the rounds that it is told to, until
-// its input ends.
+// TestProcess is the main function of a process: it runs the ordered rounds until its input ends.
 func TestProcess(t *testing.T) {
 	url := os.Getenv(childEnv)
 	if url == "" {
@@ -56,7 +55,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// play makes calls for the length of a round, and returns how many.
+// play makes calls for the duration of a round and returns their number.
 func play(t *testing.T, db *postgres.DB, o order) (calls int) {
 	w := &writer{
 		crossing: &crossing{T: t, ns: o.NS, ids: task.NewIDs(nil)},

@@ -13,10 +13,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ttl is how long a lease lasts.
+// ttl is the duration of a lease.
 const ttl = time.Second
 
-// What a writer may be told without anything being wrong: another one was first.
+// expected lists the errors that a writer may get because another writer was first.
 var expected = []error{
 	store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested,
 	store.ErrNotFound, store.ErrState, store.ErrLimit,
@@ -37,7 +37,7 @@ func (r *crossing) any(rnd *rand.Rand, list *[]task.ID) task.ID {
 	return (*list)[rnd.IntN(len(*list))]
 }
 
-// fine reports an error that no race explains.
+// fine reports an error that a race does not explain.
 func (r *crossing) fine(what string, err error) {
 	if err != nil && !slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) {
 		r.Errorf("%s in %s: %v", what, r.ns, err)
@@ -56,7 +56,7 @@ func (r *crossing) draft(rnd *rand.Rand) task.New {
 	return n
 }
 
-// enqueue submits a job whose nodes need one another at random, or single tasks.
+// enqueue submits single tasks, or a job whose nodes need one another at random.
 func (r *crossing) enqueue(rnd *rand.Rand, db *postgres.DB) {
 	var sub store.Submission
 	if rnd.IntN(4) > 0 {
@@ -83,11 +83,11 @@ func (r *crossing) enqueue(rnd *rand.Rand, db *postgres.DB) {
 	if sub.Job != nil {
 		r.jobs = append(r.jobs, sub.Job.ID)
 	} else if len(r.jobs) == 0 {
-		r.jobs = append(r.jobs, task.ID{1}) // none
+		r.jobs = append(r.jobs, task.ID{1}) // no such job
 	}
 }
 
-// look learns what others have enqueued.
+// look reads the tasks and jobs enqueued by other processes.
 func (r *crossing) look(db *postgres.DB) {
 	list, _, err := db.List(r.Context(), r.ns, store.Filter{Limit: 200})
 	r.fine("List", err)
@@ -99,12 +99,12 @@ func (r *crossing) look(db *postgres.DB) {
 		}
 	}
 	if len(r.tasks) == 0 || len(r.jobs) == 0 {
-		r.jobs = append(r.jobs, task.ID{1}) // none
+		r.jobs = append(r.jobs, task.ID{1}) // no such job
 		r.tasks = append(r.tasks, task.ID{1})
 	}
 }
 
-// writer is what one process does.
+// writer is the client of one process.
 type writer struct {
 	*crossing
 	db   *postgres.DB
@@ -153,7 +153,7 @@ func (w *writer) finish() {
 		fins = append(fins, w.ending(w.held[i].Lease))
 		w.held = slices.Delete(w.held, i, i+1)
 	}
-	// A task may have been claimed twice, after it was lost.
+	// A task may have been claimed twice, after its lease was lost.
 	seen := map[task.ID]bool{}
 	fins = slices.DeleteFunc(fins, func(f store.Finish) bool {
 		was := seen[f.Lease.Task]
@@ -196,7 +196,7 @@ func (w *writer) ending(l task.Lease) store.Finish {
 	return f
 }
 
-// record writes a step of an attempt that runs.
+// record writes a step of a running attempt.
 func (w *writer) record() {
 	if len(w.held) == 0 {
 		return
@@ -211,7 +211,7 @@ func (w *writer) record() {
 	}
 }
 
-// operate makes one to three commands.
+// operate applies one to three commands.
 func (w *writer) operate() {
 	var cmds []store.Command
 	for range 1 + w.rnd.IntN(3) {

@@ -1,3 +1,3 @@
-// Package events has many readers follow all that happens in a namespace, over HTTP and
-// in this process, while they are cut and the processes that serve and write are killed.
+// Package events has many readers follow all events of a namespace, over HTTP and in this process. Readers are cut
+// off, and the serving and writing processes are killed.
 package events

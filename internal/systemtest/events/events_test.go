@@ -21,11 +21,11 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// size is how much happens.
+// size is the size of a run.
 type size struct {
-	events  int // at least
+	events  int // minimum number
 	readers int
-	cuts    int // of each reader
+	cuts    int // per reader
 	kills   int // of the API, and of the worker
 	limit   time.Duration
 }
@@ -43,8 +43,8 @@ func sizeOf(t *testing.T) size {
 	}
 }
 
-// Readers that are cut again and again see each event once, those of a task in order,
-// while the processes that serve them and that write are killed.
+// Readers that are cut off again and again see each event once, and those of a task in order, while the serving and
+// writing processes are killed.
 func TestEventsThroughKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -126,7 +126,7 @@ func run(t *testing.T, at string, size size) {
 		api.kill()
 		worker.kill()
 		if n == 0 && strings.HasPrefix(at, "postgres://") {
-			// Until a server has looked, each page of a reader costs it the whole feed.
+			// Until the server has analyzed the table, each page of a reader scans the whole feed.
 			if err := pgtest.Analyze(at); err != nil {
 				t.Fatal(err)
 			}
@@ -157,9 +157,8 @@ func run(t *testing.T, at string, size size) {
 	t.Logf("%d events of %d tasks, %d readers, %s", len(want), tasks, len(readers), time.Since(began).Round(time.Millisecond))
 }
 
-// hold has transactions of a user enqueue tasks, and stay open while others commit behind
-// them: until release is called there is one nearly always. Their events come late, and no
-// reader may have passed them.
+// hold has transactions of a user enqueue tasks and stay open while others commit behind them. Until release is
+// called, nearly always one is open. Their events come late, and no reader may have skipped them.
 func hold(ctx context.Context, db *postgres.DB, c *weaver.Client) (release func() error) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -176,7 +175,7 @@ func hold(ctx context.Context, db *postgres.DB, c *weaver.Client) (release func(
 	return func() error { stop(); return <-ended }
 }
 
-// heldBack enqueues a task, and commits after a while.
+// heldBack enqueues a task and commits after a while.
 func heldBack(ctx context.Context, db *postgres.DB, c *weaver.Client, n int) error {
 	whole := context.WithoutCancel(ctx)
 	tx, err := db.Pool().Begin(whole)
@@ -190,7 +189,7 @@ func heldBack(ctx context.Context, db *postgres.DB, c *weaver.Client, n int) err
 	return tx.Commit(whole)
 }
 
-// first is how many events the readers have seen, the one that is furthest.
+// first returns the number of events seen by the reader that is furthest.
 func first(readers []*reader) (most int64) {
 	for _, r := range readers {
 		most = max(most, r.seen.Load())
@@ -198,7 +197,7 @@ func first(readers []*reader) (most int64) {
 	return most
 }
 
-// difference returns where two lists differ; -1: they do not.
+// difference returns the index of the first difference of two lists, or -1.
 func difference(a, b []string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -224,7 +223,7 @@ func enqueue(ctx context.Context, c *weaver.Client, n int) error {
 	return nil
 }
 
-// settled waits until all tasks succeeded, and returns how many attempts each had.
+// settled waits until all tasks succeeded and returns the number of attempts of each.
 func settled(ctx context.Context, t *testing.T, c *weaver.Client, n int) map[weaver.TaskID]int {
 	t.Helper()
 	for ctx.Err() == nil {
@@ -256,8 +255,7 @@ func settled(ctx context.Context, t *testing.T, c *weaver.Client, n int) map[wea
 	return nil
 }
 
-// kept reads all events once more, and holds them to what the rows of the tasks say. It
-// returns their cursors.
+// kept reads all events again and compares them with the rows of the tasks. It returns their cursors.
 func kept(ctx context.Context, t *testing.T, c *weaver.Client, attempts map[weaver.TaskID]int) (ids []string) {
 	t.Helper()
 	lives := map[weaver.TaskID][]string{}
@@ -295,8 +293,7 @@ func kept(ctx context.Context, t *testing.T, c *weaver.Client, attempts map[weav
 	return ids
 }
 
-// badLife says what is wrong with the events of a task that succeeded in so many
-// attempts; "": nothing is.
+// badLife describes the error in the events of a task that succeeded in a number of attempts, or returns "".
 func badLife(life []string, attempts int) string {
 	count := map[string]int{}
 	open := false
@@ -333,7 +330,7 @@ func badLife(life []string, attempts int) string {
 	return ""
 }
 
-// freeAddress returns an address at which nobody listens.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,10 +22,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// childEnv makes this test binary a process of a test. It holds its orders as JSON.
+// childEnv makes this test binary a process of a test. Its value is the orders as JSON.
 const childEnv = "WEAVER_EVENTS_CHILD"
 
-// orders are what a process is told.
+// orders is the configuration of a process.
 type orders struct {
 	Role  string // worker or api
 	Store string // the URL of a PostgreSQL database, or the path of a file
@@ -56,7 +56,7 @@ func open(ctx context.Context, at string) (database, error) {
 	return sqlite.Open(ctx, at, sqlite.Synchronous(sqlite.Normal))
 }
 
-// child is a process until its input ends.
+// child runs a process until its input ends.
 func child(raw string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(raw), &o); err != nil {
@@ -79,11 +79,11 @@ func child(raw string) error {
 	return errors.Join(run(ctx, db, o), db.Close())
 }
 
-// ping is what the tasks do; the others are of a queue that nobody works on.
+// ping is the type of the tasks that run; the others are in a queue without a worker.
 var (
 	ping = weaver.Define[int, int]("acme.events.ping.v1", weaver.MaxAttempts(100))
 	end  = weaver.Define[int, int]("acme.events.end.v1", weaver.Queue("nobody"))
-	held = weaver.Define[int, int]("acme.events.held.v1", weaver.Queue("nobody")) // in a transaction that stays open for a while
+	held = weaver.Define[int, int]("acme.events.held.v1", weaver.Queue("nobody")) // enqueued in a transaction that stays open for a while
 )
 
 func work(ctx context.Context, db database, _ orders) error {
@@ -134,7 +134,7 @@ func serve(ctx context.Context, db database, o orders) error {
 	return err
 }
 
-// process is a child that runs.
+// process is a running child.
 type process struct {
 	*testing.T
 	cmd  *exec.Cmd
@@ -166,7 +166,7 @@ func start(t *testing.T, o orders) *process {
 	return p
 }
 
-// kill ends the process as kill -9 does.
+// kill ends the process like kill -9.
 func (p *process) kill() {
 	p.Helper()
 	p.gone = true

@@ -15,19 +15,19 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// reader follows all events, and is cut now and then.
+// reader follows all events and is cut off at times.
 type reader struct {
 	no     int
 	client *weaver.Client // nil: it reads over HTTP
 	addr   string
 
-	cuts []int        // after so many events
+	cuts []int        // numbers of events
 	seen atomic.Int64 // events
-	ids  []string     // the cursors of what it saw
+	ids  []string     // the cursors of the events that it saw
 	err  error
 }
 
-// cutsOf draws after how many events a reader is cut.
+// cutsOf draws the event counts at which a reader is cut off.
 func cutsOf(rnd *rand.Rand, n, events int) (cuts []int) {
 	for range n {
 		cuts = append(cuts, 1+rnd.IntN(events-1))
@@ -58,7 +58,7 @@ func (r *reader) after() string {
 	return r.ids[len(r.ids)-1]
 }
 
-// saw notes an event; it reports whether the reader goes on without a cut.
+// saw records an event; it reports whether the reader continues without a cut.
 func (r *reader) saw(cursor string, isLast bool) (on bool) {
 	r.ids = append(r.ids, cursor)
 	r.seen.Store(int64(len(r.ids)))
@@ -72,7 +72,7 @@ func (r *reader) saw(cursor string, isLast bool) (on bool) {
 	return !cut
 }
 
-// follow reads by Client.Events until the reader is cut; again: it is not at the end.
+// follow reads by Client.Events until the reader is cut off; again reports whether there is more to read.
 func (r *reader) follow(ctx context.Context) (again bool) {
 	for ev, err := range r.client.Events(ctx, weaver.EventsRequest{After: r.after()}) {
 		switch {
@@ -91,7 +91,7 @@ func (r *reader) follow(ctx context.Context) (again bool) {
 	return true
 }
 
-// stream is follow over HTTP. What ends the stream but a problem is the end of the
+// stream is follow over HTTP. Only a problem response is an error; any other end of the stream is the death of the
 // server.
 func (r *reader) stream(ctx context.Context) (again bool) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,3 +1,2 @@
-// Package leak checks that an engine that has drained leaves no goroutine and
-// no open statement behind, on every store.
+// Package leak checks on every store that a drained engine leaves no goroutine and no open statement behind.
 package leak

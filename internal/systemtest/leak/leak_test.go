@@ -21,7 +21,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// leakStores open an empty store of each kind and return its Close.
+// leakStores opens an empty store of each kind and returns its Close.
 var leakStores = []struct {
 	name string
 	open func(t *testing.T) (s weaver.Store, shut func() error)
@@ -50,16 +50,14 @@ func migrated(t *testing.T, db *sqlite.DB, err error) (weaver.Store, func() erro
 	return db, db.Close
 }
 
-// leakRounds is how often each case runs, so that rare leaks show, and so that
-// what the first round leaves meets the second.
+// leakRounds is the number of runs of each case. Several runs expose rare leaks and effects of the first round on the
+// second.
 const leakRounds = 3
 
-// TestNoGoroutineIsLeft runs the cases of a worker on each store, in real time,
-// and closes everything: no goroutine may be left. It is not parallel, because
-// goroutines of other tests could not be distinguished from its own.
+// TestNoGoroutineIsLeft runs the cases of a worker on each store, in real time, and closes everything: no goroutine
+// may be left. It is not parallel, because it cannot distinguish the goroutines of other tests from its own.
 func TestNoGoroutineIsLeft(t *testing.T) {
-	// The one thing ignored: what ran before this test, such as the test
-	// binary's own signal handling.
+	// Ignore only goroutines that ran before this test, such as the test binary's signal handling.
 	before := goleak.IgnoreCurrent()
 	for _, kind := range leakStores {
 		for _, c := range leakCases {
@@ -77,8 +75,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	}
 }
 
-// TestLeaksAreFound leaves things open: each must be reported, and no longer
-// when it is closed.
+// TestLeaksAreFound leaves things open. Each must be reported, and no longer after it is closed.
 func TestLeaksAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -106,7 +103,7 @@ func TestLeaksAreFound(t *testing.T) {
 				e := (&fixture{T: fx.T, store: s, client: leakClient(fx.T, s)}).startIgnoring(leave)
 				shuts, stops = append(shuts, shut), append(stops, e.stop)
 			}
-			var wg sync.WaitGroup // each Run waits two seconds more for its handler
+			var wg sync.WaitGroup // each Run waits two more seconds for its handler
 			for _, stop := range stops {
 				wg.Go(func() {
 					if _, ok := errors.AsType[*weaver.RunningError](stop()); !ok {
@@ -136,7 +133,7 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// fixture is what one case uses: an open store, and a client of it.
+// fixture is an open store and a client of it, for one case.
 type fixture struct {
 	*testing.T
 	store  weaver.Store
@@ -161,7 +158,7 @@ func (fx *fixture) must(err error) {
 	}
 }
 
-// leakEngine is an engine that runs.
+// leakEngine is a running engine.
 type leakEngine struct {
 	*weaver.Engine
 	stop func() error // ends Run and returns its error
@@ -194,7 +191,7 @@ func (fx *fixture) enqueue(typ *weaver.Type[string, string], in string) *weaver.
 	return h
 }
 
-// succeeds runs a task that must succeed.
+// succeeds runs a task, which must succeed.
 func (fx *fixture) succeeds(typ *weaver.Type[string, string], in string) {
 	fx.Helper()
 	out, err := fx.enqueue(typ, in).Wait(fx.Context())
@@ -204,7 +201,7 @@ func (fx *fixture) succeeds(typ *weaver.Type[string, string], in string) {
 	}
 }
 
-// fails runs a task that must fail.
+// fails runs a task, which must fail.
 func (fx *fixture) fails(typ *weaver.Type[string, string]) {
 	fx.Helper()
 	_, err := fx.enqueue(typ, "x").Wait(fx.Context())
@@ -213,8 +210,7 @@ func (fx *fixture) fails(typ *weaver.Type[string, string]) {
 	}
 }
 
-// startIgnoring starts an engine whose handler ignores its context until leave is
-// closed.
+// startIgnoring starts an engine whose handler ignores its context until leave is closed.
 func (fx *fixture) startIgnoring(leave <-chan struct{}) leakEngine {
 	fx.Helper()
 	in := make(chan struct{}, 1)
@@ -241,8 +237,8 @@ var (
 	leakGate  = weaver.Define[string, string]("systemtest.leak.gate.v1")
 )
 
-// leakHandlers are handlers of all of them; that of leakGate sends to in when it
-// runs, and waits for the end of its context.
+// leakHandlers returns handlers of all types. The handler of leakGate sends to in when it runs, and waits for the end
+// of its context.
 func leakHandlers(in chan<- struct{}) []weaver.Handler {
 	wait := func(ctx context.Context, _ string) (string, error) {
 		<-ctx.Done()
@@ -298,7 +294,7 @@ var leakCases = []struct {
 		fx.must(err)
 		h, err := builtin.Run.Enqueue(fx.Context(), fx.client, builtin.RunInput{
 			Argv: []string{self, "-test.run=^$"},
-			Env:  map[string]string{"GORACE": "atexit_sleep_ms=0"}, // otherwise the race detector takes a second at exit
+			Env:  map[string]string{"GORACE": "atexit_sleep_ms=0"}, // otherwise the race detector adds a second at exit
 		})
 		fx.must(err)
 		_, err = h.Wait(fx.Context())

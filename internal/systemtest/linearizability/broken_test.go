@@ -21,7 +21,7 @@ func changed[A, R any](change func(args A, answer R) R) storehook.Hook[A, R] {
 	}
 }
 
-// finished is changed for every element of a Finish.
+// finished returns a hook that changes every element of a Finish.
 func finished(change func(f store.Finish, r *store.FinishResult)) storehook.Hook[[]store.Finish, []store.FinishResult] {
 	return changed(func(fins []store.Finish, res []store.FinishResult) []store.FinishResult {
 		for i := range res {
@@ -31,8 +31,7 @@ func finished(change func(f store.Finish, r *store.FinishResult)) storehook.Hook
 	})
 }
 
-// brokenStores are stores that each break one rule, which must show in a
-// history.
+// brokenStores lists stores that each break one rule, which a history must show.
 var brokenStores = []struct {
 	name string
 	make func(s store.Store) store.Store
@@ -82,8 +81,7 @@ var brokenStores = []struct {
 	}},
 	{"a claim does not find what is claimable", func(s store.Store) store.Store {
 		return broken(s, storehook.Hooks{Claim: changed(func(req store.ClaimRequest, res store.ClaimResult) store.ClaimResult {
-			// As if a dispatch row was deleted by a claim that gave up: the lease is
-			// stored, and no worker holds it.
+			// Simulates a dispatch row deleted by a claim that gave up: the lease is stored, and no worker holds it.
 			if len(req.IDs) == 1 {
 				res.Tasks = nil
 			}

@@ -1,4 +1,3 @@
-// Package linearizability records concurrent calls of claim, heartbeat, finish,
-// release and reap on every store, and has porcupine search for an order of
-// them that explains every answer. Broken stores are its controls.
+// Package linearizability records concurrent calls of claim, heartbeat, finish, release and reap on every store.
+// Porcupine then searches for an order of the calls that explains every answer. Broken stores serve as controls.
 package linearizability

@@ -18,11 +18,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// checkTimeout bounds the check of one history. A history that is in order takes
-// milliseconds.
+// checkTimeout bounds the check of one history. A valid history takes milliseconds.
 const checkTimeout = 3 * time.Second
 
-// leaseStores opens an empty store of each kind: one or more handles of it.
+// leaseStores opens an empty store of each kind, with one or more handles.
 var leaseStores = []struct {
 	name string
 	open func(t *testing.T) []store.Store
@@ -63,9 +62,8 @@ func readyLeases(t *testing.T, db *sqlite.DB, err error) *sqlite.DB {
 	return db
 }
 
-// TestLeasesAreLinearizable records histories of many goroutines that claim,
-// beat, finish, cancel, retry and reap the same few tasks, and looks for an
-// order of their calls that the sequential model accepts.
+// TestLeasesAreLinearizable records histories of many goroutines that claim, beat, finish, cancel, retry and reap the
+// same few tasks. For each it searches an order of the calls that the sequential model accepts.
 func TestLeasesAreLinearizable(t *testing.T) {
 	for _, kind := range leaseStores {
 		t.Run(kind.name, func(t *testing.T) {
@@ -91,8 +89,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenLeasesAreFound records histories of stores that break one rule. The
-// check must find each.
+// TestBrokenLeasesAreFound records histories of stores that each break one rule. The check must find each.
 func TestBrokenLeasesAreFound(t *testing.T) {
 	for _, c := range brokenStores {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,8 +103,7 @@ func TestBrokenLeasesAreFound(t *testing.T) {
 	}
 }
 
-// historyOf records one history in a bubble. It is checked outside, where time
-// is real.
+// historyOf records one history in a bubble. The history is checked outside, where time is real.
 func historyOf(t *testing.T, seed uint64, open func(t *testing.T) []store.Store) []porcupine.Operation {
 	t.Helper()
 	var history []porcupine.Operation
@@ -115,8 +111,7 @@ func historyOf(t *testing.T, seed uint64, open func(t *testing.T) []store.Store)
 	return history
 }
 
-// explainLeases shows how far each task's history that is not in order can be
-// explained, and what comes then.
+// explainLeases shows, for each task with an invalid history, the longest explainable part and the next call.
 func explainLeases(history []porcupine.Operation) string {
 	var text strings.Builder
 	for _, part := range leasePartition(history) {

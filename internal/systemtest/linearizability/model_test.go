@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// leaseVerb is what a call does to one task.
+// leaseVerb is the kind of a call on one task.
 type leaseVerb string
 
 const (
@@ -27,21 +27,21 @@ const (
 type leaseCall struct {
 	verb    leaseVerb
 	task    task.ID
-	lease   task.Lease   // of a heartbeat and a finish; the id alone of a claim
+	lease   task.Lease   // of a heartbeat and a finish; for a claim only the ID
 	outcome task.Outcome // of a finish
-	long    bool         // a claim or heartbeat for an hour: no reaper may come before
+	long    bool         // a claim or heartbeat for an hour: no reaper may take the lease
 }
 
-// leaseReply is what the store answered.
+// leaseReply is the store's answer.
 type leaseReply struct {
 	err   leaseError
-	none  bool       // a claim that did not get the task, a reap that did not take its lease
-	state task.State // after the call; of a read, the current one
-	lease task.Lease // that a claim handed out; of a read, the current epoch and id
-	asked bool       // a heartbeat says, or a cancel answers, that the task was asked to end
+	none  bool       // a claim that did not get the task, or a reap that did not take its lease
+	state task.State // after the call; for a read, the current state
+	lease task.Lease // granted by a claim; for a read, the current epoch and ID
+	asked bool       // the answer of a heartbeat or cancel: the task was asked to end
 }
 
-// leaseError is the answer of a store that refused.
+// leaseError is the sentinel of a refused call.
 type leaseError string
 
 const (
@@ -51,31 +51,30 @@ const (
 	leaseState    leaseError = "state"
 )
 
-// taskState is all that the sequential model knows of a task. Before its
-// first claim it is ready with epoch 0.
+// taskState is the sequential model's state of a task. Before its first claim the task is ready with epoch 0.
 type taskState struct {
 	state task.State
 	epoch int64
 	lease task.LeaseID // zero: free
-	long  bool         // the lease ends in an hour, otherwise it is over already
-	asked bool         // to end cancelled
+	long  bool         // the lease ends in an hour; otherwise it has already expired
+	asked bool         // asked to end as cancelled
 	over  string       // "id=outcome;" for every lease that its holder finished
 }
 
-// holds reports whether a lease is the current one: task, epoch and id match.
+// holds reports whether a lease is current: task, epoch and ID match.
 func (s taskState) holds(l task.Lease) bool {
 	return s.state == task.Running && s.epoch == l.Epoch && s.lease == l.ID
 }
 
-// freed is the state after the lease ended: the epoch is raised by by.
+// freed returns the state after the lease ended, with the epoch raised by by.
 func (s taskState) freed(to task.State, by int64) taskState {
 	s.state, s.lease, s.long, s.asked = to, task.LeaseID{}, false, s.asked && !to.Terminal() && to != task.Ready
 	s.epoch += by
 	return s
 }
 
-// leaseStep is the sequential model: it reports whether the store may give this
-// answer to this call in this state of the task, and returns the next state.
+// leaseStep is the sequential model. It reports whether the store may give this answer to this call in this state,
+// and returns the next state.
 func leaseStep(s taskState, c leaseCall, r leaseReply) (bool, taskState) {
 	switch c.verb {
 	case leaseClaim:
@@ -98,7 +97,7 @@ func leaseStep(s taskState, c leaseCall, r leaseReply) (bool, taskState) {
 		return r.err == leaseAccepted && r.state == task.Ready, s.freed(task.Ready, 1)
 	case leaseReap:
 		if s.state != task.Running || s.long || r.none {
-			// What is over must be taken, and nothing else may be.
+			// An expired lease must be taken, and no other may be.
 			return r.none && (s.state != task.Running || s.long), s
 		}
 		to := task.Ready
@@ -112,7 +111,7 @@ func leaseStep(s taskState, c leaseCall, r leaseReply) (bool, taskState) {
 	panic("no verb: " + string(c.verb))
 }
 
-// claim: of what is claimable, and only of that; it raises the epoch by one.
+// claim takes a claimable task only, and raises the epoch by one.
 func (s taskState) claim(c leaseCall, r leaseReply) (bool, taskState) {
 	if s.state != task.Ready || r.none {
 		return s.state != task.Ready && r.none, s
@@ -122,19 +121,18 @@ func (s taskState) claim(c leaseCall, r leaseReply) (bool, taskState) {
 	return ok, s
 }
 
-// forgedEpoch is added to the epoch of a lease to make one that was never handed
-// out: id and epoch must both match. No task of a history lives for so many
-// epochs.
+// forgedEpoch is added to the epoch of a lease to forge a lease that was never granted: both ID and epoch must match.
+// No task of a history reaches this many epochs.
 const forgedEpoch = 1_000
 
-// finish: the holder's is accepted, the same again is accepted once more,
-// another one under the same lease is a conflict, all others lost it.
+// finish is accepted from the lease holder and again when repeated unchanged. Another finish under the same lease is
+// a conflict; all other leases are lost.
 func (s taskState) finish(c leaseCall, r leaseReply) (bool, taskState) {
 	if !s.holds(c.lease) {
 		mine := c.lease.ID.String() + "="
 		switch {
 		case c.lease.Epoch >= forgedEpoch && strings.Contains(s.over, mine):
-			return true, s // the rules leave open whether this is a repeated report
+			return true, s // the rules allow either answer for a repeated report
 		case strings.Contains(s.over, mine+string(c.outcome)+";"):
 			return r.err == leaseAccepted, s
 		case strings.Contains(s.over, mine):
@@ -156,8 +154,8 @@ func (s taskState) finish(c leaseCall, r leaseReply) (bool, taskState) {
 	return ok, s.freed(to, by)
 }
 
-// cancel: what ended is left alone; what runs is asked to end, or its lease
-// is revoked by force; all else ends at once.
+// cancel leaves an ended task unchanged. A running task is asked to end, or its lease is revoked by force. Any other
+// task ends at once.
 func (s taskState) cancel(c leaseCall, r leaseReply) (bool, taskState) {
 	switch {
 	case s.state.Terminal():
@@ -171,8 +169,7 @@ func (s taskState) cancel(c leaseCall, r leaseReply) (bool, taskState) {
 	return r.err == leaseAccepted && r.state == task.Cancelled, s.freed(task.Cancelled, 0)
 }
 
-// leaseModel is the model in the form that porcupine checks histories against,
-// task by task.
+// leaseModel is the model in porcupine's form, checked task by task.
 var leaseModel = porcupine.Model{
 	Partition: leasePartition,
 	Init:      func() any { return taskState{state: task.Ready} },

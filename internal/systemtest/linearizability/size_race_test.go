@@ -2,7 +2,7 @@
 
 package linearizability_test
 
-// Under the race detector fewer histories say as much.
+// Under the race detector fewer histories are enough.
 const (
 	leaseHistories = 2
 	callsPerClient = 20

@@ -2,7 +2,7 @@
 
 package linearizability_test
 
-// How many histories are recorded on each store, and the calls of one client.
+// The numbers of histories per store and of calls per client.
 const (
 	leaseHistories = 6
 	callsPerClient = 20

@@ -22,28 +22,27 @@ const (
 	leaseType    = "systemtest.lease.v1"
 	leaseTasks   = 8
 	leaseClients = 32
-	leasesKept   = 6 // leases of a task that clients keep, lost ones among them
+	leasesKept   = 6 // leases of a task kept by clients, including lost ones
 )
 
-// workload records one history: clients share the leases that they know of a few
-// tasks, so that each also uses leases of others and leases long lost.
+// workload records one history. Clients share their leases of a few tasks, so each also uses leases of others and
+// lost leases.
 type workload struct {
 	t     *testing.T
 	ids   []task.ID
-	clock atomic.Int64 // ticks at every call and return: orders them without trusting a clock
-	// successes of ten finishes: many, and first attempts end well, which
-	// stores have a faster way for; few, and tasks live through many leases.
+	clock atomic.Int64 // ticks at every call and return, to order them without a real clock
+	// successes is the number of successes in ten finishes. With many, first attempts succeed, for which stores have
+	// a fast path. With few, tasks go through many leases.
 	successes int
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	known   map[task.ID][]task.Lease
 	history []porcupine.Operation
 }
 
-// recordHistory runs the clients on an empty store, each on one of the
-// given handles of it, and returns what happened. In a bubble, so that the
-// store's clock stands still and a lease of length 0 is over at once while
-// one of an hour never is.
+// recordHistory runs the clients on an empty store, each on one of its handles, and returns the history. It must run
+// in a bubble: the store's clock stands still, so a lease of length 0 is expired at once and a lease of an hour never
+// expires.
 func recordHistory(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Operation {
 	t.Helper()
 	g := &workload{t: t, known: map[task.ID][]task.Lease{}, successes: 1 + 2*int(seed%2)}
@@ -79,8 +78,7 @@ func recordHistory(t *testing.T, seed uint64, stores ...store.Store) []porcupine
 	return g.history
 }
 
-// join joins every worker, and has the reapers seen for as long as their warm-up
-// takes.
+// join joins every worker and keeps the reapers alive for their warm-up.
 func (g *workload) join(clients []*client) {
 	g.t.Helper()
 	const ttl = time.Hour
@@ -113,8 +111,8 @@ func (g *workload) enqueue(s store.Store) {
 	}
 }
 
-// client is one goroutine. It reaps as another worker, because a worker with
-// short heartbeats is not eligible to reap.
+// client is one goroutine. It reaps as another worker, because a worker with short heartbeats is not eligible to
+// reap.
 type client struct {
 	*workload
 	no         int
@@ -147,14 +145,13 @@ func (c *client) callOnce() {
 	}
 }
 
-// leaseEvent is one task's part in a call.
+// leaseEvent is the part of a call about one task.
 type leaseEvent struct {
 	call  leaseCall
 	reply leaseReply
 }
 
-// timed makes a call and records what it meant for each task: an operation
-// per task, all with the call's interval.
+// timed makes a call and records one operation per task, all with the interval of the call.
 func (c *client) timed(do func() []leaseEvent) {
 	began := c.clock.Add(1)
 	events := do()
@@ -170,7 +167,7 @@ func (c *client) timed(do func() []leaseEvent) {
 	}
 }
 
-// ttl is an hour for one in n, and nothing for the others.
+// ttl is an hour for one lease in n, and zero for the others.
 func (c *client) ttl(n int) (ttl time.Duration, long bool) {
 	if c.rng.IntN(n) == 0 {
 		return time.Hour, true
@@ -178,8 +175,8 @@ func (c *client) ttl(n int) (ttl time.Duration, long bool) {
 	return 0, false
 }
 
-// leases returns leases of n tasks at most: the latest known, or one from
-// before, or, rarely, the latest with an epoch or an id that it never had.
+// leases returns leases of at most n tasks: the latest known, an earlier one or, rarely, the latest with a forged
+// epoch or ID.
 func (c *client) leases(n int) []task.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,11 +202,11 @@ func (c *client) leases(n int) []task.Lease {
 	return some
 }
 
-// claim asks for one task by its id, or for any. Only a claim by id says
-// something about a task when it gets nothing.
+// claim asks for one task by its ID, or for any task. An empty answer says something about a task only if the claim
+// named it.
 func (c *client) claim(limit int, ids ...task.ID) {
 	ttl, long := c.ttl(3)
-	// Very many slots: a task whose leases were lost is not quarantined here.
+	// The number of slots is large, so that tasks with lost leases are not quarantined.
 	req := store.ClaimRequest{
 		Worker: c.id, Name: "linearizability", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: limit,
 		Types: map[string]int{leaseType: 1}, IDs: ids, Slots: 1 << 30,
@@ -275,7 +272,7 @@ func (c *client) beat() {
 		}
 		for i, b := range beats {
 			if b.Retry {
-				continue // it says nothing
+				continue // it says nothing about the task
 			}
 			reply := leaseReply{asked: b.Cancel != task.KindNone}
 			if b.Lost {
@@ -288,8 +285,7 @@ func (c *client) beat() {
 	})
 }
 
-// reap is an operation on every task: what is over must be taken, and what is
-// not taken was not over.
+// reap is an operation on every task: expired leases must be taken, and leases not taken were not expired.
 func (c *client) reap() {
 	c.timed(func() (events []leaseEvent) {
 		res, err := c.s.Reap(c.t.Context(), namespace, store.ReapRequest{Worker: c.reaper, TTL: time.Hour, CrashBudget: -1})
@@ -340,7 +336,7 @@ func (c *client) read() {
 	})
 }
 
-// refusal names the sentinel of an answer.
+// refusal returns the sentinel of an error.
 func (c *client) refusal(err error) leaseError {
 	switch {
 	case err == nil:

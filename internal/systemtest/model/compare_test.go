@@ -13,24 +13,23 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// modelNames name the stores in messages.
+// modelNames are the names of the stores in messages.
 var modelNames = [2]string{"memstore", "sql"}
 
-// ask puts the same question to both stores, compares the answers, and
-// returns the model's.
+// ask makes the same call on both stores, compares the answers, and returns the model's.
 func ask[A any](p *pair, what string, question func(i int, s store.Store) (A, error)) A {
 	p.Helper()
 	return askAs(p, what, question, func(a A) A { return a })[0]
 }
 
-// askAs is ask, with a function that takes out of an answer what stores are
-// free to choose. It returns both answers.
+// askAs is ask with a function that removes from an answer the parts that stores are free to choose. It returns both
+// answers.
 func askAs[A any](p *pair, what string, question func(i int, s store.Store) (A, error), normal func(A) A) [2]A {
 	p.Helper()
 	return askAt(p, p.stores(), what, question, normal)
 }
 
-// askAt is askAs of the given stores.
+// askAt is askAs on the given stores.
 func askAt[A any](p *pair, stores [2]store.Store, what string, question func(i int, s store.Store) (A, error), normal func(A) A) [2]A {
 	p.Helper()
 	p.Log(what)
@@ -49,7 +48,7 @@ func askAt[A any](p *pair, stores [2]store.Store, what string, question func(i i
 	return answers
 }
 
-// same compares what the model said with what the other store said.
+// same compares the model's answer with that of the other store.
 func (p *pair) same(what string, model, other any) {
 	p.Helper()
 	if reflect.DeepEqual(model, other) {
@@ -81,9 +80,8 @@ var (
 	timeType  = reflect.TypeFor[time.Time]()
 )
 
-// difference returns the path of the first difference between two values and
-// both sides of it, or "". Errors are compared by their sentinel, instants as
-// instants, and a list or map that is nil equals one that is empty.
+// difference returns the path of the first difference between two values, with both values, or "". Errors are
+// compared by their sentinel and times as instants. A nil list or map equals an empty one.
 func difference(path string, a, b reflect.Value) string {
 	switch {
 	case !a.IsValid() || !b.IsValid():
@@ -151,7 +149,7 @@ func listsDiffer(path string, a, b reflect.Value) string {
 	return ""
 }
 
-// describe returns an operation for the log of a failure.
+// describe formats an operation for the log of a failure.
 func describe(verb string, what any) string {
 	b, err := json.Marshal(what)
 	if err != nil {
@@ -160,9 +158,8 @@ func describe(verb string, what any) string {
 	return verb + " " + string(b)
 }
 
-// ordered sorts steps. Where the port leaves two of them in no order (a failed
-// and a completed one of the same try, which no engine writes), the state
-// decides.
+// ordered sorts steps. The port leaves a failed and a completed step of the same try unordered (no engine writes
+// both); the state decides.
 func ordered(steps []task.Step) []task.Step {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b task.Step) int {
@@ -173,7 +170,7 @@ func ordered(steps []task.Step) []task.Step {
 	return steps
 }
 
-// rowsComparable takes out of a snapshot what stores are free to choose.
+// rowsComparable removes from a snapshot the parts that stores are free to choose.
 func rowsComparable(s *store.Snapshot) *store.Snapshot {
 	c := *s
 	c.Generation = "" // each store draws its own
@@ -183,7 +180,7 @@ func rowsComparable(s *store.Snapshot) *store.Snapshot {
 	return &c
 }
 
-// historyComparable puts the lists of a history that have no order into one.
+// historyComparable sorts the unordered lists of a history.
 func historyComparable(h store.History) store.History {
 	byID := func(a, b store.Need) int { return a.ID.Compare(b.ID) }
 	h.Steps = ordered(h.Steps)

@@ -1,3 +1,3 @@
-// Package model compares random operations on SQLite and on PostgreSQL with the same
-// operations on package memstore: every answer, and every row after each operation.
+// Package model runs the same random operations on package memstore and on SQLite or PostgreSQL. It compares every
+// answer, and every row after each operation.
 package model

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// feedKeep is for how long both stores keep a feed.
+// feedKeep is the retention of the feed in both stores.
 const feedKeep = 1000 * time.Hour
 
 // keepFeed begins the feeds of both stores.
@@ -20,10 +20,10 @@ func (p *pair) keepFeed() {
 	}
 }
 
-// told is the feed of a store by task and job. Between tasks stores are free in the order.
+// told is the feed of a store by task and job. Stores may choose the order of rows of different tasks.
 type told map[task.ID][]store.FeedRow
 
-// compareFeeds compares what both feeds tell of each task and job.
+// compareFeeds compares the feed rows of each task and job.
 func (p *pair) compareFeeds() {
 	p.Helper()
 	var feeds [2]told
@@ -54,6 +54,6 @@ func (p *pair) feed(i int, s store.EventFeed) (rows []store.FeedRow) {
 		if !page.More && page.Newest == page.Last {
 			return rows
 		}
-		time.Sleep(time.Millisecond) // a transaction of another test goes on
+		time.Sleep(time.Millisecond) // a transaction of another test is open
 	}
 }

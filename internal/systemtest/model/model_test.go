@@ -18,17 +18,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A small heap would be collected all the time, which costs up to half of what the tests do.
+// With a small heap, garbage collection takes up to half of the test time.
 func init() { debug.SetGCPercent(400) }
 
 // modelSteps is the average number of actions in a sequence.
 const modelSteps = 60
 
-// TestModel applies the same random operations to memstore, which is the
-// model, and to SQLite, and compares every answer and, after every
-// action, all rows of both. Each sequence lives in a bubble of its own, so
-// both stores read the same clock and instants are compared exactly; ids are
-// drawn by the test, so they are equal, too.
+// TestModel applies the same random operations to memstore, which is the model, and to SQLite. It compares every
+// answer and, after every action, all rows of both. Each sequence runs in its own bubble: both stores read the same
+// clock, so instants are compared exactly. The test draws the IDs, so they are equal too.
 //
 // A failure prints its seed and the shortest sequence found. To repeat it:
 //
@@ -38,23 +36,21 @@ const modelSteps = 60
 //
 //	go test ./internal/systemtest/model -run TestModel -rapid.seed=0 -rapid.checks=20000 -rapid.steps=100 -timeout 2h
 //
-// One sequence in three uses a file that two processes have open, as far as
-// the store can distinguish them: two handles, of which the second dies now and
-// then with the workers that joined through it.
+// One sequence in three uses a file opened by two processes, as far as the store can distinguish them. They are two
+// handles, of which the second dies at times, with the workers that joined through it.
 //
-// The log has how often the sequences met each step of undo (undo_test.go).
+// The log shows the number of times that the sequences reached each step of undo (undo_test.go).
 //
-// What is not covered: several callers at once (that is for storetest and the
-// histories beside this test), and Wait of a claim.
+// Not covered: concurrent callers (see storetest and the linearizability tests) and Wait of a claim.
 func TestModel(t *testing.T) {
-	// The flags belong to the process: one test at a time may turn them.
+	// Flags belong to the process, so only one test at a time may set them.
 	checks := modelChecks
 	if testing.Short() {
-		checks /= 3 // and rapid divides it, and the steps, by five
+		checks /= 3 // rapid also divides it, and the steps, by five
 	}
 	unlessGiven(t, "rapid.checks", strconv.Itoa(checks))
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
-	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
+	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: random ones are for the soak
 	unlessGiven(t, "rapid.nofailfile", "true") // the seed is enough, and leaves no file in the tree
 	met := tally{}
 	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, "", met) }) })
@@ -63,8 +59,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// unlessGiven sets a flag for this test, unless the command line or the
-// environment did.
+// unlessGiven sets a flag for this test unless the command line or the environment set it.
 func unlessGiven(t *testing.T, name, value string) {
 	t.Helper()
 	given := false
@@ -78,10 +73,10 @@ func unlessGiven(t *testing.T, name, value string) {
 	if err := f.Value.Set(value); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Value.Set(before) }) // a value it had
+	t.Cleanup(func() { _ = f.Value.Set(before) }) // an earlier value of the flag is valid
 }
 
-// runSequence is one sequence, on SQLite or on the PostgreSQL of a URL.
+// runSequence runs one sequence, on SQLite or on the PostgreSQL at url.
 func runSequence(t *rapid.T, url string, met tally) {
 	p := &pair{T: t, met: met, mem: memstore.New(), url: url, generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
 	if url != "" {
@@ -91,7 +86,7 @@ func runSequence(t *rapid.T, url string, met tally) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // rapid has no folder of a test
+		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // rapid.T has no TempDir
 		p.path = filepath.Join(dir, "weaver.db")
 		p.first, p.second = p.open(), p.open()
 	} else {
@@ -151,13 +146,13 @@ func runSequence(t *rapid.T, url string, met tally) {
 	})
 }
 
-// namespace of the sequences; there is one store for each.
+// namespace is the namespace of the sequences; each sequence has its own store.
 const namespace = "model"
 
-// modelTTL is that of most leases.
+// modelTTL is the duration of most leases.
 const modelTTL = 3 * time.Second
 
-// database is one under test.
+// database is a database under test.
 type database interface {
 	store.Store
 	Close() error
@@ -189,39 +184,39 @@ func (p *pair) shut(db database) {
 	}
 }
 
-// pair is two stores that get the same calls, and what the test keeps of them.
+// pair is two stores that receive the same calls, and the state of the test.
 type pair struct {
 	*rapid.T
 	mem    *memstore.Store
 	first  database
-	second database // another process's, of the same file or server; nil in memory
+	second database // another process's handle on the same file or server; nil in memory
 	path   string   // of the file; "" in memory
 	url    string   // of the database on PostgreSQL; "" on SQLite
-	asked  int      // questions so far: every third one goes to the second handle
+	asked  int      // number of calls; every third one goes to the second handle
 
-	// workers are joined from the start. The first one is the reaper, which
-	// claims, too; the last one is of the second process.
+	// workers are joined from the start. The first one is the reaper and also claims; the last one belongs to the
+	// second process.
 	workers []store.WorkerID
-	dead    int  // processes
+	dead    int  // dead processes
 	fed     bool // both keep a feed
 
-	// generations maps those of the model to those of the other store: each
-	// store draws its own. All leases kept here are the model's.
+	// generations maps the model's generations to those of the other store: each store draws its own. All leases kept
+	// here are the model's.
 	generations map[string]string
 
-	ids     []task.ID // that tasks were drafted with, deleted ones among them
+	ids     []task.ID // of drafted tasks, including deleted ones
 	jobs    []task.ID
 	subs    []store.Submission
 	claims  []store.ClaimRequest
 	held    []store.Claimed // leases that may still be valid
-	lost    []store.Claimed // leases that were used up or lost: stale
+	lost    []store.Claimed // stale leases: used up or lost
 	fins    []store.Finish
 	records []store.Record
-	drawn   uint64 // ids so far
+	drawn   uint64 // number of IDs drawn
 	met     tally
 }
 
-// stores are both stores, the model first.
+// stores returns both stores, the model first.
 func (p *pair) stores() [2]store.Store {
 	p.asked++
 	if p.second != nil && p.asked%3 == 0 {
@@ -230,7 +225,7 @@ func (p *pair) stores() [2]store.Store {
 	return [2]store.Store{p.mem, p.first}
 }
 
-// home are both stores, as the process of a worker has them.
+// home returns both stores as seen by the process of a worker.
 func (p *pair) home(id store.WorkerID) [2]store.Store {
 	if p.second != nil && id == p.workers[len(p.workers)-1] {
 		return [2]store.Store{p.mem, p.second}
@@ -238,7 +233,7 @@ func (p *pair) home(id store.WorkerID) [2]store.Store {
 	return [2]store.Store{p.mem, p.first}
 }
 
-// lease returns a lease of the model as store i knows it.
+// lease converts a lease of the model for store i.
 func (p *pair) lease(i int, l task.Lease) task.Lease {
 	if i == 1 {
 		l.Generation = p.generations[l.Generation]
@@ -261,13 +256,13 @@ func (p *pair) snapshots() [2]*store.Snapshot {
 	return snaps
 }
 
-// check compares everything that both stores hold, and checks the invariants.
+// check compares the rows of both stores and checks the invariants.
 func (p *pair) check(*rapid.T) {
 	synctest.Wait()
 	snaps := p.snapshots()
 	for i, s := range snaps {
 		for _, v := range store.Check(s) {
-			// No worker has to reap here, and the clock makes great leaps.
+			// I8 does not hold: no worker has to reap here, and the clock jumps far ahead.
 			if v.Invariant != "I8" {
 				p.Errorf("%s: store.Check: %v", modelNames[i], v)
 			}

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModelOnPostgres is TestModel with PostgreSQL instead of SQLite: two handles on one
-// database, of which the second one goes away now and then.
+// TestModelOnPostgres is TestModel with PostgreSQL instead of SQLite: two handles on one database, of which the
+// second closes at times.
 func TestModelOnPostgres(t *testing.T) {
 	unlessGiven(t, "rapid.checks", strconv.Itoa(postgresChecks))
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
@@ -37,7 +37,7 @@ func TestModelOnPostgres(t *testing.T) {
 	})
 }
 
-// bubbled has a store take its time from the bubble, as memstore does.
+// bubbled makes a store take its time from the bubble, as memstore does.
 func bubbled(ctx context.Context) context.Context {
 	return pgharness.With(ctx, pgharness.Settings{FsyncOff: true, Clock: store.Now, ScanPage: 7})
 }

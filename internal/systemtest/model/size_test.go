@@ -1,8 +1,8 @@
 package model_test
 
-// modelChecks is how many sequences TestModel runs: with the seed of `make test` each
-// planted defect is found among them (internal/mutation/guards/proofs.txt).
+// modelChecks is the number of sequences in TestModel. With the seed of `make test` they find each planted defect
+// (internal/mutation/guards/proofs.txt).
 const modelChecks = 60
 
-// postgresChecks is the same on PostgreSQL, where each takes ten times as long.
+// postgresChecks is the number on PostgreSQL, where a sequence takes ten times as long.
 const postgresChecks = 4

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The small sets from which drafts are made, so that tasks meet.
+// Drafts use these small sets, so that tasks often share values.
 var (
 	modelTypes  = []string{"acme.test.alpha.v1", "acme.test.beta.v1"}
 	modelQueues = []string{"q0", "q1", "q2"}
@@ -21,20 +21,20 @@ var (
 	lifetimes   = []time.Duration{time.Millisecond, time.Second, 4 * time.Second, 30 * time.Second}
 )
 
-// number draws from 0 to n-1; 0 is where shrinking leads.
+// number draws from 0 to n-1; shrinking leads to 0.
 func (p *pair) number(n int, label string) int {
 	return rapid.IntRange(0, n-1).Draw(p.T, label)
 }
 
-// rarely is true once in n times.
+// rarely returns true once in n times.
 func (p *pair) rarely(n int, label string) bool { return p.number(n, label) == n-1 }
 
-// pick draws an element of a list that is not empty.
+// pick draws an element of a non-empty list.
 func pick[E any](p *pair, list []E, label string) E {
 	return list[p.number(len(list), label)]
 }
 
-// newID makes the next id. It does not depend on chance, and ids grow.
+// newID returns the next ID. IDs do not depend on chance, and they grow.
 func (p *pair) newID() (id task.ID) {
 	p.drawn++
 	ms := uint64(time.Now().UnixMilli())
@@ -43,14 +43,14 @@ func (p *pair) newID() (id task.ID) {
 	return id
 }
 
-// newLeaseID makes the next lease id.
+// newLeaseID returns the next lease ID.
 func (p *pair) newLeaseID() (id task.LeaseID) {
 	p.drawn++
 	binary.BigEndian.PutUint64(id[8:], p.drawn)
 	return id
 }
 
-// draft makes a task that is about to be stored.
+// draft draws a task to submit.
 func (p *pair) draft() task.New {
 	n := task.New{
 		ID: p.newID(), Type: pick(p, modelTypes, "type"), Queue: pick(p, modelQueues, "queue"),
@@ -100,7 +100,7 @@ func (p *pair) enqueueSome(*rapid.T) {
 	p.submit(sub)
 }
 
-// enqueueJob submits a random graph: each node may need any of those before.
+// enqueueJob submits a random graph: each node may need any earlier ones.
 func (p *pair) enqueueJob(*rapid.T) {
 	sub := store.Submission{Job: &task.NewJob{ID: p.newID(), Name: pick(p, []string{"import", "export"}, "name")}}
 	if p.rarely(3, "with a key") {
@@ -133,7 +133,7 @@ func (p *pair) enqueueJob(*rapid.T) {
 	p.submit(sub)
 }
 
-// enqueueAgain repeats a submission, as a caller does whose reply was lost.
+// enqueueAgain repeats a submission, like a caller whose reply was lost.
 func (p *pair) enqueueAgain(*rapid.T) {
 	if len(p.subs) > 0 {
 		p.enqueue(pick(p, p.subs, "submission"))
@@ -151,12 +151,12 @@ func (p *pair) enqueue(sub store.Submission) {
 	})
 }
 
-// audit names the operator of a command.
+// audit returns the operator of a command.
 func (p *pair) audit() store.Audit {
 	return pick(p, []store.Audit{{}, {By: "ann"}, {By: "bob", Reason: "tired of it"}}, "audit")
 }
 
-// operateTasks gives one or two commands to tasks.
+// operateTasks applies one or two commands to tasks.
 func (p *pair) operateTasks(*rapid.T) {
 	if len(p.ids) == 0 {
 		return
@@ -193,7 +193,7 @@ func (p *pair) operateTasks(*rapid.T) {
 	p.operate(cmds...)
 }
 
-// operateRest gives a command to a job, a queue or the store.
+// operateRest applies a command to a job, a queue or the store.
 func (p *pair) operateRest(*rapid.T) {
 	a, q := p.audit(), pick(p, modelQueues, "queue")
 	cmds := []store.Command{
@@ -203,7 +203,7 @@ func (p *pair) operateRest(*rapid.T) {
 		store.PauseType{Audit: a, Type: pick(p, modelTypes, "type")},
 		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
 		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
-		store.CancelJob{Audit: a, Job: task.ID{1}}, // none
+		store.CancelJob{Audit: a, Job: task.ID{1}}, // no such job
 	}
 	if len(p.jobs) > 0 {
 		job := pick(p, p.jobs, "job")
@@ -229,7 +229,7 @@ func (p *pair) operate(cmds ...store.Command) {
 	})
 }
 
-// readSome compares what readers see of one task, and of lists.
+// readSome compares the readers of one task and of lists.
 func (p *pair) readSome(*rapid.T) {
 	if len(p.ids) > 0 {
 		id := pick(p, p.ids, "task")
@@ -259,7 +259,7 @@ func (p *pair) readSome(*rapid.T) {
 	})
 }
 
-// pages reads a list to its end. Cursors are the stores' own.
+// pages reads a list to its end. Cursors belong to each store.
 func (p *pair) pages(s store.Store, f store.Filter) (pages [][]task.ID, err error) {
 	for {
 		tasks, next, err := s.List(p.Context(), namespace, f)

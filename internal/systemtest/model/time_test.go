@@ -15,8 +15,7 @@ func (p *pair) reap(*rapid.T) {
 	p.askReap(pick(p, p.workers, "worker"), pick(p, []time.Duration{modelTTL, time.Hour}, "ttl"))
 }
 
-// beatAndReap lets time pass as it does for a reaper that never falls silent,
-// and reaps.
+// beatAndReap advances time as for a reaper that never goes silent, and reaps.
 func (p *pair) beatAndReap(*rapid.T) {
 	for range 1 + p.number(6, "beats") {
 		p.beat(p.workers[0])
@@ -30,8 +29,8 @@ func (p *pair) askReap(w store.WorkerID, ttl time.Duration) {
 	got := askAs(p, describe("Reap", req), func(_ int, s store.Store) (store.ReapResult, error) {
 		return s.Reap(p.Context(), namespace, req)
 	}, reapComparable)
-	// A store may ask to be called early: SQLite keeps the first end of the
-	// leases of a claim, and looks again then. It must not be late.
+	// A store may ask to be called early: SQLite keeps the first end of the leases of a claim and checks at that
+	// time. It must not be late.
 	if model, other := got[0].Next, got[1].Next; model >= 0 && (other < 0 || other > model) {
 		p.Fatalf("Reap: the next lease or deadline ends in %v, sqlite says in %v", model, other)
 	}
@@ -43,8 +42,7 @@ func (p *pair) askReap(w store.WorkerID, ttl time.Duration) {
 	}
 }
 
-// reapComparable puts a reap's answer into an order, for the port sets none,
-// and leaves out when to reap next.
+// reapComparable sorts a reap's answer, which the port leaves unordered, and removes the time of the next reap.
 func reapComparable(r store.ReapResult) store.ReapResult {
 	r.Next = 0
 	r.Reaped, r.Expired = slices.Clone(r.Reaped), slices.Clone(r.Expired)
@@ -53,24 +51,22 @@ func reapComparable(r store.ReapResult) store.ReapResult {
 	return r
 }
 
-// pass lets time go by: a little, past a lease, past every deadline. No worker
-// beats meanwhile.
+// pass advances time: a little, past a lease, or past every deadline. No worker sends heartbeats meanwhile.
 func (p *pair) pass(*rapid.T) {
 	time.Sleep(pick(p, []time.Duration{
 		time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, modelTTL, modelTTL + time.Second, 40 * time.Second, 5 * time.Minute,
 	}, "time"))
 }
 
-// killProcess ends the second process, with the worker that joined through it,
-// and starts another one. A memory database has no other process.
+// killProcess ends the second process, with the worker that joined through it, and starts another one. A memory
+// database has no second process.
 func (p *pair) killProcess(*rapid.T) {
 	if p.second == nil {
 		return
 	}
 	last := len(p.workers) - 1
 	p.Log("kill the process of " + string(p.workers[last]))
-	// Closing releases the locks that prove to others that the process lives,
-	// as the end of the process does.
+	// Closing releases the locks that prove the process alive, as the end of the process does.
 	p.shut(p.second)
 	p.mem.Kill(p.workers[last])
 	p.dead++

@@ -14,21 +14,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// undoables are the names of steps with an undo. No other step has one of them, so that
-// each has the round that an engine gives it.
+// undoables are the names of steps with an undo. No other step uses these names, so each has the round that an engine
+// gives it.
 var undoables = []string{"u0", "u1", "u2"}
 
-// saga is the model's record of the steps of a task with an undo.
+// saga is the model's record of a task's steps with an undo.
 type saga struct {
-	now   map[string]task.Step // that count as run, or began
-	round map[string]int       // of the next record of each
-	open  []task.Step          // that are to be undone, the last begun first
+	now   map[string]task.Step // steps that count as run, or began
+	round map[string]int       // round of the next record of each step
+	open  []task.Step          // steps to undo, the last begun first
 }
 
 func (p *pair) sagaOf(id task.ID) saga {
 	g := saga{map[string]task.Step{}, map[string]int{}, nil}
 	h, err := p.mem.History(p.Context(), namespace, id)
-	if err != nil { // it was deleted
+	if err != nil { // the task was deleted
 		return g
 	}
 	for _, s := range h.Steps {
@@ -47,8 +47,7 @@ func (p *pair) sagaOf(id task.ID) saga {
 	return g
 }
 
-// undoable makes a record of a step with an undo: its beginning, a try that failed, its
-// value, or a point of no return.
+// undoable returns a record of a step with an undo: its beginning, a failed try, its value, or a point of no return.
 func (p *pair) undoable(c store.Claimed, g *saga) store.Record {
 	i := p.number(len(undoables), "step with an undo")
 	name := undoables[i]
@@ -84,7 +83,7 @@ func (p *pair) undoable(c store.Claimed, g *saga) store.Record {
 	return r
 }
 
-// undoOf makes a record of the undo of a step, or of a try of it that failed.
+// undoOf returns a record of the undo of a step, or of a failed try of the undo.
 func (p *pair) undoOf(c store.Claimed, s *task.Step, fails bool) store.Record {
 	step := task.Step{Name: s.Name, Index: s.Index, Kind: task.KindUndo, State: task.StepCompleted, Try: 1, Round: s.Round}
 	if fails {
@@ -96,7 +95,7 @@ func (p *pair) undoOf(c store.Claimed, s *task.Step, fails bool) store.Record {
 	return store.Record{Lease: c.Lease, Elapsed: time.Millisecond, Step: &step}
 }
 
-// hinted claims some tasks by id, for a worker that takes any.
+// hinted claims some tasks by ID, for a worker that takes any task.
 func (p *pair) hinted(ids ...task.ID) {
 	w := pick(p, p.workers, "worker")
 	p.claim(store.ClaimRequest{
@@ -105,7 +104,7 @@ func (p *pair) hinted(ids ...task.ID) {
 	})
 }
 
-// attempt draws a lease, mostly one of a task with steps that have an undo, or of a new one.
+// attempt draws a lease, mostly of a task with undoable steps, or of a new task.
 func (p *pair) attempt() (store.Claimed, bool) {
 	var ids []task.ID
 	switch p.number(5, "attempt") {
@@ -149,9 +148,8 @@ func (p *pair) read() []task.Task {
 	return tasks
 }
 
-// addOnce adds a record to a call, unless stores are free in its order: an engine waits for
-// the answer before the next record of a step, and the value of a step without an undo may
-// be written after what comes behind it.
+// addOnce adds a record to a call, unless its order in the call is not defined. An engine waits for the answer before
+// the next record of a step. The value of a step without an undo may be written after later records.
 func addOnce(recs []store.Record, r store.Record) []store.Record {
 	plain := func(s *task.Step) bool {
 		return s.Kind == task.KindStep && s.State == task.StepCompleted && s.Undo == task.UndoNone
@@ -162,7 +160,7 @@ func addOnce(recs []store.Record, r store.Record) []store.Record {
 	return append(recs, r)
 }
 
-// recordUndoables plays an attempt that runs steps with an undo, and mostly ends it.
+// recordUndoables runs an attempt with undoable steps and mostly ends it.
 func (p *pair) recordUndoables(*rapid.T) {
 	c, ok := p.attempt()
 	if !ok {
@@ -200,13 +198,13 @@ func (p *pair) recordUndoables(*rapid.T) {
 	}
 }
 
-// phases lists the tasks that are in their undo phase, or gave it up.
+// phases lists the tasks in their undo phase, or whose undo was given up.
 func (p *pair) phases() (list []task.Task) {
 	return slices.DeleteFunc(p.read(), func(t task.Task) bool { return t.Undo == nil })
 }
 
-// undoSome plays an attempt of an undo phase, which it claims if none is held: it undoes all
-// steps, or some, or fails to, and mostly ends.
+// undoSome runs an attempt of an undo phase, claiming one if no lease is held. It undoes all or some steps, or fails
+// to, and mostly ends.
 func (p *pair) undoSome(*rapid.T) {
 	held := func(c store.Claimed) bool { return c.Task.Undo == nil }
 	of := slices.DeleteFunc(slices.Clone(p.held), held)
@@ -243,8 +241,7 @@ func (p *pair) undoSome(*rapid.T) {
 	}
 }
 
-// operateUndos gives one to three commands to tasks that are being undone, or have steps with
-// an undo.
+// operateUndos applies one to three commands to tasks in their undo phase or with undoable steps.
 func (p *pair) operateUndos(*rapid.T) {
 	ids := p.phases()
 	if len(ids) == 0 || p.rarely(2, "of any task") {
@@ -279,7 +276,7 @@ func (p *pair) operateUndos(*rapid.T) {
 	p.operate(cmds...)
 }
 
-// playSaga does several of these, close to each other.
+// playSaga runs several of these actions in a row.
 func (p *pair) playSaga(t *rapid.T) {
 	p.recordUndoables(t)
 	for range p.number(10, "actions") {
@@ -288,14 +285,14 @@ func (p *pair) playSaga(t *rapid.T) {
 	}
 }
 
-// tally counts what the sequences of a test met of undo.
+// tally counts the undo situations reached by the sequences of a test.
 type tally map[string]int
 
-// wanted is what the sequences of `make test` meet some thirty times each, or more: without
-// it they no longer test undo. The rest is left to chance, and to the soak.
+// wanted lists situations that the sequences of `make test` reach about thirty times each, or more: without them,
+// undo is no longer tested. The rest is left to chance and to the soak.
 var wanted = []string{"begin", "value", "try", "point", "undo", "phase begins: failure"}
 
-// check reports what is missing.
+// check reports missing situations.
 func (m tally) check(t *testing.T) {
 	t.Helper()
 	for _, what := range slices.Sorted(maps.Keys(m)) {

@@ -13,7 +13,7 @@ import (
 
 var modelSignals = []string{"go", "stop"}
 
-// signal makes a signal, which may have been sent before, with another payload too.
+// signal draws a signal, which may repeat an earlier one with another payload.
 func (p *pair) signal(a store.Audit, id task.ID) store.SendSignal {
 	if len(p.held) > 0 && p.rarely(2, "to one that ran") {
 		id = pick(p, p.held, "receiver").Task.ID
@@ -26,7 +26,7 @@ func (p *pair) signal(a store.Audit, id task.ID) store.SendSignal {
 	}
 }
 
-// wait makes a wait for a signal, registered, looked at again or withdrawn.
+// wait draws a wait for a signal: registered, checked again or withdrawn.
 func (p *pair) wait(c store.Claimed) store.Record {
 	i := p.number(3, "wait")
 	step := task.Step{Name: fmt.Sprint("wait", i), Index: 20 + i, Kind: task.KindSignal, State: task.StepWaiting, Try: 1, Signal: modelSignals[i%2]}
@@ -43,8 +43,7 @@ func (p *pair) wait(c store.Claimed) store.Record {
 	return r
 }
 
-// waitSome records one or two waits and, mostly, ends the attempt until one of them
-// is over.
+// waitSome records one or two waits and mostly suspends the attempt until one of them ends.
 func (p *pair) waitSome(*rapid.T) {
 	c, ok := p.drawLease()
 	if !ok {
@@ -58,8 +57,7 @@ func (p *pair) waitSome(*rapid.T) {
 	p.suspend(c, got, task.WaitSignal)
 }
 
-// callSome records a call, or more of one, and, mostly, ends the attempt until its
-// children have ended.
+// callSome records a call, or more of one, and mostly suspends the attempt until its children have ended.
 func (p *pair) callSome(*rapid.T) {
 	c, ok := p.drawLease()
 	if !ok {
@@ -82,7 +80,7 @@ func (p *pair) callSome(*rapid.T) {
 	p.suspend(c, p.record(r), task.WaitChildren)
 }
 
-// suspend ends an attempt, mostly, that waits for what it recorded.
+// suspend mostly ends an attempt that waits for its recorded wait.
 func (p *pair) suspend(c store.Claimed, got []store.RecordResult, why task.Waiting) {
 	f := store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuspended, Waiting: why, WakeSeq: c.Task.WakeSeq}
 	for _, r := range got {
@@ -98,7 +96,7 @@ func (p *pair) suspend(c store.Claimed, got []store.RecordResult, why task.Waiti
 	case p.rarely(4, "goes on"):
 		return
 	case last.State == task.StepCompleted && f.WakeAt.IsZero():
-		return // it waits for nothing: no engine would be suspended for it
+		return // without a wait no engine would suspend
 	case p.rarely(5, "and sleeps"):
 		f.Waiting, f.WakeAt = task.WaitSleep, time.Now().Add(pick(p, delays, "sleep"))
 	}

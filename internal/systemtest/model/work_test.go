@@ -32,7 +32,7 @@ func (p *pair) leaveOrJoin(*rapid.T) {
 	p.join(id)
 }
 
-// request makes a claim.
+// request draws a claim.
 func (p *pair) request() store.ClaimRequest {
 	w := pick(p, p.workers, "worker")
 	r := store.ClaimRequest{
@@ -63,7 +63,7 @@ func (p *pair) request() store.ClaimRequest {
 
 func (p *pair) claimSome(*rapid.T) { p.claim(p.request()) }
 
-// claimHinted claims some tasks by id.
+// claimHinted claims some tasks by ID.
 func (p *pair) claimHinted(*rapid.T) {
 	if len(p.ids) == 0 {
 		return
@@ -77,7 +77,7 @@ func (p *pair) claimHinted(*rapid.T) {
 	p.claim(r)
 }
 
-// claimAgain looks up what an earlier claim got and still holds.
+// claimAgain looks up the tasks that an earlier claim still holds.
 func (p *pair) claimAgain(*rapid.T) {
 	if len(p.claims) > 0 {
 		r := pick(p, p.claims, "claim")
@@ -94,14 +94,14 @@ func (p *pair) claim(r store.ClaimRequest) {
 func (p *pair) askClaim(r store.ClaimRequest) []store.Claimed {
 	return askAs(p, fmt.Sprintf("Claim %+v", r), func(_ int, s store.Store) (store.ClaimResult, error) {
 		got, err := s.Claim(p.Context(), namespace, r)
-		if r.Again { // no order is set for what is looked up
+		if r.Again { // lookups are unordered
 			slices.SortFunc(got.Tasks, func(a, b store.Claimed) int { return a.Task.ID.Compare(b.Task.ID) })
 		}
 		return got, err
 	}, claimComparable)[0].Tasks
 }
 
-// claimComparable takes out of a claim's answer what stores are free to choose.
+// claimComparable removes from a claim's answer the parts that stores are free to choose.
 func claimComparable(r store.ClaimResult) store.ClaimResult {
 	r.Tasks = slices.Clone(r.Tasks)
 	for i := range r.Tasks {
@@ -111,7 +111,7 @@ func claimComparable(r store.ClaimResult) store.ClaimResult {
 	return r
 }
 
-// lease draws one that was handed out, most often one that may still be valid.
+// drawLease draws a granted lease, mostly one that may still be valid.
 func (p *pair) drawLease() (store.Claimed, bool) {
 	switch {
 	case len(p.held) > 0 && (len(p.lost) == 0 || !p.rarely(6, "stale")):
@@ -122,7 +122,7 @@ func (p *pair) drawLease() (store.Claimed, bool) {
 	return store.Claimed{}, false
 }
 
-// letGo notes that a lease is no longer valid.
+// letGo records that a lease is no longer valid.
 func (p *pair) letGo(l task.Lease) {
 	p.held = slices.DeleteFunc(p.held, func(c store.Claimed) bool {
 		if c.Lease == l {
@@ -132,7 +132,7 @@ func (p *pair) letGo(l task.Lease) {
 	})
 }
 
-// ending makes one of the reports with which an attempt can end.
+// ending draws a report that ends an attempt.
 func (p *pair) ending(c store.Claimed) store.Finish {
 	f := store.Finish{Lease: c.Lease, Elapsed: time.Millisecond, CodeVersion: 1}
 	if c.Task.Undo != nil && !p.rarely(6, "does not know of its phase") {
@@ -161,7 +161,7 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 		}
 	case 6:
 		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindInternal, Message: "no bucket"}
-		f.Delay = pick(p, delays, "delay") - time.Millisecond // below 0: it gives up
+		f.Delay = pick(p, delays, "delay") - time.Millisecond // negative: the undo is given up
 	case 7:
 		f.Outcome = task.OutcomeReleased
 	case 8:
@@ -208,7 +208,7 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 	return f
 }
 
-// undoing makes one of the reports of an attempt of an undo phase.
+// undoing draws a report of an attempt of an undo phase.
 func (p *pair) undoing(f store.Finish, u *task.UndoPhase) store.Finish {
 	if f.EndsAs = u.EndsAs; p.rarely(12, "another end") {
 		f.EndsAs = pick(p, []task.State{task.Failed, task.Cancelled, task.Succeeded}, "end")
@@ -233,7 +233,7 @@ func (p *pair) undoing(f store.Finish, u *task.UndoPhase) store.Finish {
 	return f
 }
 
-// finishSome ends one to three attempts, each task once.
+// finishSome ends one to three attempts, each of a different task.
 func (p *pair) finishSome(*rapid.T) {
 	var fins []store.Finish
 	for range 1 + p.number(3, "attempts") {
@@ -245,7 +245,7 @@ func (p *pair) finishSome(*rapid.T) {
 	p.finish(fins...)
 }
 
-// finishAgain repeats a report as it was, or with another content.
+// finishAgain repeats a report unchanged or with other content.
 func (p *pair) finishAgain(*rapid.T) {
 	if len(p.fins) == 0 {
 		return
@@ -275,7 +275,7 @@ func (p *pair) finish(fins ...store.Finish) {
 	}
 }
 
-// note makes something that a running attempt has to show.
+// note draws a record of a running attempt, such as a step or progress.
 func (p *pair) note(c store.Claimed) store.Record {
 	r := store.Record{Lease: c.Lease, Elapsed: time.Millisecond}
 	i := p.number(3, "step")
@@ -299,7 +299,7 @@ func (p *pair) note(c store.Claimed) store.Record {
 		if p.rarely(2, "idempotent") {
 			n.IdempotencyKey = fmt.Sprint("once", p.number(3, "idempotency key"))
 		}
-		value, _ := json.Marshal(n.ID) // an id is text
+		value, _ := json.Marshal(n.ID) // an ID is text
 		step = task.Step{Name: fmt.Sprint("start", i), Index: 4 + i, Kind: task.KindStart, State: task.StepCompleted, Try: 1, Value: value}
 		r.Tasks = []task.New{n}
 	case 5:
@@ -324,7 +324,7 @@ func (p *pair) recordSome(*rapid.T) {
 	p.record(recs...)
 }
 
-// recordAgain repeats a record, as a worker does whose reply was lost.
+// recordAgain repeats a record, like a worker whose reply was lost.
 func (p *pair) recordAgain(*rapid.T) {
 	if len(p.records) > 0 {
 		p.record(pick(p, p.records, "record"))
@@ -351,11 +351,10 @@ func (p *pair) record(recs ...store.Record) []store.RecordResult {
 	return got
 }
 
-// errStep is what a step's function fails with.
+// errStep is the error of a failed step function.
 var errStep = errors.New("the step failed")
 
-// stepTx runs a step in a transaction, with or without tasks enqueued by it,
-// in which it fails now and then.
+// stepTx runs a step in a transaction, which may enqueue tasks and sometimes fails.
 func (p *pair) stepTx(*rapid.T) {
 	c, ok := p.drawLease()
 	if !ok {
@@ -399,7 +398,7 @@ func (p *pair) stepTx(*rapid.T) {
 	p.same("what the step's transaction enqueued", told[0], told[1])
 }
 
-// sleepAndSuspend records a sleep and, mostly, ends the attempt until then.
+// sleepAndSuspend records a sleep and mostly ends the attempt until its end.
 func (p *pair) sleepAndSuspend(*rapid.T) {
 	c, ok := p.drawLease()
 	if !ok {
@@ -413,7 +412,7 @@ func (p *pair) sleepAndSuspend(*rapid.T) {
 	}
 }
 
-// heartbeat marks a worker as seen and extends all of the leases, some, none.
+// heartbeat marks a worker as seen and extends all, some or no leases.
 func (p *pair) heartbeat(*rapid.T) {
 	var leases []task.Lease
 	switch p.number(3, "leases") {

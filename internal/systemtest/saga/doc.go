@@ -1,4 +1,3 @@
-// Package saga has orders charged and shipped by partners that fail and answer late, while
-// the workers are killed and operators cancel and retry: what was charged and not refunded
-// is what was shipped and not called back, for every order.
+// Package saga runs orders whose charge and shipping services fail and answer late, while workers are killed and
+// operators cancel and retry. For every order, the charges without a refund equal the shipments without a recall.
 package saga

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// partner charges and ships, once for each key, and undoes that, once for each key of what is
-// undone. A key that was undone is void: what comes late under it has no effect.
+// partner is the service that charges and ships, and undoes both. It deduplicates effects by key, and undos by the
+// key of the undone effect. A key that was undone is void: later calls with it have no effect.
 type partner struct {
 	url string
 
 	mu     sync.Mutex
 	done   map[string]*effect // by key
-	calms  bool               // it answers at once, and never fails
+	calms  bool               // always succeeds at once
 	failed int
 	late   int
 }
 
-// effect is what a partner did under a key.
+// effect is the state of a key.
 type effect struct {
 	verb, order string
 	there, void bool
@@ -44,8 +44,8 @@ func (p *partner) calm() {
 	p.calms = true
 }
 
-// ServeHTTP takes VERB, an order, a key, and for an undo the key of what is undone. Three in
-// ten fail, half of them after their effect, and one in ten is late.
+// ServeHTTP takes a verb, an order, a key, and for an undo the key of the undone effect. Three in ten calls fail,
+// half of them after their effect; one in ten is late.
 func (p *partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	p.mu.Lock()
@@ -62,7 +62,7 @@ func (p *partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.late++
 		p.mu.Unlock()
-		time.Sleep(time.Duration(100+rand.IntN(400)) * time.Millisecond) // a caller that is killed meanwhile does not learn of it
+		time.Sleep(time.Duration(100+rand.IntN(400)) * time.Millisecond) // a caller killed meanwhile does not see the effect
 	}
 	answer := p.effect(q.Get("verb"), q.Get("order"), q.Get("key"), q.Get("of"))
 	if luck < 30 {
@@ -79,7 +79,7 @@ func (p *partner) fails(w http.ResponseWriter) {
 	http.Error(w, "not now", http.StatusServiceUnavailable)
 }
 
-// effect does what a call asks for; "" says that it is there.
+// effect carries out a call; it returns "" if the effect exists.
 func (p *partner) effect(verb, order, key, of string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *partner) effect(verb, order, key, of string) string {
 	return ""
 }
 
-// stands returns how often a verb has an effect for an order that was not undone.
+// stands returns the number of effects of a verb for an order, without the undone ones.
 func (p *partner) stands(verb, order string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *partner) stands(verb, order string) (n int) {
 	return n
 }
 
-// undone returns how many effects were undone.
+// undone returns the number of undone effects.
 func (p *partner) undone() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

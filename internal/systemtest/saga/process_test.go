@@ -23,10 +23,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// childEnv makes this test binary a worker. It holds its orders as JSON.
+// childEnv makes this test binary a worker. Its value is the orders as JSON.
 const childEnv = "WEAVER_SAGA_CHILD"
 
-// orders are what a worker is told.
+// orders is the configuration of a worker process.
 type orders struct {
 	Store   string // the URL of a PostgreSQL database, or the path of a file
 	Partner string
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// database is a store of a test.
+// database is the store of a test.
 type database interface {
 	weaver.Store
 	Close() error
@@ -57,7 +57,7 @@ func open(ctx context.Context, at string) (database, error) {
 	return sqlite.Open(ctx, at, sqlite.Synchronous(sqlite.Normal), sqlite.BusyTimeout(20*time.Second))
 }
 
-// child works until its input ends.
+// child runs a worker until its input ends.
 func child(raw string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(raw), &o); err != nil {
@@ -86,7 +86,7 @@ func child(raw string) error {
 
 var buy = weaver.Define[int, string]("acme.saga.order.v1", weaver.MaxAttempts(2), weaver.Backoff(20*time.Millisecond), weaver.BackoffMax(200*time.Millisecond))
 
-// call asks the partner for something, under a key; of is the key of what it undoes.
+// call sends a request with a key to the partner; of is the key of the effect to undo.
 func (o *orders) call(ctx context.Context, verb string, order int, key, of string) error {
 	q := url.Values{"verb": {verb}, "order": {strconv.Itoa(order)}, "key": {key}, "of": {of}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.Partner+"?"+q.Encode(), http.NoBody)
@@ -104,7 +104,7 @@ func (o *orders) call(ctx context.Context, verb string, order int, key, of strin
 	return err
 }
 
-// step is a step that the partner does, and undoes.
+// step runs a step at the partner, with an undo.
 func (o *orders) step(ctx context.Context, verb string, order int) error {
 	return weaver.Do(ctx, verb, func(ctx context.Context) error {
 		return o.call(ctx, verb, order, weaver.Current(ctx).StepKey(verb), "")
@@ -118,7 +118,7 @@ func (o *orders) buy(ctx context.Context, order int) (string, error) {
 	if err := o.step(ctx, "charge", order); err != nil {
 		return "", err
 	}
-	// It is asked for again in each round.
+	// Each round asks again.
 	accepted, err := weaver.Step(ctx, "accept", func(context.Context) (bool, error) { return rand.IntN(4) > 0, nil },
 		weaver.Undo(func(context.Context, weaver.Undoing[bool]) error { return nil }))
 	switch {
@@ -139,7 +139,7 @@ func (o *orders) buy(ctx context.Context, order int) (string, error) {
 	return "shipped", nil
 }
 
-// process is a worker that runs.
+// process is a running worker.
 type process struct {
 	*testing.T
 	cmd  *exec.Cmd
@@ -171,7 +171,7 @@ func start(t *testing.T, o orders) *process {
 	return p
 }
 
-// kill ends the worker as kill -9 does.
+// kill ends the worker like kill -9.
 func (p *process) kill() {
 	p.Helper()
 	p.gone = true

@@ -18,10 +18,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// size is how long a storm lasts.
+// size is the length of a storm.
 type size struct {
-	kills  int // a second apart, each of one of two workers
-	orders int // that are open at a time
+	kills  int // one per second, each of one of two workers
+	orders int // maximum number of open orders
 }
 
 func sizeOf(t *testing.T) size {
@@ -142,7 +142,7 @@ func storm(t *testing.T, at string, size size) {
 // operators enqueue orders, cancel, and retry, at random.
 type operators struct {
 	cancelled, forced, retried int
-	once                       map[weaver.TaskID]bool // forced
+	once                       map[weaver.TaskID]bool // cancelled by force
 }
 
 func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.TaskID, open int) ([]weaver.TaskID, error) {
@@ -155,12 +155,12 @@ func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.Task
 	}
 	cancels, among := rand.IntN(2) == 0, open
 	if cancels {
-		among = open / 4 // which have not ended
+		among = open / 4 // tasks that have not ended
 	}
 	id := ids[len(ids)-1-rand.IntN(among)]
 	var err error
 	switch {
-	case cancels && rand.IntN(3) == 0 && !o.once[id]: // a second one would abandon the undo
+	case cancels && rand.IntN(3) == 0 && !o.once[id]: // a second forced cancel would abandon the undo
 		if err = c.Cancel(ctx, id, weaver.Force()); err == nil {
 			o.forced++
 			o.once[id] = true
@@ -170,7 +170,7 @@ func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.Task
 			o.cancelled++
 		}
 	case rand.IntN(4) == 0:
-		err = c.Retry(ctx, id, weaver.Cleanups()) // at once
+		err = c.Retry(ctx, id, weaver.Cleanups()) // without a delay
 	default:
 		if err = c.Retry(ctx, id); err == nil {
 			o.retried++
@@ -182,7 +182,7 @@ func (o *operators) act(ctx context.Context, c *weaver.Client, ids []weaver.Task
 	return ids, err
 }
 
-// story is what happened to a task, for a person.
+// story describes the history of a task for a failure message.
 func (o *orders) story(ctx context.Context, c *weaver.Client, id weaver.TaskID) (text string) {
 	h, err := c.History(ctx, id)
 	if err != nil {

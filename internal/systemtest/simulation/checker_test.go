@@ -14,44 +14,44 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// leaseKey names a lease that the store handed out.
+// leaseKey identifies a granted lease.
 type leaseKey struct {
 	task  task.ID
 	epoch int64
 }
 
-// lease is what the simulation knows of a lease.
+// lease is the simulation's knowledge of a lease.
 type lease struct {
 	task.Lease
 	proc       *process
-	skew       time.Duration // of the clock of its process, as long as it lasts
+	skew       time.Duration // of its process's clock, as long as it lasts
 	claimed    time.Time
 	answered   time.Time // when the claim was answered
 	validUntil time.Time // the end of its local validity in the process
-	beat       time.Time // when the last heartbeat that named it was sent
-	orphan     bool      // it was claimed after its process gave up asking
-	knownLost  bool      // its process got the answer that it is lost
-	revoked    bool      // an operator took it, or restored the store
-	hash       string    // of the finish that was accepted
+	beat       time.Time // send time of the last heartbeat that named it
+	orphan     bool      // claimed after its process stopped asking
+	knownLost  bool      // its process received the answer that it is lost
+	revoked    bool      // taken by an operator or by a restore of the store
+	hash       string    // of the accepted finish
 	ended      task.State
 }
 
-// checker keeps what every passage is checked against. Its fields are guarded by
-// simulation.mu, as goroutines of dead processes read them, too.
+// checker holds the state that every passage is checked against. simulation.mu guards its fields, because goroutines
+// of dead processes read them too.
 type checker struct {
 	leases   map[leaseKey]*lease
 	epochs   map[task.ID]int64
 	values   map[string]string // the accepted value of each step
-	acked    map[task.ID]bool  // submits that were acknowledged
+	acked    map[task.ID]bool  // acknowledged submits
 	declared map[store.WorkerID]bool
 	gen      string
-	retried  bool // an operator revived tasks since the last check
+	retried  bool // an operator reopened tasks since the last check
 	before   map[task.ID]task.Task
 	names    map[task.ID]string
-	handlers map[leaseKey]context.Context // those that run
-	lookups  map[task.LeaseID]bool        // claims whose answers were asked for again
-	never    map[task.ID]bool             // tasks of transactions of the user that are not committed
-	leaves   map[task.ID]string           // tasks that steps' transactions enqueued, and the steps
+	handlers map[leaseKey]context.Context // running handlers
+	lookups  map[task.LeaseID]bool        // claims whose answers were looked up again
+	never    map[task.ID]bool             // tasks of uncommitted transactions of the user
+	leaves   map[task.ID]string           // tasks enqueued by steps' transactions, with the steps
 }
 
 func (sim *simulation) leaseOf(l task.Lease) *lease { return sim.leases[leaseKey{l.Task, l.Epoch}] }
@@ -65,8 +65,7 @@ func (sim *simulation) skewOf(l task.Lease) time.Duration {
 	return 0
 }
 
-// claimed checks the answer of a claim as the store gave it: every epoch of a
-// task is handed out once, and they only grow.
+// claimed checks the store's answer to a claim: every epoch of a task is granted once, and epochs only grow.
 func (sim *simulation) claimed(p *process, req store.ClaimRequest, res store.ClaimResult, skew time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " next=%v", res.Next)
@@ -101,10 +100,10 @@ func (sim *simulation) claimed(p *process, req store.ClaimRequest, res store.Cla
 	return b.String()
 }
 
-// validFor is the local validity of a lease: the TTL less a sixth.
+// validFor returns the local validity of a lease: the TTL less a sixth.
 func (sim *simulation) validFor() time.Duration { return sim.ttl - sim.ttl/6 }
 
-// claimAnswered notes that a claim's answer arrived.
+// claimAnswered records the arrival of a claim's answer.
 func (sim *simulation) claimAnswered(res store.ClaimResult, asked time.Time) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -114,7 +113,7 @@ func (sim *simulation) claimAnswered(res store.ClaimResult, asked time.Time) {
 	}
 }
 
-// beatAnswered notes that a heartbeat's answer arrived.
+// beatAnswered records the arrival of a heartbeat's answer.
 func (sim *simulation) beatAnswered(leases []task.Lease, beats []store.Beat, asked time.Time) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -128,7 +127,7 @@ func (sim *simulation) beatAnswered(leases []task.Lease, beats []store.Beat, ask
 	}
 }
 
-// claimRepeated notes that a process asks again what it claimed.
+// claimRepeated records that a process looks up its claim again.
 func (sim *simulation) claimRepeated(id task.LeaseID) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -141,7 +140,7 @@ func (sim *simulation) wasRepeated(id task.LeaseID) bool {
 	return sim.lookups[id]
 }
 
-// writeAnswered notes that the answer of a Finish or Record arrived.
+// writeAnswered records the arrival of the answer of a Finish or Record.
 func (sim *simulation) writeAnswered(l task.Lease, err error) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -150,9 +149,8 @@ func (sim *simulation) writeAnswered(l task.Lease, err error) {
 	}
 }
 
-// stepBegins checks the start of a step's function. Its lease is the current one,
-// unless an operator took it; it is locally valid; the worker got no answer that
-// it is lost; and no value of the step is recorded.
+// stepBegins checks the start of a step's function. Its lease is current, unless an operator took it, and locally
+// valid. The worker got no answer that the lease is lost, and no value of the step is recorded.
 func (sim *simulation) stepBegins(p *process, t *task.Task, step string) {
 	if p.dead.Load() {
 		return
@@ -184,7 +182,7 @@ func (sim *simulation) stepBegins(p *process, t *task.Task, step string) {
 	}
 }
 
-// announced checks that a success is announced only after one was accepted.
+// announced checks that a success is announced only after it was accepted.
 func (sim *simulation) announced(p *process, h event.Header) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -196,7 +194,7 @@ func (sim *simulation) announced(p *process, h event.Header) {
 	sim.failLocked("lost lease: %s announces that %s succeeded, which the store never accepted", p.name, sim.names[h.TaskID])
 }
 
-// written checks what a lease holder wrote, against the rows before.
+// written checks the writes of a lease holder against the earlier rows.
 type written struct {
 	sim    *simulation
 	leases []task.Lease
@@ -223,7 +221,7 @@ func (sim *simulation) rows(leases []task.Lease) map[task.ID]task.Task {
 	return rows
 }
 
-// held reports whether the i-th lease was the current one before the write.
+// held reports whether the i-th lease was current before the write.
 func (c *written) held(i int) bool {
 	l := c.leases[i]
 	t, ok := c.before[l.Task]
@@ -234,7 +232,7 @@ func (c *written) name(i int) string {
 	return fmt.Sprintf("%s/%d", c.sim.label(c.leases[i].Task), c.leases[i].Epoch)
 }
 
-// checkUntouched checks that a write without a valid lease left the task alone.
+// checkUntouched checks that a write without a valid lease left the task unchanged.
 func (c *written) checkUntouched(i int, after map[task.ID]task.Task) {
 	own := c.before[c.leases[i].Task]
 	for j, l := range c.leases {
@@ -242,7 +240,7 @@ func (c *written) checkUntouched(i int, after map[task.ID]task.Task) {
 			continue
 		}
 		switch other := c.before[l.Task]; {
-		case l.Task == own.ID, // it changed by the write of its holder, in the same batch,
+		case l.Task == own.ID, // changed by the write of its holder, in the same batch,
 			other.ID == own.ParentID, other.ParentID == own.ID, // or of its parent or child,
 			!own.JobID.IsZero() && other.JobID == own.JobID: // or of another task of its job
 			return
@@ -314,8 +312,7 @@ func (c *written) finish(fins []store.Finish, res []store.FinishResult) string {
 	return b.String()
 }
 
-// checkFailure checks that a lost lease, or the end of the engine, is not
-// recorded as a failure of the handler.
+// checkFailure checks that a lost lease, or the end of the engine, is not recorded as a failure of the handler.
 func (c *written) checkFailure(i int, f *store.Finish) {
 	if f.Outcome != task.OutcomeFailure || f.Error == nil || f.Error.Kind == task.KindInternal {
 		return
@@ -327,8 +324,7 @@ func (c *written) checkFailure(i int, f *store.Finish) {
 	}
 }
 
-// checkDeadline checks that the decider got the time left to the deadline by the
-// store's clock.
+// checkDeadline checks the time left to the deadline in the decider's input, by the store's clock.
 func (c *written) checkDeadline(i int, f *store.Finish, known *lease) {
 	deadline := c.before[f.Lease.Task].DeadlineAt
 	if f.Decision == nil || deadline.IsZero() {
@@ -362,7 +358,7 @@ func (c *written) record(recs []store.Record, res []store.RecordResult) string {
 			c.sim.count("records refused", 1)
 			c.checkUntouched(i, after)
 		case errors.Is(r.Err, store.ErrStepConflict) && rec.Step != nil && rec.Step.State == task.StepBegun:
-			c.sim.count("beginnings behind their value", 1) // a call that was late: its caller asked again
+			c.sim.count("beginnings behind their value", 1) // a late call: its caller asked again
 		case r.Err != nil && !errors.Is(r.Err, store.ErrCancelRequested):
 			c.sim.failf("record: a record of %s is refused under a valid lease: %v", c.name(i), r.Err)
 		case r.Err == nil && rec.Step != nil && rec.Step.State == task.StepCompleted:
@@ -372,7 +368,7 @@ func (c *written) record(recs []store.Record, res []store.RecordResult) string {
 	return b.String()
 }
 
-// value checks that a step has one value, for ever (I6).
+// value checks that a step has one value, which never changes (I6).
 func (sim *simulation) value(id task.ID, s task.Step) {
 	key := sim.label(id) + " " + s.Name
 	if s.Round > 0 || s.Kind == task.KindUndo {
@@ -393,7 +389,7 @@ func (sim *simulation) known(l task.Lease) *lease {
 	return sim.leaseOf(l)
 }
 
-// scrub shows an error in a word, where there is one for it.
+// scrub shortens known errors to a word.
 func (sim *simulation) scrub(err error) string {
 	switch {
 	case err == nil:

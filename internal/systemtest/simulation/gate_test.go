@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// outcome is what becomes of an item that waited at the gate.
+// outcome is the fate of an item that waited at the gate.
 type outcome uint8
 
 const (
@@ -27,31 +27,29 @@ func (f outcome) String() string {
 	return [...]string{"", " refused", " unheard", " late", " gone"}[f]
 }
 
-// item waits at the gate: a goroutine, or something that the simulation does
-// itself.
+// item waits at the gate: a goroutine, or an action of the simulation itself.
 type item struct {
 	proc  *process        // nil: the simulation
-	name  string          // no two items that wait at one time share it
+	name  string          // unique among the waiting items
 	ctx   context.Context // may be nil; its end opens the gate early
-	after time.Duration   // not sooner than this after it came
-	ready func() bool     // nil, or must hold too
-	call  bool            // to the store: faults may meet it
-	// It is of several callers, which would all try again at one instant: no fault
-	// meets it.
+	after time.Duration   // minimum wait after arrival
+	ready func() bool     // an additional condition, or nil
+	call  bool            // a store call: faults may hit it
+	// It has several callers, which would all retry at one instant: no fault hits it.
 	spared bool
-	do     func()       // what the simulation does; for a call: what happens late
+	do     func()       // action of the simulation; for a call: the action that happens late
 	open   chan outcome // nil: the simulation does it
 
 	key       string
 	came      time.Time
 	scheduled bool
-	gone      bool // it went away by itself
+	gone      bool // it left by itself
 	at        time.Time
 	outcome   outcome
 }
 
-// whose names the item for the log and for the order of the waiting. The names
-// are part of what a seed means: with other names it leads to another run.
+// whose returns the item's name for the log and for the order of the waiters. The names are part of the meaning of a
+// seed: other names lead to another run.
 func (it *item) whose() string {
 	if it.proc == nil {
 		return "world " + it.name
@@ -61,14 +59,14 @@ func (it *item) whose() string {
 
 func (it *item) expired() bool { return it.ctx != nil && it.ctx.Err() != nil }
 
-// gate is where all items wait, and the log of those that passed.
+// gate holds all waiting items and the log of the passed ones.
 type gate struct {
 	seed    uint64
-	rng     *rand.Rand // which item passes next
+	rng     *rand.Rand // chooses the next item
 	begun   time.Time
 	arrived chan struct{}
 
-	mu       sync.Mutex // guards the rest; no goroutine waits while holding it
+	mu       sync.Mutex // guards the fields below; no goroutine waits while holding it
 	waiting  []*item
 	passages int
 	lines    []string
@@ -81,11 +79,10 @@ func (g *gate) init(seed uint64) {
 	g.arrived = make(chan struct{}, 1)
 }
 
-// stream returns a generator of its own for one purpose: what one of them
-// draws does not depend on when the others do.
+// stream returns a separate generator for one purpose: its draws do not depend on the times of other draws.
 func (g *gate) stream(name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // a hash takes every write
+	_, _ = h.Write([]byte(name)) // a hash never returns an error
 	return rand.New(rand.NewPCG(g.seed, h.Sum64()))
 }
 
@@ -95,7 +92,7 @@ func (g *gate) logf(format string, args ...any) {
 	g.lines = append(g.lines, fmt.Sprintf("%12.6f ", time.Since(g.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// result adds to the line of the item that passed last.
+// result adds to the log line of the item that passed last.
 func (g *gate) result(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +128,7 @@ func (g *gate) park(it *item) outcome {
 	return <-it.open
 }
 
-// leave takes back an item that has not passed.
+// leave withdraws an item that has not passed.
 func (g *gate) leave(it *item) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +144,7 @@ func (g *gate) sorted() []*item {
 	return slices.Clone(g.waiting)
 }
 
-// turn lets one item pass, or lets time pass until one may.
+// turn lets one item pass, or advances time until one may.
 func (sim *simulation) turn(until time.Time) {
 	synctest.Wait()
 	now := time.Now()
@@ -183,12 +180,11 @@ func (sim *simulation) turn(until time.Time) {
 		return
 	}
 	sim.open(able[sim.rng.IntN(len(able))])
-	// No two pass at the same instant, so that hardly any two timers that they
-	// set ever end at the same instant.
+	// Items never pass at the same instant, so that their timers hardly ever end at the same instant.
 	time.Sleep(time.Microsecond + time.Duration(sim.rng.IntN(50_000)))
 }
 
-// schedule decides what will become of an item, and when.
+// schedule decides the fate of an item and its time.
 func (sim *simulation) schedule(it *item) {
 	it.scheduled = true
 	it.at = it.came.Add(it.after)
@@ -210,7 +206,7 @@ func (sim *simulation) open(it *item) {
 		it.outcome = sim.afterEnd(it.proc.stream(class))
 	}
 	if it.call && it.outcome != proceeds && !sim.outage.After(it.came) {
-		it.proc.faultUntil = time.Now() // of this process alone
+		it.proc.faultUntil = time.Now() // of this process only
 	}
 	sim.logf("%s%s", it.key, it.outcome)
 	if it.outcome != proceeds {

@@ -13,16 +13,15 @@ import (
 // reaping checks a reap against the rows before it.
 type reaping struct {
 	sim    *simulation
-	before []task.Task // that run
+	before []task.Task // running ones
 }
 
 func (sim *simulation) beforeReap() *reaping {
 	return &reaping{sim: sim, before: sim.list(task.Running)}
 }
 
-// reap checks that only leases that are over, or of processes declared dead,
-// are taken, and that a loss counts against the task only if its process had
-// been cut off.
+// reap checks that only expired leases and leases of processes declared dead are taken, and that a loss counts
+// against the task only if its process had been cut off.
 func (c *reaping) reap(res store.ReapResult) string {
 	sim, now := c.sim, store.Now()
 	var b strings.Builder
@@ -73,7 +72,7 @@ func (c *reaping) reap(res store.ReapResult) string {
 	return b.String()
 }
 
-// beats notes that a heartbeat reached the store.
+// beats records the arrival of a heartbeat at the store.
 func (p *process) beats(leases []task.Lease, asked time.Time) {
 	p.seen = store.Now()
 	if asked.After(p.beat) {
@@ -86,8 +85,8 @@ func (p *process) beats(leases []task.Lease, asked time.Time) {
 	}
 }
 
-// unnamed reports whether a living process stopped naming a lease in its
-// heartbeats although the attempt has not ended.
+// unnamed reports whether a living process stopped naming a lease in its heartbeats although the attempt has not
+// ended.
 func (sim *simulation) unnamed(known *lease) bool {
 	p := known.proc
 	if known.answered.IsZero() || known.knownLost || known.revoked || p.dead.Load() || p.stopping {
@@ -96,8 +95,8 @@ func (sim *simulation) unnamed(known *lease) bool {
 	return p.beat.After(known.answered) && p.beat.After(known.beat)
 }
 
-// checkContexts checks that no handler goes on after the local validity of its
-// lease: its context ends. A frozen process learns of it when it goes on.
+// checkContexts checks that the context of every handler ends with the local validity of its lease. A frozen process
+// notices only when it continues.
 func (sim *simulation) checkContexts() {
 	const slack = 100 * time.Millisecond
 	sim.mu.Lock()
@@ -115,7 +114,7 @@ func (sim *simulation) checkContexts() {
 	}
 }
 
-// watch has checkContexts check a handler until done is called.
+// watch registers a handler with checkContexts until done is called.
 func (sim *simulation) watch(ctx context.Context, t *task.Task) (done func()) {
 	key := leaseKey{t.ID, t.Epoch}
 	sim.mu.Lock()
@@ -183,7 +182,7 @@ func (sim *simulation) checkStore() {
 	sim.before, sim.retried = now, false
 }
 
-// compare checks what two snapshots of a task must have in common (I3, I4).
+// compare checks the invariants between two snapshots of a task (I3, I4).
 func (sim *simulation) compare(t *task.Task) {
 	b, ok := sim.before[t.ID]
 	if !ok {

@@ -9,18 +9,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// listener is one listener of a process, with the notices under way to it.
+// listener is a listener of a process, with its notices in transit.
 type listener struct {
 	p       *process
 	fn      func(store.Notice)
 	sent    int
-	pending *store.Notice // under way
+	pending *store.Notice // in transit
 	gone    bool
 }
 
-// Notify implements store.Notifier. Notices to a process for which they are
-// complete are late and come twice; to others they get lost too, or say
-// External only.
+// Notify implements store.Notifier. To processes with complete notices, notices arrive late and twice; to others they
+// are also lost or reduced to External.
 func (s *port) Notify(_ string, fn func(store.Notice)) (stop func(), complete bool) {
 	l := &listener{p: s.p, fn: fn}
 	end, _ := s.mem().Notify(ns, l.committed)
@@ -32,7 +31,7 @@ func (s *port) Notify(_ string, fn func(store.Notice)) (stop func(), complete bo
 	}, !s.p.lossy
 }
 
-// committed is called after each commit: it only notes the notice.
+// committed is called after each commit: it only records the notice.
 func (l *listener) committed(n store.Notice) {
 	engine := n.Due || n.External || n.Deadline > 0 || len(n.Cancels) > 0
 	waiter := n.External || len(n.Tasks)+len(n.Jobs) > 0
@@ -42,7 +41,7 @@ func (l *listener) committed(n store.Notice) {
 	if l.p.dead.Load() {
 		return
 	}
-	if old := l.pending; old != nil { // both in one
+	if old := l.pending; old != nil { // merge both
 		old.Due, old.External = old.Due || n.Due, old.External || n.External
 		if n.Deadline > 0 {
 			old.DeadlineIn(n.Deadline)
@@ -56,7 +55,7 @@ func (l *listener) committed(n store.Notice) {
 	l.send(&n, func() { l.pending = nil })
 }
 
-// send lets a notice travel.
+// send starts the transit of a notice.
 func (l *listener) send(n *store.Notice, arrive func()) {
 	rng := l.p.stream("notice")
 	l.sent++
@@ -103,8 +102,8 @@ func (l *listener) text(n *store.Notice) string {
 	return fmt.Sprintf(" due=%v %v", n.Due, names)
 }
 
-// shiftClaim shows a claim's answer to a process whose clock is off: every
-// instant of the store reads as far off as that clock is.
+// shiftClaim shifts the times in a claim's answer for a process with a skewed clock: every instant of the store is
+// off by the skew.
 func shiftClaim(res store.ClaimResult, by time.Duration) store.ClaimResult {
 	res.Now = shift(res.Now, by)
 	res.Tasks = slices.Clone(res.Tasks)

@@ -12,11 +12,11 @@ import (
 
 var (
 	queues = []string{"a", "b"}
-	// Most edges are of the kind that most jobs have.
+	// Most edges have the kind that is most common in jobs.
 	edgeKinds = []task.EdgeKind{task.OnSuccess, task.OnSuccess, task.OnDone, task.OnFailed}
 )
 
-// planRun schedules what operators do and which faults occur.
+// planRun schedules the commands of operators and the faults.
 func (sim *simulation) planRun() {
 	n := 0
 	at := func(times int, do func()) {
@@ -25,8 +25,8 @@ func (sim *simulation) planRun() {
 			sim.put(&item{name: fmt.Sprintf("plan %03d", n), after: time.Duration(sim.rnd.Int64N(int64(sim.length * 3 / 4))), do: do})
 		}
 	}
-	sim.submitUnserved() // the oldest of all
-	sim.submit()         // and some at once
+	sim.submitUnserved() // older than all others
+	sim.submit()         // and some immediately
 	sim.submit()
 	sim.submitJob()
 	at(sim.loads, sim.submit)
@@ -76,8 +76,7 @@ func (sim *simulation) draft() task.New {
 	return n
 }
 
-// submit enqueues one to three tasks. An answer may be lost; then the same
-// call is made again.
+// submit enqueues one to three tasks. If the answer is lost, it repeats the same call.
 func (sim *simulation) submit() {
 	var sub store.Submission
 	for range 1 + sim.rnd.IntN(3) {
@@ -144,7 +143,7 @@ func (sim *simulation) enqueue(sub store.Submission) {
 	}
 }
 
-// interfere is what operators do.
+// interfere runs a random command of an operator.
 func (sim *simulation) interfere() {
 	r := sim.rnd
 	by := store.Audit{By: "op", Reason: "to see"}
@@ -201,7 +200,7 @@ func (sim *simulation) list(state task.State) []task.Task {
 	return got
 }
 
-// operate carries out a command and notes which leases it took.
+// operate applies a command and records the leases that it took.
 func (sim *simulation) operate(cmd store.Command) (got store.CommandResult) {
 	running := sim.list(task.Running)
 	res, err := sim.mem.Operate(context.Background(), ns, cmd)
@@ -248,7 +247,7 @@ func (sim *simulation) operate(cmd store.Command) (got store.CommandResult) {
 	return got
 }
 
-// crash kills a process, and starts another one in its place.
+// crash kills a process and starts another one in its place.
 func (sim *simulation) crash(p *process) {
 	if p.dead.Load() || p.over.Load() {
 		return
@@ -268,8 +267,7 @@ func (sim *simulation) restart(p *process) {
 	sim.after(p.place)
 }
 
-// outageNow makes the store unreachable for every process, for less than a lease
-// lasts or for longer.
+// outageNow makes the store unreachable for every process, for shorter or longer than a lease.
 func (sim *simulation) outageNow() {
 	end := time.Now().Add(sim.ttl/4 + time.Duration(sim.rnd.Int64N(int64(2*sim.ttl))))
 	if end.After(sim.outage) {
@@ -278,7 +276,7 @@ func (sim *simulation) outageNow() {
 	sim.result(fmt.Sprintf(" cuts all off until %v", sim.outage.Sub(sim.begun)))
 }
 
-// halt stops a process. Its grace is short: no call takes long from now on.
+// halt stops a process. Its grace period is short, so calls are fast from now on.
 func (sim *simulation) halt(p *process) {
 	p.stopping = true
 	sim.mu.Lock()
@@ -291,7 +289,7 @@ func (sim *simulation) halt(p *process) {
 	p.stop()
 }
 
-// after starts a process at a place where there is none any more.
+// after starts a process at a place whose process has ended.
 func (sim *simulation) after(place int) {
 	old := sim.procs[place]
 	var start func()
@@ -310,8 +308,8 @@ func (sim *simulation) after(place int) {
 	later(time.Duration(sim.rnd.Int64N(int64(sim.ttl))))
 }
 
-// freeze stops the progress of a process, often for longer than its leases last:
-// it does not notice when it goes on.
+// freeze stops the progress of a process, often for longer than its leases last. The process does not notice when it
+// continues.
 func (sim *simulation) freeze() {
 	p := sim.anyProcess()
 	if p.dead.Load() || p.stopping {

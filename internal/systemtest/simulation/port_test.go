@@ -15,11 +15,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// errFault is the error of a call that is refused or whose reply is lost.
+// errFault is the error of a refused call or a lost reply.
 var errFault = fmt.Errorf("injected: %w", store.ErrUnavailable)
 
-// port is what one process sees of the store. Each call passes the gate on
-// its way there, and often on its way back.
+// port is a process's view of the store. Each call passes the gate on its way there, and often on its way back.
 type port struct {
 	store.Store // methods that no process calls here
 	p           *process
@@ -32,7 +31,7 @@ var (
 
 func (s *port) mem() *memstore.Store { return s.p.sim.mem }
 
-// call lets one call happen, or not. do is the call, and says what came of it.
+// call lets a call happen, or not. do makes the call and returns its result for the log.
 func (s *port) call(ctx context.Context, it item, do func() string) error {
 	p := s.p
 	it.proc, it.ctx, it.call = p, ctx, true
@@ -61,7 +60,7 @@ func (s *port) call(ctx context.Context, it item, do func() string) error {
 // Ready implements store.Reader.
 func (s *port) Ready(context.Context) error { return nil }
 
-// Join implements store.Worker. The first one is spared: Run would end.
+// Join implements store.Worker. The first call is spared, because a failure would end Run.
 func (s *port) Join(ctx context.Context, _ string, info store.WorkerInfo) error {
 	first := s.p.worker == ""
 	s.p.worker = info.ID
@@ -79,7 +78,7 @@ func (s *port) Join(ctx context.Context, _ string, info store.WorkerInfo) error 
 	return s.call(ctx, item{name: "join of " + role()}, join)
 }
 
-// role tells the two loops of an engine apart that may join at once.
+// role distinguishes the two loops of an engine that may join at once.
 func role() string {
 	pcs := make([]uintptr, 8)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -104,8 +103,8 @@ func (s *port) Claim(ctx context.Context, ns string, req store.ClaimRequest) (st
 	return s.ClaimOrWait(ctx, ns, req, 0, nil)
 }
 
-// ClaimOrWait implements store.WaitingClaimer. For an engine whose notices get
-// lost it waits in the place of the engine's own poll.
+// ClaimOrWait implements store.WaitingClaimer. For an engine that loses notices, it waits in place of the engine's
+// poll.
 func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
 	p := s.p
 	asked := time.Now()
@@ -149,7 +148,7 @@ func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest
 	return shiftClaim(res, skew), nil
 }
 
-// poll is how long the engine would wait before it claims again.
+// poll returns the engine's delay before the next claim.
 func (p *process) poll() time.Duration {
 	d := 900*time.Millisecond + time.Duration(p.stream("poll").IntN(200_000))*time.Microsecond
 	if p.next > 0 && p.next < d {
@@ -158,7 +157,7 @@ func (p *process) poll() time.Duration {
 	return d
 }
 
-// hold waits at the gate for d, and reports false when wake ended that.
+// hold waits at the gate for d; it returns false when wake ends the wait.
 func (p *process) hold(wake <-chan struct{}, d time.Duration, name string) bool {
 	if p.dead.Load() {
 		return true
@@ -262,8 +261,7 @@ func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]st
 	return out, nil
 }
 
-// Reap implements store.Worker. The jitter of the engine's loop is hidden
-// behind a call that takes a little longer.
+// Reap implements store.Worker. A slightly longer call hides the jitter of the engine's loop.
 func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store.ReapResult, error) {
 	p := s.p
 	if p.lossy {
@@ -358,8 +356,7 @@ func (s *port) History(ctx context.Context, _ string, id task.ID) (store.History
 	return h, err
 }
 
-// withoutDeadline returns a context that ends when ctx is cancelled, and not
-// with its deadline.
+// withoutDeadline returns a context that ends when ctx is cancelled, but not at its deadline.
 func withoutDeadline(ctx context.Context) context.Context {
 	inner, cancel := context.WithCancel(context.Background())
 	context.AfterFunc(ctx, func() {
@@ -377,8 +374,7 @@ func answer(err error) string {
 	return ""
 }
 
-// orderOf returns the indexes of what is about leases, in the order of those. What
-// comes in one batch comes in any order.
+// orderOf returns the indexes of list in the order of the leases. The elements of a batch arrive in any order.
 func orderOf[T any](list []T, lease func(T) task.Lease) []int {
 	order := make([]int, len(list))
 	for i := range order {

@@ -18,36 +18,35 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// process is one life of a process: an engine, its view of the store, and its
-// faults.
+// process is one life of a process: an engine, its view of the store, and its faults.
 type process struct {
 	sim    *simulation
 	name   string // "e2.1": the second life of the third process
 	place  int
 	slots  int
-	lossy  bool // its notices may get lost
+	lossy  bool // its notices may be lost
 	eng    *engine.Engine
 	stop   context.CancelFunc
 	worker store.WorkerID
-	skew   time.Duration // how far off the store's clock reads here
+	skew   time.Duration // difference of its reading of the store's clock
 
 	dead       atomic.Bool
 	over       atomic.Bool // Run has returned
 	stopping   bool
-	frozen     time.Time // nothing passes before
-	faultUntil time.Time // it alone was cut off, in one way or another, until then
+	frozen     time.Time // its items wait until then
+	faultUntil time.Time // it alone was cut off, in some way, until then
 	seen       time.Time // the last call that reached the store
-	beat       time.Time // when the last heartbeat that arrived was sent
+	beat       time.Time // send time of the last heartbeat that arrived
 	streams    map[string]*rand.Rand
 
-	inTx      atomic.Bool // a transaction of the user or of a step has the turn to write
-	finishing atomic.Bool // a Finish is under way
-	recording atomic.Bool // a Record is
-	lastClaim time.Time   // when the last claim was answered
-	more      bool        // and more was due
+	inTx      atomic.Bool // a transaction of the user or of a step holds the write turn
+	finishing atomic.Bool // a Finish is in progress
+	recording atomic.Bool // a Record is in progress
+	lastClaim time.Time   // answer time of the last claim
+	more      bool        // the last claim left due tasks
 	next      time.Duration
 	lastReap  time.Time
-	firstAsk  map[task.LeaseID]time.Time // when a claim was asked for first
+	firstAsk  map[task.LeaseID]time.Time // first request of each claim
 }
 
 // start begins a life of the process at a place.
@@ -76,8 +75,8 @@ func (sim *simulation) start(place int) {
 		IDs:          task.NewIDs(sim.idSource(p.name)),
 	}
 	if p.lossy {
-		// The engine's jitter comes from a generator without a seed. With this poll
-		// there is none, and the port waits in the engine's place.
+		// The engine's jitter uses an unseeded generator. With this poll there is no jitter, and the port waits in
+		// place of the engine.
 		cfg.Poll = 4 * time.Nanosecond
 	}
 	if place == 2 {
@@ -96,7 +95,7 @@ func (sim *simulation) start(place int) {
 		cancel()
 		p.over.Store(true)
 		if running, ok := errors.AsType[*task.RunningError](err); ok && (sim.freezes > 0 || sim.tardy > 0 || sim.slow > 0) {
-			sim.count("handlers given up", len(running.Tasks)) // they were frozen, or their calls took long
+			sim.count("handlers given up", len(running.Tasks)) // frozen, or with long calls
 			err = nil
 		}
 		if err != nil && !p.dead.Load() && !sim.broken.Load() && !strings.Contains(err.Error(), errFault.Error()) {
@@ -106,8 +105,7 @@ func (sim *simulation) start(place int) {
 	}()
 }
 
-// kill ends a process in the middle of whatever it does: nothing of it has an
-// effect from now on.
+// kill ends a process in the middle of its work: its later actions have no effect.
 func (sim *simulation) kill(p *process, declare bool) {
 	p.dead.Store(true)
 	p.frozen = time.Time{}
@@ -135,14 +133,13 @@ func (p *process) stream(class string) *rand.Rand {
 	return p.streams[class]
 }
 
-// point is a place in the code of a process at which it waits at the gate,
-// for at least d. It reports false when the process is dead.
+// point is a place in the code of a process that waits at the gate, for at least d. It returns false when the process
+// is dead.
 func (p *process) point(ctx context.Context, d time.Duration, name string) bool {
 	return p.sim.park(&item{proc: p, name: name, ctx: ctx, after: d}) != gone
 }
 
-// emit keeps the ends of attempts apart: those of one batch come at once, and
-// each frees a slot.
+// emit separates the ends of attempts: those of one batch come at once, and each frees a slot.
 func (p *process) emit(ev event.Event) {
 	if p.dead.Load() {
 		return
@@ -157,8 +154,7 @@ func (p *process) emit(ev event.Event) {
 	p.point(context.Background(), 0, fmt.Sprintf("event %s %s/%d", ev.Type(), p.sim.label(h.TaskID), h.AttemptNo))
 }
 
-// logGate keeps the logging goroutines apart: those of a failed batch go on at
-// once, too.
+// logGate separates the logging goroutines: those of a failed batch also continue at once.
 type logGate struct {
 	p     *process
 	attrs []slog.Attr // of the logger

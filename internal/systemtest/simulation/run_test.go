@@ -20,14 +20,13 @@ import (
 
 const (
 	ns          = "sim"
-	places      = 3 // engines at a time
+	places      = 3 // concurrent engines
 	crashBudget = 3
 
-	// checkEvery is after how many passages the whole store is checked.
+	// checkEvery is the number of passages between checks of the whole store.
 	checkEvery = 64
 
-	// maxPassages and maxTime end a run that should have come to rest, as failed
-	// with its unfinished tasks.
+	// maxPassages and maxTime end a run that should have settled. The run fails and lists its unfinished tasks.
 	maxPassages = 60_000
 	maxTime     = 30 * time.Minute
 )
@@ -38,49 +37,49 @@ type simulation struct {
 	checker
 	faultPlan
 	mem *memstore.Store
-	rnd *rand.Rand // what operators do, and when
+	rnd *rand.Rand // commands of operators and their times
 
 	procs   [places]*process
 	lives   [places]int
 	running sync.WaitGroup // engines and waiters
 	waiters []*process
-	outage  time.Time   // no process reaches the store before
-	tooLate bool        // what happens now does so after its caller gave up
+	outage  time.Time   // the store is unreachable until then
+	tooLate bool        // the current action happens after its caller gave up
 	calm    bool        // no more faults
 	broken  atomic.Bool // a violation was found
 	wrong   []string
 
 	tasks []task.ID // submitted, in order
 	jobs  []task.ID
-	// Transactions of the user, and what no engine serves (transaction_test.go).
+	// Transactions of the user, and tasks that no engine serves (transaction_test.go).
 	txs       int
 	openTxs   atomic.Int64
 	unserved  []task.ID
 	ids       *task.IDs
-	signals   map[signalKey]string // that were accepted, with their payloads
+	signals   map[signalKey]string // accepted, with their payloads
 	exhausted map[task.ID]bool     // jobs whose budget was seen used up
-	helps     int                  // signals sent to what waits at the end
+	helps     int                  // signals sent to waiting tasks at the end
 	deadly    map[task.ID]bool
 	deleted   map[task.ID]bool
 	crashes   map[task.ID]int
-	tally     map[string]int // what happened how often
+	tally     map[string]int // counts of events
 }
 
-// faultPlan is what a seed draws: a shape, and how likely each fault is.
+// faultPlan is drawn by a seed: the shape of a run and the probability of each fault.
 type faultPlan struct {
 	ttl   time.Duration
 	slots [places]int
 	lossy [places]bool
 
-	fail, lose, tardy, slow float64 // of a call
-	drop, twice             float64 // of a notice
+	fail, lose, tardy, slow float64 // per call
+	drop, twice             float64 // per notice
 
 	freezes, kills, stops, jumps, restores int
 	outages                                int  // of the store, for every process
-	declare                                bool // deaths are known to the store at once
+	declare                                bool // the store learns of deaths at once
 	skewed                                 bool // clocks differ
 	poison                                 int  // tasks that kill their process
-	onlyPoison                             bool // and nothing else goes wrong
+	onlyPoison                             bool // and no other faults
 	length                                 time.Duration
 	loads                                  int
 }
@@ -96,17 +95,17 @@ func (sim *simulation) drawFaults() {
 	few := func(most int) int { return r.IntN(2) * (1 + r.IntN(most)) }
 	sim.ttl = []time.Duration{3 * time.Second, 6 * time.Second, 12 * time.Second}[r.IntN(3)]
 	sim.slots = [places]int{8, 7, 5}
-	kind := r.IntN(3) // all get every notice, none does, or some do
+	kind := r.IntN(3) // all processes get every notice, no process does, or some do
 	for i := range sim.lossy {
 		sim.lossy[i] = kind == 1 || kind == 2 && r.IntN(2) == 0
 	}
 	sim.fail, sim.lose, sim.tardy, sim.slow = some(0.08), some(0.08), some(0.02), some(0.1)
 	sim.drop, sim.twice = some(0.8), some(0.3)
 	sim.freezes, sim.kills, sim.stops, sim.jumps, sim.restores = few(4), few(4), few(2), few(3), r.IntN(5)/4
-	if kind == 1 { // a store in memory, whose notices are complete, is always reachable
+	if kind == 1 { // a store in memory, with complete notices, is always reachable
 		sim.outages = r.IntN(4)
 	}
-	if sim.outages > 0 && r.IntN(2) == 0 { // and nothing else goes wrong
+	if sim.outages > 0 && r.IntN(2) == 0 { // and no other faults
 		sim.fail, sim.lose, sim.tardy, sim.freezes = 0, 0, 0, 0
 		sim.slow = 0.3
 	}
@@ -127,7 +126,7 @@ func (sim *simulation) drawSkew() time.Duration {
 	return time.Duration(sim.rnd.Int64N(int64(12*time.Hour))-int64(6*time.Hour)) / time.Microsecond * time.Microsecond
 }
 
-// fault decides what happens to an item that came to the gate.
+// fault decides the fate of an item that arrived at the gate.
 func (sim *simulation) fault(p *process, class string, call bool) (delay time.Duration, f outcome) {
 	rng := p.stream(class)
 	delay = time.Duration(rng.IntN(1000)) * time.Microsecond
@@ -141,7 +140,7 @@ func (sim *simulation) fault(p *process, class string, call bool) (delay time.Du
 	if slow < sim.slow {
 		delay += time.Duration(rng.Int64N(int64(sim.ttl / 6)))
 	}
-	// So slow that callers give up. The engine joins without a deadline.
+	// The call is so slow that its caller gives up. The engine joins without a deadline.
 	if slow < sim.tardy && class != "join" && !p.stopping {
 		delay += time.Duration(rng.Int64N(int64(2 * sim.ttl)))
 	}
@@ -154,7 +153,7 @@ func (sim *simulation) fault(p *process, class string, call bool) (delay time.Du
 	return delay, proceeds
 }
 
-// afterEnd decides what becomes of a call whose caller gave up.
+// afterEnd decides the fate of a call whose caller gave up.
 func (sim *simulation) afterEnd(rng *rand.Rand) outcome {
 	if sim.calm {
 		return refused
@@ -175,7 +174,7 @@ func (sim *simulation) failLocked(format string, args ...any) {
 	sim.lines = append(sim.lines, "VIOLATION "+text)
 }
 
-// count tallies what happened.
+// count counts events.
 func (sim *simulation) count(what string, n int) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -192,15 +191,14 @@ func (sim *simulation) label(id task.ID) string {
 	return sim.names[id]
 }
 
-// idSource is the source of the ids of one process or of the operators.
+// idSource returns the ID source of one process or of the operators.
 func (sim *simulation) idSource(name string) io.Reader {
 	var key [32]byte
 	copy(key[:], fmt.Sprintf("%d %s", sim.seed, name))
 	return rand.NewChaCha8(key)
 }
 
-// simulate runs one seed and returns its log, the violations, and how often what
-// happened.
+// simulate runs one seed. It returns the log, the violations and the counts of events.
 func simulate(t *testing.T, seed uint64) (lines, wrong []string, tally map[string]int) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := &simulation{
@@ -228,8 +226,8 @@ func simulate(t *testing.T, seed uint64) (lines, wrong []string, tally map[strin
 	return lines, wrong, tally
 }
 
-// run is the run of one seed: a time with faults, then a time without, in which
-// every task must end, then the engines stop.
+// run runs one seed: a phase with faults, then a phase without, in which every task must end, then the stop of the
+// engines.
 func (sim *simulation) run() {
 	sim.checkStore()
 	for i := range places {
@@ -265,8 +263,7 @@ func (sim *simulation) run() {
 	sim.checkStore()
 }
 
-// until lets the simulation go on until done holds, and reports false when it never
-// did or something went wrong.
+// until runs the simulation until done holds. It returns false on a timeout or a violation.
 func (sim *simulation) until(what string, deadline time.Time, done func() bool) bool {
 	for !done() {
 		sim.turn(deadline)
@@ -308,7 +305,7 @@ func (sim *simulation) end() {
 	}
 }
 
-// endFaults ends the faults, and what operators had stopped goes on.
+// endFaults ends the faults and resumes everything that operators had stopped.
 func (sim *simulation) endFaults() {
 	sim.calm = true
 	sim.logf("world is calm")
@@ -324,7 +321,7 @@ func (sim *simulation) endFaults() {
 	sim.unblockAll()
 }
 
-// unblockAll unblocks what is blocked, now and then, until the end.
+// unblockAll periodically unblocks blocked tasks, until the end.
 func (sim *simulation) unblockAll() {
 	for _, t := range sim.list(task.Blocked) {
 		if t.Waiting == task.WaitUndo {

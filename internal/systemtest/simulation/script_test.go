@@ -14,11 +14,10 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// script is the input of a task: what its handler does, one thing after the
-// other.
+// script is the input of a task: the actions of its handler, in order.
 type script struct {
 	Do       []action `json:"do"`
-	Stubborn bool     `json:"stubborn,omitempty"` // goes on after a step that failed
+	Stubborn bool     `json:"stubborn,omitempty"` // continues after a failed step
 }
 
 type action struct {
@@ -36,7 +35,7 @@ var (
 	errScripted = errors.New("as the script says")
 )
 
-// player is one attempt that runs a script.
+// attempt is an attempt that runs a script.
 type attempt struct {
 	p   *process
 	a   *engine.Attempt
@@ -45,12 +44,11 @@ type attempt struct {
 	reported bool // progress
 }
 
-// quiet reports whether the engine does not write the attempt's progress: its mutex
-// is held then, and no virtual time passes while another goroutine waits for that.
+// quiet reports that the engine is not writing the attempt's progress. During the write it holds a mutex, and no
+// virtual time passes while another goroutine waits for it.
 func (y *attempt) quiet() bool { return !y.reported || !y.p.recording.Load() }
 
-// run is the handler. It ends at the gate, whatever happens: the ends of
-// attempts meet in the engine's batches.
+// run is the handler. It always ends at the gate, because the ends of attempts meet in the engine's batches.
 func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -96,11 +94,11 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 
 var errPanic = errors.New("panic")
 
-// do does one action. Only points and steps take time.
+// do runs one action. Only points and steps take time.
 func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 	name, long := fmt.Sprintf("s%d", i), time.Duration(d.For)*time.Millisecond
 	t := y.a.Task()
-	if t.Undo != nil { // what is not on record leads nowhere now, and must not end the handler
+	if t.Undo != nil { // an unrecorded wait is unreachable now, and must not end the handler
 		switch d.What {
 		case "work", "progress", "needs":
 			return "", nil
@@ -203,8 +201,8 @@ func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 
 var leaf = script{Do: []action{{What: "step", For: 50}}}
 
-// step is a step's function: it takes its time, and fails the first n times.
-// Half of them do not care that their context ended.
+// step returns a step's function: it takes time and fails the first n times. Half of the functions ignore the end of
+// their context.
 func (y *attempt) step(name string, long time.Duration, n int) func(context.Context) (string, error) {
 	try := 0
 	return func(ctx context.Context) (string, error) {
@@ -223,15 +221,14 @@ func (y *attempt) step(name string, long time.Duration, n int) func(context.Cont
 	}
 }
 
-// both runs two steps beside each other.
+// parallel runs two steps concurrently.
 func (y *attempt) parallel(ctx context.Context, name string, long time.Duration) (string, error) {
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
 	for i := range errs {
 		wg.Go(func() {
 			each := fmt.Sprintf("%s.%d", name, i)
-			// They take their names one after the other, or the index of each
-			// would be random.
+			// They register their names one after the other; otherwise the index of each would be random.
 			if !y.p.point(ctx, 0, "beside "+y.tag+" "+each) {
 				errs[i] = errDead
 				return
@@ -243,7 +240,7 @@ func (y *attempt) parallel(ctx context.Context, name string, long time.Duration)
 	return "", errors.Join(errs...)
 }
 
-// drawScript writes a script.
+// drawScript draws a script.
 func drawScript(rng *rand.Rand, long time.Duration) script {
 	var s script
 	ms := func(most time.Duration) int { return 1 + rng.IntN(int(most.Milliseconds())) }
@@ -267,7 +264,7 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 		case 12:
 			d.What = "blocked"
 		case 13:
-			d.What, d.For = "work", ms(2*long) // longer than a lease, perhaps
+			d.What, d.For = "work", ms(2*long) // possibly longer than a lease
 		case 14, 15, 16, 17:
 			d = drawWait(rng, long)
 		case 18:

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A small heap would be collected all the time, which costs up to half of what the tests do.
+// With a small heap, garbage collection takes up to half of the test time.
 func init() { debug.SetGCPercent(400) }
 
 func env(t *testing.T, name string, otherwise int) int {
@@ -31,7 +31,7 @@ func env(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// mustHappen is what must occur somewhere in all seeds.
+// mustHappen lists the events that must occur in some seed.
 var mustHappen = []string{
 	"tasks succeeded", "tasks failed", "tasks cancelled", "tasks blocked", "tasks poisoned",
 	"leases reaped", "crashes", "deadlines passed", "claims found again",
@@ -42,9 +42,8 @@ var mustHappen = []string{
 	"calls that succeeded", "calls with children that failed", "races won by number 0", "races won by number 1", "races won by number 2", "reruns", "budgets used up", "undos begun",
 }
 
-// TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 runs so many,
-// WEAVER_SIMULATION_FROM=301 begins there, and WEAVER_SIMULATION_SEED=7 runs seed 7 and
-// prints its log (with -v).
+// TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 sets their number, WEAVER_SIMULATION_FROM=301 the first
+// seed. WEAVER_SIMULATION_SEED=7 runs seed 7 only and prints its log (with -v).
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if one := env(t, "WEAVER_SIMULATION_SEED", 0); one > 0 {
@@ -82,7 +81,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(tally)) {
 		t.Logf("%8d %s", tally[what], what)
 	}
-	// Runs in which these do not occur prove nothing.
+	// Runs without these events prove nothing.
 	for _, what := range mustHappen {
 		if tally[what] == 0 && total >= 100 {
 			t.Errorf("in %d seeds there were no %s", total, what)
@@ -90,7 +89,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// size returns how much of a default runs: a part with -short.
+// size reduces a default with -short.
 func size(n int) int {
 	if testing.Short() {
 		return max(1, n/30)
@@ -98,16 +97,15 @@ func size(n int) int {
 	return n
 }
 
-// simulateWatched is simulate, and names the seed if the run never comes to
-// rest: then a goroutine runs in circles, and no virtual time passes.
+// simulateWatched is simulate, and names the seed if the run does not settle: then a goroutine loops, and no virtual
+// time passes.
 func simulateWatched(t *testing.T, seed int) (lines, wrong []string, tally map[string]int) {
 	watchdog := time.AfterFunc(3*time.Minute, func() { panic(fmt.Sprintf("seed %d never gets quiet", seed)) })
 	defer watchdog.Stop()
 	return simulate(t, uint64(seed))
 }
 
-// TestSameSeedSameLog runs seeds twice. A difference shows that something besides
-// the seed decides what happens.
+// TestSameSeedSameLog runs seeds twice. A difference shows that the run depends on more than the seed.
 func TestSameSeedSameLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -128,7 +126,7 @@ func TestSameSeedSameLog(t *testing.T) {
 	}
 }
 
-// hash is what two runs of a seed have in common.
+// hash returns the part of a log that is the same in two runs of a seed.
 func hash(lines []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
 	return hex.EncodeToString(sum[:])

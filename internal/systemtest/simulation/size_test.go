@@ -2,8 +2,8 @@
 
 package simulation_test
 
-// seeds is how many every run of the tests covers.
+// seeds is the number of seeds in every test run.
 const (
 	seeds = 20
-	twice = 2 // of them run twice, for their logs
+	twice = 2 // number of seeds that run twice, to compare their logs
 )

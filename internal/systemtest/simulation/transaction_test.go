@@ -11,12 +11,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Transactions of a process, its user's own and those of steps, take turns with the
-// calls of its engine, as on SQLite (ADR 0019): one at a time, and each call that
-// waits goes before the next transaction.
+// The transactions of a process, of its user and of steps, take turns with the calls of its engine, as on SQLite (ADR
+// 0019): one at a time, and waiting calls go before the next transaction.
 
-// takeTurn waits for the turn of a process to write. It reports false when ctx
-// ended first, or the process is dead.
+// takeTurn waits for the write turn of a process. It returns false when ctx ended first or the process is dead.
 func (p *process) takeTurn(ctx context.Context, name string) bool {
 	waited := false
 	it := &item{proc: p, name: "turn " + name, ctx: ctx, ready: func() bool {
@@ -34,7 +32,7 @@ func (p *process) takeTurn(ctx context.Context, name string) bool {
 	return true
 }
 
-// callWaits reports whether a call of a process could go on now.
+// callWaits reports whether a call of a process is ready to run.
 func (sim *simulation) callWaits(p *process) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -43,7 +41,7 @@ func (sim *simulation) callWaits(p *process) bool {
 	})
 }
 
-// How a transaction of the user ends.
+// The ends of a transaction of the user.
 const (
 	txCommitted  = "committed"
 	txRolledBack = "rolled back"
@@ -53,8 +51,7 @@ const (
 
 var txEnds = []string{txCommitted, txCommitted, txRolledBack, txRefused, txUnknown}
 
-// transact has a process run a transaction of its user, which enqueues tasks
-// beside other things that take a while.
+// transact makes a process run a transaction of its user. The transaction enqueues tasks and takes a while.
 func (sim *simulation) transact() {
 	p := sim.anyProcess()
 	if p.dead.Load() || p.over.Load() {
@@ -111,11 +108,10 @@ func (sim *simulation) endTx(subs []store.Submission, end string) {
 	}
 }
 
-// unservedType is of tasks that no engine knows.
+// unservedType is the type of tasks that no engine knows.
 const unservedType = "systemtest.simulation.unserved.v1"
 
-// submitUnserved enqueues a task that no engine knows, before others by priority,
-// under a key that others have.
+// submitUnserved enqueues a task that no engine knows, with a high priority and a key of other tasks.
 func (sim *simulation) submitUnserved() {
 	n := sim.draft()
 	k := sim.rnd.IntN(3)
@@ -142,19 +138,17 @@ func (sim *simulation) submitQueue() {
 	sim.enqueue(sub)
 }
 
-// leafMark begins the part of a step's value that names what its transaction
-// enqueued.
+// leafMark begins the part of a step's value that names the task enqueued by its transaction.
 const leafMark = " with "
 
-// leafOf is the task that a recorded value of a step names; "": none.
+// leafOf returns the task named by a recorded value of a step, or "".
 func leafOf(value string) string {
-	const length = 26 // of an id
+	const length = 26 // of an ID
 	_, id, _ := strings.Cut(value, leafMark)
 	return id[:min(len(id), length)]
 }
 
-// enqueuedInStep notes a task that a step's transaction enqueued, whatever becomes
-// of that.
+// enqueuedInStep records a task enqueued by a step's transaction, before the end of that transaction.
 func (sim *simulation) enqueuedInStep(leaf, parent task.ID, step string) {
 	key := sim.label(parent) + " " + step
 	sim.label(leaf)
@@ -163,9 +157,8 @@ func (sim *simulation) enqueuedInStep(leaf, parent task.ID, step string) {
 	sim.leaves[leaf] = key
 }
 
-// checkTransactions checks that what was rolled back is not there (I2), that a
-// step's transaction left what the step's value names and nothing else, and that
-// tasks of a type that no engine knows are left alone.
+// checkTransactions checks three things. Rolled back tasks do not exist (I2). A step's transaction left exactly the
+// task named by the step's value. Tasks of a type that no engine knows are untouched.
 func (sim *simulation) checkTransactions(now map[task.ID]task.Task) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()

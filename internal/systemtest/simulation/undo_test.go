@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undo undoes a step. It takes its time, fails in every third attempt, and of one task in
-// eight for good.
+// undo returns the undo of a step. It takes time and fails in every third attempt; for one task in eight it fails
+// permanently.
 func (y *attempt) undo(name string, long time.Duration) weaver.StepOption {
 	return weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
 		t := y.a.Task()
@@ -29,8 +29,8 @@ func (y *attempt) undo(name string, long time.Duration) weaver.StepOption {
 	})
 }
 
-// undoneSoFar returns the tasks that are being undone, or were: their waits take no signal
-// then, and a retry takes those that are kept when it comes to the wait.
+// undoneSoFar returns the tasks that are or were in their undo phase. Their waits do not consume signals during it,
+// and after a retry a wait consumes kept signals when it is reached.
 func undoneSoFar(snap *store.Snapshot) map[task.ID]bool {
 	is := make(map[task.ID]bool)
 	for i := range snap.Tasks {
@@ -46,8 +46,8 @@ func undoneSoFar(snap *store.Snapshot) map[task.ID]bool {
 	return is
 }
 
-// undoBegins checks the start of an undo: its lease is the current one, the step began and is
-// not undone, and no handler of the task may still be in one of its steps.
+// undoBegins checks the start of an undo. Its lease is current, the step began and is not undone, and no handler of
+// the task may still be in one of its steps.
 func (sim *simulation) undoBegins(p *process, t *task.Task, step string, u weaver.Undoing[string]) {
 	if p.dead.Load() {
 		return

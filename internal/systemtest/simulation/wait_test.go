@@ -15,12 +15,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What leaves the worker: waits for signals, calls, races and decompositions; and
-// what operators do about them.
+// Actions that leave the worker: waits for signals, calls, races and decompositions, and the commands of operators
+// about them.
 
 var simSignals = []*weaver.Signal[string]{weaver.DefineSignal[string]("go"), weaver.DefineSignal[string]("stop")}
 
-// wait does an action that leaves the worker.
+// wait runs an action that leaves the worker.
 func (y *attempt) wait(ctx context.Context, name string, long time.Duration, d action) (string, error) {
 	if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
 		return "", errDead
@@ -36,7 +36,7 @@ func (y *attempt) wait(ctx context.Context, name string, long time.Duration, d a
 		outs, err := weaver.CallAll(ctx, name, taskType, d.Of)
 		if ce := (*weaver.CallError)(nil); errors.As(err, &ce) {
 			y.p.sim.count("calls with children that failed", 1)
-			if d.N == 0 { // it goes on without them
+			if d.N == 0 { // it continues without them
 				err = nil
 			}
 		} else if err == nil {
@@ -73,7 +73,7 @@ func (y *attempt) wait(ctx context.Context, name string, long time.Duration, d a
 	return "", fmt.Errorf("the script says %q", d.What)
 }
 
-// outputBeside is what a handler returns beside an error.
+// outputBeside returns the output that a handler returns together with an error.
 func outputBeside(err error) json.RawMessage {
 	if d := (*engine.Decompose)(nil); errors.As(err, &d) && d.Join == task.JoinComplete {
 		return json.RawMessage(`["joined"]`)
@@ -81,7 +81,7 @@ func outputBeside(err error) json.RawMessage {
 	return nil
 }
 
-// drawWait makes an action that leaves the worker.
+// drawWait draws an action that leaves the worker.
 func drawWait(rng *rand.Rand, long time.Duration) action {
 	d := action{For: 1 + rng.IntN(int(long.Milliseconds())), N: rng.IntN(2)}
 	for range 1 + rng.IntN(3) {
@@ -91,13 +91,13 @@ func drawWait(rng *rand.Rand, long time.Duration) action {
 	if d.What == "signal" {
 		d.Of = nil
 		if rng.IntN(2) == 0 {
-			d.For = 0 // for ever
+			d.For = 0 // without a time limit
 		}
 	}
 	return d
 }
 
-// drawChild writes the script of a child, which mostly waits for nothing.
+// drawChild draws the script of a child, which mostly has no waits.
 func drawChild(rng *rand.Rand, long time.Duration) script {
 	do := action{What: []string{"step", "step", "work", "sleep", "fail", "permanent", "signal", "spend"}[rng.IntN(8)], For: 1 + rng.IntN(int(long.Milliseconds()/2)), N: 1 + rng.IntN(2)}
 	if do.What == "step" {
@@ -109,14 +109,14 @@ func drawChild(rng *rand.Rand, long time.Duration) script {
 	return script{Do: []action{do}}
 }
 
-// signalKey is what two sends of a signal have in common.
+// signalKey identifies repeated sends of a signal.
 type signalKey struct {
 	task      task.ID
 	name, key string
 }
 
-// sendSignal sends a signal, mostly to a task that waits for one, and checks that
-// one under a key has one effect.
+// sendSignal sends a signal, mostly to a task that waits for it. It checks that several sends with one key have one
+// effect.
 func (sim *simulation) sendSignal() {
 	r := sim.rnd
 	to := sim.tasks[r.IntN(len(sim.tasks))]
@@ -160,7 +160,7 @@ type openWait struct {
 	step, signal string
 }
 
-// awaiting returns the waits for signals of tasks that have not ended.
+// awaiting returns the waits for signals of unfinished tasks.
 func (sim *simulation) awaiting() (waits []openWait) {
 	for _, t := range sim.list(task.Pending) {
 		h, err := sim.mem.History(context.Background(), ns, t.ID)
@@ -192,8 +192,8 @@ func (sim *simulation) rerun(by store.Audit, id task.ID) {
 	}
 }
 
-// checkWaits checks that each signal that was accepted is there, once, and that
-// each went to one wait, if there was one.
+// checkWaits checks that each accepted signal is stored once, and that each was consumed by at most one wait, and by
+// one if there was one.
 func (sim *simulation) checkWaits(snap *store.Snapshot) {
 	for i := range snap.Jobs {
 		if j := &snap.Jobs[i]; !j.ExhaustedAt.IsZero() && !sim.exhausted[j.ID] {
@@ -250,7 +250,7 @@ func (sim *simulation) checkWaits(snap *store.Snapshot) {
 	sim.checkCalls(snap, steps)
 }
 
-// checkCalls checks that a task which succeeded saw all of its calls to their end.
+// checkCalls checks that all calls of a succeeded task completed.
 func (sim *simulation) checkCalls(snap *store.Snapshot, steps map[task.ID]map[string]*task.Step) {
 	for i := range snap.Tasks {
 		t := &snap.Tasks[i]
@@ -260,7 +260,7 @@ func (sim *simulation) checkCalls(snap *store.Snapshot, steps map[task.ID]map[st
 		}
 		for i, d := range s.Do {
 			if d.What == "whole" {
-				break // it succeeded with its children, and what follows was not reached
+				break // it succeeded with its children, and later steps were not reached
 			}
 			name := fmt.Sprintf("s%d", i)
 			w := steps[t.ID][name]
@@ -271,10 +271,10 @@ func (sim *simulation) checkCalls(snap *store.Snapshot, steps map[task.ID]map[st
 	}
 }
 
-// help lets what waits for people go on.
+// help lets tasks that wait for a person continue.
 func (sim *simulation) help() {
 	for _, w := range sim.awaiting() {
-		if !strings.Contains(w.step, "[") || sim.rnd.IntN(2) == 0 { // others of a race may win
+		if !strings.Contains(w.step, "[") || sim.rnd.IntN(2) == 0 { // other waits of a race may win
 			sim.helps++
 			sim.signalTo(signalKey{w.id, w.signal, fmt.Sprintf("help %d", sim.helps)}, `"go on"`)
 		}

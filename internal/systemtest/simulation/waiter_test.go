@@ -13,8 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// wait lets a client, in a process of its own, wait for a task to end. What
-// the client returns must be so.
+// wait makes a client, in a process of its own, wait for a task to end. The client's result must be true.
 func (sim *simulation) wait() {
 	id := sim.tasks[sim.rnd.IntN(len(sim.tasks))]
 	p := &process{
@@ -45,7 +44,7 @@ func (sim *simulation) wait() {
 	})
 }
 
-// answered checks what the client returned.
+// answered checks the client's result.
 func (sim *simulation) answered(p *process, id task.ID, info weaver.TaskInfo, err error) {
 	var failed *weaver.TaskError
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// bulkSize is how many failed tasks are retried, so many in a call, and how often the
-// process that does it is killed.
+// bulkSize is the number of failed tasks to retry, the limit of a call, and the number of kills of the retrying
+// process.
 type bulkSize struct{ tasks, limit, kills int }
 
 func sizeOfBulk(t *testing.T) bulkSize {
@@ -36,9 +36,9 @@ var (
 	bulkText = "state:failed type:" + failing.Name()
 )
 
-// All failed tasks of a query are retried, call by call, by a process that is killed again
-// and again; the next one starts from the beginning. Each task is retried once and audited
-// once, and one that fails after the set was fixed is left alone.
+// A process that is killed again and again retries all failed tasks of a query, call by call; the next process starts
+// from the beginning. Each task is retried once and audited once. A task that fails after the set was fixed is not
+// retried.
 func TestBulkRetryThroughKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -85,7 +85,7 @@ func TestBulkRetryThroughKills(t *testing.T) {
 		case <-p.ended:
 			t.Fatalf("the process of life %d ended before it was killed: %v", o.Life, p.cmd.ProcessState)
 		}
-		select { // somewhere in the calls that follow
+		select { // during one of the following calls
 		case <-p.ended:
 		case <-time.After(time.Duration(rnd.Int64N(int64(20 * time.Millisecond)))):
 		}
@@ -133,7 +133,7 @@ func TestBulkRetryThroughKills(t *testing.T) {
 	}
 }
 
-// failMore has so many tasks fail.
+// failMore makes n tasks fail.
 func failMore(t *testing.T, eng *weaver.Engine, n int) {
 	t.Helper()
 	for done := 0; done < n; done += 5000 {
@@ -157,7 +157,7 @@ func bulkQuery(t testing.TB) *weaver.Query {
 
 const bulkActor = "bulk"
 
-// runBulk retries what the query asks for. After its first call it says so.
+// runBulk retries the tasks of the query. It reports its first call.
 func runBulk(ctx context.Context, o childConfig) error {
 	db, err := openDatabase(ctx, o.Dir)
 	if err != nil {

@@ -17,9 +17,8 @@ type call struct {
 	attempt int
 }
 
-// started compares the step log with the records of the steps: no function was
-// started after its value had been committed. That is checked by
-// the number of the attempt, which rises with every claim, and by the clock.
+// started compares the step log with the step records: no function started after the commit of its value. It checks
+// the attempt number, which rises with every claim, and the clock.
 func (e *evidence) started(r *records) {
 	starts, returns := make(map[call]int), make(map[call]int)
 	for _, l := range r.lines {
@@ -33,7 +32,7 @@ func (e *evidence) started(r *records) {
 		starts[c]++
 		st := r.completed(l.name)
 		if st == nil {
-			continue // recorded reports it
+			continue // recorded reports this
 		}
 		// The store keeps microseconds.
 		at := time.Unix(0, l.at).UTC().Truncate(time.Microsecond)
@@ -68,7 +67,7 @@ func (e *evidence) started(r *records) {
 	}
 }
 
-// kept: a value that a handler was given is the one that is stored in the end.
+// kept checks that a value given to a handler is the value stored in the end.
 func (e *evidence) kept(r *records) {
 	for _, l := range r.lines {
 		if l.what != lineKept {
@@ -82,7 +81,7 @@ func (e *evidence) kept(r *records) {
 	}
 }
 
-// mostTries is how often one attempt may start a step.
+// mostTries is the maximum number of starts of a step in one attempt.
 func (e *evidence) mostTries(r *records, step string) int {
 	for _, m := range recipes[r.in.Kind] {
 		for _, name := range m.names {
@@ -94,8 +93,8 @@ func (e *evidence) mostTries(r *records, step string) int {
 	return 1
 }
 
-// tried: every attempt is accounted for, a handler was called at most once in
-// each, and only failures of the handler count as such, whatever was killed.
+// tried checks that every attempt is accounted for. A handler was called at most once in each, and only failures of
+// the handler count as failures, whatever was killed.
 func (e *evidence) tried(r *records) {
 	failures := 0
 	for i, a := range r.attempts {
@@ -135,10 +134,9 @@ func (e *evidence) tried(r *records) {
 	}
 }
 
-// exclusive: never do more handlers of a key run than its limit allows. Those
-// of a process that is about to be killed no longer count, nor do those that
-// it manages to call after it said so: the next line may be of one that knows
-// of its death.
+// exclusive checks that no more handlers of a key run than its limit allows. Handlers of a process about to be killed
+// do not count, even those that it starts after its announcement, because the next log line may come from a process
+// that knows of its death.
 func (e *evidence) exclusive() {
 	type holder struct {
 		life int
@@ -173,7 +171,7 @@ func (e *evidence) exclusive() {
 	}
 }
 
-// limitOf is the limit of a key; see keyOf.
+// limitOf returns the limit of a key; see keyOf.
 func limitOf(key string) int {
 	k, err := strconv.Atoi(strings.TrimPrefix(key, "key-"))
 	if err != nil {
@@ -182,8 +180,8 @@ func limitOf(key string) int {
 	return limitOfKey(k)
 }
 
-// lost: only killed workers lost leases, and none more than one for each slot and one
-// for each outcome that was being written.
+// lost checks that only killed workers lost leases, and each at most one per slot and one per outcome in the middle
+// of a write.
 func (e *evidence) lost() {
 	if e.pids == nil {
 		return
@@ -210,5 +208,5 @@ func (e *evidence) lost() {
 	}
 }
 
-// pidOf is the process id in a worker's name, which is host:pid.
+// pidOf returns the process ID in a worker's name, which is host:pid.
 func pidOf(worker string) string { return worker[strings.LastIndexByte(worker, ':')+1:] }

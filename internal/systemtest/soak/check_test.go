@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// acknowledged: what was acknowledged is there (I1), and a row that the
-// producer wrote in the transaction of an enqueue is there if and only if the
-// task is (I2).
+// acknowledged checks that acknowledged tasks exist (I1). A row written by the producer in the transaction of an
+// enqueue exists if and only if the task does (I2).
 func (e *evidence) acknowledged(all []*records) {
 	number, jobs := make(map[string]int), make(map[string]bool)
 	unserved := make(map[string]bool)
@@ -60,7 +59,7 @@ func (r *records) numbered() bool {
 	return r.in.Parent == "" && r.JobID.IsZero() && r.in.Token == "" && r.Type == workType.Name()
 }
 
-// complete: every number was enqueued, once.
+// complete checks that every number was enqueued once.
 func (e *evidence) complete(all []*records) {
 	count := make(map[int]int)
 	for _, r := range all {
@@ -78,8 +77,7 @@ func (e *evidence) complete(all []*records) {
 	}
 }
 
-// children: each task that enqueues a child has exactly one, the one that its
-// step names.
+// children checks that each task that enqueues a child has exactly one child, the one named by its step.
 func (e *evidence) children(all []*records) {
 	of := make(map[string][]string)
 	for _, r := range all {
@@ -107,7 +105,7 @@ func (e *evidence) children(all []*records) {
 	}
 }
 
-// childOf is the task that a step's value names.
+// childOf returns the task named by a step's value.
 func childOf(st *task.Step) string {
 	var id string
 	if st.Kind == task.KindStart && json.Unmarshal(st.Value, &id) == nil {
@@ -116,7 +114,7 @@ func childOf(st *task.Step) string {
 	return stampOf(st).Child
 }
 
-// completed is the completed record of a step, the first of them.
+// completed returns the first completed record of a step.
 func (r *records) completed(name string) *task.Step {
 	for i := range r.steps[name] {
 		if st := &r.steps[name][i]; st.State == task.StepCompleted {
@@ -131,8 +129,8 @@ func stampOf(st *task.Step) (s stamp) {
 	return s
 }
 
-// job: there is one, whole and succeeded; each node has the sum that follows
-// from the numbers, and was only called after what it needs had returned.
+// job checks that there is one job, complete and succeeded. Each node has the sum that follows from the numbers, and
+// was called only after its needs had returned.
 func (e *evidence) job(all []*records) {
 	if e.size.nodes == 0 {
 		return
@@ -149,7 +147,7 @@ func (e *evidence) job(all []*records) {
 	if len(nodes) != e.size.nodes {
 		e.report("job", "it has %d nodes, want %d", len(nodes), e.size.nodes)
 	}
-	finished := make(map[string]bool) // nodes that returned, so far
+	finished := make(map[string]bool) // nodes that have returned
 	name := make(map[string]string)   // by task
 	for n, r := range nodes {
 		name[r.ID.String()] = n
@@ -181,8 +179,7 @@ func (e *evidence) job(all []*records) {
 	}
 }
 
-// ended: it succeeded, and its output is made of the values that its steps
-// have in the store.
+// ended checks that the task succeeded, and that its output consists of the stored values of its steps.
 func (e *evidence) ended(r *records) {
 	if r.State != task.Succeeded {
 		text := ""
@@ -208,9 +205,8 @@ func (e *evidence) ended(r *records) {
 	}
 }
 
-// recorded: the steps of the recipe are completed, once and with values that
-// their functions returned, and no others; what StepTx wrote is there once,
-// written by the very call whose value was kept.
+// recorded checks that exactly the steps of the recipe are completed, once each and with values returned by their
+// functions. A row written by StepTx exists once, written by the call whose value was kept.
 func (e *evidence) recorded(r *records) {
 	expected := make(map[string]bool)
 	for _, m := range recipes[r.in.Kind] {
@@ -249,7 +245,7 @@ func (e *evidence) recorded(r *records) {
 	}
 }
 
-// loggedErrors: no process logged an error, and none ended by itself.
+// loggedErrors checks that no process logged an error and no process ended by itself.
 func (e *evidence) loggedErrors() {
 	for life, text := range e.stderr {
 		for l := range strings.Lines(text) {

@@ -21,8 +21,7 @@ import (
 // undisturbedSize is the size of a run without kills.
 var undisturbedSize = stormSize{tasks: 40, nodes: 8, visits: 4, pause: time.Millisecond}
 
-// undisturbedRun runs a producer and a worker in this process, until everything
-// is done or enough is closed.
+// undisturbedRun runs a producer and a worker in this process until all tasks are done or enough is closed.
 func undisturbedRun(t *testing.T, l defects, enough <-chan struct{}) *storm {
 	t.Helper()
 	s := newStorm(t, undisturbedSize, 0)
@@ -61,8 +60,8 @@ func kindsOf(found []string) (kinds []string) {
 	return slices.Compact(kinds)
 }
 
-// TestFalseEvidenceIsFound changes the evidence of a run without kills. The check
-// must report each change as what it is.
+// TestFalseEvidenceIsFound changes the evidence of a run without kills. The check must report each change with its
+// kind.
 func TestFalseEvidenceIsFound(t *testing.T) {
 	t.Parallel()
 	whole := undisturbedRun(t, noDefects, nil).evidence()
@@ -80,8 +79,8 @@ func TestFalseEvidenceIsFound(t *testing.T) {
 	}
 }
 
-// falseEvidence are changes of the evidence, and the kind of violation that each
-// is. The evidence is of life 2, with every kind of task.
+// falseEvidence lists changes of the evidence, with the kind of violation of each. The evidence is of life 2, with
+// every kind of task.
 var falseEvidence = map[string]struct {
 	kind  string
 	forge func(e *evidence)
@@ -168,7 +167,7 @@ var falseEvidence = map[string]struct {
 	"a panic":       {"logged", func(e *evidence) { e.stderr[2] = "panic: oh\n" }},
 }
 
-// clone returns evidence that may be changed, down to the fields of its rows.
+// clone returns a copy of the evidence that may be changed, down to the fields of its rows.
 func (e *evidence) clone() *evidence {
 	c, snap := *e, *e.snap
 	c.snap = &snap
@@ -180,7 +179,7 @@ func (e *evidence) clone() *evidence {
 	return &c
 }
 
-// task is the last task of a kind: nodes have needs then.
+// task returns the last task of a kind: later nodes have needs.
 func (e *evidence) task(kind string) *task.Task {
 	for i := len(e.snap.Tasks) - 1; i >= 0; i-- {
 		var in order
@@ -211,8 +210,7 @@ func (e *evidence) attempt(kind string) *task.Attempt {
 	return &e.snap.Attempts[slices.IndexFunc(e.snap.Attempts, func(a task.Attempt) bool { return a.TaskID == id })]
 }
 
-// TestLossyStoresAreFound runs without kills on stores that lose what they
-// acknowledged.
+// TestLossyStoresAreFound runs without kills on stores that lose acknowledged writes.
 func TestLossyStoresAreFound(t *testing.T) {
 	t.Parallel()
 	forgot := make(chan struct{})
@@ -238,8 +236,8 @@ func TestLossyStoresAreFound(t *testing.T) {
 	}
 }
 
-// withoutSteps returns a store whose claims do not return the steps that earlier
-// attempts completed. noticed is called when a step was completed again.
+// withoutSteps returns a store whose claims omit the steps completed by earlier attempts. noticed is called when a
+// step is completed again.
 func withoutSteps(s store.Store, noticed func()) store.Store {
 	return storehook.New(s, &storehook.Hooks{
 		Claim: func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
@@ -261,8 +259,7 @@ func withoutSteps(s store.Store, noticed func()) store.Store {
 	})
 }
 
-// losingSteps returns a store that acknowledges completed steps and does not
-// store them.
+// losingSteps returns a store that acknowledges completed steps without storing them.
 func losingSteps(s store.Store) store.Store {
 	return storehook.New(s, &storehook.Hooks{
 		Record: func(ctx context.Context, recs []store.Record, _ func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {

@@ -16,40 +16,40 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// evidence is everything that the processes of a storm left.
+// evidence is the data left by the processes of a storm.
 type evidence struct {
 	size      stormSize
 	dir       string
 	snap      *store.Snapshot
-	integrity string // what PRAGMA integrity_check says
+	integrity string // result of PRAGMA integrity_check
 	log       []line
 	acks      []ack
 	effects   []effect
 	orders    []orderRow
 	visits    []visit
 	visitRows []visitRow
-	pids      map[int]int // of the lives; nil when they were not processes
+	pids      map[int]int // by life; nil if the lives were not processes
 	calls     map[int][]string
 	stderr    map[int]string
 	lockFiles int
 	workers   int // rows of workers in the store
 
-	found []string // by check
+	found []string // violations by check
 }
 
-// effect is a row that a StepTx wrote.
+// effect is a row written by a StepTx.
 type effect struct {
 	task, step    string
 	attempt, life int
 }
 
-// orderRow is a row that the producer wrote beside an enqueue.
+// orderRow is a row written by the producer in the transaction of an enqueue.
 type orderRow struct {
 	n    int
 	task string
 }
 
-// evidence collects what is there when all processes have ended.
+// evidence collects the data after all processes have ended.
 func (s *storm) evidence() *evidence {
 	s.Helper()
 	e, err := collect(context.Background(), s.dir, s.size, s.pids, s.lives)
@@ -139,7 +139,7 @@ func stderrOf(dir string, life int) string {
 	return string(text)
 }
 
-// stderrTails is the end of each process's stderr.
+// stderrTails returns the end of each process's stderr.
 func (e *evidence) stderrTails() string {
 	var b strings.Builder
 	for life := range len(e.stderr) {
@@ -150,18 +150,18 @@ func (e *evidence) stderrTails() string {
 	return b.String()
 }
 
-// records are a task and what belongs to it, with what its input asks for.
+// records holds a task, its rows, and the order in its input.
 type records struct {
 	*task.Task
 	in       order
 	out      receipt
 	attempts []task.Attempt
-	steps    map[string][]task.Step // by name: failed tries, and completed ones
+	steps    map[string][]task.Step // by name: failed tries and completed ones
 	effects  map[string][]effect    // by step
 	lines    []line
 }
 
-// sorted are all tasks with their records, by id.
+// sorted returns all tasks with their records, by ID.
 func (e *evidence) sorted() (all []*records) {
 	byID := make(map[string]*records, len(e.snap.Tasks))
 	for i := range e.snap.Tasks {
@@ -172,7 +172,7 @@ func (e *evidence) sorted() (all []*records) {
 			e.report("input", "task %s: %v", r.ID, err)
 		}
 		if len(r.Output) == 0 {
-			continue // it did not succeed, which is reported elsewhere
+			continue // the task did not succeed, which is reported elsewhere
 		}
 		if err := json.Unmarshal(r.Output, &r.out); err != nil {
 			e.report("output", "task %s: %v", r.ID, err)
@@ -211,8 +211,7 @@ func (e *evidence) sorted() (all []*records) {
 	return all
 }
 
-// report adds a violation. The kind comes first, so that the tests with false
-// evidence can ask for it.
+// report adds a violation. The kind comes first, so that the tests with false evidence can select it.
 func (e *evidence) report(kind, format string, args ...any) {
 	e.found = append(e.found, kind+": "+fmt.Sprintf(format, args...))
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// lifeSummary is what the log says about one process.
+// lifeSummary summarises the log of one process.
 type lifeSummary struct {
 	role         string
 	born, killed time.Time
-	how          string // it was killed
+	how          string // the kind of its kill
 	phase        string // the last one it logged
 	first        time.Time
-	open         int // handlers that were running when it ended
-	steps, txs   int // functions of Step and StepTx that were
+	open         int // handlers running at its end
+	steps, txs   int // functions of Step and StepTx running at its end
 }
 
 func (e *evidence) lives() map[int]*lifeSummary {
@@ -64,7 +64,7 @@ func (e *evidence) lives() map[int]*lifeSummary {
 	return stories
 }
 
-// figures reports what the kills hit, and how long it took to go on.
+// figures reports the calls hit by kills, and the times until work resumed.
 func (e *evidence) figures() string {
 	stories := e.lives()
 	hits, hows, calls := make(map[string]int), make(map[string]int), make(map[string]int)
@@ -115,8 +115,8 @@ func (e *evidence) figures() string {
 	return b.String()
 }
 
-// continuations are the times from the start of a worker to its first step,
-// and from the kill before that start, if the worker was started for it.
+// continuations returns the times from the start of a worker to its first step. It also returns the times from the
+// preceding kill, for workers started after a kill.
 func continuations(stories map[int]*lifeSummary) (restarts, gaps []time.Duration) {
 	var killed time.Time
 	for _, id := range slices.Sorted(maps.Keys(stories)) {
@@ -138,10 +138,9 @@ func continuations(stories map[int]*lifeSummary) (restarts, gaps []time.Duration
 	return restarts, gaps
 }
 
-// takeovers are the times from a worker's death to the end of each lease that
-// it held.
+// takeovers returns the times from a worker's death to the end of each lease that it held.
 func (e *evidence) takeovers(stories map[int]*lifeSummary) (all []time.Duration) {
-	killed := make(map[string][]time.Time) // by process id, which may come back
+	killed := make(map[string][]time.Time) // by process ID, which may be reused
 	for life, s := range stories {
 		if !s.killed.IsZero() {
 			pid := fmt.Sprint(e.pids[life])
@@ -165,7 +164,7 @@ func (e *evidence) takeovers(stories map[int]*lifeSummary) (all []time.Duration)
 	return all
 }
 
-// warnings counts what the processes logged, by message.
+// warnings counts the warnings of the processes, by message.
 func (e *evidence) warnings() map[string]int {
 	n := make(map[string]int)
 	for _, text := range e.stderr {

@@ -8,20 +8,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The job of TestLayers is a graph in layers that a seed determines, and so is how
-// each attempt of each of its tasks ends. What becomes of all of them is worked out
-// here, one task after the other, without anything of the engine.
+// The job of TestLayers is a graph in layers. A seed determines the graph and the outcome of each attempt of each
+// task. This file computes the final state of every task sequentially, without code of the engine.
 
-// Chances in a layered job, in percent.
+// Probabilities in a layered job, in percent.
 const (
-	chanceFail     = 20 // of an attempt
-	chanceIfFailed = 12 // of a task that it waits for failures
-	chanceIfDone   = 25 // that it waits for ends
+	chanceFail     = 20 // per attempt
+	chanceIfFailed = 12 // a task waits for failures
+	chanceIfDone   = 25 // a task waits for ends
 	chanceMayFail  = 10
 )
 
 const (
-	layerAttempts = 3  // that a task has
+	layerAttempts = 3  // per task
 	layerChildren = 25 // of each of the two tasks that decompose
 )
 
@@ -29,13 +28,12 @@ const (
 type layerNode struct {
 	name    string
 	needs   []int
-	kind    task.EdgeKind // of its needs
+	kind    task.EdgeKind // of the edges to its needs
 	mayFail bool
-	join    task.Join // it decomposes
+	join    task.Join // set for a task that decomposes
 }
 
-// layeredJob is layers × width tasks, each of which has one to three needs in the
-// layers before.
+// layeredJob returns layers × width tasks, each with one to three needs in earlier layers.
 func layeredJob(seed uint64, layers, width int) []layerNode {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	chance := func(percent int) bool { return rnd.IntN(100) < percent }
@@ -52,13 +50,13 @@ func layeredJob(seed uint64, layers, width int) []layerNode {
 				}
 				taken := make(map[int]bool)
 				for range 1 + rnd.IntN(3) {
-					// Mostly of the layer before, so that the job is deep.
+					// Mostly of the previous layer, so that the job is deep.
 					from := (l - 1) * width
 					if chance(25) {
 						from = rnd.IntN(l) * width
 					}
-					// What needs the success of two, of which one was not needed and
-					// one failed, ends for the one that ended first.
+					// Avoid a task that needs the success of a skipped task and of a failed task: the reason of
+					// its end would depend on which ended first.
 					at := from + rnd.IntN(width)
 					if n.kind == task.OnSuccess && nodes[at].kind == task.OnFailed {
 						continue
@@ -72,7 +70,7 @@ func layeredJob(seed uint64, layers, width int) []layerNode {
 			nodes = append(nodes, n)
 		}
 	}
-	// Two that decompose, which nothing keeps from running.
+	// Two tasks decompose. They have no needs that could keep them from running.
 	for i, join := range []task.Join{task.JoinRerun, task.JoinComplete} {
 		n := &nodes[i]
 		n.join, n.needs, n.kind = join, nil, task.OnSuccess
@@ -80,30 +78,30 @@ func layeredJob(seed uint64, layers, width int) []layerNode {
 	return nodes
 }
 
-// attemptFails reports how the n-th attempt that counts, from 1, of a task ends.
+// attemptFails reports whether the n-th counted attempt of a task fails; n starts at 1.
 func attemptFails(seed uint64, name string, n int) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return rand.New(rand.NewPCG(seed+uint64(n)<<32, h.Sum64())).IntN(100) < chanceFail
 }
 
-// layerEnd is what became of a task.
+// layerEnd is the final state of a task.
 type layerEnd struct {
 	State    task.State
 	Kind     task.ErrorKind
-	Attempts int // that counted
+	Attempts int // counted attempts
 }
 
 func (e layerEnd) String() string {
 	return fmt.Sprintf("%s %s after %d attempts that count", e.State, e.Kind, e.Attempts)
 }
 
-// wentWrong reports whether a need of the kind failed is met.
+// wentWrong reports whether the end satisfies an edge of the kind failed.
 func (e layerEnd) wentWrong() bool {
 	return e.State == task.Failed || e.State == task.Cancelled && e.Kind == task.KindDependencyFailed
 }
 
-// attemptsOf plays the attempts of a task that runs.
+// attemptsOf computes the attempts of a running task.
 func attemptsOf(seed uint64, name string) layerEnd {
 	for n := 1; n <= layerAttempts; n++ {
 		if !attemptFails(seed, name, n) {
@@ -113,10 +111,10 @@ func attemptsOf(seed uint64, name string) layerEnd {
 	return layerEnd{State: task.Failed, Kind: task.KindHandler, Attempts: layerAttempts}
 }
 
-// childName is what the i-th child of a task is called.
+// childName returns the name of the i-th child of a task.
 func childName(parent string, i int) string { return fmt.Sprintf("%s/decompose[%d]", parent, i) }
 
-// layerEnds is what is to become of each task, by its name, and of the job.
+// layerEnds computes the final state of each task, by name, and of the job.
 func layerEnds(seed uint64, nodes []layerNode) (map[string]layerEnd, task.JobState) {
 	ends, job := make(map[string]layerEnd), task.JobSucceeded
 	for i := range nodes {
@@ -162,7 +160,7 @@ func layerEnds(seed uint64, nodes []layerNode) (map[string]layerEnd, task.JobSta
 	return ends, job
 }
 
-// decomposedEnd plays a task that decomposes, and its children.
+// decomposedEnd computes the end of a task that decomposes, and of its children.
 func decomposedEnd(seed uint64, n *layerNode, ends map[string]layerEnd) layerEnd {
 	failed := 0
 	for c := range layerChildren {
@@ -172,7 +170,7 @@ func decomposedEnd(seed uint64, n *layerNode, ends map[string]layerEnd) layerEnd
 		}
 	}
 	switch {
-	case n.join == task.JoinRerun: // whose handler takes what there is
+	case n.join == task.JoinRerun: // its handler uses the outputs that exist
 		return layerEnd{State: task.Succeeded, Attempts: 1}
 	case failed > 0:
 		return layerEnd{State: task.Failed, Kind: task.KindDependencyFailed}

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// As [TestLayers], on PostgreSQL: the deaths of workers show in their locks on this
+// TestLayersOnPostgres is [TestLayers] on PostgreSQL, which detects the death of workers by their locks on this
 // machine.
 func TestLayersOnPostgres(t *testing.T) {
 	t.Parallel()

@@ -15,10 +15,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// layersSize is a layered job and how often its worker is killed.
+// layersSize is the size of a layered job and the number of kills of its worker.
 type layersSize struct{ layers, width, kills int }
 
-// fullLayers is what WEAVER_LAYERS=full asks for.
+// fullLayers is the size for WEAVER_LAYERS=full.
 var fullLayers = layersSize{layers: 100, width: 100, kills: 10}
 
 func sizeOfLayers(t *testing.T) layersSize {
@@ -36,10 +36,9 @@ func sizeOfLayers(t *testing.T) layersSize {
 
 var layered = weaver.Define[string, int]("acme.layers.work.v1", weaver.MaxAttempts(layerAttempts), weaver.Backoff(time.Millisecond))
 
-// The tasks of a job in many layers fail at random and are retried, some run only
-// after failures, two decompose, and the worker is killed again and again. In the
-// end each task is what the seed makes of it: no kill counts as an attempt, none is
-// run that should not, none is forgotten.
+// TestLayers runs a job in many layers. Tasks fail at random and are retried, some run only after failures, two
+// decompose, and the worker is killed again and again. In the end each task has the state determined by the seed:
+// kills do not count as attempts, and every task that should run runs, and no other.
 func TestLayers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -48,7 +47,7 @@ func TestLayers(t *testing.T) {
 	playLayers(t, childConfig{Dir: t.TempDir()}, sizeOfLayers(t))
 }
 
-// playLayers submits a job to the store that o names and has it worked off.
+// playLayers submits a job to the store of o and has workers run it.
 func playLayers(t *testing.T, o childConfig, size layersSize) {
 	t.Helper()
 	seed := seedOfStorm(t)
@@ -119,13 +118,13 @@ func playLayers(t *testing.T, o childConfig, size layersSize) {
 	t.Logf("seed %d: %d tasks, %v, %d kills", seed, len(tasks), states, killed)
 }
 
-// layersStore is what a layered job is in.
+// layersStore is the store of a layered job.
 type layersStore interface {
 	store.Store
 	Close() error
 }
 
-// openLayers opens the store that a process is given: PostgreSQL if there is a URL.
+// openLayers opens the store of a process: PostgreSQL if there is a URL.
 func openLayers(ctx context.Context, o childConfig) (layersStore, error) {
 	if o.URL == "" {
 		return openDatabase(ctx, o.Dir)
@@ -133,7 +132,7 @@ func openLayers(ctx context.Context, o childConfig) (layersStore, error) {
 	return openPostgres(ctx, o)
 }
 
-// draftLayers is the job to submit.
+// draftLayers returns the job to submit.
 func draftLayers(nodes []layerNode) *weaver.Job {
 	job := weaver.NewJob("layers")
 	added := make([]*weaver.Node, len(nodes))
@@ -154,8 +153,8 @@ func draftLayers(nodes []layerNode) *weaver.Job {
 	return job
 }
 
-// killLayers starts workers and kills each, at moments between the first and the last
-// end of a task. It returns how many it killed.
+// killLayers starts workers and kills each between the first and the last end of a task. It returns the number of
+// kills.
 func killLayers(ctx context.Context, t *testing.T, client *weaver.Client, id weaver.JobID, o childConfig, kills int) int {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seedOfStorm(t), 1))
@@ -186,7 +185,7 @@ func killLayers(ctx context.Context, t *testing.T, client *weaver.Client, id wea
 			case <-look.C:
 			}
 		}
-		select { // somewhere in the work that follows
+		select { // during the work that follows
 		case <-ctx.Done():
 		case <-time.After(time.Duration(rnd.Int64N(int64(10 * time.Millisecond)))):
 		}
@@ -195,17 +194,17 @@ func killLayers(ctx context.Context, t *testing.T, client *weaver.Client, id wea
 	return kills
 }
 
-// errByChance is how an attempt fails.
+// errByChance is the error of a failed attempt.
 var errByChance = errors.New("it failed, as the seed has it")
 
-// runLayers is a worker of a layered job: it works until ctx ends.
+// runLayers runs a worker of a layered job until ctx ends.
 func runLayers(ctx context.Context, o childConfig) error {
 	db, err := openLayers(ctx, o)
 	if err != nil {
 		return err
 	}
 	eng, err := weaver.New(db, weaver.Config{
-		CrashBudget: -1, // the kills are no task's fault
+		CrashBudget: -1, // the tasks do not cause the kills
 		Concurrency: 8,
 		Logger:      slog.New(slog.DiscardHandler),
 		Handlers:    []weaver.Handler{layered.Handler(workLayer(o.Seed))},
@@ -216,7 +215,7 @@ func runLayers(ctx context.Context, o childConfig) error {
 	return errors.Join(eng.Run(ctx), db.Close())
 }
 
-// workLayer is the handler: its input is how the task is to decompose.
+// workLayer is the handler: its input is the join of its decomposition.
 func workLayer(seed uint64) func(context.Context, string) (int, error) {
 	return func(ctx context.Context, join string) (int, error) {
 		if join == "" {

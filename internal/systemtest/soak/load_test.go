@@ -16,8 +16,8 @@ import (
 type order struct {
 	N      int
 	Kind   string
-	Needs  []string `json:",omitempty"` // a node: the names of what it needs
-	Parent string   `json:",omitempty"` // a child: the task that asked for it
+	Needs  []string `json:",omitempty"` // of a node: the names of its needs
+	Parent string   `json:",omitempty"` // of a child: the parent task
 	Token  string   `json:",omitempty"` // of a visit
 }
 
@@ -26,14 +26,14 @@ type receipt struct {
 	Steps []stamp // in the order of the recipe
 }
 
-// stamp is the value of a step. It names the call that made it, so that a
-// value of one call beside effects of another is seen.
+// stamp is the value of a step. It identifies the call that made it, so that a value of one call with effects of
+// another is detected.
 type stamp struct {
 	N       int
 	Step    string
 	Attempt int
 	Life    int
-	Sum     int    `json:",omitempty"` // a node: its number and the sums of its needs
+	Sum     int    `json:",omitempty"` // of a node: its number plus the sums of its needs
 	Child   string `json:",omitempty"` // the task enqueued with it
 }
 
@@ -43,19 +43,19 @@ var (
 	nodeType  = weaver.Define[order, receipt]("systemtest.storm.node.v1", weaver.NoRetry())
 )
 
-// verb is what one step of a recipe does.
+// verb is the kind of a step in a recipe.
 type verb int
 
 const (
 	doStep     verb = iota // one step
-	doTx                   // a StepTx that writes into the user's table
+	doTx                   // a StepTx that writes to the user's table
 	doSleep                // a Sleep
 	doFail                 // the first attempt fails here
 	doShaky                // a step whose first try fails in each attempt
 	doStart                // Start of a child
-	doHand                 // a StepTx that enqueues a child, and writes into the user's table
-	doTogether             // the steps of this move run at the same time
-	doSum                  // a step that sums up the outputs of the needs
+	doHand                 // a StepTx that enqueues a child and writes to the user's table
+	doTogether             // concurrent steps
+	doSum                  // a step that adds up the outputs of the needs
 )
 
 type move struct {
@@ -63,7 +63,7 @@ type move struct {
 	names []string // of steps
 }
 
-// recipes are what the handler of a kind does.
+// recipes are the steps of the handlers, by kind.
 var recipes = map[string][]move{
 	"plain":    {{doStep, []string{"one"}}, {doStep, []string{"two"}}, {doStep, []string{"three"}}},
 	"tx":       {{doStep, []string{"one"}}, {doTx, []string{"save"}}, {doStep, []string{"two"}}},
@@ -80,13 +80,13 @@ var recipes = map[string][]move{
 	"node":     {{doSum, []string{"sum"}}, {doTx, []string{"save"}}},
 }
 
-// kinds are those of the producer's tasks, by number. Those of the kind queue stand
-// together, so that their step transactions wait for each other.
+// kinds are the kinds of the producer's tasks, by number. Tasks of the kind queue are adjacent, so that their step
+// transactions wait for each other.
 var kinds = []string{"plain", "tx", "keyed", "sleepy", "flaky", "shaky", "parent", "keyed", "hand", "together", "queue", "queue"}
 
 func orderOf(n int) order { return order{N: n, Kind: kinds[n%len(kinds)]} }
 
-// keyOf is the concurrency key of a task, and its limit; "-" for none.
+// keyOf returns the concurrency key of a task and its limit; the key is "-" for tasks without one.
 func keyOf(o order) (key string, limit int) {
 	if o.Kind != "keyed" {
 		return "-", 0
@@ -95,7 +95,7 @@ func keyOf(o order) (key string, limit int) {
 	return fmt.Sprint("key-", k), limitOfKey(k)
 }
 
-// keys is how many concurrency keys there are.
+// keys is the number of concurrency keys.
 const keys = 4
 
 func limitOfKey(k int) int { return 1 + k/2 }
@@ -111,7 +111,7 @@ func draftOf(n int) weaver.Draft {
 	return workType.With(o, opts...)
 }
 
-// handlers run every kind.
+// handlers returns the handlers of all kinds.
 func (w *worker) handlers() []weaver.Handler {
 	return []weaver.Handler{workType.Handler(w.handle), childType.Handler(w.handle), nodeType.Handler(w.handle)}
 }
@@ -189,8 +189,7 @@ func (w *worker) move(ctx context.Context, in order, m move) (stamps []stamp, er
 
 var errShaky = errors.New("the first try fails")
 
-// logged is the function of a step: it logs a line when it starts and
-// when it returns, and stamps its value.
+// logged wraps the function of a step: it logs its start and its return, and stamps its value.
 func (w *worker) logged(ctx context.Context, in order, name string, fn func(s *stamp) error) (stamp, error) {
 	cur := weaver.Current(ctx)
 	id := cur.TaskID.String()
@@ -210,8 +209,8 @@ func (w *worker) step(ctx context.Context, in order, name string, fn func(contex
 	}, opts...)
 }
 
-// stepTx writes a row into the user's table, and works a little in the middle
-// of the transaction, so that kills find it there.
+// stepTx writes a row to the user's table and works a little in the middle of the transaction, so that kills can hit
+// it there.
 func (w *worker) stepTx(ctx context.Context, in order, m move) (stamp, error) {
 	name := m.names[0]
 	return weaver.StepTx(ctx, name, func(ctx context.Context, tx *sql.Tx) (stamp, error) {
@@ -262,13 +261,13 @@ func (w *worker) sum(ctx context.Context, in order) (int, error) {
 	return sum, nil
 }
 
-// addSums keeps sums of sums small.
+// addSums adds modulo a prime, so that sums stay small.
 func addSums(a, b int) int { return (a + b) % 1_000_003 }
 
-// work is what a step's function does: it takes a while.
+// work is the body of a step's function: it takes a while.
 func (w *worker) work(ctx context.Context) error { return pause(ctx, w.pause) }
 
-// pause waits up to longest.
+// pause waits for up to longest.
 func pause(ctx context.Context, longest time.Duration) error {
 	timer := time.NewTimer(rand.N(longest + 1))
 	defer timer.Stop()

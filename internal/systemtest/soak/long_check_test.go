@@ -8,55 +8,52 @@ import (
 	"time"
 )
 
-// sample is what one look at the process and its files showed.
+// sample is one measurement of the process and its files.
 type sample struct {
 	at         time.Duration
 	goroutines int64
 	fds        int64
-	rss        int64 // bytes, as all that follow
+	rss        int64 // bytes, as are all the following
 	heap       int64 // after a garbage collection
 	wal        int64
 	file       int64
 	rows       int64 // of the namespace whose tasks are deleted
-	kept       int64 // tasks of jobs, which nothing can delete
-	done       int64 // tasks, so far
+	kept       int64 // tasks of jobs, which cannot be deleted
+	done       int64 // tasks completed so far
 }
 
 const mib = 1 << 20
 
-// column says how much of something may be more in the last quarter of a run
-// than in the second; the first one is for warming up.
+// column is the allowed growth of a value from the second quarter of a run to the last; the first quarter is warm-up.
 type column struct {
 	name  string
 	of    func(s sample) int64
-	slack int64 // in any case
-	share int64 // in percent, beside that
+	slack int64 // absolute
+	share int64 // in percent, in addition to slack
 }
 
-// columns are all that must be flat. The number of concurrent users of the store
-// is constant, so that goroutines, files and rows only depend on what is in
-// flight at that moment.
+// columns lists the values that must be flat. The number of concurrent users of the store is constant. Goroutines,
+// files and rows therefore depend only on the work in flight.
 var columns = []column{
 	{"goroutines", func(s sample) int64 { return s.goroutines }, 8, 0},
-	// A reader's connection, of three files, is opened when it is first needed;
-	// there may be four.
+	// A reader's connection, of three files, is opened on first use; there may be four.
 	{"open files", func(s sample) int64 { return s.fds }, 6 + 4*3, 0},
 	{"resident memory", func(s sample) int64 { return s.rss }, 16 * mib, 25},
 	{"heap", func(s sample) int64 { return s.heap }, 2 * mib, 25},
-	// Readers may keep it from starting over; it is cut down to 64 MiB then.
+	// Readers may keep the log from restarting; it is truncated to 64 MiB then.
 	{"log file", func(s sample) int64 { return max(0, s.wal-64*mib) }, 16 * mib, 25},
-	// Tasks of jobs stay, with all that is recorded about them.
+	// Tasks of jobs stay, with all their records.
 	{"database file", func(s sample) int64 { return s.file - s.kept*keptBytes }, mib, 25},
 	{"rows", func(s sample) int64 { return s.rows }, 200, 25},
 }
 
-// keptBytes is what a task of a job takes in the file for ever, at most.
+// keptBytes is the maximum permanent size of a job's task in the file.
 const keptBytes = 4 << 10
 
-// leastSamples is how many a check needs.
+// leastSamples is the minimum number of samples for a check.
 const leastSamples = 24
 
-// growths returns what was not flat.
+// growths returns the values that were not flat.
 func growths(samples []sample) (found []string) {
 	n := len(samples)
 	if n < leastSamples {
@@ -92,7 +89,7 @@ func (s sample) String() string {
 		s.at.Round(100*time.Millisecond), s.goroutines, s.fds, m(s.rss), m(s.heap), m(s.wal), m(s.file), s.rows, s.kept, s.done)
 }
 
-// TestGrowthIsFound checks series that were made up.
+// TestGrowthIsFound checks synthetic series.
 func TestGrowthIsFound(t *testing.T) {
 	t.Parallel()
 	flat := sample{goroutines: 40, fds: 20, rss: 60 * mib, heap: 5 * mib, wal: 16 * mib, file: 2 * mib, rows: 300}
@@ -107,7 +104,7 @@ func TestGrowthIsFound(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		want   string // a part of what is found; "": nothing
+		want   string // part of the report; "": no growth
 		change func(i int64, s *sample)
 	}{
 		"all is flat": {"", func(int64, *sample) {}},

@@ -17,7 +17,7 @@ var (
 	soakGate = weaver.Define[int, int]("systemtest.soak.gate.v1", weaver.NoRetry(), weaver.Queue("gates"))
 )
 
-// soakKinds are those of soakWork.
+// soakKinds are the kinds of soakWork.
 var soakKinds = []string{"steps", "tx", "sleepy", "flaky", "keyed", "parent", "reports"}
 
 func (s *soak) handlers() []weaver.Handler {
@@ -67,8 +67,7 @@ func (s *soak) work(ctx context.Context, in order) (out receipt, err error) {
 	return out, err
 }
 
-// startUsers starts all users of the store. Their number is constant, and so is
-// what they do; only tasks of jobs are kept.
+// startUsers starts all users of the store. Their number and their work are constant; only tasks of jobs are kept.
 func (s *soak) startUsers(ctx context.Context) {
 	s.run(s.db, "", slots)
 	s.run(s.second, jobsNamespace, 2)
@@ -90,7 +89,7 @@ func (s *soak) startUsers(ctx context.Context) {
 	s.every(ctx, time.Second, "the audit", s.prune)
 }
 
-// customer has a task done, and deletes it.
+// customer enqueues a task, waits for it and deletes it.
 func (s *soak) customer(ctx context.Context, c *weaver.Client) error {
 	n := int(s.numbers.Add(1))
 	in := order{N: n, Kind: soakKinds[n%len(soakKinds)]}
@@ -170,7 +169,7 @@ func (s *soak) cancel(ctx context.Context, h *weaver.Handle[int], c *weaver.Clie
 	return c.Delete(ctx, h.ID())
 }
 
-// read looks at lists, queues and the history of a task, by both handles.
+// read reads lists, queues and the history of a task, through both handles.
 func (s *soak) read(ctx context.Context) error {
 	for _, c := range []*weaver.Client{s.clientA, s.clientB} {
 		var last weaver.TaskID
@@ -189,7 +188,7 @@ func (s *soak) read(ctx context.Context) error {
 		}
 		if !last.IsZero() {
 			if _, err := c.History(ctx, last); err != nil && !errors.Is(err, weaver.ErrNotFound) {
-				return err // it may have been deleted
+				return err // the task may have been deleted
 			}
 		}
 	}
@@ -212,7 +211,7 @@ func (s *soak) doctor(ctx context.Context) error {
 	return nil
 }
 
-// listen registers for notices, gets some, and ends.
+// listen registers for notices, receives some, and unregisters.
 func (s *soak) listen(ctx context.Context) error {
 	for _, db := range []*sqlite.DB{s.db, s.second} {
 		notified := make(chan struct{}, 1)
@@ -264,9 +263,8 @@ func (s *soak) rollBack(ctx context.Context) error {
 	return err
 }
 
-// openThirdHandle opens the file a third time, runs an engine for a while and
-// closes it. It runs no gates: of a cancel by another handle it would learn after
-// a second only.
+// openThirdHandle opens the file a third time, runs an engine for a while and closes it. The engine runs no gates,
+// because it would learn of a cancel by another handle only after a second.
 func (s *soak) openThirdHandle(ctx context.Context) error {
 	s.handles.Lock()
 	defer s.handles.Unlock()
@@ -290,8 +288,8 @@ func (s *soak) openThirdHandle(ctx context.Context) error {
 	return errors.Join(err, listErr, db.Close())
 }
 
-// prune removes old entries of the audit, which keeps deleted tasks for ever, so
-// that the file can be flat.
+// prune removes old entries of the audit. The audit keeps deleted tasks permanently, so without this the file would
+// grow.
 func (s *soak) prune(ctx context.Context) error {
 	_, err := s.db.DB().ExecContext(ctx, "DELETE FROM weaver_audit WHERE at < ?", time.Now().Add(-time.Second).UnixMicro())
 	return err

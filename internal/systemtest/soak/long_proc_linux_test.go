@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// descriptors is how many files this process has open.
+// descriptors returns the number of open files of this process.
 func descriptors() (int, error) {
 	open, err := os.ReadDir("/proc/self/fd")
-	return len(open) - 1, err // one of them was for the reading
+	return len(open) - 1, err // one of them is the directory being read
 }
 
-// resident is how much memory this process has, in bytes.
+// resident returns the resident memory of this process, in bytes.
 func resident() (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -17,11 +17,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// TestLongRun keeps an engine of 8 slots busy for a while, with everything
-// that a program may do to its store at the same time, and samples the process
-// now and then: goroutines, open files, memory, the files of the
-// database. None of it may grow. It is not parallel: what other tests of
-// this process have open could not be distinguished from its own.
+// TestLongRun keeps an engine of 8 slots busy while a program does everything else to its store. It samples the
+// process: goroutines, open files, memory and the files of the database must not grow. It is not parallel, because it
+// cannot distinguish the resources of other tests of this process from its own.
 func TestLongRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -52,11 +50,11 @@ type soak struct {
 
 	db, second       *sqlite.DB
 	clientA, clientB *weaver.Client // of the two handles, in the same namespace
-	jobs             *weaver.Client // of a namespace of its own: jobs cannot be deleted
+	jobs             *weaver.Client // in a namespace of its own: jobs cannot be deleted
 
 	users   sync.WaitGroup
-	engines []func() error // end and return what Run did
-	handles sync.Mutex     // held while a third handle is open, and while the process is sampled: that handle is no leak
+	engines []func() error // each ends an engine and returns the result of Run
+	handles sync.Mutex     // held while a third handle is open and while the process is sampled: that handle is not a leak
 	numbers atomic.Int64
 	done    atomic.Int64
 	samples []sample
@@ -123,8 +121,7 @@ func (s *soak) leave() {
 	})
 }
 
-// every does something again and again until ctx ends. What began is done to
-// its end; it has its own, much longer time for that.
+// every repeats an action until ctx ends. An action in progress completes, with a separate, much longer timeout.
 func (s *soak) every(ctx context.Context, pause time.Duration, what string, do func(ctx context.Context) error) {
 	s.users.Go(func() {
 		tick := time.NewTicker(pause)
@@ -146,8 +143,7 @@ func (s *soak) every(ctx context.Context, pause time.Duration, what string, do f
 	})
 }
 
-// sample samples the process for so long, and until it has enough samples for a
-// check.
+// sample samples the process for a duration, and until there are enough samples for a check.
 func (s *soak) sample(length time.Duration) {
 	s.Helper()
 	s.Log(sampleHead)
@@ -189,8 +185,8 @@ func (s *soak) sizeOf(suffix string) int64 {
 	return info.Size()
 }
 
-// rows counts all that is stored in the namespace where tasks are deleted.
-// Workers are its engines, not its tasks, and come and go; statistics and the audit stay.
+// rows counts the rows in the namespace where tasks are deleted. It excludes workers (the engines, which come and
+// go), statistics and the audit.
 func (s *soak) rows() int64 {
 	s.Helper()
 	names, err := s.db.DB().QueryContext(s.Context(),

@@ -18,11 +18,10 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// childEnv makes this test binary a worker or a producer. It holds the
-// process's orders as JSON.
+// childEnv makes this test binary a worker or a producer. Its value is the childConfig as JSON.
 const childEnv = "WEAVER_STORM_CHILD"
 
-// timeout is how long a test waits for what must happen, before it fails.
+// timeout is the maximum wait of a test for an expected event.
 const timeout = 5 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// failedPrefix begins the last line of a process that could not go on.
+// failedPrefix begins the last line of a process that failed.
 const failedPrefix = "process:"
 
 // endedByItself reports whether a process ended by itself, from its stderr.
@@ -49,31 +48,30 @@ func endedByItself(stderr string) bool {
 	return false
 }
 
-// childConfig is what a process is given.
+// childConfig is the configuration of a process.
 type childConfig struct {
-	Role  string        // worker, producer, layers: a worker of a layered job, or bulk
-	Dir   string        // where everything is
-	Life  int           // its number; process ids may come back
-	Plan  plan          // how it helps to kill it
-	Pause time.Duration // the longest a step function takes
-	Tasks int           // producer: how many there are to be in the end; bulk: in a call
-	Nodes int           // producer: of the job
+	Role  string        // worker, producer, layers (a worker of a layered job) or bulk
+	Dir   string        // of all files
+	Life  int           // its number; process IDs may be reused
+	Plan  plan          // the trigger of its kill
+	Pause time.Duration // maximum duration of a step function
+	Tasks int           // producer: total number of tasks; bulk: tasks per call
+	Nodes int           // producer: nodes of the job
 
 	Seed   uint64        // layers: of the job
-	URL    string        // layers: of the database, if that is PostgreSQL
-	Newest weaver.TaskID // bulk: no task that came later
-	Visits int           // how many transactions of the user each of its visitors makes
+	URL    string        // layers: of a PostgreSQL database
+	Newest weaver.TaskID // bulk: excludes later tasks
+	Visits int           // transactions of the user per visitor
 }
 
-// plan is how a process helps to kill it at the right moment.
+// plan triggers the kill of a process at the right moment.
 type plan struct {
-	// A worker reports, after so many lines of the step log, that the moment has
-	// come. A producer kills itself, Delay after so many acknowledgements.
+	// A worker reports the moment after this many lines of the step log. A producer kills itself, Delay after this
+	// many acknowledgements.
 	Lines int64
 
-	// A worker kills itself in the Nth call of this method of the store: Delay
-	// after the call began (for StepTx: after its function returned) or, with
-	// After, when the store has answered and the answer was not used yet.
+	// A worker kills itself in the Nth call of this store method: Delay after the call began (for StepTx: after its
+	// function returned). With After, it kills itself when the store has answered and the answer is not used yet.
 	Call  string
 	Nth   int
 	After bool
@@ -95,7 +93,7 @@ func childMain(raw string) error {
 			return err
 		}
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // its end asks for a drain
+			_, _ = io.Copy(io.Discard, os.Stdin) // the end of stdin asks for a drain
 			w.log.process(lineProcess, phaseDrain)
 			stop()
 		}()
@@ -104,7 +102,7 @@ func childMain(raw string) error {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // its end asks for a drain
+			_, _ = io.Copy(io.Discard, os.Stdin) // the end of stdin asks for a drain
 			stop()
 		}()
 		return runLayers(ctx, o)
@@ -124,10 +122,10 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	moment chan struct{} // closed when it reports the moment of its plan
-	ended  chan struct{} // closed after its end; then cmd.ProcessState is set
+	ended  chan struct{} // closed after its end, with cmd.ProcessState set
 }
 
-// dieNow is kill -9 from inside.
+// dieNow kills its own process like kill -9.
 func dieNow(log *stepLog, how string) {
 	log.process(lineKill, how)
 	self, err := os.FindProcess(os.Getpid())
@@ -140,8 +138,7 @@ func dieNow(log *stepLog, how string) {
 	select {}
 }
 
-// startProcess starts a process, and kills it at the end of the test if it
-// still runs.
+// startProcess starts a process, and kills it at the end of the test if it still runs.
 func startProcess(t testing.TB, o childConfig) *process {
 	t.Helper()
 	raw, err := json.Marshal(o)
@@ -175,16 +172,16 @@ func startProcess(t testing.TB, o childConfig) *process {
 				close(p.moment)
 			}
 		}
-		_ = p.cmd.Wait() // ProcessState keeps it
+		_ = p.cmd.Wait() // ProcessState keeps the result
 	}()
 	t.Cleanup(p.kill)
 	return p
 }
 
-// momentWord is what a process prints at the moment of its plan.
+// momentWord is printed by a process at the moment of its plan.
 const momentWord = "moment"
 
-// kill is kill -9. It returns when the process is gone.
+// kill kills the process like kill -9 and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
@@ -200,16 +197,16 @@ func (p *process) gone() bool {
 	}
 }
 
-// send sends a line.
+// send writes a line to the process.
 func (p *process) send(line string) {
 	_, _ = io.WriteString(p.stdin, line+"\n") // it may have been killed
 }
 
-// askToEnd closes the stdin of the process: a worker drains, a producer ends when
-// it has enqueued all that it was asked for.
+// askToEnd closes the stdin of the process. A worker then drains; a producer ends when it has enqueued all requested
+// tasks.
 func (p *process) askToEnd() { _ = p.stdin.Close() } // it may have ended
 
-// end waits for the end of a process that was asked for it.
+// end waits for the end of a process that was asked to end.
 func (p *process) end() {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -224,7 +221,7 @@ func (p *process) end() {
 	}
 }
 
-// readLines calls fn with the whole lines of a file; none when it is missing.
+// readLines calls fn with the complete lines of a file, or not at all if the file is missing.
 func readLines(path string, fn func(line string) error) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

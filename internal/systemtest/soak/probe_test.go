@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// probe observes the calls of one worker process: it records which are in
-// flight, and it kills the process in the call that the plan names.
+// probe observes the store calls of one worker process. It records the calls in flight and kills the process in the
+// call of the plan.
 type probe struct {
 	plan  plan
 	gauge *gauge
@@ -40,7 +40,7 @@ func (p *probe) store(below store.Store) store.Store {
 			defer p.begin("StepTx")(true)
 			run := c.Func
 			c.Func = func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
-				defer p.soon("StepTx") // to be hit between its end and that of the commit
+				defer p.soon("StepTx") // to be hit between the function's end and the commit
 				return run(ctx, tx)
 			}
 			return next()
@@ -48,8 +48,7 @@ func (p *probe) store(below store.Store) store.Store {
 	})
 }
 
-// observed returns the hook of a method. A call that did nothing useful does
-// not count for a kill after it.
+// observed returns the hook of a method. A call without useful work does not count for a kill after it.
 func observed[A, R any](p *probe, method string, useful func(R) bool) storehook.Hook[A, R] {
 	return func(_ context.Context, _ A, next func() (R, error)) (R, error) {
 		end := p.begin(method)
@@ -59,8 +58,8 @@ func observed[A, R any](p *probe, method string, useful func(R) bool) storehook.
 	}
 }
 
-// begin notes that a call begins; the returned function, that it ended.
-// useful says whether the call had anything to do: only those are counted.
+// begin records the begin of a call; the returned function records its end. useful reports whether the call had work
+// to do: only such calls count.
 func (p *probe) begin(call string) (end func(useful bool)) {
 	p.gauge.add(call, 1)
 	if call != "StepTx" {
@@ -74,14 +73,14 @@ func (p *probe) begin(call string) (end func(useful bool)) {
 	}
 }
 
-// soon kills the process in a moment if the plan is to do so in this call.
+// soon kills the process shortly if the plan names this call.
 func (p *probe) soon(call string) {
 	if p.plan.Call == call && !p.plan.After && p.counted() {
 		time.AfterFunc(p.plan.Delay, p.die)
 	}
 }
 
-// counted counts a call and reports whether it is the one.
+// counted counts a call and reports whether it is the call of the plan.
 func (p *probe) counted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +90,7 @@ func (p *probe) counted() bool {
 
 func (p *probe) die() { dieNow(p.log, "in-"+p.plan.Call) }
 
-// gauge is a file of a byte for each method of the store: how many calls of it
-// are under way. It outlives a kill.
+// gauge is a file with one byte per store method: the number of its calls in flight. The file survives a kill.
 type gauge struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -119,14 +117,14 @@ func (g *gauge) add(call string, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count[i] += byte(n)
-	_, _ = g.file.WriteAt(g.count[i:i+1], int64(i)) // only figures rest on it
+	_, _ = g.file.WriteAt(g.count[i:i+1], int64(i)) // only figures depend on it
 }
 
-// readGauge returns the calls that were under way when a life ended.
+// readGauge returns the calls in flight at the end of a life.
 func readGauge(dir string, life int) (calls []string, err error) {
 	raw, err := os.ReadFile(gaugePath(dir, life))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // it did not come so far
+		return nil, nil // the process did not get so far
 	}
 	for i, n := range raw {
 		if n > 0 {

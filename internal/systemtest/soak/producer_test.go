@@ -19,16 +19,15 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// bundle is how many consecutive numbers are enqueued together.
+// bundle is the number of consecutive numbers enqueued together.
 const bundle = 5
 
-// inCallersTx reports whether a bundle is enqueued in a transaction of the user
-// that also writes a row of the user's table.
+// inCallersTx reports whether a bundle is enqueued in a transaction of the user that also writes to the user's table.
 func inCallersTx(n int) bool { return n/bundle%3 == 2 }
 
 const jobName = "storm"
 
-// producer enqueues what is missing up to the number that it was sent last.
+// producer enqueues missing tasks up to the last number that it received.
 type producer struct {
 	db      *sqlite.DB
 	client  *weaver.Client
@@ -36,15 +35,13 @@ type producer struct {
 	acked   map[int]bool
 	log     *stepLog
 	plan    plan
-	bundles atomic.Int64 // that were acknowledged
+	bundles atomic.Int64 // acknowledged bundles
 }
 
 func acksPath(dir string) string { return filepath.Join(dir, "acknowledged") }
 
-// runProducer reads numbers from in, a line each, and enqueues all tasks below
-// them. What was acknowledged is written to a file; what an earlier process
-// enqueued without an acknowledgement is enqueued again, under the same
-// idempotency key.
+// runProducer reads numbers from in, one per line, and enqueues all tasks below them. It writes acknowledgements to a
+// file. It repeats unacknowledged enqueues of an earlier process under the same idempotency key.
 func runProducer(ctx context.Context, o childConfig, in io.Reader) error {
 	log, err := openStepLog(o.Dir, o.Life)
 	if err != nil {
@@ -89,7 +86,7 @@ func runProducer(ctx context.Context, o childConfig, in io.Reader) error {
 	return errors.Join(<-visited, db.Close(), p.acks.Close(), log.close())
 }
 
-// enqueue enqueues what is missing below target, some bundles at a time.
+// enqueue enqueues the tasks missing below target, several bundles at a time.
 func (p *producer) enqueue(ctx context.Context, target int) error {
 	bundles := make(chan []int)
 	errs := make([]error, 3)
@@ -122,7 +119,7 @@ func (p *producer) enqueue(ctx context.Context, target int) error {
 
 const sqlOrder = `INSERT INTO orders (n, task) VALUES (?, ?)`
 
-// bundle enqueues some tasks and records that they are acknowledged.
+// bundle enqueues some tasks and records their acknowledgement.
 func (p *producer) bundle(ctx context.Context, ns []int) error {
 	drafts := make([]weaver.Draft, len(ns))
 	for i, n := range ns {
@@ -146,7 +143,7 @@ func (p *producer) bundle(ctx context.Context, ns []int) error {
 	}
 	for i, e := range got {
 		if e.Disposition != weaver.DispositionCreated {
-			continue // by an earlier life, with its row
+			continue // enqueued by an earlier life, with its row
 		}
 		if _, err := tx.ExecContext(ctx, sqlOrder, ns[i], e.ID.String()); err != nil {
 			return err
@@ -158,7 +155,7 @@ func (p *producer) bundle(ctx context.Context, ns []int) error {
 	return p.acknowledged(ns, got)
 }
 
-// acknowledged records, at once, what Enqueue had returned.
+// acknowledged records the result of Enqueue immediately.
 func (p *producer) acknowledged(ns []int, got []weaver.Enqueued) error {
 	var text strings.Builder
 	for i, e := range got {
@@ -195,7 +192,7 @@ func readAcks(dir string) (all []ack, err error) {
 	return all, err
 }
 
-// submitJob submits the job unless it is there.
+// submitJob submits the job unless it exists.
 func (p *producer) submitJob(ctx context.Context, nodes int) error {
 	found, _, err := p.client.Jobs(ctx, weaver.JobFilter{Name: jobName})
 	if err != nil || len(found) > 0 || nodes == 0 {

@@ -4,5 +4,5 @@ package soak_test
 
 import "time"
 
-// lastMoment is when a worker is killed whose plan found nothing to do.
+// lastMoment is the time of the kill of a worker whose plan did not trigger.
 const lastMoment = 4 * time.Second

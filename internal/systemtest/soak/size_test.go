@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// stormSize is how much work a storm has.
+// stormSize is the amount of work in a storm.
 type stormSize struct {
 	kills  int           // of workers
-	tasks  int           // that the producer enqueues, one by one or some at once
+	tasks  int           // enqueued by the producer, one by one or in bundles
 	nodes  int           // of the job
-	visits int           // that each visitor of a process makes
-	pause  time.Duration // the longest a step function takes
-	calm   time.Duration // how much longer than a small size the rest may take, after the last kill
+	visits int           // made by each visitor of a process
+	pause  time.Duration // maximum duration of a step function
+	calm   time.Duration // extra time, compared with a small size, after the last kill
 }
 
-// The sizes of `make test`: each planted defect is found in each of 20 runs
-// (internal/mutation/guards/proofs.txt).
+// The sizes of `make test`: each planted defect is found in each of 20 runs (internal/mutation/guards/proofs.txt).
 var (
 	shortStorm  = stormSize{kills: 5, tasks: 100, nodes: 20, visits: 3, pause: 40 * time.Millisecond}
 	shortLayers = layersSize{layers: 15, width: 10, kills: 2}
@@ -26,7 +25,7 @@ var (
 
 const shortRun = 3 * time.Second
 
-// fullStorm is what WEAVER_STORM=full asks for.
+// fullStorm is the size for WEAVER_STORM=full.
 var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, visits: 20, pause: 40 * time.Millisecond, calm: 20 * time.Minute}
 
 func sizeOfStorm(t *testing.T) stormSize {
@@ -42,7 +41,7 @@ func sizeOfStorm(t *testing.T) stormSize {
 	}
 }
 
-// seedOfStorm is that of the schedule: when which process is killed.
+// seedOfStorm returns the seed of the schedule of kills.
 func seedOfStorm(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("WEAVER_STORM_SEED")
@@ -56,7 +55,7 @@ func seedOfStorm(t *testing.T) uint64 {
 	return seed
 }
 
-// lengthOfRun is how long the long run takes.
+// lengthOfRun returns the duration of the long run.
 func lengthOfRun(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("WEAVER_SOAK")

@@ -10,28 +10,27 @@ import (
 	"time"
 )
 
-// stepLog is the step log: one line for everything that functions of the user do,
-// written by one call to a file that is open for appending, so that a kill
-// does not tear it and the lines of several processes do not mix. Nothing of
-// the engine or the store is asked.
+// stepLog is the step log: one line per event in a function of the user. Each line is one write to a file opened for
+// appending, so a kill does not tear it and processes do not mix lines. It does not depend on the engine or the
+// store.
 type stepLog struct {
 	file   *os.File
 	life   int
 	lines  atomic.Int64 // about tasks
-	moment int64        // after so many of them, notify the parent
+	moment int64        // notify the parent after this many of them
 }
 
-// What the lines say.
+// The kinds of lines.
 const (
 	lineBorn    = "born"    // the parent is about to start a process
-	lineProcess = "process" // a phase of a process: name says which
+	lineProcess = "process" // a phase of a process, in name
 	lineKill    = "kill"    // a process is about to be killed
 	lineEnter   = "enter"   // a handler was called; name is its concurrency key
-	lineExit    = "exit"    // it returns; name is ok or no
-	lineStart   = "start"   // the function of the step name was called
-	lineReturn  = "return"  // it returns a value
-	lineFail    = "fail"    // it returns an error
-	lineKept    = "kept"    // the handler has the value: name is that of the step, and the attempt that made it
+	lineExit    = "exit"    // the handler returns; name is ok or no
+	lineStart   = "start"   // the function of the step in name was called
+	lineReturn  = "return"  // the function returns a value
+	lineFail    = "fail"    // the function returns an error
+	lineKept    = "kept"    // the handler has the value; name is the step and the attempt that made the value
 )
 
 // The phases of a worker.
@@ -43,7 +42,7 @@ const (
 	phaseEnd   = "end"   // the database is closed
 )
 
-// line is one line of the log.
+// line is a line of the log.
 type line struct {
 	at      int64 // by the clock of the process, in nanoseconds
 	life    int
@@ -65,8 +64,8 @@ func openStepLog(dir string, life int) (*stepLog, error) {
 
 func (w *stepLog) close() error { return w.file.Close() }
 
-// task appends a line about a task. A log that cannot be written proves nothing:
-// the process panics.
+// task appends a line about a task. The process panics if the log cannot be written, because an incomplete log proves
+// nothing.
 func (w *stepLog) task(what, task string, attempt int, name string) {
 	w.write(line{life: w.life, what: what, task: task, attempt: attempt, name: name})
 	if w.lines.Add(1) == w.moment {

@@ -12,11 +12,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// TestKillStorm kills workers of 8 slots, and producers, at any moment: while
-// they start, in the functions of steps, in calls to the store before and
-// after the commit, while they drain. At times two workers share the file.
-// After the last kill a worker runs to the end, and then everything that was
-// acknowledged must be done, and done right.
+// TestKillStorm kills workers of 8 slots, and producers, at any moment: at their start, in the functions of steps, in
+// calls to the store before and after the commit, and during drains. At times two workers share the file. After the
+// last kill a worker runs to the end. All acknowledged work must then be done correctly.
 func TestKillStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -37,7 +35,7 @@ func TestKillStorm(t *testing.T) {
 	}
 }
 
-// storm runs a producer, a worker, and at times a second worker, and kills them.
+// storm runs a producer, a worker and at times a second worker, and kills them.
 type storm struct {
 	testing.TB
 	dir  string
@@ -86,30 +84,29 @@ func (s *storm) sayOf(life int, what, name string) {
 	s.log.write(line{life: life, what: what, task: "-", name: name})
 }
 
-// kill is kill -9, logged before it is done. It reports false when the process
-// had ended by itself.
+// kill logs a kill and kills the process like kill -9. It returns false when the process had ended by itself.
 func (s *storm) kill(p *process, why string) bool {
 	if !p.gone() {
 		s.sayOf(p.life, lineKill, why)
 	}
 	p.kill()
-	// The exit code of a kill is not the same on every system.
+	// The exit code of a kill differs between systems.
 	if said := stderrOf(s.dir, p.life); endedByItself(said) {
 		s.Fatalf("the %s of life %d ended by itself: %v\n%s", p.role, p.life, p.cmd.ProcessState, said)
 	}
 	return !p.cmd.ProcessState.Success()
 }
 
-// killing is how the worker of a round is killed.
+// killing is the kind of kill in a round.
 type killing struct {
 	name  string
 	plan  plan
-	after time.Duration // after its start or, with drain, after it was asked to end
+	after time.Duration // after its start or, with drain, after the request to end
 	drain bool
 }
 
-// choose chooses how to kill next. Each kind hits what the others would hit by
-// chance only, and ten in a row have all of them.
+// choose draws the next kill. Each kind hits a situation that the others hit only by chance; ten in a row include
+// every kind.
 func (s *storm) choose() killing {
 	if len(s.kinds) == 0 {
 		s.kinds = s.rng.Perm(10)
@@ -133,7 +130,7 @@ func (s *storm) choose() killing {
 	case 6:
 		p.Call = "Record"
 	case 7, 8:
-		p.Call, p.Nth, p.After = "StepTx", 1+s.rng.IntN(4), card == 7 // they are few
+		p.Call, p.Nth, p.After = "StepTx", 1+s.rng.IntN(4), card == 7 // there are few
 	case 9:
 		p.Call, p.Nth = []string{"Reap", "Join"}[s.rng.IntN(2)], 1 // there may be only one
 	}
@@ -170,7 +167,7 @@ func (s *storm) carryOut(w *process, k killing) {
 	}
 }
 
-// await waits for the moment that the worker's plan names, but not for long.
+// await waits for the moment of the worker's plan, up to a limit.
 func (s *storm) await(w *process, longest time.Duration) {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
@@ -198,12 +195,11 @@ func (s *storm) secondWorker() {
 	}
 }
 
-// keepProducer keeps a producer that enqueues a little faster than the kills go
-// on, so that no worker lacks work. Each producer kills itself just after it
-// recorded acknowledgements.
+// keepProducer keeps a producer running that enqueues a little faster than the kills progress, so that workers always
+// have work. Each producer kills itself just after it recorded acknowledgements.
 func (s *storm) keepProducer() {
 	if s.producer != nil && s.producer.gone() {
-		s.kill(s.producer, "") // fails the test if it should not have ended
+		s.kill(s.producer, "") // fails the test if the producer should not have ended
 		s.producer = nil
 	}
 	if s.producer == nil {
@@ -213,7 +209,7 @@ func (s *storm) keepProducer() {
 	s.producer.send(fmt.Sprint((s.kills + 2) * s.size.tasks / s.size.kills))
 }
 
-// finish lets the rest be enqueued and done.
+// finish has the remaining tasks enqueued and run.
 func (s *storm) finish() {
 	s.sayOf(0, lineProcess, "calm")
 	if s.producer != nil {
@@ -232,13 +228,12 @@ func (s *storm) finish() {
 			p.askToEnd()
 			p.end()
 		default:
-			s.kill(p, "in-the-end") // the evidence says more
+			s.kill(p, "in-the-end") // the evidence has the details
 		}
 	}
 }
 
-// untilDone waits until every task has ended. It reports false when that
-// takes too long.
+// untilDone waits until every task has ended. It returns false on a timeout.
 func (s *storm) untilDone() bool {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+s.size.calm)

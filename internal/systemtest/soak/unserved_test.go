@@ -8,21 +8,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// unservedType is of tasks that no worker knows. They stand under the keys of
-// others, come first by priority and age, and never run.
+// unservedType is the type of tasks that no worker knows. They use the keys of other tasks, come first by priority
+// and age, and never run.
 var unservedType = weaver.Define[order, receipt]("systemtest.storm.unserved.v1")
 
-// servedTypes are those that end.
+// servedTypes returns the types that workers run.
 func servedTypes() []string {
 	return []string{workType.Name(), childType.Name(), nodeType.Name()}
 }
 
 const (
-	unservedAck  = -2 // beside numbers of tasks
-	unservedEach = 2  // for each key
+	unservedAck  = -2 // in place of task numbers
+	unservedEach = 2  // per key
 )
 
-// enqueueUnserved enqueues the tasks that no worker knows, unless they are there.
+// enqueueUnserved enqueues the tasks that no worker knows, unless they exist.
 func (p *producer) enqueueUnserved(ctx context.Context) error {
 	var drafts []weaver.Draft
 	for k := range keys {
@@ -44,7 +44,7 @@ func (p *producer) enqueueUnserved(ctx context.Context) error {
 	return nil
 }
 
-// unserved: the tasks that no worker knows still wait, and none was claimed.
+// unserved checks that the tasks that no worker knows still wait and were never claimed.
 func (e *evidence) unserved(all []*records) {
 	n := 0
 	for _, r := range all {

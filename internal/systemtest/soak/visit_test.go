@@ -17,29 +17,28 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A visit is a transaction of the user in a process of the storm: it writes a row
-// of the user's own and enqueues a task beside it, is open for a while, and is
-// committed or rolled back. Every process that has visits has some at a time,
-// workers beside their engine.
+// A visit is a transaction of the user in a process of the storm. It writes a row of the user and enqueues a task,
+// stays open for a while, and commits or rolls back. Processes with visits make several at a time, in workers
+// concurrently with the engine.
 
-// visitors is how many visits go on at a time in a process.
+// visitors is the number of concurrent visits in a process.
 const visitors = 3
 
 // rollsBack reports whether the n-th visit of a visitor is rolled back.
 func rollsBack(n int) bool { return n%2 == 1 }
 
-// What the log of visits says.
+// The results in the log of visits.
 const (
 	visitCommitted  = "committed"
 	visitRolledBack = "rolled-back"
 )
 
-// visit is one line of the log of visits, written when its transaction had ended.
+// visit is a line of the log of visits, written after the end of its transaction.
 type visit struct {
 	how    string
 	token  string
 	task   string
-	waited time.Duration // for BeginTx
+	waited time.Duration // in BeginTx
 }
 
 // visitRow is the user's row of a visit.
@@ -53,8 +52,8 @@ type visits struct {
 	client *weaver.Client
 	file   *os.File
 	life   int
-	each   int           // how many a visitor makes
-	pause  time.Duration // the longest that one is open
+	each   int           // visits per visitor
+	pause  time.Duration // maximum time that a visit is open
 }
 
 func newVisits(o childConfig, db *sqlite.DB) (*visits, error) {
@@ -67,7 +66,7 @@ func newVisits(o childConfig, db *sqlite.DB) (*visits, error) {
 	return v, err
 }
 
-// run makes all visits, until ctx ends. One that has begun is brought to its end.
+// run makes all visits until ctx ends. A visit in progress completes.
 func (v *visits) run(ctx context.Context) error {
 	errs := make([]error, visitors)
 	var wg sync.WaitGroup
@@ -77,7 +76,7 @@ func (v *visits) run(ctx context.Context) error {
 				errs[i] = v.visit(context.WithoutCancel(ctx), fmt.Sprintf("%d-%d-%d", v.life, i, n), n)
 			}
 			if errs[i] != nil {
-				stderrLog().Error("a transaction of the user failed", "err", errs[i]) // now: the process may be killed before its end
+				stderrLog().Error("a transaction of the user failed", "err", errs[i]) // at once, as the process may be killed before its end
 			}
 		})
 	}
@@ -87,7 +86,7 @@ func (v *visits) run(ctx context.Context) error {
 
 const sqlVisit = `INSERT INTO visits (token, task) VALUES (?, ?)`
 
-// visit makes one visit. Each has its own token; one in four is open for long.
+// visit makes one visit with its own token. One in four stays open for long.
 func (v *visits) visit(ctx context.Context, token string, n int) (err error) {
 	began := time.Now()
 	tx, err := v.db.DB().BeginTx(ctx, nil)
@@ -160,8 +159,8 @@ func readVisitRows(ctx context.Context, db *sql.DB) (all []visitRow, err error) 
 	return all, rows.Err()
 }
 
-// visited: what a visit committed is there, what it rolled back is not, and of
-// those whose end is unknown the row is there if and only if the task is.
+// visited checks that committed visits exist and rolled back visits do not. For visits with an unknown end, the row
+// exists if and only if the task does.
 func (e *evidence) visited(all []*records) {
 	tasks := make(map[string][]string) // by token
 	for _, r := range all {
@@ -193,7 +192,7 @@ func (e *evidence) visited(all []*records) {
 	}
 }
 
-// visitFigures says how many visits there were, and how long they waited.
+// visitFigures reports the number of visits and their waiting times.
 func (e *evidence) visitFigures() string {
 	ends := map[string]int{}
 	var waits []time.Duration

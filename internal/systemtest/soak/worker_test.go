@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// slots is how many handlers a worker runs at once.
+// slots is the number of concurrent handlers of a worker.
 const slots = 8
 
 // worker is one life of a worker process.
@@ -38,7 +38,7 @@ var noDefects defects
 
 func databasePath(dir string) string { return filepath.Join(dir, "weaver.db") }
 
-// newWorker does what a worker does before it runs.
+// newWorker starts a worker up to the run of its engine.
 func newWorker(ctx context.Context, o childConfig, l defects) (*worker, error) {
 	log, err := openStepLog(o.Dir, o.Life)
 	if err != nil {
@@ -73,9 +73,8 @@ func newWorker(ctx context.Context, o childConfig, l defects) (*worker, error) {
 func (w *worker) run(ctx context.Context) error {
 	eng, err := weaver.New(w.store, weaver.Config{
 		Handlers: w.handlers(), Concurrency: slots, Logger: stderrLog(),
-		// Every process is killed. Three kills in a row before a task completes a
-		// step are not caused by the task here, but the engine cannot distinguish
-		// them from those of a task that kills its workers.
+		// Every process is killed. The tasks do not cause three consecutive kills without a completed step, but the
+		// engine cannot distinguish these from the kills of a poison task.
 		CrashBudget: -1,
 	})
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *worker) run(ctx context.Context) error {
 	go func() { visited <- w.visits.run(ctx) }()
 	runErr := eng.Run(ctx)
 	if errors.Is(runErr, context.Canceled) {
-		runErr = nil // it was asked to end before it had begun, and reports that
+		runErr = nil // it was asked to end before it began, and reports that
 	}
 	runErr = errors.Join(runErr, <-visited)
 	w.log.process(lineProcess, phaseLeft)
@@ -94,24 +93,22 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(runErr, closeErr, w.gauge.close(), w.log.close())
 }
 
-// stderrLog is for warnings and errors; check looks for errors in it.
+// stderrLog logs warnings and errors; the check searches it for errors.
 func stderrLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// sqlTables are the user's. Nothing in them is unique: if something is
-// written twice, it is to be seen.
+// sqlTables are the user's tables. They have no unique columns, so that duplicate writes show.
 const sqlTables = `
 CREATE TABLE IF NOT EXISTS effects (task TEXT NOT NULL, step TEXT NOT NULL, attempt INTEGER NOT NULL, life INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS orders (n INTEGER NOT NULL, task TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS visits (token TEXT NOT NULL, task TEXT NOT NULL);`
 
-// busy is how long to wait for the write lock: longer than by default, because
-// tests run on busy machines, and shorter than a lease.
+// busy is the timeout of the write lock: longer than the default, because test machines are busy, and shorter than a
+// lease.
 const busy = 20 * time.Second
 
-// openDatabase opens the file as any program does at its start: the first process
-// makes the tables.
+// openDatabase opens the file as any program does at its start: the first process creates the tables.
 func openDatabase(ctx context.Context, dir string) (*sqlite.DB, error) {
 	db, err := sqlite.Open(ctx, databasePath(dir), sqlite.BusyTimeout(busy))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/goweaver/weaver/blob"
 )
 
-// large is more than may stand in a row.
+// large is too long for a row.
 var large = strings.Repeat("large ", 20_000)
 
-// bucketCases are cases of values in the bucket, and of what has ended being removed.
+// bucketCases test values in the bucket and the removal of ended tasks.
 var bucketCases = []testCase{
 	{
 		name:   "large values, until retention removes them",
@@ -35,7 +35,7 @@ var bucketCases = []testCase{
 			fx.must(err)
 			_, err = fx.client.CollectArtifacts(fx.ctx)
 			fx.must(err)
-			if fx.point == "" { // what a fault kept from being used stays for a day
+			if fx.point == "" { // bytes that a fault left unused stay for a day
 				fx.must(fx.bucket.List(fx.ctx, "", func(i blob.Info) bool {
 					fx.errorf("%s is left in the bucket", i.Key)
 					return true

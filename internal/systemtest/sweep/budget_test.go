@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// spendsAndFails is a handler that spends 3 in a step, and fails as long as its input
-// asks for that.
+// spendsAndFails spends 3 in a step and fails as long as its input asks for that.
 func spendsAndFails(ctx context.Context, fx *fixture, in string) (string, error) {
 	out, err := weaver.Step(ctx, "dear", func(ctx context.Context) (string, error) { return in, weaver.Spend(ctx, 3) })
 	if err != nil || in != "flaky" {
@@ -23,8 +22,7 @@ func spendsAndFails(ctx context.Context, fx *fixture, in string) (string, error)
 	}
 }
 
-// budgetCases are cases of budgets: whatever fails and whenever a process dies, what
-// was used is counted once.
+// budgetCases test budgets: use is counted once, whatever fails and whenever a process dies.
 var budgetCases = []testCase{
 	{
 		name:      "a job whose attempts are used up, with more of them",
@@ -48,7 +46,7 @@ var budgetCases = []testCase{
 	},
 }
 
-// used compares what a job has used of its budget.
+// used compares a job's use of its budget.
 func used(fx *fixture, h *weaver.JobHandle, attempts int, cost int64) {
 	j, err := fx.client.Job(fx.ctx, h.ID())
 	fx.must(err)

@@ -13,10 +13,9 @@ import (
 
 type againKey struct{}
 
-// callerStore returns the store as a persistent caller uses it. A request that
-// got no answer, or whose process died, is made once more: the same submission
-// with the same ids, to a process that lives. Any other answer is returned as
-// it is. Notices come from the store itself, also while no process lives.
+// callerStore returns the store as a persistent caller uses it. The caller repeats a request without an answer, or of
+// a dead process, with the same IDs on a living process. It returns any other answer unchanged. Notices come from the
+// store itself, even while no process lives.
 func (fx *fixture) callerStore() store.Store {
 	return storehook.New(fx.backend.observer, &storehook.Hooks{
 		Hide: storehook.StepTxer | storehook.WaitingClaimer,
@@ -41,8 +40,7 @@ func (fx *fixture) callerStore() store.Store {
 			}
 			return got, err
 		},
-		// A command that is repeated may find its work done: then the state no
-		// longer allows it, or the task is gone.
+		// A repeated command may find its work already done: the state no longer allows it, or the task is deleted.
 		Operate: func(ctx context.Context, _ []store.Command, next func() ([]store.CommandResult, error)) ([]store.CommandResult, error) {
 			got, err := next()
 			for i := range got {
@@ -63,7 +61,7 @@ func enqueue[In, Out any](fx *fixture, typ *weaver.Type[In, Out], in In, opts ..
 	return h
 }
 
-// succeeds waits for a task that must succeed with this output.
+// succeeds waits for a task, which must succeed with this output.
 func succeeds[Out comparable](fx *fixture, h *weaver.Handle[Out], want Out) {
 	fx.Helper()
 	got, err := h.Wait(fx.ctx)
@@ -75,7 +73,7 @@ func succeeds[Out comparable](fx *fixture, h *weaver.Handle[Out], want Out) {
 	}
 }
 
-// ends waits for a task that must fail or be cancelled.
+// ends waits for a task, which must fail or be cancelled.
 func ends(fx *fixture, id weaver.TaskID, state weaver.State, kind weaver.ErrorKind) {
 	fx.Helper()
 	_, err := fx.client.Wait(fx.ctx, id)
@@ -88,7 +86,7 @@ func ends(fx *fixture, id weaver.TaskID, state weaver.State, kind weaver.ErrorKi
 	}
 }
 
-// blocks waits for a task that must block.
+// blocks waits for a task, which must block.
 func blocks(fx *fixture, id weaver.TaskID) {
 	fx.Helper()
 	if _, err := fx.client.Wait(fx.ctx, id); !errors.Is(err, weaver.ErrBlocked) {
@@ -96,7 +94,7 @@ func blocks(fx *fixture, id weaver.TaskID) {
 	}
 }
 
-// jobEnds waits for a job that must end so.
+// jobEnds waits for a job, which must end in this state.
 func jobEnds(fx *fixture, h *weaver.JobHandle, state weaver.JobState) {
 	fx.Helper()
 	res, err := h.Wait(fx.ctx)
@@ -108,7 +106,7 @@ func jobEnds(fx *fixture, h *weaver.JobHandle, state weaver.JobState) {
 	}
 }
 
-// dump returns the tasks and attempts as stored, for messages.
+// dump returns the stored tasks and attempts, for messages.
 func (fx *fixture) dump(id weaver.TaskID) string {
 	snap, err := fx.backend.observer.Snapshot(context.WithoutCancel(fx.ctx), weaver.DefaultNamespace)
 	if err != nil {

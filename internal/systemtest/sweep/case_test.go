@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// testCases are all cases.
+// testCases lists all cases.
 var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases, undoCases)
 
 // The task types of the cases.
@@ -22,7 +22,7 @@ var (
 	typeN = weaver.Define[int, int]("systemtest.sweep.n.v1")
 )
 
-// handles returns the handlers of a case that has one.
+// handles returns the handlers of a case with a single handler.
 func handles[In, Out any](typ *weaver.Type[In, Out], fn func(ctx context.Context, fx *fixture, in In) (Out, error), opts ...weaver.HandlerOption) func(fx *fixture) []weaver.Handler {
 	return func(fx *fixture) []weaver.Handler {
 		return []weaver.Handler{typ.Handler(func(ctx context.Context, in In) (Out, error) { return fn(ctx, fx, in) }, opts...)}
@@ -36,7 +36,7 @@ func handleBoth(a, b func(fx *fixture) []weaver.Handler) func(fx *fixture) []wea
 
 func echo(_ context.Context, _ *fixture, in string) (string, error) { return in, nil }
 
-// step is weaver.Step of a function whose start is checked.
+// step is weaver.Step with a check of the function's start.
 func step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), opts ...weaver.StepOption) (T, error) {
 	return weaver.Step(ctx, name, func(ctx context.Context) (T, error) {
 		if err := started(ctx, name); err != nil {
@@ -47,18 +47,18 @@ func step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	}, opts...)
 }
 
-// value is a step that does nothing but give a value.
+// value is a step that only returns a value.
 func value[T any](ctx context.Context, name string, v T) (T, error) {
 	return step(ctx, name, func(context.Context) (T, error) { return v, nil })
 }
 
-// started notes that a step function begins. It must not if the step is
-// completed already, and it does not in a dead process.
+// started records the start of a step function. A completed step must not start again. In a dead process no function
+// starts.
 func started(ctx context.Context, name string) error {
 	p := processOf(ctx)
 	fx, cur := p.fx, weaver.Current(ctx)
 	h, err := fx.backend.observer.History(context.WithoutCancel(ctx), cur.Namespace, cur.TaskID)
-	if p.fault.Died() { // asked last: until then no other process could complete the step
+	if p.fault.Died() { // check death last: until then no other process could complete the step
 		return faultstore.ErrDead
 	}
 	if err != nil {
@@ -76,8 +76,8 @@ func started(ctx context.Context, name string) error {
 	return nil
 }
 
-// stepTx is weaver.StepTx on whichever store it is. insert puts a row into
-// the user's table, which takes each name once; in memory there is none.
+// stepTx is weaver.StepTx for any store. insert inserts a row with a unique name into the user's table; in memory it
+// does nothing.
 func stepTx(ctx context.Context, name string, fn func(ctx context.Context, insert func(row string) error) (string, error)) (string, error) {
 	if !processOf(ctx).fx.kind.sql {
 		return weaver.StepTx(ctx, name, func(ctx context.Context, _ *memstore.Tx) (string, error) {
@@ -101,7 +101,7 @@ func stepTx(ctx context.Context, name string, fn func(ctx context.Context, inser
 // userDB is a store with tables of the user in the same database.
 type userDB interface{ DB() *sql.DB }
 
-// table makes the user's table.
+// table creates the user's table.
 func (fx *fixture) table() {
 	if db, ok := fx.backend.observer.(userDB); ok {
 		_, err := db.DB().ExecContext(fx.ctx, "CREATE TABLE IF NOT EXISTS sweep (name TEXT PRIMARY KEY)")
@@ -109,7 +109,7 @@ func (fx *fixture) table() {
 	}
 }
 
-// rows checks what is in the user's table.
+// rows checks the rows of the user's table.
 func (fx *fixture) rows(want ...string) {
 	db, ok := fx.backend.observer.(userDB)
 	if !ok {
@@ -130,7 +130,7 @@ func (fx *fixture) rows(want ...string) {
 	}
 }
 
-// rest lets a handler work for a while.
+// rest makes a handler work for a while.
 func rest(ctx context.Context, d time.Duration) error {
 	if sleep(ctx, d); ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -138,7 +138,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// until lets a handler work until a mark is set.
+// until makes a handler work until a mark is set.
 func until(ctx context.Context, fx *fixture, mark string) error {
 	select {
 	case <-fx.marked(mark):
@@ -148,7 +148,7 @@ func until(ctx context.Context, fx *fixture, mark string) error {
 	}
 }
 
-// marked is closed when a mark is set.
+// marked returns a channel that is closed when a mark is set.
 func (fx *fixture) marked(name string) chan struct{} {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
@@ -158,7 +158,7 @@ func (fx *fixture) marked(name string) chan struct{} {
 	return fx.marks[name]
 }
 
-// mark sets a mark, for good.
+// mark sets a mark permanently.
 func (fx *fixture) mark(name string) {
 	c := fx.marked(name)
 	fx.mu.Lock()
@@ -180,7 +180,7 @@ func (fx *fixture) await(name string) {
 	}
 }
 
-// note keeps in which order things happened first.
+// note records the order of first occurrences.
 func (fx *fixture) note(what string) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
@@ -196,8 +196,8 @@ func (fx *fixture) crashed() bool {
 	return slices.ContainsFunc(fx.all, func(p *process) bool { return p.fault.Died() })
 }
 
-// hold checks that at most limit handlers of living processes hold a key. The
-// handler calls what it returns when it lets go.
+// hold checks that at most limit handlers of living processes hold a key. The handler calls the returned function to
+// release the key.
 func (fx *fixture) hold(ctx context.Context, key string, limit int) func() {
 	p := processOf(ctx)
 	h := &holder{p, key}

@@ -13,15 +13,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checker compares snapshots of the store with what it knows of its past.
+// checker compares snapshots of the store with earlier snapshots.
 type checker struct {
-	lock     gate             // guards the rest
-	acked    map[task.ID]bool // enqueues that were acknowledged
+	lock     gate             // guards the fields below
+	acked    map[task.ID]bool // acknowledged enqueues
 	tasks    map[task.ID]task.Task
 	jobs     map[task.ID]task.Job
 	attempts map[attemptKey]task.Attempt
 	steps    map[stepKey]task.Step // completed ones
-	retries  int                   // operators' retries so far
+	retries  int                   // number of operators' retries
 	goes     task.ID               // the task that retention may remove
 }
 
@@ -35,7 +35,7 @@ type stepKey struct {
 	name  string
 	round int
 	undo  bool // the undo of the step, not the step itself
-	begun bool // it has a row before its first try has one
+	begun bool // begun, before its first try
 }
 
 func keyOf(s *task.Step) stepKey {
@@ -47,20 +47,19 @@ type tryKey struct {
 	attempt, try int
 }
 
-// check takes a snapshot of the store and compares it with the last one. It
-// reports what is wrong in the snapshot by itself, and what changed that must
-// never change.
+// check takes a snapshot of the store, checks it, and compares it with the last one. It reports violations in the
+// snapshot and changes of immutable data.
 func (fx *fixture) check(when string) *store.Snapshot {
 	v := &fx.checker
-	defer v.lock.pass()() // snapshots are compared in the order in which they were taken
-	// The run may be over its limit; a last check is still wanted.
+	defer v.lock.pass()() // snapshots are compared in the order of their capture
+	// The run may be over its limit; a final check is still needed.
 	snap, err := fx.backend.observer.Snapshot(context.WithoutCancel(fx.ctx), weaver.DefaultNamespace)
 	if err != nil {
 		fx.errorf("%s: Snapshot: %v", when, err)
 		return nil
 	}
 	for _, bad := range store.Check(snap) {
-		if bad.Invariant != "I8" { // the clock leaps, and no process may be left that reaps
+		if bad.Invariant != "I8" { // the clock jumps, and there may be no living process to reap
 			fx.errorf("%s: store.Check: %v", when, bad)
 		}
 	}
@@ -70,8 +69,7 @@ func (fx *fixture) check(when string) *store.Snapshot {
 	return snap
 }
 
-// compare returns what changed since the last snapshot and must not, and keeps
-// the new one.
+// compare returns the forbidden changes since the last snapshot, and keeps the new one.
 func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	wrong := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	retries, deleted := 0, map[string]bool{v.goes.String(): true}
@@ -163,10 +161,10 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	}
 	for key, was := range v.steps {
 		is, ok := steps[key]
-		if is.Kind == task.KindSleep { // the one thing of it that an operator may change
+		if is.Kind == task.KindSleep { // the one field that an operator may change
 			is.WakeAt = was.WakeAt
 		}
-		if was.Undo == task.UndoOpen { // it may be undone, or kept
+		if was.Undo == task.UndoOpen { // it may be undone or kept
 			is.Undo = was.Undo
 		}
 		if !ok && revived && was.Kind == task.KindCall {
@@ -180,7 +178,7 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	return bad
 }
 
-// ack keeps what was promised.
+// ack records acknowledged enqueues.
 func (v *checker) ack(got []store.Enqueued) {
 	defer v.lock.pass()()
 	for _, e := range got {
@@ -211,8 +209,8 @@ func (fx *fixture) checked(s store.Store) store.Store {
 	})
 }
 
-// checkAfter returns a hook that checks the store after a call that wrote or
-// failed; a nil wrote stands for a method that always writes.
+// checkAfter returns a hook that checks the store after a call that wrote or failed. A nil wrote means that the
+// method always writes.
 func checkAfter[A, R any](fx *fixture, method string, wrote func(R) bool) storehook.Hook[A, R] {
 	return func(_ context.Context, _ A, next func() (R, error)) (R, error) {
 		got, err := next()
@@ -223,15 +221,15 @@ func checkAfter[A, R any](fx *fixture, method string, wrote func(R) bool) storeh
 	}
 }
 
-// digest is the end of a run without what may differ between runs: ids,
-// times, epochs, and attempts that did not count.
+// digest returns the end of a run without the parts that may differ between runs: IDs, times, epochs, and attempts
+// that did not count.
 func (fx *fixture) digest(snap *store.Snapshot) []string {
 	steps := map[task.ID][]string{}
 	for _, s := range snap.Steps {
 		if s.State == task.StepCompleted {
 			value := string(s.Value)
 			if s.Kind != task.KindStep && s.Kind != task.KindSignal || strings.HasPrefix(s.Name, "@") {
-				value = "" // an id or an instant
+				value = "" // an ID or an instant
 			}
 			if s.Undo != "" || s.Round > 0 || s.Kind == task.KindUndo {
 				value += fmt.Sprintf(" (%s %s round %d)", s.Kind, s.Undo, s.Round)
@@ -250,7 +248,7 @@ func (fx *fixture) digest(snap *store.Snapshot) []string {
 			kind = string(t.Error.Kind)
 		}
 		if t.State == task.Cancelled {
-			count = "any" // its worker may have died before it could say that it was cancelled
+			count = "any" // its worker may have died before it could report the cancel
 		}
 		slices.Sort(steps[t.ID])
 		lines = append(lines, fmt.Sprintf("task %s %s %s%s: %s %s output %s error %q attempts %s steps %v",

@@ -26,20 +26,20 @@ import (
 type storeKind struct {
 	name   string
 	sql    bool
-	file   bool // a part of the cases will do
+	file   bool // a sample of the cases is enough
 	server bool
-	limit  time.Duration // of virtual time for one run; what takes longer hangs
-	insert string        // a row into the user's table
+	limit  time.Duration // of virtual time for one run; a longer run hangs
+	insert string        // inserts a row into the user's table
 	tx     func(tx *sql.Tx) store.Tx
 	build  func(fx *fixture) backend
 }
 
-// backend is a store that outlives processes.
+// backend is a store that survives its processes.
 type backend struct {
-	observer   store.Store                                   // the test's own view
+	observer   store.Store                                   // the test's own handle
 	open       func() store.Store                            // for a new process
-	afterDeath func(s store.Store, workers []store.WorkerID) // after a process died
-	close      func()                                        // when all is over
+	afterDeath func(s store.Store, workers []store.WorkerID) // called after a process died
+	close      func()                                        // called at the end
 }
 
 var storeKinds = []storeKind{
@@ -62,7 +62,7 @@ var storeKinds = []storeKind{
 		return backend{
 			observer:   db,
 			open:       func() store.Store { return db },
-			afterDeath: func(store.Store, []store.WorkerID) {}, // no proof of its death: its leases expire
+			afterDeath: func(store.Store, []store.WorkerID) {}, // no proof of death: its leases expire
 			close:      func() { fx.must(db.Close()) },
 		}
 	}},
@@ -70,7 +70,7 @@ var storeKinds = []storeKind{
 		path := filepath.Join(fx.TempDir(), "weaver.db")
 		var all []*sqlite.DB
 		open := func() store.Store {
-			db, err := sqlite.Open(fx.ctx, path, sqlite.Synchronous(sqlite.Normal)) // no power fails here
+			db, err := sqlite.Open(fx.ctx, path, sqlite.Synchronous(sqlite.Normal)) // power does not fail here
 			fx.migrate(db, err)
 			fx.mu.Lock()
 			defer fx.mu.Unlock()
@@ -80,7 +80,7 @@ var storeKinds = []storeKind{
 		return backend{
 			observer:   open(),
 			open:       open,
-			afterDeath: func(s store.Store, _ []store.WorkerID) { fx.must(s.(*sqlite.DB).Close()) }, // its locks are free
+			afterDeath: func(s store.Store, _ []store.WorkerID) { fx.must(s.(*sqlite.DB).Close()) }, // releases its locks
 			close: func() {
 				for _, db := range all {
 					fx.must(db.Close())
@@ -93,56 +93,55 @@ var storeKinds = []storeKind{
 
 const sqliteInsert = "INSERT INTO sweep (name) VALUES (?)"
 
-// fixture is what one run of a case uses: a store, processes that start, stop
-// and die, and a caller that repeats its requests until it gets an answer.
+// fixture is the environment of one run of a case: a store, processes that start, stop and die, and a caller that
+// repeats its requests until it gets an answer.
 type fixture struct {
 	*testing.T
 	ctx     context.Context // ends at the limit of virtual time; a scope
 	kind    storeKind
 	tc      *testCase
-	point   string          // which fault at which call
+	point   string          // the fault and its call
 	next    faultstore.Plan // of every process that replaces another one
-	known   *knownFailure   // what is known to be wrong there; usually nil
+	known   *knownFailure   // known failure at this point; usually nil
 	backend backend
 	client  *weaver.Client // the caller's
-	bucket  blob.Bucket    // nil: there is none
+	bucket  blob.Bucket    // nil: no bucket
 	checker checker
 
 	mu      sync.Mutex
-	over    bool // the run has ended: a process that dies now is not replaced
+	over    bool // the run has ended: dead processes are no longer replaced
 	process *process
 	changed chan struct{} // closed when process or over changes
 	all     []*process
 	marks   map[string]chan struct{}
-	counts  map[string]int    // step functions that started, and events, by task type
-	order   []string          // what note recorded
+	counts  map[string]int    // started step functions and events, by task type
+	order   []string          // recorded by note
 	holders []*holder         // of concurrency keys
-	effects map[string]string // at a partner, by the key of the step: "done" or "undone"
+	effects map[string]string // effects at a partner, by the key of the step: "done" or "undone"
 }
 
-// process is one process: an engine on the store as that process sees it.
+// process is an engine with a store as the process sees it.
 type process struct {
 	fx       *fixture
 	base     store.Store
 	fault    *faultstore.Process
 	engine   *weaver.Engine
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when the engine runs no more
-	replaced chan struct{} // closed when, beside that, a dead process is replaced
+	ended    chan struct{} // closed when the engine has stopped
+	replaced chan struct{} // closed when the engine has stopped and a dead process has been replaced
 	abandons atomic.Bool   // it may end with a handler that does not return
 }
 
-// abort ends a run early, and says why.
+// abort is the reason for an early end of a run.
 type abort string
 
-// errorf reports a violation, with the point at which it showed.
+// errorf reports a violation with its point.
 func (fx *fixture) errorf(format string, args ...any) {
 	fx.Helper()
 	fx.Errorf("%s\n\tcase %q on %s, %s", fmt.Sprintf(format, args...), fx.tc.name, fx.kind.name, fx.point)
 }
 
-// fatal is errorf, and ends the run. Only the goroutine of the case may call
-// it.
+// fatal is errorf and ends the run. Only the goroutine of the case may call it.
 func (fx *fixture) fatal(format string, args ...any) {
 	fx.Helper()
 	fx.errorf(format, args...)
@@ -165,7 +164,7 @@ func (fx *fixture) migrate(db *sqlite.DB, err error) {
 
 var discardLog = slog.New(slog.DiscardHandler)
 
-// begin starts a process, which is the one that callers talk to from now on.
+// begin starts a process and directs callers to it.
 func (fx *fixture) begin(plan faultstore.Plan) *process {
 	return fx.start(plan, func(p *process) {
 		fx.process = p
@@ -174,11 +173,10 @@ func (fx *fixture) begin(plan faultstore.Plan) *process {
 	})
 }
 
-// beside starts a process that no caller knows.
+// beside starts a process that callers do not use.
 func (fx *fixture) beside() { fx.start(nil, func(*process) {}) }
 
-// start starts a process that is made known before it lives: it may be dead,
-// and replaced, a moment later.
+// start starts a process and publishes it first: it may be dead and replaced a moment later.
 func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
 	p := &process{fx: fx, base: fx.backend.open(), ended: make(chan struct{}), replaced: make(chan struct{})}
 	p.fault = faultstore.New(fx.checked(p.base), plan)
@@ -195,7 +193,7 @@ func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
 	cfg.Middleware = append(cfg.Middleware, p.withProcess)
 	eng, err := weaver.New(p.fault.Store(), cfg)
 	if err != nil {
-		panic(err) // a mistake of the case
+		panic(err) // an error in the case
 	}
 	p.engine = eng
 	ctx, cancel := context.WithCancel(fx.ctx)
@@ -209,8 +207,7 @@ func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
 	return p
 }
 
-// run runs the engine until it is stopped. One that could not start is
-// started again, as service managers do.
+// run runs the engine until it is stopped. An engine that fails to start is started again, as by a service manager.
 func (p *process) run(ctx context.Context) {
 	defer close(p.ended)
 	for ctx.Err() == nil && !p.fault.Died() {
@@ -230,12 +227,12 @@ func (p *process) run(ctx context.Context) {
 	}
 }
 
-// ours reports whether the fault explains an error.
+// injected reports whether the fault explains an error.
 func injected(err error) bool {
 	return errors.Is(err, faultstore.ErrInjected) || errors.Is(err, faultstore.ErrDead)
 }
 
-// follow waits for the death of the process, and lets another one take over.
+// awaitDeath waits for the death of the process and starts its replacement.
 func (p *process) awaitDeath() {
 	defer close(p.replaced)
 	select {
@@ -248,7 +245,7 @@ func (p *process) awaitDeath() {
 	}
 	fx := p.fx
 	fx.check("just after a process died")
-	p.engine.StopNow() // a dead engine runs on in this bubble: end it
+	p.engine.StopNow() // a dead engine still runs in this bubble: end it
 	p.cancel()
 	fx.backend.afterDeath(p.base, p.fault.Workers())
 	fx.mu.Lock()
@@ -259,14 +256,14 @@ func (p *process) awaitDeath() {
 	}
 }
 
-// stop ends the process in good order.
+// stop shuts the process down gracefully.
 func (p *process) stop() {
 	p.cancel()
 	<-p.ended
 	<-p.replaced
 }
 
-// restart stops the process that callers talk to and starts another one.
+// restart stops the process used by callers and starts another one.
 func (fx *fixture) restart() {
 	p, err := fx.living(fx.ctx)
 	fx.must(err)
@@ -275,7 +272,7 @@ func (fx *fixture) restart() {
 	}
 }
 
-// living returns the process that callers talk to, when there is one.
+// living returns the process used by callers, once there is one.
 func (fx *fixture) living(ctx context.Context) (*process, error) {
 	for {
 		fx.mu.Lock()
@@ -292,12 +289,12 @@ func (fx *fixture) living(ctx context.Context) (*process, error) {
 	}
 }
 
-// end stops every process, and returns when each has ended.
+// end stops every process and waits for the end of each.
 func (fx *fixture) end() {
 	fx.mu.Lock()
 	fx.over = true
 	fx.mu.Unlock()
-	for i := 0; ; i++ { // while they stop they may still be replaced
+	for i := 0; ; i++ { // processes may still be replaced while they stop
 		fx.mu.Lock()
 		if i == len(fx.all) {
 			fx.mu.Unlock()
@@ -311,8 +308,7 @@ func (fx *fixture) end() {
 
 type processKey struct{}
 
-// mark lets a handler's context name its process. In a dead process no
-// handler starts.
+// withProcess puts the process into a handler's context. In a dead process no handler starts.
 func (p *process) withProcess(next weaver.HandlerFunc) weaver.HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		if p.fault.Died() {
@@ -326,12 +322,12 @@ func (p *process) withProcess(next weaver.HandlerFunc) weaver.HandlerFunc {
 func (p *process) Emit(ev event.Event) {
 	switch ev.(type) {
 	case event.LogWritten, event.Progress, event.StreamChunk, event.TaskStarted, event.StepStarted:
-		return // may be sent any number of times
+		return // its number of occurrences varies
 	}
 	p.fx.mu.Lock()
 	defer p.fx.mu.Unlock()
 	if !p.fault.Died() {
-		if !ev.Head().TaskID.IsZero() { // what jobs came to is read for listeners only, and not again after a fault
+		if !ev.Head().TaskID.IsZero() { // job results are read only for listeners, and not again after a fault
 			p.fx.counts[ev.Type()+" "+ev.Head().TaskType]++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// byInput is a handler that does what its input says.
+// byInput is a handler controlled by its input.
 func byInput(ctx context.Context, fx *fixture, in string) (string, error) {
 	switch in {
 	case "fail":
@@ -37,8 +37,8 @@ func byInput(ctx context.Context, fx *fixture, in string) (string, error) {
 	return in, nil
 }
 
-// splitter is a Decider that splits what is too large, and lets what needs an index
-// wait for the task that makes it.
+// splitter is a Decider that splits tasks that are too large. A task that needs an index waits for the task that
+// builds it.
 var splitter = decide.Func(func(in decide.Input) decide.Decision {
 	reason := task.Reason{Policy: "sweep", Version: 1, Text: in.Error.Message}
 	switch in.Error.Message {
@@ -55,7 +55,7 @@ var splitter = decide.Func(func(in decide.Input) decide.Decision {
 	return decide.Decision{}
 })
 
-// jobCases are cases of jobs.
+// jobCases test jobs.
 var jobCases = []testCase{
 	{
 		name:      "a Decider splits a task, and lets another wait",
@@ -132,7 +132,7 @@ var jobCases = []testCase{
 			j.Add("after", typeA.With("after"), weaver.Needs(top))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobFailed) // for the child that fails
+			jobEnds(fx, h, weaver.JobFailed) // because of the child that fails
 		},
 	},
 	{

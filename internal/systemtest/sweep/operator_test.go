@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// operatorCases are cases of operators that interfere.
+// operatorCases test commands of operators during the run.
 var operatorCases = []testCase{
 	{
 		name:     "a cancelled task that runs",
@@ -126,7 +126,7 @@ var operatorCases = []testCase{
 			sleep(fx.ctx, 20*time.Second)
 			for _, h := range []*weaver.Handle[string]{later, asleep} {
 				if err := fx.client.RunNow(fx.ctx, h.ID()); err != nil && !errors.Is(err, weaver.ErrState) {
-					fx.must(err) // a fault may have kept it from falling asleep
+					fx.must(err) // a fault may have kept it from sleeping
 				}
 			}
 			succeeds(fx, later, "later")
@@ -192,8 +192,7 @@ var operatorCases = []testCase{
 	},
 }
 
-// enqueueTx writes a row and enqueues a task in one transaction, as often as
-// it takes.
+// enqueueTx writes a row and enqueues a task in one transaction, and repeats it until it commits.
 func (fx *fixture) enqueueTx(name string) *weaver.Handle[string] {
 	for {
 		p, err := fx.living(fx.ctx)

@@ -11,27 +11,26 @@ import (
 	"github.com/goweaver/weaver/internal/faults/faultstore"
 )
 
-// pair is two faults in one run. The first one strikes a call that the run
-// without a fault makes. The second one strikes the nth call after it, or the
-// next one that can have such a fault: a call of the same process or, when a
-// process has died or was restarted, of its successor.
+// pair is two faults in one run. The first fault hits a call that the run without a fault makes. The second fault
+// hits the nth call after it, or the next one where such a fault is possible. That may be a call of the same process
+// or, after a death or restart, of its successor.
 type pair struct {
 	call     faultstore.Call
 	first    faultstore.Fault
-	distance int // 1 is the very next call
+	distance int // 1 is the next call
 	second   faultstore.Fault
 
 	mu    sync.Mutex
-	begun bool // the first fault has struck
+	begun bool // the first fault has occurred
 	since int  // calls since then
-	done  bool // the second fault has struck
+	done  bool // the second fault has occurred
 }
 
 func (p *pair) String() string {
 	return fmt.Sprintf("%s at %s, then %s %d calls later", p.first, p.call, p.second, p.distance)
 }
 
-// injection returns what goes wrong in the run of the pair.
+// injection returns the faults of the pair's run.
 func (p *pair) injection() injection {
 	return injection{point: p.String(), first: func(c faultstore.Call) faultstore.Fault {
 		p.mu.Lock()
@@ -48,7 +47,7 @@ func (p *pair) injection() injection {
 	}}
 }
 
-// next returns the fault of a call that is not the first one's.
+// next returns the fault of a call other than the first one's.
 func (p *pair) next(c faultstore.Call) faultstore.Fault {
 	if !p.begun || p.done {
 		return faultstore.None
@@ -62,8 +61,8 @@ func (p *pair) next(c faultstore.Call) faultstore.Fault {
 }
 
 const (
-	near = 5  // every pair of calls at most so far apart is in the full size
-	far  = 60 // of those up to here, one for each first fault
+	near = 5  // the full size covers every pair of calls up to this distance
+	far  = 60 // and, up to this distance, one pair per first fault
 )
 
 var faults = []faultstore.Fault{faultstore.ErrorBefore, faultstore.ReplyLost, faultstore.CrashBefore, faultstore.CrashAfter}
@@ -84,10 +83,9 @@ func pairsOf(tc *testCase, calls []faultstore.Call) (pairs []*pair) {
 	return pairs
 }
 
-// TestSweepTwoFaults runs the cases of [TestSweep] with two faults in one run,
-// the second one also in a process that takes over. A plain run covers a
-// sample of the pairs, always the same. WEAVER_SWEEP=full covers all pairs of
-// calls that are at most five calls apart and a sample of the others.
+// TestSweepTwoFaults runs the cases of [TestSweep] with two faults in one run, the second one possibly in a process
+// that takes over. A plain run covers a fixed sample of the pairs. WEAVER_SWEEP=full covers all pairs of calls at
+// most five calls apart, and a sample of the others.
 //
 // One case: -run 'SweepTwoFaults/on/memstore/sleeps'.
 func TestSweepTwoFaults(t *testing.T) {
@@ -123,8 +121,8 @@ func TestSweepTwoFaults(t *testing.T) {
 	}
 }
 
-// sweepPairs runs one case with every nth of its pairs. It returns how many it
-// ran, in how many of them both faults struck, and how many there are.
+// sweepPairs runs one case with every nth of its pairs. It returns the number of runs, the number of runs in which
+// both faults occurred, and the number of pairs.
 func sweepPairs(t *testing.T, kind storeKind, tc *testCase, offset, every int) (n, reached, all int) {
 	ref := reference(t, kind, tc)
 	pairs := pairsOf(tc, ref.calls)

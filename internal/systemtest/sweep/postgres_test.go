@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// onPostgres is PostgreSQL, with a handle for each process. Nothing in a bubble proves
-// that one is dead: its leases expire.
+// onPostgres is PostgreSQL, with a handle for each process. A bubble cannot prove the death of a process: its leases
+// expire.
 var onPostgres = storeKind{
 	name: "postgres", sql: true, file: true, server: true, limit: 3 * time.Minute,
 	insert: "INSERT INTO sweep (name) VALUES ($1)", tx: postgres.SQLTx,
@@ -49,7 +49,7 @@ func migratePostgres(url string) error {
 	return errors.Join(db.Migrate(ctx), db.Close())
 }
 
-// inBubble has a store take its time from the bubble.
+// inBubble makes a store take its time from the bubble.
 func inBubble(ctx context.Context) context.Context {
 	return pgharness.With(ctx, pgharness.Settings{FsyncOff: true, Clock: store.Now})
 }

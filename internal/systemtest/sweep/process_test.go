@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// timeCases are cases in which time passes.
+// timeCases test the effects of time.
 var timeCases = []testCase{
 	{
 		name:     "deadlines",
@@ -49,7 +49,7 @@ var timeCases = []testCase{
 	},
 }
 
-// processCases are cases of processes that stop or die by themselves.
+// processCases test processes that stop or die by themselves.
 var processCases = []testCase{
 	{
 		name: "a drain in good time",
@@ -115,8 +115,8 @@ var processCases = []testCase{
 	},
 	{
 		name: "a worker that dies",
-		// Not the default, 3: this death and two faults that kill make three
-		// crashes in a row, which is poison by the rules.
+		// Not the default, 3: this death and two faults that kill make three consecutive crashes, which is poison by
+		// the rules.
 		cfg:         weaver.Config{CrashBudget: 4},
 		losesLeases: true,
 		tolerates:   "the other task may be anywhere in its first step",
@@ -144,9 +144,8 @@ var processCases = []testCase{
 	},
 	{
 		name: "a task that kills its workers",
-		// Not the default, 3: a crash that the neighbour lives through beside a
-		// killer of one crash counts against it too: only quarantined tasks keep
-		// apart.
+		// Not the default, 3. The neighbour shares its worker with a task that kills it. A crash counts against the
+		// neighbour too, because only quarantined tasks run apart.
 		cfg:         weaver.Config{CrashBudget: 4},
 		losesLeases: true,
 		tolerates:   "how often others are hit depends on the moment",

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// deciderFunc is a Decider that lets some failures succeed with an output.
+// deciderFunc is a Decider that turns some failures into successes with an output.
 func deciderFunc(output func(kind task.ErrorKind, message string) string) weaver.Decider {
 	return decide.Func(func(in decide.Input) decide.Decision {
 		out := output(in.Error.Kind, in.Error.Message)
@@ -23,7 +23,7 @@ func deciderFunc(output func(kind task.ErrorKind, message string) string) weaver
 	})
 }
 
-// stepCases are cases of what happens inside a task.
+// stepCases test the steps of a task.
 var stepCases = []testCase{
 	{
 		name:   "steps",
@@ -193,7 +193,7 @@ var stepCases = []testCase{
 				return 0, err
 			}
 			wake, err := step(ctx, "@wake", func(context.Context) (time.Time, error) {
-				return time.Now().Add(5 * time.Second).Truncate(time.Microsecond), nil // as precise as stores are
+				return time.Now().Add(5 * time.Second).Truncate(time.Microsecond), nil // the precision of stores
 			})
 			if err != nil {
 				return 0, err
@@ -237,8 +237,7 @@ var stepCases = []testCase{
 	},
 }
 
-// children waits for the tasks of a type that another one started, and checks
-// that they are that many.
+// children waits for the tasks of a type started by another task, and checks their number.
 func (fx *fixture) children(typ *weaver.Type[string, string], want int) {
 	got, _, err := typ.List(fx.ctx, fx.client, weaver.Filter{})
 	fx.must(err)

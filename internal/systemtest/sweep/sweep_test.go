@@ -21,22 +21,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// testCase is a piece of real work: what the engine's handlers do, and what a
-// caller asks for and must get. It must end in the same way with a fault as
-// without.
+// testCase is a piece of real work: the handlers of the engine, and the requests of a caller with their required
+// results. It must end in the same way with a fault as without.
 type testCase struct {
 	name      string
 	cfg       weaver.Config // of the engines; the fixture fills in handlers and defaults
 	handlers  func(fx *fixture) []weaver.Handler
 	run       func(fx *fixture)
-	untilIdle bool // engines use RunUntilIdle, again and again
-	onlySQL   bool // users' own transactions
-	onFile    bool // runs on a file, too
+	untilIdle bool // engines use RunUntilIdle repeatedly
+	onlySQL   bool // needs transactions of users
+	onFile    bool // also runs on a file
 	bucket    bool // engines and callers have a bucket in memory
 
-	losesLeases bool // leases are lost without a fault, too
-	// tolerates says why a failed call may lead to other events and to more
-	// starts of step functions. "" means that it may not.
+	losesLeases bool // leases are lost even without a fault
+	// tolerates explains why a failed call may lead to other events and to more starts of step functions. "" means
+	// that it may not.
 	tolerates string
 }
 
@@ -47,9 +46,8 @@ func (tc *testCase) runsOn(kind storeKind) bool {
 	return kind.sql || !tc.onlySQL
 }
 
-// knownFailures are what the sweep found and what is not fixed yet: the run
-// ends differently there, or has other events. A full sweep fails when one is
-// gone.
+// knownFailures lists the unfixed findings of the sweep: points at which the run ends differently or has other
+// events. A full sweep fails when one no longer occurs.
 var knownFailures []*knownFailure
 
 type knownFailure struct {
@@ -68,35 +66,33 @@ func known(tc *testCase, c faultstore.Call, f faultstore.Fault) *knownFailure {
 	return nil
 }
 
-// full asks for all cases and points.
+// full selects all cases and points.
 var full = os.Getenv("WEAVER_SWEEP") == "full"
 
-// totals are what a sweep covered.
+// totals is the coverage of a sweep.
 type totals struct {
 	mu      sync.Mutex
 	cases   int
 	points  int             // run
-	missed  int             // run, and the call did not come
-	all     int             // known
+	missed  int             // run, without the call
+	all     int             // known points
 	methods map[string]bool // called without a fault: kind of store and method
 }
 
-// TestSweep runs cases of real engine work on each store, and injects a fault
-// at every call of the store in turn: the store returns an error; it does the
-// work and the reply is lost; the process dies before the call, or after it. A
-// caller repeats its request, another process replaces a dead one, and the case
-// must end as it does without any fault:
+// TestSweep runs cases of real engine work on each store and injects a fault at every store call in turn. The fault
+// is an error of the store, a reply lost after the work, or the death of the process before or after the call. A
+// caller repeats its request, another process replaces a dead one, and the case must end as it does without a fault:
 //
-//   - every task and job ends in the same state, with the same output, attempts
-//     that counted and completed steps
-//   - no step function starts after its completed row was committed; without a
-//     crash none starts more often than without a fault, no lease is lost, and
-//     listeners get the same events of every end
-//   - after every write, and just after a crash, store.Check finds nothing, no
-//     terminal state was left, no epoch fell, no attempt is recorded twice or
-//     changed, no completed step changed, and what was acknowledged exists
+//   - Every task and job ends in the same state, with the same output, counted
+//     attempts and completed steps.
+//   - No step function starts after the commit of its completed row. Without a
+//     crash, no function starts more often than without a fault, no lease is
+//     lost, and listeners get the same events of every end.
+//   - After every write, and just after a crash, store.Check finds no violation.
+//     No terminal state was left, no epoch fell, no attempt is recorded twice or
+//     changed, no completed step changed, and acknowledged tasks exist.
 //
-// A plain run covers a part of the points, always the same. All of them:
+// A plain run covers a fixed sample of the points. All of them:
 //
 //	WEAVER_SWEEP=full go test ./internal/systemtest/sweep -run Sweep -v -timeout 30m
 //
@@ -106,7 +102,7 @@ type totals struct {
 func TestSweep(t *testing.T) {
 	totals := &totals{methods: map[string]bool{}}
 	want := 0
-	t.Run("on", func(t *testing.T) { // ends when its parallel parts have
+	t.Run("on", func(t *testing.T) { // ends after its parallel subtests
 		for _, kind := range storeKinds {
 			for i := range testCases {
 				tc := &testCases[i]
@@ -130,7 +126,7 @@ func TestSweep(t *testing.T) {
 	})
 	t.Logf("%d cases of %d, %d points of %d, %d of them not reached", totals.cases, want, totals.points, totals.all, totals.missed)
 	if totals.cases < want {
-		return // only some were asked for
+		return // only some were selected
 	}
 	for _, k := range knownFailures {
 		if full && k.shown.Load() == 0 {
@@ -145,7 +141,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	// The few points of a part say little of a share: of them most must be reached.
+	// A small sample says little about the share of missed calls: require only that most are reached.
 	allowed := totals.points / 2
 	if full {
 		allowed = totals.points / 20
@@ -155,7 +151,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// storeMethods are those of a store and its optional halves.
+// storeMethods returns the methods of a store and its optional interfaces.
 func storeMethods() []string {
 	names := []string{faultstore.StepTxBegun, faultstore.StepTxRan}
 	for _, typ := range []reflect.Type{reflect.TypeFor[store.Store](), reflect.TypeFor[store.Notifier](), reflect.TypeFor[store.StepTxer]()} {
@@ -166,8 +162,7 @@ func storeMethods() []string {
 	return names
 }
 
-// sweep runs one case without a fault, and then with each fault at each call
-// that it made.
+// sweep runs one case without a fault, and then with each fault at each of its calls.
 func sweep(t *testing.T, kind storeKind, tc *testCase, totals *totals, offset, every int) {
 	ref := reference(t, kind, tc)
 	points, missed, all := 0, 0, 0
@@ -180,7 +175,7 @@ func sweep(t *testing.T, kind storeKind, tc *testCase, totals *totals, offset, e
 			points++
 			inj := injection{point: fmt.Sprintf("%s at %s", f, c), first: faultstore.At(c.Method, c.Nth, f)}
 			var got *result
-			for range 3 { // goroutines race: the call may not come each time
+			for range 3 { // goroutines race: the call may not occur each time
 				if got = runCase(t, kind, tc, inj, ref, known(tc, c, f)); len(got.strikes) > 0 {
 					break
 				}
@@ -217,7 +212,7 @@ func reference(t *testing.T, kind storeKind, tc *testCase) *result {
 	return ref
 }
 
-// result is what a run led to.
+// result is the outcome of a run.
 type result struct {
 	calls   []faultstore.Call // of the first process
 	strikes []faultstore.Strike
@@ -225,20 +220,19 @@ type result struct {
 	counts  map[string]int
 }
 
-// injection is what goes wrong in a run.
+// injection is the faults of a run.
 type injection struct {
 	point string          // for messages
 	first faultstore.Plan // of the first process
 	next  faultstore.Plan // of every process that replaces another one
 }
 
-// runCase runs a case in a bubble of its own. Without a reference it is the run
-// that the others are compared with.
+// runCase runs a case in a bubble of its own. Without a reference, the run becomes the reference for the others.
 func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *result, tolerated *knownFailure) *result {
 	t.Helper()
 	res := &result{}
 	defer func() {
-		if p := recover(); p != nil { // a deadlock, most likely
+		if p := recover(); p != nil { // probably a deadlock
 			panic(fmt.Sprintf("case %q on %s, %s: %v", tc.name, kind.name, inj.point, p))
 		}
 	}()
@@ -300,7 +294,7 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 
 var errHangs = errors.New("the case hangs: its limit of time has passed")
 
-// compareWith compares the end of a run with that of the run without a fault.
+// compareWith compares the end of a run with that of the reference run.
 func (fx *fixture) compareWith(ref, res *result) {
 	differs := func(format string, args ...any) {
 		if fx.known != nil {
@@ -318,7 +312,7 @@ func (fx *fixture) compareWith(ref, res *result) {
 	}
 	for _, s := range res.strikes {
 		if s.Fault == faultstore.CrashBefore || s.Fault == faultstore.CrashAfter || strings.HasPrefix(s.Method, "StepTx") {
-			return // the work since the last commit is done again
+			return // work since the last commit is repeated
 		}
 	}
 	if !maps.Equal(res.counts, ref.counts) {
@@ -326,7 +320,7 @@ func (fx *fixture) compareWith(ref, res *result) {
 	}
 }
 
-// only returns the lines of a that b has not.
+// only returns the lines of a that are not in b.
 func only(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) })
 }

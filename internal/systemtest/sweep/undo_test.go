@@ -13,9 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// effect is a step that has an effect at a partner, and whose undo takes it back there.
-// then is what the step's function returns after its effect, and undo what its undo does
-// after that; nil: it is well.
+// effect is a step with an effect at a partner, and an undo that reverts the effect. If then is not nil, the step
+// returns its error after the effect. If undo is not nil, its error fails the undo before the effect is reverted.
 func effect(ctx context.Context, name string, then, undo func() error) (string, error) {
 	p := processOf(ctx)
 	fx := p.fx
@@ -54,7 +53,7 @@ func effect(ctx context.Context, name string, then, undo func() error) (string, 
 	}))
 }
 
-// partner checks what became of the effects, by the step's name and its round.
+// partner checks the state of the effects, by the step's name and round.
 func (fx *fixture) partner(id weaver.TaskID, want map[string]string) {
 	fx.Helper()
 	fx.mu.Lock()
@@ -68,7 +67,7 @@ func (fx *fixture) partner(id weaver.TaskID, want map[string]string) {
 	}
 }
 
-// undoCases are cases of steps that are undone.
+// undoCases test steps that are undone.
 var undoCases = []testCase{
 	{
 		name:      "a task that fails and is undone",

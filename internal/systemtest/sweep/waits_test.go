@@ -12,14 +12,13 @@ import (
 
 var signalS = weaver.DefineSignal[string]("sweep")
 
-// send sends a signal, which ends up there once.
+// send sends a signal and checks that it is stored once.
 func (fx *fixture) send(id weaver.TaskID, key, text string) {
 	fx.Helper()
 	fx.must(signalS.Send(fx.ctx, fx.client, id, key, text, weaver.By("ann")))
 }
 
-// signalled is a handler that waits for as many signals as its input says, and then
-// for one that does not come.
+// signalled waits for the number of signals in its input, and then for a signal that does not come.
 func signalled(ctx context.Context, _ *fixture, n int) (int, error) {
 	sum := 0
 	for i := range n {
@@ -41,7 +40,7 @@ func signalled(ctx context.Context, _ *fixture, n int) (int, error) {
 
 const unreadable = "children that cannot be read end the attempt"
 
-// waitCases are cases of waits inside handlers.
+// waitCases test waits inside handlers.
 var waitCases = []testCase{
 	{
 		name:      "signals",
@@ -91,8 +90,8 @@ var waitCases = []testCase{
 		})),
 		run: func(fx *fixture) {
 			h := enqueue(fx, typeN, 10)
-			fx.await("running")           // the child
-			sleep(fx.ctx, 20*time.Second) // and all of the race is on record
+			fx.await("running")           // the child runs
+			sleep(fx.ctx, 20*time.Second) // and the whole race is recorded
 			fx.send(h.ID(), "k", "go")
 			succeeds(fx, h, 13)
 			children, _, err := typeA.List(fx.ctx, fx.client, weaver.Filter{})

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// workCases are cases of plain tasks.
+// workCases test plain tasks.
 var workCases = []testCase{
 	{
 		name:     "one task",
@@ -195,7 +195,7 @@ var workCases = []testCase{
 			for i, p := range []int{5, 9, 1, 3} {
 				succeeds(fx, hs[i], p)
 			}
-			// What a dead process held comes back late.
+			// Tasks of a dead process come back late.
 			if want := []string{"1", "3", "5", "9"}; !fx.crashed() && !slices.Equal(fx.order, want) {
 				fx.errorf("they started in the order %v, want %v", fx.order, want)
 			}
