@@ -47,11 +47,11 @@ func TestLinkArtifact(t *testing.T) {
 		want string
 	}{
 		"no URL":                {weaver.Link{}, "the URL is empty"},
-		"no scheme":             {weaver.Link{URL: "a/secret-path"}, "with a scheme"},
+		"no scheme":             {weaver.Link{URL: "a/secret-path"}, "has no scheme"},
 		"a space":               {weaver.Link{URL: "https://example.com/a secret-path"}, "without spaces"},
 		"a URL that is long":    {weaver.Link{URL: "https://example.com/" + strings.Repeat("x", task.MaxURL)}, "8192 are allowed"},
 		"a negative size":       {weaver.Link{URL: "https://example.com", Size: -1}, "size of the linked bytes is -1"},
-		"a hash that is no hex": {weaver.Link{URL: "https://example.com", SHA256: "xyz"}, "no SHA-256"},
+		"a hash that is no hex": {weaver.Link{URL: "https://example.com", SHA256: "xyz"}, "not a SHA-256"},
 	} {
 		subtest(t, "fails the task: "+name, func(fx *fixture) {
 			fx.run(typ.Handler(func(ctx context.Context, _ weaver.None) (weaver.ArtifactRef, error) {

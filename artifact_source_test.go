@@ -53,7 +53,7 @@ func TestArtifactSource(t *testing.T) {
 	})
 	bucketTest(t, "that fails or changes is an error of the handler, and stores nothing", func(b *bucketed) {
 		b.run(handler)
-		for in, want := range map[string]string{"changing": "what was read the second time", "broken": "the pipe broke"} {
+		for in, want := range map[string]string{"changing": "the source changed between the two reads", "broken": "the pipe broke"} {
 			_, err := enqueue(b.fixture, typ, in).Wait(b.Context())
 			te, ok := errors.AsType[*weaver.TaskError](err)
 			if !ok || te.Kind != task.KindHandler || !strings.Contains(te.Message, want) {

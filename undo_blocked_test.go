@@ -26,11 +26,11 @@ func TestUndoIsBlocked(t *testing.T) {
 		undo func(ctx context.Context) error // the handler, in the phase
 		says string
 	}{
-		"the step is gone": {func(context.Context) error { return errors.New("new code") }, `step "charge" is to be undone, and the handler no longer leads to it, or it has no Undo any more`},
+		"the step is gone": {func(context.Context) error { return errors.New("new code") }, `step "charge" is to be undone, but the handler no longer reaches it, or it no longer has an Undo`},
 		"the step has no undo": {func(ctx context.Context) error {
 			_, err := weaver.Step(ctx, "charge", func(context.Context) (int, error) { return 7, nil })
 			return err
-		}, `step "charge" is to be undone, and the handler no longer leads to it, or it has no Undo any more`},
+		}, `step "charge" is to be undone, but the handler no longer reaches it, or it no longer has an Undo`},
 		"the handler panics": {func(context.Context) error { panic("nil map") }, "nil map"},
 		"the value is of another type": {func(ctx context.Context) error {
 			_, err := weaver.Step(ctx, "charge", func(context.Context) (string, error) { return "", nil }, weaver.Undo(func(context.Context, weaver.Undoing[string]) error { return nil }))

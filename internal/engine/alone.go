@@ -2,19 +2,18 @@ package engine
 
 import "time"
 
-// drainForAlone lets a task that has to run alone (R7) find a worker that runs
-// nothing: when a claim passed over one, the claimer claims nothing until the
-// attempts that run have ended. That may take long, so a drain has a limit. After
-// one that was too short the claimer claims for as long as it lasted, and the
-// next may last twice as long: the task starts in the end, and no more than half
-// of the worker's time is lost meanwhile. The zero value is ready to use.
+// drainForAlone makes room for a task that must run alone (R7). When a claim skipped such a task, the claimer stops
+// claiming until all running attempts have ended. Attempts may run for long, so a drain has a time limit. After a
+// drain that was too short, the claimer claims for as long as the drain lasted, and the next drain may last twice as
+// long. The task therefore starts eventually, and the worker loses at most half of its time meanwhile. The zero value
+// is ready to use.
 type drainForAlone struct {
 	draining bool
 	until    time.Time     // the end of the drain, or the earliest start of the next one
 	limit    time.Duration // of the next drain; 0: the first one's
 }
 
-// begin begins a drain, if one may begin, after a claim that passed over a task.
+// begin starts a drain, if allowed, after a claim that skipped a task.
 func (d *drainForAlone) begin(first time.Duration, now time.Time) {
 	if d.draining || now.Before(d.until) {
 		return
@@ -23,8 +22,7 @@ func (d *drainForAlone) begin(first time.Duration, now time.Time) {
 	d.until = now.Add(d.limit)
 }
 
-// left returns for how much longer the claimer claims nothing; 0: it claims. A
-// drain ends when nothing runs any more.
+// left returns the remaining time of the drain; 0: the claimer may claim. A drain ends when no attempt is running.
 func (d *drainForAlone) left(idle bool, now time.Time) time.Duration {
 	switch {
 	case idle:

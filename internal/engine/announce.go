@@ -11,17 +11,16 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// emitLost emits the event of a lease that was lost, by its holder: nothing of the
-// attempt was written.
+// emitLost emits the event of a lease lost by its holder: no result of the attempt was written.
 func (c *completer) emitLost(a *Attempt) {
 	if c.listens() {
 		c.emit(event.TaskLeaseLost{Header: a.header(), Duration: time.Since(a.begun)})
 	}
 }
 
-// emitSettled emits the event of a job that the end of an attempt led to its end, or
-// to a block. It reads the job then, for listeners only: if that fails there is no
-// event. An end that was written again does not say what it led to: the job is read.
+// emitSettled emits the event of a job that ended or blocked because of the end of an attempt. It reads the job, only
+// for listeners; if the read fails there is no event. A repeated write of an end does not report the state of the
+// job, so the job is read.
 func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) {
 	id := a.task.JobID
 	if !c.listensToAll() || id.IsZero() || !again && !res.Job.Terminal() && res.Job != task.JobBlocked {
@@ -43,24 +42,24 @@ func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) 
 	})
 }
 
-// maxSettled is how many jobs are remembered as settled.
+// maxSettled is the number of settled jobs to remember.
 const maxSettled = 1000
 
-// settledJobs remembers the last jobs that were announced as settled, so that of
-// attempts that end together only one announces their job.
+// settledJobs remembers the last jobs announced as settled, so that only one of several attempts that end together
+// announces their job.
 type settledJobs struct {
 	mu    sync.Mutex
 	known map[task.ID]settledJob
 	order []task.ID // the oldest first
 }
 
-// settledJob is how a job was announced.
+// settledJob is an announced state of a job.
 type settledJob struct {
 	state task.JobState
 	at    time.Time // of its last change
 }
 
-// first reports whether a job was not announced as it is now.
+// first reports whether the current state of a job is not announced yet.
 func (s *settledJobs) first(j *task.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,11 +81,11 @@ func (s *settledJobs) first(j *task.Job) bool {
 	return true
 }
 
-// maxReapedEvents is how many of the leases that one reap took have an event.
+// maxReapedEvents is the maximum number of events for one reap.
 const maxReapedEvents = 100
 
-// emitReaped emits the events of leases that were taken away. It reads what they
-// name, for listeners only: what cannot be read has no event.
+// emitReaped emits the events of reaped leases. It reads their tasks, only for listeners; a task that cannot be read
+// has no event.
 func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 	if !r.listens() {
 		return
@@ -114,7 +113,7 @@ func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
 	}
 }
 
-// headerOf is that of an event of an attempt whose lease was taken away.
+// headerOf returns the header of an event about an attempt whose lease was taken away.
 func (r *reaper) headerOf(t *task.Task, a *task.Attempt, end event.Ending) event.Header {
 	return event.Header{
 		At: time.Now().UTC(), Namespace: r.Namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node,

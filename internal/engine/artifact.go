@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// PutArtifact keeps what r gives with the step that ctx belongs to: it is recorded
-// when the step is.
+// PutArtifact stores the content of r as an artifact of the step that ctx belongs to. The artifact is recorded with
+// the step.
 func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Reader) (store.NewArtifact, error) {
 	scope, err := artifactScope(ctx, n.Name)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	b, err := a.env.Values.Stream(ctx, a.task.ID, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
-		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) { // whatever the handler makes of it
+		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) { // whatever the handler does with the error
 			return n, a.failFatally(&Verdict{Kind: NotHere, Err: err})
 		}
 		return n, a.notPut(ctx, err)
@@ -31,7 +31,7 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	return a.keepArtifact(scope, n), nil
 }
 
-// KeepLink keeps a link with the step that ctx belongs to, as PutArtifact does bytes.
+// KeepLink is [Attempt.PutArtifact] for a link.
 func (a *Attempt) KeepLink(ctx context.Context, n store.NewArtifact) (store.NewArtifact, error) {
 	scope, err := artifactScope(ctx, n.Name)
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *Attempt) keepArtifact(scope *stepScope, n store.NewArtifact) store.NewA
 	return n
 }
 
-// NeedBucket ends an attempt on a worker without a bucket, before work is done for
-// nothing: another worker may have it.
+// NeedBucket ends an attempt on a worker without a bucket before it does useless work: another worker may have a
+// bucket.
 func (a *Attempt) NeedBucket(what string) error {
 	if a.env.Values.Bucket != nil {
 		return nil
@@ -69,7 +69,7 @@ func (a *Attempt) NeedBucket(what string) error {
 	return a.failFatally(&Verdict{Kind: NotHere, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
 }
 
-// Recorded reports whether a step of this name is completed already.
+// Recorded reports whether a step of this name is already completed.
 func (a *Attempt) Recorded(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,11 +99,10 @@ func (a *Attempt) ArtifactsOf(ctx context.Context, id task.ID) ([]task.Artifact,
 	return nil, &KindError{Kind: task.KindInternal, Err: fmt.Errorf("read the artifacts of task %s: %w", id, err)}
 }
 
-// artifactReader makes what keeps bytes from being read the end of the attempt that
-// returns it.
+// artifactReader turns an error of reading the bytes into the end of the attempt that returns it.
 type artifactReader struct {
 	io.ReadCloser
-	ctx  context.Context // with which it was opened
+	ctx  context.Context // the context of its OpenArtifact
 	name string
 }
 
@@ -122,7 +121,7 @@ func unreadableArtifact(ctx context.Context, name string, err error) error {
 	return Unreadable(fmt.Sprintf("artifact %q", name), "", err)
 }
 
-// notPut classifies what kept bytes from being put.
+// notPut classifies an error of storing the bytes.
 func (a *Attempt) notPut(ctx context.Context, err error) error {
 	var source *sourceError
 	if errors.As(err, &source) || errors.Is(err, errChanged) || ctx.Err() != nil {
@@ -137,8 +136,8 @@ func (a *Attempt) notPut(ctx context.Context, err error) error {
 	return &KindError{Kind: task.KindInternal, Err: err}
 }
 
-// unrecordable ends the attempt with a value that the bucket did not take: its step ran
-// and is not on record, so nothing of the handler may go on as if it had failed.
+// unrecordable ends the attempt because the bucket did not take a value. The step ran and is not recorded, so the
+// handler must not continue as if the step had failed.
 func (a *Attempt) unrecordable(scope context.Context, err error) error {
 	err = a.notPut(scope, err)
 	if scope.Err() != nil {
@@ -147,11 +146,11 @@ func (a *Attempt) unrecordable(scope context.Context, err error) error {
 	return a.failFatally(err)
 }
 
-// Values returns what keeps and loads long values.
+// Values returns the store of long values.
 func (a *Attempt) Values() *Values { return a.env.Values }
 
-// loadInput puts the input itself in the place of the blob that has it. No handler
-// begins while a value of its task cannot be opened: the task is left to a worker that can.
+// loadInput replaces a blob reference by the input itself. A handler never starts while a value of its task cannot be
+// opened: the task is left to a worker that can open it.
 func (a *Attempt) loadInput() error {
 	err := a.openValues()
 	var ke *KindError
@@ -162,7 +161,7 @@ func (a *Attempt) loadInput() error {
 }
 
 func (a *Attempt) openValues() error {
-	if err := Erased("input", &a.task); err != nil { // its retry was that of a task that it needs
+	if err := Erased("input", &a.task); err != nil { // it is retried because a task that it needs was retried
 		return err
 	}
 	if err := seal.Failure(a.task.UnblockInput); err != nil {
@@ -197,7 +196,7 @@ func (a *Attempt) Load(ctx context.Context, what string, value json.RawMessage) 
 	return whole, err
 }
 
-// replayed is replay of a step whose value may be in the bucket.
+// replayed is replay for a step whose value may be in the bucket.
 func (a *Attempt) replayed(ctx context.Context, done *task.Step) (json.RawMessage, error) {
 	raw, err := replay(done)
 	if _, large := task.BlobOf(raw); err != nil || !large && !task.IsSealed(raw) {
@@ -211,7 +210,7 @@ func (a *Attempt) replayed(ctx context.Context, done *task.Step) (json.RawMessag
 	return whole, err
 }
 
-// keepRecord puts what is too long in a record into the bucket.
+// keepRecord moves long values of a record into the bucket.
 func (a *Attempt) keepRecord(ctx context.Context, rec *store.Record) error {
 	v := a.env.Values
 	tasks, err := v.KeepInputs(ctx, rec.Tasks)
@@ -232,7 +231,7 @@ func (a *Attempt) keepRecord(ctx context.Context, rec *store.Record) error {
 	return nil
 }
 
-// keepFinish puts what is too long in a finish into the bucket.
+// keepFinish moves long values of a finish into the bucket.
 func (v *Values) keepFinish(ctx context.Context, fin *store.Finish) error {
 	children, err := v.KeepInputs(ctx, fin.Children)
 	if err != nil {

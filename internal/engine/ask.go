@@ -11,13 +11,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// question is what an attempt ends with that waits for a person's answer. It is
-// the error that the blocked task shows. shape is that of its answer.
+// question is the error of an attempt that waits for a person's answer, as the blocked task shows it. shape describes
+// the answer.
 type question struct {
 	name, text, shape string
 
-	within time.Duration // how long it waits for an answer; 0: for ever
-	until  time.Time     // the end of that, by the store's clock
+	within time.Duration // time limit for the answer; 0: no limit
+	until  time.Time     // end of the time limit, by the store's clock
 }
 
 // Error implements error.
@@ -28,16 +28,14 @@ func (q *question) Error() string {
 	return q.name + ": " + q.text
 }
 
-// Ask returns the answer to a question: the input of the unblock that followed
-// the block by this name. The answer is recorded as a step, so that later
-// attempts get it without asking. Without an answer that check accepts, it
-// blocks the task like a wait: it lets steps that run beside it end, the attempt
-// is over, and it returns ErrSuspended.
+// Ask returns the answer to a question: the input of the unblock that followed the block by this name. The answer is
+// recorded as a step, so that later attempts get it without asking. Without an answer that check accepts, Ask blocks
+// the task like a wait: concurrent steps end first, the attempt is over, and Ask returns ErrSuspended.
 func (a *Attempt) Ask(ctx context.Context, name, text, shape string, within time.Duration, check func(json.RawMessage) error) (json.RawMessage, error) {
 	asked := &question{name: name, text: text, shape: shape, within: within}
 	if within > 0 {
 		asked.until = rules.Instant(a.storeNow().Add(within))
-		if before := a.task.Error; before != nil && before.Ask == name && !before.AskUntil.IsZero() { // it is asked again
+		if before := a.task.Error; before != nil && before.Ask == name && !before.AskUntil.IsZero() { // the question is asked again
 			asked.until = before.AskUntil
 		}
 	}
@@ -48,8 +46,7 @@ func (a *Attempt) Ask(ctx context.Context, name, text, shape string, within time
 	return value, err
 }
 
-// answered returns the answer to a question, or the question that is to be asked.
-// It looks for one at a time.
+// answered returns the answer to a question, or the question to ask. It handles one question at a time.
 func (a *Attempt) answered(ctx context.Context, q *question, check func(json.RawMessage) error) (json.RawMessage, *question, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -74,7 +71,7 @@ func (a *Attempt) answered(ctx context.Context, q *question, check func(json.Raw
 	}
 	if err := check(input); err != nil {
 		again := *q
-		again.text = fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text)
+		again.text = fmt.Sprintf("the given input %v; unblock the task with another input. %s", err, q.text)
 		return nil, &again, nil
 	}
 	// Crash here: the input stays with the task, and the next attempt records it.
@@ -82,12 +79,12 @@ func (a *Attempt) answered(ctx context.Context, q *question, check func(json.Raw
 	return value, nil, err
 }
 
-// keepAnswer records the answer to another question than the one that is about to
-// be asked, unless that was done: the next unblock replaces it.
+// keepAnswer records an answer that was given for another question than the one about to be asked, because the next
+// unblock would replace it.
 func (a *Attempt) keepAnswer(ctx context.Context) error {
 	name := a.task.UnblockFor
 	if name == "" {
-		return nil // to a Blocked
+		return nil // the answer to a Blocked
 	}
 	a.mu.Lock()
 	known := a.entryOf(name)
@@ -130,7 +127,7 @@ func answerStep(name string, index, attempt int, value json.RawMessage) *task.St
 	return &task.Step{Name: name, Index: index, Kind: task.KindAsk, State: task.StepCompleted, AttemptNo: attempt, Try: 1, Value: value}
 }
 
-// ask ends the attempt with a question. Of several at once the first is asked.
+// ask ends the attempt with a question. Of several concurrent questions the first is asked.
 func (a *Attempt) ask(q *question) error {
 	a.mu.Lock()
 	if a.question == nil {
@@ -141,8 +138,8 @@ func (a *Attempt) ask(q *question) error {
 	return fmt.Errorf("%w (blocked: %w)", ErrSuspended, q)
 }
 
-// UnblockInput returns the input of the last unblock, nil when there was none or
-// it was given for an Ask, which alone reads it.
+// UnblockInput returns the input of the last unblock. It returns nil without one, and for an input given for an Ask,
+// which only that Ask reads.
 func (a *Attempt) UnblockInput() json.RawMessage {
 	input := a.task.UnblockInput
 	if len(input) == 0 {

@@ -29,12 +29,12 @@ type questions struct {
 	wake signal
 
 	mu   sync.Mutex
-	next time.Time // the earliest end that is known, by the local clock; zero: none
+	next time.Time // the earliest known end, by the local clock; zero: unknown
 }
 
 func newQuestions(e *env) *questions { return &questions{env: e, wake: newSignal()} }
 
-// asked notes that a task waits for an answer until then, by the store's clock.
+// asked records that a task waits for an answer until an instant of the store's clock.
 func (q *questions) asked(until, now time.Time) {
 	if until.IsZero() {
 		return
@@ -78,8 +78,8 @@ func (q *questions) pause(looked time.Time) time.Duration {
 	return pause
 }
 
-// look unblocks the tasks whose time for an answer has ended, and notes the next end. After
-// an error it is called again a minute later.
+// look unblocks the tasks whose time for an answer has ended, and sets the next end. After an error it is called
+// again a minute later.
 func (q *questions) look(ctx context.Context) {
 	q.mu.Lock()
 	q.next = time.Time{}
@@ -130,7 +130,7 @@ func (q *questions) end(ctx context.Context, t *task.Task) {
 
 func (q *questions) again(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		q.Log.Warn("look for questions that nobody answered in time", "error", err, "retry_in", questionsEvery)
+		q.Log.Warn("end questions without an answer in time", "error", err, "retry_in", questionsEvery)
 	}
 	now := time.Now()
 	q.asked(now.Add(questionsEvery), now)

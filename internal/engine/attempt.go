@@ -23,96 +23,96 @@ type Attempt struct {
 	env      *env
 	recorder *recorder
 	task     task.Task
-	inputRow json.RawMessage // the task's input as its row has it: the blob, if it is in the bucket
+	inputRow json.RawMessage // the input as stored: the blob reference, if it is in the bucket
 	lease    task.Lease
 	begun    time.Time // just after the claim
 	now      time.Time // the store's clock at begun
 	waited   time.Duration
 
-	// quarantineLimit is, of a quarantined task, how many of those may run beside
-	// each other, this one included.
+	// quarantineLimit is the maximum number of quarantined tasks, this one included, that may run concurrently with
+	// this quarantined task.
 	quarantineLimit int
 	alone           bool // it runs alone
 
-	// held ends when the attempt may write no more or its task goes on without it:
-	// the lease is lost or uncertain, a drain, a wait, a mistake of the program.
-	// ctx, which is made from it, is the handler's, and also ends when a cancel or
-	// the deadline ends the task. (An Attempt is a scope.)
+	// held ends when the attempt may no longer write or its task continues without it: a lost or uncertain lease, a
+	// drain, a wait, or a program error. ctx is derived from it and is the handler's context; it also ends when a
+	// cancel or the deadline ends the task. (An Attempt is a scope.)
 	held, ctx    context.Context
 	lose, cancel context.CancelCauseFunc
 
-	events atomic.Int32 // the number of the last one: see header
-	rows   eventRows    // of those that are to be stored
+	events atomic.Int32 // number of the last event: see header
+	rows   eventRows    // events to be stored
 
-	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
+	// cancelledAt and timesOut are the times at which the attempt was or will be asked to end, as offsets from
+	// env.origin; 0: unset.
 	cancelledAt, timesOut atomic.Int64
 	deadline              int64
 
-	// validUntil is the local lease validity: until when this process may rely on
-	// the lease without an answer of the store, as an offset from env.origin.
+	// validUntil is the local lease validity: the time, as an offset from env.origin, until which this process may
+	// rely on the lease without an answer of the store.
 	validUntil atomic.Int64
 
 	mu        sync.Mutex
-	version   int               // code version of the handler that runs
-	handler   string            // its name, after its type if that is not the task's
+	version   int               // code version of the running handler
+	handler   string            // name of the handler, prefixed by its type if that is not the task's
 	inner     context.Context   // of the innermost handler: see Enter
-	notes     map[string]string // to be kept with the attempt
-	route     string            // why it was chosen
-	idle      sync.Cond         // signalled when inFlight falls to 0
+	notes     map[string]string // stored with the attempt
+	route     string            // reason for the choice of the handler
+	idle      sync.Cond         // signalled when inFlight reaches 0
 	journal   map[string]*entry // by step name
 	nextIndex int
-	inFlight  int // steps that run or are being recorded
+	inFlight  int // running steps, and steps being recorded
 	stepsRun  []string
-	news      bool // it has recorded something that was not there before
+	news      bool // the attempt made a new record
 	suspended bool
-	wakeAt    time.Time    // the earliest end of a wait of this attempt; zero: none has one
-	waiting   task.Waiting // for what its waits are
-	question  *question    // that it is suspended with; nil: by other waits
+	wakeAt    time.Time    // earliest end of a wait of this attempt; zero: no time limit
+	waiting   task.Waiting // reason of its waits
+	question  *question    // question to suspend with; nil: suspended by other waits
 	asking    sync.Mutex   // held by an Ask while it looks for its answer
 	over      bool         // the handler returned, or was abandoned
-	fatal     error        // a mistake of the program, which fails the task whatever the handler returns
+	fatal     error        // a program error, which fails the task whatever the handler returns
 	cancelBy  cancelAsk
 	progress  progress
 
 	panicked       bool           // the handler did not return
-	uncleaned      *failedCleanup // the first cleanup of this attempt that failed, or could not begin
-	cleaned        bool           // in an undo phase: a cleanup ran, now or in an attempt before
-	failedCleanups []task.Step    // in an undo phase: tries of attempts before
-	steps          int            // in an undo phase: that were completed
-	open           []*task.Step   // in an undo phase: to be undone, in this order
-	failedUndos    []task.Step    // in an undo phase: tries of attempts before
-	undoFailed     *failedUndo    // the undo of this attempt that failed
-	children       int            // in an undo phase: that have not ended
-	of             *task.Task     // of an undo task: the task that it undoes, as its handler sees it
-	undoLater      time.Duration  // when a task that undoes a child is looked at again; 0: none is waited for
+	uncleaned      *failedCleanup // the first cleanup of this attempt that failed or could not start
+	cleaned        bool           // in an undo phase: a cleanup ran, in this or an earlier attempt
+	failedCleanups []task.Step    // in an undo phase: tries of earlier attempts
+	steps          int            // in an undo phase: number of completed steps
+	open           []*task.Step   // in an undo phase: steps to undo, in this order
+	failedUndos    []task.Step    // in an undo phase: tries of earlier attempts
+	undoFailed     *failedUndo    // the failed undo of this attempt
+	children       int            // in an undo phase: children that have not ended
+	of             *task.Task     // of an undo task: the undone task, as the handler sees it
+	undoLater      time.Duration  // delay of the next look at a task that undoes a child; 0: no such task
 
-	proven    atomic.Bool // it could run: see troubles
+	proven    atomic.Bool // the handler could run: see troubles
 	redaction redaction
 
 	checkpoints  checkpoints
-	lastProgress event.Event // of a report that the end of the attempt carries
+	lastProgress event.Event // of a report written with the end of the attempt
 
-	inputReads int // calls of UnblockInput
+	inputReads int // number of UnblockInput calls
 	overdue    overdue
 
-	needsMu   sync.Mutex // held while they are read
+	needsMu   sync.Mutex // held during reads of needs
 	needsRead bool
 	allNeeds  []store.Need
-	needs     []store.Need // without the children of calls: of a task that runs they are final
+	needs     []store.Need // without the children of calls; final while the task runs
 }
 
-// entry is what the step journal has of one step name.
+// entry is the state of one step name in the journal.
 type entry struct {
 	index int
 	used  bool       // in this attempt
 	done  *task.Step // completed by an earlier attempt
 
-	begun   *task.Step // an earlier attempt, or this one, recorded that it begins
-	round   int        // how often it was undone
-	undo    *Undo      // that this attempt declared
+	begun   *task.Step // the beginning, recorded by this or an earlier attempt
+	round   int        // number of undos
+	undo    *Undo      // declared by this attempt
 	retry   rules.UndoRetry
-	failed  *task.Step // in an undo phase: the last failed try of earlier attempts, in the round
-	waiting *task.Step // that an earlier attempt left waiting
+	failed  *task.Step // in an undo phase: the last failed try of earlier attempts, in this round
+	waiting *task.Step // left waiting by an earlier attempt
 }
 
 type cancelAsk struct {
@@ -131,15 +131,14 @@ func From(ctx context.Context) (*Attempt, error) {
 	return a, nil
 }
 
-// newAttempt returns the attempt of a leased task. before is when the claim
-// call began.
+// newAttempt returns the attempt of a leased task. before is the start of the claim call.
 func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *Attempt {
 	a := &Attempt{
 		env: e, recorder: recorder, task: c.Task, inputRow: c.Task.Input, lease: c.Lease,
 		begun: time.Now(), now: c.Task.StartedAt, waited: c.Waited, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
 	}
 	a.idle.L = &a.mu
-	a.events.Store(1) // that of task.started
+	a.events.Store(1) // the number of task.started
 	a.extendValidity(before)
 	onRecord := a.replays(c.Steps)
 	a.orderUndos()
@@ -161,8 +160,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	return a
 }
 
-// replays adds recorded steps to the journal. It returns how many have
-// completed.
+// replays adds recorded steps to the journal. It returns the number of completed ones.
 func (a *Attempt) replays(steps []task.Step) (onRecord int) {
 	if a.journal == nil && len(steps) > 0 {
 		a.journal = make(map[string]*entry, len(steps))
@@ -181,7 +179,7 @@ func (a *Attempt) replays(steps []task.Step) (onRecord int) {
 			a.journal[s.Name] = known
 		}
 		switch {
-		case s.Past(): // it runs again
+		case s.Past(): // the step runs again
 			if s.Kind != task.KindCleanup {
 				known.round = max(known.round, s.Round+1)
 			}
@@ -203,22 +201,21 @@ func (a *Attempt) replays(steps []task.Step) (onRecord int) {
 	return onRecord
 }
 
-// stopTimer ties the release of a timer to the end of the attempt.
+// stopTimer releases a timer at the end of the attempt.
 func (a *Attempt) stopTimer(stop context.CancelFunc) {
 	cancel := a.cancel
 	a.cancel = func(cause error) { cancel(cause); stop() }
 }
 
-// extendValidity makes the lease valid for another TTL less a safety margin,
-// counted from the moment before the store was asked.
+// extendValidity makes the lease valid for another TTL less a safety margin, counted from the moment before the call
+// of the store.
 func (a *Attempt) extendValidity(before time.Time) {
 	a.validUntil.Store(a.env.offset(before.Add(a.env.lease().Validity())))
 }
 
-// validFor returns how long this process may still rely on the lease: no longer than
-// its last renewal allows, and the last answer of the worker's session, if it keeps
-// one. A session that was silent for too long, and answers again, makes no lease valid
-// that was not renewed since: another worker may have it.
+// validFor returns the time for which this process may still rely on the lease. The last renewal limits it, and the
+// last answer of the worker's session if it has one. A session that was silent for too long and answers again does
+// not revalidate a lease that was not renewed since: another worker may have it.
 func (a *Attempt) validFor() time.Duration {
 	e := a.env
 	until := a.validUntil.Load()
@@ -231,7 +228,7 @@ func (a *Attempt) validFor() time.Duration {
 	return time.Duration(until - e.offset(time.Now()))
 }
 
-// setHandler notes which handler runs, and why that one.
+// setHandler records the running handler and the reason for it.
 func (a *Attempt) setHandler(h *Handler, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -252,8 +249,8 @@ func (a *Attempt) end(cause error) {
 	a.lose(cause)
 }
 
-// endCause returns why the attempt's context ended, nil while it has not. It also checks
-// the lease's context: the handler's context is derived from it and ends a moment later.
+// endCause returns the cause for which the attempt's context ended, or nil. It also checks the lease's context: the
+// handler's context is derived from it and ends a moment later.
 func (a *Attempt) endCause() error {
 	if cause := context.Cause(a.ctx); cause != nil {
 		return cause
@@ -261,13 +258,13 @@ func (a *Attempt) endCause() error {
 	return context.Cause(a.held)
 }
 
-// close releases what the attempt's contexts hold.
+// close releases the resources of the attempt's contexts.
 func (a *Attempt) close() {
 	a.cancel(nil)
 	a.lose(nil)
 }
 
-// askCancel is end for a cancel request, which says by whom and why.
+// askCancel is end for a cancel request, with its operator and reason.
 func (a *Attempt) askCancel(kind task.ErrorKind, by, reason string) {
 	a.mu.Lock()
 	if a.cancelBy == (cancelAsk{}) {
@@ -281,8 +278,8 @@ func (a *Attempt) askCancel(kind task.ErrorKind, by, reason string) {
 	a.end(ErrCancelled)
 }
 
-// abandon makes the attempt over although its handler still runs. It reports
-// false when the handler has returned meanwhile.
+// abandon marks the attempt as over although its handler still runs. It returns false if the handler has returned
+// meanwhile.
 func (a *Attempt) abandon() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -314,7 +311,7 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	defer a.overdue.returned()
 	if _, timed := ctx.Deadline(); timed {
 		defer context.AfterFunc(ctx, func() { a.contextEnded(context.Cause(ctx)) })()
-	} else if a.ctx.Err() != nil { // before the handler was called
+	} else if a.ctx.Err() != nil { // ended before the call of the handler
 		a.contextEnded(context.Cause(a.ctx))
 	}
 	defer func() {
@@ -326,12 +323,12 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 		}
 	}()
 	if out, err = h.Run(ctx, a.task.Input); err != nil {
-		_ = err.Error() // an error that panics, as a nil pointer may, is a panic of the handler
+		_ = err.Error() // an error that panics, such as a nil pointer, is a panic of the handler
 	}
 	return out, err
 }
 
-// header is that of the next event: it takes the next number of this lease.
+// header returns the header of the next event, with the next sequence number of this lease.
 func (a *Attempt) header() event.Header {
 	return a.headerOf(event.Sequence(a.lease.Epoch, int(a.events.Add(1))))
 }
@@ -349,8 +346,7 @@ func (a *Attempt) headerOf(sequence int64) event.Header {
 	}
 }
 
-// Task returns the task as it was claimed. The handler of an undo task sees the one that is
-// undone.
+// Task returns the task as claimed. The handler of an undo task sees the undone task.
 func (a *Attempt) Task() *task.Task {
 	if a.of != nil {
 		return a.of
@@ -358,10 +354,10 @@ func (a *Attempt) Task() *task.Task {
 	return &a.task
 }
 
-// subject is the id of the task whose steps, children and values the handler sees.
+// subject returns the ID of the task whose steps, children and values the handler sees.
 func (a *Attempt) subject() task.ID { return a.Task().ID }
 
-// Waited returns how long the task was due before it was claimed.
+// Waited returns the time from the task's due time to its claim.
 func (a *Attempt) Waited() time.Duration { return a.waited }
 
 // Namespace returns the namespace the engine works in.
@@ -376,8 +372,7 @@ func (a *Attempt) IDs() *task.IDs { return a.env.IDs }
 // InlineLimit returns the largest payload that a row may hold, in bytes.
 func (a *Attempt) InlineLimit() int { return a.env.InlineLimit }
 
-// unreached names the recorded steps that this attempt never asked for. The
-// caller holds a.mu.
+// unreached lists the recorded steps that this attempt never reached. The caller holds a.mu.
 func (a *Attempt) unreached() []string {
 	var names []string
 	for name, known := range a.journal {

@@ -12,18 +12,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Call waits for the end of children, which it stores first.
+// Call stores children and waits for their end.
 type Call struct {
-	N int // how many, at least 1
+	N int // number of children, at least 1
 
-	// Children makes them, with new ids. It is called once for each attempt that
-	// stores some of them: a record that is repeated names the same ones.
+	// Children returns the children, with new IDs. It is called once for each attempt that stores some of them: a
+	// repeated record names the same children.
 	Children func() ([]task.New, error)
 
-	Undo bool // its children that succeed are undone with the task
+	Undo bool // children that succeeded are undone with the task
 }
 
-// undo is how the call is undone; nil: it is not.
+// undo returns the undo of the call, or nil.
 func (c *Call) undo() *Undo {
 	if !c.Undo {
 		return nil
@@ -38,7 +38,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 			return nil, err
 		}
 		if stored = known.ChildrenStored; stored >= c.N {
-			return known, nil // if it is completed meanwhile, the task is not suspended
+			return known, nil // if the call completes meanwhile, the task is not suspended
 		}
 	} else if err := task.CheckCall(a.task.Depth, 0, c.N); err != nil {
 		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %s", name, strings.TrimPrefix(err.Error(), "call: "))})
@@ -54,7 +54,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 		if c.Undo {
 			step.Undo = task.UndoOpen
 		}
-		// Crash here: what is stored is, and the next attempt goes on behind it.
+		// Crash here: the stored children exist, and the next attempt continues after them.
 		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+task.MaxCallTasks, c.N)]})
 		if err == nil {
 			a.stored(ctx, children[stored:min(max(res.Step.ChildrenStored, stored), c.N)])
@@ -77,7 +77,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 func (*Call) over(_ *Attempt, step *task.Step) bool { return step.State == task.StepCompleted }
 func (*Call) reason() task.Waiting                  { return task.WaitChildren }
 
-// check compares a call with the one that is recorded under its name.
+// check compares a call with the recorded call of its name.
 func (c *Call) check(a *Attempt, recorded *task.Step) error {
 	n := recorded.Children
 	if n == c.N {
@@ -86,9 +86,8 @@ func (c *Call) check(a *Attempt, recorded *task.Step) error {
 	return a.otherCall(recorded.Name, n, c.N)
 }
 
-// CallOf returns the children of a call, in their order, once they have ended. It is
-// Await for a call; without inputs there is nothing to wait for, and nothing is
-// recorded.
+// CallOf returns the children of a call, in order, once they have ended. It is Await for a call. Without inputs it
+// neither waits nor records.
 func (a *Attempt) CallOf(ctx context.Context, name string, c *Call) ([]Called, error) {
 	if err := a.declareUndo(name, c.undo(), UndoRetry{}); err != nil {
 		return nil, err
@@ -114,15 +113,15 @@ func (a *Attempt) CallOf(ctx context.Context, name string, c *Call) ([]Called, e
 	return a.Results(ctx, step, c)
 }
 
-// Called is a child of a call that has ended.
+// Called is an ended child of a call.
 type Called struct {
 	ID     task.ID
-	State  task.State      // with which it ended the wait
-	Output json.RawMessage // if it succeeded
-	Error  *task.Error     // kind, code and message, if it did not; nil if the store did not keep them
+	State  task.State      // state that ended the wait
+	Output json.RawMessage // of a succeeded child
+	Error  *task.Error     // kind, code and message of a failed child; nil if the store did not keep them
 }
 
-// Results reads what the children of a completed call gave.
+// Results reads the results of the children of a completed call.
 func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Called, error) {
 	if err := c.check(a, step); err != nil {
 		return nil, err
@@ -132,7 +131,7 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 	return results, unreadCall(ctx, step.Name, err)
 }
 
-// unreadCall is the error of an attempt that could not read the children of a call.
+// unreadCall returns the error of an attempt that could not read the children of a call.
 func unreadCall(ctx context.Context, name string, err error) error {
 	var v *Verdict
 	if err == nil || ctx.Err() != nil || errors.As(err, &v) {
@@ -149,11 +148,11 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 	return a.called(ctx, name, needs)
 }
 
-// called reads what children gave whose edges are given, in their order.
+// called reads the results of the children behind the given edges, in their order.
 func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) ([]Called, error) {
 	results := make([]Called, len(needs))
 	at := make(map[task.ID]int, len(needs))
-	ids := make([]task.ID, 0, len(needs)) // of which more than their edges is read
+	ids := make([]task.ID, 0, len(needs)) // tasks that are read in addition to their edges
 	for i, need := range needs {
 		results[i] = Called{ID: need.ID, State: need.EndedState, Error: need.EndedError}
 		at[need.ID] = i
@@ -188,8 +187,8 @@ func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) (
 	return results, nil
 }
 
-// childrenOf returns the edges to the children of a completed call, in the order of
-// its inputs. They are read again if they were read before the call was completed.
+// childrenOf returns the edges to the children of a completed call, in the order of its inputs. Edges read before the
+// completion of the call are read again.
 func (a *Attempt) childrenOf(ctx context.Context, name string, n int) ([]store.Need, error) {
 	for again := false; ; again = true {
 		all, err := a.readNeeds(ctx, again)
@@ -204,7 +203,7 @@ func (a *Attempt) childrenOf(ctx context.Context, name string, n int) ([]store.N
 			}
 			at, err := childIndex(all[i].Node)
 			if err != nil || at >= n || !children[at].ID.IsZero() {
-				return nil, fmt.Errorf("the child %q is none of %d", all[i].Node, n)
+				return nil, fmt.Errorf("unknown child %q of a call with %d children", all[i].Node, n)
 			}
 			children[at] = all[i]
 			found++
@@ -218,7 +217,7 @@ func (a *Attempt) childrenOf(ctx context.Context, name string, n int) ([]store.N
 	}
 }
 
-// childIndex reads the number of a child from its name, "fan[3]".
+// childIndex parses the index in the name of a child, "fan[3]".
 func childIndex(node string) (int, error) {
 	digits, ok := strings.CutSuffix(node[strings.LastIndexByte(node, '[')+1:], "]")
 	if !ok {

@@ -13,16 +13,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkpoints are those of the task, as far as this attempt knows them: what it
-// saved, and from the first read on what earlier attempts left.
+// checkpoints holds the task's checkpoints as far as this attempt knows them: the ones it saved and, from the first
+// read on, those of earlier attempts.
 type checkpoints struct {
 	saving sync.Mutex // held while one is written or all are read
 	read   bool
 	values map[string]json.RawMessage
 }
 
-// Checkpoint replaces what the task keeps under a name. When it returns nil the
-// value is durable. It is under the lease like a step, and may be called in one.
+// Checkpoint replaces the value that the task keeps under a name. When it returns nil the value is durable. It needs
+// a valid lease, as a step does, and may be called inside a step.
 func (a *Attempt) Checkpoint(ctx context.Context, name string, value json.RawMessage) error {
 	if a.leadsToUndos(ctx) {
 		return nil
@@ -46,7 +46,7 @@ func (a *Attempt) Checkpoint(ctx context.Context, name string, value json.RawMes
 	return nil
 }
 
-// LoadCheckpoint returns what the task keeps under a name, nil if it keeps nothing.
+// LoadCheckpoint returns the value that the task keeps under a name, or nil.
 func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMessage, error) {
 	ctx = a.readContext(ctx)
 	if err := a.checkCheckpoint(ctx, name); err != nil {
@@ -67,8 +67,8 @@ func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMess
 	return value, nil
 }
 
-// readCheckpoints reads what earlier attempts left. It tries again on store errors,
-// for as long as the lease is valid.
+// readCheckpoints reads the checkpoints of earlier attempts. It retries after store errors for as long as the lease
+// is valid.
 func (a *Attempt) readCheckpoints(ctx context.Context) error {
 	pause := 50 * time.Millisecond
 	for {
@@ -98,7 +98,7 @@ func (a *Attempt) keep(name string, value json.RawMessage) {
 	a.checkpoints.values[name] = value
 }
 
-// checkCheckpoint returns why no checkpoint may be saved or loaded now.
+// checkCheckpoint returns an error if no checkpoint may be saved or loaded now.
 func (a *Attempt) checkCheckpoint(ctx context.Context, name string) error {
 	if name == "" {
 		return a.failFatally(errors.New("a checkpoint needs a name: its value is kept under it"))

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// claimLimit bounds one claim, whatever the number of slots.
+// claimLimit is the maximum size of one claim, whatever the number of slots.
 const claimLimit = 1000
 
 // claimer leases due tasks into free slots.
@@ -30,21 +30,20 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 	return &claimer{env: e, types: types, untilIdle: untilIdle, wake: wake, executor: executor, heartbeater: heartbeater, reaper: reaper}
 }
 
-// run keeps the slots full until ctx ends or, with untilIdle, until a claim
-// that began with no attempt running found nothing due, no expired lease of
-// another worker waits for this one's warm-up, and no chore is left. It returns an
-// error when the store was closed.
+// run keeps the slots full until ctx ends. With untilIdle it also returns after a claim with no attempt running that
+// found no due task, once no expired lease of another worker waits for this worker's warm-up and no chores are left.
+// It returns an error when the store was closed.
 func (c *claimer) run(ctx context.Context) error {
-	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
+	unwake := context.AfterFunc(ctx, c.wake.Set) // wakes a claim that waits in the store
 	defer unwake()
-	var behind store.ClaimPlace // where the last claim stopped
+	var behind store.ClaimPlace // position of the last claim
 	var drain drainForAlone
 	var asked ask
 	for ctx.Err() == nil {
 		asked = c.troubles.next(c.types, asked.probe)
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: asked.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
 		idle := c.slots.fill(&req)
-		// Asked before the claim, which may miss what is taken over meanwhile.
+		// Check before the claim, which may miss tasks that are taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
 		left := drain.left(req.Running == 0, time.Now())
 		switch {
@@ -73,7 +72,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case errors.Is(err, store.ErrClosed):
 			return fmt.Errorf("%w: close it after Run has returned", err)
 		case err != nil:
-			continue // claim has waited and logged
+			continue // claim has already waited and logged
 		}
 		c.stats.setClock(res.Now)
 		before = before.Add(res.Waited)
@@ -88,19 +87,19 @@ func (c *claimer) run(ctx context.Context) error {
 		case len(res.Tasks) > 0:
 			c.heartbeater.leased()
 			c.reaper.leased()
-			if res.Next == 0 || asked.probe != "" { // the other types, too
+			if res.Next == 0 || asked.probe != "" { // ask for the other types too
 				continue
 			}
 		case asked.probe != "":
 			c.troubles.nothing(asked.probe, res.Next)
 			continue
 		case res.Stopped:
-			continue // it looked at as many rows as it may: the next one looks at more
+			continue // the claim read its maximum number of rows: the next one continues
 		case res.Waited > 0:
 			continue // the store waited instead
 		case res.Next == 0:
-			// Due, but not for this claim: it needs a free slot of its queue, or
-			// the reaper, because its deadline passed.
+			// Due, but not claimable: the task needs a free slot of its queue, or the reaper because its deadline
+			// passed.
 			c.reaper.changed(c.Poll)
 			wait(ctx, asked.sooner(c.Poll), c.wake)
 			continue
@@ -112,8 +111,8 @@ func (c *claimer) run(ctx context.Context) error {
 	return nil
 }
 
-// holdFor is how long the store may hold a claim that finds nothing: until the
-// claimer would look by itself.
+// holdFor returns the time for which the store may hold an empty claim: until the claimer would claim again by
+// itself.
 func (c *claimer) holdFor() time.Duration {
 	if d := c.pollAfter(-1); d >= 0 {
 		return d
@@ -121,8 +120,8 @@ func (c *claimer) holdFor() time.Duration {
 	return c.TTL
 }
 
-// pollAfter is how long to sleep when the next row is due after next (< 0:
-// none known). Stores that notify of every change need no polling.
+// pollAfter returns the delay before the next claim, given the time until the next due row (< 0: unknown). Stores
+// that notify of every change need no polling.
 func (c *claimer) pollAfter(next time.Duration) time.Duration {
 	if c.complete {
 		return next
@@ -134,9 +133,8 @@ func (c *claimer) pollAfter(next time.Duration) time.Duration {
 	return poll
 }
 
-// claim leases tasks. A call whose answer was lost is looked up by its lease
-// id until the store answers, so that no lease is left without an attempt. It
-// returns an error only when ctx ended or the lookup found that nothing was
+// claim leases tasks. After a lost answer it looks up the claim by its lease ID until the store answers, so that no
+// lease is left without an attempt. It returns an error only when ctx ended or the lookup found that nothing was
 // claimed.
 func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
 	req.LeaseID = task.NewLeaseID()
@@ -145,7 +143,7 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 		if req.Again {
 			limit = c.lease().Lookup()
 		}
-		// Detached: a claim that commits while the engine drains must not be lost.
+		// Detached: a claim that commits during a drain must not be lost.
 		call, cancel := context.WithTimeout(c.work, limit)
 		res, err := c.ask(call, req, hold)
 		cancel()
@@ -153,9 +151,8 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 		case err == nil && !req.Again:
 			return res, nil
 		case err == nil:
-			// The lost call may have used up a wake-up, and the slots that it
-			// counted have changed: nothing follows from what the lookup says of
-			// further work.
+			// The lost call may have consumed a wake-up, and the free slots that it counted have changed: ignore the
+			// lookup's answer about further work.
 			c.wake.Set()
 			if len(res.Tasks) == 0 {
 				return store.ClaimResult{}, errNothingClaimed
@@ -171,9 +168,9 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 	}
 }
 
-var errNothingClaimed = errors.New("the claim whose answer was lost got nothing")
+var errNothingClaimed = errors.New("the claim with the lost answer leased no task")
 
-// ask calls the store once, and lets it wait for up to hold if it can.
+// ask calls the store once; a store that can wait may hold the call for up to hold.
 func (c *claimer) ask(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
 	began := time.Now()
 	if w, ok := c.Store.(store.WaitingClaimer); ok && hold > 0 && !req.Again {

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Where every change is notified an idle claimer asks once and sleeps.
+// With complete notices an idle claimer claims once and sleeps.
 func TestClaimerSleepsUntilItIsWoken(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := New(f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }))
@@ -111,8 +111,8 @@ func TestSlotsFillAClaimWithWhatIsFree(t *testing.T) {
 	})
 }
 
-// losesAnswer is a store whose first claim that waits takes a wake-up, and then
-// its answer is lost; the lookup knows of nothing to come.
+// losesAnswer is a store whose first waiting claim consumes a wake-up and loses its answer. The lookup knows of no
+// future task.
 type losesAnswer struct {
 	*fixture
 	lost bool
@@ -134,7 +134,7 @@ func (s *losesAnswer) Claim(ctx context.Context, ns string, req store.ClaimReque
 	return s.fixture.Claim(ctx, ns, req)
 }
 
-// A wake-up that a claim took is not lost with the claim's answer.
+// A wake-up consumed by a claim is not lost with the claim's answer.
 func TestClaimerClaimsAgainAfterALostAnswer(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })
@@ -152,10 +152,10 @@ func TestClaimerClaimsAgainAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// stops is a store whose first claims look at as many rows as they may.
+// stops is a store whose first claims read their maximum number of rows.
 type stops struct {
 	*fixture
-	behind []store.ClaimPlace // as asked
+	behind []store.ClaimPlace // as requested
 }
 
 func (s *stops) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
@@ -166,7 +166,7 @@ func (s *stops) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 	return s.fixture.Claim(ctx, ns, req)
 }
 
-// A claim that stopped is followed by the next one at once, which goes on there.
+// After a claim that stopped early, the next claim follows at once and continues there.
 func TestClaimerGoesOnWhereAClaimStopped(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// waitsAndClaims is a store whose claims wait for work, and whose answers take
-// time after the lease was granted.
+// waitsAndClaims is a store whose claims wait for work and whose answers are slow after the lease was granted.
 type waitsAndClaims struct {
 	*fixture
 	waits, answers time.Duration
@@ -31,8 +30,8 @@ func (s *waitsAndClaims) ClaimOrWait(ctx context.Context, ns string, req store.C
 	return res, err
 }
 
-// R5: a worker relies on a lease from just before the transaction that granted
-// it: after the wait, and before the commit and the way back.
+// R5: a worker relies on a lease from just before the transaction that granted it. That is after the wait of the
+// claim, and before the commit and the answer.
 func TestLeasesOfClaimsThatWaitedCountFromTheirTransaction(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		valid := make(chan time.Duration, 1)

@@ -11,35 +11,32 @@ import (
 )
 
 const (
-	// collectEvery is how often the collector looks, with a tenth of jitter.
+	// collectEvery is the interval of the collector, with a tenth of jitter.
 	collectEvery = time.Minute
-	// collectRest is between two bites: as many times as the bite took, so that four
-	// fifths of the store's time are left to others, and a pause at least. That after
-	// tasks and jobs is long: a bite of them keeps the one writer of a file for some
-	// 2 ms, which few claims may meet.
+	// collectRest is the pause between batches, as a multiple of the duration of a batch: four fifths of the store's
+	// time are left to others. There is also a minimum pause. It is long after tasks and jobs: a batch of them holds
+	// the single writer of a file for about 2 ms, and only few claims should have to wait for that.
 	collectRest  = 4
 	collectPause = 50 * time.Millisecond
-	lightPause   = 5 * time.Millisecond // after bites of events and statistics
-	// sweepEvery is how often leftovers are looked for in the bucket: it is listed.
+	lightPause   = 5 * time.Millisecond // minimum after batches of events and statistics
+	// sweepEvery is the interval of searches for leftovers in the bucket, which list the bucket.
 	sweepEvery = time.Hour
-	// feedEvery is how often an engine with nothing else to collect looks whether there
-	// is a feed of events by now.
+	// feedEvery is the interval at which an engine without other work for the collector checks for a feed of events.
 	feedEvery = time.Hour
 )
 
-// collector removes what the rules of retention no longer keep, from the oldest to
-// what is too young, in bites, and then what is left in the bucket: uploads that
-// nothing used, and bytes that nothing names any more. Fields of inputs go before both.
-// It runs on every engine that has rules, a bucket, or a type with such fields, every
-// minute: it needs no leader. On every engine whose store keeps statistics it makes old
-// ones coarser, and it shortens the feed of events, if one is kept.
+// collector deletes data that retention no longer keeps, from the oldest to the youngest eligible, in batches. It
+// then deletes leftovers in the bucket: unused uploads and unreferenced bytes. Expired fields of inputs come first.
+// It runs every minute on every engine that has retention rules, a bucket, or a type with expiring fields; it needs
+// no leader. On every engine whose store keeps statistics it merges old statistics, and it shortens the feed of
+// events, if there is one.
 type collector struct {
 	*env
-	swept  time.Time       // when the bucket was looked through
-	merged time.Time       // when statistics were
-	feed   store.EventFeed // nil: the store keeps none
-	looked time.Time       // for a feed, and saw whether there is one
-	fed    bool            // there was one
+	swept  time.Time       // time of the last sweep of the bucket
+	merged time.Time       // time of the last merge of statistics
+	feed   store.EventFeed // nil: the store does not support feeds
+	looked time.Time       // time of the last check for a feed
+	fed    bool            // there was a feed
 }
 
 func newCollector(e *env) *collector {
@@ -50,7 +47,7 @@ func newCollector(e *env) *collector {
 
 func (c *collector) run(ctx context.Context) error {
 	expires := len(c.Retain) > 0 || c.Values.Bucket != nil || slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
-	every := collectEvery // the first time, even if there is only a feed
+	every := collectEvery // the first time even if there is only a feed
 	for {
 		if !expires && c.stats == nil && c.feed == nil {
 			return nil
@@ -78,7 +75,7 @@ func (c *collector) run(ctx context.Context) error {
 	}
 }
 
-// expire erases fields of inputs whose time has passed.
+// expire erases fields of inputs whose retention time has passed.
 func (c *collector) expire(ctx context.Context) {
 	n, err := c.Values.Expire(ctx)
 	switch {
@@ -90,7 +87,7 @@ func (c *collector) expire(ctx context.Context) {
 	}
 }
 
-// shorten removes events that are older than the feed keeps them.
+// shorten deletes events older than the retention of the feed.
 func (c *collector) shorten(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, c.lease().Call())
 	state, err := c.feed.Feed(call, c.Namespace)
@@ -116,7 +113,7 @@ func (c *collector) shorten(ctx context.Context) {
 	}
 }
 
-// collectBlobs deletes bytes, as far as it comes before ctx ends.
+// collectBlobs deletes bytes until ctx ends.
 func (c *collector) collectBlobs(ctx context.Context) {
 	n, err := c.Values.Collect(ctx, store.DefaultPending)
 	switch {
@@ -129,7 +126,7 @@ func (c *collector) collectBlobs(ctx context.Context) {
 	if ctx.Err() != nil || time.Since(c.swept) < sweepEvery {
 		return
 	}
-	c.swept = time.Now() // also when it fails: the next hour
+	c.swept = time.Now() // also after a failure: try again in an hour
 	n, err = c.Values.Sweep(ctx, store.DefaultPending)
 	switch {
 	case ctx.Err() != nil:
@@ -140,7 +137,7 @@ func (c *collector) collectBlobs(ctx context.Context) {
 	}
 }
 
-// collect makes one pass. What an error or a drain leaves is for the next one.
+// collect makes one pass. The next pass continues after an error or a drain.
 func (c *collector) collect(ctx context.Context) {
 	req := store.CollectRequest{Retain: c.Retain}
 	var all store.CollectResult
@@ -164,6 +161,6 @@ func (c *collector) collect(ctx context.Context) {
 		wait(ctx, max(collectPause, collectRest*time.Since(start)), nil)
 	}
 	if all.Tasks+all.Jobs+all.Dropped > 0 {
-		c.Log.Info("removed what the rules of retention no longer keep", "tasks", all.Tasks, "jobs", all.Jobs, "values_of_tasks", all.Dropped, "bytes_freed", all.Freed)
+		c.Log.Info("retention removed old tasks and values", "tasks", all.Tasks, "jobs", all.Jobs, "values_of_tasks", all.Dropped, "bytes_freed", all.Freed)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// collected is a store whose collects a test answers.
+// collected is a store whose Collect is answered by a test.
 type collected struct {
 	store.Store
 	answer func(req store.CollectRequest) (store.CollectResult, error)
@@ -83,7 +83,7 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// An engine without rules removes nothing, where no feed can be kept.
+// Without rules, and without support for feeds, an engine deletes nothing.
 func TestCollectorWithoutRules(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
@@ -94,8 +94,7 @@ func TestCollectorWithoutRules(t *testing.T) {
 	})
 }
 
-// An engine shortens the feed of events, also one that begins later; without a feed it
-// looks once an hour.
+// An engine shortens the feed of events, even a feed that begins later. Without a feed it checks once an hour.
 func TestCollectorShortensTheFeed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
@@ -138,7 +137,7 @@ func TestCollectorShortensTheFeed(t *testing.T) {
 	})
 }
 
-// looked counts how often it is asked for the feed, of which some calls fail.
+// looked counts the checks for a feed, some of which fail.
 type looked struct {
 	store.EventFeed
 	looks, fails atomic.Int64
@@ -155,7 +154,7 @@ func (l *looked) Feed(ctx context.Context, ns string) (store.FeedState, error) {
 	return l.EventFeed.Feed(ctx, ns)
 }
 
-// A look that fails does not end the looks for an hour.
+// A failed check does not postpone the next check by an hour.
 func TestCollectorLooksAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {

@@ -15,11 +15,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// batches is a call that doubles numbers, and remembers what it was given.
+// batches is a call that doubles numbers and records its arguments.
 type batches struct {
 	mu     sync.Mutex
 	seen   [][]int
-	gate   chan struct{}     // each call waits for one; nil: none does
+	gate   chan struct{}     // each call waits for one; nil: calls do not wait
 	refuse func([]int) error // nil: refuses nothing
 }
 
@@ -49,7 +49,7 @@ func newDoubler(b *batches) *combiner[int, string] {
 	return newCombiner(b.run, func(err error) string { return "error: " + err.Error() })
 }
 
-// must is do of a first try that is not refused.
+// must is do for a first try, which must not be refused.
 func must(t *testing.T, c *combiner[int, string], q int) string {
 	t.Helper()
 	r, err := c.do(q, 1)
@@ -87,7 +87,7 @@ func TestCombinerCombinesManyCallers(t *testing.T) {
 			synctest.Wait() // so that the order of arrival is known
 		}
 		b.gate <- struct{}{} // the first, which came alone
-		b.gate <- struct{}{} // all that came meanwhile, led by one of them
+		b.gate <- struct{}{} // the elements that came meanwhile, written by one of them
 		wg.Wait()
 		want := []int{}
 		for i := range n {
@@ -152,8 +152,7 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 	})
 }
 
-// crowd has every q written by one call, as the given try of each, and returns
-// which were refused.
+// crowd writes every q in one call, with the given try number, and returns the refused ones.
 func crowd(c *combiner[int, string], b *batches, try int, qs ...int) (refused []int) {
 	b.gate = make(chan struct{})
 	var mu sync.Mutex
@@ -233,7 +232,7 @@ func TestStepPause(t *testing.T) {
 	}
 }
 
-// What a store may say and what the handler's error becomes.
+// Errors of a store and the resulting kinds of the handler's error.
 func TestKindOf(t *testing.T) {
 	for want, err := range map[string]error{
 		"handler_error":    errors.New("no"),

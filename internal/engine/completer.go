@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// completer writes how attempts end, those of several attempts in one call.
+// completer writes the ends of attempts, several in one call.
 type completer struct {
 	*env
 	finishes *combiner[store.Finish, store.FinishResult]
@@ -27,26 +27,25 @@ func newCompleter(e *env) *completer {
 	return c
 }
 
-// drain makes the completer give up sooner on a store that cannot be written.
+// drain makes the completer give up earlier on a store that cannot be written.
 func (c *completer) drain() { c.draining.Store(true) }
 
-// outcome is how an attempt ends that has returned; false if it may write nothing.
+// outcome returns the end of an attempt whose handler returned; false if the attempt may not write.
 func (c *completer) outcome(a *Attempt, out json.RawMessage, err error) (fin store.Finish, ok bool) {
 	a.stopProgress()
 	if fin, ok = a.outcome(out, err); !ok {
-		// A worker that lost its lease writes nothing, not even "failed".
+		// A worker that lost its lease writes nothing, not even a failure.
 		a.logger().Info("the lease was lost: the attempt's result is dropped", "epoch", a.lease.Epoch)
 		c.emitLost(a)
 		return fin, false
 	}
 	a.closeEvents(&fin)
-	// Crash here: the lease expires and the reaper requeues the task; its
-	// completed steps stay.
+	// Crash here: the lease expires and the reaper requeues the task; its completed steps remain.
 	return fin, true
 }
 
-// ended emits the event of an attempt whose end was written, or says why it was not. again:
-// it was written more than once.
+// ended emits the event of an attempt whose end was written, or logs why it was not. again: the end was written more
+// than once.
 func (c *completer) ended(a *Attempt, fin *store.Finish, res store.FinishResult, again bool) {
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
@@ -69,9 +68,8 @@ func (c *completer) ended(a *Attempt, fin *store.Finish, res store.FinishResult,
 	c.emitSettled(a, res, again)
 }
 
-// finishKept is finish for values that may have to go to the bucket. fin keeps the
-// values themselves, for listeners. refused is why the store did not take it at the first
-// try; nil: there was none.
+// finishKept is finish for values that may have to go to the bucket. fin keeps the values themselves, for listeners.
+// refused is the store's error for the first try; nil: there was no try.
 func (c *completer) finishKept(a *Attempt, fin *store.Finish, refused error) (res store.FinishResult, again bool) {
 	for range keepTries {
 		kept := *fin
@@ -95,9 +93,8 @@ func (c *completer) finishKept(a *Attempt, fin *store.Finish, refused error) (re
 	return res, again
 }
 
-// finishRefused ends an attempt whose end the store refuses for good: with that error, and
-// if the store refuses this too, with nothing but that error. If it refuses all of them the
-// lease expires, and the reaper ends the attempt.
+// finishRefused ends an attempt whose end the store refuses permanently: with that error, and if the store refuses
+// this too, with only that error. If it refuses everything, the lease expires and the reaper ends the attempt.
 func (c *completer) finishRefused(a *Attempt, fin *store.Finish, res store.FinishResult) (store.FinishResult, bool) {
 	for _, end := range []func(store.Finish, error) store.Finish{a.refusedEnd, a.bareEnd} {
 		refused := res.Err
@@ -114,15 +111,13 @@ func (c *completer) finishRefused(a *Attempt, fin *store.Finish, res store.Finis
 	return res, true
 }
 
-// refusedTries is the number of tries of a write that the store refuses for good: two
-// concurrent transactions can break a constraint that each keeps alone.
+// refusedTries is the number of tries of a write that the store refuses permanently: two concurrent transactions
+// together can break a constraint that each satisfies alone.
 const refusedTries = 3
 
-// finish writes the end of one attempt. It reports whether it did so more than once,
-// so that the result may be that of a repetition. It does not give up while the process
-// lives, because the answer of a handler must not be lost to a short outage,
-// and a finish that arrives late is fenced. refused is the error of the first try, if that
-// was made already.
+// finish writes the end of one attempt. It reports whether it wrote more than once, in which case the result may be
+// that of a repeated call. It does not give up while the process lives, because a short outage must not lose the
+// result of a handler, and a late finish is fenced. refused is the error of an earlier first try, if any.
 func (c *completer) finish(fin store.Finish, refused error) (res store.FinishResult, again bool) {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
@@ -139,8 +134,7 @@ func (c *completer) finish(fin store.Finish, refused error) (res store.FinishRes
 	}
 }
 
-// givesUp reports whether a finish that was refused is not tried again after
-// another pause.
+// givesUp reports whether a refused finish is not retried.
 func (c *completer) givesUp(err error, pause time.Duration) bool {
 	return c.work.Err() != nil || c.draining.Load() && pause > time.Second || errors.Is(err, store.ErrClosed)
 }
@@ -158,7 +152,7 @@ func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 	return res, err
 }
 
-// emitEnd emits the event of an outcome that is durable.
+// emitEnd emits the event of a durable outcome.
 func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	if !c.listens() {
 		return
@@ -172,7 +166,7 @@ func (c *completer) emitEnd(a *Attempt, fin *store.Finish, res store.FinishResul
 	c.emit(a.masked(end.Event(a.headerOf(end.Sequence(a.lease.Epoch)))))
 }
 
-// endingOf returns the end of an attempt once it is durable.
+// endingOf returns the ending of an attempt once it is durable.
 func (a *Attempt) endingOf(fin *store.Finish, res *store.FinishResult) event.Ending {
 	end := event.Ending{
 		Outcome: fin.Outcome, State: res.State, Waiting: res.Waiting, Output: fin.Output, Error: fin.Error, Allowed: a.task.AllowFailure,
@@ -185,7 +179,7 @@ func (a *Attempt) endingOf(fin *store.Finish, res *store.FinishResult) event.End
 		end.Outcome, end.Decision, end.Error, end.EndsAs = o.Outcome, o.Decision, o.Error, o.EndsAs
 	}
 	if end.Outcome == task.OutcomeSuspended {
-		end.Waiting = cmp.Or(end.Waiting, fin.Waiting) // also if that was over at once
+		end.Waiting = cmp.Or(end.Waiting, fin.Waiting) // even if the wait was over at once
 	}
 	return end
 }

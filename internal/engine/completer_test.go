@@ -15,13 +15,12 @@ import (
 
 var errBadRow = errors.New("a value of this row cannot be stored")
 
-// A finish that the store cannot write must not keep those from being written
-// that share its batches.
+// A finish that the store cannot write does not block the other finishes of its batches.
 func TestARefusedFinishStallsNoOther(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		ids := f.enqueue(8)
 		bad := ids[3]
-		var alone atomic.Int32 // refused calls with the bad finish only
+		var alone atomic.Int32 // refused calls with only the bad finish
 		f.refuseFinish = func(fins []store.Finish) error {
 			for _, fin := range fins {
 				if fin.Lease.Task == bad {
@@ -67,8 +66,7 @@ func TestARefusedFinishStallsNoOther(t *testing.T) {
 	})
 }
 
-// A step that the store cannot record must not keep the steps of other tasks
-// from being recorded.
+// A step that the store cannot record does not block the steps of other tasks.
 func TestARefusedRecordStallsNoOther(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		ids := f.enqueue(8)

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decide completes a finish with what the Decider chose.
+// decide completes a finish with the Decider's decision.
 func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
 	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent, IdleAttempts: a.idleAttempts(), CanRepair: a.mayBeRepaired() == nil}
@@ -21,7 +21,7 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	}
 	var v *Verdict
 	if errors.As(err, &v) && v.Kind == RetryAfter {
-		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
+		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler requested no delay
 	}
 	dec := a.askDecider(in, err)
 	fin.Delay = dec.Delay
@@ -35,8 +35,7 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	return fin
 }
 
-// decidesToWait reports whether a Decider chose, after a failure, that the task waits
-// for children, for another task or for a repair.
+// decidesToWait reports whether the decision after a failure was to wait for children, another task or a repair.
 func decidesToWait(fin *store.Finish) bool {
 	if fin.Decision == nil {
 		return false
@@ -48,16 +47,15 @@ func decidesToWait(fin *store.Finish) bool {
 	return false
 }
 
-// choice is what a Decider chose, with the children that its drafts became.
+// choice is a decision with the children made from its drafts.
 type choice struct {
 	decide.Decision
 	children []task.New
 }
 
-// askDecider asks the configured Decider; one that panics or answers what
-// cannot be done is overruled by the default, which says so in the reason. The ids
-// of children are made here, once for each attempt that ends so: a report that is
-// repeated names the same ones. err is the attempt's error.
+// askDecider asks the configured Decider. If it panics or its decision is impossible, the default decides and
+// explains that in the reason. The IDs of children are created here, once per attempt: a repeated report names the
+// same children. err is the attempt's error.
 func (a *Attempt) askDecider(in decide.Input, err error) (c choice) {
 	e := a.env
 	overrule := func(why string) {
@@ -89,7 +87,7 @@ func (a *Attempt) askDecider(in decide.Input, err error) (c choice) {
 	return c
 }
 
-// byDefault is what the default decides. A repair that cannot be made is none.
+// byDefault returns the decision of the default. It never chooses an impossible repair.
 func (a *Attempt) byDefault(in decide.Input, err error) choice {
 	c := choice{Decision: decide.Default{}.Decide(in)}
 	if bad := a.carryOut(&c, in, err); bad != nil {
@@ -100,8 +98,8 @@ func (a *Attempt) byDefault(in decide.Input, err error) choice {
 	return c
 }
 
-// carryOut prepares a decision for the store, or says why it cannot be done. What
-// the decision's kind does not use is cleared.
+// carryOut prepares a decision for the store, or returns an error if it is impossible. It clears fields that the
+// decision's kind does not use.
 func (a *Attempt) carryOut(c *choice, in decide.Input, err error) error {
 	drafts, join, on, out, waiting := c.Children, c.Join, c.DependsOn, c.Output, c.Waiting
 	c.Children, c.Join, c.DependsOn, c.Output, c.Waiting = nil, task.JoinNone, task.ID{}, nil, task.WaitNone
@@ -134,10 +132,10 @@ func (a *Attempt) carryOut(c *choice, in decide.Input, err error) error {
 		}
 		return a.decideChildren(c, drafts)
 	}
-	return errors.New("no engine does that")
+	return errors.New("unknown kind of decision")
 }
 
-// decideOutput takes over the output that a Decider gave. None is null.
+// decideOutput takes the output of a Decider. An empty output is null.
 func (a *Attempt) decideOutput(c *choice, out json.RawMessage) error {
 	if c.Output = out; len(out) == 0 {
 		c.Output = json.RawMessage("null")
@@ -148,7 +146,7 @@ func (a *Attempt) decideOutput(c *choice, out json.RawMessage) error {
 	return a.env.checkSize("output", len(c.Output))
 }
 
-// decideChildren makes the children that a Decider named.
+// decideChildren makes the children of a Decider's decision.
 func (a *Attempt) decideChildren(c *choice, drafts []task.Draft) error {
 	if err := task.CheckChildren(a.task.Depth, 0, len(drafts)); err != nil {
 		return err
@@ -175,7 +173,7 @@ func (a *Attempt) decideChildren(c *choice, drafts []task.Draft) error {
 	return nil
 }
 
-// newTask makes a task of a plain draft, as the type's handler knows it.
+// newTask makes a task of a plain draft with the defaults of the type's handler.
 func (e *env) newTask(d *task.Draft) (task.New, error) {
 	known := e.drafts[d.Type]
 	if known == nil {
@@ -186,8 +184,8 @@ func (e *env) newTask(d *task.Draft) (task.New, error) {
 	return n, err
 }
 
-// childCount is how many children the task has of earlier decompositions. If that
-// cannot be read now the store says so in time.
+// childCount returns the number of children from earlier decompositions. If it cannot be read now, the store enforces
+// the limit later.
 func (a *Attempt) childCount() (n int) {
 	ctx, cancel := a.reading()
 	defer cancel()
@@ -203,8 +201,8 @@ func (a *Attempt) childCount() (n int) {
 	return n
 }
 
-// checkDependsOn refuses to wait for a task that cannot let this one go on. What it
-// does not see, a cycle or an end in this instant, the store does.
+// checkDependsOn refuses a dependency that can never let this task continue. The store detects cycles and concurrent
+// ends.
 func (a *Attempt) checkDependsOn(id task.ID) error {
 	switch {
 	case id.IsZero():
@@ -227,7 +225,7 @@ func (a *Attempt) checkDependsOn(id task.ID) error {
 	return nil
 }
 
-// reading is the context of a look into the store that a decision needs.
+// reading returns the context of a read that a decision needs.
 func (a *Attempt) reading() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(a.env.work), a.env.lease().Call())
 }

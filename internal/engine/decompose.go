@@ -8,32 +8,30 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Decompose is the error by which a handler asks for children. Like a wait it is
-// no failure: errors.Is says that it is ErrSuspended.
+// Decompose is the error by which a handler asks for children. Like a wait it is not a failure: errors.Is matches
+// ErrSuspended.
 type Decompose struct {
 	Join task.Join
 
-	// Children makes the children, with new ids. It is called once for each attempt
-	// that ends so: a report that is repeated names the same ones.
+	// Children returns the children, with new IDs. It is called once per attempt: a repeated report names the same
+	// children.
 	Children func(ids *task.IDs, inlineLimit int) ([]task.New, error)
 }
 
 // Error implements error.
 func (d *Decompose) Error() string { return "the task waits for its children" }
 
-// Is makes the error one of a wait.
+// Is makes the error match ErrSuspended.
 func (d *Decompose) Is(target error) bool { return target == ErrSuspended }
 
-// asksForChildren reports whether a handler's error asks for children: it does not
-// when the attempt took too long.
+// asksForChildren reports whether a handler's error asks for children. It returns false when the attempt timed out.
 func asksForChildren(err error) (*Decompose, bool) {
 	var d *Decompose
 	return d, errors.As(err, &d) && kindOf(err) != task.KindTimeout
 }
 
-// decompose completes a finish with the children that the handler asked for. What
-// is wrong with them fails the task for good.
-// Crash before the store has it: no child is stored, and the handler runs again.
+// decompose completes a finish with the children that the handler asked for. Invalid children fail the task
+// permanently. Crash before the store has it: no child is stored, and the handler runs again.
 func (a *Attempt) decompose(fin store.Finish, out json.RawMessage, d *Decompose) store.Finish {
 	children, err := d.Children(a.env.IDs, a.env.Values.Most())
 	if err == nil {
@@ -53,14 +51,14 @@ func (a *Attempt) decompose(fin store.Finish, out json.RawMessage, d *Decompose)
 	return fin
 }
 
-// AddDependency is the error by which a handler asks to wait for another task. Like
-// a wait it is no failure: errors.Is says that it is ErrSuspended.
+// AddDependency is the error by which a handler asks to wait for another task. Like a wait it is not a failure:
+// errors.Is matches ErrSuspended.
 type AddDependency struct{ Task task.ID }
 
 // Error implements error.
 func (d *AddDependency) Error() string { return "the task waits for task " + d.Task.String() }
 
-// Is makes the error one of a wait.
+// Is makes the error match ErrSuspended.
 func (d *AddDependency) Is(target error) bool { return target == ErrSuspended }
 
 // asksForTask reports whether a handler's error asks for another task.

@@ -7,10 +7,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// afterCancel is how long handlers get to return after their contexts ended.
+// afterCancel is the time for handlers to return after their contexts ended.
 const afterCancel = 2 * time.Second
 
-// drain ends the attempts when nothing is claimed any more.
+// drain ends the attempts after claiming has stopped.
 type drain struct {
 	*env
 	executor  *executor
@@ -22,9 +22,8 @@ func newDrain(e *env, executor *executor, completer *completer, hardStop context
 	return &drain{env: e, executor: executor, completer: completer, hardStop: hardStop}
 }
 
-// run waits for the handlers, for DrainTimeout or until grace ends; then it
-// ends their contexts; then it gives the leases of those that still run back
-// and returns a *task.RunningError that names them.
+// run waits for the handlers, for DrainTimeout or until grace ends, and then ends their contexts. It releases the
+// leases of those that still run and returns a *task.RunningError that lists them.
 func (d *drain) run(grace context.Context) error {
 	d.completer.drain()
 	after := afterCancel
@@ -42,8 +41,8 @@ func (d *drain) run(grace context.Context) error {
 		return nil
 	}
 
-	// These handlers ignore their context. Their leases go back now, so that
-	// another worker can start at once; the fence keeps them from writing.
+	// These handlers ignore their context. Release their leases now, so that another worker can start at once; the
+	// fence rejects their writes.
 	stuck := &task.RunningError{}
 	for _, a := range d.slots.all() {
 		if !a.abandon() {

@@ -9,16 +9,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Each gives the children of calls, each with one child, in the order in which they
-// ended. Each call is a step of its own, "name[i]". What ended since the last attempt
-// is one round, recorded as the next of the steps "name#1", "name#2" and so on before
-// it is given: so every attempt gets the same ones first, and then what came since.
+// Each returns the children of calls, each with one child, in the order in which they ended. Each call is a step of
+// its own, "name[i]". The children that ended since the last attempt form one round. The round is recorded as the
+// next of the steps "name#1", "name#2" and so on before its children are returned. Every attempt therefore gets the
+// same children first, and then new ones.
 type Each struct {
 	a     *Attempt
 	name  string
 	calls []*Call
 
-	given []bool // by number
+	given []bool // by index
 	list  []Ended
 }
 
@@ -30,14 +30,13 @@ type Ended struct {
 
 // round is the value of a step of Each.
 type round struct {
-	Of    int   `json:"of"`    // how many children there are
-	Ended []int `json:"ended"` // by number
+	Of    int   `json:"of"`    // number of children
+	Ended []int `json:"ended"` // indexes
 }
 
 func (e *Each) roundName(no int) string { return fmt.Sprintf("%s#%d", e.name, no+1) }
 
-// Each returns the calls that have ended, as far as the attempt can know. open reports
-// that there are more: EachOpen is what follows those then.
+// Each returns the calls known to have ended. open reports that there are more: call EachOpen after them.
 func (a *Attempt) Each(ctx context.Context, name string, calls []*Call) (list []Ended, open bool, err error) {
 	e := &Each{a: a, name: name, calls: calls, given: make([]bool, len(calls))}
 	for no := 0; len(e.list) < len(calls); no++ {
@@ -58,7 +57,7 @@ func (a *Attempt) EachOpen() error {
 	return ErrSuspended
 }
 
-// EachResults reads what the children of calls that ended gave, in their order.
+// EachResults reads the results of the children of ended calls, in their order.
 func (a *Attempt) EachResults(ctx context.Context, name string, list []Ended) ([]Called, error) {
 	ctx = a.readContext(ctx)
 	results, err := a.eachResults(ctx, name, list)
@@ -90,8 +89,8 @@ func (a *Attempt) eachResults(ctx context.Context, name string, list []Ended) ([
 	return a.called(ctx, name, needs)
 }
 
-// round takes a round that an earlier attempt recorded, or makes a new one. It
-// reports whether another may be recorded behind it.
+// round takes the round recorded by an earlier attempt, or makes a new one. It reports whether another round may be
+// recorded after it.
 func (e *Each) round(ctx context.Context, no int) (recorded bool, err error) {
 	a := e.a
 	done, index, err := a.enter(ctx, e.roundName(no))
@@ -100,7 +99,7 @@ func (e *Each) round(ctx context.Context, no int) (recorded bool, err error) {
 	}
 	if done != nil {
 		if cause := context.Cause(a.ctx); isCancel(cause) && !a.wentOnAfter(done.Index) {
-			return false, cause // the task does not go on: its handler cleans up
+			return false, cause // the task does not continue: its handler cleans up
 		}
 		return e.again(done)
 	}
@@ -108,8 +107,7 @@ func (e *Each) round(ctx context.Context, no int) (recorded bool, err error) {
 	return false, e.next(ctx, no, index)
 }
 
-// again takes a recorded round, up to a call that waits again: a retry of the task
-// had its child run again.
+// again takes a recorded round, up to a call that waits again because a retry of the task reopened its child.
 func (e *Each) again(done *task.Step) (whole bool, err error) {
 	var r round
 	if err := json.Unmarshal(done.Value, &r); err != nil {
@@ -120,7 +118,7 @@ func (e *Each) again(done *task.Step) (whole bool, err error) {
 	}
 	for _, i := range r.Ended {
 		if i < 0 || i >= len(e.calls) || e.given[i] {
-			return false, e.a.Undecodable(done.Name, fmt.Errorf("%s: the child %d is none that could end", done.Value, i))
+			return false, e.a.Undecodable(done.Name, fmt.Errorf("%s: child %d cannot have ended", done.Value, i))
 		}
 		step, waiting := e.a.recordedWait(caseName(e.name, i))
 		switch {
@@ -130,7 +128,7 @@ func (e *Each) again(done *task.Step) (whole bool, err error) {
 			e.a.waitFor(task.WaitChildren, waiting.WakeAt)
 			return false, nil
 		default:
-			return false, e.a.Undecodable(done.Name, fmt.Errorf("%s: the child %d is not recorded", done.Value, i))
+			return false, e.a.Undecodable(done.Name, fmt.Errorf("%s: child %d is not recorded", done.Value, i))
 		}
 	}
 	return true, nil
@@ -141,8 +139,7 @@ func (e *Each) give(i int, step *task.Step) {
 	e.list = append(e.list, Ended{No: i, Step: step})
 }
 
-// next records the children that ended since the last round, if there are some. It
-// begins the calls that are not recorded yet.
+// next records the children that ended since the last round, if any. It begins the calls that are not recorded yet.
 func (e *Each) next(ctx context.Context, no, index int) error {
 	a := e.a
 	ended := make(map[int]*task.Step)
@@ -151,7 +148,7 @@ func (e *Each) next(ctx context.Context, no, index int) error {
 		if e.given[i] {
 			continue
 		}
-		// Crash here: the calls before are recorded, the next attempt goes on behind them.
+		// Crash here: earlier calls are recorded, and the next attempt continues after them.
 		step, over, err := a.look(ctx, caseName(e.name, i), c)
 		switch {
 		case err != nil:
@@ -181,8 +178,7 @@ func (e *Each) next(ctx context.Context, no, index int) error {
 	return nil
 }
 
-// recordedWait returns the step of a wait as earlier attempts left it, and notes that
-// the handler uses its name.
+// recordedWait returns the step of a wait left by earlier attempts, and marks its name as used by the handler.
 func (a *Attempt) recordedWait(name string) (done, waiting *task.Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,8 +190,8 @@ func (a *Attempt) recordedWait(name string) (done, waiting *task.Step) {
 	return known.done, known.waiting
 }
 
-// otherCall ends the attempt of a handler that calls another number of children than
-// are recorded: it does not get those of that call.
+// otherCall ends the attempt of a handler whose number of children differs from the recorded call, because the
+// recorded children belong to another call.
 func (a *Attempt) otherCall(name string, recorded, now int) error {
 	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: name, Err: fmt.Errorf(
 		"call %q was recorded with %d inputs and has %d now: a handler that runs again must call the same; take what the inputs depend on from a step, or give the call a new name", name, recorded, now)}})

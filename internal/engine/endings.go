@@ -12,44 +12,43 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// endings writes the ends of attempts in batches (ADR 0047). The goroutine of an attempt adds
-// the end to a batch and returns. If no goroutine leads, that is, writes batches, it leads
-// itself: it writes one batch, so that an attempt alone needs no other goroutine, and starts
-// one that leads if more ends have come meanwhile. An end that the store refuses is tried
-// again by itself, on a goroutine of its own (completer.finish).
+// endings writes the ends of attempts in batches (ADR 0047). The goroutine of an attempt adds its end to a batch and
+// returns. If no goroutine is the leader, which writes batches, it becomes the leader. It then writes one batch, so
+// that a single attempt needs no other goroutine, and starts a new leader if more ends arrived meanwhile. An end that
+// the store refuses is retried separately, in a goroutine of its own (completer.finish).
 type endings struct {
 	*completer
 	attempts *group.Group   // all goroutines
-	over     func(*Attempt) // gives the attempt's slot back
+	over     func(*Attempt) // frees the attempt's slot
 
 	mu      sync.Mutex
-	waiting []*endingBatch // the first ones are full
+	waiting []*endingBatch // all but the last are full
 	spare   []*endingBatch // empty
-	leading bool           // a goroutine leads
+	leading bool           // there is a leader
 }
 
-// ending is how an attempt ended.
+// ending is the end of an attempt.
 type ending struct {
 	a   *Attempt
 	fin store.Finish // with the values themselves, for listeners
 }
 
-// endingBatch are ends that are written in one call.
+// endingBatch holds the ends written by one call.
 type endingBatch struct {
 	ends []ending
-	fins []store.Finish // of ends, as they are stored
+	fins []store.Finish // of ends, as stored
 
 	written bool
 	res     []store.FinishResult
-	err     error // the store refused all of them
-	next    int   // the first one that is not announced yet
+	err     error // the store refused the whole batch
+	next    int   // the first end that is not announced yet
 }
 
-// maxSpare is how many batches are kept to be filled again.
+// maxSpare is the number of batches kept for reuse.
 const maxSpare = 3
 
-// put adds the end of an attempt whose handler has returned. If no goroutine leads it returns
-// a batch, with which the caller does.
+// put adds the end of an attempt whose handler has returned. If there is no leader it returns a batch, and the caller
+// becomes the leader with it.
 func (e *endings) put(a *Attempt, fin store.Finish) *endingBatch {
 	kept := fin
 	if e.Values.keepFinish(e.work, &kept) != nil {
@@ -67,7 +66,7 @@ func (e *endings) put(a *Attempt, fin store.Finish) *endingBatch {
 	return e.next()
 }
 
-// filling returns the batch to which the next end is added. It is called with e.mu held.
+// filling returns the batch for the next end. The caller holds e.mu.
 func (e *endings) filling() *endingBatch {
 	if n := len(e.waiting); n > 0 && len(e.waiting[n-1].ends) < combinedMax {
 		return e.waiting[n-1]
@@ -80,14 +79,14 @@ func (e *endings) filling() *endingBatch {
 	return b
 }
 
-// alone writes one end by itself. refused is why the store refused its batch; nil: it was in none.
+// alone writes one end separately. refused is the error for its batch; nil: it was in no batch.
 func (e *endings) alone(a *Attempt, fin store.Finish, refused error) {
 	defer e.over(a)
 	res, again := e.finishKept(a, &fin, refused)
 	e.announceOne(a, &fin, res, again)
 }
 
-// announceOne emits and logs how an attempt ended. Then it is over.
+// announceOne emits and logs the end of an attempt. The attempt is then over.
 func (e *endings) announceOne(a *Attempt, fin *store.Finish, res store.FinishResult, again bool) {
 	defer e.over(a)
 	e.ended(a, fin, res, again)
@@ -100,9 +99,8 @@ func (e *endings) spawn(fn func()) {
 	})
 }
 
-// lead writes a batch, if it is not nil, and those that wait, until none does. The goroutine of
-// a handler writes only one, and then starts another goroutine that leads. So does one that a
-// panic of the store ends.
+// lead writes a batch, if not nil, and then the waiting ones until there are no more. The goroutine of a handler
+// writes only one and then starts another leader. A leader ended by a panic of the store also starts another one.
 func (e *endings) lead(b *endingBatch, handler bool) {
 	led := false
 	defer func() {
@@ -124,12 +122,12 @@ func (e *endings) lead(b *endingBatch, handler bool) {
 	led = true
 }
 
-// answer writes a batch, once.
+// answer writes a batch once.
 func (e *endings) answer(b *endingBatch) {
 	if b.written {
 		return
 	}
-	b.written, b.err = true, errNoAnswer // should the call not return
+	b.written, b.err = true, errNoAnswer // in case the call does not return
 	if b.res, b.err = e.write(b.fins); b.err == nil && len(b.res) != len(b.fins) {
 		b.err = errNoAnswer
 		e.Log.Error("write the results of attempts", "attempts", len(b.fins), "error", b.err)
@@ -138,7 +136,7 @@ func (e *endings) answer(b *endingBatch) {
 
 var errNoAnswer = errors.New("the store did not answer for every attempt of the call; each is written again by itself")
 
-// take returns the first batch that waits; nil: there is none, and the caller leads no more.
+// take returns the first waiting batch. If there is no batch it returns nil, and the caller is no longer the leader.
 func (e *endings) take() *endingBatch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -149,15 +147,15 @@ func (e *endings) take() *endingBatch {
 	return e.next()
 }
 
-// next takes the first batch that waits out of the queue. It is called with e.mu held.
+// next dequeues the first waiting batch. The caller holds e.mu.
 func (e *endings) next() *endingBatch {
 	b := e.waiting[0]
 	e.waiting = slices.Delete(e.waiting, 0, 1)
 	return b
 }
 
-// announce announces each end of a batch that was written. Listeners and logs may take long:
-// they are called on goroutines of their own.
+// announce announces each end of a written batch. Listeners and logs may be slow, so they are called in separate
+// goroutines.
 func (e *endings) announce(b *endingBatch) {
 	for b.next < len(b.ends) {
 		a, fin := b.ends[b.next].a, &b.ends[b.next].fin

@@ -34,11 +34,11 @@ func (f *fixture) together(n int, change func(*Config)) (e *Engine, ids []task.I
 	return e, ids, stop
 }
 
-// Ends that come while others are being written are written together, when these are.
+// Ends that arrive during a write are written together afterwards.
 func TestEndsAreWrittenTogether(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		var sizes []int     // of the calls, which come one after the other
-		var handlers []bool // whether the goroutine of a handler made them
+		var sizes []int     // of the sequential calls
+		var handlers []bool // whether each call was made by a handler's goroutine
 		f.refuseFinish = func(fins []store.Finish) error {
 			sizes = append(sizes, len(fins))
 			handlers = append(handlers, bytes.Contains(debug.Stack(), []byte("(*executor).execute")))
@@ -59,8 +59,7 @@ func TestEndsAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// Whatever a call to the store ends with, the ends in it are written, and their slots are
-// free then.
+// The ends in a failed call are still written, and their slots are then free.
 func TestEndsOutliveTheCall(t *testing.T) {
 	for name, fail := range map[string]func(*fixture, *atomic.Int32){
 		"a panic": func(f *fixture, calls *atomic.Int32) {
@@ -120,7 +119,7 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
-// A log that panics on the way of an attempt's end takes no slot for ever.
+// A log that panics at the end of an attempt does not leak a slot.
 func TestAPanicBeforeTheEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.enqueue(1)
@@ -156,7 +155,7 @@ func (p *panicking) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A listener that takes its time holds up the attempt of its event, and no other end.
+// A slow listener delays only the attempt of its event.
 func TestAListenerHoldsUpNoOtherEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		var told atomic.Int32

@@ -2,29 +2,27 @@
 //
 //   - the claimer leases due tasks into free slots (slots);
 //   - the executor runs each of them as an attempt;
-//   - the recorder writes what attempts report (combiner), and the completer how they
-//     end (endings), both in batches;
+//   - the recorder writes the records of attempts (combiner), and the completer
+//     their ends (endings), both in batches;
 //   - the heartbeater renews the leases;
 //   - the validity checker ends the attempts whose leases were not renewed in
 //     time;
 //   - the reaper takes expired leases away;
-//   - the collector deletes from the bucket what nothing needs any more;
-//   - the statistics writer stores how many attempts ended how (stats);
-//   - the troubles are the task types that this worker cannot run: they are claimed with
-//     backoff, and announced;
-//   - the watcher logs what the store warns of, and ends the claiming when its
-//     schema is newer than this program;
+//   - the collector deletes unneeded data, in the store and in the bucket;
+//   - the statistics writer stores counts of ended attempts (stats);
+//   - troubles holds the task types that this worker cannot run: they are claimed
+//     with backoff, and announced;
+//   - the watcher logs warnings of the store, and stops claiming when the schema
+//     is newer than this program;
 //   - the drain ends the attempts when the engine stops.
 //
-// Each Run makes its roles anew. A role owns its state; what several of them
-// need is in env, and slots has its own mutex. Roles wake each other by a
-// signal, through a method of the role that is woken.
+// Each Run creates its roles anew. A role owns its state. Shared state is in env, and slots has its own mutex. Roles
+// wake each other by a signal, through a method of the woken role.
 //
-// The engine holds no truth: everything it knows can be lost with the process.
-// It never writes without a lease, and it stops relying on a lease (an
-// attempt's local lease validity) before the store would give it away.
+// The engine is not a source of truth: all its state can be lost with the process. It never writes without a lease,
+// and it stops relying on a lease (an attempt's local lease validity) before the store would give it away.
 //
-// Package weaver is its public face.
+// Package weaver is its public API.
 package engine
 
 import (
@@ -48,31 +46,29 @@ import (
 // HandlerFunc runs one attempt: encoded input in, encoded output out.
 type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// Handler is the code of one task type, or one of several for it.
+// Handler is the code of one task type, or one of several handlers of it.
 type Handler struct {
 	Type          string
-	Name          string // among the handlers of the type; "": the one that runs without a Router
+	Name          string // among the handlers of the type; "": the handler used without a Router
 	CodeVersion   int
-	SchemaVersion int      // the newest of the inputs that it reads; 0: any
+	SchemaVersion int      // newest schema version that it reads; 0: any
 	Redact        []string // patterns of its task type
-	Expires       bool     // fields of its task type's input are stored for a time
+	Expires       bool     // its task type's input has fields with a retention time
 	Run           HandlerFunc
 
-	// Draft makes a task of the type, without an ID, of the draft that a Decider
-	// gave, or says what is wrong with that. nil: no Decider can name the type.
+	// Draft makes a task of the type, without an ID, from a Decider's draft, or returns an error. nil: a Decider
+	// cannot use the type.
 	Draft func(d *task.Draft) (task.New, error)
 
-	// Repairs says that inputs of the type are repaired here, by the handler of
-	// [task.RepairType].
+	// Repairs reports that the handler of [task.RepairType] repairs inputs of the type here.
 	Repairs bool
-	Schema  json.RawMessage // JSON Schema of its input, if it is known
+	Schema  json.RawMessage // JSON Schema of its input, if known
 }
 
 // handlerKey identifies a handler.
 type handlerKey struct{ taskType, name string }
 
-// Config is what an Engine needs; the caller has validated it and filled in
-// every default.
+// Config is the configuration of an Engine; the caller has validated it and filled in every default.
 type Config struct {
 	Store        store.Store
 	Namespace    string
@@ -80,35 +76,35 @@ type Config struct {
 	Slots        int
 	Queues       map[string]int // nil: every queue
 	TTL          time.Duration
-	SessionGrace time.Duration // how long leases are relied on without an answer of the worker's session; see store.SessionKeeper
+	SessionGrace time.Duration // time to rely on leases without an answer of the worker's session; see store.SessionKeeper
 	Poll         time.Duration
-	LeaveAtSteps bool // a drain ends attempts before their next step, and gives leases back as soon as DrainTimeout is over
+	LeaveAtSteps bool // a drain ends attempts before their next step, and releases leases at the end of DrainTimeout
 	DrainTimeout time.Duration
 	Log          *slog.Logger
 	Decider      decide.Decider
 	Router       decide.Router
 	RepairHinter decide.RepairHinter // nil: decide.DefaultHint
 	Listeners    *Listeners          // may be nil
-	WrapStep     StepFunc            // runs the function of a step by RunStep; nil: nothing wraps it
+	WrapStep     StepFunc            // runs the function of a step by RunStep; nil: not wrapped
 	Inject       Inject              // completes tasks that attempts store; may be nil
-	Stored       Stored              // is notified of tasks that attempts stored; may be nil
+	Stored       Stored              // notified of tasks that attempts stored; may be nil
 	LogAttrs     LogAttrs            // may be nil
 	InlineLimit  int
 	Values       *Values // of the same store, namespace and limit
 	CrashBudget  int
-	Retain       []store.Retention // what the collector removes; empty: nothing
+	Retain       []store.Retention // retention rules of the collector; empty: it deletes nothing
 	IDs          *task.IDs
-	KeepStats    time.Duration // how long statistics are kept, the shortest of all engines; 0: store.StatsKept, < 0: for ever
-	NoStats      bool          // count nothing; what others count is still made coarser
-	Redact       []string      // patterns of what only handlers see, beside those of tasks
+	KeepStats    time.Duration // retention of statistics, the shortest of all engines; 0: store.StatsKept, < 0: unlimited
+	NoStats      bool          // count nothing; the statistics of others are still merged
+	Redact       []string      // patterns of values that only handlers see, in addition to those of tasks
 
 	UnknownFields UnknownFields // of stored inputs
 
 	StoreLogs, StoreEvents bool // in the store
 
-	StoreCall func(op string, took time.Duration, err error) // told of each call of the store by a role; nil: nothing is
+	StoreCall func(op string, took time.Duration, err error) // called after each store call of a role; may be nil
 
-	AtStart []func(context.Context) error // called before the first claim; one that fails is called again later
+	AtStart []func(context.Context) error // called before the first claim; a failed one is called again later
 }
 
 // Engine runs handlers for one namespace of one store.
@@ -116,9 +112,9 @@ type Engine struct {
 	cfg      Config
 	handlers map[handlerKey]Handler
 	types    map[string]int // code versions by task type
-	schemas  map[string]int // the newest schema version that is read, by task type
+	schemas  map[string]int // newest readable schema version, by task type
 	drafts   map[string]func(*task.Draft) (task.New, error)
-	repairs  map[string]json.RawMessage // the schema of the inputs that are repaired here, by task type
+	repairs  map[string]json.RawMessage // schema of inputs that are repaired here, by task type
 	worker   store.WorkerID
 	host     string
 	name     string // host:pid
@@ -128,10 +124,10 @@ type Engine struct {
 	mu      sync.Mutex
 	active  bool      // Run was called
 	trouble *troubles // of the last Run
-	current *current  // what can be done with the Run under way; nil: there is none
+	current *current  // controls the current Run; nil: not running
 }
 
-// current is what other goroutines may use of a Run.
+// current holds the parts of a Run that other goroutines may use.
 type current struct {
 	slots   *slots
 	due     signal
@@ -176,20 +172,17 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// ErrRunning: an Engine runs once at a time.
-var ErrRunning = errors.New("the engine runs already")
+// ErrRunning: a second Run of an Engine was started.
+var ErrRunning = errors.New("the engine is already running")
 
-// Run executes tasks until ctx ends, then drains: it claims nothing more,
-// waits up to DrainTimeout for its handlers, ends the contexts of those that
-// still run (ErrDraining) and gives their leases back. It returns nil after a
-// clean drain and a *task.RunningError when handlers ignored the end of their
-// context. When the store's schema becomes newer than this program it drains as
-// well, and returns store.ErrNewerSchema.
+// Run executes tasks until ctx ends, then drains. It stops claiming, waits up to DrainTimeout for its handlers, ends
+// the contexts of those that still run (ErrDraining) and releases their leases. It returns nil after a clean drain
+// and a *task.RunningError when handlers ignored the end of their context. When the store's schema becomes newer than
+// this program it also drains, and returns store.ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 
-// RunUntilIdle is Run that ends by itself when nothing of its lanes is due or
-// running. Tasks that are due later (retries, sleeps, delays) are left; expired
-// leases are waited for until this worker may take them, two TTLs at most.
+// RunUntilIdle is Run that also ends when no task of its lanes is due or running. It leaves tasks that are due later
+// (retries, sleeps, delays). It waits for expired leases until this worker may take them, at most two TTLs.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.run(ctx, true) }
 
 // Wake makes an idle engine look for due tasks now.
@@ -199,15 +192,14 @@ func (e *Engine) Wake() {
 	}
 }
 
-// StopNow ends the claiming and the grace of the drain.
+// StopNow stops claiming and ends the grace period of the drain.
 func (e *Engine) StopNow() {
 	if c := e.underWay(); c != nil {
 		c.stopNow(ErrDraining)
 	}
 }
 
-// Troubles returns the task types that this worker cannot run at the moment, or could not
-// when it stopped.
+// Troubles returns the task types that this worker cannot run at the moment, or could not when it stopped.
 func (e *Engine) Troubles() []store.Trouble {
 	e.mu.Lock()
 	t := e.trouble
@@ -215,7 +207,7 @@ func (e *Engine) Troubles() []store.Trouble {
 	return t.announced()
 }
 
-// Running returns how many attempts hold a slot.
+// Running returns the number of attempts that hold a slot.
 func (e *Engine) Running() int {
 	if c := e.underWay(); c != nil {
 		return c.slots.taken()
@@ -241,15 +233,15 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 		return unlessEnded(ctx, err)
 	}
 	if err := env.joinAtStart(ctx); err != nil {
-		_ = env.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
+		_ = env.leave(ctx) // the join may still have worked; remains are removed in time
 		return unlessEnded(ctx, fmt.Errorf("join as a worker: %w", err))
 	}
 
-	// work is the context of handlers and roles. It outlives ctx, because leases
-	// must be kept while draining, and ends when the drain gives up.
+	// work is the context of handlers and roles. It outlives ctx, because leases must be kept during the drain, and
+	// ends when the drain gives up.
 	work, hardStop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer hardStop(nil)
-	// grace is how long the drain waits for handlers. StopNow ends it.
+	// grace is the period in which the drain waits for handlers. StopNow ends it.
 	grace, stopNow := context.WithCancelCause(work)
 	// stop ends the claiming: with ctx, with grace, or when a role failed.
 	stop, stopClaiming := context.WithCancelCause(ctx)
@@ -257,7 +249,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	defer context.AfterFunc(grace, func() { stopClaiming(context.Cause(grace)) })()
 
 	env.work = work
-	due := newSignal() // wakes the claimer: work may be due, or a slot became free
+	due := newSignal() // wakes the claimer: a task may be due, or a slot became free
 	e.publish(&current{slots: env.slots, due: due, stopNow: stopNow})
 	recorder := newRecorder(env)
 	completer := newCompleter(env)
@@ -271,8 +263,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	statWriter := newStatWriter(env)
 
 	if n, ok := e.cfg.Store.(store.Notifier); ok {
-		// Called after commits, possibly on a goroutine that holds the store's
-		// writer: it only wakes.
+		// Called after commits, possibly on a goroutine that holds the store's writer: it only wakes roles.
 		stopNotices, complete := n.Notify(e.cfg.Namespace, func(n store.Notice) {
 			if n.Due || n.External {
 				due.Set()
@@ -286,8 +277,8 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 		env.unnoticed = true
 	}
 
-	// What a dead process of this machine left behind is work too, and goes before what
-	// is younger. Before the reaper looks by itself, or the later answer could be forgotten.
+	// Tasks left by a dead process of this machine are work too, and go before younger ones. Reap before the reaper
+	// looks by itself, or its later answer could be lost.
 	reaper.reap(ctx, !untilIdle)
 	roles := group.New(work)
 	roles.Go("heartbeat", heartbeater.run)
@@ -298,7 +289,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("statistics", statWriter.run)
 	roles.Go("troubles", env.troubles.run)
 	roles.Go("questions", env.questions.run)
-	// A role that failed ends the run: leases must not be taken unrenewed.
+	// A failed role ends the run: leases must not be taken without renewal.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
 	if failed := env.atStart(stop, e.cfg.AtStart); len(failed) > 0 {
@@ -307,17 +298,17 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)
-	rolesErr := roles.Wait() // before what they left is read
+	rolesErr := roles.Wait() // before reading the results of the roles
 	err := errors.Join(claimErr, watcher.newer, drainErr, rolesErr)
 	statWriter.flush(context.WithoutCancel(ctx))
 	left := env.leave(ctx)
 	if errors.Is(err, store.ErrClosed) && errors.Is(left, store.ErrClosed) {
-		return err // which says so
+		return err // the error says so
 	}
 	return errors.Join(err, left)
 }
 
-// begin reports false when a Run is under way.
+// begin returns false when a Run is in progress.
 func (e *Engine) begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -346,8 +337,8 @@ func (e *Engine) underWay() *current {
 	return e.current
 }
 
-// unlessEnded returns an error of the start-up, or nil when ctx has ended: an
-// engine that was stopped before it began ends well.
+// unlessEnded returns an error of the start-up, or nil when ctx has ended: an engine stopped before its start ends
+// without an error.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

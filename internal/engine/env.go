@@ -17,27 +17,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// env is what the roles of one Run share. It is complete before the first of
-// them starts; after that only the slots and the troubles change, which have their own mutex.
+// env is the shared state of the roles of one Run. It is complete before the first role starts; after that only the
+// slots and the troubles change, which have their own mutex.
 type env struct {
 	Config
 	worker    store.WorkerID
 	name      string
 	host      string
 	handled   []string                                       // task types, sorted
-	schemas   map[string]int                                 // the newest schema version that is read, by task type
+	schemas   map[string]int                                 // newest readable schema version, by task type
 	drafts    map[string]func(*task.Draft) (task.New, error) // Handler.Draft by task type
 	repairs   map[string]json.RawMessage                     // Handler.Schema of the types whose inputs are repaired here
-	origin    time.Time                                      // the monotonic clock's zero for offsets that are kept in atomics
-	work      context.Context                                // of handlers and of calls that a drain must not cut short; it ends at the hard stop
-	complete  bool                                           // the store's notices miss nothing: no polling
+	origin    time.Time                                      // zero of the monotonic clock for offsets kept in atomics
+	work      context.Context                                // for handlers and calls that a drain must not interrupt; ends at the hard stop
+	complete  bool                                           // the store's notices are complete: no polling
 	leaving   atomic.Bool                                    // attempts end at their next step: a drain with LeaveAtSteps
 	repeats   repeats                                        // warnings of loops
-	unnoticed bool                                           // the store gives no notices
+	unnoticed bool                                           // the store does not notify
 	slots     *slots
 	troubles  *troubles
 	questions *questions
-	stats     *stats // nil: the store keeps none
+	stats     *stats // nil: the store keeps no statistics
 	unknown   *unknownTypes
 }
 
@@ -47,18 +47,17 @@ func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
 // lease returns the clock of this worker's leases.
 func (e *env) lease() rules.LeaseClock { return rules.LeaseClock(e.TTL) }
 
-// SessionGrace is the default Config.SessionGrace for leases of a length.
+// SessionGrace returns the default Config.SessionGrace for a lease duration.
 func SessionGrace(ttl time.Duration) time.Duration { return rules.LeaseClock(ttl).SessionGrace() }
 
-// called tells the plug-ins of a call of the store that began then.
+// called reports a store call to the plug-ins.
 func (e *env) called(op string, began time.Time, err error) {
 	if e.StoreCall != nil {
 		e.StoreCall(op, time.Since(began), err)
 	}
 }
 
-// join makes this worker known to the store. It has a limit: while it hangs,
-// no lease is renewed and none is reaped.
+// join registers this worker in the store. It has a timeout: while it hangs, leases are neither renewed nor reaped.
 func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.lease().Join())
 	defer cancel()
@@ -71,8 +70,8 @@ func (e *env) join(ctx context.Context) error {
 	return err
 }
 
-// joinAtStart joins as a worker before anything else is done. While another
-// writer has the store it tries again, as a worker that runs does.
+// joinAtStart joins as a worker before anything else. While another writer holds the store it retries, as a running
+// worker does.
 func (e *env) joinAtStart(ctx context.Context) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := e.join(ctx)
@@ -85,7 +84,7 @@ func (e *env) joinAtStart(ctx context.Context) error {
 	}
 }
 
-// leave makes the store forget this worker.
+// leave removes this worker from the store.
 func (e *env) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -95,7 +94,7 @@ func (e *env) leave(ctx context.Context) error {
 	return nil
 }
 
-// checkSize refuses a value that may be stored neither in a row nor in the bucket.
+// checkSize refuses a value that fits neither in a row nor in the bucket.
 func (e *env) checkSize(what string, size int) error {
 	if e.Values.Bucket != nil {
 		return nil
@@ -103,7 +102,7 @@ func (e *env) checkSize(what string, size int) error {
 	return e.checkInline(what, size)
 }
 
-// checkInline refuses a value that may not be stored in a row.
+// checkInline refuses a value that does not fit in a row.
 func (e *env) checkInline(what string, size int) error {
 	if size <= e.InlineLimit {
 		return nil

@@ -10,40 +10,38 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// eventRows are the events of an attempt that are to be stored (Config.StoreLogs,
-// StoreEvents) and are not yet. They travel with the next record or with the end of
-// the attempt, and have a record of their own after storeEventsEvery.
+// eventRows holds the events of an attempt that are to be stored (Config.StoreLogs, StoreEvents) and are not stored
+// yet. They are written with the next record or with the end of the attempt, and separately after storeEventsEvery.
 //
-// A reader goes on behind the last number that it saw, so rows become visible in the
-// order of their numbers: a number is drawn together with the place in the list, and
-// one write is under way at a time. What happens to the task itself (started, ended)
-// has no row: readers derive it from the task and its attempts.
+// A reader continues after the last number that it saw, so rows must become visible in the order of their numbers. A
+// number is therefore drawn together with the place in the list, and only one write is in progress at a time. Events
+// of the task itself (started, ended) have no row: readers derive them from the task and its attempts.
 //
-// Crash before a write: the events since the last one are lost, but for those of steps
-// that completed, which readers derive too.
+// Crash before a write: the events since the last write are lost, except those of completed steps, which readers also
+// derive.
 type eventRows struct {
 	mu     sync.Mutex
 	list   []store.EventRow
-	timer  *time.Timer // writes them when nothing else does
+	timer  *time.Timer // writes them if no other write does
 	closed bool        // the end of the attempt has taken the last ones
 	full   bool        // some were dropped
-	soon   bool        // a chunk waits among them
+	soon   bool        // a chunk is waiting
 
 	writing sync.Mutex  // held while rows are written
-	begun   atomic.Bool // the attempt has written some
+	begun   atomic.Bool // the attempt has written rows
 	inTx    atomic.Int32
 }
 
 const (
 	storeEventsEvery = 200 * time.Millisecond
-	// storeChunksEvery is storeEventsEvery with a chunk of a stream among the rows, which
-	// somebody may be reading.
+	// storeChunksEvery replaces storeEventsEvery when a chunk of a stream is waiting, because a person may be reading
+	// the stream.
 	storeChunksEvery = 25 * time.Millisecond
-	// maxEventRows is how many rows wait while the store cannot be written.
+	// maxEventRows is the maximum number of waiting rows while the store cannot be written.
 	maxEventRows = 20 * store.MaxEvents
 )
 
-// emit makes an event of the attempt, if it is wanted, and emits it.
+// emit makes an event of the attempt, if a listener wants it, and emits it.
 func (a *Attempt) emit(of func(event.Header) event.Event) {
 	masked := func(h event.Header) event.Event { return a.masked(of(h)) }
 	if a.env.StoreLogs || a.env.StoreEvents {
@@ -53,13 +51,13 @@ func (a *Attempt) emit(of func(event.Header) event.Event) {
 	}
 }
 
-// keepEvent makes an event, and a row of it if it is to be stored.
+// keepEvent makes an event, and its row if it is to be stored.
 func (a *Attempt) keepEvent(of func(event.Header) event.Event) event.Event {
 	_, isLog := of(event.Header{}).(event.LogWritten)
 	if isLog && !a.env.StoreLogs || !isLog && !a.env.StoreEvents {
 		return of(a.header())
 	}
-	typ, body, err := event.Body(of) // runs code of the handler: before the lock
+	typ, body, err := event.Body(of) // runs code of the handler, so before the lock
 	if err != nil {
 		a.logger().Warn("an event cannot be stored", "event", typ, "error", err)
 		return of(a.header())
@@ -71,7 +69,7 @@ func (a *Attempt) keepEvent(of func(event.Header) event.Event) event.Event {
 	return of(h)
 }
 
-// add draws a number for a row and adds it. It returns how many wait.
+// add draws a number for a row and adds it. It returns the number of waiting rows.
 func (e *eventRows) add(a *Attempt, row store.EventRow) (h event.Header, waiting int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,8 +115,7 @@ func (e *eventRows) take() []store.EventRow {
 	return rows
 }
 
-// putBack returns the rows of a write that may not have happened. Those that did are
-// the same when they come again.
+// putBack returns the rows of a write that may not have happened. Writing a stored row again does not change it.
 func (e *eventRows) putBack(a *Attempt, rows []store.EventRow) {
 	if len(rows) == 0 {
 		return
@@ -131,14 +128,14 @@ func (e *eventRows) putBack(a *Attempt, rows []store.EventRow) {
 	}
 }
 
-// flushEvents writes the rows that wait.
+// flushEvents writes the waiting rows.
 func (a *Attempt) flushEvents() {
 	a.rows.writing.Lock()
 	defer a.rows.writing.Unlock()
 	a.writeEvents(0)
 }
 
-// writeEvents writes rows until at most so many wait. It reports whether it could.
+// writeEvents writes rows until at most left rows wait. It reports success.
 func (a *Attempt) writeEvents(left int) bool {
 	e := &a.rows
 	e.mu.Lock()
@@ -169,9 +166,9 @@ func (e *eventRows) waiting() int {
 	return len(e.list)
 }
 
-// withEvents gives a record the rows that wait, unless others are being written. The
-// first write of an attempt always has them: who sees a step sees then that there are
-// rows. done says whether the record was stored.
+// withEvents adds the waiting rows to a record, unless other rows are being written. The first write of an attempt
+// always has them: a reader that sees a step then also sees that there are rows. done reports whether the record was
+// stored.
 func (a *Attempt) withEvents(rec *store.Record) (done func(stored bool)) {
 	e := &a.rows
 	if !a.env.StoreLogs && !a.env.StoreEvents {
@@ -193,7 +190,7 @@ func (a *Attempt) withEvents(rec *store.Record) (done func(stored bool)) {
 	}
 }
 
-// closeEvents gives the end of the attempt the rows that wait. No more are added.
+// closeEvents adds the waiting rows to the end of the attempt. No more rows are added after that.
 func (a *Attempt) closeEvents(fin *store.Finish) {
 	e := &a.rows
 	if !a.env.StoreLogs && !a.env.StoreEvents {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// executor runs each leased task as an attempt, on a goroutine of its own.
+// executor runs each leased task as an attempt, in a goroutine of its own.
 type executor struct {
 	*env
 	handlers  map[handlerKey]Handler
@@ -35,9 +35,8 @@ func newExecutor(e *env, handlers map[handlerKey]Handler, recorder *recorder, co
 	return x
 }
 
-// start runs leased tasks, each in a slot. before is when the claim call began:
-// the leases are valid from then on. Those of an answer that came too late are
-// given back.
+// start runs leased tasks, each in a slot. before is the start of the claim call, from which the leases are valid. It
+// releases the leases of an answer that came too late.
 func (x *executor) start(tasks []store.Claimed, before time.Time) {
 	for i := range tasks {
 		a := newAttempt(x.env, x.recorder, tasks[i], before)
@@ -57,8 +56,8 @@ func (x *executor) start(tasks []store.Claimed, before time.Time) {
 	}
 }
 
-// awaitOrder waits until the end of the task's attempt before is announced: listeners get the
-// events of a task in order.
+// awaitOrder waits until the end of the task's previous attempt is announced: listeners get the events of a task in
+// order.
 func (x *executor) awaitOrder(a *Attempt, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -73,7 +72,7 @@ func (x *executor) release(a *Attempt) {
 	}
 }
 
-// idleWithin reports whether every attempt ended within d, and before ctx.
+// idleWithin reports whether every attempt ended within d and before ctx.
 func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -87,16 +86,16 @@ func (x *executor) over(a *Attempt) {
 	x.release(a)
 }
 
-// execute runs the handler and has what came of it written.
+// execute runs the handler and has its outcome written.
 func (x *executor) execute(a *Attempt) {
 	var out json.RawMessage
 	err := errGoexit
 	defer func() {
-		// Deferred, so that a handler that ends its goroutine (a FailNow of
-		// package testing does) still gets an outcome.
+		// Deferred, so that a handler that ends its goroutine (for example by FailNow of package testing) still gets
+		// an outcome.
 		ends := false
 		defer func() {
-			if !ends { // also after a panic, of a log say
+			if !ends { // also after a panic, for example of a log
 				x.over(a)
 			}
 		}()
@@ -122,8 +121,8 @@ func (x *executor) execute(a *Attempt) {
 		}
 	}()
 	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() && !a.cleansUp() {
-		// The lease is not valid or the task was cancelled: the handler, which
-		// may act before it looks at its context, is not called but to clean up.
+		// The lease is not valid or the task was cancelled. The handler might act before it looks at its context, so
+		// it is called only to clean up.
 		err = a.endCause()
 		return
 	}
@@ -154,7 +153,7 @@ func (x *executor) execute(a *Attempt) {
 	out, err = a.call(h)
 }
 
-// route asks the Router, whose panic is an error of the engine.
+// route asks the Router; its panic is an error of the engine.
 func (x *executor) route(t task.Task) (h Handler, why string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The context of the lease ends a moment before that of the handler, which is derived from
-// it. An attempt that begins between the two, because the engine stops, calls no handler:
-// its task must be released, and not succeed without one.
+// The context of the lease ends a moment before that of the handler, which is derived from it. An attempt that starts
+// between the two, because the engine stops, calls no handler: its task must be released, and must not succeed
+// without a handler.
 func TestExecutorReleasesWhatItDoesNotRun(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(false)
 		e.Values = &Values{Store: f, Namespace: testNS, IDs: f.ids, Limit: e.InlineLimit}
 		a := f.lease(e)
-		a.held, a.lose = context.WithCancelCause(a.held) // no parent of a.ctx: that one has not ended yet
+		a.held, a.lose = context.WithCancelCause(a.held) // not a parent of a.ctx, which has not ended yet
 		a.lose(ErrDraining)
 		run := func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			t.Error("the handler runs")

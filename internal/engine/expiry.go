@@ -15,8 +15,7 @@ import (
 // ErrExpired: fields of an input have expired.
 var ErrExpired = errors.New("fields of it have expired")
 
-// expired keeps a handler from running with an input that lacks fields: the task waits
-// for another one.
+// expired prevents a handler from running with an input that lacks fields: the task waits for another input.
 func expired(input json.RawMessage) error {
 	if !task.HasExpired(input) {
 		return nil
@@ -25,8 +24,8 @@ func expired(input json.RawMessage) error {
 	return &Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Err: err}}
 }
 
-// Expire erases fields of inputs whose time has passed, of tasks that have ended, and
-// returns of how many. An input that cannot be read is looked at again later.
+// Expire erases fields of inputs of ended tasks whose retention time has passed, and returns the number of tasks. It
+// retries an input that cannot be read later.
 func (v *Values) Expire(ctx context.Context) (done int, err error) {
 	for {
 		got, err := v.Store.Collect(ctx, v.Namespace, store.CollectRequest{Expiries: true})
@@ -47,8 +46,7 @@ func (v *Values) Expire(ctx context.Context) (done int, err error) {
 	}
 }
 
-// expire erases the fields of one input.
-// Crash here: what was put is used by nothing, and the task is named again.
+// expire erases the fields of one input. Crash here: the uploaded bytes are unused, and the task is listed again.
 func (v *Values) expire(ctx context.Context, due *store.DueExpiry) (done int, err error) {
 	tasks, err := v.Store.Tasks(ctx, v.Namespace, due.Task)
 	if err != nil || len(tasks) == 0 {
@@ -86,7 +84,7 @@ func (v *Values) expire(ctx context.Context, due *store.DueExpiry) (done int, er
 	case err != nil:
 		return 0, err
 	case errors.Is(got[0].Err, store.ErrState), errors.Is(got[0].Err, store.ErrChanged), errors.Is(got[0].Err, store.ErrNotFound):
-		return 0, nil // it runs again, or has another input: it is looked at again
+		return 0, nil // the task runs again or has another input: check it again later
 	}
 	return done, got[0].Err
 }

@@ -21,8 +21,8 @@ const (
 	testType = "test.engine.role.v1"
 )
 
-// fixture is a store in memory that counts the calls of some methods and lets
-// a test refuse batches, inside a bubble of fake time.
+// fixture is a store in memory, in a bubble of fake time. It counts the calls of some methods and lets a test refuse
+// batches.
 type fixture struct {
 	*testing.T
 	*memstore.Store
@@ -32,7 +32,7 @@ type fixture struct {
 	calls        map[string]int
 	refuseFinish func([]store.Finish) error                      // nil: refuses nothing
 	refuseRecord func([]store.Record) error                      // nil: refuses nothing
-	answerFinish func([]store.FinishResult) []store.FinishResult // nil: as it is
+	answerFinish func([]store.FinishResult) []store.FinishResult // nil: unchanged
 }
 
 // inBubble runs a test of roles.
@@ -49,7 +49,7 @@ func (f *fixture) count(method string) {
 	f.calls[method]++
 }
 
-// called returns how often a method was called since the last question.
+// called returns the number of calls of a method since the last question.
 func (f *fixture) called(method string) int {
 	f.Helper()
 	synctest.Wait()
@@ -60,7 +60,7 @@ func (f *fixture) called(method string) int {
 	return n
 }
 
-// wantCalls checks how often a method was called since the last question.
+// wantCalls checks the number of calls of a method since the last question.
 func (f *fixture) wantCalls(method string, want int, when string) {
 	f.Helper()
 	if got := f.called(method); got != want {
@@ -206,8 +206,7 @@ func (f *fixture) background(run func(context.Context) error) (stop func()) {
 	}
 }
 
-// env returns what single roles need, without an engine. complete says
-// whether the store's notices miss nothing.
+// env returns the environment of single roles, without an engine. complete: the store's notices are complete.
 func (f *fixture) env(complete bool) *env {
 	f.Helper()
 	cfg := f.config(nil)
@@ -223,8 +222,7 @@ func (f *fixture) env(complete bool) *env {
 	return e
 }
 
-// lease enqueues a task and returns its attempt, which holds a slot and whose
-// handler does not run.
+// lease enqueues a task and returns its attempt, which holds a slot and whose handler does not run.
 func (f *fixture) lease(e *env) *Attempt {
 	f.Helper()
 	f.enqueue(1)
@@ -240,7 +238,7 @@ func (f *fixture) lease(e *env) *Attempt {
 	return a
 }
 
-// taskIDs returns the ids of all tasks.
+// taskIDs returns the IDs of all tasks.
 func (f *fixture) taskIDs() []task.ID {
 	f.Helper()
 	ts, _, err := f.List(f.Context(), testNS, store.Filter{})

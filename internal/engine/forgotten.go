@@ -10,8 +10,8 @@ import (
 // ErrForgotten: the task was forgotten.
 var ErrForgotten = errors.New("the task was forgotten: what it held was erased")
 
-// Erased is the error of a handler that needs a value of a forgotten task; nil: that
-// was not forgotten. No later attempt would find the value either.
+// Erased returns the error of a handler that needs a value of a forgotten task, or nil if the task was not forgotten.
+// The error is permanent: later attempts would not find the value either.
 func Erased(what string, of *task.Task) error {
 	if !of.Forgotten {
 		return nil

@@ -11,29 +11,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// heartbeater renews all leases of the process every TTL/3 in one call, and at
-// once when a cancel may wait: the answer says which tasks are to be cancelled.
+// heartbeater renews all leases of the process every TTL/3 in one call, and at once when a cancel may be waiting: the
+// answer lists the tasks to cancel.
 type heartbeater struct {
 	*env
 	wake          signal
-	cancelAsked   atomic.Bool // a running task was asked to cancel
-	externalWrite atomic.Bool // another process wrote: it may have asked for a cancel
+	cancelAsked   atomic.Bool // the cancel of a running task was requested
+	externalWrite atomic.Bool // another process wrote and may have requested a cancel
 
 	// Accessed by run only.
 	last time.Time // the next heartbeat is due TTL/3 after it
 	seen time.Time // when the store last saw this worker, by the wall clock
-	held time.Time // when an attempt last ran
+	held time.Time // when an attempt was last running
 }
 
 func newHeartbeater(e *env) *heartbeater {
 	return &heartbeater{env: e, wake: newSignal()}
 }
 
-// leased says that attempts run now.
+// leased reports that attempts are running.
 func (h *heartbeater) leased() { h.wake.Set() }
 
-// notify says that a running task was asked to cancel, or that another process
-// wrote.
+// notify reports that the cancel of a running task was requested, or that another process wrote.
 func (h *heartbeater) notify(cancelAsked, externalWrite bool) {
 	if cancelAsked {
 		h.cancelAsked.Store(true)
@@ -55,14 +54,13 @@ func (h *heartbeater) run(ctx context.Context) error {
 			h.held = time.Now()
 		}
 		if h.complete && time.Since(h.held) > h.TTL {
-			// No other process can miss this worker, and nothing is leased. (For
-			// leases that were lost, by a restore for one, silence would make a
-			// crash.)
+			// No other process can miss this worker, and it holds no lease. (With leases that were lost, for example
+			// by a restore, silence would count as a crash.)
 			wait(ctx, -1, h.wake)
 			if ctx.Err() != nil {
 				return nil
 			}
-			// The worker's row was not renewed for lack of leases only.
+			// The worker's row was not renewed, only because there were no leases.
 			h.announce(ctx)
 			h.last = time.Now()
 			h.seen = h.last.Round(0)
@@ -78,20 +76,19 @@ func (h *heartbeater) run(ctx context.Context) error {
 		if !h.isDue() {
 			continue
 		}
-		// From before the call, or a slow store would see this worker less often
-		// than its warm-up asks for.
+		// Use the time before the call; otherwise a slow store would see this worker less often than its warm-up
+		// requires.
 		asked := time.Now()
 		if h.beat(ctx) {
 			if asked.Round(0).Sub(h.seen) > h.TTL {
-				// The store may have forgotten this worker's row, and with it the
-				// proof that it lives. (By the wall clock: the monotonic one stands
-				// still while the machine sleeps.)
+				// The store may have deleted this worker's row, and with it the proof that it lives. (By the wall
+				// clock: the monotonic clock stands still while the machine sleeps.)
 				h.announce(ctx)
 			}
 			h.last, h.seen = asked, asked.Round(0)
 			continue
 		}
-		// A store error, or rows without an answer: again within a second.
+		// A store error, or rows without an answer: try again within a second.
 		h.last = time.Now().Add(h.lease().HeartbeatAgain() - interval)
 	}
 	return nil
@@ -104,13 +101,11 @@ func (h *heartbeater) announce(ctx context.Context) {
 	}
 }
 
-// externalDelay is how long after a heartbeat the next one comes when another
-// process wrote: it may have asked for a cancel. Not sooner, or busy processes
-// that share a store would make each other renew all the time.
+// externalDelay is the time from a heartbeat to the next one when another process wrote, which may have requested a
+// cancel. Without the delay, busy processes that share a store would make each other renew all the time.
 const externalDelay = time.Second
 
-// isDue keeps wake-ups by the claimer, which only say that attempts run now,
-// from becoming a heartbeat each.
+// isDue prevents a heartbeat for each wake-up by the claimer, which only reports running attempts.
 func (h *heartbeater) isDue() bool {
 	since := time.Since(h.last)
 	external := since >= externalDelay && h.externalWrite.Swap(false)

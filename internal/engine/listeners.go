@@ -8,9 +8,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Listeners receive the events of an engine, in the order in which they were
-// added. They are called without a lock, so that one may add and remove others.
-// The zero value has none, and neither has nil.
+// Listeners receive the events of an engine in the order in which they were added. They are called without a lock, so
+// a listener may add and remove listeners. The zero value and nil are empty.
 type Listeners struct {
 	mu   sync.Mutex // held while the list is replaced
 	list atomic.Pointer[[]*listener]
@@ -18,16 +17,14 @@ type Listeners struct {
 
 type listener struct {
 	fn      func(event.Event)
-	coarse  bool // only what begins and ends attempts
+	coarse  bool // only events that begin and end attempts
 	stopped atomic.Bool
 }
 
-// Add adds a listener. After stop no event is given to it any more; one that it
-// has at that moment it keeps.
+// Add adds a listener. After stop it gets no more events; a call in progress continues.
 func (l *Listeners) Add(fn func(event.Event)) (stop func()) { return l.add(&listener{fn: fn}) }
 
-// AddCoarse is Add for the events with which attempts begin and end. The others are
-// not made for it.
+// AddCoarse is Add for the events that begin and end attempts. Other events are not created for it.
 func (l *Listeners) AddCoarse(fn func(event.Event)) (stop func()) {
 	return l.add(&listener{fn: fn, coarse: true})
 }
@@ -43,7 +40,7 @@ func (l *Listeners) add(added *listener) (stop func()) {
 	}
 }
 
-// replace changes a copy of the list: those who emit read the old one.
+// replace changes a copy of the list; emitters use the old one.
 func (l *Listeners) replace(change func([]*listener) []*listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,22 +58,21 @@ func (l *Listeners) all() []*listener {
 	return nil
 }
 
-// listens reports whether events of attempts are wanted: without a listener none is made.
+// listens reports whether there is a listener for events of attempts; without one no event is created.
 func (e *env) listens() bool { return len(e.Listeners.all()) > 0 }
 
-// listensToAll reports whether the events inside attempts, and those of jobs, are wanted.
+// listensToAll reports whether there is a listener for the events inside attempts and of jobs.
 func (e *env) listensToAll() bool {
 	return slices.ContainsFunc(e.Listeners.all(), func(l *listener) bool { return !l.coarse })
 }
 
-// isCoarse reports whether an event is one with which attempts begin and end.
+// isCoarse reports whether an event begins or ends an attempt.
 func isCoarse(ev event.Event) bool {
 	_, starts := ev.(event.TaskStarted)
 	return starts || event.EndsAttempt(ev)
 }
 
-// emit gives an event to the listeners. Their panics never touch a task, nor
-// another listener.
+// emit passes an event to the listeners. A panic of a listener affects neither a task nor another listener.
 func (e *env) emit(ev event.Event) {
 	for _, l := range e.Listeners.all() {
 		if !l.stopped.Load() && (!l.coarse || isCoarse(ev)) {

@@ -9,14 +9,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// logger is the engine's, with what names the attempt on every line.
+// logger is the engine's logger with the attempt's identity on every line.
 func (a *Attempt) logger() *slog.Logger {
 	return a.env.Log.With("task_id", a.task.ID, "task_type", a.task.Type, "attempt_no", a.task.AttemptNo)
 }
 
-// logEnd logs an attempt that ended badly, once that is durable: a warning, or
-// for a panic an error with its stack. Success, suspension, release and cancel
-// are no failures.
+// logEnd logs an attempt that ended badly, once that is durable: a warning or, for a panic, an error with its stack.
+// Success, suspension, release and cancel are not failures.
 func logEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	switch fin.Outcome {
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed, task.OutcomeUndoFailed:
@@ -55,29 +54,28 @@ func logEnd(a *Attempt, fin *store.Finish, res store.FinishResult) {
 	log.Warn("attempt failed", attrs...)
 }
 
-// overdueEvery is how long a handler may ignore the end of its context before
-// the engine logs it, and how often it does so from then on.
+// overdueEvery is the time for which a handler may ignore the end of its context before the engine logs it, and the
+// interval of further log lines.
 const overdueEvery = time.Minute
 
-// overdue watches the handler of an attempt whose context has ended. Until it
-// returns it keeps its slot and its concurrency key.
+// overdue watches the handler of an attempt whose context has ended. Until the handler returns it keeps its slot and
+// its concurrency key.
 type overdue struct {
 	mu       sync.Mutex
 	running  bool        // the handler was called and has not returned
-	ended    time.Time   // of the context; zero: it has not
+	ended    time.Time   // end of the context; zero: it has not ended
 	reminder *time.Timer // runs while the handler is overdue
 	cause    error
 }
 
-// begin notes that the handler is called. The caller calls return when it has
-// returned.
+// begin records the start of the handler. The caller calls returned when the handler has returned.
 func (o *overdue) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.running = true
 }
 
-// returned notes that the handler is not to be waited for any more.
+// returned records that the handler returned or was abandoned.
 func (o *overdue) returned() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,8 +85,7 @@ func (o *overdue) returned() {
 	}
 }
 
-// contextEnded notes that the context of the handler has ended. Only the first
-// call counts.
+// contextEnded records the end of the handler's context. Only the first call counts.
 func (a *Attempt) contextEnded(cause error) {
 	o := &a.overdue
 	o.mu.Lock()

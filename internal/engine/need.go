@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Needs returns the tasks that the task needed or decomposed into, with how they
-// ended. They are read once.
+// Needs returns the tasks that the task needed or decomposed into, with their ends. They are read once.
 func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 	if _, err := a.readNeeds(ctx, false); err != nil {
 		return nil, err
@@ -20,8 +19,8 @@ func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 	return a.needs, nil
 }
 
-// readNeeds returns all edges of the task, those to children of its calls among
-// them, as they were at the first read or, with again, are now.
+// readNeeds returns all edges of the task, including those to children of its calls: as they were at the first read
+// or, with again, as they are now.
 func (a *Attempt) readNeeds(ctx context.Context, again bool) ([]store.Need, error) {
 	ctx = a.readContext(ctx)
 	a.needsMu.Lock()
@@ -47,8 +46,8 @@ func (a *Attempt) Tasks(ctx context.Context, ids ...task.ID) ([]task.Task, error
 	return a.env.Store.Tasks(a.readContext(ctx), a.env.Namespace, ids...)
 }
 
-// Need returns a task that the task needs, by its name in the job; nil when it
-// needs none of that name, or the store does not have it any more.
+// Need returns a task that the task needs, by its name in the job. It returns nil if the task has no such need, or
+// the store no longer has it.
 func (a *Attempt) Need(ctx context.Context, node string) (*task.Task, error) {
 	needs, err := a.Needs(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxInternal is how many engine errors in a row a task survives.
+// maxInternal is the maximum number of consecutive engine errors of a task.
 const maxInternal = 10
 
 // released gives the task back as if it had not been started.
@@ -23,7 +23,7 @@ func (a *Attempt) released() store.Finish {
 	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun, Notes: a.notesNow(), EndsAs: a.endsAs()}
 }
 
-// endsAs is that of the task's undo phase; "": it is in none.
+// endsAs returns the final state of the task's undo phase, or "" outside one.
 func (a *Attempt) endsAs() task.State {
 	if a.task.Undo == nil {
 		return ""
@@ -31,8 +31,8 @@ func (a *Attempt) endsAs() task.State {
 	return a.task.Undo.EndsAs
 }
 
-// outcome turns what the handler returned into what the store is to write. ok is
-// false when nothing may be written because the lease is lost.
+// outcome converts the handler's result into the finish for the store. ok is false when nothing may be written
+// because the lease is lost.
 func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok bool) {
 	a.mu.Lock()
 	fin = store.Finish{
@@ -51,7 +51,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Unclean:        a.uncleaned != nil,
 		Panicked:       a.panicked,
 	}
-	if a.undoes() { // the handler ends at the first step that is not on record
+	if a.undoes() { // the handler ends at the first unrecorded step
 		fin.StepsUnreached = nil
 	}
 	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy
@@ -76,15 +76,14 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		if errors.As(fatal, &v) && v.Kind == Blocked {
 			return a.decide(fin, task.OutcomeBlocked, fatal, false), true
 		}
-		if kindOf(fatal) == task.KindInternal { // of the bucket: tried again
+		if kindOf(fatal) == task.KindInternal { // of the bucket: retried
 			return a.internal(fin, fatal), true
 		}
 		return a.decide(fin, task.OutcomeFailure, fatal, true), true
 	case suspended && asks != nil:
 		return a.decide(fin, task.OutcomeBlocked, asks, false), true
 	case suspended:
-		// Whatever the handler returned is ignored: a swallowed or wrapped
-		// ErrSuspended suspends all the same.
+		// The handler's result is ignored: a swallowed or wrapped ErrSuspended still suspends the task.
 		fin.Outcome, fin.WakeAt, fin.Waiting, fin.WakeSeq = task.OutcomeSuspended, wakeAt, waiting, a.task.WakeSeq
 		return fin, true
 	case err == nil:
@@ -121,27 +120,27 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case kind == task.KindDecode:
 		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
-	var called *task.CallError // another attempt would get the same from the call
+	var called *task.CallError // another attempt would get the same error from the call
 	permanent := v != nil && v.Kind == Permanent || v == nil && errors.As(err, &called) || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx) || v == nil && store.Refused(err)
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
-// unkept is the end of an attempt whose output or children the bucket did not take: the
-// worker's own trouble or an error of the engine, after which the handler runs again.
+// unkept returns the end of an attempt whose output or children the bucket did not take. It is a problem of the
+// worker or an engine error, after which the handler runs again.
 func (a *Attempt) unkept(fin store.Finish, err error) store.Finish {
 	fin.Output, fin.Children, fin.Join, fin.Decision = nil, nil, task.JoinNone, nil
 	if IsOwnTrouble(err) {
 		return a.releasedFor(fin, err)
 	}
 	fin = a.internal(fin, &KindError{Kind: task.KindInternal, Err: err})
-	if fin.EndsAs != "" { // an undo is tried again
+	if fin.EndsAs != "" { // the undo is retried
 		fin.Outcome, fin.Delay = task.OutcomeUndoFailed, max(fin.Delay, time.Second)
 	}
 	return fin
 }
 
-// refusedEnd is the end of an attempt whose end the store refuses for good: the attempt
-// fails, or its undo waits for a person.
+// refusedEnd returns the replacement of an end that the store refuses permanently: the attempt fails, or its undo
+// waits for a person.
 func (a *Attempt) refusedEnd(fin store.Finish, refused error) store.Finish {
 	err := &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the store refuses the result of the attempt: %w", refused)}
 	fin.Output, fin.Children, fin.Join, fin.DependsOn, fin.Decision = nil, nil, task.JoinNone, task.ID{}, nil
@@ -153,8 +152,7 @@ func (a *Attempt) refusedEnd(fin store.Finish, refused error) store.Finish {
 	return a.decide(fin, task.OutcomeFailure, err, true)
 }
 
-// bareEnd is [Attempt.refusedEnd] with nothing that came from the handler or a Decider: the
-// task fails.
+// bareEnd is [Attempt.refusedEnd] without any data of the handler or a Decider: the task fails.
 func (a *Attempt) bareEnd(fin store.Finish, refused error) store.Finish {
 	err := &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the store refuses the result of the attempt: %w", refused)}
 	bare := store.Finish{Lease: fin.Lease, Outcome: task.OutcomeFailure, Error: a.taskError(err), Elapsed: fin.Elapsed, CodeVersion: fin.CodeVersion, EndsAs: fin.EndsAs}
@@ -177,7 +175,7 @@ func (a *Attempt) internal(fin store.Finish, err error) store.Finish {
 	return fin
 }
 
-// taskError is what is recorded of an error.
+// taskError returns the record of an error.
 func (a *Attempt) taskError(err error) *task.Error {
 	te := &task.Error{Kind: kindOf(err), Message: a.hide(sanitize(err.Error())), Code: a.hide(CodeOf(err)), Stack: a.hide(stackOf(err))}
 	var q *question
@@ -189,7 +187,7 @@ func (a *Attempt) taskError(err error) *task.Error {
 	return te
 }
 
-// stepOf returns the name of the step that err came out of, or "".
+// stepOf returns the name of the step that returned err, or "".
 func stepOf(err error) string {
 	var se *task.StepError
 	var ce *task.CallError
@@ -199,7 +197,7 @@ func stepOf(err error) string {
 	case errors.As(err, &ce):
 		return ce.Call
 	}
-	for ke := (*KindError)(nil); errors.As(err, &ke); err = ke.Err { // a timeout is around what the step returned
+	for ke := (*KindError)(nil); errors.As(err, &ke); err = ke.Err { // a timeout wraps the step's error
 		if ke.Step != "" {
 			return ke.Step
 		}
@@ -237,12 +235,11 @@ func stackOf(err error) string {
 	return ""
 }
 
-// maxText is how much of an error's or a report's text is kept, in bytes.
+// maxText is the maximum length of a stored error or report text, in bytes.
 const maxText = 16 << 10
 
-// sanitize returns a text that every store can keep: UTF-8 without NUL, and
-// not too much of it. One message that a store refuses would keep the results
-// of all other attempts from being written.
+// sanitize returns a text that every store can keep: UTF-8 without NUL, of limited length. A message that the store
+// refuses would block the results of all other attempts.
 func sanitize(s string) string {
 	if len(s) > maxText {
 		s = fmt.Sprintf("%s… (%d bytes in all)", s[:maxText], len(s))
@@ -271,18 +268,18 @@ func cancelError(cause error, ask cancelAsk) *task.Error {
 	return te
 }
 
-// Refuse makes a mistake of the program, or a value that does not fit it, the
-// attempt's outcome, whatever the handler returns.
+// Refuse makes a program error, or a value that does not fit the program, the attempt's outcome, whatever the handler
+// returns.
 func (a *Attempt) Refuse(err error) error { return a.failFatally(err) }
 
-// Undecodable ends the attempt with a recorded value that no longer fits its
-// type: it is never silently run again; a person decides.
+// Undecodable ends the attempt because a recorded value no longer fits its type. The step is never silently run
+// again; a person decides.
 func (a *Attempt) Undecodable(step string, err error) error {
 	return a.undecodable(step, fmt.Errorf("the recorded value of step %q no longer decodes: %w; give the step a new name to run it again, or bring the old type back", step, err))
 }
 
-// WrongPayload ends the attempt with a signal that a wait took and whose payload does
-// not fit the type that the handler expects.
+// WrongPayload ends the attempt because the payload of a consumed signal does not fit the type that the handler
+// expects.
 func (a *Attempt) WrongPayload(wait string, err error) error {
 	return a.undecodable(wait, fmt.Errorf("the signal that the wait %q took does not fit: %w; rerun the task from %[1]q, and send the signal to the new one", wait, err))
 }

@@ -10,17 +10,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Inject completes a task that is about to be stored, with what ctx carries.
+// Inject completes a task that is about to be stored with data from ctx.
 type Inject func(ctx context.Context, n *task.New)
 
 // Stored is notified of tasks that were stored.
 type Stored func(ctx context.Context, tasks []task.New)
 
-// LogAttrs returns what the lines of a logger made with ctx have besides.
+// LogAttrs returns additional attributes for log lines with ctx.
 type LogAttrs func(ctx context.Context) []slog.Attr
 
-// Enter notes the context that the innermost handler was given: for the children
-// that its attempt stores when it has returned.
+// Enter records the context of the innermost handler, for the children that its attempt stores after it returned.
 func Enter(ctx context.Context) {
 	if a, err := From(ctx); err == nil {
 		a.mu.Lock()
@@ -29,7 +28,7 @@ func Enter(ctx context.Context) {
 	}
 }
 
-// innermost returns the context that Enter noted, or that of the attempt.
+// innermost returns the context recorded by Enter, or that of the attempt.
 func (a *Attempt) innermost() context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,21 +38,20 @@ func (a *Attempt) innermost() context.Context {
 	return a.ctx
 }
 
-// Inject returns what completes the tasks that the attempt stores; nil: nothing does.
+// Inject returns the function that completes the tasks stored by the attempt; may be nil.
 func (a *Attempt) Inject() Inject { return a.env.Inject }
 
-// Stored returns what is notified of the tasks that the attempt stored; nil: nothing is.
+// Stored returns the function notified of the tasks stored by the attempt; may be nil.
 func (a *Attempt) Stored() Stored { return a.env.Stored }
 
-// stored says that tasks were stored.
+// stored reports that tasks were stored.
 func (a *Attempt) stored(ctx context.Context, tasks []task.New) {
 	if a.env.Stored != nil && len(tasks) > 0 {
 		a.env.Stored(ctx, tasks)
 	}
 }
 
-// injectInto completes tasks that the attempt is about to store: with what the engine
-// masks, and by plug-ins.
+// injectInto completes tasks that the attempt is about to store: with the engine's mask patterns, and by plug-ins.
 func (a *Attempt) injectInto(ctx context.Context, tasks []task.New) {
 	for i := range tasks {
 		for _, p := range a.env.Redact {
@@ -67,13 +65,13 @@ func (a *Attempt) injectInto(ctx context.Context, tasks []task.New) {
 	}
 }
 
-// Redact returns the engine's own patterns of what is masked.
+// Redact returns the engine's own mask patterns.
 func (a *Attempt) Redact() []string { return a.env.Redact }
 
-// maxNotes is how many notes an attempt may have.
+// maxNotes is the maximum number of notes of an attempt.
 const maxNotes = 16
 
-// Note keeps a text with the attempt. It is written with the end of the attempt.
+// Note stores a text with the attempt. It is written with the end of the attempt.
 func (a *Attempt) Note(key, value string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,37 +14,35 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// progressEvery bounds how often a task's progress is written; the latest
-// report always is, at the end at the latest.
+// progressEvery limits the rate at which a task's progress is written. The latest report is always written, at the
+// latest with the end of the attempt.
 const progressEvery = 200 * time.Millisecond
 
-// progress keeps the latest report that is not written yet.
+// progress holds the latest unwritten report.
 type progress struct {
 	latest  *task.Progress
 	written time.Time
-	timer   *time.Timer // writes latest when the handler reports no more
+	timer   *time.Timer // writes latest when no further report comes
 
-	// floor is what earlier attempts reported, until this one reported as much;
-	// nil when none of their steps is replayed, or none reported.
+	// floor is the last report of earlier attempts until this attempt has reported as much. It is nil without
+	// replayed steps or without a report.
 	floor *task.Progress
-	// ahead counts the steps on record that this attempt has not reached: while
-	// there are any its code repeats what was reported already.
+	// ahead counts the recorded steps that this attempt has not reached: until then its code repeats earlier reports.
 	ahead int
 
 	// flushing is held while a report is written and its event emitted.
 	flushing sync.Mutex
 }
 
-// replays notes what an attempt begins with: how many steps are on record, and
-// the last report.
+// replays sets the number of recorded steps and the last report at the start of an attempt.
 func (p *progress) replays(steps int, last *task.Progress) {
 	if p.ahead = steps; steps > 0 {
 		p.floor = last
 	}
 }
 
-// reached notes that the attempt came to a step. One that is not on record lies
-// beyond all that are, or they go by other names now.
+// reached records that the attempt reached a step. An unrecorded step means that all recorded steps were passed or
+// renamed.
 func (p *progress) reached(onRecord bool) {
 	if onRecord {
 		p.ahead--
@@ -53,9 +51,8 @@ func (p *progress) reached(onRecord bool) {
 	}
 }
 
-// repeats reports whether a report only says again what an earlier attempt said,
-// or less: progress does not go back in a replay. A report of another total is
-// one of another phase.
+// repeats reports whether a report does not exceed a report of an earlier attempt: progress does not go back during a
+// replay. A report with another total belongs to another phase.
 func (p *progress) repeats(report *task.Progress) bool {
 	if p.floor == nil {
 		return false
@@ -67,16 +64,15 @@ func (p *progress) repeats(report *task.Progress) bool {
 	return false
 }
 
-// take returns the unwritten report and forgets it.
+// take returns the unwritten report and clears it.
 func (p *progress) take() *task.Progress {
 	latest := p.latest
 	p.latest = nil
 	return latest
 }
 
-// Progress reports how far the task is. It obeys the lease like a step. The
-// event of a report follows its write, so one that a newer report replaces
-// before it is written has none.
+// Progress reports the progress of the task. Like a step it needs a valid lease. The event of a report follows its
+// write, so a report replaced before its write has no event.
 func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 	for _, n := range []float64{p.Current, p.Total} {
 		if math.IsNaN(n) || math.IsInf(n, 0) {
@@ -118,8 +114,8 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 	return a.flushProgress()
 }
 
-// flushLate writes the last report of a handler that went quiet. The next
-// write of the attempt meets its errors again.
+// flushLate writes the last report of a handler that stopped reporting. The next write of the attempt meets the same
+// errors.
 func (a *Attempt) flushLate() {
 	a.mu.Lock()
 	a.progress.timer = nil
@@ -127,8 +123,7 @@ func (a *Attempt) flushLate() {
 	_ = a.flushProgress()
 }
 
-// flushProgress writes the latest report, unless the attempt is over: then its
-// end carries the report.
+// flushProgress writes the latest report, unless the attempt is over: then its end has the report.
 func (a *Attempt) flushProgress() error {
 	a.progress.flushing.Lock()
 	defer a.progress.flushing.Unlock()
@@ -153,8 +148,8 @@ func (a *Attempt) flushProgress() error {
 	case !errors.As(err, &storeErr):
 		return err
 	}
-	// A store error is no reason to end an attempt for a report: the next one
-	// writes it, or the end of the attempt.
+	// A store error does not end the attempt because of a report: the next report or the end of the attempt writes
+	// it.
 	a.env.repeats.warn(a.logger(), "record progress", res.Err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,15 +159,14 @@ func (a *Attempt) flushProgress() error {
 	return nil
 }
 
-// emitProgress emits the event of a report that is written; nil: there is none.
+// emitProgress emits the event of a written report, if not nil.
 func (a *Attempt) emitProgress(p *task.Progress) {
 	if p != nil {
 		a.emit(func(h event.Header) event.Event { return event.Progress{Header: h, Progress: *p} })
 	}
 }
 
-// stopProgress ends the writing of reports, of an attempt that is over. When it
-// returns none is under way.
+// stopProgress stops the writing of reports of an attempt that is over. It waits for a write in progress.
 func (a *Attempt) stopProgress() {
 	a.mu.Lock()
 	if a.progress.timer != nil {
@@ -183,8 +177,8 @@ func (a *Attempt) stopProgress() {
 	defer a.progress.flushing.Unlock()
 }
 
-// Emit gives the listeners a piece of live output. Nothing is stored, so it needs
-// no lease; an attempt that is over is silent.
+// Emit passes a piece of live output to the listeners. It writes nothing, so it needs no lease; an attempt that is
+// over emits nothing.
 func (a *Attempt) Emit(stream string, data any) error {
 	a.mu.Lock()
 	over := a.over
@@ -196,8 +190,8 @@ func (a *Attempt) Emit(stream string, data any) error {
 	return nil
 }
 
-// Log returns the logger of the task: the engine's, with the task, the
-// attempt and the step of ctx on every line. Each line is an event too.
+// Log returns the logger of the task: the engine's, with the task, the attempt and the step of ctx on every line.
+// Each line is also an event.
 func (a *Attempt) Log(ctx context.Context) *slog.Logger {
 	l := a.logger()
 	step := InStep(ctx)
@@ -213,7 +207,7 @@ func (a *Attempt) Log(ctx context.Context) *slog.Logger {
 	return slog.New(h)
 }
 
-// eventHandler turns log lines into events on their way to the real handler.
+// eventHandler turns log lines into events and passes them to the real handler.
 type eventHandler struct {
 	slog.Handler
 	a     *Attempt
@@ -222,12 +216,12 @@ type eventHandler struct {
 	group string
 }
 
-// Enabled lets events have the lines that the engine's logger drops.
+// Enabled accepts lines for events that the engine's logger drops.
 func (h *eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.events(level) || h.Handler.Enabled(ctx, level)
 }
 
-// events reports whether lines of a level are events.
+// events reports whether lines of a level become events.
 func (h *eventHandler) events(level slog.Level) bool {
 	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listensToAll())
 }
@@ -244,7 +238,7 @@ func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// emit makes an event of a line.
+// emit emits the event of a line.
 func (h *eventHandler) emit(r *slog.Record) {
 	data := make(map[string]any, len(h.attrs)+r.NumAttrs())
 	add := func(attr slog.Attr) bool {

@@ -10,10 +10,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Race waits for the first of several waits, and records which one that was, so
-// that every later attempt gets the same. Each wait is a step of its own, "name[i]".
-// Of several that are over when it looks, a signal wins before the others, and then
-// the first in the list. Waits of the others for a signal are withdrawn.
+// Race waits for the first of several waits and records the winner, so that every later attempt gets the same. Each
+// wait is a step of its own, "name[i]". If several are over, a signal wins before other waits, and then the first in
+// the list. Other waits for a signal are withdrawn.
 func (a *Attempt) Race(ctx context.Context, name string, waits ...Wait) (winner int, step *task.Step, err error) {
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
@@ -44,7 +43,7 @@ func (a *Attempt) decided(done *task.Step, name string, n int) (winner int, step
 		return 0, nil, a.Undecodable(name, err)
 	}
 	last := done.Index
-	var again *task.Step // the winner waits again: a retry of the task had its children run again
+	var again *task.Step // the winner waits again: a retry of the task reopened its children
 	a.mu.Lock()
 	for i := range n {
 		if known := a.journal[caseName(name, i)]; known != nil {
@@ -70,8 +69,7 @@ func (a *Attempt) decided(done *task.Step, name string, n int) (winner int, step
 	return winner, step, nil
 }
 
-// race looks at the waits and records which one came first. step is nil while none
-// has.
+// race checks the waits and records the winner. step is nil while no wait is over.
 func (a *Attempt) race(ctx context.Context, name string, index int, waits []Wait) (winner int, step *task.Step, err error) {
 	first := func(i int, s *task.Step) {
 		withdrawn := signals(waits[i]) && len(s.Value) == 0
@@ -100,15 +98,14 @@ func (a *Attempt) race(ctx context.Context, name string, index int, waits []Wait
 		}
 		return 0, nil, nil
 	}
-	// Crash before the winner is recorded: it is over, and wins in the next attempt
-	// too, unless a signal comes before that.
+	// Crash before the winner is recorded: it is over and wins in the next attempt too, unless a signal comes first.
 	for i, s := range open {
 		if w, ok := waits[i].(*SignalWait); ok {
 			got, err := w.withdraw(ctx, a, s)
 			if err != nil {
 				return 0, nil, err
 			}
-			first(i, got) // a signal that came meanwhile is not lost
+			first(i, got) // a signal that arrived meanwhile is not lost
 		}
 	}
 	decided := a.newStep(name, index, task.KindRace, task.StepCompleted)
@@ -124,7 +121,7 @@ func signals(w Wait) bool {
 	return ok
 }
 
-// onRecord reports whether an earlier attempt recorded something under a name.
+// onRecord reports whether an earlier attempt recorded a step under a name.
 func (a *Attempt) onRecord(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +129,7 @@ func (a *Attempt) onRecord(name string) bool {
 	return known != nil && (known.done != nil || known.waiting != nil)
 }
 
-// withdraw ends a wait for a signal, unless it has one by now.
+// withdraw ends a wait for a signal, unless the signal has arrived.
 func (s *SignalWait) withdraw(ctx context.Context, a *Attempt, waiting *task.Step) (*task.Step, error) {
 	step := a.newStep(waiting.Name, waiting.Index, task.KindSignal, task.StepCompleted)
 	step.Signal = s.Signal

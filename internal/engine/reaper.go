@@ -14,34 +14,34 @@ import (
 const (
 	// reapLimit bounds one call of the store.
 	reapLimit = 1000
-	// reapPause is between two looks at least: what expires meanwhile ends together.
+	// reapPause is the minimum pause between two looks: leases that expire meanwhile end together.
 	reapPause = 20 * time.Millisecond
 )
 
-// reaper ends what time has ended, on every engine: it needs no leader and knows
-// no task types. It looks every TTL/3 with jitter, or, where every change is
-// notified, when something can expire; and always when the next deadline passes.
+// reaper handles expired leases, passed deadlines and chores, on every engine: it needs no leader and knows no task
+// types. It looks every TTL/3 with jitter or, with complete notices, when something can expire. It also looks at the
+// next deadline.
 type reaper struct {
 	*env
 	due        signal       // wakes the claimer
 	wake       signal       // lookAt is earlier than run knows
-	lookAt     atomic.Int64 // when run looks next; an offset from the origin
-	looked     atomic.Int64 // when the store last answered; an offset from the origin
-	choresLeft atomic.Int64 // how often chores were left that are not done yet; 0: there are none
-	warmingUp  atomic.Int64 // since when expired leases are there that this worker is not yet eligible to reap; an offset from the origin, 0: none are
+	lookAt     atomic.Int64 // time of run's next look; an offset from the origin
+	looked     atomic.Int64 // time of the store's last answer; an offset from the origin
+	choresLeft atomic.Int64 // number of reports of chores that are not done yet; 0: no chores
+	warmingUp  atomic.Int64 // since when there are expired leases that this worker is not yet eligible to reap; an offset from the origin, 0: there are no such leases
 }
 
-// never is an offset that does not come.
+// never is an offset that is never reached.
 const never = math.MaxInt64
 
 func newReaper(e *env, due signal) *reaper {
 	return &reaper{env: e, due: due, wake: newSignal()}
 }
 
-// leased says that leases began, which may end before run would look again.
+// leased reports new leases, which may end before run would look again.
 func (r *reaper) leased() { r.lookBy(time.Now().Add(r.TTL)) }
 
-// notify says what was committed.
+// notify reports a commit.
 func (r *reaper) notify(n *store.Notice) {
 	if n.Deadline > 0 {
 		r.lookBy(time.Now().Add(n.Deadline))
@@ -61,13 +61,13 @@ func (r *reaper) notify(n *store.Notice) {
 	}
 }
 
-// changed says that something may expire that run does not know of. It looks so
-// long after it last looked, at once if that is over.
+// changed reports that something unknown to run may expire. Run looks again the given time after its last look, or at
+// once if that time has passed.
 func (r *reaper) changed(after time.Duration) {
 	r.lookBy(r.origin.Add(time.Duration(r.looked.Load()) + after))
 }
 
-// lookBy has run look at an instant, if it would not look before.
+// lookBy makes run look at an instant, if it would not look earlier.
 func (r *reaper) lookBy(at time.Time) {
 	for by := max(r.offset(at), r.looked.Load()+int64(reapPause)); ; {
 		old := r.lookAt.Load()
@@ -83,7 +83,7 @@ func (r *reaper) lookBy(at time.Time) {
 
 func (r *reaper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		// What is notified while the store answers lowers it again.
+		// A notice during the call of the store lowers it again.
 		r.lookAt.Store(never)
 		if next := r.reap(ctx, false); next >= 0 {
 			r.lookBy(time.Now().Add(next))
@@ -93,7 +93,7 @@ func (r *reaper) run(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits until it is time to look.
+// sleep waits until the next look.
 func (r *reaper) sleep(ctx context.Context) {
 	for ctx.Err() == nil {
 		d := time.Duration(-1)
@@ -106,13 +106,12 @@ func (r *reaper) sleep(ctx context.Context) {
 	}
 }
 
-// reap calls the store until there is nothing more to do now, and returns the
-// time until the next look (< 0: none is needed). once: it calls the store once.
+// reap calls the store until it has nothing more to do, and returns the time until the next look (< 0: no look
+// needed). once: call the store only once.
 func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 	defer func() { r.looked.Store(r.offset(time.Now())) }()
 	if r.complete && r.slots.taken() == 0 {
-		// An idle engine of a store in this process sends no heartbeats; joining
-		// is sign of life enough.
+		// An idle engine of a store in this process sends no heartbeats; joining proves that it lives.
 		if err := r.join(ctx); err != nil {
 			return r.retryAfter(ctx, err)
 		}
@@ -137,7 +136,7 @@ func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 		if res.Chores {
 			r.choresLeft.CompareAndSwap(0, 1)
 		}
-		ended := !res.Chores && left > 0 && r.choresLeft.CompareAndSwap(left, 0) // unless another was left meanwhile
+		ended := !res.Chores && left > 0 && r.choresLeft.CompareAndSwap(left, 0) // unless more chores were left meanwhile
 		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 || ended {
 			r.due.Set()
 		}
@@ -147,8 +146,7 @@ func (r *reaper) reap(ctx context.Context, once bool) time.Duration {
 	}
 }
 
-// next returns the time until the look that follows an answer of the store (< 0:
-// none is needed).
+// next returns the time until the look that follows an answer of the store (< 0: no look needed).
 func (r *reaper) next(res *store.ReapResult) time.Duration {
 	if r.complete { // every change is notified
 		if res.WarmingUp && (res.Next < 0 || res.Next > r.lease().Reap()) {
@@ -166,8 +164,8 @@ func (r *reaper) next(res *store.ReapResult) time.Duration {
 	return next
 }
 
-// noteWarmUp remembers since when expired leases wait for this worker's
-// warm-up, and reports whether a claimer that waits for its end should look.
+// noteWarmUp records since when expired leases wait for this worker's warm-up. It reports whether a claimer that
+// waits for the end of the warm-up should claim.
 func (r *reaper) noteWarmUp(warming bool) (look bool) {
 	if !warming {
 		return r.warmingUp.Swap(0) != 0
@@ -176,16 +174,15 @@ func (r *reaper) noteWarmUp(warming bool) (look bool) {
 	return !r.waitsForWarmUp()
 }
 
-// waitsForWarmUp reports whether there are expired leases that this worker
-// will be eligible to reap soon. After two TTLs it should have been: a store
-// that answers too slowly never makes it eligible.
+// waitsForWarmUp reports whether there are expired leases that this worker will soon be eligible to reap. The limit
+// is two TTLs: with a store that answers too slowly it never becomes eligible.
 func (r *reaper) waitsForWarmUp() bool {
 	since := r.warmingUp.Load()
 	return since != 0 && time.Duration(r.offset(time.Now())-since) < r.lease().WarmUpLimit()
 }
 
-// logReaped logs what was taken over: one line for what goes on, as it does
-// after every restart, and one for each task that was given up.
+// logReaped logs reaped tasks: one line for all that continue, as after every restart, and one for each task that was
+// given up.
 func (r *reaper) logReaped(reaped []store.Reaped) {
 	r.Log.Info("took over the leases of workers that are gone", "tasks", len(reaped))
 	for _, t := range reaped {
@@ -195,7 +192,7 @@ func (r *reaper) logReaped(reaped []store.Reaped) {
 	}
 }
 
-// retryAfter logs an error of the store and returns when to try again.
+// retryAfter logs an error of the store and returns the delay of the next try.
 func (r *reaper) retryAfter(ctx context.Context, err error) time.Duration {
 	if ctx.Err() == nil {
 		r.repeats.warn(r.Log, "reap", err)

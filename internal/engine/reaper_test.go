@@ -22,8 +22,7 @@ func TestReaperLooksEveryThirdOfTheTTL(t *testing.T) {
 	})
 }
 
-// Where every change is notified the reaper sleeps until something can expire,
-// so it must know of leases that begin later.
+// With complete notices the reaper sleeps until something can expire, so it must learn of leases that begin later.
 func TestReaperLooksWhenANewLeaseMayEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(true)
@@ -42,8 +41,7 @@ func TestReaperLooksWhenANewLeaseMayEnd(t *testing.T) {
 	})
 }
 
-// A deadline that is set is a timer of the reaper, however late its next round
-// is; those that pass later need no look.
+// A new deadline sets a timer of the reaper, however late its next round is; later deadlines need no look.
 func TestReaperLooksAtTheNextDeadline(t *testing.T) {
 	for _, complete := range []bool{false, true} {
 		inBubble(t, func(f *fixture) {
@@ -74,8 +72,7 @@ func TestReaperLooksAtTheNextDeadline(t *testing.T) {
 	}
 }
 
-// What another process sets is noticed within a poll, by one look for all that it
-// writes meanwhile.
+// Deadlines set by another process are noticed within a poll interval, by one look for all its writes meanwhile.
 func TestReaperLooksAfterAnotherProcessWrote(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(false)
@@ -122,7 +119,7 @@ func TestReaperLooksWhenWorkersAreDead(t *testing.T) {
 	})
 }
 
-// A store without notices is asked as often as for work.
+// A store without notices is polled as often as for work.
 func TestReaperPolls(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(false)
@@ -160,8 +157,7 @@ func TestReaperWakesTheClaimer(t *testing.T) {
 	})
 }
 
-// RunUntilIdle stays while expired leases wait for the warm-up of the reaper,
-// but not for longer than two TTLs.
+// RunUntilIdle does not end while expired leases wait for the warm-up of the reaper, but waits at most two TTLs.
 func TestReaperWaitsForWarmUp(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		gone := f.env(false)
@@ -178,7 +174,7 @@ func TestReaperWaitsForWarmUp(t *testing.T) {
 		if !r.waitsForWarmUp() {
 			t.Error("an expired lease of a worker that may come back is there, and it does not wait")
 		}
-		stopBeats := f.background(newHeartbeater(e).run) // a worker that is not seen stays ineligible
+		stopBeats := f.background(newHeartbeater(e).run) // a worker without heartbeats stays ineligible
 		stop := f.background(r.run)
 		time.Sleep(testTTL + testTTL/2)
 		synctest.Wait()

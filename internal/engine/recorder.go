@@ -7,9 +7,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// recorder writes the steps and reports of attempts, those of several
-// attempts in one call. The attempts try again themselves, because each may do
-// so for only as long as its own lease is valid.
+// recorder writes the steps and reports of attempts, several in one call. The attempts retry by themselves, because
+// each may do so only as long as its own lease is valid.
 type recorder struct {
 	*env
 	records *combiner[store.Record, store.RecordResult]

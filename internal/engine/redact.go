@@ -12,9 +12,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// redaction is what of an attempt nobody but its handler sees: in events, log lines and
-// texts of errors. What is masked in a text are the texts that were seen in masked
-// values before: in the input, and in those of steps.
+// redaction holds the data of an attempt that only its handler may see. It is masked in events, log lines and error
+// texts. Masked in texts are strings seen earlier in masked values: of the input and of steps.
 type redaction struct {
 	rules *redact.Rules
 
@@ -22,11 +21,11 @@ type redaction struct {
 	texts []string
 }
 
-// maxHidden is how many texts are looked for in others.
+// maxHidden is the maximum number of strings to mask in texts.
 const maxHidden = 1000
 
-// redacts begins an attempt: task and engine have the rules, and the handler's type, of
-// a task that was enqueued without it.
+// redacts sets the patterns of an attempt: those of the task, the engine and the handler's type, because the task may
+// have been enqueued without the latter.
 func (a *Attempt) redacts(h *Handler, steps []task.Step) {
 	r := &a.redaction
 	r.rules = redact.New(a.task.Redact, a.env.Redact, h.Redact)
@@ -37,7 +36,7 @@ func (a *Attempt) redacts(h *Handler, steps []task.Step) {
 	}
 }
 
-// recorded are the steps that the attempt began with. It is called before the handler.
+// recorded returns the steps at the start of the attempt. It is called before the handler.
 func (a *Attempt) recorded() []task.Step {
 	var list []task.Step
 	for _, known := range a.journal {
@@ -48,7 +47,7 @@ func (a *Attempt) recorded() []task.Step {
 	return list
 }
 
-// hideTexts notes texts that are to be masked from now on, the longest first.
+// hideTexts adds strings to mask from now on, the longest first.
 func (a *Attempt) hideTexts(texts []string) {
 	if len(texts) == 0 {
 		return
@@ -56,7 +55,7 @@ func (a *Attempt) hideTexts(texts []string) {
 	r := &a.redaction
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := slices.Clone(r.texts) // readers have the old one
+	list := slices.Clone(r.texts) // readers hold the old one
 	for _, t := range texts {
 		if !slices.Contains(list, t) && len(list) < maxHidden {
 			list = append(list, t)
@@ -66,7 +65,7 @@ func (a *Attempt) hideTexts(texts []string) {
 	r.texts = list
 }
 
-// hidden returns the texts that are masked.
+// hidden returns the strings to mask.
 func (a *Attempt) hidden() []string {
 	r := &a.redaction
 	r.mu.Lock()
@@ -77,27 +76,25 @@ func (a *Attempt) hidden() []string {
 // hide masks a text.
 func (a *Attempt) hide(s string) string { return redact.Hide(s, a.hidden()) }
 
-// HideIn masks in texts, from now on, what is masked in the values of the attempt's
-// steps, as far as this value has it.
+// HideIn masks in texts, from now on, the strings in this value that the patterns of the attempt's steps mask.
 func (a *Attempt) HideIn(value json.RawMessage) {
 	a.hideTexts(a.redaction.rules.Texts(redact.Step, value))
 }
 
-// HiddenIn returns a text as errors and log lines have it.
+// HiddenIn returns a text masked as in errors and log lines.
 func (a *Attempt) HiddenIn(text string) string { return a.hide(text) }
 
-// completedStep notes what the value of a step holds.
+// completedStep hides the masked strings of a step's value.
 func (a *Attempt) completedStep(s *task.Step) {
 	a.hideTexts(a.redaction.rules.OfStep(s).Texts(redact.Step, s.Value))
 }
 
-// stepOutput is the value of a step as events have it.
+// stepOutput returns the value of a step as shown in events.
 func (a *Attempt) stepOutput(s *task.Step) json.RawMessage {
 	return a.redaction.rules.OfStep(s).JSON(redact.Step, s.Value)
 }
 
-// masked returns an event without what is to be masked. Errors and reports have been
-// masked when they were made, and values of steps.
+// masked returns an event with masked data. Errors, reports and values of steps were masked when they were created.
 func (a *Attempt) masked(ev event.Event) event.Event {
 	rules := a.redaction.rules
 	switch e := ev.(type) {
@@ -114,8 +111,7 @@ func (a *Attempt) masked(ev event.Event) event.Event {
 	return ev
 }
 
-// maskAny masks a value that is not encoded yet. What cannot be encoded is left to who
-// encodes it.
+// maskAny masks a value that is not encoded yet. A value that cannot be encoded is left to the encoder.
 func (a *Attempt) maskAny(of string, v any) any {
 	switch v := v.(type) {
 	case nil, bool:
@@ -143,7 +139,7 @@ func (a *Attempt) maskAny(of string, v any) any {
 		return v
 	}
 	masked := redact.Hide(string(rules.JSON(of, raw)), texts)
-	if err != nil { // of a wrong tag: it may be meant for a secret
+	if err != nil { // a wrong tag: it may be meant for a secret
 		masked = `"` + redact.Mask + `"`
 	}
 	if masked == string(raw) {

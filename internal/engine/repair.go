@@ -14,9 +14,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// An input that cannot be used is repaired by a child of its task (ADR 0033). The
-// attempt that found it ends with the child, which waits in a queue of the task's type:
-// only workers with a Repair function of that claim from it.
+// An input that cannot be used is repaired by a child of its task (ADR 0033). The attempt that found it ends with the
+// child. The child waits in a queue of the task's type, from which only workers with a Repair function of that type
+// claim.
 
 // bound returns the queues from which repairs are claimed.
 func (e *env) bound() map[string][]string {
@@ -30,7 +30,7 @@ func (e *env) bound() map[string][]string {
 	return map[string][]string{task.RepairType: queues}
 }
 
-// queues are those of the configuration, and those of the repairs.
+// queues returns the configured queues and those of the repairs.
 func (e *Engine) queues() map[string]int {
 	if e.cfg.Queues == nil || len(e.repairs) == 0 {
 		return e.cfg.Queues
@@ -42,7 +42,7 @@ func (e *Engine) queues() map[string]int {
 	return all
 }
 
-// mayBeRepaired says why the task's input cannot be repaired, nil if it can.
+// mayBeRepaired returns an error if the task's input cannot be repaired.
 func (a *Attempt) mayBeRepaired() error {
 	t := &a.task
 	switch _, known := a.env.repairs[t.Type]; {
@@ -54,8 +54,8 @@ func (a *Attempt) mayBeRepaired() error {
 	return task.CheckChildren(t.Depth, 0, 1)
 }
 
-// decideRepair makes the repair that was decided. cause is the error of the attempt.
-// Crash before the store has it: there is no repair, and the task runs again.
+// decideRepair creates the repair of a decision. cause is the error of the attempt. Crash before the store has it:
+// there is no repair, and the task runs again.
 func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	if err := a.mayBeRepaired(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	if err != nil {
 		return err
 	}
-	n.Queue, n.AllowFailure = task.RepairQueue(t.Type), true // the task decides about its job
+	n.Queue, n.AllowFailure = task.RepairQueue(t.Type), true // the task's own end counts for its job
 	if n.Node = fmt.Sprintf("repair[%d]", t.RepairCount+1); t.Node != "" {
 		n.Node = t.Node + "/" + n.Node
 	}
@@ -83,8 +83,7 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	return nil
 }
 
-// asStep makes of the patterns of a task those of its repair, of which a step has the
-// new input.
+// asStep converts the patterns of a task to those of its repair, which has the new input in a step.
 func asStep(patterns []string) (list []string) {
 	for _, p := range patterns {
 		if rest, ok := strings.CutPrefix(p, redact.Input+"/"); ok {
@@ -108,7 +107,7 @@ func (a *Attempt) hint(in decide.RepairInput) (hint string) {
 	return a.env.RepairHinter.Hint(in)
 }
 
-// pathOf is the path of the field that did not decode, "" if that is not known.
+// pathOf returns the path of the field that did not decode, or "" if unknown.
 func pathOf(err error) string {
 	var field *json.UnmarshalTypeError
 	if errors.As(err, &field) {
@@ -117,8 +116,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// lastRepair is why the last repair of the task did not succeed; nil: it did, or there
-// was none, or that cannot be read now.
+// lastRepair returns the error of the last repair of the task. It returns nil if that succeeded, if there was no
+// repair, or if it cannot be read now.
 func (a *Attempt) lastRepair() *task.Error {
 	if a.task.RepairCount == 0 {
 		return nil

@@ -10,11 +10,11 @@ import (
 // repeatEvery is the interval at which a repeated warning is logged.
 const repeatEvery = time.Minute
 
-// maxRepeats is the number of warnings that are told apart.
+// maxRepeats is the number of distinguished warnings.
 const maxRepeats = 100
 
-// repeats logs warnings that a loop repeats while the store has a trouble, such as a full
-// disk: the first of each, then one a minute, with the number of those left out.
+// repeats logs warnings that a loop repeats while the store has a problem, such as a full disk: the first of each,
+// then one a minute, with the number of omitted ones.
 type repeats struct {
 	mu   sync.Mutex
 	seen map[string]*repeated
@@ -22,7 +22,7 @@ type repeats struct {
 
 type repeated struct {
 	logged time.Time
-	left   int // out since
+	left   int // omitted since
 }
 
 // warn logs a warning about err, with further attributes, unless the same one was logged

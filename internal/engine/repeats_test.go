@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A warning that repeats is logged once a minute, with the number of those left out; another
-// one is logged at once.
+// A repeated warning is logged once a minute, with the number of omitted ones; another warning is logged at once.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,11 +10,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrNotRewrappable: a store cannot replace values, or nothing seals them.
+// ErrNotRewrappable: the store cannot replace values, or there is no codec.
 var ErrNotRewrappable = errors.New("values can be sealed again by a client with a Codec, of a store that can replace values (store.ValueWalker)")
 
-// Rewrap seals a page of what is stored with the newest key. below is the store that
-// has the values, sealed.
+// Rewrap seals a page of stored values with the newest key. below is the store with the sealed values.
 func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, limit int) (seal.Rewrapped, error) {
 	w, ok := below.(store.ValueWalker)
 	if !ok || v.Sealer == nil {
@@ -31,8 +30,8 @@ func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, li
 	})
 }
 
-// rewrapBlob puts the bytes of a blob again, sealed with the newest key, under the same
-// name: readers see the old or the new ones.
+// rewrapBlob seals the bytes of a blob with the newest key and puts them under the same name: readers see the old or
+// the new bytes.
 func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob) (changed bool, err error) {
 	if v.Bucket == nil {
 		return false, ErrNoBucket
@@ -52,9 +51,8 @@ func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob)
 	if err := errors.Join(v.Sealer.PutBlob(ctx, v.Bucket, v.key(b), b, plain), plain.Close()); err != nil {
 		return false, err
 	}
-	// A collector may have claimed the blob, and deleted the bytes while they were put:
-	// then the store no longer knows them under this ID, and they go once more. Crash
-	// here, in that moment: bytes stay that nothing names.
+	// A collector may have claimed the blob and deleted the bytes during the put. The store then no longer knows them
+	// under this ID, and they are deleted again. Crash at that moment: unreferenced bytes remain.
 	known, err := v.knows(ctx, below, b)
 	if err != nil || known {
 		return true, err
@@ -62,8 +60,8 @@ func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob)
 	return false, v.Bucket.Delete(ctx, v.key(b))
 }
 
-// knows reports whether the store has a blob that no collector has claimed. To a store that
-// is no BlobReader an upload is announced, which keeps a blob that nothing needs for a day.
+// knows reports whether the store has a blob that no collector has claimed. For a store that is not a BlobReader it
+// announces an upload, which keeps an unneeded blob for a day.
 func (v *Values) knows(ctx context.Context, below store.Store, b task.Blob) (bool, error) {
 	r, ok := below.(store.BlobReader)
 	if !ok {

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// signal wakes one role. Several Sets before the role looks count as one, so
-// a role that is woken looks at everything it cares for.
+// signal wakes one role. Several Sets before the role wakes count as one, so a woken role checks everything that it
+// is responsible for.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
 
-// Set wakes the role; a role that is awake does not fall asleep next time. Set
-// never blocks.
+// Set wakes the role; a role that is awake does not sleep next time. Set never blocks.
 func (s signal) Set() {
 	select {
 	case s <- struct{}{}:
@@ -23,8 +22,7 @@ func (s signal) Set() {
 // C returns the channel that receives once after Set.
 func (s signal) C() <-chan struct{} { return s }
 
-// wait sleeps for d (d < 0: for ever) unless the signal (nil: none) or the end
-// of the context comes first.
+// wait sleeps for d (d < 0: without limit) until the signal, which may be nil, or the end of the context.
 func wait(ctx context.Context, d time.Duration, s signal) {
 	var timeout <-chan time.Time
 	if d >= 0 {

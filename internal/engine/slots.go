@@ -7,27 +7,26 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// slots holds the attempts whose lease this process has. Each has a slot of its own
-// while its handler runs; then the next task may be claimed into it, beside the call
-// that makes the outcome durable, so at most 2 · limit leases are held. It is safe for
-// concurrent use.
+// slots holds the attempts whose lease this process holds. Each has a slot while its handler runs. After that the
+// next task may be claimed into the slot, concurrently with the call that makes the outcome durable. At most 2 ·
+// limit leases are therefore held. It is safe for concurrent use.
 type slots struct {
 	limit  int
-	queues map[string]int // the limit of each queue; nil: every queue, without limits
+	queues map[string]int // limit per queue; nil: every queue, without limits
 
 	mu          sync.Mutex
 	running     map[*Attempt]slot
-	latest      map[task.ID]*Attempt // of running, the last one of each task
+	latest      map[task.ID]*Attempt // the last running attempt of each task
 	quarantined int                  // of running
-	ending      int                  // of running: those whose handler has returned
-	inQueue     map[string]int       // slots taken, by queue
+	ending      int                  // of running: attempts whose handler has returned
+	inQueue     map[string]int       // occupied slots, by queue
 }
 
-// slot is what is known of an attempt whose lease is held.
+// slot is the state of an attempt whose lease is held.
 type slot struct {
 	quarantined bool
 	ended       bool          // its handler has returned, and its slot is free
-	released    chan struct{} // closed at the release; nil: no other attempt waits for that
+	released    chan struct{} // closed at the release; nil: no other attempt waits for it
 }
 
 func newSlots(limit int, queues map[string]int) *slots {
@@ -37,8 +36,8 @@ func newSlots(limit int, queues map[string]int) *slots {
 	}
 }
 
-// take gives an attempt a slot. ended is closed when the end of the task's attempt before,
-// whose handler has returned, is announced; nil: no such attempt is known.
+// take gives an attempt a slot. ended is closed when the end of the task's previous attempt, whose handler has
+// returned, is announced; nil: there is no such attempt.
 func (s *slots) take(a *Attempt, quarantined bool) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +57,8 @@ func (s *slots) take(a *Attempt, quarantined bool) (ended <-chan struct{}) {
 	return ended
 }
 
-// end frees the slot of an attempt whose handler has returned, unless as many outcomes
-// as there are slots are being written. It reports whether it did.
+// end frees the slot of an attempt whose handler has returned, unless the outcomes being written already equal the
+// number of slots. It reports whether it freed the slot.
 func (s *slots) end(a *Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,15 +73,14 @@ func (s *slots) end(a *Attempt) bool {
 	return true
 }
 
-// leave counts a slot of a queue as free.
+// leave frees a slot of a queue.
 func (s *slots) leave(queue string) {
 	if s.inQueue[queue]--; s.inQueue[queue] == 0 {
 		delete(s.inQueue, queue)
 	}
 }
 
-// release ends what the process knows of an attempt, whose slot is free then. It
-// reports false when that was done before.
+// release removes an attempt and frees its slot. It returns false if the attempt was removed before.
 func (s *slots) release(a *Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +106,7 @@ func (s *slots) release(a *Attempt) bool {
 	return true
 }
 
-// fill sets in a claim what the free slots can take, and reports whether
-// no lease is held.
+// fill sets the free slots in a claim and reports whether no lease is held.
 func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +132,7 @@ func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	return len(s.running) == 0
 }
 
-// fillQuarantine is the part of fill that looks at the quarantined tasks.
+// fillQuarantine sets the limits for quarantined tasks.
 func (s *slots) fillQuarantine(req *store.ClaimRequest) {
 	for a, held := range s.running {
 		if !held.quarantined {
@@ -186,7 +183,7 @@ func (s *slots) ofType(taskType string) int {
 	return n
 }
 
-// taken returns how many leases are held.
+// taken returns the number of held leases.
 func (s *slots) taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrSpendOutside: a cost is written with a step, and there is none.
+// ErrSpendOutside: Spend was called outside a step; a cost is recorded with a step.
 var ErrSpendOutside = errors.New("Spend outside of a step: the cost is written with the step that spent it, so call it inside the function of a Step, Do, StepTx or Cleanup")
 
-// purse is what one try of a step has spent.
+// purse is the cost of one try of a step.
 type purse struct {
 	mu   sync.Mutex
 	cost int64
 	over bool // the try has ended
 }
 
-// Spend adds to what the step that ctx belongs to costs.
+// Spend adds to the cost of the step that ctx belongs to.
 func Spend(ctx context.Context, cost int64) error {
 	if _, err := From(ctx); err != nil {
 		return fmt.Errorf("spend: %w", err)
@@ -41,7 +41,7 @@ func Spend(ctx context.Context, cost int64) error {
 	return nil
 }
 
-// take ends the try and returns what it spent.
+// take ends the try and returns its cost.
 func (p *purse) take() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,16 +49,14 @@ func (p *purse) take() int64 {
 	return p.cost
 }
 
-// recordedNew notes that the attempt has recorded something that was not there
-// before: it makes progress.
+// recordedNew records that the attempt made a new record: it makes progress.
 func (a *Attempt) recordedNew() {
 	a.mu.Lock()
 	a.news = true
 	a.mu.Unlock()
 }
 
-// idleAttempts is how many attempts in a row, this one included, have recorded
-// nothing new.
+// idleAttempts returns the number of consecutive attempts, this one included, without a new record.
 func (a *Attempt) idleAttempts() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// startLimit is how long a function of AtStart may take.
+	// startLimit is the timeout of a function of AtStart.
 	startLimit = 10 * time.Second
-	// startAgain is when one that failed is called again.
+	// startAgain is the delay before a failed function is called again.
 	startAgain = 30 * time.Second
 )
 
@@ -30,7 +30,7 @@ func (e *env) atStart(ctx context.Context, fns []func(context.Context) error) (f
 	return failed
 }
 
-// callAtStart is one call. A panic is an error.
+// callAtStart calls one function. A panic is an error.
 func (e *env) callAtStart(ctx context.Context, fn func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -42,7 +42,7 @@ func (e *env) callAtStart(ctx context.Context, fn func(context.Context) error) (
 	return fn(ctx)
 }
 
-// startLater calls what failed at the start until it succeeds.
+// startLater calls the failed functions until they succeed.
 func (e *env) startLater(fns []func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		again := time.NewTimer(startAgain)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// statsEvery is how often counts are written.
+	// statsEvery is the interval of writes.
 	statsEvery = 5 * time.Second
-	// statsMergeEvery is how often old statistics are made coarser.
+	// statsMergeEvery is the interval of merges of old statistics.
 	statsMergeEvery = 10 * time.Minute
-	// statsKeys is how many keys are counted one by one, in a slot and by a shard between
-	// two writes: what has others is counted as store.StatsOther.
+	// statsKeys is the maximum number of keys per slot, and per shard between two writes: further keys are counted as
+	// store.StatsOther.
 	statsKeys = 500
-	// statsSlots is how many slots are kept while they cannot be written.
+	// statsSlots is the maximum number of slots kept while they cannot be written.
 	statsSlots = 60
 	// statsTimeout bounds one write.
 	statsTimeout = 5 * time.Second
@@ -28,41 +28,39 @@ const (
 	statShards = 8
 )
 
-// stats counts the attempts of this worker that ended, and writes the counts.
+// stats counts the ended attempts of this worker and writes the counts.
 //
-// Counting is adding to a map of one of several shards, which the attempt's ID chooses:
-// it knows neither slots nor the store. Every 5 seconds, shortly after a multiple of
-// them by the store's clock, what the shards have is taken from them and added to the slot
-// that was under way, whose rows are then written with all that they have: a row that was
-// written before, or whose answer was lost, is replaced. While nothing was counted the role sleeps.
-// Crash here: what was counted since the last write is lost.
+// Counting adds to a map of one of several shards, chosen by the attempt's ID. It involves neither slots nor the
+// store. Every 5 seconds, shortly after a multiple of 5 seconds by the store's clock, the shards are emptied into the
+// current slot. All rows of that slot are then written: they replace rows that were written before or whose reply was
+// lost. While there are no new counts the role sleeps. Crash here: the counts since the last write are lost.
 //
-// It belongs to the worker, and so to all Runs of an Engine: a slot that two Runs share
-// is written with what both have counted. nil counts nothing.
+// It belongs to the worker, and so to all Runs of an Engine: a slot shared by two Runs is written with the counts of
+// both. nil counts nothing.
 type stats struct {
 	keeper store.StatsKeeper
 	ns     string
 	worker store.WorkerID
-	off    bool // nothing is counted, nor written
+	off    bool // neither counts nor writes
 	shards [statShards]statShard
-	ahead  atomic.Int64 // by how much the store's clock is ahead of this machine's
+	ahead  atomic.Int64 // store's clock minus this machine's
 
 	counted atomic.Bool // since the shards were emptied
-	wake    signal      // for the role that writes: something is counted
+	wake    signal      // wakes the writing role: there are counts
 
 	mu      sync.Mutex // held while counts are written
-	slots   []statSlot // that are not written yet, and the last one; the oldest first
+	slots   []statSlot // unwritten ones and the last one; the oldest first
 	refused bool       // the last write failed
 }
 
-// statKey is what attempts of a worker are counted by.
+// statKey is the key of a count of attempts.
 type statKey struct {
 	typ, queue string
 	outcome    task.Outcome
 	kind       task.ErrorKind
 }
 
-// statRows are counts by key, at most statsKeys and those of store.StatsOther.
+// statRows holds counts by key, at most statsKeys in addition to those of store.StatsOther.
 type statRows map[statKey]*store.StatRow
 
 // of returns the row of a key.
@@ -82,17 +80,17 @@ func (rows statRows) of(key statKey) *store.StatRow {
 type statShard struct {
 	mu   sync.Mutex
 	rows statRows
-	_    [40]byte // a cache line of its own
+	_    [40]byte // padding to a cache line
 }
 
-// statSlot is a slot that this worker counts in, or has not written yet.
+// statSlot is the current slot of this worker, or an unwritten one.
 type statSlot struct {
 	at        time.Time
 	rows      statRows
 	unwritten map[*store.StatRow]struct{}
 }
 
-// newStats returns nil for a store that keeps no statistics.
+// newStats returns nil for a store without statistics.
 func newStats(s store.Store, ns string, worker store.WorkerID) *stats {
 	keeper, ok := store.StatsOf(s)
 	if !ok {
@@ -124,15 +122,14 @@ func (c *stats) count(a *Attempt, fin *store.Finish) {
 	c.note()
 }
 
-// note wakes the role that writes, once something is in a shard, unless it knows.
+// note wakes the writing role once there is a count in a shard.
 func (c *stats) note() {
 	if !c.counted.Load() && c.counted.CompareAndSwap(false, true) {
 		c.wake.Set()
 	}
 }
 
-// countLost counts an attempt whose lease this worker took away. How long it ran is not
-// known.
+// countLost counts an attempt whose lease this worker took away. Its run time is unknown.
 func (c *stats) countLost(t *task.Task) {
 	sh := &c.shards[0]
 	sh.mu.Lock()
@@ -141,17 +138,17 @@ func (c *stats) countLost(t *task.Task) {
 	c.note()
 }
 
-// setClock notes the store's clock.
+// setClock sets the store's clock.
 func (c *stats) setClock(now time.Time) {
 	if c != nil && !now.IsZero() {
 		c.ahead.Store(int64(time.Until(now)))
 	}
 }
 
-// now is the store's clock, as it was told by the last claim.
+// now estimates the store's clock from the last claim.
 func (c *stats) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// storeTime is the store's clock, about: as it was told by the last claim.
+// storeTime estimates the store's clock from the last claim.
 func (e *env) storeTime() time.Time {
 	if e.stats == nil {
 		return time.Now()
@@ -159,10 +156,10 @@ func (e *env) storeTime() time.Time {
 	return e.stats.now()
 }
 
-// take returns what was counted since it was last called.
+// take returns the counts since its last call.
 func (c *stats) take() []statRows {
 	var all []statRows
-	c.counted.Store(false) // before the shards are looked at
+	c.counted.Store(false) // before the shards are read
 	for i := range c.shards {
 		sh := &c.shards[i]
 		sh.mu.Lock()
@@ -175,10 +172,10 @@ func (c *stats) take() []statRows {
 	return all
 }
 
-// statWriter is the role that writes what a worker has counted.
+// statWriter is the role that writes the counts of a worker.
 type statWriter struct {
 	*env
-	lag time.Duration // after a multiple of statsEvery: workers do not write all at once
+	lag time.Duration // after a multiple of statsEvery, so that workers do not all write at once
 }
 
 func newStatWriter(e *env) *statWriter {
@@ -204,7 +201,7 @@ func (w *statWriter) run(ctx context.Context) error {
 	return nil
 }
 
-// flush writes what was counted. What cannot be written now is left, and written with the next.
+// flush writes the counts. Counts that cannot be written now are written next time.
 func (w *statWriter) flush(ctx context.Context) (left bool) {
 	c := w.stats
 	if c == nil {
@@ -222,7 +219,7 @@ func (w *statWriter) flush(ctx context.Context) (left bool) {
 	slices.SortFunc(rows, func(a, b *store.StatRow) int { return a.Compare(&b.StatKey) })
 	for part := range slices.Chunk(rows, store.MaxStatsWrite/2) {
 		err := w.write(ctx, part)
-		if store.Refused(err) { // it would be refused again, and keep the others waiting
+		if store.Refused(err) { // it would be refused again and block the others
 			w.Log.Error("statistics are lost: the store refuses them", "rows", len(part), "error", err)
 			err = nil
 		}
@@ -259,8 +256,8 @@ func (w *statWriter) write(ctx context.Context, part []*store.StatRow) error {
 	return err
 }
 
-// gather adds what was counted to the slot that was under way while it was, by the
-// middle of that time. Slots never go back: an older one may have been forgotten.
+// gather adds the counts to the slot of the time when they were counted, by the middle of that time. Slots never go
+// back: an older one may have been forgotten.
 func (c *stats) gather() {
 	counted := c.take()
 	at := store.SlotOf(c.now().Add(-statsEvery/2), store.StatsSlot)
@@ -286,8 +283,8 @@ func (c *stats) gather() {
 	}
 }
 
-// forget forgets slots that are written, but for the last one, and those that are too
-// many. It returns how many attempts were lost with these.
+// forget removes written slots, except the last one, and the oldest slots above the limit. It returns the number of
+// attempts lost with the latter.
 func (c *stats) forget() (lost int64) {
 	over := len(c.slots) - statsSlots
 	kept := c.slots[:0]
@@ -307,8 +304,7 @@ func (c *stats) forget() (lost int64) {
 	return lost
 }
 
-// countReaped counts the attempts whose leases were taken away. What cannot be read is
-// not counted.
+// countReaped counts the attempts whose leases were taken away. Tasks that cannot be read are not counted.
 func (r *reaper) countReaped(ctx context.Context, reaped []store.Reaped) {
 	if r.stats == nil || r.stats.off || len(reaped) == 0 {
 		return
@@ -328,12 +324,12 @@ func (r *reaper) countReaped(ctx context.Context, reaped []store.Reaped) {
 	}
 }
 
-// mergeStats makes old statistics coarser, and removes those that are too old.
+// mergeStats merges old statistics and deletes those past their retention.
 func (c *collector) mergeStats(ctx context.Context) {
 	if c.stats == nil || time.Since(c.merged) < statsMergeEvery {
 		return
 	}
-	c.merged = time.Now() // also when it fails
+	c.merged = time.Now() // also after a failure
 	for ctx.Err() == nil {
 		start := time.Now()
 		call, cancel := context.WithTimeout(ctx, c.lease().Call())

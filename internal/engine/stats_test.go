@@ -18,9 +18,9 @@ type statStore struct {
 	*fixture
 	mu     sync.Mutex
 	refuse bool
-	lost   bool // the answer: the write happens
+	lost   bool // loses the answer: the write happens
 	writes int
-	most   int // rows of one write
+	most   int // rows of the largest write
 }
 
 func (s *statStore) WriteStats(ctx context.Context, ns string, rows ...store.StatRow) error {
@@ -44,7 +44,7 @@ func (s *statStore) set(refuse, lost bool) {
 	s.refuse, s.lost = refuse, lost
 }
 
-// sum returns how many attempts the store counts, by outcome and kind.
+// sum returns the number of attempts counted by the store, by outcome and kind.
 func (s *statStore) sum() map[string]int64 {
 	s.Helper()
 	page, err := s.ReadStats(s.Context(), testNS, store.StatsQuery{
@@ -101,7 +101,7 @@ func TestStatsAreWritten(t *testing.T) {
 			t.Errorf("%+v ran for %v, want a second", r.StatKey, r.Run.Quantile(0.5))
 		}
 
-		// What is counted while the store refuses, or loses the answer, is counted once.
+		// Attempts counted while the store refuses, or loses the answer, are counted once.
 		for _, lost := range []bool{false, true} {
 			s.set(true, lost)
 			f.enqueue(1)
@@ -117,7 +117,7 @@ func TestStatsAreWritten(t *testing.T) {
 			s.wants(fmt.Sprint("after an outage, answers lost ", lost), all)
 		}
 
-		// A drain writes, and a second Run in the same slot replaces nothing.
+		// A drain writes the counts, and a second Run in the same slot adds to them.
 		for range 2 {
 			f.enqueue(1)
 			time.Sleep(1100 * time.Millisecond)
@@ -130,7 +130,7 @@ func TestStatsAreWritten(t *testing.T) {
 	})
 }
 
-// A store that keeps no statistics is asked for none.
+// A store without statistics gets no calls for them.
 func TestNoStats(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
@@ -147,7 +147,7 @@ func TestNoStats(t *testing.T) {
 	})
 }
 
-// An attempt whose lease was taken away is counted by the one who took it.
+// An attempt whose lease was taken away is counted by the worker that took it.
 func TestStatsOfLostLeases(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
@@ -164,7 +164,7 @@ func TestStatsOfLostLeases(t *testing.T) {
 	})
 }
 
-// Counts have limits: by key, and by slots that cannot be written.
+// Counts are limited by keys, and by slots that cannot be written.
 func TestStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
@@ -205,7 +205,7 @@ func TestStatsAreBounded(t *testing.T) {
 	})
 }
 
-// The collector merges what is old, every 10 minutes.
+// The collector merges old statistics every 10 minutes.
 func TestCollectorMergesStats(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {

@@ -17,18 +17,18 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// StepOptions tune one step.
+// StepOptions are the options of one step.
 type StepOptions struct {
-	Tries       int           // ≥ 1, inside this attempt
+	Tries       int           // ≥ 1, within this attempt
 	Backoff     time.Duration // before the second try; doubles
 	RecordError bool          // the last error is the step's result
-	Redact      []string      // paths in the value that nobody but the handler sees
+	Redact      []string      // paths in the value that only the handler sees
 
 	SQLTx bool // the function of a StepTx wants a *sql.Tx
 
-	Undo      *Undo           // how the step is undone; nil: it is not
+	Undo      *Undo           // the undo of the step; nil: it has no undo
 	UndoRetry rules.UndoRetry // of the undo, or of a cleanup
-	Wrong     error           // a mistake in the options
+	Wrong     error           // an error in the options
 }
 
 // DefaultStepBackoff is the pause before a step's second try.
@@ -43,7 +43,7 @@ type stepScope struct {
 	purse purse
 	fn    func(context.Context) (json.RawMessage, error) // for RunStep
 
-	artifacts []store.NewArtifact // to be recorded with it
+	artifacts []store.NewArtifact // recorded with the step
 }
 
 // InStep returns the name of the step that ctx belongs to, "" outside steps.
@@ -62,9 +62,8 @@ func StepTxOf(ctx context.Context) store.Tx {
 	return nil
 }
 
-// enter begins the use of a step name: it returns the recorded step when
-// there is one, else the index under which to record it. The caller must call
-// leave when the error is nil and done is nil.
+// enter begins the use of a step name. It returns the recorded step if there is one, otherwise the index under which
+// to record it. The caller must call leave when the error is nil and done is nil.
 func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, index int, err error) {
 	if outer := InStep(ctx); outer != "" {
 		return nil, 0, a.failFatally(fmt.Errorf("step %q inside step %q: %w", name, outer, ErrNestedStep))
@@ -94,7 +93,7 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	switch {
 	case known.done != nil:
 		return known.done, known.index, nil
-	case known.failed != nil && !inCleanup(ctx): // in an undo phase no step is tried again
+	case known.failed != nil && !inCleanup(ctx): // in an undo phase a step is not retried
 		return known.failed, known.index, nil
 	}
 	if err := a.checkUndoKey(name); err != nil {
@@ -109,7 +108,7 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	return nil, known.index, nil
 }
 
-// entryOf returns what is known of a step; the caller holds the mutex.
+// entryOf returns the journal entry of a step; the caller holds the mutex.
 func (a *Attempt) entryOf(name string) *entry {
 	known := a.journal[name]
 	if known == nil {
@@ -135,7 +134,7 @@ func checkStepName(name string) error {
 	return nil
 }
 
-// leave ends what enter began.
+// leave ends the use begun by enter.
 func (a *Attempt) leave() {
 	a.mu.Lock()
 	if a.inFlight--; a.inFlight == 0 {
@@ -144,10 +143,9 @@ func (a *Attempt) leave() {
 	a.mu.Unlock()
 }
 
-// checkValidity returns why no step may start now: its context ended, or the
-// lease may have expired.
+// checkValidity returns an error if no step may start now: its context ended, or the lease may have expired.
 func (a *Attempt) checkValidity(ctx context.Context) error {
-	for _, c := range []context.Context{ctx, a.scope(ctx)} { // ctx may be made without the attempt's end
+	for _, c := range []context.Context{ctx, a.scope(ctx)} { // ctx may lack the attempt's end
 		if c.Err() != nil {
 			return context.Cause(c)
 		}
@@ -163,8 +161,7 @@ func (a *Attempt) checkValidity(ctx context.Context) error {
 	return nil
 }
 
-// failFatally makes a mistake of the program the attempt's outcome, whatever
-// the handler returns.
+// failFatally makes a program error the attempt's outcome, whatever the handler returns.
 func (a *Attempt) failFatally(err error) error {
 	a.mu.Lock()
 	if a.fatal == nil && !a.over {
@@ -175,9 +172,8 @@ func (a *Attempt) failFatally(err error) error {
 	return err
 }
 
-// Step runs fn unless a step of this name is completed already, and makes its
-// value durable before it returns. On replay it returns the recorded bytes
-// and does not call fn.
+// Step runs fn unless a step of this name is already completed, and makes its value durable before it returns. On
+// replay it returns the recorded bytes and does not call fn.
 func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	if err := a.declareUndo(name, opts.Undo, opts.UndoRetry); err != nil {
 		return nil, err
@@ -190,7 +186,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		return a.replayed(ctx, done)
 	}
 	defer a.leave()
-	round, ends := a.roundOf(name), ctx // under which its value is recorded
+	round, ends := a.roundOf(name), ctx // the round under which its value is recorded
 	if opts.Undo != nil {
 		if err := a.begin(ctx, name, index, round); err != nil {
 			return nil, err
@@ -200,7 +196,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
-		if err := a.checkValidity(ctx); err != nil { // a listener may have taken its time
+		if err := a.checkValidity(ctx); err != nil { // a listener may be slow
 			return nil, err
 		}
 		begun := time.Now()
@@ -264,8 +260,8 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 	}
 }
 
-// failed returns what the caller of a step gets: a value that cannot be stored
-// is a mistake of the program, which fails the task whatever the handler does.
+// failed returns the error for the caller of a step: a value that cannot be stored is a program error, which fails
+// the task whatever the handler does.
 func (a *Attempt) failed(se *task.StepError) error {
 	if se.Kind == task.KindValidation {
 		return a.failFatally(se)
@@ -273,7 +269,7 @@ func (a *Attempt) failed(se *task.StepError) error {
 	return se
 }
 
-// stepPause is base · 2^(try−1), at most a day.
+// stepPause returns base · 2^(try−1), at most a day.
 func stepPause(base time.Duration, try int) time.Duration {
 	const most = 24 * time.Hour
 	for ; try > 1 && base < most; try-- {
@@ -282,10 +278,10 @@ func stepPause(base time.Duration, try int) time.Duration {
 	return min(base, most)
 }
 
-// maxStepsRun is how many step names the record of an attempt keeps.
+// maxStepsRun is the maximum number of step names in the record of an attempt.
 const maxStepsRun = 1000
 
-// startStep notes, and emits the event, that a step's function is about to run.
+// startStep records that a step's function is about to run, and emits the event.
 func (a *Attempt) startStep(name string, index, try int) {
 	a.mu.Lock()
 	if len(a.stepsRun) < maxStepsRun {
@@ -325,8 +321,8 @@ func RunStep(ctx context.Context, _ string) (json.RawMessage, error) {
 	return s.fn(ctx)
 }
 
-// recordable reports whether a step's failure belongs to the step. What the
-// end of the attempt's own context caused is never recorded as its result.
+// recordable reports whether a step's failure belongs to the step. A failure caused by the end of the attempt's own
+// context is never recorded as the step's result.
 func (a *Attempt) recordable(ctx context.Context, err error) bool {
 	if a.scope(ctx).Err() != nil {
 		return false
@@ -347,8 +343,8 @@ func (a *Attempt) stepError(name string, err error) *task.StepError {
 	return se
 }
 
-// isFinal reports whether trying the step again inside this attempt is
-// pointless: the handler said so, or its value cannot be stored.
+// isFinal reports whether retrying the step inside this attempt is pointless: the handler said so, or its value
+// cannot be stored.
 func isFinal(err error) bool {
 	var v *Verdict
 	var ke *KindError
@@ -362,18 +358,18 @@ func replay(done *task.Step) (json.RawMessage, error) {
 	return done.Value, nil
 }
 
-// record writes under the lease and interprets the answer. It tries again on
-// store errors, for as long as the lease is valid.
+// record writes under the lease and interprets the answer. It retries after store errors for as long as the lease is
+// valid.
 func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordResult, error) {
 	rec.Lease = a.lease
-	// What was in flight when a cancel arrived is not stored, but for cleanups, undos, and
-	// values of steps that have one.
+	// Steps in flight when a cancel arrived are not stored, except cleanups, undos, and values of steps that have an
+	// undo.
 	scope := a.scope(ctx)
 	if cause := context.Cause(scope); cause != nil && rec.Step != nil && (rec.Step.State == task.StepCompleted || rec.Step.State == task.StepBegun) && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
 	whole, kept := rec, 1
-	if err := a.keepRecord(scope, &rec); err != nil { // which may take long: events go on meanwhile
+	if err := a.keepRecord(scope, &rec); err != nil { // may take long: events continue meanwhile
 		return store.RecordResult{}, a.unrecordable(scope, err)
 	}
 	stored := false
@@ -419,7 +415,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			if sealed := seal.Failure(res.Step.Value); err == nil && sealed != nil { // a signal's
 				return res, a.failFatally(Unreadable("recorded value of step "+res.Step.Name, res.Step.Name, sealed))
 			}
-			if err == nil && res.Asked != "" { // the next heartbeat would say it too
+			if err == nil && res.Asked != "" { // the next heartbeat would report it too
 				a.askCancel(task.KindBudget, "", res.Asked)
 			}
 			return res, err
@@ -433,8 +429,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 	}
 }
 
-// answer turns the store's error for a record into the attempt's, and ends the
-// attempt when it may not go on.
+// answer converts the store's error for a record into the attempt's, and ends the attempt when it may not continue.
 func (a *Attempt) answer(err error) error {
 	switch {
 	case err == nil:
@@ -453,7 +448,7 @@ func (a *Attempt) answer(err error) error {
 	return storeError(err)
 }
 
-// storeError is the error of a store that did not take a record, which is tried again.
+// storeError returns the error of a store that did not take a record; it is retried.
 func storeError(err error) error {
 	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// StepTx is Step inside the store's transaction: the value and whatever fn
-// writes through the transaction commit together.
+// StepTx is Step inside the store's transaction: the value and all writes of fn through the transaction commit
+// together.
 func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
 	st, ok := a.env.Store.(store.StepTxer)
 	if !ok {
@@ -35,11 +35,11 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 	if !a.rows.begun.Load() {
 		a.flushEvents()
 	}
-	a.rows.inTx.Add(1) // no event may wait for the transaction
+	a.rows.inTx.Add(1) // events must not wait for the transaction
 	defer a.rows.inTx.Add(-1)
 	begun := time.Now()
 	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Redact: opts.Redact, Round: a.roundOf(name)}
-	if opts.Undo != nil { // what did not commit did not happen: no beginning is recorded
+	if opts.Undo != nil { // an uncommitted step did not happen: no beginning is recorded
 		step.Undo = task.UndoOpen
 	}
 	var stepErr error
@@ -82,7 +82,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn 
 	a.emit(func(h event.Header) event.Event {
 		return event.StepFailed{Header: h, Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed}
 	})
-	if ended { // it would be ended so again
+	if ended { // a retry would end the transaction the same way
 		return nil, a.failFatally(se)
 	}
 	return nil, a.failed(se)

@@ -8,18 +8,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// isTransient reports whether err is a transient store error. One that came out
-// of a handler was met by it (an output to be read, a task to be enqueued), and
-// is no failure of its own, unless the handler gave it a verdict.
+// isTransient reports whether err is a transient store error. A handler that returns one met it, for example while
+// reading an output or enqueuing a task. It is not a failure of the handler's own, unless the handler gave it a
+// verdict.
 func isTransient(err error) bool {
 	var v *Verdict
 	return !errors.As(err, &v) && store.Transient(nil, err)
 }
 
-// noResult reports whether err, which a step's function returned or panicked
-// with, says nothing about the step: a context ended, the attempt did, the
-// store or its driver failed for the moment, or this worker cannot run it. It is never recorded as the step's
-// result (R10), whatever verdict the function gave it.
+// noResult reports whether err, returned or panicked by a step's function, says nothing about the step. That is so if
+// a context or the attempt ended, the store or its driver failed temporarily, or this worker cannot run the step. It
+// is never recorded as the step's result (R10), whatever verdict the function gave it.
 func (a *Attempt) noResult(err error) bool {
 	for _, end := range []error{
 		context.Canceled, context.DeadlineExceeded,
@@ -42,8 +41,8 @@ func (a *Attempt) noResult(err error) bool {
 	return store.Transient(a.env.Store, err)
 }
 
-// unrecorded is the error of a step with RecordError whose function failed for
-// the moment: no *task.StepError, which callers take for the result.
+// unrecorded returns the error of a step with RecordError whose function failed temporarily. It is not a
+// *task.StepError, which callers take for the result.
 func unrecorded(se *task.StepError) error {
 	return &KindError{Kind: se.Kind, Step: se.Step, Err: noResultError{se}}
 }
@@ -53,5 +52,5 @@ type noResultError struct{ se *task.StepError }
 // Error implements error.
 func (e noResultError) Error() string { return e.se.Error() }
 
-// Unwrap gives what the step's function returned.
+// Unwrap returns the error of the step's function.
 func (e noResultError) Unwrap() error { return e.se.Err }

@@ -23,7 +23,7 @@ import (
 // announces the error (store.Trouble) and logs it once a minute.
 
 const (
-	troubleBackoff = time.Second // before the first claim after a failure; doubled with each one that fails
+	troubleBackoff = time.Second // before the first claim after a failure; doubled with each failure
 	maxBackoff     = 30 * time.Second
 	// releasedShare is the part of the backoff after which a released task is due again:
 	// other workers look before this one does.
@@ -44,7 +44,7 @@ func notHere(err error) bool {
 	if errors.As(err, &v) {
 		return v.Kind == NotHere
 	}
-	return lacks(err) // met by a handler, that enqueues for one
+	return lacks(err) // met by a handler that enqueues, for example without a bucket
 }
 
 // IsOwnTrouble reports whether err, which the machine, the bucket or the codec returned, is
@@ -91,14 +91,14 @@ type troubles struct {
 // trouble describes why tasks of one type do not run.
 type trouble struct {
 	since    time.Time
-	last     time.Time // when an attempt was released last
+	last     time.Time // time of the last released attempt
 	err      string
-	released int  // attempts
+	released int  // number of released attempts
 	lasting  bool // see store.Trouble
 
-	failures int       // in a row
-	until    time.Time // no task is claimed before
-	most     int       // tasks that may run at once
+	failures int       // consecutive failures
+	until    time.Time // no claim before this time
+	most     int       // maximum number of concurrent tasks
 	empty    bool      // the last claim found no task
 	logged   time.Time
 }
@@ -107,8 +107,8 @@ func newTroubles(e *env) *troubles {
 	return &troubles{env: e, changed: newSignal(), types: make(map[string]*trouble)}
 }
 
-// failed notes that an attempt is released because this worker cannot run it. It returns
-// when the task is due again.
+// failed records that an attempt is released because this worker cannot run it. It returns the delay after which the
+// task is due again.
 func (t *troubles) failed(taskType, err string, lasting bool) (delay time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *troubles) failed(taskType, err string, lasting bool) (delay time.Durati
 	}
 	tr.last, tr.err, tr.lasting, tr.empty = now, err, lasting, false
 	tr.released++
-	if !now.Before(tr.until) { // of several that fail at once the first counts
+	if !now.Before(tr.until) { // of several concurrent failures the first counts
 		tr.failures++
 		backoff := min(troubleBackoff<<min(tr.failures-1, 16), maxBackoff)
 		tr.until, tr.most = now.Add(backoff*9/10+rand.N(backoff/5)), 1
@@ -132,7 +132,7 @@ func (t *troubles) failed(taskType, err string, lasting bool) (delay time.Durati
 	return max(tr.until.Sub(now), troubleBackoff) / releasedShare
 }
 
-// worked notes that a task of the type could run: twice as many may from now on.
+// worked records that a task of the type could run: the limit of concurrent tasks doubles.
 func (t *troubles) worked(taskType string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,7 @@ type ask struct {
 	types map[string]int // with code versions; empty: nothing
 	probe string         // the only type of the claim, which tests whether its tasks run again; "": no test
 	most  int            // tasks of probe to claim
-	again time.Duration  // when to ask next at the latest; < 0: whenever
+	again time.Duration  // maximum time until the next request; < 0: no limit
 }
 
 // next returns the parameters of the next claim. all has the types that the worker handles.
@@ -214,7 +214,7 @@ func (t *troubles) next(all map[string]int, after string) ask {
 	return got
 }
 
-// provenBy notes that an attempt could run, once.
+// provenBy records, once, that an attempt could run.
 func (t *troubles) provenBy(a *Attempt) {
 	if t.any() && a.proven.CompareAndSwap(false, true) {
 		t.worked(a.task.Type)
@@ -229,7 +229,7 @@ func (a *ask) sooner(d time.Duration) time.Duration {
 	return d
 }
 
-// nothing notes that a probe found no task. The next task is due after next (< 0: unknown).
+// nothing records that a probe found no task. The next task is due after next (< 0: unknown).
 func (t *troubles) nothing(probe string, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,7 +293,7 @@ func (t *troubles) run(ctx context.Context) error {
 	return nil
 }
 
-// log logs each trouble that was not logged for a minute.
+// log logs each trouble at most once a minute.
 func (t *troubles) log() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,25 +12,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrUndoing is the cause of the end of a handler's context while its task, which
-// failed, is being undone.
+// ErrUndoing is the cause of the end of a handler's context while its failed task is being undone.
 var ErrUndoing = errors.New("the task is being undone")
 
-// In an undo phase (task.Task.Undo) the handler is called for its cleanups alone. Its
-// context has ended from the start: recorded steps answer, no other step begins, and
-// what the handler returns does not matter. The attempt says whether its cleanups ran.
-// One that failed is tried again by another attempt (rules.UndoDelay).
+// In an undo phase (task.Task.Undo) the handler is called only for its cleanups. Its context has ended from the
+// start: recorded steps return their values, no other step begins, and the handler's result is ignored. The attempt
+// reports whether its cleanups ran. A failed cleanup is retried by another attempt (rules.UndoDelay).
 
-// undoes reports whether the attempt is one of an undo phase in which the handler is called
-// for its cleanups.
+// undoes reports whether the attempt belongs to an undo phase in which the handler is called for its cleanups.
 func (a *Attempt) undoes() bool { return a.task.Undo != nil && !a.task.Undo.Runs() }
 
-// cleansUp reports whether the handler is to be called although the task was asked to end
-// before: it cleans up what earlier attempts did.
+// cleansUp reports whether the handler is called although the task was asked to end before: it cleans up after
+// earlier attempts.
 func (a *Attempt) cleansUp() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
 
-// endForUndo ends the context of the handler of an attempt that undoes, with the cause
-// with which the task ends.
+// endForUndo ends the context of the handler of an undoing attempt, with the cause of the end of the task.
 func (a *Attempt) endForUndo() {
 	t := &a.task
 	switch kind := endKind(t); {
@@ -71,8 +67,8 @@ func (a *Attempt) readContext(ctx context.Context) context.Context {
 	return leaseContext{a.held, stays(ctx)}
 }
 
-// leadsToUndos reports whether ctx belongs to a handler that is replayed to find its undos,
-// outside of steps and cleanups. Progress and checkpoints are not recorded there.
+// leadsToUndos reports whether ctx belongs to a handler that is replayed to find its undos, outside of steps and
+// cleanups. Progress and checkpoints are not recorded there.
 func (a *Attempt) leadsToUndos(ctx context.Context) bool {
 	return a.undoes() && InStep(ctx) == "" && a.scope(ctx) == a.ctx
 }
@@ -86,9 +82,8 @@ type leaseContext struct {
 // Value implements context.Context.
 func (c leaseContext) Value(key any) any { return c.values.Value(key) }
 
-// noteCleanup records how a cleanup of this attempt ended, so that one that failed is tried
-// again if the task ends. It ignores errors that end only the attempt, and mistakes of the
-// program, which block or fail the task by themselves.
+// noteCleanup records the end of a cleanup of this attempt, so that a failed one is retried if the task ends. It
+// ignores errors that end only the attempt, and program errors, which block or fail the task by themselves.
 func (a *Attempt) noteCleanup(name string, retry rules.UndoRetry, began time.Time, err error) {
 	if a.held.Err() != nil || errors.Is(err, ErrAttemptOver) || errors.Is(err, ErrSuspended) {
 		return
@@ -112,8 +107,8 @@ func (a *Attempt) recordedStep(name string) bool {
 	return known != nil && known.done != nil
 }
 
-// unendedChildren returns how many children of the task have not ended. Cleanups and undos
-// come after them: until then a child may do what its parent undoes.
+// unendedChildren returns the number of children that have not ended. Cleanups and undos come after them: until then
+// a child may redo the work that its parent undoes.
 func (a *Attempt) unendedChildren() (n int, err error) {
 	needs, err := a.readNeeds(a.held, false)
 	for i := range needs {
@@ -124,14 +119,14 @@ func (a *Attempt) unendedChildren() (n int, err error) {
 	return n, err
 }
 
-// childrenAfter is the pause before an attempt of the phase looks again whether the children
-// have ended: a quarter of the time that it has waited, from 1 s to 1 min.
+// childrenAfter returns the pause before an attempt of the phase checks again whether the children have ended: a
+// quarter of the time that it has waited, from 1 s to 1 min.
 func (a *Attempt) childrenAfter() time.Duration {
 	return min(max(a.storeNow().Sub(a.task.Undo.Began)/4, time.Second), time.Minute)
 }
 
-// unreachedCleanup returns the name of a cleanup that failed in an earlier attempt, and that
-// this one did not reach; "": there is none.
+// unreachedCleanup returns the name of a cleanup that failed in an earlier attempt and that this attempt did not
+// reach, or "".
 func (a *Attempt) unreachedCleanup() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +179,7 @@ func (a *Attempt) undoOutcome(fin store.Finish, out json.RawMessage, err error) 
 	case a.undoFailed != nil:
 		a.undoGoesOn(&fin, a.undoFailed)
 	case len(a.open) > 0:
-		a.blockUndo(&fin, fmt.Errorf("step %s is to be undone, and the handler no longer leads to it, or it has no Undo any more%s", a.notReached(), panicText(err)), err)
+		a.blockUndo(&fin, fmt.Errorf("step %s is to be undone, but the handler no longer reaches it, or it no longer has an Undo%s", a.notReached(), panicText(err)), err)
 	case a.panicked && !cleaned && a.steps > 0 && a.of == nil:
 		a.blockUndo(&fin, fmt.Errorf("the handler ended before any cleanup%s", panicText(err)), err)
 	case err == nil && a.task.Undo.EndsAs == task.Cancelled && !cleaned && a.env.checkSize("output", len(out)) == nil:
@@ -220,7 +215,7 @@ func panicText(err error) string {
 	return ""
 }
 
-// cleanupFailed has a cleanup that failed tried again, or gives it up.
+// cleanupFailed retries a failed cleanup or gives it up.
 func (a *Attempt) cleanupFailed(fin *store.Finish, failed *failedCleanup) {
 	t := &a.task
 	tries := []task.Step{{TaskID: t.ID, Name: failed.name, State: task.StepFailed, AttemptNo: t.AttemptNo, StartedAt: failed.began}}

@@ -12,13 +12,12 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A call with an undo is undone child by child, the last one first, each by a task of its
-// own (task.New.UndoOf). That task has the type of the child, and takes its place: its
-// attempts replay the child's steps, undo those that are to be undone, and record that at
-// the child. So a child whose task has no step left to undo is undone, whatever became of
-// the task that did it, and an attempt of the caller looks for nothing else.
+// A call with an undo is undone child by child, the last one first, each by an undo task (task.New.UndoOf). The undo
+// task has the type of the child and takes its place: its attempts replay the child's steps, undo the undoable ones,
+// and record that at the child. A child without a step left to undo is therefore undone, whatever the end of its undo
+// task, and an attempt of the caller checks only that.
 
-// takePlace puts an attempt of an undo task in the place of the task that it undoes.
+// takePlace puts an attempt of an undo task in the place of the undone task.
 func (a *Attempt) takePlace() error {
 	id := a.task.UndoOf
 	if id.IsZero() || a.of != nil {
@@ -27,7 +26,7 @@ func (a *Attempt) takePlace() error {
 	h, err := a.env.Store.History(a.held, a.env.Namespace, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		// Its steps are gone, so nothing says what to undo.
+		// Its steps are deleted, so the effects to undo are unknown.
 		a.giveUpOf(fmt.Errorf("task %s, which is to be undone, was deleted", id))
 		a.of = &task.Task{ID: id}
 		return nil
@@ -48,13 +47,13 @@ func (a *Attempt) takePlace() error {
 	return nil
 }
 
-// giveUpOf gives the undo of an undo task up, which has no step to name.
+// giveUpOf gives up the undo of an undo task without naming a step.
 func (a *Attempt) giveUpOf(err error) {
 	a.undoFailed = &failedUndo{step: &task.Step{}, err: &Verdict{Kind: Permanent, Err: err}, began: a.storeNow()}
 }
 
-// undoCall has the children of a call that succeeded undone, and reports whether all are.
-// Crash anywhere: the next attempt looks at the children again.
+// undoCall undoes the succeeded children of a call, and reports whether all are undone. Crash anywhere: the next
+// attempt checks the children again.
 func (a *Attempt) undoCall(s *task.Step, known *entry) bool {
 	err := a.undoChildren(s)
 	switch {
@@ -96,8 +95,8 @@ func (a *Attempt) undoCallFailed(s *task.Step, known *entry, err error) {
 	}
 }
 
-// undoChildren looks for the last child of a call that is to be undone, and has that done. It
-// returns without an error if all are undone, or undoLater says when to look again.
+// undoChildren undoes the last child of a call that is not undone yet. It returns nil when all are undone or when
+// undoLater is set to the time of the next check.
 func (a *Attempt) undoChildren(call *task.Step) error {
 	all, err := a.readNeeds(a.held, false)
 	if err != nil {
@@ -141,8 +140,7 @@ func (a *Attempt) undoChildren(call *task.Step) error {
 	return nil
 }
 
-// undoChild stores the task that undoes a child, unless there is one, and looks how that
-// stands.
+// undoChild stores the task that undoes a child, unless it exists, and checks its state.
 func (a *Attempt) undoChild(call *task.Step, child *task.Task) error {
 	n := child.UndoTask()
 	n.ID = a.env.IDs.New()
@@ -158,7 +156,7 @@ func (a *Attempt) undoChild(call *task.Step, child *task.Task) error {
 	}
 	switch t := &found[0]; {
 	case t.UndoOf != child.ID:
-		return &Verdict{Kind: Permanent, Err: fmt.Errorf("task %s has the idempotency key %q, and does not undo task %s", t.ID, n.IdempotencyKey, child.ID)}
+		return &Verdict{Kind: Permanent, Err: fmt.Errorf("task %s has the idempotency key %q but does not undo task %s", t.ID, n.IdempotencyKey, child.ID)}
 	case !t.State.Terminal():
 		a.undoLater = a.looksAfter(t)
 		return nil
@@ -170,30 +168,29 @@ func (a *Attempt) undoChild(call *task.Step, child *task.Task) error {
 			failed = fmt.Errorf("%w: %s", failed, t.Error.Message)
 		}
 		return &Verdict{Kind: Permanent, Err: failed}
-	default: // it ended since the child was read
+	default: // it ended after the child was read
 		a.undoLater = time.Microsecond
 		return nil
 	}
 }
 
-// retryUndoOf tries the undo of an undo task again that was given up before the undo of this
-// task was tried again, by an operator.
-// Crash behind it: it is not over, or has ended after that.
+// retryUndoOf retries the undo of an undo task that was given up before an operator retried the undo of this task.
+// Crash after it: the undo task is running, or ended later than the retry.
 func (a *Attempt) retryUndoOf(t *task.Task) error {
 	cmd := store.RetryTask{Task: t.ID, Cleanup: true, Audit: store.Audit{By: "weaver", Reason: fmt.Sprintf("the undo of task %s is tried again", a.task.ID)}}
 	got, err := a.env.Store.Operate(a.held, a.env.Namespace, cmd)
 	if err == nil {
 		err = got[0].Err
 	}
-	if err != nil && !errors.Is(err, store.ErrState) { // else another one tries it
+	if err != nil && !errors.Is(err, store.ErrState) { // otherwise another attempt retries it
 		return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("try the undo of task %s again: %w", t.ID, err)}
 	}
 	a.undoLater = time.Second
 	return nil
 }
 
-// looksAfter is the pause before an attempt of the phase looks again whether a child is
-// undone: a quarter of the time that it has taken, from 1 s to 1 min.
+// looksAfter returns the pause before an attempt of the phase checks again whether a child is undone: a quarter of
+// the time that it has taken, from 1 s to 1 min.
 func (a *Attempt) looksAfter(t *task.Task) time.Duration {
 	return min(max(a.storeNow().Sub(t.CreatedAt)/4, time.Second), time.Minute)
 }

@@ -20,26 +20,26 @@ import (
 // UndoRetry configures the retries of an undo or a cleanup.
 type UndoRetry = rules.UndoRetry
 
-// Undo is how a step is undone.
+// Undo is the undo of a step.
 type Undo struct {
-	Of  reflect.Type // of the step's value
+	Of  reflect.Type // type of the step's value
 	Run func(ctx context.Context, u UndoCall) error
-	Tx  func(ctx context.Context, tx store.Tx, u UndoCall) error // in place of Run, in a transaction of the store
+	Tx  func(ctx context.Context, tx store.Tx, u UndoCall) error // replaces Run: runs in a transaction of the store
 
 	SQLTx bool // Tx wants a *sql.Tx
 
-	children bool // of a call: each child that succeeded is undone, in place of Run
+	children bool // of a call: each succeeded child is undone instead of calling Run
 }
 
 // UndoCall is the argument of an undo.
 type UndoCall struct {
 	Step         string
 	Out          json.RawMessage // the step's value, if Done
-	Done         bool            // the value is on record; else the effect of the step is unknown
+	Done         bool            // the value is recorded; otherwise the effect of the step is unknown
 	Key, UndoKey string          // of the step, and of its undo, in its round
 }
 
-// failedUndo is an undo of this attempt that failed.
+// failedUndo is a failed undo of this attempt.
 type failedUndo struct {
 	step  *task.Step
 	retry rules.UndoRetry
@@ -47,7 +47,7 @@ type failedUndo struct {
 	began time.Time // by the store's clock
 }
 
-// declareUndo notes how a step is undone.
+// declareUndo records the undo of a step.
 func (a *Attempt) declareUndo(name string, undo *Undo, retry UndoRetry) error {
 	if undo == nil {
 		return nil
@@ -77,8 +77,7 @@ func undoNameClash(name, of string) error {
 	return fmt.Errorf("step %q: %w: it would have the StepKey that step %q, which has an Undo, gets in a later round", name, errUndoName, of)
 }
 
-// checkUndoKey refuses a name that would have the key of a step with an undo. The caller
-// holds a.mu.
+// checkUndoKey refuses a name that would collide with the key of a step with an undo. The caller holds a.mu.
 func (a *Attempt) checkUndoKey(name string) error {
 	base, _, numbered := strings.Cut(name, "#")
 	if !numbered {
@@ -90,12 +89,12 @@ func (a *Attempt) checkUndoKey(name string) error {
 	return nil
 }
 
-// StepKey is the key of a step of a name, in the round that it is in.
+// StepKey returns the key of a step in its current round.
 func (a *Attempt) StepKey(name string) string {
 	return task.StepKey(a.subject(), name, a.roundOf(name))
 }
 
-// roundOf returns how often the step of a name was undone.
+// roundOf returns the number of undos of a step.
 func (a *Attempt) roundOf(name string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,9 +104,8 @@ func (a *Attempt) roundOf(name string) int {
 	return 0
 }
 
-// begin records that a step with an undo begins, once in its round.
-// Crash here: the function has not run. Crash after it: whether it did is unknown, and the
-// undo is told so.
+// begin records that a step with an undo begins, once per round. Crash here: the function has not run. Crash after
+// it: whether the function ran is unknown, and the undo is told so.
 func (a *Attempt) begin(ctx context.Context, name string, index, round int) error {
 	a.mu.Lock()
 	known := a.entryOf(name)
@@ -124,7 +122,7 @@ func (a *Attempt) begin(ctx context.Context, name string, index, round int) erro
 	return err
 }
 
-// Point records that nothing that began before it is undone any more.
+// Point records a point of no return: steps that began before it are no longer undone.
 func (a *Attempt) Point(ctx context.Context, name string) error {
 	done, index, err := a.enter(ctx, name)
 	if err != nil || done != nil {
@@ -135,7 +133,7 @@ func (a *Attempt) Point(ctx context.Context, name string) error {
 	return err
 }
 
-// noteForUndo keeps what an undo phase needs of a row.
+// noteForUndo keeps the parts of a row that an undo phase needs.
 func (a *Attempt) noteForUndo(s *task.Step) {
 	failed := s.State == task.StepFailed
 	switch {
@@ -150,7 +148,7 @@ func (a *Attempt) noteForUndo(s *task.Step) {
 	}
 }
 
-// orderUndos puts the steps that are to be undone in order: the last begun first.
+// orderUndos sorts the steps to undo: the last begun first.
 func (a *Attempt) orderUndos() {
 	slices.SortFunc(a.open, func(x, y *task.Step) int { return cmp.Compare(y.UndoNo, x.UndoNo) })
 	for _, known := range a.journal {
@@ -160,8 +158,7 @@ func (a *Attempt) orderUndos() {
 	}
 }
 
-// undoSteps undoes the steps that are to be undone, until one fails or the handler, which has
-// returned err, did not lead to one.
+// undoSteps undoes the undoable steps until an undo fails or the handler, which returned err, did not reach a step.
 func (a *Attempt) undoSteps(err error) {
 	a.mu.Lock()
 	stop := a.over || a.fatal != nil || a.uncleaned != nil
@@ -186,14 +183,13 @@ func (a *Attempt) undoSteps(err error) {
 	}
 }
 
-// undoStep runs the undo of one step, and records how that ended. It reports whether the
-// step is undone.
-// Crash before the record: the undo runs again, with the same key.
+// undoStep runs the undo of one step and records its result. It reports whether the step is undone. Crash before the
+// record: the undo runs again, with the same key.
 func (a *Attempt) undoStep(s *task.Step, known *entry) bool {
 	call := UndoCall{Step: s.Name, Key: task.StepKey(s.TaskID, s.Name, s.Round), UndoKey: task.UndoKey(s.TaskID, s.Name, s.Round)}
 	if s.State == task.StepCompleted && s.Error == nil {
 		value, err := a.replayed(a.held, s)
-		if err != nil { // it cannot be read, which blocks the task, or the lease has ended
+		if err != nil { // the value cannot be read, which blocks the task, or the lease has ended
 			a.undoFailed = &failedUndo{s, known.retry, err, a.storeNow()}
 			return false
 		}
@@ -270,8 +266,8 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 	return a.answer(err)
 }
 
-// undoGoesOn ends an attempt whose undo of a step failed: it is tried again, or given up.
-// What began before that step is not undone then: the step that stands may be what it is for.
+// undoGoesOn ends an attempt whose undo of a step failed: it is retried or given up. Steps that began earlier are not
+// undone then, because the remaining effect may depend on them.
 func (a *Attempt) undoGoesOn(fin *store.Finish, f *failedUndo) {
 	t := &a.task
 	tries := []task.Step{{TaskID: t.ID, Name: f.step.Name, State: task.StepFailed, AttemptNo: t.AttemptNo, StartedAt: f.began}}
@@ -283,7 +279,7 @@ func (a *Attempt) undoGoesOn(fin *store.Finish, f *failedUndo) {
 	a.triesAgain(fin, f.err, f.retry, tries, &rules.GivenUp{Step: f.step.Name})
 }
 
-// triesAgain has what failed tried again after a pause that its tries give, or gives it up.
+// triesAgain retries a failed undo or cleanup after a pause that depends on its tries, or gives it up.
 func (a *Attempt) triesAgain(fin *store.Finish, err error, retry rules.UndoRetry, tries []task.Step, g *rules.GivenUp) {
 	fin.Outcome, fin.Error = task.OutcomeUndoFailed, a.taskError(err)
 	fin.Error.Step = cmp.Or(fin.Error.Step, g.Step)
@@ -309,7 +305,7 @@ func (a *Attempt) triesAgain(fin *store.Finish, err error, retry rules.UndoRetry
 	fin.Delay, fin.Error = -1, rules.UndoFailure(g)
 }
 
-// notReached names the steps that are to be undone and that the handler did not lead to.
+// notReached lists the steps to undo that the handler did not reach.
 func (a *Attempt) notReached() string {
 	var names []string
 	for _, s := range a.open {
@@ -320,8 +316,8 @@ func (a *Attempt) notReached() string {
 	return strings.Join(names, ", ")
 }
 
-// awaitUndoables waits, while the lease is valid, for steps of this attempt that outlive
-// their handler, if some can be undone: no function of a step runs beside its undo.
+// awaitUndoables waits, while the lease is valid, for undoable steps of this attempt that outlive their handler: a
+// step's function never runs concurrently with its undo.
 func (a *Attempt) awaitUndoables() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,14 +13,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that is the undo of another one of its job (task.UndoPhase.Runs) is in its undo
-// phase from the start. Its handler is treated like the undo of a step: it is called until it
-// succeeds, or is given up, and calls no steps of its own.
+// A task that is the undo of another task of its job (task.UndoPhase.Runs) is in its undo phase from the start. Its
+// handler is treated like the undo of a step: it is called until it succeeds or is given up, and cannot call steps.
 
 // undoName is the name under which the failed tries of such a task are recorded.
 func (a *Attempt) undoName() string { return cmp.Or(a.task.Node, "undo") }
 
-// undoScope makes the context of such a handler that of a step: no steps are called in it.
+// undoScope makes the context of such a handler that of a step: it cannot call steps.
 func (a *Attempt) undoScope(ctx context.Context) context.Context {
 	if !a.task.Undo.Runs() {
 		return ctx
@@ -28,7 +27,7 @@ func (a *Attempt) undoScope(ctx context.Context) context.Context {
 	return context.WithValue(ctx, stepKey{}, &stepScope{name: a.undoName()})
 }
 
-// undoError is the error with which such a handler ended, nil if it succeeded.
+// undoError returns the error of such a handler, or nil if it succeeded.
 func (a *Attempt) undoError(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,9 +40,8 @@ func (a *Attempt) undoError(err error) error {
 	return err
 }
 
-// noteUndoTry records a failed try of such a task: how often and for how long it has been
-// tried follows from these rows.
-// Crash before the record: the try does not count.
+// noteUndoTry records a failed try of such a task. The number of tries and their total time are derived from these
+// rows. Crash before the record: the try does not count.
 func (a *Attempt) noteUndoTry(err error) {
 	err = a.undoError(err)
 	if !a.task.Undo.Runs() || err == nil || a.held.Err() != nil || kindOf(err) == task.KindInternal || notHere(err) || a.endCause() != nil && a.fatalError() == nil {

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// validityChecker ends the attempts whose leases could not be renewed in time, or
-// whose worker's session did not answer in time: the store may give such a lease to
-// another worker soon. It is a role of its
-// own because a renewal that hangs must not delay the check.
+// validityChecker ends the attempts whose leases could not be renewed in time, or whose worker's session did not
+// answer in time: the store may soon give such a lease to another worker. It is a separate role because a hanging
+// renewal must not delay the check.
 type validityChecker struct {
 	*env
 	wake signal
-	next atomic.Int64 // when run checks again, as an offset from the origin
+	next atomic.Int64 // time of run's next check, as an offset from the origin
 }
 
 func newValidityChecker(e *env) *validityChecker {
@@ -23,7 +22,7 @@ func newValidityChecker(e *env) *validityChecker {
 
 func (v *validityChecker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		// An attempt that starts from here on, and may be missed below, wakes.
+		// An attempt that starts after this point, and may be missed below, wakes run.
 		v.next.Store(math.MaxInt64)
 		next := time.Duration(-1)
 		for _, a := range v.slots.all() {
@@ -47,7 +46,7 @@ func (v *validityChecker) run(ctx context.Context) error {
 	return nil
 }
 
-// watch makes run check in time an attempt that starts.
+// watch makes run check a starting attempt in time.
 func (v *validityChecker) watch(a *Attempt) {
 	if v.offset(time.Now().Add(a.validFor())) < v.next.Load() {
 		v.wake.Set()

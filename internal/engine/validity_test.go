@@ -14,13 +14,13 @@ func TestValidityCheckerEndsAnAttemptInTime(t *testing.T) {
 		v := newValidityChecker(e)
 		stop := f.background(v.run)
 		defer stop()
-		time.Sleep(time.Minute) // it sleeps without an end
+		time.Sleep(time.Minute) // it sleeps without a limit
 
 		a := f.lease(e)
 		v.watch(a)
 		synctest.Wait()
 		time.Sleep(10 * time.Second)
-		a.extendValidity(time.Now()) // as a heartbeat does, which wakes nothing
+		a.extendValidity(time.Now()) // like a heartbeat, which wakes nothing
 		valid := testTTL - testTTL/6
 		time.Sleep(valid - time.Millisecond)
 		synctest.Wait()
@@ -38,8 +38,7 @@ func TestValidityCheckerEndsAnAttemptInTime(t *testing.T) {
 	})
 }
 
-// An attempt that starts while another one is watched, and is valid for less
-// long, must be checked in time.
+// An attempt that starts while another one is watched, and is valid for a shorter time, must be checked in time.
 func TestValidityCheckerWakesForAShorterLease(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(true)

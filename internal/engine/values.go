@@ -21,23 +21,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrNoBucket: a value or an artifact is kept in a bucket, and none is configured.
+// ErrNoBucket: a value or an artifact needs a bucket, and no bucket is configured.
 var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 
-// Values keeps bytes in the bucket that are too long for a row of the store. The order
-// is always the same: the bytes are announced to the store (Upload), they are put, and then
-// the transaction that uses them names them. A crash in between leaves a blob that
-// nothing names, which a collector deletes (Collect).
+// Values keeps bytes in the bucket that are too long for a row of the store. The order is always the same: the bytes
+// are announced to the store (Upload), then put, and then referenced by the transaction that uses them. A crash in
+// between leaves an unreferenced blob, which a collector deletes (Collect).
 type Values struct {
 	Store     store.Store
 	Namespace string
-	Bucket    blob.Bucket // nil: none
+	Bucket    blob.Bucket // nil: no bucket
 	IDs       *task.IDs
 	Limit     int          // the longest value that stays in its row, in bytes
-	Sealer    *seal.Sealer // of a codec: what is put is sealed; nil: it is not
+	Sealer    *seal.Sealer // seals the bytes; nil: without a codec
 }
 
-// Most returns how long a value may be, in bytes.
+// Most returns the maximum length of a value, in bytes.
 func (v *Values) Most() int {
 	if v.Bucket == nil {
 		return v.Limit
@@ -45,7 +44,7 @@ func (v *Values) Most() int {
 	return math.MaxInt
 }
 
-// Keep returns what a row is to hold of a value of a task: the value, or the blob that has it.
+// Keep returns the stored form of a task's value: the value itself, or a reference to the blob with it.
 func (v *Values) Keep(ctx context.Context, of task.ID, value json.RawMessage) (json.RawMessage, error) {
 	if len(value) <= v.Limit || v.Bucket == nil {
 		return value, nil
@@ -58,7 +57,7 @@ func (v *Values) Keep(ctx context.Context, of task.ID, value json.RawMessage) (j
 	return b.Value(), nil
 }
 
-// put announces bytes of a task and puts them, unless they are there.
+// put announces bytes of a task and puts them, unless the bucket has them.
 func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, open func() (io.Reader, error)) (task.Blob, error) {
 	if v.Bucket == nil {
 		return task.Blob{}, ErrNoBucket
@@ -78,7 +77,7 @@ func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, op
 	if err != nil {
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
-	// Crash here: nothing names the blob; a collector forgets it.
+	// Crash here: the blob is unreferenced; a collector forgets it.
 	b := got.Blob
 	if got.Stored && v.whole(ctx, b) {
 		return b, nil
@@ -87,8 +86,8 @@ func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, op
 	if err != nil {
 		return task.Blob{}, err
 	}
-	// Crash behind it: the same, and the collector deletes the bytes. Bytes that are
-	// not those that were announced are not put.
+	// Crash after it: the same, and the collector deletes the bytes. Bytes that differ from the announced ones are
+	// not put.
 	plain := &checked{ReadCloser: io.NopCloser(r), of: task.Blob{ID: b.ID, SHA256: sum, Size: size}, sum: sha256.New(), differs: errChanged}
 	if v.Sealer != nil {
 		return b, v.Sealer.PutBlob(ctx, v.Bucket, v.key(b), b, plain)
@@ -96,7 +95,7 @@ func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, op
 	return b, v.Bucket.Put(ctx, v.key(b), plain)
 }
 
-// identity returns which bucket it is; the zero one: that cannot be said of it.
+// identity returns the identity of the bucket, or the zero Bucket if it has no identity.
 func (v *Values) identity(ctx context.Context, create bool) (b store.Bucket, err error) {
 	i, ok := v.Bucket.(blob.Identified)
 	if !ok {
@@ -119,7 +118,7 @@ func (v *Values) CheckBucket(ctx context.Context) error {
 	return got[0].Err
 }
 
-// AcceptBucket makes the bucket the one that has the blobs of the namespace.
+// AcceptBucket makes this bucket the bucket of the namespace's blobs.
 func (v *Values) AcceptBucket(ctx context.Context, by store.Audit) (store.Bucket, error) {
 	if v.Bucket == nil {
 		return store.Bucket{}, ErrNoBucket
@@ -135,10 +134,10 @@ func (v *Values) AcceptBucket(ctx context.Context, by store.Audit) (store.Bucket
 	return b, err
 }
 
-var errChanged = errors.New("what was read the second time is not what was read the first time: give a source that does not change")
+var errChanged = errors.New("the source changed between the two reads: use a source that does not change")
 
-// whole reports whether the bytes of a blob are in the bucket and undamaged: who has
-// them puts them again if not.
+// whole reports whether the bytes of a blob are in the bucket and undamaged; otherwise a caller with the bytes puts
+// them again.
 func (v *Values) whole(ctx context.Context, b task.Blob) bool {
 	r, err := v.Open(ctx, b)
 	if err != nil {
@@ -148,8 +147,8 @@ func (v *Values) whole(ctx context.Context, b task.Blob) bool {
 	return errors.Join(err, r.Close()) == nil
 }
 
-// upload announces bytes. A store that is away for a moment is asked again: a step's
-// value must not be lost to that.
+// upload announces bytes. It retries while the store is unavailable for a moment: an outage must not lose a step's
+// value.
 func (v *Values) upload(ctx context.Context, up store.Upload) (store.Uploaded, error) {
 	for try := 1; ; try++ {
 		got, err := v.Store.Operate(ctx, v.Namespace, up)
@@ -165,7 +164,7 @@ func (v *Values) upload(ctx context.Context, up store.Upload) (store.Uploaded, e
 
 func (v *Values) key(b task.Blob) string { return blob.Key(v.Namespace, b.SHA256, b.ID.String()) }
 
-// KeepInputs is Keep for the inputs of new tasks. The list that it is given stays.
+// KeepInputs is Keep for the inputs of new tasks. It does not modify its argument.
 func (v *Values) KeepInputs(ctx context.Context, tasks []task.New) ([]task.New, error) {
 	if v.Bucket == nil {
 		return tasks, nil
@@ -187,7 +186,7 @@ func (v *Values) KeepInputs(ctx context.Context, tasks []task.New) ([]task.New, 
 	return kept, nil
 }
 
-// keepTries is how often bytes are put for one use: a collector may be faster.
+// keepTries is the maximum number of puts for one use: a collector may delete the bytes in between.
 const keepTries = 3
 
 // Enqueue stores a submission whose inputs may be long.
@@ -204,8 +203,7 @@ func (v *Values) Enqueue(ctx context.Context, sub store.Submission) (got []store
 	}
 }
 
-// Load returns the value itself for what a row holds of it. One that is still sealed
-// could not be opened: the error says why.
+// Load returns the value for its stored form. A value that is still sealed could not be opened: the error says why.
 func (v *Values) Load(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
 	if err := seal.Failure(value); err != nil {
 		return nil, err
@@ -225,8 +223,8 @@ func (v *Values) Load(ctx context.Context, value json.RawMessage) (json.RawMessa
 	return whole, nil
 }
 
-// Open returns the bytes of a blob as a stream. The Read that comes to their end
-// returns blob.ErrCorrupt if they are not those that the blob names.
+// Open returns the bytes of a blob as a stream. The final Read returns blob.ErrCorrupt if the bytes do not match the
+// blob.
 func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 	if v.Bucket == nil {
 		return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, ErrNoBucket)
@@ -236,7 +234,7 @@ func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 		r, err = v.Sealer.OpenBlob(ctx, v.Bucket, b, r)
 	}
 	if errors.Is(err, blob.ErrNotFound) {
-		// A folder that is not mounted any more has no blobs: the bucket is another one.
+		// An unmounted directory has no blobs, so the bucket's identity differs.
 		if other := v.CheckBucket(ctx); errors.Is(other, store.ErrOtherBucket) {
 			return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, other)
 		}
@@ -247,14 +245,14 @@ func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 	return &checked{ReadCloser: r, of: b, sum: sha256.New(), differs: blob.ErrCorrupt}, nil
 }
 
-// checked compares the bytes of a blob with its hash and size; those of a sealed one,
-// which were authenticated, with the size.
+// checked compares the bytes of a blob with its hash and size. For a sealed blob, whose bytes were authenticated, it
+// compares only the size.
 type checked struct {
 	io.ReadCloser
 	of      task.Blob
 	sum     hash.Hash
 	size    int64
-	differs error // if they are not its
+	differs error // set if they do not match
 }
 
 func (c *checked) Read(p []byte) (int, error) {
@@ -267,8 +265,8 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Stream puts what r gives for a task, which is read twice: to hash it, and to put it. What cannot
-// be read again goes through a temporary file.
+// Stream puts the content of r for a task. It reads r twice: to hash it, and to put it. A reader that cannot be
+// rewound is copied to a temporary file.
 func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Blob, err error) {
 	if v.Bucket == nil {
 		return task.Blob{}, ErrNoBucket
@@ -286,7 +284,7 @@ func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Bl
 		if err != nil {
 			return task.Blob{}, err
 		}
-		gone := os.Remove(f.Name()) // where an open file can go; else at the end
+		gone := os.Remove(f.Name()) // if the system can delete an open file; otherwise at the end
 		defer func() {
 			if err = errors.Join(err, f.Close()); gone != nil {
 				err = errors.Join(err, os.Remove(f.Name()))
@@ -304,15 +302,13 @@ func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Bl
 	})
 }
 
-// sourceError is an error of what an artifact is read from, or of a full temporary
-// folder: the handler's affair.
+// sourceError is an error of the source of an artifact or of the temporary directory: an error of the handler.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// Collect deletes the bytes of blobs that nothing needs, and forgets artifacts whose
-// time has passed: all that there is to be done now. An upload is not needed when
-// nothing used it for the time. It returns how many blobs it deleted.
+// Collect deletes the bytes of unneeded blobs and forgets expired artifacts, until there is nothing more to do. An
+// upload is unneeded if it was not used within the given time. It returns the number of deleted blobs.
 func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int, err error) {
 	if v.Bucket == nil {
 		return 0, ErrNoBucket
@@ -334,7 +330,7 @@ func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int
 		}
 		req.Deleted = nil
 		for _, b := range got.Delete {
-			// Crash here: the next call names the same blobs again.
+			// Crash here: the next call returns the same blobs again.
 			if err := v.Bucket.Delete(ctx, v.key(b)); err != nil {
 				return deleted, fmt.Errorf("collect blobs: %w", err)
 			}
@@ -343,8 +339,7 @@ func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int
 	}
 }
 
-// Sweep removes what uploads left in the bucket whose process died before their end, if
-// the bucket can hold such a thing.
+// Sweep removes incomplete uploads of dead processes from the bucket, if the bucket can hold any.
 func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
 	s, ok := v.Bucket.(blob.Sweeper)
 	if !ok {
@@ -353,10 +348,9 @@ func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed in
 	return s.Sweep(ctx, unchanged)
 }
 
-// Unreadable is what becomes of a task for which a value cannot be read: damage, and
-// what is missing, blocks it until a person has looked; what this worker lacks, a key
-// say, another one may have (NotHere); the rest is an error of the engine, which is
-// tried again.
+// Unreadable classifies an error of reading a value. Damaged and missing values block the task until a person has
+// looked. Another worker may have a resource that this worker lacks, such as a key (NotHere). Other errors are engine
+// errors, which are retried.
 func Unreadable(what, step string, err error) error {
 	lasting := errors.Is(err, codec.ErrChanged)
 	for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrKey} {

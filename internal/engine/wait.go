@@ -11,26 +11,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Wait is something that a task waits for without a worker: a [Pause], a
-// [SignalWait] or a [Call].
+// Wait is a wait of a task without a worker: a [Pause], a [SignalWait] or a [Call].
 type Wait interface {
-	// record makes the wait known to the store, under the step's name and index, and
-	// returns the step as it stands then. known is the step while it waits since an
-	// earlier attempt, else nil.
+	// record stores the wait under the step's name and index, and returns the resulting step. known is the step of a
+	// wait left by an earlier attempt, else nil.
 	record(ctx context.Context, a *Attempt, name string, index int, known *task.Step) (*task.Step, error)
 	// over reports whether the wait has ended.
 	over(a *Attempt, step *task.Step) bool
-	// reason is what a task waits for that waits so.
+	// reason returns the waiting reason of the task.
 	reason() task.Waiting
 }
 
-// Await lets the task wait without a worker: it records the wait, blocks until no
-// step of the attempt is in flight, and returns ErrSuspended. When an attempt that
-// follows gets here and the wait is over, it returns the step; in an attempt that
-// was asked to end for good it returns the cause, unless an earlier attempt went on
-// behind the wait.
+// Await makes the task wait without a worker: it records the wait, blocks until no step of the attempt is in flight,
+// and returns ErrSuspended. When a later attempt gets here and the wait is over, it returns the step. In an attempt
+// whose task was asked to end it returns the cause, unless an earlier attempt continued after the wait.
 func (a *Attempt) Await(ctx context.Context, name string, w Wait) (*task.Step, error) {
-	a.hold() // until it is noted: another wait does not suspend the attempt without this one
+	a.hold() // until the wait is registered, so that another wait does not suspend the attempt without it
 	step, over, err := a.look(ctx, name, w)
 	if err == nil && !over {
 		a.waitFor(w.reason(), step.WakeAt)
@@ -41,7 +37,7 @@ func (a *Attempt) Await(ctx context.Context, name string, w Wait) (*task.Step, e
 	}
 	switch cause := context.Cause(a.ctx); {
 	case isCancel(cause) && !(over && a.wentOnAfter(step.Index)):
-		return nil, cause // the task does not go on: its handler cleans up
+		return nil, cause // the task does not continue: its handler cleans up
 	case over:
 		return step, nil
 	}
@@ -49,22 +45,21 @@ func (a *Attempt) Await(ctx context.Context, name string, w Wait) (*task.Step, e
 	return nil, ErrSuspended
 }
 
-// hold keeps the attempt from being suspended. The caller must call leave.
+// hold prevents the suspension of the attempt. The caller must call leave.
 func (a *Attempt) hold() {
 	a.mu.Lock()
 	a.inFlight++
 	a.mu.Unlock()
 }
 
-// look returns the step of a wait, recorded first unless it is completed, and
-// whether the wait is over.
+// look returns the step of a wait and whether the wait is over. It records the step unless it is completed.
 func (a *Attempt) look(ctx context.Context, name string, w Wait) (step *task.Step, over bool, err error) {
 	step, index, err := a.enter(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
 	if step == nil {
-		// Crash here: nothing is recorded, the wait begins anew.
+		// Crash here: nothing is recorded, and the wait starts again.
 		step, err = w.record(ctx, a, name, index, a.waitingStep(name))
 		a.leave()
 		if err != nil {
@@ -74,17 +69,15 @@ func (a *Attempt) look(ctx context.Context, name string, w Wait) (step *task.Ste
 	return step, w.over(a, step), nil
 }
 
-// waitingStep returns the step that an earlier attempt left waiting under a name,
-// nil if there is none.
+// waitingStep returns the step that an earlier attempt left waiting under a name, or nil.
 func (a *Attempt) waitingStep(name string) *task.Step {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.entryOf(name).waiting
 }
 
-// waitFor notes what the attempt waits for when it is suspended, and until when;
-// zero: there is no such instant. Of several the earliest instant counts. Of the
-// reasons a signal comes first, which a person may have to send, and a time last.
+// waitFor adds a wait to the suspension of the attempt, with its end; zero: it has no time limit. Of several, the
+// earliest end counts. Of the reasons a signal comes first, because a person may have to send it, and a time last.
 func (a *Attempt) waitFor(why task.Waiting, until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,9 +89,8 @@ func (a *Attempt) waitFor(why task.Waiting, until time.Time) {
 	}
 }
 
-// wentOnAfter reports whether an earlier attempt recorded a step behind the one with
-// an index, the beginning of one with an undo, or in an undo phase a failed try: it did not
-// end there.
+// wentOnAfter reports whether an earlier attempt continued after the step with an index. A sign of that is a later
+// step, the beginning of a step with an undo or, in an undo phase, a failed try.
 func (a *Attempt) wentOnAfter(index int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,12 +103,11 @@ func (a *Attempt) wentOnAfter(index int) bool {
 	return false
 }
 
-// storeNow estimates the store's clock: its reading at the claim plus what
-// passed here since. Only instants depend on it, never leases.
+// storeNow estimates the store's clock: its reading at the claim plus the time that passed here since. Only instants
+// depend on it, never leases.
 func (a *Attempt) storeNow() time.Time { return a.now.Add(time.Since(a.begun)) }
 
-// suspendWhenIdle ends the attempt for a wait: it lets steps that run beside it end
-// and be recorded, and from then on nothing starts.
+// suspendWhenIdle ends the attempt for a wait: concurrent steps end and are recorded, and nothing starts after that.
 func (a *Attempt) suspendWhenIdle() {
 	a.mu.Lock()
 	for a.inFlight > 0 {
@@ -129,11 +120,10 @@ func (a *Attempt) suspendWhenIdle() {
 	a.end(ErrSuspended)
 }
 
-// Pause waits for a time. The wake-up is given by the store's clock at the first
-// call and never changes.
+// Pause waits for a time. The wake-up time is fixed by the store's clock at the first call and never changes.
 type Pause struct {
 	For   time.Duration
-	Until time.Time // zero: For counts
+	Until time.Time // zero: For applies
 }
 
 func (p *Pause) record(ctx context.Context, a *Attempt, name string, index int, _ *task.Step) (*task.Step, error) {
@@ -146,11 +136,10 @@ func (p *Pause) record(ctx context.Context, a *Attempt, name string, index int, 
 func (*Pause) over(a *Attempt, step *task.Step) bool { return !step.WakeAt.After(a.storeNow()) }
 func (*Pause) reason() task.Waiting                  { return task.WaitSleep }
 
-// SignalWait waits for a signal. Its step has the payload as its value, none if the
-// wait timed out.
+// SignalWait waits for a signal. The value of its step is the payload, or empty if the wait timed out.
 type SignalWait struct {
 	Signal  string
-	Timeout time.Duration // 0: none
+	Timeout time.Duration // 0: no timeout
 }
 
 func (s *SignalWait) record(ctx context.Context, a *Attempt, name string, index int, _ *task.Step) (*task.Step, error) {
@@ -163,13 +152,13 @@ func (s *SignalWait) record(ctx context.Context, a *Attempt, name string, index 
 func (*SignalWait) over(_ *Attempt, step *task.Step) bool { return step.State == task.StepCompleted }
 func (*SignalWait) reason() task.Waiting                  { return task.WaitSignal }
 
-// newStep is the step of a wait, or of another record that runs no function.
+// newStep returns the step of a wait, or of another record without a function.
 func (a *Attempt) newStep(name string, index int, kind task.StepKind, state task.StepState) *task.Step {
 	return &task.Step{Name: name, Index: index, Kind: kind, State: state, AttemptNo: a.task.AttemptNo, Try: 1}
 }
 
-// Start enqueues a task as a step: its id is the step's value, and the task
-// exists exactly if the step is recorded.
+// Start enqueues a task as a step: its ID is the step's value, and the task exists if and only if the step is
+// recorded.
 func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.ID, error) {
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
@@ -189,7 +178,7 @@ func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.
 		if err != nil {
 			return task.ID{}, err
 		}
-		if done = &res.Step; bytes.Equal(done.Value, value) { // else an earlier record stored another one
+		if done = &res.Step; bytes.Equal(done.Value, value) { // otherwise an earlier record stored another task
 			a.stored(ctx, children)
 		}
 	}

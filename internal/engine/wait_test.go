@@ -7,8 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Of several waits the earliest end counts, and the reason that a person may have to
-// do something for.
+// Of several waits the earliest end counts, and the reason that a person may have to act on.
 func TestWaitFor(t *testing.T) {
 	soon, later, never := time.Unix(1, 0), time.Unix(2, 0), time.Time{}
 	type wait struct {

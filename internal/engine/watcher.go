@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// watcher asks every TTL/3 whether this program can still use the store, and
-// logs what the store warns of. A store whose notices miss nothing has no other
-// users, who could change it beside this process, and is not asked.
+// watcher asks every TTL/3 whether this program can still use the store, and logs the store's warnings. A store with
+// complete notices has no other users who could change it, and is not asked.
 type watcher struct {
 	*env
 	stopClaiming context.CancelCauseFunc
@@ -25,7 +24,7 @@ func newWatcher(e *env, stopClaiming context.CancelCauseFunc) *watcher {
 	return &watcher{env: e, stopClaiming: stopClaiming, logged: make(map[string]time.Time)}
 }
 
-// warnEvery is how often the same warning is logged.
+// warnEvery is the minimum interval between log lines of the same warning.
 const warnEvery = time.Minute
 
 func (w *watcher) run(ctx context.Context) error {
@@ -39,8 +38,8 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// look asks once. When the schema is newer than this program the engine drains:
-// what it would write might not be what the newer schema means.
+// look asks once. When the schema is newer than this program the engine drains, because its writes might not match
+// the newer schema.
 func (w *watcher) look(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, w.lease().Watch())
 	defer cancel()
@@ -67,7 +66,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// isDue reports whether something may be logged again, and notes that it is.
+// isDue reports whether a warning may be logged again, and records that it was.
 func (w *watcher) isDue(key string) bool {
 	last, ok := w.logged[key]
 	if ok && time.Since(last) < warnEvery {

@@ -17,8 +17,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// shared is a store that others use, too: without notices, with an answer of
-// Ready and warnings.
+// shared is a store with other users: without notices, with a settable answer of Ready and warnings.
 type shared struct {
 	store.Store
 
@@ -58,7 +57,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// take returns what was logged since the last time.
+// take returns the log lines since its last call.
 func (l *logged) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +128,7 @@ func TestWatcherWarnsOnceAMinute(t *testing.T) {
 	})
 }
 
-// A store that no other process can change is not asked, so that an idle engine
-// sleeps.
+// A store that no other process can change is not asked, so that an idle engine sleeps.
 func TestWatcherLeavesAStoreOfThisProcessAlone(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		ctx, cancel := context.WithTimeout(f.Context(), time.Hour)
