@@ -1,10 +1,8 @@
-// Package codec is the interface of encryption at rest: a Codec seals the values
-// of tasks before they reach a store or a bucket, and opens them again. Package
-// aesgcm is one that is ready to use.
+// Package codec is the interface of encryption at rest: a Codec seals the values of tasks before they reach a store
+// or a bucket, and opens them again. Package aesgcm is a ready implementation.
 //
-// A codec protects what a thief of the files can read, and notices when a value was
-// changed or moved to another place. It does not hide how many values there are, how
-// long they are, or that two values of the same place are equal.
+// A codec protects the content of the files from a thief, and detects values that were changed or moved. It does not
+// hide the number of values, their lengths, or the equality of two values at the same place.
 package codec
 
 import "errors"
@@ -19,32 +17,31 @@ var (
 	ErrChanged = errors.New("the sealed bytes have changed, were moved here from another place, or were sealed with another key of this ID")
 )
 
-// Sealed is what a Codec makes of bytes.
+// Sealed is the output of Codec.Seal.
 type Sealed struct {
 	Key   string // the ID of the key: 1 to MaxKeyID of the letters and digits of ASCII, '-', '_' and '.'
 	Bytes []byte
 }
 
-// MaxKeyID is how long the ID of a key may be, in bytes.
+// MaxKeyID is the maximum length of a key ID, in bytes.
 const MaxKeyID = 64
 
 // Codec seals and opens values. Its methods are safe for concurrent use.
 type Codec interface {
-	// Seal seals bytes with the newest key. place says what they are; it is not kept
-	// with them, and Open refuses them with another one. With the same key the
-	// same bytes and place must give the same result: stores compare what they are
-	// given with what they have. plain and place are neither kept nor changed.
+	// Seal seals bytes with the newest key. place identifies the value; it is not part of the output, and Open fails
+	// for another place. The same key, bytes and place must give the same output, because stores compare values. Seal
+	// neither keeps nor changes plain and place.
 	Seal(plain, place []byte) (Sealed, error)
 
-	// Open returns the bytes that Seal was given. Errors: ErrNoKey, ErrChanged; any other
-	// one is taken for passing, and the value is read again later.
+	// Open returns the bytes that were given to Seal. Errors: ErrNoKey, ErrChanged. Any other error is treated as
+	// temporary, and the value is read again later.
 	Open(sealed Sealed, place []byte) ([]byte, error)
 
 	// Newest returns the ID of the key that Seal uses.
 	Newest() string
 }
 
-// CheckKeyID reports what keeps a text from being the ID of a key.
+// CheckKeyID returns an error if a text is not a valid key ID.
 func CheckKeyID(id string) error {
 	if id == "" || len(id) > MaxKeyID {
 		return errors.New("the ID of a key must have 1 to 64 bytes")

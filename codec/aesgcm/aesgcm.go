@@ -1,17 +1,15 @@
 // Package aesgcm is a codec.Codec with AES-256-GCM and keys of 32 random bytes.
 //
-// The last key seals and all of them open. To change the key, append a new one to the
-// keys of every program, restart them, let `weaver codec rewrap` seal again what the old
-// one sealed, and then remove that. (Where programs cannot be restarted at once, give
-// all of them the new key before the old one first, so that each can open what others
-// seal.)
+// The last key seals, and all keys open. To change the key, append a new one to the keys of every program, restart
+// the programs, and let `weaver codec rewrap` reseal values of the old key. Then remove the old key. (If the programs
+// cannot be restarted at once, first give all of them the new key before the old one, so that each can open values
+// sealed by the others.)
 //
-// The same bytes at the same place are sealed to the same result, because stores
-// compare. So the nonce is not random: HMAC-SHA-256 of the place and the bytes, under
-// a key derived from the given one, yields 24 bytes. A key of their own for the
-// message is derived from these, so that neither the number of messages nor that of
-// their bytes comes near a limit of GCM. Two messages with the same 24 bytes are the same
-// message, but for a chance of 2^-96 after 2^48 messages.
+// The same bytes at the same place give the same output, because stores compare values. The nonce is therefore not
+// random: HMAC-SHA-256 of the place and the bytes, under a key derived from the given one, yields 24 bytes. A message
+// key is derived from these 24 bytes, so that neither the number of messages nor the number of their bytes approaches
+// a limit of GCM. Two messages with the same 24 bytes are the same message, except with a probability of 2^-96 after
+// 2^48 messages.
 package aesgcm
 
 import (
@@ -35,16 +33,16 @@ import (
 	"github.com/goweaver/weaver/internal/plainfile"
 )
 
-// KeySize is how long a key is, in bytes.
+// KeySize is the length of a key, in bytes.
 const KeySize = 32
 
-// Key is a key with the ID under which sealed bytes name it.
+// Key is a key with its ID, which is stored with sealed bytes.
 type Key struct {
 	ID     string
 	Secret []byte // KeySize random bytes
 }
 
-// NewKey makes a key of random bytes.
+// NewKey returns a random key.
 func NewKey(id string) (Key, error) {
 	k := Key{ID: id, Secret: make([]byte, KeySize)}
 	if _, err := rand.Read(k.Secret); err != nil {
@@ -53,7 +51,7 @@ func NewKey(id string) (Key, error) {
 	return k, codec.CheckKeyID(id)
 }
 
-// String returns the line of a key file: the secret in it is plain.
+// String returns the line of a key file. It contains the secret in plain text.
 func (k Key) String() string { return k.ID + " " + base64.StdEncoding.EncodeToString(k.Secret) }
 
 // Codec seals with the last of its keys and opens with all. Use New or Open.
@@ -64,10 +62,10 @@ type Codec struct {
 
 var _ codec.Codec = (*Codec)(nil)
 
-// derived are the keys that come of one.
+// derived holds the keys derived from a Key.
 type derived struct{ nonce, message mac }
 
-// mac is HMAC-SHA-256 with a key. What the key makes of a hash is computed once.
+// mac is HMAC-SHA-256 with a key. The hash state after the key is computed once.
 type mac struct{ ready *sync.Pool }
 
 func newMAC(key []byte) mac {
@@ -85,7 +83,7 @@ func (m mac) sum(parts ...[]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// New returns a codec with keys, of which the last is the newest.
+// New returns a codec with keys; the last one is the newest.
 func New(keys ...Key) (*Codec, error) {
 	c := &Codec{keys: make(map[string]*derived, len(keys))}
 	if len(keys) == 0 {
@@ -127,8 +125,8 @@ func Open(path string) (*Codec, error) {
 	return c, nil
 }
 
-// Read reads keys, one a line: its ID, a space, and its 32 bytes in base64. Empty lines
-// and those that begin with # are left out. The last key is the newest.
+// Read reads keys, one per line: its ID, a space, and its 32 bytes in base64. Empty lines and lines that begin with #
+// are ignored. The last key is the newest.
 func Read(r io.Reader) (*Codec, error) {
 	var keys []Key
 	lines := bufio.NewScanner(r)
@@ -137,14 +135,14 @@ func Read(r io.Reader) (*Codec, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		// No message has what stands in the line: it may be a secret.
+		// Messages omit the content of the line: it may be a secret.
 		parts := strings.Fields(line)
 		if len(parts) != 2 {
 			return nil, fmt.Errorf("line %d: want the ID of a key, a space, and 32 bytes in base64, as `weaver codec key` prints them", n)
 		}
 		secret, err := base64.StdEncoding.DecodeString(parts[1])
 		if err != nil || len(secret) != KeySize {
-			return nil, fmt.Errorf("line %d: what follows the ID is not %d bytes in base64: make a key with `weaver codec key`", n, KeySize)
+			return nil, fmt.Errorf("line %d: the text after the ID is not %d bytes in base64: make a key with `weaver codec key`", n, KeySize)
 		}
 		if err := codec.CheckKeyID(parts[0]); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -160,7 +158,7 @@ func Read(r io.Reader) (*Codec, error) {
 // Newest implements codec.Codec.
 func (c *Codec) Newest() string { return c.newest }
 
-// nonceSize is how many bytes precede the ciphertext.
+// nonceSize is the number of bytes before the ciphertext.
 const nonceSize = 24
 
 // Seal implements codec.Codec.
@@ -198,7 +196,7 @@ func (c *Codec) Open(s codec.Sealed, place []byte) ([]byte, error) {
 
 // nonceOf returns the 24 bytes of a message.
 func (d *derived) nonceOf(plain, place []byte) []byte {
-	// The length first, so that no two messages read the same.
+	// The length comes first, so that different messages never have the same input.
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(place)))
 	sum := d.nonce.sum(size[:], place, plain)

@@ -132,7 +132,7 @@ func TestKeyFile(t *testing.T) {
 		"":                                     "no key",
 		"# nothing":                            "no key",
 		secret:                                 "line 1: want the ID",
-		"\nk1 abc":                             "line 2: what follows the ID is not 32 bytes",
+		"\nk1 abc":                             "line 2: the text after the ID is not 32 bytes",
 		"k1 " + secret[4:]:                     "line 1",
 		"k/1 " + secret:                        "line 1: the ID of a key may have",
 		k1.String() + "\nk1 " + secret:         `key "k1" is given twice`,

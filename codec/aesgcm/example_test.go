@@ -7,8 +7,7 @@ import (
 	"github.com/goweaver/weaver/codec/aesgcm"
 )
 
-// A program hands the codec to its engines and clients: weaver.Config{Codec: c}. The
-// last key of the file seals.
+// A program passes the codec to its engines and clients: weaver.Config{Codec: c}. The last key of the file seals.
 func ExampleRead() {
 	file := strings.NewReader(`# weaver codec key k1 >> keys
 k1 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=
