@@ -66,7 +66,7 @@ func files(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// A file that ends too soon, or is none of a bucket's, is damaged.
+// A truncated file, or a file in another format, is corrupt.
 func TestDirTruncated(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []int64{0, 4, 9, 20, 42} {
@@ -91,7 +91,7 @@ func TestDirTruncated(t *testing.T) {
 	}
 }
 
-// What a process left that died in a Put is removed once it is old; files in use are not.
+// Sweep removes the files of processes that died in a Put once they are old, and no files in use.
 func TestDirSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestDirSweep(t *testing.T) {
 	}
 }
 
-// A bucket whose folder cannot be written says which, and what to do.
+// The error for a folder that cannot be written contains its path and a hint.
 func TestDirNotWritable(t *testing.T) {
 	t.Parallel()
 	place := filepath.Join(t.TempDir(), "a-file")
@@ -127,7 +127,7 @@ func TestDirNotWritable(t *testing.T) {
 	}
 }
 
-// A codec that a bucket was opened without is named.
+// The error for a missing codec contains its name.
 func TestCodecMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,32 +15,29 @@ import (
 	"github.com/goweaver/weaver/internal/owned"
 )
 
-// Folder is a Bucket in a folder of the file system, which several processes may use
-// at once. Use Dir.
+// Folder is a Bucket in a folder of the file system, which several processes may use at once. Use Dir.
 type Folder struct {
 	path   string
 	codecs []Codec
 	as     owned.As
 }
 
-// Dir returns a Bucket that keeps its bytes in files below a folder, which the first
-// Put makes. A file is written beside its place under a name that begins with a dot,
-// synced and renamed; files of that kind are what a crash leaves, and Sweep removes
-// them. The last part of a key names the file, its first two characters a folder
-// above it, so that no folder grows with the number of keys.
+// Dir returns a Bucket that keeps its bytes in files below a folder, which the first Put creates. A file is
+// written in the target folder under a name that begins with a dot, synced and renamed. A crash leaves such files,
+// and Sweep removes them. The last part of a key is the name of the file, and its first two characters name a
+// folder above it, so that no folder grows with the number of keys.
 func Dir(path string, codecs ...Codec) *Folder { return &Folder{path: path, codecs: codecs} }
 
-// OwnedAs returns the bucket with files and folders that get the owner, group and mode of
-// a file: the database beside which the folder is. So a run by root does not lock the
-// owner of the database out. Without it what is made below the folder gets the owner and
-// group of the folder.
+// OwnedAs returns a copy of the bucket whose new files and folders get the owner, group and mode of a file, such as
+// the database next to the folder. A run by root then does not lock out the owner of the database. Without it, new
+// entries get the owner and group of the folder.
 func (d *Folder) OwnedAs(file string) *Folder {
 	own := *d
 	own.as = owned.As{Path: file}
 	return &own
 }
 
-// owner is what new files and folders go by.
+// owner returns the owner of new files and folders.
 func (d *Folder) owner() owned.As {
 	if d.as.Path != "" {
 		return d.as
@@ -54,7 +51,7 @@ var (
 	_ Sweeper = (*Folder)(nil)
 )
 
-// Check implements Checker: the folder need not be there yet.
+// Check implements Checker: the folder may not exist yet.
 func (d *Folder) Check() error {
 	switch {
 	case d == nil:
@@ -70,7 +67,7 @@ func (d *Folder) Check() error {
 	info, err := os.Stat(d.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // the first Put makes it
+		return nil // the first Put creates it
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("the folder %s of the bucket cannot be made: a part of its path is a file", d.path)
 	case err != nil:
@@ -84,10 +81,10 @@ func (d *Folder) Check() error {
 // Path returns the folder.
 func (d *Folder) Path() string { return d.path }
 
-// Codecs returns the codecs that the folder was opened with; see CodecsOf.
+// Codecs returns the codecs of the folder; see CodecsOf.
 func (d *Folder) Codecs() []Codec { return d.codecs }
 
-// file returns the place of a key.
+// file returns the path of a key.
 func (d *Folder) file(key string) string {
 	dir, name := path.Split(key)
 	return filepath.Join(d.path, filepath.FromSlash(dir), name[:min(2, len(name))]+".d", name)
@@ -108,7 +105,7 @@ func (d *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 		return err
 	}
 	d.owner().Give(f)
-	// Crash here, or before the rename: the file stays until Sweep.
+	// Crash here, or before the rename: the file remains until Sweep.
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(f.Name()))
@@ -129,14 +126,14 @@ func (d *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	if err := os.Rename(f.Name(), place); err != nil {
 		return err
 	}
-	// The file is in its place: what fails now leaves it there.
+	// The file is in its place and stays there even if the following fails.
 	if serr := syncFolder(filepath.Dir(place)); serr != nil {
 		return errors.Join(serr, os.Remove(place))
 	}
 	return nil
 }
 
-// tempPrefix begins the names of files that are being written. No key has it.
+// tempPrefix begins the names of files that are being written. No key begins with it.
 const tempPrefix = ".put-"
 
 func ignoreClosed(err error) error {
@@ -146,7 +143,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// makeFolders makes a folder and those above it, each durable in the one above.
+// makeFolders creates a folder and its parents, each durably in its parent.
 func (d *Folder) makeFolders(dir string) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -211,7 +208,7 @@ func (d *Folder) List(ctx context.Context, prefix string, each func(Info) bool) 
 	return nil
 }
 
-// walk calls each with every file below the folder, by the key that it has there.
+// walk calls each for every file below the folder, with its key.
 func (d *Folder) walk(ctx context.Context, each func(key string, e fs.DirEntry) error) error {
 	return filepath.WalkDir(d.path, func(file string, e fs.DirEntry, err error) error {
 		switch {
@@ -233,7 +230,7 @@ func (d *Folder) walk(ctx context.Context, each func(key string, e fs.DirEntry) 
 	})
 }
 
-// failure says what went wrong, with what, and what helps.
+// failure wraps an error with the operation, the key and a hint.
 func (d *Folder) failure(verb, key string, err error) error {
 	switch {
 	case err == nil:

@@ -14,9 +14,8 @@ import (
 	"github.com/goweaver/weaver/blob"
 )
 
-// A file that cannot grow is met like the end of a disk: Put says so and what helps,
-// leaves nothing, and goes on when there is room. The limit is that of a process, so the
-// test is one.
+// A file that cannot grow is treated like a full disk: Put returns an error with a hint, leaves nothing behind, and
+// works again when there is space. The limit applies to a process, so the test runs in one.
 func TestDirFull(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDirFullChild$")
@@ -31,7 +30,7 @@ func TestDirFullChild(t *testing.T) {
 	if dir == "" {
 		return // TestDirFull runs it
 	}
-	signal.Ignore(syscall.SIGXFSZ) // or the first such write ends the process
+	signal.Ignore(syscall.SIGXFSZ) // otherwise the first such write ends the process
 	var old syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		t.Fatal(err)

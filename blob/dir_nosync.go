@@ -2,5 +2,5 @@
 
 package blob
 
-// syncFolder does nothing where folders cannot be synced.
+// syncFolder does nothing on systems where folders cannot be synced.
 func syncFolder(string) error { return nil }

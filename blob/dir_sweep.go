@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Sweep removes what Puts left that never ended, because their process died: files
-// that are being written and were not changed for the time. It returns how many.
+// Sweep removes files of Puts that never completed because their process died: temporary files that were unchanged
+// for the given time. It returns their number.
 func (d *Folder) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
 	err = d.walk(ctx, func(key string, e fs.DirEntry) error {
 		if !strings.HasPrefix(path.Base(key), tempPrefix) {
@@ -38,7 +38,7 @@ func (d *Folder) Sweep(ctx context.Context, unchanged time.Duration) (removed in
 	return removed, nil
 }
 
-// removeTemp removes a file that is being written, from whichever shard has it.
+// removeTemp removes a temporary file from the shard that contains it.
 func (d *Folder) removeTemp(dir, name string) error {
 	found, err := filepath.Glob(filepath.Join(d.path, filepath.FromSlash(dir), "*.d", name))
 	for _, f := range found {

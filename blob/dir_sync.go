@@ -4,7 +4,7 @@ package blob
 
 import "os"
 
-// syncFolder makes the names in a folder durable.
+// syncFolder makes the entries of a folder durable.
 func syncFolder(dir string) (err error) {
 	f, err := os.Open(dir)
 	if err != nil {

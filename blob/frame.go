@@ -11,21 +11,20 @@ import (
 	"slices"
 )
 
-// Codec changes bytes on their way into a bucket and back: it compresses them, say.
+// Codec transforms bytes on their way into a bucket and back, for example by compression.
 type Codec interface {
-	// Name is stored with the bytes: 1 to 255 bytes, the same for ever.
+	// Name is stored with the bytes: 1 to 255 bytes, never changed.
 	Name() string
-	// Wants reports whether bytes that begin like this are to go through the codec:
-	// their first 64 KiB, or all of them if there are fewer.
+	// Wants reports whether bytes should go through the codec. head holds their first 64 KiB, or all of them if there
+	// are fewer.
 	Wants(head []byte) bool
-	// Writer returns a stream whose bytes come out of w. Close ends what it writes,
-	// and leaves w open.
+	// Writer returns a stream that writes transformed bytes to w. Close ends the output and leaves w open.
 	Writer(w io.Writer) (io.WriteCloser, error)
-	// Reader is the way back. Bytes that it cannot take back are an error of Read.
+	// Reader is the inverse of Writer. Invalid bytes are an error of Read.
 	Reader(r io.Reader) (io.ReadCloser, error)
 }
 
-// checkCodecs reports codecs that no bucket can use.
+// checkCodecs returns an error for codecs that no bucket can use.
 func checkCodecs(codecs []Codec) error {
 	seen := make(map[string]bool, len(codecs))
 	for i, c := range codecs {
@@ -44,8 +43,8 @@ func checkCodecs(codecs []Codec) error {
 
 // The stored form is
 //
-//	"WVBLOB1\n"              what it is, and the version of the form
-//	n, n × (length, name)    the codecs that the rest went through, first to last
+//	"WVBLOB1\n"              format and version
+//	n, n × (length, name)    the codecs of the rest, first to last
 //	the bytes, then their SHA-256
 //
 // The checksum goes through the codecs too, so that a codec that encrypts hides it.
@@ -54,8 +53,7 @@ const (
 	headSize = 64 << 10
 )
 
-// Encode writes what r gives to w in the stored form, through those of the codecs
-// that want it.
+// Encode writes the content of r to w in the stored form, through the codecs that want it.
 func Encode(w io.Writer, r io.Reader, codecs ...Codec) error {
 	head := make([]byte, headSize)
 	n, err := io.ReadFull(r, head)
@@ -98,9 +96,8 @@ func Encode(w io.Writer, r io.Reader, codecs ...Codec) error {
 	return err
 }
 
-// Decode returns what was put, of bytes in the stored form. Its last Read returns
-// ErrCorrupt if the bytes have changed. Close closes stored, too. Errors: ErrCorrupt,
-// ErrCodec.
+// Decode returns the original bytes of the stored form. Its final Read returns ErrCorrupt if the bytes have changed.
+// Close also closes stored. Errors: ErrCorrupt, ErrCodec.
 func Decode(stored io.ReadCloser, codecs ...Codec) (io.ReadCloser, error) {
 	d := &decoder{sum: sha256.New(), open: []io.Closer{stored}}
 	in := bufio.NewReaderSize(stored, headSize)
@@ -147,8 +144,7 @@ func readHeader(in *bufio.Reader) ([]string, error) {
 	return names, nil
 }
 
-// corrupt makes ErrCorrupt of what a reader says of bytes that end too soon or make
-// no sense to a codec.
+// corrupt converts a reader's error about truncated bytes, or bytes that a codec rejects, to ErrCorrupt.
 func corrupt(err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return err
@@ -159,13 +155,13 @@ func corrupt(err error) error {
 	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
 
-// decoder gives the bytes before the checksum, which it holds back.
+// decoder returns the bytes before the checksum, which it holds back.
 type decoder struct {
 	in   io.Reader
 	sum  hash.Hash
-	held []byte // read, and not given: at its end may be the checksum
+	held []byte // read but not returned: its end may be the checksum
 	buf  [headSize]byte
-	err  error // of the end
+	err  error // error at the end
 	open []io.Closer
 }
 
@@ -188,7 +184,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return 0, d.err
 }
 
-// fill reads on.
+// fill reads more bytes.
 func (d *decoder) fill() {
 	kept := copy(d.buf[:], d.held)
 	n, err := d.in.Read(d.buf[kept:])
@@ -220,9 +216,8 @@ func (d *decoder) Close() error {
 	return errors.Join(errs...)
 }
 
-// CodecsOf returns the codecs of a Bucket that says which it has, by a method Codecs. A
-// caller that encrypts bytes before it puts them applies these first: to encrypted bytes
-// they are of no use.
+// CodecsOf returns the codecs of a Bucket that has a method Codecs. A caller that encrypts bytes before it puts them
+// applies these codecs first, because they are useless on encrypted bytes.
 func CodecsOf(b Bucket) []Codec {
 	if has, ok := b.(interface{ Codecs() []Codec }); ok {
 		return has.Codecs()

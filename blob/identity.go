@@ -11,18 +11,17 @@ import (
 	"strings"
 )
 
-// Identified is implemented by a Bucket that can be told from others, wherever its
-// bytes are moved: a store remembers which one has its blobs.
+// Identified is implemented by a Bucket with an identity that stays when its bytes are moved. The store records the
+// identity of the bucket with its blobs.
 type Identified interface {
-	// Identity returns the bucket's ID, and where it is, for people. With create one
-	// that has none yet gets one; without, its ID is "".
+	// Identity returns the bucket's ID and its location for messages. If there is no ID, create makes one; without
+	// create the ID is "".
 	Identity(ctx context.Context, create bool) (id, place string, err error)
 }
 
 var _ Identified = (*Folder)(nil)
 
-// Identity implements Identified: the ID is in a file of the folder, which goes with it
-// when it is moved or copied.
+// Identity implements Identified: the ID is in a file of the folder and moves or is copied with it.
 func (d *Folder) Identity(_ context.Context, create bool) (id, place string, err error) {
 	place = d.path
 	if abs, aerr := filepath.Abs(d.path); aerr == nil {
@@ -32,14 +31,14 @@ func (d *Folder) Identity(_ context.Context, create bool) (id, place string, err
 		return id, place, err
 	}
 	if err = d.makeIdentity(); err == nil {
-		id, err = d.identity() // of whoever was first
+		id, err = d.identity() // of the first process
 	}
 	return id, place, err
 }
 
 func (d *Folder) identityFile() string { return filepath.Join(d.path, "id.d", ".bucket-id") }
 
-// identity reads the ID; "": there is none.
+// identity reads the ID, or returns "" if there is no ID.
 func (d *Folder) identity() (string, error) {
 	b, err := os.ReadFile(d.identityFile())
 	switch id := strings.TrimSpace(string(b)); {
@@ -54,8 +53,7 @@ func (d *Folder) identity() (string, error) {
 	}
 }
 
-// makeIdentity writes an ID, unless another process was faster.
-// Crash before the link: the file stays until Sweep.
+// makeIdentity writes an ID unless another process was faster. Crash before the link: the file remains until Sweep.
 func (d *Folder) makeIdentity() (err error) {
 	defer func() {
 		if err != nil {

@@ -20,7 +20,7 @@ type Memory struct {
 }
 
 type kept struct {
-	stored []byte // never changed
+	stored []byte // immutable
 	at     time.Time
 }
 
@@ -114,8 +114,7 @@ func (m *Memory) List(ctx context.Context, prefix string, each func(Info) bool) 
 	return nil
 }
 
-// Damage changes one byte of what is stored under a key, for tests of what reads it.
-// It reports whether there was one.
+// Damage changes one stored byte of a key, for tests of readers. It reports whether there was one.
 func (m *Memory) Damage(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

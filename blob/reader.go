@@ -8,7 +8,7 @@ import (
 
 // ctxReader reads until its context ends.
 type ctxReader struct {
-	ctx context.Context // of the one call that reads
+	ctx context.Context // of the current read
 	r   io.Reader
 }
 
@@ -19,8 +19,8 @@ func (c *ctxReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// ReadStored makes a stream of stored bytes fit for Decode: it ends with ctx, and what
-// the bucket itself says of a read, and ctx, is not taken for damage of the bytes.
+// ReadStored prepares a stream of stored bytes for Decode. It ends with ctx. Errors of the bucket and of ctx are not
+// treated as corruption of the bytes.
 func ReadStored(ctx context.Context, r io.ReadCloser) io.ReadCloser {
 	return &storedReader{ctxReader{ctx, r}, r}
 }
@@ -38,13 +38,13 @@ func (s *storedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// storedError is what the bucket itself says of a read: not of the bytes.
+// storedError is an error of the bucket, not of the bytes.
 type storedError struct{ err error }
 
 func (e *storedError) Error() string { return e.err.Error() }
 func (e *storedError) Unwrap() error { return e.err }
 
-// namedReader says in the error of a Read of which blob it is.
+// namedReader wraps Read errors with the blob's key.
 type namedReader struct {
 	io.ReadCloser
 	name func(error) error

@@ -1,4 +1,4 @@
-// Package blobtest is what every blob.Bucket must do, as a test that an adapter calls.
+// Package blobtest is the conformance suite for blob.Bucket, to be called by the test of an adapter.
 package blobtest
 
 import (
@@ -18,16 +18,13 @@ import (
 // Bucket is a bucket under test.
 type Bucket struct {
 	blob.Bucket
-	// Damage changes the bytes that are stored under a key, somewhere behind their
-	// beginning.
+	// Damage changes the stored bytes of a key, somewhere after their beginning.
 	Damage func(key string)
-	// InMemory says that the bucket holds its blobs in memory, so that nothing can be
-	// said of how much a stream takes.
+	// InMemory reports that the bucket holds its blobs in memory, so that the memory use of streams cannot be tested.
 	InMemory bool
 }
 
-// Run tests the buckets that open makes, each of which is empty. The test that calls it
-// is not parallel.
+// Run tests the buckets returned by open, each of which must be empty. The test that calls it must not be parallel.
 func Run(t *testing.T, open func(t *testing.T) Bucket) {
 	cases := []struct {
 		name string
@@ -45,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Bucket) {
 		{"a cancelled read ends with the context's error", cancelledRead},
 		{"many put and get one key at once", concurrent},
 	}
-	// What this one allocates is counted while no other runs.
+	// Run alone, because it counts allocations.
 	t.Run("large_bytes_are_streamed", func(t *testing.T) { streams(t, open(t)) })
 	for _, c := range cases {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
@@ -119,14 +116,14 @@ func sizes(t *testing.T, b Bucket) {
 	}
 }
 
-// noise does not compress.
+// noise returns incompressible bytes.
 func noise(n int) []byte {
 	p := make([]byte, n)
 	(&generator{}).fill(p)
 	return p
 }
 
-// generator makes the same bytes each time.
+// generator generates the same bytes each time.
 type generator struct{ x uint64 }
 
 func (g *generator) fill(p []byte) {
@@ -243,7 +240,7 @@ func cancelledUpload(t *testing.T, b Bucket) {
 	wantFree(t, b, "ns/half")
 }
 
-// hook is a reader without bytes that calls a function.
+// hook is an empty reader that calls a function.
 type hook func()
 
 func (h hook) Read([]byte) (int, error) {
@@ -292,8 +289,7 @@ func concurrent(t *testing.T, b Bucket) {
 	}
 }
 
-// streams counts what a put and a get allocate in all: far less than the bytes that
-// go through.
+// streams counts the allocations of a put and a get: far fewer bytes than their content.
 func streams(t *testing.T, b Bucket) {
 	if b.InMemory {
 		return
@@ -318,7 +314,7 @@ func streams(t *testing.T, b Bucket) {
 	}
 }
 
-// stream gives bytes that compress a little.
+// stream returns slightly compressible bytes.
 type stream struct {
 	g    generator
 	left int

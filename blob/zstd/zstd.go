@@ -1,4 +1,4 @@
-// Package zstd compresses what a bucket of package blob stores.
+// Package zstd compresses the blobs of a bucket of package blob.
 package zstd
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/blob"
 )
 
-// Codec compresses bytes with Zstandard if their first 64 KiB shrink by an eighth at
-// least. It streams, with a few MiB of memory for each stream:
+// Codec compresses bytes with Zstandard if their first 64 KiB shrink by at least an eighth. It streams, with a few
+// MiB of memory for each stream:
 //
 //	bucket := blob.Dir("blobs", zstd.Codec())
 func Codec() blob.Codec { return codec{} }
@@ -21,7 +21,7 @@ const window = 1 << 20
 
 func (codec) Name() string { return "zstd" }
 
-// least is how many bytes are worth it.
+// least is the minimum number of bytes worth compressing.
 const least = 512
 
 func (codec) Wants(head []byte) bool {

@@ -18,8 +18,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// Text is compressed, noise is stored as it is, and what was stored before there was
-// a codec stays readable.
+// Text is compressed, noise is stored unchanged, and bytes stored without a codec remain readable.
 func TestCompressesWhenItPays(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, 1<<20)
