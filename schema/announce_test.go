@@ -41,8 +41,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// An engine with the plug-in announces what it handles, of several handlers of a type
-// the one without a name.
+// An engine with the plug-in announces the types that it handles; of several handlers of a type it uses the unnamed
+// one.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	named := charge.Handler(handled, weaver.HandlerName("fast"), weaver.CodeVersion(8))

@@ -12,18 +12,18 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Schema is a JSON Schema that is ready to check values. It is safe for concurrent use.
+// Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	doc      any // to look up what is known where a value is wrong
+	doc      any // for listing the known fields at the place of a problem
 }
 
 // base is the address of every schema. Nothing is loaded from it.
 const base = "weaver:///schema.json"
 
-// Compile reads a JSON Schema; without one anything is allowed. A schema that says no
-// version is of draft 2020-12. Errors: it is not JSON or no schema, a pattern is none
-// that package regexp knows, or a $ref leads out of it.
+// Compile compiles a JSON Schema; an empty schema allows everything. The default version is draft 2020-12. It returns
+// an error if the schema is not JSON or not a schema, if a pattern is not supported by package regexp, or if a $ref
+// leads outside the schema.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`true`)
@@ -45,7 +45,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled, doc}, nil
 }
 
-// nothing is a loader that loads nothing.
+// nothing is a loader that refuses every URL.
 type nothing struct{}
 
 var errOutside = errors.New("a schema may refer to its own definitions only: nothing else is loaded")
@@ -53,14 +53,14 @@ var errOutside = errors.New("a schema may refer to its own definitions only: not
 // Load implements jsonschema.URLLoader.
 func (nothing) Load(url string) (any, error) { return nil, fmt.Errorf("%s: %w", url, errOutside) }
 
-// decode reads one JSON value, numbers with their text.
+// decode reads one JSON value, with numbers as text.
 func decode(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("there is nothing")
+			err = errors.New("it is empty")
 		}
 		return nil, err
 	}
@@ -70,12 +70,10 @@ func decode(raw []byte) (any, error) {
 	return bounded(v), nil
 }
 
-// maxExponent bounds the numbers that are calculated with: they are compared exactly, and
-// 1e999999 has a million digits.
+// maxExponent limits the numbers used in calculations: they are compared exactly, and 1e999999 has a million digits.
 const maxExponent = 1000
 
-// bounded returns a value in which numbers beyond 1e±1000 are that: no limit in a schema
-// lies between them.
+// bounded replaces numbers beyond 1e±1000 by that bound: no limit in a schema lies beyond it.
 func bounded(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -101,7 +99,7 @@ func boundedNumber(text string) json.Number {
 	switch {
 	case err == nil && exponent <= maxExponent && exponent >= -maxExponent:
 		return json.Number(text)
-	case strings.Trim(text[:i], "-0.") == "": // zero, whatever the exponent is
+	case strings.Trim(text[:i], "-0.") == "": // zero, whatever the exponent
 		return json.Number(text[:i])
 	}
 	sign := ""
@@ -114,8 +112,7 @@ func boundedNumber(text string) json.Number {
 	return json.Number(fmt.Sprintf("%s1e%d", sign, maxExponent))
 }
 
-// Validate checks a JSON value. Its error is an *Error with all that is wrong, up to 100
-// places.
+// Validate checks a JSON value. Its error is an *Error with up to 100 problems.
 func (s *Schema) Validate(raw json.RawMessage) error {
 	v, err := decode(raw)
 	if err != nil {

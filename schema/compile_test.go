@@ -33,19 +33,19 @@ func TestValidateSaysWhereAndWhat(t *testing.T) {
 			[]schema.Problem{{"/a~1b/1", "it is a string, want a number"}, {"/a~1b/2", "it is null, want a number"}, {"/c", "it is more than 9007199254740992"}, {"/d~0", `the field is not known; there are "a/b", "c"`}},
 		},
 		{`{"$defs":{"e":{"properties":{"z":{}},"additionalProperties":false}},"properties":{"x":{"$ref":"#/$defs/e"}}}`, `{"x":{"y":1}}`, []schema.Problem{{"/x/y", `the field is not known; there are "z"`}}},
-		{`{"additionalProperties":false}`, `{"y":1}`, []schema.Problem{{"/y", "the field is not known; there are none here"}}},
+		{`{"additionalProperties":false}`, `{"y":1}`, []schema.Problem{{"/y", "the field is not known; no field is allowed here"}}},
 		{`{"required":["a","b"]}`, `{"b":1}`, []schema.Problem{{"", `the field "a" is missing`}}},
 		{`{"anyOf":[{"type":"string"},{"properties":{"a":{"type":"string"}},"type":"object"}]}`, `{"a":1}`, []schema.Problem{{"", "it fits none of the alternatives: /a it is a number, want a string, or it is an object, want a string"}}},
-		{`{"oneOf":[{},{}]}`, `1`, []schema.Problem{{"", "it fits several alternatives of which it may fit one only"}}},
-		{`{"enum":["a",1.50]}`, `"secret"`, []schema.Problem{{"", `it is none of "a", 1.50`}}},
+		{`{"oneOf":[{},{}]}`, `1`, []schema.Problem{{"", "it fits several alternatives but may fit only one"}}},
+		{`{"enum":["a",1.50]}`, `"secret"`, []schema.Problem{{"", `it is not one of "a", 1.50`}}},
 		{`{"pattern":"^a$"}`, `"secret"`, []schema.Problem{{"", "it does not match the pattern ^a$"}}},
 		{`{"minLength":3}`, `"é"`, []schema.Problem{{"", "it has 1 characters, want at least 3"}}},
-		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, []schema.Problem{{"", `beside the field "a", "b" is missing`}}},
+		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, []schema.Problem{{"", `with the field "a", "b" is required`}}},
 		{`false`, `1`, []schema.Problem{{"", "nothing is allowed here"}}},
 		{`{}`, `{"a"`, []schema.Problem{{"", "it is not JSON: unexpected EOF"}}},
 		{`{}`, ` `, []schema.Problem{{"", "it is not JSON: there is nothing"}}},
 		{`{}`, `1 2`, []schema.Problem{{"", "it is not JSON: something follows the value, at byte 3"}}},
-		{`{"minimum":0.5,"multipleOf":2}`, `1e-999999999`, []schema.Problem{{"", "it is less than 0.5"}, {"", "it is no multiple of 2"}}},
+		{`{"minimum":0.5,"multipleOf":2}`, `1e-999999999`, []schema.Problem{{"", "it is less than 0.5"}, {"", "it is not a multiple of 2"}}},
 	} {
 		err := compile(t, c.schema).Validate(json.RawMessage(c.value))
 		var wrong *schema.Error
@@ -99,7 +99,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// Numbers that take long to calculate with do not: these would take longer than a test may.
+// Numbers that are slow to calculate with are validated fast: without the bound these would exceed a test's timeout.
 func TestValidateIsFastOnHugeNumbers(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{"items":{"minimum":0,"maximum":1e300,"multipleOf":1}}`)

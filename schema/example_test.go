@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// A program that does not have the Go types of a task checks an input and enqueues it, by
-// what a worker announced.
+// A program without the Go types of a task checks an input and enqueues it, using the description announced by a
+// worker.
 func Example() {
 	ctx := context.Background()
 	type order struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/goweaver/weaver/schema"
 )
 
-// A large value that is wrong everywhere costs a multiple of its size, and is told in few
-// words. The test is not parallel, as it looks at what is allocated.
+// Validating a large value that is wrong everywhere costs a multiple of its size, and the message is short. The test
+// is not parallel, because it counts allocations.
 func TestManyProblems(t *testing.T) {
 	const n = 200_000
 	numbers := `{"a":[` + strings.Repeat("1,", n) + `1]}`
 	long := strings.Repeat("k", 10_000)
 	for _, c := range []struct{ schema, value, pointer, detail string }{
 		{`{"properties":{"a":{"items":{"type":"string"}}}}`, numbers, "/a/10", "it is a number, want a string"},
-		{`{"properties":{"a":{"items":{"enum":["x"]}}}}`, numbers, "/a/10", `it is none of "x"`},
+		{`{"properties":{"a":{"items":{"enum":["x"]}}}}`, numbers, "/a/10", `it is not one of "x"`},
 		{`{"anyOf":[{"type":"string"},{"properties":{"a":{"items":{"type":"string"}}}}]}`, numbers, "", "it fits none of the alternatives: /a/0 it is a number, want a string, or "},
 		{`{"items":{"properties":{"x":{}},"additionalProperties":false}}`, "[" + strings.Repeat(`{"y":1},`, n) + "1]", "/10/y", `the field is not known; there are "x"`},
 		{`{"additionalProperties":{"items":{"type":"string"}}}`, `{"` + long + `":[1,2]}`, "", "it is a number, want a string"},
-		{`{"additionalProperties":false}`, `{"` + long + `":1}`, "", "the field is not known; there are none here"},
+		{`{"additionalProperties":false}`, `{"` + long + `":1}`, "", "the field is not known; no field is allowed here"},
 	} {
 		s := compile(t, c.schema)
 		var before, after runtime.MemStats

@@ -14,18 +14,17 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Draft is the version of JSON Schema in which schemas are written.
+// Draft is the JSON Schema version of generated schemas.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Annotations of fields, from their tags `weaver:"redact"` and `weaver:"expire=720h"`.
 const (
-	Redacted = "x-weaver-redact" // true: readers do not show the field
-	Expires  = "x-weaver-expire" // how long the field is stored
+	Redacted = "x-weaver-redact" // true: hidden from readers
+	Expires  = "x-weaver-expire" // retention time of the field
 )
 
-// Of describes a task type: what its definition says, with the JSON Schemas of its input
-// and output. One that would be larger than a store keeps is left out: anything is
-// allowed then.
+// Of describes a task type: its definition, with the JSON Schemas of its input and output. It omits a schema larger
+// than a store keeps, so that anything is allowed.
 func Of(t weaver.AnyType) weaver.TypeInfo {
 	info := t.Info()
 	in, out := t.Payloads()
@@ -50,11 +49,11 @@ func describe(t reflect.Type) json.RawMessage {
 	return raw
 }
 
-// node is a schema, or what one has by name.
+// node is a schema, or a map of schemas by name.
 type node map[string]any
 
-// describer makes the schema of one value. Named types with parts are definitions, so
-// that a type may contain itself and is described once.
+// describer generates the schema of one value. Named composite types become definitions, so that a type may contain
+// itself and is described once.
 type describer struct {
 	refs map[reflect.Type]string
 	defs node
@@ -71,7 +70,7 @@ var (
 	textDecodes  = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// named reports whether a type is described once, by its name.
+// named reports whether a type is described once, as a definition.
 func named(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
@@ -80,7 +79,7 @@ func named(t reflect.Type) bool {
 	return false
 }
 
-// custom reports whether a type is encoded or decoded by methods of its own.
+// custom reports whether a type has its own methods for encoding or decoding.
 func custom(t reflect.Type) bool {
 	return slices.ContainsFunc([]reflect.Type{marshals, unmarshals, textMarshals, textDecodes}, func(m reflect.Type) bool { return has(t, m) })
 }
@@ -98,13 +97,13 @@ func (d *describer) of(t reflect.Type) node {
 		name := d.name(t)
 		ref = "#/$defs/" + name
 		d.refs[t] = ref
-		d.defs[name] = node{} // the name is taken
+		d.defs[name] = node{} // reserve the name
 		d.defs[name] = d.inline(t)
 	}
 	return node{"$ref": ref}
 }
 
-// name returns a name for the definition of a type that no other one has.
+// name returns a unique definition name for a type.
 func (d *describer) name(t reflect.Type) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -122,8 +121,7 @@ func (d *describer) name(t reflect.Type) string {
 	}
 }
 
-// or returns the schema of a value of some JSON types, or null: encoding/json decodes
-// null as the zero value.
+// or returns the schema of the given JSON types or null: encoding/json decodes null as the zero value.
 func or(types ...string) node { return node{"type": append(types, "null")} }
 
 // inline describes a type in place.
@@ -170,10 +168,10 @@ func (d *describer) inline(t reflect.Type) node {
 	case reflect.Struct:
 		return d.object(t)
 	}
-	return node{} // an interface, or what cannot be encoded
+	return node{} // an interface or a type that cannot be encoded
 }
 
-// integer has the limits of the type, as exact numbers.
+// integer returns a schema with the limits of the type, as exact numbers.
 func (d *describer) integer(t reflect.Type) node {
 	n := or("integer")
 	bits := t.Bits()
@@ -185,8 +183,8 @@ func (d *describer) integer(t reflect.Type) node {
 	return n
 }
 
-// list describes slices and arrays. An array takes any number of values: encoding/json
-// drops those that are too many, and leaves the others zero.
+// list describes slices and arrays. An array accepts any number of values: encoding/json drops extra ones and zeroes
+// missing ones.
 func (d *describer) list(t reflect.Type) node {
 	n := or("array")
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {

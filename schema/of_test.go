@@ -118,7 +118,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// What encoding/json writes of a type keeps its schema, and so does what it reads.
+// Values encoded by encoding/json satisfy the schema of their type.
 func TestOfAcceptsWhatIsEncoded(t *testing.T) {
 	t.Parallel()
 	raw, s := ofIn[everything](t)
@@ -136,9 +136,9 @@ func TestOfAcceptsWhatIsEncoded(t *testing.T) {
 	}
 }
 
-// fill sets a value at random, no deeper than so many levels.
+// fill sets a value at random, up to the given depth.
 func fill(r *rand.Rand, v reflect.Value, deep int) {
-	var of any // nil: of an embedded struct that is not exported
+	var of any // stays nil for an unexported embedded struct
 	if v.CanInterface() {
 		of = v.Addr().Interface()
 	}
@@ -167,7 +167,7 @@ func fill(r *rand.Rand, v reflect.Value, deep int) {
 	case reflect.Float32, reflect.Float64:
 		v.SetFloat(float64(float32(r.NormFloat64() * 1e9)))
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(r.Uint64()) >> r.IntN(64)) // cut to the type
+		v.SetInt(int64(r.Uint64()) >> r.IntN(64)) // truncated to the type
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(r.Uint64() >> r.IntN(64))
 	case reflect.Pointer:
@@ -206,7 +206,7 @@ func fill(r *rand.Rand, v reflect.Value, deep int) {
 	}
 }
 
-// A schema refuses what WithJSON refuses for its shape, and accepts what that accepts.
+// A schema agrees with WithJSON about the shape of values.
 func TestOfAgreesWithTheDecoder(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[everything, bool]("acme.test.of.v1")
@@ -267,7 +267,7 @@ func TestOfIsDeterministic(t *testing.T) {
 	}
 }
 
-// A schema that a store would refuse is left out.
+// A schema that a store would refuse is omitted.
 func TestOfLeavesOutWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	fields := make([]reflect.StructField, 5000)

@@ -15,14 +15,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// Error says what is wrong with a value.
+// Error lists the problems of a value.
 type Error struct {
 	Problems []Problem // at least one, in the order of their pointers
 }
 
-// Problem is one thing that is wrong. It does not repeat values, which may be secret.
+// Problem is one problem of a value. It does not repeat values, which may be secret.
 type Problem struct {
-	Pointer string `json:"pointer"` // where, as of RFC 6901; "": the whole value
+	Pointer string `json:"pointer"` // JSON Pointer (RFC 6901); "": the whole value
 	Detail  string `json:"detail"`
 }
 
@@ -36,8 +36,8 @@ func (e *Error) Error() string {
 }
 
 const (
-	maxProblems = 100     // of a value that are told
-	maxPointer  = 4 << 10 // bytes of a pointer: what lies deeper is told of what is around it
+	maxProblems = 100     // reported per value
+	maxPointer  = 4 << 10 // bytes of a pointer; a deeper problem is reported at an ancestor
 )
 
 func (s *Schema) problems(wrong *jsonschema.ValidationError) []Problem {
@@ -46,8 +46,8 @@ func (s *Schema) problems(wrong *jsonschema.ValidationError) []Problem {
 	return told.list
 }
 
-// first are the first problems of a value, in their order and each once. A large value has
-// as many as it has elements: what is said of one is only made if it is told.
+// first collects the first problems of a value, in order and without duplicates. A large value may have as many
+// problems as elements, so texts are created only for reported ones.
 type first struct{ list []Problem }
 
 func (f *first) add(at string, detail func() string) {
@@ -68,14 +68,13 @@ func (f *first) add(at string, detail func() string) {
 	f.list = slices.Insert(f.list, i, p)
 }
 
-// gather adds the problems at the leaves. Alternatives, of which a value needs to fit one,
-// are one problem.
+// gather adds the problems at the leaves. Alternatives, of which a value must satisfy one, are one problem.
 func (s *Schema) gather(e *jsonschema.ValidationError, to *first) {
 	at := pointer(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		if one, ok := k.(*kind.OneOf); ok && len(one.Subschemas) > 0 {
-			to.add(at, func() string { return "it fits several alternatives of which it may fit one only" })
+			to.add(at, func() string { return "it fits several alternatives but may fit only one" })
 			return
 		}
 		to.add(at, func() string { return s.alternatives(e, at) })
@@ -102,11 +101,11 @@ func (s *Schema) gather(e *jsonschema.ValidationError, to *first) {
 }
 
 const (
-	maxAlternatives = 20      // reasons that are told why a value fits none
-	maxDetail       = 4 << 10 // bytes of them
+	maxAlternatives = 20      // reported reasons for a value that satisfies no alternative
+	maxDetail       = 4 << 10 // total bytes of these reasons
 )
 
-// alternatives says why a value fits none.
+// alternatives explains why a value satisfies no alternative.
 func (s *Schema) alternatives(e *jsonschema.ValidationError, at string) string {
 	var told first
 	for _, c := range e.Causes {
@@ -130,13 +129,13 @@ func (s *Schema) alternatives(e *jsonschema.ValidationError, at string) string {
 	return "it fits none of the alternatives: " + all + ", and more"
 }
 
-// detail says what is wrong at one place.
+// detail describes a problem.
 func detail(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		return fmt.Sprintf("it is %s, want %s", typeWords(k.Got), wanted(k.Want))
 	case *kind.Enum:
-		return "it is none of " + values(k.Want)
+		return "it is not one of " + values(k.Want)
 	case *kind.Const:
 		return "want " + values([]any{k.Want})
 	case *kind.Format:
@@ -144,7 +143,7 @@ func detail(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema:
 		return "nothing is allowed here"
 	case *kind.Not:
-		return "it is what is not allowed here"
+		return "this value is not allowed here"
 	case *kind.Minimum:
 		return "it is less than " + number(k.Want)
 	case *kind.Maximum:
@@ -154,7 +153,7 @@ func detail(k jsonschema.ErrorKind) string {
 	case *kind.ExclusiveMaximum:
 		return "want less than " + number(k.Want)
 	case *kind.MultipleOf:
-		return "it is no multiple of " + number(k.Want)
+		return "it is not a multiple of " + number(k.Want)
 	case *kind.MinLength:
 		return fmt.Sprintf("it has %d characters, want at least %d", k.Got, k.Want)
 	case *kind.MaxLength:
@@ -176,16 +175,16 @@ func detail(k jsonschema.ErrorKind) string {
 	case *kind.ContentEncoding:
 		return "it is not encoded as " + k.Want
 	case *kind.Dependency:
-		return fmt.Sprintf("beside the field %q, %s is missing", k.Prop, quoted(k.Missing))
+		return fmt.Sprintf("with the field %q, %s is required", k.Prop, quoted(k.Missing))
 	case *kind.DependentRequired:
-		return fmt.Sprintf("beside the field %q, %s is missing", k.Prop, quoted(k.Missing))
+		return fmt.Sprintf("with the field %q, %s is required", k.Prop, quoted(k.Missing))
 	case *kind.PropertyNames:
 		return fmt.Sprintf("a field may not have the name %.100q", k.Property)
 	}
-	return "it does not keep the rule " + strings.Join(k.KeywordPath(), "/")
+	return "it violates the rule " + strings.Join(k.KeywordPath(), "/")
 }
 
-// typeWords names a JSON type.
+// typeWords describes a JSON type.
 func typeWords(t string) string {
 	switch t {
 	case "null":
@@ -196,7 +195,7 @@ func typeWords(t string) string {
 	return "a " + t
 }
 
-// wanted names the JSON types that are allowed, null only if nothing else is.
+// wanted lists the allowed JSON types, with null only if nothing else is allowed.
 func wanted(types []string) string {
 	var words []string
 	for _, t := range types {
@@ -235,10 +234,10 @@ func quoted(names []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// maxKnown is how many fields are named to one that is not known.
+// maxKnown is the maximum number of known fields listed for an unknown field.
 const maxKnown = 20
 
-// known names the fields of the object at a place of the schema.
+// known lists the fields of the object at a place of the schema.
 func (s *Schema) known(url string) string {
 	_, fragment, _ := strings.Cut(url, "#")
 	at := s.doc
@@ -259,14 +258,14 @@ func (s *Schema) known(url string) string {
 	names := slices.Sorted(maps.Keys(fields))
 	switch more := len(names) - maxKnown; {
 	case len(names) == 0:
-		return "there are none here"
+		return "no field is allowed here"
 	case more > 0:
 		return fmt.Sprintf("there are %s and %d more", quoted(names[:maxKnown]), more)
 	}
 	return "there are " + quoted(names)
 }
 
-// pointer writes a path as of RFC 6901, or the beginning of a long one.
+// pointer formats a path as a JSON Pointer (RFC 6901), cut if it is too long.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
