@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// metadata is the carrier: the metadata of a task. Its map is made when it is needed,
-// so that a task without a trace context has none.
+// metadata is the carrier: the metadata of a task. Its map is created on first use, so that a task without a trace
+// context has no metadata.
 type metadata struct{ values map[string]string }
 
 // Get implements propagation.TextMapCarrier.
@@ -38,8 +38,8 @@ func (p *Plugin) inject(ctx context.Context) map[string]string {
 	return m.values
 }
 
-// extract returns ctx with the trace context that a task brought, and without what ctx
-// has itself: that is of Run, which has nothing to do with the task.
+// extract returns ctx with the trace context of a task. It drops the trace context of ctx, which belongs to Run and
+// not to the task.
 func (p *Plugin) extract(ctx context.Context, given map[string]string) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
@@ -53,13 +53,12 @@ func (p *Plugin) extract(ctx context.Context, given map[string]string) context.C
 	return p.propagator.Extract(ctx, &metadata{given})
 }
 
-// noteName is the name of the note by which the next attempt finds the span of this
-// one, whatever the propagator is.
+// noteName is the name of the note with which the next attempt finds the span of this one, for any propagator.
 const noteName = "traceparent"
 
 var w3c propagation.TraceContext
 
-// note keeps the span of the attempt for the next one.
+// note stores the span of the attempt for the next one.
 func (p *Plugin) note(ctx context.Context) {
 	var m metadata
 	w3c.Inject(ctx, &m)
@@ -70,7 +69,7 @@ func (p *Plugin) note(ctx context.Context) {
 	}
 }
 
-// before returns the span of the last attempt that left one.
+// before returns the span of the last attempt that stored one.
 func (p *Plugin) before(ctx context.Context) (trace.SpanContext, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -84,7 +83,7 @@ func (p *Plugin) before(ctx context.Context) (trace.SpanContext, error) {
 	return trace.SpanContext{}, err
 }
 
-// logAttrs names the span of ctx.
+// logAttrs returns trace and span ID of ctx.
 func logAttrs(ctx context.Context) []slog.Attr {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {

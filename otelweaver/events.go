@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// onEvent ends the spans of attempts and counts them. It is called on the goroutine of
-// the attempt; a panic is caught by the engine.
+// onEvent ends the spans of attempts and counts the attempts. It runs on the goroutine of the attempt; the engine
+// recovers from panics.
 func (p *Plugin) onEvent(ev event.Event) {
 	end, ended := event.EndingOf(ev)
 	switch {
@@ -27,8 +27,8 @@ func (p *Plugin) onEvent(ev event.Event) {
 	}
 }
 
-// lost ends an attempt whose lease is gone. The worker that had it and the process that
-// took it away both say so; what the second says, with the state of the task, is counted.
+// lost ends an attempt whose lease is lost. Both the worker and the process that took the lease away emit the event;
+// only the event of the latter, which has the state of the task, is counted.
 func (p *Plugin) lost(h event.Header, end event.Ending) {
 	queue := p.endSpan(h, end)
 	if end.State == "" {
@@ -50,7 +50,7 @@ func (p *Plugin) ended(h event.Header, end event.Ending) {
 	p.duration.Record(ctx, end.Duration.Seconds(), with)
 }
 
-// endSpan returns the queue of the attempt, "" if its handler was not called here.
+// endSpan returns the queue of the attempt, or "" if its handler was not called here.
 func (p *Plugin) endSpan(h event.Header, end event.Ending) (queue string) {
 	found, ok := p.attempts.LoadAndDelete(attemptKey{h.TaskID, h.AttemptNo})
 	if !ok {
@@ -76,8 +76,8 @@ func (p *Plugin) endSpan(h event.Header, end event.Ending) (queue string) {
 	return a.queue
 }
 
-// failed records the error of an attempt. A cancel, and a question to a person, are
-// none: they leave the status unset.
+// failed records the error of an attempt. A cancel and a question to a person are not errors: they leave the status
+// unset.
 func failed(span trace.Span, outcome task.Outcome, e *task.Error) {
 	span.SetAttributes(keyErrorType.String(string(e.Kind)))
 	if outcome == task.OutcomeCancelled || e.Ask != "" {
@@ -91,17 +91,17 @@ func failed(span trace.Span, outcome task.Outcome, e *task.Error) {
 	span.SetStatus(codes.Error, e.Message)
 }
 
-// orphanAge is how long an attempt may be kept that may have no end: its handler never
-// returned, or the store could not be written until the engine gave up.
+// orphanAge is the maximum time to keep an attempt that may never end: its handler never returned, or the engine gave
+// up on a store that could not be written.
 const orphanAge = 24 * time.Hour
 
-// orphans limits how often they are looked for.
+// orphans limits the rate of searches for orphaned attempts.
 type orphans struct {
 	mu     sync.Mutex
 	looked time.Time
 }
 
-// keep notes an attempt, and now and then ends the spans of those that are too old.
+// keep records an attempt and occasionally ends the spans of those that are too old.
 func (p *Plugin) keep(key attemptKey, a *attempt) {
 	p.attempts.Store(key, a)
 	o := &p.orphans

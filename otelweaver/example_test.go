@@ -14,7 +14,7 @@ import (
 
 func ExampleNew() {
 	ctx := context.Background()
-	spans := tracetest.NewInMemoryExporter() // in a program: of OTLP
+	spans := tracetest.NewInMemoryExporter() // in a program: an OTLP exporter
 	plugin := otelweaver.New(otelweaver.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
 
 	greet := weaver.Define[string, string]("acme.demo.greet.v1")

@@ -22,8 +22,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// fixture is a store, what OpenTelemetry got, and the log, in a bubble whose clock
-// leaps.
+// fixture is a store, the exported telemetry, and the log, in a bubble of fake time.
 type fixture struct {
 	*testing.T
 	store  weaver.Store
@@ -44,7 +43,7 @@ func inBubble(t *testing.T, fn func(fx *fixture)) {
 	})
 }
 
-// buffer is what was logged.
+// buffer holds log output.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -68,7 +67,7 @@ func (fx *fixture) config() otelweaver.Config {
 
 func (fx *fixture) logger() *slog.Logger { return slog.New(slog.NewTextHandler(fx.log, nil)) }
 
-// run starts an engine, which is stopped when the test ends or by stop.
+// run starts an engine, which stops at the end of the test or by stop.
 func (fx *fixture) run(cfg weaver.Config) (eng *weaver.Engine, stop func()) {
 	fx.Helper()
 	cfg.Logger = fx.logger()
@@ -115,7 +114,7 @@ func result[Out any](fx *fixture, h *weaver.Handle[Out]) Out {
 	return out
 }
 
-// named returns the spans of a name, in the order in which they ended.
+// named returns the spans with a name, in order of their ends.
 func (fx *fixture) named(name string, want int) []tracetest.SpanStub {
 	fx.Helper()
 	var got []tracetest.SpanStub
@@ -132,7 +131,7 @@ func (fx *fixture) named(name string, want int) []tracetest.SpanStub {
 	return got
 }
 
-// attr is a value of a span, as text; "" if there is none.
+// attr returns an attribute of a span as text, or "".
 func attr(attrs []attribute.KeyValue, key string) string {
 	for _, a := range attrs {
 		if string(a.Key) == key {
@@ -151,7 +150,7 @@ func (fx *fixture) wantAttrs(s tracetest.SpanStub, pairs ...string) {
 	}
 }
 
-// linked returns the spans that a span is linked to, by what the link is.
+// linked returns the linked spans of a span, by the kind of link.
 func linked(s tracetest.SpanStub) map[string]trace.SpanID {
 	ids := make(map[string]trace.SpanID)
 	for _, l := range s.Links {
@@ -176,7 +175,7 @@ func (fx *fixture) collect() map[string]metricdata.Aggregation {
 	return all
 }
 
-// count is the value of a counter or gauge for the attributes given.
+// count returns the value of a counter or gauge for the given attributes.
 func count(data metricdata.Aggregation, pairs ...string) (n int64) {
 	var points []metricdata.DataPoint[int64]
 	switch d := data.(type) {

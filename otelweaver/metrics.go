@@ -23,7 +23,7 @@ type instruments struct {
 	wait     metric.Float64Histogram
 }
 
-// buckets are those of durations, in seconds: from a millisecond to an hour.
+// buckets are the histogram bounds of durations, in seconds: from a millisecond to an hour.
 var buckets = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
 func newInstruments(m metric.Meter) (in instruments, err error) {
@@ -44,14 +44,14 @@ func newInstruments(m metric.Meter) (in instruments, err error) {
 	return in, nil
 }
 
-// labels are the attributes of a measurement; an empty one is left out.
+// labels are the attributes of a measurement; empty ones are omitted.
 type labels struct {
 	typ, queue string
 	outcome    task.Outcome
 }
 
-// attributes returns the option for labels, which is made once: sorting a set costs
-// more than counting. There are as many as there are series of the metrics.
+// attributes returns the cached option for labels: sorting a set costs more than counting. The cache has one entry
+// per series of the metrics.
 func (p *Plugin) attributes(l labels) metric.MeasurementOption {
 	if known, ok := p.options.Load(l); ok {
 		return known.(metric.MeasurementOption)
@@ -69,20 +69,19 @@ func (p *Plugin) attributes(l labels) metric.MeasurementOption {
 	return made
 }
 
-// onStored counts a task that is new.
+// onStored counts a new task.
 func (p *Plugin) onStored(ctx context.Context, typ, queue string) {
 	if p.enqueued.Enabled(ctx) {
 		p.enqueued.Add(ctx, 1, p.attributes(labels{typ: typ, queue: queue}))
 	}
 }
 
-// countsFor is how long the counts of the queues are given again without asking the
-// store: readers that come often cost it nothing.
+// countsFor is the time for which queue counts are reused without a call of the store, so that frequent readers cost
+// it nothing.
 const countsFor = 10 * time.Second
 
-// ObserveQueues makes the gauge weaver.queue.depth: how many tasks of each queue are due
-// and how many are due later, as client.Queues counts them. A store is counted at most
-// every 10 seconds. One process of a store is enough. stop ends it.
+// ObserveQueues registers the gauge weaver.queue.depth: the number of due tasks and of later tasks in each queue, as
+// counted by client.Queues. It counts at most every 10 seconds. One process per store is enough. stop unregisters it.
 func (p *Plugin) ObserveQueues(client *weaver.Client) (stop func() error, err error) {
 	if client == nil {
 		return nil, errors.New("observe the queues: the client is nil")
@@ -115,10 +114,10 @@ func (p *Plugin) ObserveQueues(client *weaver.Client) (stop func() error, err er
 	return reg.Unregister, nil
 }
 
-// keyDue says of a count of tasks whether they are due: now or later.
+// keyDue is the attribute that tells whether the counted tasks are due now or later.
 const keyDue = attribute.Key("weaver.due")
 
-// queueCounts are the last counts.
+// queueCounts caches the last counts.
 type queueCounts struct {
 	client *weaver.Client
 	mu     sync.Mutex

@@ -1,32 +1,29 @@
-// Package otelweaver connects Weaver with OpenTelemetry: a plug-in for engines and
-// clients that makes spans and metrics, carries the trace context with the tasks, and
-// names trace and span in the lines of weaver.Log.
+// Package otelweaver connects Weaver with OpenTelemetry. Its plug-in for engines and clients creates spans and
+// metrics, propagates the trace context with the tasks, and adds trace and span IDs to the lines of weaver.Log.
 //
 //	plugin := otelweaver.New(otelweaver.Config{})
 //	eng, err := weaver.New(db, weaver.Config{Plugins: []weaver.Plugin{plugin}, …})
 //	client, err := weaver.NewClient(db, weaver.ClientConfig{Plugins: []weaver.Plugin{plugin}})
 //
-// The trace context is kept in the metadata of the task, under the names of the
-// propagator (traceparent, tracestate, baggage), so that it gets to a worker in another
-// process. What a handler stores (Start, Call, Decompose, Submit) gets the context of its
-// attempt, or of a span that the handler made.
+// The trace context is stored in the metadata of the task, under the keys of the propagator (traceparent, tracestate,
+// baggage), so that it reaches workers in other processes. Tasks stored by a handler (Start, Call, Decompose, Submit)
+// get the context of its attempt, or of a span created by the handler.
 //
 // Spans:
 //
-//   - "enqueue TYPE" (producer): a call of Enqueue and the like.
-//   - "run TYPE" (consumer): an attempt, until its end is durable. Its parent is the span
-//     that enqueued the task (but see Config.NewTraces), and it has links to that one and
-//     to the attempt before, across sleeps, retries and processes.
-//   - "step NAME" (internal): one run of the function of a step. A step whose value is
-//     recorded has none.
+//   - "enqueue TYPE" (producer): a call of Enqueue or a similar function.
+//   - "run TYPE" (consumer): an attempt, until its end is durable. Its parent is the
+//     span that enqueued the task (but see Config.NewTraces). It has links to that
+//     span and to the previous attempt, across sleeps, retries and processes.
+//   - "step NAME" (internal): one run of the function of a step. A replayed step
+//     has no span.
 //
-// Metrics: weaver.task.enqueued, weaver.attempt.finished by outcome,
-// weaver.attempt.duration, weaver.task.wait, weaver.lease.lost, and with ObserveQueues
-// weaver.queue.depth.
+// Metrics: weaver.task.enqueued, weaver.attempt.finished by outcome, weaver.attempt.duration, weaver.task.wait,
+// weaver.lease.lost, and with ObserveQueues weaver.queue.depth.
 //
-// It uses the API of OpenTelemetry only: a program that sets no SDK up pays next to
-// nothing. A provider that panics touches no task; the panic is logged. The attempt whose
-// process dies has no span, as it was not exported.
+// The package uses only the API of OpenTelemetry: the cost is negligible in a program without an SDK. A panic of a
+// provider is logged and does not affect tasks. An attempt whose process dies has no span, because the span was not
+// exported.
 package otelweaver
 
 import (
@@ -51,17 +48,16 @@ const scope = "github.com/goweaver/weaver/otelweaver"
 type Config struct {
 	TracerProvider trace.TracerProvider          // default otel.GetTracerProvider()
 	MeterProvider  metric.MeterProvider          // default otel.GetMeterProvider()
-	Propagator     propagation.TextMapPropagator // default otel.GetTextMapPropagator(), or W3C trace context and baggage if New finds none set there
-	Logger         *slog.Logger                  // gets the panics of providers; default slog.Default()
+	Propagator     propagation.TextMapPropagator // default otel.GetTextMapPropagator(), or W3C trace context and baggage if that is unset when New is called
+	Logger         *slog.Logger                  // logs the panics of providers; default slog.Default()
 
-	// NewTraces has each attempt begin a trace of its own, with a link to the span that
-	// enqueued the task: for tasks that live for days, and for producers whose sampling
-	// should not decide for the worker. Baggage travels all the same.
+	// NewTraces makes each attempt begin a new trace, with a link to the span that enqueued the task. Use it for
+	// tasks that live for days, and for producers whose sampling should not decide for the worker. Baggage is still
+	// propagated.
 	NewTraces bool
 }
 
-// Plugin is the plug-in. It can be given to several engines and clients, and is safe
-// for concurrent use.
+// Plugin is the plug-in. Several engines and clients may share it, and it is safe for concurrent use.
 type Plugin struct {
 	tracer     trace.Tracer
 	meter      metric.Meter
@@ -70,16 +66,15 @@ type Plugin struct {
 	newTraces  bool
 
 	instruments
-	problem error // of New, reported by Install
+	problem error // of New, returned by Install
 
 	options  sync.Map    // labels → metric.MeasurementOption
-	idle     atomic.Bool // the last span was none: there is no SDK
-	attempts sync.Map    // attemptKey → *attempt: those whose end has not come
+	idle     atomic.Bool // the last span was a no-op: there is no SDK
+	attempts sync.Map    // attemptKey → *attempt: attempts that have not ended
 	orphans  orphans
 }
 
-// New returns a plug-in. Install, which weaver.New and weaver.NewClient call, reports
-// what is wrong with the providers.
+// New returns a plug-in. Install, called by weaver.New and weaver.NewClient, returns errors of the providers.
 func New(cfg Config) *Plugin {
 	p := &Plugin{propagator: cfg.Propagator, log: cfg.Logger, newTraces: cfg.NewTraces}
 	if p.log == nil {
@@ -126,7 +121,7 @@ func (p *Plugin) Install(s *weaver.Setup) error {
 	return nil
 }
 
-// guard calls the code of a provider, whose panic touches no task.
+// guard calls code of a provider and recovers from its panics.
 func (p *Plugin) guard(what string, fn func()) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -78,7 +78,7 @@ func TestLeaseLost(t *testing.T) {
 			fx.Fatal(err)
 		}
 		h := enqueue(fx, fx.Context(), client, pay, 1)
-		// A worker that takes the task and falls silent.
+		// A worker takes the task and goes silent.
 		worker := store.WorkerID("silent")
 		if err := fx.store.Join(fx.Context(), "default", store.WorkerInfo{ID: worker, Name: "silent", TTL: time.Second}); err != nil {
 			fx.Fatal(err)
@@ -121,7 +121,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// Without an SDK tasks have no trace context, and nothing is missing.
+// Without an SDK tasks have no trace context, and everything else works.
 func TestWithoutSDK(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(fx *fixture) {
@@ -172,7 +172,7 @@ func (panickingTracer) Start(context.Context, string, ...trace.SpanStartOption) 
 	panic("no collector")
 }
 
-// deadMeters makes no instruments.
+// deadMeters creates no instruments.
 type deadMeters struct{ metricnoop.MeterProvider }
 
 func (deadMeters) Meter(string, ...metric.MeterOption) metric.Meter { return deadMeter{} }

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// What Weaver masks in errors is masked in spans.
+// Text that Weaver masks in errors is also masked in spans.
 func TestSpansMaskErrors(t *testing.T) {
 	t.Parallel()
 	type card struct {

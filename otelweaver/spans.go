@@ -13,10 +13,10 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// readLimit bounds how long an attempt waits to learn of the one before.
+// readLimit is the maximum time that an attempt waits for the span of the previous one.
 const readLimit = time.Second
 
-// Attributes. Those of messaging are the semantic conventions'.
+// Attributes. The messaging ones follow the semantic conventions.
 const (
 	keyNamespace = attribute.Key("weaver.namespace")
 	keyTask      = attribute.Key("weaver.task.id")
@@ -42,7 +42,7 @@ const (
 
 var system = keySystem.String("weaver")
 
-// wrapEnqueue makes the spans of enqueues.
+// wrapEnqueue creates the spans of enqueues.
 func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 	return func(ctx context.Context, drafts ...weaver.Draft) ([]weaver.Enqueued, error) {
 		var span trace.Span
@@ -74,7 +74,7 @@ func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 	}
 }
 
-// common returns type and queue of the drafts, each "" if they are not all the same.
+// common returns the type and queue of the drafts, each "" if they differ.
 func common(drafts []weaver.Draft) (typ, queue string) {
 	for i, d := range drafts {
 		if i == 0 {
@@ -104,8 +104,8 @@ func describe(typ, queue string, n int) []attribute.KeyValue {
 	return attrs
 }
 
-// start begins a span. Samplers see its attributes. While there is no SDK these are not
-// made; the first span of one that is set up later gets them a moment after its start.
+// start begins a span. Samplers see its attributes. Without an SDK the attributes are not created; the first span
+// after an SDK is set up gets them just after its start.
 func (p *Plugin) start(ctx context.Context, name string, kind trace.SpanKind, attrs func() []attribute.KeyValue, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanContextFromContext(ctx)
 	opts = append(opts, trace.WithSpanKind(kind))
@@ -124,21 +124,20 @@ func (p *Plugin) start(ctx context.Context, name string, kind trace.SpanKind, at
 	return ctx, span
 }
 
-// attemptKey names an attempt among those of this process.
+// attemptKey identifies an attempt within this process.
 type attemptKey struct {
 	task weaver.TaskID
 	no   int
 }
 
-// attempt is one whose end has not come.
+// attempt is an attempt that has not ended.
 type attempt struct {
 	span  trace.Span
 	queue string
 	begun time.Time
 }
 
-// wrapHandler makes the spans of attempts, which onEvent ends: what became of the
-// attempt is known when it is durable.
+// wrapHandler creates the spans of attempts. onEvent ends them, because the outcome is known only when it is durable.
 func (p *Plugin) wrapHandler(next weaver.HandlerFunc) weaver.HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		inner := ctx
@@ -181,7 +180,7 @@ func (p *Plugin) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// connectAttempts links the attempt to the one before, and lets the next one do so.
+// connectAttempts links the attempt to the previous one and enables the next one to do so.
 func (p *Plugin) connectAttempts(ctx context.Context, span trace.Span, cur weaver.CurrentInfo) {
 	p.note(ctx)
 	if cur.AttemptNo == 1 {
@@ -196,7 +195,7 @@ func (p *Plugin) connectAttempts(ctx context.Context, span trace.Span, cur weave
 	}
 }
 
-// wrapStep makes the spans of steps, one for each try.
+// wrapStep creates the spans of steps, one for each try.
 func (p *Plugin) wrapStep(next weaver.StepFunc) weaver.StepFunc {
 	return func(ctx context.Context, name string) (value json.RawMessage, err error) {
 		var span trace.Span
@@ -225,7 +224,7 @@ func (p *Plugin) wrapStep(next weaver.StepFunc) weaver.StepFunc {
 
 var errPanicked = errors.New("the function of the step panicked or ended its goroutine")
 
-// fail makes an error the status of a span, masked as in the store if a handler has it.
+// fail sets the status of a span to an error, masked as in the store inside handlers.
 func fail(ctx context.Context, span trace.Span, err error) {
 	if text := weaver.RedactText(ctx, err.Error()); text != err.Error() {
 		err = errors.New(text)

@@ -21,7 +21,7 @@ var (
 
 func mails(_ context.Context, text string) (string, error) { return text, nil }
 
-// A trace goes from the enqueue through a retry, a sleep and a started task.
+// A trace continues from the enqueue through a retry, a sleep and a started task.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(fx *fixture) {
@@ -126,7 +126,7 @@ func TestChildren(t *testing.T) {
 	})
 }
 
-// Another process goes on with the task: its attempt is linked to the one before.
+// Another process continues the task: its attempt is linked to the previous one.
 func TestOtherProcess(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(fx *fixture) {
@@ -167,7 +167,7 @@ func TestOtherProcess(t *testing.T) {
 	})
 }
 
-// What a task ends with is on its span.
+// The span of an attempt has its outcome.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -200,7 +200,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// An enqueue of several tasks is one span, and its error is on it.
+// Enqueuing several tasks creates one span, which has the error.
 func TestEnqueueSpan(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(fx *fixture) {

@@ -1,5 +1,5 @@
-// Command example shows the spans and metrics of otelweaver on standard output: a task
-// that is retried, sleeps, and starts another one.
+// Command example prints the spans and metrics of otelweaver for a task that is retried, sleeps, and starts another
+// task.
 //
 //	cd otelweaver && go run ./example
 package main
@@ -46,7 +46,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans))
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(measures)))
-	defer func() { // what is not exported yet is exported now
+	defer func() { // exports the rest
 		err = errors.Join(err, tracers.Shutdown(ctx), meters.Shutdown(ctx))
 	}()
 
@@ -77,7 +77,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// RunUntilIdle leaves what is due later: retries and sleeps. So it runs until the end.
+	// RunUntilIdle leaves tasks that are due later, such as retries and sleeps: repeat it until the end.
 	for {
 		if err := eng.RunUntilIdle(ctx); err != nil {
 			return err

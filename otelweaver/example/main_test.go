@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The example shows what its comment promises.
+// The example prints the output promised by its comment.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
