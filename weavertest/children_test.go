@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// A task that decomposes is run with its children, which sleep, and killed while it
-// reports them.
+// A task that decomposes runs with its children, which sleep, and is killed while it reports them.
 func TestRunDecompose(t *testing.T) {
 	whole := weaver.Define[int, string]("acme.order.settle.v1")
 	everywhere(t, func(t *testing.T) {

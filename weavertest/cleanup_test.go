@@ -14,8 +14,7 @@ import (
 
 var bookingType = weaver.Define[string, weaver.None]("weavertest.shop.booking.v1", weaver.CleanupWhenCancelled())
 
-// A booking that is cancelled while its task waits, asleep or for an answer, is
-// given back.
+// A booking is returned when its task is cancelled while it sleeps or waits for an answer.
 func TestCleanupOfATaskThatWaits(t *testing.T) {
 	for name, wait := range map[string]func(ctx context.Context) error{
 		"asleep": func(ctx context.Context) error { return weaver.Sleep(ctx, "until the flight", 90*24*time.Hour) },
@@ -59,7 +58,7 @@ func TestCleanupOfATaskThatWaits(t *testing.T) {
 	}
 }
 
-// A refund that fails is told to the test, which mends it and goes on.
+// A failed refund is reported to the test, which fixes it and continues.
 func TestUndoThatFails(t *testing.T) {
 	order := weaver.Define[string, string]("weavertest.shop.order.v1", weaver.NoRetry())
 	outer := weaver.Define[string, string]("weavertest.shop.outer.v1", weaver.NoRetry())
@@ -108,8 +107,8 @@ func TestUndoThatFails(t *testing.T) {
 	})
 }
 
-// A saga that fails is killed after everything that it records, and each partner sees each
-// effect under one key, undone in reverse.
+// A failing saga is killed after every record, and each partner sees each effect under one key, undone in reverse
+// order.
 func TestReplayErrOfASaga(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		saga := weaver.Define[string, string]("weavertest.shop.saga.v1", weaver.NoRetry())
@@ -162,19 +161,19 @@ func TestReplayErrOfASaga(t *testing.T) {
 			t.Errorf("the partners saw %s", got)
 		}
 		for key, n := range seen {
-			if n != 1 { // a step that is on record does not run again, nor an undo
+			if n != 1 { // neither a recorded step nor an undo runs again
 				t.Errorf("%s was called %d times", key, n)
 			}
 		}
-		// Killed after two beginnings, two values, the sleep, the cleanup and two undos, and before
-		// the failure, the failed undo, and the end; suspended once, failed once, and ended.
+		// Killed after two beginnings, two values, the sleep, the cleanup and two undos, and before the failure, the
+		// failed undo, and the end. Also suspended once, failed once, and ended.
 		if attempts != 14 {
 			t.Errorf("%d runs of the handler, want 14", attempts)
 		}
 	})
 }
 
-// The worker that undoes the children of a saga is killed after everything that it records.
+// The worker that undoes the children of a saga is killed after every record.
 func TestReplayErrOfChildren(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		saga := weaver.Define[string, string]("weavertest.shop.tour.v1", weaver.NoRetry())
@@ -183,7 +182,7 @@ func TestReplayErrOfChildren(t *testing.T) {
 		e := weavertest.New(t, room.Handler(func(ctx context.Context, name string) (string, error) {
 			return weaver.Step(ctx, "book", func(context.Context) (string, error) { return name, nil },
 				weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
-					// It may run twice: a kill behind a record of the caller meets it anywhere.
+					// It may run twice: a kill after a record of the caller may hit it anywhere.
 					if !slices.Contains(order, u.Out) {
 						order = append(order, u.Out)
 					}

@@ -14,17 +14,17 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// clock is the time of an environment. It is that of the bubble that uses the
-// store, and goes on in the next one.
+// clock is the time of an environment. It is the time of the bubble that uses the store, and continues in the next
+// one.
 type clock struct {
-	test *testing.T // whose bubbles the client's calls make; nil: a benchmark, they make none
-	turn sync.Mutex // held by the bubble that uses the store: what it leaves there belongs to no other
+	test *testing.T // the test for the bubbles of the client's calls; nil: a benchmark, whose calls make no bubbles
+	turn sync.Mutex // held by the bubble that uses the store, so that everything it leaves there belongs to that bubble
 
 	mu   sync.Mutex
-	last time.Time // when the store was last used in a bubble
+	last time.Time // time of the store's last use in a bubble
 }
 
-// now returns the time at which the store is used next.
+// now returns the time of the store's next use.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *clock) now() time.Time {
 	return now
 }
 
-// use runs f, in a bubble, not before the store was last used.
+// use runs f, in a bubble, no earlier than the last use of the store.
 func (c *clock) use(begin time.Time, f func()) {
 	time.Sleep(time.Until(begin))
 	f()
@@ -46,9 +46,8 @@ func (c *clock) use(begin time.Time, f func()) {
 	}
 }
 
-// bubble runs f where time is fake: in the caller's bubble, or else in one of
-// its own, which begins where the last one stopped, or at the present. f fails
-// no test: the failure would name no line of the test.
+// bubble runs f in fake time: in the caller's bubble, or else in its own bubble, which begins at the end of the last
+// one or at the present. f must not fail the test, because the failure would not show a line of the test.
 func (c *clock) bubble(t *testing.T, f func(t *testing.T)) {
 	begin := c.now()
 	own := inOwnBubble(t, func(t *testing.T) {
@@ -57,7 +56,7 @@ func (c *clock) bubble(t *testing.T, f func(t *testing.T)) {
 		if c.now().After(begin) { // the store was used while this waited for its turn
 			begin = c.now()
 		}
-		// Whole microseconds, which stores keep: nothing is due between two of them.
+		// Use whole microseconds, the precision of stores.
 		begin = begin.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 		c.use(begin, func() { f(t) })
 	})
@@ -66,8 +65,7 @@ func (c *clock) bubble(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// inOwnBubble runs f in a bubble, unless the caller is in one: then it reports
-// false.
+// inOwnBubble runs f in a bubble. It returns false without running f if the caller is in a bubble.
 func inOwnBubble(t *testing.T, f func(t *testing.T)) (ran bool) {
 	defer func() {
 		if ran {
@@ -88,18 +86,17 @@ func inOwnBubble(t *testing.T, f func(t *testing.T)) (ran bool) {
 
 // at runs f, which uses the store with ctx, at the environment's time.
 func (c *clock) at(ctx context.Context, f func()) {
-	// Makes the channel here: made in a bubble it would belong to that bubble.
+	// Create the channel here: inside a bubble it would belong to that bubble.
 	ctx.Done()
-	if c.test == nil || c.test.Context().Err() != nil { // in its clean-up a test may open no bubble
+	if c.test == nil || c.test.Context().Err() != nil { // a test must not open a bubble during cleanup
 		f()
 		return
 	}
 	c.bubble(c.test, func(*testing.T) { f() })
 }
 
-// Now returns the environment's time: in a bubble the bubble's, outside the
-// time at which the client works and at which the next call of this package
-// begins. It is the present until time was advanced past that.
+// Now returns the environment's time: inside a bubble the bubble's, outside the time of the client's calls and of the
+// start of the next call of this package. It is the present until time was advanced past that.
 func (e *Env) Now() time.Time { return e.clock.now() }
 
 // EnqueueTasks implements weaver.Enqueuer, at the environment's time.
@@ -116,8 +113,7 @@ func (e *Env) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.SubmitOp
 	return h, err
 }
 
-// clientStore is the store as the environment's client uses it: at the
-// environment's time.
+// clientStore is the store of the environment's client: it runs calls at the environment's time.
 type clientStore struct {
 	*sqlite.DB
 	env *Env
@@ -133,8 +129,8 @@ func at[R any](ctx context.Context, s clientStore, call func() (R, error)) (res 
 func (s clientStore) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if tx != nil {
 		if own, ok := tx.Handle().(*sql.Tx); ok && own != nil {
-			// Makes the channel of the transaction's context here, as at does that
-			// of ctx. An error comes again below.
+			// Create the channel of the transaction's context here, as at does for ctx. An error is returned again
+			// below.
 			_ = own.QueryRowContext(context.WithoutCancel(ctx), "SELECT 1").Scan(new(int))
 		}
 	}

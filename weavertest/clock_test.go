@@ -15,8 +15,7 @@ import (
 
 const day = 24 * time.Hour
 
-// The times are such that an engine that looks every few seconds or renews
-// leases every few seconds does not come to the end.
+// The times are so long that an engine that polls or renews leases every few seconds would not finish.
 func TestIdleTimeCostsNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := weavertest.New(t,
@@ -24,7 +23,7 @@ func TestIdleTimeCostsNothing(t *testing.T) {
 				return "awake", weaver.Sleep(ctx, "decades", 80*365*day)
 			}),
 			mail.Handler(func(context.Context, string) (weaver.None, error) {
-				time.Sleep(20 * 365 * day) // at work, and renewing its lease
+				time.Sleep(20 * 365 * day) // running, and renewing its lease
 				return weaver.None{}, nil
 			}))
 		if out := weavertest.Run(t, e, charge, 1); out != "awake" {
@@ -47,7 +46,7 @@ func TestAdvance(t *testing.T) {
 			_, err := weaver.Start(ctx, "next", charge, n-1, weaver.Delay(day))
 			return "", err
 		}))
-		weavertest.Advance(t, e, time.Hour) // from here on the time is not the present any more
+		weavertest.Advance(t, e, time.Hour) // from here on the time is no longer the present
 		began = e.Now()
 		if _, err := charge.Enqueue(t.Context(), e, 3, weaver.At(began.Add(day))); err != nil {
 			t.Fatal(err)
@@ -159,7 +158,7 @@ func TestTimeOfTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = tx.Rollback() }() // when a check below ended the test
+		defer func() { _ = tx.Rollback() }() // in case a check below ends the test
 		if _, err := charge.Enqueue(t.Context(), e.InTx(sqlite.Tx(tx)), 0, weaver.Delay(day)); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +182,7 @@ func TestTimeOfTheClient(t *testing.T) {
 			t.Errorf("%d tasks ran after a day, want 3", n)
 		}
 
-		// So a task that expires in an hour does not expire at once.
+		// A task that expires in an hour therefore does not expire at once.
 		weavertest.Run(t, e, charge, 3, weaver.ExpireAfter(time.Hour))
 		h, err := charge.Enqueue(t.Context(), e, 4, weaver.ExpireAfter(time.Hour))
 		if err != nil {
@@ -191,7 +190,7 @@ func TestTimeOfTheClient(t *testing.T) {
 		}
 		weavertest.Continue(t, e, charge, h.ID())
 
-		// And ids go on with the time.
+		// IDs also follow the environment's time.
 		var ids []weaver.TaskID
 		for _, task := range weavertest.RequireEnqueued(t, e, charge, func(n int) bool { return n > 0 }) {
 			ids = append(ids, task.ID)
@@ -266,16 +265,16 @@ func TestEnvOfTheTestInABubble(t *testing.T) {
 	if now, want := e.Now().UTC(), due.ReadyAt.Add(day); !now.Equal(want) {
 		t.Errorf("it is %s afterwards, want %s", now, want)
 	}
-	t.Cleanup(func() { // in its clean-up a test may open no bubble
+	t.Cleanup(func() { // a test must not open a bubble during cleanup
 		if _, err := charge.Get(context.Background(), e, h.ID()); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// A benchmark's environment has no bubbles to work in, and needs none.
+// The environment of a benchmark needs no bubbles.
 func TestEnvOfABenchmark(t *testing.T) {
-	b := struct{ testing.TB }{t} // no *testing.T
+	b := struct{ testing.TB }{t} // not a *testing.T
 	e := weavertest.New(b, mail.Handler(sendMail))
 	if _, err := mail.Enqueue(b.Context(), e, "bob"); err != nil {
 		b.Fatal(err)

@@ -15,12 +15,11 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// failEnv lets TestFailing run the case it names, which must fail: it is
-// run in a process of its own, because a failing test cannot pass.
+// failEnv makes TestFailing run the case that it names, which must fail. The case runs in a process of its own,
+// because a test with a failing subtest cannot pass.
 const failEnv = "WEAVERTEST_FAILING"
 
-// failing are uses of this package that must fail the user's test, with what
-// it is asked to.
+// failing are uses of this package that must fail the user's test, with parts of the expected message.
 var failing = map[string]struct {
 	play func(t *testing.T)
 	says []string
@@ -78,7 +77,7 @@ var failing = map[string]struct {
 	"a replay of a task that fails": {func(t *testing.T) {
 		e := weavertest.New(t, charge.Handler(func(context.Context, int) (string, error) { return "", weaver.Permanent(errors.New("card refused")) }))
 		weavertest.Replay(t, e, charge, 1)
-		t.Log("went on") // must not
+		t.Log("went on") // must not be reached
 	}, []string{"replayed", "card refused"}},
 	"a run of a task that fails": {func(t *testing.T) {
 		e := weavertest.New(t, charge.Handler(func(context.Context, int) (string, error) { return "", weaver.Permanent(errors.New("card refused")) }))
@@ -196,7 +195,7 @@ func payments() *weaver.Job {
 	return j
 }
 
-// placed matches a message of this package with its place.
+// placed matches a message of this package with its file and line.
 var placed = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: weavertest: .*$`)
 
 func TestFailing(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// forever is longer than any test waits. Idle time costs nothing, so that the
-// end of forever comes at once when nothing is left that can happen.
+// forever is longer than any test waits. Idle time costs nothing, so its end comes at once when nothing else can
+// happen.
 const forever = 100 * 365 * 24 * time.Hour
 
 var errForever = errors.New("a hundred years have passed")
 
-// endlessError says that something would never end.
+// endlessError reports that an operation would never end.
 type endlessError struct{ what string }
 
 // Error implements error.
@@ -25,7 +25,7 @@ func (e *endlessError) Error() string {
 	return e.what + " would never end: a hundred years later it had not"
 }
 
-// requireEnd fails the test if what it waited for would never end.
+// requireEnd fails the test if its wait would never end.
 func requireEnd(t *testing.T, err error) {
 	t.Helper()
 	if endless, ok := errors.AsType[*endlessError](err); ok {
@@ -33,8 +33,7 @@ func requireEnd(t *testing.T, err error) {
 	}
 }
 
-// ended returns the error of a wait for a task, with where the task stands if
-// that was for ever.
+// ended returns the error of a wait for a task, with the state of the task if the wait would never end.
 func (e *Env) ended(ctx context.Context, id weaver.TaskID, err error) error {
 	if !errors.Is(err, errForever) {
 		return err
@@ -73,7 +72,7 @@ func (e *Env) jobEnded(ctx context.Context, id weaver.JobID, err error) error {
 	return &endlessError{fmt.Sprintf("job %s (%s), of which %s,", id, job.Name, strings.Join(where, ", "))}
 }
 
-// standing says in which state a task is, and why.
+// standing describes the state of a task and its reason.
 func standing(info weaver.TaskInfo) string {
 	if info.Waiting == "" {
 		return fmt.Sprintf("%s in queue %q", info.State, info.Queue)
@@ -81,7 +80,7 @@ func standing(info weaver.TaskInfo) string {
 	return fmt.Sprintf("%s (%s) in queue %q", info.State, info.Waiting, info.Queue)
 }
 
-// unmet names the tasks of a job that did not succeed, with their reasons.
+// unmet lists the tasks of a job that did not succeed, with their reasons.
 func unmet(res weaver.JobResult) string {
 	var list []string
 	for _, tasks := range [][]weaver.JobTask{res.Failed, res.Incomplete} {

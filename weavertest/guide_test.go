@@ -11,8 +11,7 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// These tests read like those of a user's program: what happens to a task on
-// its way, tested from outside.
+// These tests are written like those of a user's program: they test a task from outside, step by step.
 
 type refundOrder struct {
 	Order string
@@ -36,7 +35,7 @@ func refund(ctx context.Context, o refundOrder) (string, error) {
 	return weaver.Step(ctx, "pay", func(context.Context) (string, error) { return "paid", nil })
 }
 
-// A task that asks for an approval, and gets it three days later.
+// A task asks for an approval and gets it three days later.
 func TestApproval(t *testing.T) {
 	e := weavertest.New(t, refundType.Handler(refund))
 	h, err := refundType.Enqueue(t.Context(), e, refundOrder{"order 7", 25_000})
@@ -54,10 +53,10 @@ func TestApproval(t *testing.T) {
 		t.Fatalf("the task is %s: %+v", waits.State, waits.Error)
 	}
 
-	// It waits for as long as it takes, and nothing is paid.
+	// It waits for any length of time, and nothing is paid.
 	weavertest.Advance(t, e, 3*24*time.Hour)
 
-	// A person says yes.
+	// A person approves.
 	if err := e.Unblock(t.Context(), h.ID(), true, weaver.By("ann")); err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +104,14 @@ func TestCancelOnDayTen(t *testing.T) {
 	}
 }
 
-// Thirty days later, to the second, the others are.
+// Exactly thirty days later the others are charged.
 func TestChargedOnDayThirty(t *testing.T) {
 	var charged []string
 	e := weavertest.New(t, trialType.Handler(trial(&charged)))
 	if _, err := trialType.Enqueue(t.Context(), e, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	weavertest.RunUntilIdle(t, e) // it falls asleep
+	weavertest.RunUntilIdle(t, e) // it starts to sleep
 	weavertest.Advance(t, e, 30*24*time.Hour-time.Second)
 	if len(charged) > 0 {
 		t.Errorf("%v were charged too soon", charged)
@@ -123,7 +122,7 @@ func TestChargedOnDayThirty(t *testing.T) {
 	}
 }
 
-// A job whose alarm is not to be raised.
+// A job whose alarm is not raised.
 func TestNightlyJob(t *testing.T) {
 	count := weaver.Define[string, int]("weavertest.report.count.v1")
 	total := weaver.Define[weaver.None, int]("weavertest.report.total.v1")

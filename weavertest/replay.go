@@ -14,16 +14,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Replay is Run with a worker that dies: it is killed after every step that
-// the task completes or, with an Undo, begins, and once more after the handler returned but
-// before the result was written; each time another worker takes the task over at once, so
-// that the handler replays from its recorded steps.
+// Replay is Run with a worker that is killed again and again: after every step that the task completes or, with an
+// Undo, begins, and once after the handler returned but before the result was written. Each time another worker takes
+// over the task at once, so that the handler replays its recorded steps.
 //
-// The test fails when the task does, and when an attempt does not ask for steps
-// that earlier ones recorded, which shows that step names depend on something
-// that changes between attempts. It fails at once when an attempt that records
-// a step asked for none of those; when it asked for some, the task is killed
-// three times more at most and fails the test when it has ended.
+// The test fails when the task does, and when an attempt does not reach steps recorded by earlier attempts: step
+// names must not depend on values that change between attempts. It fails at once when an attempt that records a step
+// reached no recorded step. When it reached some, the task is killed at most three more times, and the test fails
+// when the task has ended.
 func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) Out {
 	t.Helper()
 	out, _, err := replay(t, e, typ, in, false, opts)
@@ -33,10 +31,10 @@ func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 	return out
 }
 
-// ReplayErr is Replay for tasks that are expected to fail: it returns what RunErr does. The
-// worker is killed, too, after every undo and every cleanup, those of children among them
-// (weaver.UndoChildren), and before the first result of each kind is written. The test fails when the task has ended and a step is still to be undone, although
-// no undo was given up.
+// ReplayErr is Replay for tasks that are expected to fail: it returns the results of RunErr. The worker is also
+// killed after every undo and every cleanup, including those of children (weaver.UndoChildren), and before the first
+// result of each kind is written. The test fails if the task has ended with a step still to be undone, unless an undo
+// was given up.
 func ReplayErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
 	t.Helper()
 	out, id, err := replay(t, e, typ, in, true, opts)
@@ -102,15 +100,15 @@ func replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 	return out, id, err
 }
 
-// dying is the configuration of the workers that die: they say nothing of it.
+// dying returns the configuration of the killed workers: they log nothing about it.
 func (e *Env) dying() weaver.Config {
 	cfg := e.cfg
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	return cfg
 }
 
-// passTime lets a second pass, so that a step that is named by the time has
-// another name in the next attempt; of a task with a deadline less.
+// passTime lets a second pass, so that a step named by the time has another name in the next attempt. It passes less
+// for a task with a deadline.
 func (e *Env) passTime(ctx context.Context, id weaver.TaskID) error {
 	info, err := e.Get(ctx, id)
 	pause := time.Second
@@ -121,15 +119,14 @@ func (e *Env) passTime(ctx context.Context, id weaver.TaskID) error {
 	return err
 }
 
-// release gives back what a killed worker held, so that its tasks can be
-// claimed at once: no time passes in which one could meet its deadline. (On a
-// file none does either, because there the store knows of the death.)
+// release releases the leases of a killed worker, so that its tasks can be claimed at once: no time passes in which a
+// task could reach its deadline. (With a file no time would pass either, because the store detects the death.)
 func (e *Env) release(ctx context.Context, held []task.Lease) error {
 	fins := make([]store.Finish, len(held))
 	for i, l := range held {
 		fins[i] = store.Finish{Lease: l, Outcome: task.OutcomeReleased}
 	}
-	_, err := e.db.Finish(ctx, e.Namespace(), fins...) // a lease that was lost meanwhile needs no release
+	_, err := e.db.Finish(ctx, e.Namespace(), fins...) // a lost lease needs no release
 	return err
 }
 
@@ -142,11 +139,11 @@ func (e *Env) requireAllStepsReached(t *testing.T, id weaver.TaskID) {
 	failUnasked(t, hist.Attempts[len(hist.Attempts)-1].StepsUnreached)
 }
 
-// failUnasked fails the test because of steps that were not asked for again.
+// failUnasked fails the test because of recorded steps that were not reached.
 func failUnasked(t *testing.T, names []string) {
 	t.Helper()
 	for _, name := range names {
-		t.Errorf("weavertest: step %q was recorded, but the last attempt never asked for it: step names must be the same in every attempt; make them from nothing that changes, like the time, the attempt or a random number", name)
+		t.Errorf("weavertest: step %q was recorded, but the last attempt never asked for it: step names must be the same in every attempt; do not derive them from values that change, like the time, the attempt or a random number", name)
 	}
 	if len(names) > 0 {
 		t.FailNow()
@@ -154,25 +151,23 @@ func failUnasked(t *testing.T, names []string) {
 }
 
 const (
-	// spareAfter is how many attempts in a row may record a step and leave
-	// recorded ones unasked and be killed for it. Such are those of a handler
-	// whose step names change, and, now and then, of one with parallel steps.
+	// spareAfter is the number of consecutive attempts that may record a step, miss recorded ones and be killed for
+	// it. They occur with handlers whose step names change and, occasionally, with parallel steps.
 	spareAfter = 3
-	// failAfter is how many such attempts in a row fail the test.
+	// failAfter is the number of such consecutive attempts that fails the test.
 	failAfter = 10
 )
 
-// stepNames compares the steps that the attempts of a task ask for with those
-// that earlier ones recorded.
+// stepNames compares the steps that a task's attempts reach with those recorded by earlier attempts.
 type stepNames struct {
-	recorded int  // completed steps when the attempt began
-	added    bool // the attempt completed another one
-	strays   int  // attempts in a row that added a step and left recorded ones unasked
+	recorded int  // completed steps at the start of the attempt
+	added    bool // the attempt completed another step
+	strays   int  // consecutive attempts that added a step and missed recorded ones
 
-	unasked []string // what fails the test: steps that no attempt asks for any more
+	unasked []string // reason to fail the test: steps that no attempt reaches any more
 }
 
-// began notes that an attempt begins.
+// began records the start of an attempt.
 func (n *stepNames) began(steps []task.Step) {
 	n.recorded, n.added = 0, false
 	for _, s := range steps {
@@ -182,8 +177,8 @@ func (n *stepNames) began(steps []task.Step) {
 	}
 }
 
-// ended notes that the handler of an attempt returned. One that added no step
-// proves nothing: it may have failed before it came to its first.
+// ended records the return of an attempt's handler. An attempt that added no step proves nothing: it may have failed
+// before its first step.
 func (n *stepNames) ended(unasked []string) {
 	switch {
 	case !n.added:
@@ -197,26 +192,23 @@ func (n *stepNames) ended(unasked []string) {
 	}
 }
 
-// spared reports that the attempts are killed no more: kills would only make
-// more names.
+// spared reports that attempts are no longer killed: kills would only create more names.
 func (n *stepNames) spared() bool { return n.strays >= spareAfter }
 
-// killer is a store as a worker sees it that dies: after it committed a
-// completed step of the target, or an undo of a child of it, nothing gets through any more, not even the
-// answer. Its engine is stopped then, which ends the handler's context, and
-// the results that it would write say which leases it held and which steps the
-// attempt had asked for.
+// killer is the store of a worker that will be killed: after it committed a completed step of the target, or an undo
+// of a child of the target, no call succeeds and even the answer is lost. Its engine is then stopped, which ends the
+// handler's context. The results that it would write list its leases and the steps that the attempt reached.
 type killer struct {
 	engineStore
 	target task.ID
 	stop   func() // stops the engine at once
 
 	mu     sync.Mutex
-	drops  map[task.Outcome]bool // die before the target's next result of such an outcome is written
+	drops  map[task.Outcome]bool // die before the target's next result with such an outcome is written
 	names  *stepNames
 	undoes bool // the target is in its undo phase
 	isDead bool
-	held   []task.Lease // when it died
+	held   []task.Lease // leases at its death
 }
 
 var errKilled = errors.New("weavertest: this worker was killed")
@@ -227,14 +219,13 @@ func (k *killer) dead() bool {
 	return k.isDead
 }
 
-// die lets nothing through any more.
+// die makes all further calls fail.
 func (k *killer) die() {
 	k.isDead = true
 	k.stop()
 }
 
-// completed notes that a step of the target was completed, and reports whether
-// the worker died of it.
+// completed records a completed step of the target, and reports whether the worker died of it.
 func (k *killer) completed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -337,7 +328,7 @@ func (k *killer) Finish(ctx context.Context, ns string, fins ...store.Finish) ([
 	return lost, nil
 }
 
-// diesOf notes how attempts end, and reports whether that must not be written.
+// diesOf records how attempts end, and reports whether the results must not be written.
 func (k *killer) diesOf(fins []store.Finish) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -345,7 +336,7 @@ func (k *killer) diesOf(fins []store.Finish) bool {
 		if f.Lease.Task != k.target {
 			continue
 		}
-		if !k.undoes { // in the phase the handler ends at the first step that is not on record
+		if !k.undoes { // in the phase the handler ends at the first unrecorded step
 			k.names.ended(f.StepsUnreached)
 		}
 		switch {
@@ -365,7 +356,7 @@ func (k *killer) diesOf(fins []store.Finish) bool {
 	return k.isDead
 }
 
-// Leave implements store.Worker: a killed worker says no goodbye.
+// Leave implements store.Worker: a killed worker does not leave.
 func (k *killer) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	if k.dead() {
 		return nil

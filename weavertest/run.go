@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Run enqueues a task, runs everything that is due until the task has ended,
-// and returns its output. Time passes as needed. The test fails when the task
-// fails, is cancelled, or blocks, and when it has no handler.
+// Run enqueues a task, runs due tasks until it has ended, and returns its output. Time advances as needed. The test
+// fails when the task fails, is cancelled, blocks, or has no handler.
 func Run[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) Out {
 	t.Helper()
 	out, err := RunErr(t, e, typ, in, opts...)
@@ -21,11 +20,9 @@ func Run[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, op
 	return out
 }
 
-// RunErr is Run for tasks that are expected to fail: it returns what the
-// handle's Wait returned, a *weaver.TaskError or an error that is
-// weaver.ErrBlocked. When an undo of the task, or of a child, has failed ten times, an
-// error that is weaver.ErrUndoing says so, and the task is left as it is: the test mends what
-// fails and calls ContinueErr.
+// RunErr is Run for tasks that are expected to fail: it returns the error of the handle's Wait, a *weaver.TaskError
+// or an error that is weaver.ErrBlocked. When an undo of the task or of a child has failed ten times, it returns an
+// error that is weaver.ErrUndoing and leaves the task unchanged. The test then fixes the cause and calls ContinueErr.
 func RunErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
 	t.Helper()
 	e.requireHandler(t, typ.Name())
@@ -43,9 +40,8 @@ func RunErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 	return out, err
 }
 
-// Continue runs everything that is due until a task that exists has ended, and
-// returns its output: of a task that was enqueued before, unblocked or
-// retried. The test fails as with Run, and when the task is of another type.
+// Continue runs due tasks until an existing task has ended, and returns its output. The task may have been enqueued
+// before, unblocked or retried. The test fails as with Run, and when the task has another type.
 func Continue[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], id weaver.TaskID) Out {
 	t.Helper()
 	out, err := ContinueErr(t, e, typ, id)
@@ -55,8 +51,8 @@ func Continue[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], id w
 	return out
 }
 
-// ContinueErr is Continue for tasks that are expected to fail, as RunErr is
-// Run; a task that does not exist is an error, too.
+// ContinueErr is Continue for tasks that are expected to fail, as RunErr is for Run. A task that does not exist is
+// also an error.
 func ContinueErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], id weaver.TaskID) (Out, error) {
 	t.Helper()
 	got, err := typ.Get(t.Context(), e, id)
@@ -77,9 +73,8 @@ func ContinueErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], i
 	return got.Output, err
 }
 
-// RunJob submits a job, runs everything that is due until all its tasks have
-// ended, and returns its result. Time passes as needed. The test fails when
-// the job does not succeed.
+// RunJob submits a job, runs due tasks until all its tasks have ended, and returns its result. Time advances as
+// needed. The test fails when the job does not succeed.
 func RunJob(t *testing.T, e *Env, j *weaver.Job) weaver.JobResult {
 	t.Helper()
 	res, err := RunJobErr(t, e, j)
@@ -92,9 +87,8 @@ func RunJob(t *testing.T, e *Env, j *weaver.Job) weaver.JobResult {
 	return res
 }
 
-// RunJobErr is RunJob for jobs that are expected to fail: it returns what the
-// handle's Wait returned, the result of a job that ended in any state, or an
-// error that is weaver.ErrBlocked with the result so far.
+// RunJobErr is RunJob for jobs that are expected to fail. It returns the result of the handle's Wait for a job that
+// ended in any state, or an error that is weaver.ErrBlocked with the result so far.
 func RunJobErr(t *testing.T, e *Env, j *weaver.Job) (weaver.JobResult, error) {
 	t.Helper()
 	var h *weaver.JobHandle
@@ -111,11 +105,9 @@ func RunJobErr(t *testing.T, e *Env, j *weaver.Job) (weaver.JobResult, error) {
 	return res, err
 }
 
-// Advance lets d pass and runs what becomes due on the way, up to and
-// including that instant. A handler that is at work then gets
-// Config.DrainTimeout to return, as it does when a worker stops; after that
-// its context ends (cause weaver.ErrDraining) and it runs again, from its
-// recorded steps, in the next call.
+// Advance lets d pass and runs tasks that become due, up to and including that instant. A handler that is still
+// running then gets Config.DrainTimeout to return, as when a worker stops. After that its context ends (cause
+// weaver.ErrDraining), and it runs again in the next call, with its recorded steps.
 func Advance(t *testing.T, e *Env, d time.Duration) {
 	t.Helper()
 	if d < 0 {
@@ -127,10 +119,9 @@ func Advance(t *testing.T, e *Env, d time.Duration) {
 	})
 }
 
-// RunUntilIdle runs what is due now, and what becomes due by that, until
-// nothing is due or running; see weaver.Engine.RunUntilIdle. No time passes
-// but what the handlers take. Tasks that are due later (retries, sleeps,
-// delays) and blocked ones are left as they are.
+// RunUntilIdle runs due tasks, including those that become due by that, until no task is due or running; see
+// weaver.Engine.RunUntilIdle. Only handlers make time pass. Tasks that are due later (retries, sleeps, delays) and
+// blocked ones are unchanged.
 func RunUntilIdle(t *testing.T, e *Env) {
 	t.Helper()
 	var err error
@@ -146,7 +137,7 @@ func RunUntilIdle(t *testing.T, e *Env) {
 	}
 }
 
-// play runs f beside a worker, in fake time.
+// play runs f concurrently with a worker, in fake time.
 func (e *Env) play(t *testing.T, f func(ctx context.Context, w *worker)) {
 	t.Helper()
 	var err error

@@ -29,7 +29,7 @@ func TestContinue(t *testing.T) {
 		if err := e.Retry(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time it has ended already
+		for range 2 { // the second time it has already ended
 			if out := weavertest.Continue(t, e, charge, id); out != "charged 1" {
 				t.Errorf("output %q", out)
 			}
@@ -64,8 +64,7 @@ func TestRunJob(t *testing.T) {
 	})
 }
 
-// A worker that is killed is known to be dead: the task does not meet its
-// deadline while its lease expires.
+// A killed worker is known to be dead: the task does not reach its deadline while its lease expires.
 func TestReplayTakesNoTime(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := weavertest.New(t, mail.Handler(sendMail), charge.Handler(func(ctx context.Context, n int) (string, error) {

@@ -16,7 +16,7 @@ var (
 	approved = weaver.DefineSignal[string]("approved")
 )
 
-// releaseHandler asks a person, and charges two children when that approved.
+// releaseHandler asks a person and, after the approval, charges two children.
 func releaseHandler(ask func(ctx context.Context) error) weaver.Handler {
 	return release.Handler(func(ctx context.Context, n int) (string, error) {
 		if err := weaver.Do(ctx, "ask", ask); err != nil {
@@ -40,8 +40,7 @@ func chargeHandler() weaver.Handler {
 	})
 }
 
-// A test sends a signal to the task that waits for it, and a wait whose signal does
-// not come times out.
+// A test sends a signal to the waiting task, and a wait without a signal times out.
 func TestSignalAndCall(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := weavertest.New(t, chargeHandler(), releaseHandler(func(context.Context) error { return nil }))
@@ -65,8 +64,8 @@ func TestSignalAndCall(t *testing.T) {
 	})
 }
 
-// A fake of what asks the person sends the signal, so that the task can be run, and
-// killed after every step, in one go.
+// A fake of the function that asks the person sends the signal, so that the task can run, and be killed after every
+// step, in one call.
 func TestReplayWithSignalAndCall(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		var e *weavertest.Env

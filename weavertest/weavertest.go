@@ -1,27 +1,23 @@
-// Package weavertest runs a user's handlers in tests: on a real store (SQLite
-// in memory) and inside a testing/synctest bubble, so that retries, sleeps of
-// a year and deadlines take no time.
+// Package weavertest runs a user's handlers in tests, on a real store (SQLite in memory) and inside a
+// testing/synctest bubble: retries, sleeps of a year and deadlines take no time.
 //
 //	e := weavertest.New(t, Charge.Handler(charge))
 //	receipt := weavertest.Run(t, e, Charge, Order{ID: 7})
 //	receipt = weavertest.Replay(t, e, Charge, Order{ID: 8}) // killed after every step
 //	weavertest.RequireEnqueued(t, e, Mail, func(to string) bool { return to == "ops" })
 //
-// What happens to a task on its way is tested between calls: RunUntilIdle and
-// Advance run what is due now or within some time, the environment's client
-// does what a person would do then, and Continue runs the task to its end.
+// To test the course of a task, act between calls. RunUntilIdle and Advance run tasks that are due now or within some
+// time, the environment's client takes the part of a person, and Continue runs the task to its end.
 //
 //	h, err := Charge.Enqueue(ctx, e, Order{ID: 9})
 //	weavertest.Advance(t, e, 10*24*time.Hour)
 //	err = e.Cancel(ctx, h.ID())
 //	_, err = weavertest.ContinueErr(t, e, Charge, h.ID())
 //
-// Handlers run during calls of this package only. Each call makes a bubble of
-// its own, unless the test is in one already. An environment has one time,
-// which goes on from call to call and never goes back: outside of bubbles its
-// client works at that time, too, which [Env.Now] returns. Inside a bubble
-// nothing may wait for the world outside: give handlers fakes of their network
-// services.
+// Handlers run only during calls of this package. Each call makes its own bubble, unless the test is already in one.
+// An environment has one time, which continues from call to call and never goes back. Outside bubbles its client
+// works at that time too, which [Env.Now] returns. Inside a bubble nothing may wait for the outside world: give
+// handlers fakes of their network services.
 package weavertest
 
 import (
@@ -34,8 +30,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Env is a store in memory and the handlers that run on it. It is a client
-// too: enqueue, read and operate tasks with it.
+// Env is a store in memory with the handlers that run on it. It is also a client: enqueue, read and operate tasks
+// with it.
 type Env struct {
 	*weaver.Client
 	db    *sqlite.DB
@@ -49,10 +45,8 @@ func New(t testing.TB, handlers ...weaver.Handler) *Env {
 	return NewConfig(t, weaver.Config{Handlers: handlers})
 }
 
-// NewConfig is New with everything a Config can say. Without a Logger,
-// warnings go to the test's log. Without a Lease it is a year: a handler that is
-// at work for a year of fake time renews it three times and not three million
-// times.
+// NewConfig is New with a Config. The default Logger writes warnings to the test's log. The default Lease is a year:
+// a handler that runs for a year of fake time renews it three times and not three million times.
 func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	t.Helper()
 	ctx := t.Context()
@@ -68,7 +62,7 @@ func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	if err := db.Migrate(ctx); err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}
-	db.DB() // now: its goroutine must outlive the bubbles of Run and Replay
+	db.DB() // now, because its goroutine must outlive the bubbles of Run and Replay
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
@@ -87,7 +81,7 @@ func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	return e
 }
 
-// longLease is the lease of an Env whose Config names none.
+// longLease is the default lease of an Env.
 const longLease = 365 * 24 * time.Hour
 
 type logWriter struct{ t testing.TB }
@@ -101,9 +95,8 @@ func (w logWriter) Write(p []byte) (int, error) {
 // DB returns the store, for example for tables of the test's own (DB().DB()).
 func (e *Env) DB() *sqlite.DB { return e.db }
 
-// RequireEnqueued fails the test unless a task of the type whose input
-// matches was enqueued, in whatever state it is now. It returns the matching
-// tasks, oldest first; a nil match takes any.
+// RequireEnqueued fails the test unless a task of the type with a matching input was enqueued; its current state does
+// not matter. It returns the matching tasks, oldest first; a nil match matches any task.
 func RequireEnqueued[In, Out any](t testing.TB, e *Env, typ *weaver.Type[In, Out], match func(In) bool) []weaver.TypedTask[In, Out] {
 	t.Helper()
 	var found []weaver.TypedTask[In, Out]

@@ -20,8 +20,7 @@ var (
 	mail   = weaver.Define[string, weaver.None]("weavertest.mail.send.v1")
 )
 
-// everywhere runs a case outside of a bubble and inside one of the test's
-// own.
+// everywhere runs a case outside a bubble and inside a bubble of the test.
 func everywhere(t *testing.T, play func(t *testing.T)) {
 	t.Helper()
 	t.Run("outside a bubble", play)
@@ -200,8 +199,8 @@ func TestReplay(t *testing.T) {
 				t.Errorf("step %q ran %d times", name, ran[name])
 			}
 		}
-		// Killed after each of the five steps, suspended once, failed once,
-		// killed before the result was written, and the last one.
+		// Killed after each of the five steps, suspended once, failed once, killed before the result was written, and
+		// the last one.
 		if attempts != 9 {
 			t.Errorf("%d runs of the handler, want 9", attempts)
 		}

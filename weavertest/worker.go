@@ -16,10 +16,10 @@ import (
 // worker is an engine of one bubble.
 type worker struct {
 	*weaver.Engine
-	handlers sync.WaitGroup // calls that have not returned
+	handlers sync.WaitGroup // calls in progress
 
 	mu          sync.Mutex
-	stop        context.CancelCauseFunc // ends what the test waits for
+	stop        context.CancelCauseFunc // ends the test's wait
 	awaited     weaver.TaskID           // the task that the test waits for, or
 	job         weaver.JobID            // the job
 	undosFailed map[weaver.TaskID]int
@@ -35,32 +35,32 @@ func newWorker(s weaver.Store, cfg weaver.Config) (*worker, error) {
 	return w, err
 }
 
-// undoTries is how often the undo of a task may fail before a test that waits for the task
-// is told: the engine goes on for a day, in which nobody would mend what fails.
+// undoTries is the number of failed undos after which a test that waits for the task is told. The engine would retry
+// for a day, and nobody would fix the cause meanwhile.
 const undoTries = 10
 
-// undoError says that the undo of a task fails over and over. It is weaver.ErrUndoing.
+// undoError reports that the undo of a task fails repeatedly. It matches weaver.ErrUndoing.
 type undoError struct {
 	ev event.TaskSuspended
 }
 
 // Error implements error.
 func (e *undoError) Error() string {
-	return fmt.Sprintf("the undo of task %s (%s) failed %d times and is tried again for 24 h: %s; mend what fails and call Continue, or Advance by a day to have it given up",
+	return fmt.Sprintf("the undo of task %s (%s) failed %d times and is tried again for 24 h: %s; fix the cause and call Continue, or Advance by a day to give it up",
 		e.ev.TaskID, e.ev.TaskType, undoTries, e.ev.Error.Message)
 }
 
-// Is makes it weaver.ErrUndoing.
+// Is makes the error match weaver.ErrUndoing.
 func (*undoError) Is(target error) bool { return target == weaver.ErrUndoing }
 
-// await says what the test waits for: a task or a job.
+// await sets the task or job that the test waits for.
 func (w *worker) await(id weaver.TaskID, job weaver.JobID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.awaited, w.job = id, job
 }
 
-// onSuspended counts undos that fail, of what the test waits for.
+// onSuspended counts failed undos of the awaited task or job.
 func (w *worker) onSuspended(ev event.TaskSuspended) {
 	if ev.Waiting != task.WaitUndo || ev.Error == nil {
 		return
@@ -75,7 +75,7 @@ func (w *worker) onSuspended(ev event.TaskSuspended) {
 	}
 }
 
-// concerns reports whether an event is of what the test waits for, or of its children.
+// concerns reports whether an event is about the awaited task or job, or about its children.
 func (w *worker) concerns(ev event.TaskSuspended) bool {
 	if !w.job.IsZero() && ev.JobID == w.job {
 		return true
@@ -93,7 +93,7 @@ func (w *worker) concerns(ev event.TaskSuspended) bool {
 	return false
 }
 
-// count counts the calls of a handler.
+// count counts the calls of a handler in progress.
 func (w *worker) count(next weaver.HandlerFunc) weaver.HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		w.handlers.Add(1)
@@ -102,10 +102,9 @@ func (w *worker) count(next weaver.HandlerFunc) weaver.HandlerFunc {
 	}
 }
 
-// beside runs f while the worker runs, stops it when f has returned, and
-// returns its error. f's context ends after forever, and when the worker stops
-// by itself. Handlers that outlive the worker are waited for: the bubble could
-// not end.
+// beside runs f while the worker runs, stops the worker when f has returned, and returns the worker's error. f's
+// context ends after forever, and when the worker stops by itself. It waits for handlers that outlive the worker,
+// because the bubble could not end otherwise.
 func (w *worker) beside(ctx context.Context, f func(ctx context.Context)) error {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
@@ -137,12 +136,10 @@ func (w *worker) untilIdle(ctx context.Context) error {
 	return err
 }
 
-// engineStore is the store as engines use it here, without ClaimOrWait: an
-// engine looks again at least once per lease for what such a claim waits for,
-// and each look of an idle month would cost a claim. A claim that is answered
-// at once says when the next task is due, and this store notifies of every
-// change: an idle engine sleeps until then. Nor has it a feed of events, for which an
-// engine looks every hour.
+// engineStore is the store of engines here, without ClaimOrWait: a waiting claim is repeated at least once per lease,
+// and each claim in an idle month would cost time. An immediate claim returns the time of the next due task, and this
+// store notifies of every change, so an idle engine sleeps until then. It also has no feed of events, which an engine
+// would check every hour.
 type engineStore struct {
 	store.Store
 	store.Notifier
