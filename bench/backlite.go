@@ -24,7 +24,7 @@ func (backTask) Config() backlite.QueueConfig {
 	}
 }
 
-// onBacklite opens a fresh file with synchronous=NORMAL, backlite's best.
+// onBacklite opens a new file with synchronous=NORMAL, backlite's best setting.
 func onBacklite(ctx context.Context, workers int, process func(), f func(c *backlite.Client) error) (err error) {
 	dir, err := os.MkdirTemp("", "backlite-bench-")
 	if err != nil {
@@ -36,7 +36,7 @@ func onBacklite(ctx context.Context, workers int, process func(), f func(c *back
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1) // its best: one transaction per completion, without waiting for SQLite's lock
+	db.SetMaxOpenConns(1) // its best setting: one transaction per completion, without waiting for SQLite's lock
 	c, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: workers, ReleaseAfter: 10 * time.Minute})
 	if err != nil {
 		return err

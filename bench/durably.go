@@ -17,7 +17,7 @@ var durablyFiles embed.FS
 // durably is @coji/durably, installed from npm in a temporary folder.
 type durably struct{ dir string }
 
-// newDurably installs it. It needs node and npm, which the machine may lack.
+// newDurably installs @coji/durably. It needs node and npm, which the machine may lack.
 func newDurably(ctx context.Context) (*durably, error) {
 	dir, err := os.MkdirTemp("", "weaver-bench-durably-")
 	if err != nil {
@@ -27,7 +27,7 @@ func newDurably(ctx context.Context) (*durably, error) {
 		return nil, err
 	}
 	d := &durably{filepath.Join(dir, "durably")}
-	// Its optional SQLite driver is compiled at installation; this one is not used.
+	// Its optional SQLite driver is compiled during installation; skip it, because it is unused here.
 	install := exec.CommandContext(ctx, "npm", "ci", "--legacy-peer-deps", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = d.dir
 	if out, err := install.CombinedOutput(); err != nil {
@@ -39,7 +39,7 @@ func newDurably(ctx context.Context) (*durably, error) {
 
 func (d *durably) remove() { _ = os.RemoveAll(filepath.Dir(d.dir)) } // temporary
 
-// inFolder calls f with a folder of its own.
+// inFolder calls f with a new folder.
 func (d *durably) inFolder(_ context.Context, f func(place string) error) error {
 	folder, err := os.MkdirTemp(d.dir, "run")
 	if err != nil {
@@ -48,8 +48,7 @@ func (d *durably) inFolder(_ context.Context, f func(place string) error) error 
 	return f(folder)
 }
 
-// perSecond runs bench.mjs: what is step or seq, place a folder or the URL of a PostgreSQL
-// database.
+// perSecond runs bench.mjs for what, step or seq. place is a folder or the URL of a PostgreSQL database.
 func (d *durably) perSecond(ctx context.Context, what string, n int, place string) (float64, error) {
 	cmd := exec.CommandContext(ctx, "node", "bench.mjs", what, strconv.Itoa(n), place)
 	cmd.Dir, cmd.Stderr = d.dir, os.Stderr

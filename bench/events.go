@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// logged measures tasks with one step and a line of the log in it.
+// logged measures tasks with one step and one log line.
 func logged(ctx context.Context, n int, plugins ...weaver.Plugin) (float64, error) {
 	h := stepType.Handler(func(ctx context.Context, i int) (int, error) {
 		return weaver.Step(ctx, "double", func(ctx context.Context) (int, error) {

@@ -8,11 +8,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// claimSize is how many tasks each measured claim takes.
+// claimSize is the number of tasks of each measured claim.
 const claimSize = 10
 
-// claims times claims on a file in which so many tasks have finished, and
-// returns the median in microseconds.
+// claims measures claims on a file with the given number of finished tasks, and returns the median in microseconds.
 func claims(ctx context.Context, finished int) (micros float64, err error) {
 	err = onStore(ctx, full, func(db *sqlite.DB) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })

@@ -16,13 +16,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Liveness: how long heartbeats wait while others hold the writer, and what is
-// left of the throughput. A heartbeat waits for the longest function of the
-// user's that is in the way, and for the longest transaction of ours.
+// Liveness: the waiting time of heartbeats while others hold the writer, and the remaining throughput. A heartbeat
+// waits for the longest function of a user that holds the writer, and for Weaver's longest transaction.
 
 var (
-	heldType = weaver.Define[int, weaver.None]("bench.liveness.held.v1") // no engine serves it
-	rootType = weaver.Define[int, weaver.None]("bench.liveness.root.v1") // nor this
+	heldType = weaver.Define[int, weaver.None]("bench.liveness.held.v1") // not served by an engine
+	rootType = weaver.Define[int, weaver.None]("bench.liveness.root.v1") // not served either
 	slowType = weaver.Define[int, weaver.None]("bench.liveness.step.v1")
 )
 
@@ -75,8 +74,7 @@ func (r *report) liveness(ctx context.Context) error {
 	return nil
 }
 
-// pulse sends heartbeats for a task of its own until stop, which returns the
-// longest that one took, in ms.
+// pulse sends heartbeats for a task of its own until stop, which returns the longest duration of one, in ms.
 func pulse(ctx context.Context, db *sqlite.DB) (stop func() (float64, error), err error) {
 	client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
 	if err != nil {
@@ -124,7 +122,7 @@ func pulse(ctx context.Context, db *sqlite.DB) (stop func() (float64, error), er
 
 type livenessResult struct {
 	perSecond, heartbeat, begin float64 // begin and heartbeat in ms
-	share                       float64 // of the time, in which users held the lock
+	share                       float64 // share of the time in which users held the lock
 }
 
 func underTransactions(ctx context.Context, users int, takes time.Duration) (got livenessResult, err error) {
@@ -216,7 +214,7 @@ func underStepTx(ctx context.Context, n int, takes time.Duration) (worst float64
 
 const many = 100_000
 
-// growing are operations whose work grows with the data.
+// growing lists operations whose work grows with the data.
 var growing = []struct {
 	name    string
 	prepare func(l *largeJob, ctx context.Context) error
@@ -234,7 +232,7 @@ var growing = []struct {
 	{"a task with a call of 10,000 is retried", (*largeJob).cancelledCaller, (*largeJob).retry},
 }
 
-// largeJob is a store with much in it.
+// largeJob is a store with large jobs or many children.
 type largeJob struct {
 	db     *sqlite.DB
 	client *weaver.Client
@@ -372,7 +370,7 @@ func (l *largeJob) pause(ctx context.Context) error {
 	return l.client.PauseQueue(ctx, task.DefaultQueue)
 }
 
-// awaitChores waits for the work that was left to reapers.
+// awaitChores waits for the chores of reapers.
 func (l *largeJob) awaitChores(ctx context.Context) error {
 	for n := 1; n > 0; time.Sleep(50 * time.Millisecond) {
 		if err := l.db.DB().QueryRowContext(ctx, "SELECT count(*) FROM weaver_chores").Scan(&n); err != nil {

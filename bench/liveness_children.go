@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Parents with many children, for [growing]. No engine serves these.
+// Parents with many children, for [growing]. They are not served by an engine.
 
 const manyChildren = 10_000
 
@@ -92,7 +92,7 @@ func (l *largeJob) cancelledCaller(ctx context.Context) error {
 	return l.reapAll(ctx)
 }
 
-// reapAll works off what was left to reapers.
+// reapAll completes the chores of reapers.
 func (l *largeJob) reapAll(ctx context.Context) error {
 	for {
 		got, err := l.db.Reap(ctx, weaver.DefaultNamespace, store.ReapRequest{Worker: "bench", TTL: time.Minute})

@@ -1,18 +1,15 @@
-// Command bench measures Weaver beside its peers, in one run on one machine,
-// and reports ratios: absolute figures move between machines and hours.
+// Command bench compares Weaver with its peers, in one run on one machine, and reports ratios: absolute figures vary
+// between machines and hours.
 //
-// Every Weaver figure is with what users get: attempts recorded, and
-// synchronous=FULL unless the row says NORMAL. backlite runs in this program,
-// @coji/durably is installed from npm when -durably is given; River runs in this
-// program beside Weaver, each in a database of its own on a PostgreSQL server that
-// is started for that; other peers that need a server are quoted with the figure that was measured for them on a machine of
-// this kind (see quoted).
+// Every Weaver figure uses a user's settings: attempts are recorded, with synchronous=FULL unless the row says
+// NORMAL. backlite runs in this program; @coji/durably is installed from npm with -durably. River runs in this
+// program, too, in a separate database of the same new PostgreSQL server. Other peers that need a server are quoted
+// with figures measured on a similar machine (see quoted).
 //
 //	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs] [-durably] [-cpuprofile FILE]'
 //
-// Built by hand it needs the linker flag that the Makefile gives it: both
-// SQLite drivers in this program register themselves as "sqlite3", and that
-// flag gives Weaver's no name, which it does not need.
+// A manual build needs the linker flag of the Makefile. Both SQLite drivers in this program register themselves as
+// "sqlite3"; the flag removes the name of Weaver's driver, which does not need it.
 package main
 
 import (
@@ -28,9 +25,8 @@ import (
 	"text/tabwriter"
 )
 
-// quoted are peers' figures that this program does not measure itself, per
-// second: 2 vCPU, Node 20 (@coji/durably 0.15.0 on a libsql file), DBOS
-// Transact Go v1.2.0.
+// quoted are figures of peers that this program does not measure, per second: 2 vCPU, Node 20 (@coji/durably 0.15.0
+// on a libsql file), DBOS Transact Go v1.2.0.
 var quoted = struct {
 	durablyOneStep, durablySequential float64
 	dbosOneStep, dbosSequentialNormal float64
@@ -48,9 +44,9 @@ func main() {
 		return
 	}
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
-	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
+	runs := flag.Int("runs", 5, "runs per benchmark; reports median and range")
 	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs; default all")
-	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
+	npm := flag.Bool("durably", false, "also run @coji/durably from npm (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -70,7 +66,7 @@ func main() {
 	}
 }
 
-// figure is one measured quantity over all runs.
+// figure holds the values of one quantity over all runs.
 type figure []float64
 
 func (f figure) median() float64 {
@@ -92,11 +88,11 @@ func human(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// report is a table of what was measured.
+// report is the table of results.
 type report struct {
 	n, runs int
 	durably *durably // nil: quoted
-	pg      *server  // nil until it is needed
+	pg      *server  // nil until needed
 	w       *tabwriter.Writer
 }
 
@@ -162,8 +158,7 @@ func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {
 	return nil
 }
 
-// measure takes each of several quantities once per run, alternately, so that a
-// slow minute of the machine hits them all.
+// measure takes each quantity once per run, alternately, so that a slow minute of the machine affects all of them.
 func (r *report) measure(each ...func() (float64, error)) ([]figure, error) {
 	figures := make([]figure, len(each))
 	for range r.runs {
@@ -178,8 +173,7 @@ func (r *report) measure(each ...func() (float64, error)) ([]figure, error) {
 	return figures, nil
 }
 
-// besides measures one quantity and, if it is installed, durably's, in the places that in
-// makes; nil: folders.
+// besides measures one quantity and, if installed, that of durably, in the places made by in; nil: folders.
 func (r *report) besides(ctx context.Context, what string, n int, asQuoted float64, in func(context.Context, func(place string) error) error, ours func() (float64, error)) (f figure, peer float64, name string, err error) {
 	each := []func() (float64, error){ours}
 	if r.durably != nil {
@@ -285,7 +279,7 @@ func (r *report) enqueue(ctx context.Context) error {
 func (r *report) claim(ctx context.Context) error {
 	f, err := r.measure(
 		func() (float64, error) { return claims(ctx, 100_000) },
-		func() (float64, error) { return claims(ctx, 1000) }, // not 0: a new file's log has yet to grow
+		func() (float64, error) { return claims(ctx, 1000) }, // not 0: the log of a new file still grows
 	)
 	if err != nil {
 		return err

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// commands is how many commands one run of a pipeline has.
+// commands is the number of commands in one run of a pipeline.
 const commands = 1000
 
-// pipelines measures `weaver run` with commands that do nothing, beside xargs
-// that runs as many of the same program at once: milliseconds per command,
-// start and end of both programs included.
+// pipelines compares `weaver run` of commands that do nothing with xargs running the same program with the same
+// concurrency. It returns milliseconds per command, including start and end of both programs.
 func pipelines(ctx context.Context, runs int) (ours, theirs figure, err error) {
 	dir, err := os.MkdirTemp("", "weaver-bench")
 	if err != nil {

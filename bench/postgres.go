@@ -18,12 +18,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// quotedPostgres are figures of peers on PostgreSQL that this program does not
-// measure itself, unless -durably is given: sequential steps of one run per second.
+// quotedPostgres are figures of peers on PostgreSQL that this program does not measure, unless -durably is given:
+// sequential steps of one run per second.
 var quotedPostgres = struct{ durably, dbos float64 }{durably: 1035, dbos: 2271}
 
-// server is a PostgreSQL server as a user has it: with fsync, synchronous_commit
-// and full_page_writes. It is started when it is first needed.
+// server is a PostgreSQL server with a user's settings: fsync, synchronous_commit and full_page_writes. It is started
+// on first use.
 type server struct {
 	admin  string // the URL of its first database
 	remove func() error
@@ -45,8 +45,7 @@ func (r *report) postgres() (*server, error) {
 	return r.pg, nil
 }
 
-// database makes a database and runs f with its URL. What the runs before left to
-// be written is written first.
+// database creates a database and runs f with its URL. It first lets the server flush the writes of earlier runs.
 func (s *server) database(ctx context.Context, f func(url string) error) (err error) {
 	c, err := pgx.Connect(ctx, s.admin)
 	if err != nil {
@@ -71,12 +70,12 @@ func (s *server) database(ctx context.Context, f func(url string) error) (err er
 	return f(u.String())
 }
 
-// weaver opens a fresh store in a database of its own.
+// weaver opens a new store in its own database.
 func (s *server) weaver(ctx context.Context, f func(db store.Store) error) error {
 	return s.opened(ctx, func(_ string, db store.Store) error { return f(db) })
 }
 
-// opened is weaver for those that need the database's URL, too.
+// opened is weaver for functions that also need the database's URL.
 func (s *server) opened(ctx context.Context, f func(url string, db store.Store) error) error {
 	return s.database(ctx, func(url string) (err error) {
 		db, err := postgres.Open(ctx, url)
@@ -185,8 +184,8 @@ func (r *report) pgSteps(ctx context.Context) error {
 	return nil
 }
 
-// commits times transactions of one connection that insert a row each. The quoted
-// figures were taken where there were 5,100 per second.
+// commits measures transactions of one connection that insert one row each. The quoted figures were measured at 5,100
+// commits per second.
 func (s *server) commits(ctx context.Context, n int) (perSecond float64, err error) {
 	err = s.database(ctx, func(url string) (err error) {
 		c, err := pgx.Connect(ctx, url)
@@ -209,9 +208,8 @@ func (s *server) commits(ctx context.Context, n int) (perSecond float64, err err
 	return perSecond, err
 }
 
-// pgClaim compares claims of a store that has so many tasks of the future, and
-// as many that have finished, with those of an empty one: right after these were
-// made, and when the server has vacuumed and written them.
+// pgClaim compares claims on a store with many future tasks and as many finished ones with claims on an empty store.
+// It measures just after they were stored, and again after the server has vacuumed and flushed them.
 func (r *report) pgClaim(ctx context.Context) error {
 	s, err := r.postgres()
 	if err != nil {
@@ -232,8 +230,8 @@ func (r *report) pgClaim(ctx context.Context) error {
 	return nil
 }
 
-// claims returns how long one claim in a hundred takes at least, in µs, when the
-// server has vacuumed and written what was made; after gets the same before that.
+// claims returns the 99th percentile of the duration of claims in µs, after the server has vacuumed and flushed the
+// tasks; after receives the value before that.
 func (s *server) claims(ctx context.Context, beside int, after *figure) (micros float64, err error) {
 	err = s.opened(ctx, func(url string, db store.Store) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
@@ -275,7 +273,7 @@ func (s *server) claims(ctx context.Context, beside int, after *figure) (micros 
 	return micros, err
 }
 
-// execute runs statements in a connection of their own.
+// execute runs statements in their own connection.
 func execute(ctx context.Context, url string, statements ...string) (err error) {
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -290,7 +288,7 @@ func execute(ctx context.Context, url string, statements ...string) (err error) 
 	return nil
 }
 
-// claimTimes returns how long claims of claimSize tasks take, sorted.
+// claimTimes returns the sorted durations of claims of claimSize tasks.
 func claimTimes(ctx context.Context, db store.Store, eng *weaver.Engine) (took []time.Duration, err error) {
 	const ns, worker, rounds = "default", "bench", 400
 	if err := db.Join(ctx, ns, store.WorkerInfo{ID: worker, Name: worker, TTL: time.Minute}); err != nil {

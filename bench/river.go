@@ -33,8 +33,7 @@ func (w *riverWorker) Work(context.Context, *river.Job[riverArgs]) error {
 	return nil
 }
 
-// river opens a client of River in a fresh database, tuned as `river bench` is.
-// Without workers it only inserts.
+// river opens a client of River in a new database, tuned like `river bench`. Without workers it only inserts.
 func (s *server) river(ctx context.Context, workers int, work func(), f func(pool *pgxpool.Pool, c *river.Client[pgx.Tx]) error) error {
 	return s.riverWith(ctx, workers, func(all *river.Workers) { river.AddWorker(all, &riverWorker{work: work}) }, f)
 }

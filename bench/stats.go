@@ -6,10 +6,9 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// stats compares engines that count their attempts for statistics with ones that do not.
-// A run takes several of their slots of ten seconds.
+// stats compares engines with and without statistics. A run spans several of their slots of ten seconds.
 func (r *report) stats(ctx context.Context) error {
-	var used [2]figure // of the processors, in seconds
+	var used [2]figure // processor time in seconds
 	run := func(i int, none bool) func() (float64, error) {
 		return func() (float64, error) {
 			h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })

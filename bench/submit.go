@@ -19,11 +19,11 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Submissions: the longest waits of single enqueues while a job of n tasks and a join is
-// submitted, in the same process and in another one.
+// Submissions: the longest durations of single enqueues during the submission of a job of n tasks and a join, in the
+// same process and in another one.
 
-// besideEnv has this program enqueue into the store that it names, until its standard
-// input ends, and print the longest wait.
+// besideEnv makes this program enqueue into the named store until its standard input ends, and print the longest
+// duration.
 const besideEnv = "WEAVER_BENCH_BESIDE"
 
 func (r *report) submit(ctx context.Context) error {
@@ -64,14 +64,13 @@ func (r *report) submitTo(ctx context.Context, where string, in func(func(place 
 	return nil
 }
 
-// submitBeside returns, in ms, the time of the submission and of the longest concurrent
-// enqueues.
+// submitBeside returns, in ms, the duration of the submission and of the longest concurrent enqueues.
 func submitBeside(ctx context.Context, place string, db store.Store, n int) (took, here, there float64, err error) {
 	client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	// As beside a worker: without one SQLite's processes do not take turns.
+	// Join as a worker would: without a worker SQLite's processes do not take turns.
 	if err := db.Join(ctx, weaver.DefaultNamespace, store.WorkerInfo{ID: "bench", Name: "bench", TTL: time.Minute}); err != nil {
 		return 0, 0, 0, err
 	}
@@ -119,7 +118,7 @@ func submitBeside(ctx context.Context, place string, db store.Store, n int) (too
 	return took, here, there, errors.Join(err, rerr, perr, cmd.Wait())
 }
 
-// enqueueUntil enqueues every 5 ms, and returns the longest time that one took, in ms.
+// enqueueUntil enqueues every 5 ms and returns the longest duration of an enqueue, in ms.
 func enqueueUntil(ctx context.Context, client *weaver.Client, stop <-chan struct{}) (float64, error) {
 	var worst time.Duration
 	for {

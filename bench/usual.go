@@ -16,8 +16,8 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// Usual tasks: an input of 1 KB, two labels and a key of idempotency; one of twenty fails
-// once. And jobs: of independent tasks, and of ones of which each needs another.
+// Usual tasks: an input of 1 KB, two labels and an idempotency key; one of twenty fails once. And jobs: of
+// independent tasks, and of chains.
 
 type usualInput struct {
 	Order int    `json:"order"`
@@ -30,7 +30,7 @@ var (
 	errUsual  = errors.New("no such card")
 )
 
-// failsOnce says of which attempts it is the lot to fail.
+// failsOnce reports whether an attempt fails.
 func failsOnce(order, attempt int) bool { return order%20 == 7 && attempt == 1 }
 
 func usual(ctx context.Context, n int, in place) (enqueued, ran float64, err error) {
@@ -63,7 +63,7 @@ func usual(ctx context.Context, n int, in place) (enqueued, ran float64, err err
 	return enqueued, ran, err
 }
 
-// untilIdle times a run of n tasks, all of which succeed.
+// untilIdle measures a run of n tasks, all of which succeed.
 func untilIdle(ctx context.Context, eng *weaver.Engine, n int) (perSecond float64, err error) {
 	begin := time.Now()
 	if err := eng.RunUntilIdle(ctx); err != nil {
@@ -77,7 +77,7 @@ func untilIdle(ctx context.Context, eng *weaver.Engine, n int) (perSecond float6
 	return perSecond, err
 }
 
-// jobTasks times jobs of 1,000 tasks: chained, in chains of ten, or independent.
+// jobTasks measures jobs of 1,000 tasks: chained, in chains of ten, or independent.
 func jobTasks(ctx context.Context, n int, chained bool, in place) (perSecond float64, err error) {
 	err = in(ctx, func(db store.Store) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
@@ -156,7 +156,7 @@ func (s *server) riverUsual(ctx context.Context, n, workers int) (enqueued, ran 
 	return enqueued, ran, err
 }
 
-// riverRun times a client until its last result is durable.
+// riverRun measures a client until its last result is durable.
 func riverRun(ctx context.Context, pool *pgxpool.Pool, c *river.Client[pgx.Tx], wg *sync.WaitGroup, n int) (perSecond float64, err error) {
 	begin := time.Now()
 	if err := c.Start(ctx); err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Operators' verbs of many tasks on PostgreSQL, in ms per task, beside the same verbs of one
-// task each.
+// Operator commands on many tasks on PostgreSQL, in ms per task, compared with the same commands on one task each.
 
 var verbType = weaver.Define[int, weaver.None]("bench.verbs.fail.v1", weaver.MaxAttempts(1))
 
 var errVerbs = errors.New("no luck")
 
-// verbTasks is the number of tasks that each verb changes.
+// verbTasks is the number of tasks changed by each command.
 const verbTasks = 10_000
 
 var verbNames = []string{"retry failed", "cancel queued", "delete ended", "cancel scheduled"}
@@ -49,7 +48,7 @@ func (r *report) pgVerbs(ctx context.Context) error {
 	return nil
 }
 
-// verbs returns the time that each verb takes for n tasks.
+// verbs returns the duration of each command for n tasks.
 func (s *server) verbs(ctx context.Context, n int, do func(context.Context, *weaver.Engine, int) (int, error)) (took []time.Duration, err error) {
 	err = s.weaver(ctx, func(db store.Store) error {
 		h := verbType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, errVerbs })

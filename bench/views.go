@@ -12,16 +12,15 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Views: how long what operators look at takes beside a great many tasks (a million by
-// default: twenty times -n), most of them ended.
+// Views: the duration of operators' queries on a store with many tasks (a million by default: twenty times -n), most
+// of them ended.
 
 type viewInput struct {
 	Order int    `json:"order"`
 	Note  string `json:"note"`
 }
 
-// viewTypes are the types of the tasks; the last one is served by nobody, so that its
-// tasks are ready.
+// viewTypes are the types of the tasks. The last type is not served, so that its tasks are ready.
 var viewTypes = func() (list []*weaver.Type[viewInput, int]) {
 	for i := range 11 {
 		list = append(list, weaver.Define[viewInput, int](fmt.Sprintf("bench.views.t%d.v1", i), weaver.MaxAttempts(1)))
@@ -36,8 +35,7 @@ const (
 
 var errViews = errors.New("no such card")
 
-// fillViews enqueues n tasks and runs those that are served: one of twenty fails, one of
-// a hundred is blocked.
+// fillViews enqueues n tasks and runs the served ones: one of twenty fails, one of a hundred is blocked.
 func fillViews(ctx context.Context, db store.Store, n int) (job weaver.JobID, err error) {
 	queues := make(map[string]int, viewQueues)
 	for q := range viewQueues {
@@ -88,14 +86,14 @@ func fillViews(ctx context.Context, db store.Store, n int) (job weaver.JobID, er
 	return h.ID(), nil
 }
 
-// views are what is read: queries, and the rest of the API.
+// viewQueries are the queries of the views.
 var viewQueries = []string{
 	"", "state:failed", "state:blocked", "state:ready", "state:cancelled", "type:bench.views.t3.v1", "type:bench.views.*", "type:bench.none.*",
 	"queue:q2", "queue:none", "state:failed queue:q2 type:bench.views.t3.v1", "state:succeeded type:bench.views.none.v1", "waiting:retry", "waiting:delay",
 	"error:handler_error", "error:timeout", "label.team=team7", "label.team=none", "state:failed label.team=team7", "created>-1h", "created<-1h", "job:JOB", "parent:JOB", "key:none",
 }
 
-// scans are queries about what no index knows: a call is bounded by time.
+// viewScans are queries without an index: a call is limited by time.
 var viewScans = []string{`"no such text"`, "input.order=-1", `state:failed input.note="order 20"`}
 
 func (r *report) views(ctx context.Context) error { return r.viewsOn(ctx, "SQLite", inFile(full)) }

@@ -18,11 +18,11 @@ var (
 	goOn     = weaver.DefineSignal[bool]("go-on")
 )
 
-// callChildren is how many children one call has.
+// callChildren is the number of children of one call.
 const callChildren = 1000
 
-// waits measures the children of a call beside single tasks, and how soon a handler
-// goes on after a signal beside how soon one begins after an enqueue.
+// waits compares the children of a call with single tasks. It also compares the time from a signal to the
+// continuation of a handler with the time from an enqueue to a start.
 func (r *report) waits(ctx context.Context) error {
 	f, err := r.measure(
 		func() (float64, error) { return calls(ctx, 10) },
@@ -51,8 +51,7 @@ func p50(lat []time.Duration, err error) (float64, error) {
 	return float64(lat[len(lat)/2]) / 1e6, nil
 }
 
-// calls times tasks that call children, one after the other, from the enqueue until
-// the output is durable.
+// calls measures sequential tasks that call children, from the enqueue until the output is durable.
 func calls(ctx context.Context, n int) (float64, error) {
 	call := callType.Handler(func(ctx context.Context, n int) (int, error) {
 		outs, err := weaver.CallAll(ctx, "fan", noopType, make([]int, n))
@@ -72,8 +71,7 @@ func singles(ctx context.Context, n int) (float64, error) {
 	})
 }
 
-// waves times n waves of callChildren tasks each, and returns how many that is per
-// second.
+// waves measures n waves of callChildren tasks each, and returns tasks per second.
 func waves(ctx context.Context, n int, wave func(*weaver.Engine) error, handlers ...weaver.Handler) (perSecond float64, err error) {
 	handlers = append(handlers, noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil }))
 	err = onStore(ctx, full, func(db *sqlite.DB) error {
@@ -105,7 +103,7 @@ func waves(ctx context.Context, n int, wave func(*weaver.Engine) error, handlers
 	return perSecond, err
 }
 
-// suspensions notes each task that leaves its worker.
+// suspensions receives each task that leaves its worker.
 type suspensions chan weaver.TaskID
 
 // Emit implements event.Sink.
@@ -115,7 +113,7 @@ func (s suspensions) Emit(ev event.Event) {
 	}
 }
 
-// signals measures signals to tasks that wait until their handlers go on.
+// signals measures the time from a signal to a waiting task until its handler continues.
 func signals(ctx context.Context, n int) (lat []time.Duration, err error) {
 	waiting, gone := make(suspensions, 1), make(chan time.Time, 1)
 	h := waitType.Handler(func(ctx context.Context, _ int) (bool, error) {

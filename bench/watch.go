@@ -18,14 +18,14 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Watch: what live views cost the engine whose process serves them.
+// Watch: the cost of live views for the engine of the serving process.
 
 const (
 	watchStreams = 100
-	watchTasks   = 10 // of the views are of one task each
+	watchTasks   = 10 // number of views of a single task
 )
 
-// watchViews are the other ones.
+// watchViews are the other views.
 var watchViews = []string{
 	"counts", "queues", "workers", "inbox", "stats", "tasks:", "tasks:state:ready", "tasks:state:running", "tasks:state:failed", "tasks:type:bench.load.*",
 }
@@ -33,7 +33,7 @@ var watchViews = []string{
 func (r *report) watch(ctx context.Context) error {
 	var told atomic.Int64
 	n := 4 * r.n
-	var used [2]figure // of the processors, in seconds
+	var used [2]figure // processor time in seconds
 	run := func(i, streams int) func() (float64, error) {
 		return func() (float64, error) {
 			perSecond, cpu, err := beside(ctx, n, streams, &told)
@@ -52,7 +52,7 @@ func (r *report) watch(ctx context.Context) error {
 	return nil
 }
 
-// beside runs n no-op tasks beside streams that are read over the loopback interface.
+// beside runs n no-op tasks while streams are read over the loopback interface.
 func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond float64, cpu time.Duration, err error) {
 	err = onStore(ctx, full, func(db *sqlite.DB) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
@@ -89,7 +89,7 @@ func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond 
 	return perSecond, cpu, err
 }
 
-// processors is how long this process has used them.
+// processors returns the processor time of this process.
 func processors() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -98,7 +98,7 @@ func processors() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// readStreams serves the API, and reads streams of it, a view each, until stop.
+// readStreams serves the API and reads streams of it, one per view, until stop.
 func readStreams(ctx context.Context, c *weaver.Client, views []string, n int, told *atomic.Int64) (stop func() error, err error) {
 	api, err := httpapi.New(httpapi.Config{Client: c, Authorize: httpapi.Open(httpapi.Principal{Name: "bench", Access: httpapi.Full}), Logger: quiet})
 	if err != nil {
@@ -133,7 +133,7 @@ func readStreams(ctx context.Context, c *weaver.Client, views []string, n int, t
 		}
 		readers.Go(func() {
 			defer func() { _ = res.Body.Close() }()
-			read, _ := io.Copy(io.Discard, res.Body) // until it is cut
+			read, _ := io.Copy(io.Discard, res.Body) // until it is cut off
 			told.Add(read)
 		})
 	}

@@ -31,10 +31,10 @@ var (
 	seqType  = weaver.Define[int, int]("bench.load.sequence.v1")
 )
 
-// quiet keeps the log of expected things out of the figures.
+// quiet discards the logs of expected events, so that they do not affect the figures.
 var quiet = slog.New(slog.DiscardHandler)
 
-// onStore opens a fresh file store, runs f, and removes the file.
+// onStore opens a new file store, runs f, and removes the file.
 func onStore(ctx context.Context, mode syncMode, f func(db *sqlite.DB) error) (err error) {
 	dir, err := os.MkdirTemp("", "weaver-bench-")
 	if err != nil {
@@ -56,7 +56,7 @@ func onStore(ctx context.Context, mode syncMode, f func(db *sqlite.DB) error) (e
 	return f(db)
 }
 
-// place opens a fresh store of some kind, runs f, and removes it.
+// place opens a new store of some kind, runs f, and removes it.
 type place func(ctx context.Context, f func(db store.Store) error) error
 
 // inFile is a file store.
@@ -66,8 +66,8 @@ func inFile(mode syncMode) place {
 	}
 }
 
-// throughput pre-enqueues n tasks of a type and times an engine with 1,000
-// slots until the last handler's result is durable.
+// throughput enqueues n tasks of a type and then measures an engine with 1,000 slots until the last handler's result
+// is durable.
 func throughput(ctx context.Context, n int, mode syncMode, h weaver.Handler, drafts func(i int) weaver.Draft, plugins ...weaver.Plugin) (perSecond float64, err error) {
 	return throughputOf(ctx, n, inFile(mode), weaver.Config{Handlers: []weaver.Handler{h}, Plugins: plugins}, drafts)
 }
@@ -117,7 +117,7 @@ func oneStep(ctx context.Context, n int, mode syncMode) (float64, error) {
 	return throughput(ctx, n, mode, h, func(i int) weaver.Draft { return stepType.With(i) })
 }
 
-// sequential times one task with n steps after each other.
+// sequential measures one task with n sequential steps.
 func sequential(ctx context.Context, n int, in place) (perSecond float64, err error) {
 	var took time.Duration
 	h := seqType.Handler(func(ctx context.Context, n int) (int, error) {
@@ -146,7 +146,7 @@ func sequential(ctx context.Context, n int, in place) (perSecond float64, err er
 	return float64(n) / took.Seconds(), err
 }
 
-// idle measures single enqueues into an idle engine until their handler runs.
+// idle measures the time from single enqueues, on an idle engine, until their handler runs.
 func idle(ctx context.Context, n int, in place) (lat []time.Duration, err error) {
 	begun := make(chan time.Time, 1)
 	h := noopType.Handler(func(context.Context, int) (weaver.None, error) {
@@ -183,7 +183,7 @@ func background(ctx context.Context, eng *weaver.Engine) (stop func() error) {
 	}
 }
 
-// enqueueSingle times n enqueues of one task each from some goroutines.
+// enqueueSingle measures n enqueues of one task each from several goroutines.
 func enqueueSingle(ctx context.Context, n, goroutines int, in place) (perSecond float64, err error) {
 	err = in(ctx, func(db store.Store) error {
 		client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
