@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// TestMain lets the test binary be the program, which the tests start and kill.
+// TestMain makes the test binary run as the program, which the tests start and kill.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const asProgram = "AGENT_TEST_AS_PROGRAM"
 
-// process is the program at work in a folder.
+// process is the program running in a folder.
 type process struct {
 	*testing.T
 	cmd   *exec.Cmd
@@ -51,7 +51,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// killAt kills the program at a line that has a text.
+// killAt kills the program at a line that contains a text.
 func (p *process) killAt(text string) {
 	p.Helper()
 	for p.lines.Scan() {
@@ -67,7 +67,7 @@ func (p *process) killAt(text string) {
 	p.Fatalf("it never said %q, but:\n%s", text, &p.said)
 }
 
-// end waits for the program, which succeeds or not.
+// end waits for the program and checks whether it succeeded.
 func (p *process) end(ok bool) {
 	p.Helper()
 	for p.lines.Scan() {
@@ -78,7 +78,7 @@ func (p *process) end(ok bool) {
 	}
 }
 
-// weaverCommand is the command on the store of a folder; it returns what it printed.
+// weaverCommand runs the command on the store of a folder and returns its output.
 func weaverCommand(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -88,7 +88,7 @@ func weaverCommand(t *testing.T, dir string, args ...string) string {
 	return out.String()
 }
 
-// says checks that a text has parts.
+// says checks that a text contains parts.
 func says(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -98,7 +98,7 @@ func says(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// Killed at each stage the agent goes on, and `weaver why` tells what it did.
+// Killed at each stage the agent continues, and `weaver why` explains its work.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -110,7 +110,7 @@ func TestKilled(t *testing.T) {
 		"could not read its input", "words: want a whole number, and it is a JSON string", "It was decided to repair its input")
 	says(t, weaverCommand(t, dir, "task", "show", "agent/answer/decompose[1]"), `{"name":"rocks","words":5}`, "  repair ", "repairs        1 of 2 used")
 	says(t, weaverCommand(t, dir, "task", "show", "agent/answer/decompose[1]/repair[1]"), "succeeded", "path: words", "200 micro-units")
-	for range 2 { // twice is once
+	for range 2 { // sending it twice has one effect
 		weaverCommand(t, dir, "task", "signal", "agent/answer", Approved.Name(), `"ann"`, "--key", "click-1")
 	}
 	start(t, dir).killAt("approved by ann")
@@ -122,7 +122,7 @@ func TestKilled(t *testing.T) {
 	check(t, dir)
 }
 
-// check looks for a mistake in the store.
+// check checks the store for violations.
 func check(t *testing.T, dir string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(dir, "weaver.db"))
@@ -143,7 +143,7 @@ func check(t *testing.T, dir string) {
 	}
 }
 
-// A budget limits what the tokens cost, and the job ends with that reason.
+// A budget limits the cost of tokens, and the job ends with that reason.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

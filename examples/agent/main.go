@@ -1,12 +1,11 @@
-// Command agent answers a question as a language model would be made to, with a
-// scripted model in its place, so that it needs no network:
+// Command agent answers a question like a language model agent, with a scripted model in place of a real one, so that
+// it needs no network:
 //
 //	go run ./examples/agent
 //
-// It plans, gives each topic of the plan to a task, streams what the model says, pays
-// for it from a budget, repairs the task whose input the model got wrong, and waits for
-// a person. It prints how to approve, and how to see all that with `weaver why`. Kill it
-// at any moment: the same command continues. --budget 900 is too little. State and
+// It plans, starts a task for each topic of the plan, streams the model's output, pays for it from a budget, repairs
+// the task whose input the model got wrong, and waits for a person. It prints how to approve, and how to inspect all
+// this with `weaver why`. Kill it at any moment: the same command continues. --budget 900 is too small. State and
 // result are in ./weaver-agent.
 package main
 
@@ -29,7 +28,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// The contract: a question, the topics that a model finds in it, and a person's word.
+// The contract: a question, the topics that a model finds in it, and a person's approval.
 var (
 	Answer   = weaver.Define[string, string]("example.agent.answer.v1", weaver.NoRetry())
 	Research = weaver.Define[Topic, string]("example.agent.research.v1", weaver.NoRetry())
@@ -43,7 +42,7 @@ type Topic struct {
 	Words int    `json:"words"`
 }
 
-// Validate refuses what no model could answer.
+// Validate refuses topics that no model could answer.
 func (t Topic) Validate() error {
 	if t.Name == "" || t.Words < 1 {
 		return fmt.Errorf("a topic has a name and 1 word or more, not %q and %d", t.Name, t.Words)
@@ -56,8 +55,8 @@ type program struct {
 	model model
 }
 
-// answer plans, and has its plan worked on by children, which are enqueued as the model
-// wrote them. Then it runs again, and waits for a person.
+// answer plans and starts children for the plan, with inputs as the model wrote them. It then runs again and waits
+// for a person.
 func (p program) answer(ctx context.Context, question string) (string, error) {
 	plan, err := weaver.Stream(ctx, "plan", func(ctx context.Context, emit func(any) error) ([]json.RawMessage, error) {
 		said, err := p.model.ask(ctx, emit, "plan: "+question)
@@ -75,7 +74,7 @@ func (p program) answer(ctx context.Context, question string) (string, error) {
 		fmt.Println("planned", len(plan), "topics")
 		drafts := make([]weaver.Draft, len(plan))
 		for i, topic := range plan {
-			drafts[i] = weaver.NewDraft(Research.Name(), topic) // whatever it is: Research checks it
+			drafts[i] = weaver.NewDraft(Research.Name(), topic) // unchecked here: Research checks it
 		}
 		return "", weaver.Decompose(weaver.JoinRerun, drafts...)
 	}
@@ -106,15 +105,14 @@ func (p program) research(ctx context.Context, t Topic) (string, error) {
 	})
 }
 
-// repair has the model write a topic anew. The hint says what was wrong with it, where,
-// and what is expected.
+// repair asks the model to write a topic again. The hint states the problem, its place and the expected form.
 func (p program) repair(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
 	fmt.Println("repairing", string(r.Raw))
 	said, err := p.model.ask(ctx, nil, fmt.Sprintf("repair: %s\n%s", r.Raw, r.Hint))
 	return json.RawMessage(said), err
 }
 
-// write replaces a file in one move: what was cut off is written again.
+// write replaces a file atomically: an interrupted write is repeated.
 func (p program) write(name, text string) error {
 	temporary := filepath.Join(p.dir, fmt.Sprintf(".%s.%d", name, os.Getpid()))
 	if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil {
@@ -125,10 +123,10 @@ func (p program) write(name, text string) error {
 
 func main() {
 	var p program
-	flag.StringVar(&p.dir, "dir", "weaver-agent", "the `folder` for the database and the result")
-	flag.DurationVar(&p.model.pace, "pace", 50*time.Millisecond, "how long the model takes for a token")
-	budget := flag.Int64("budget", 100_000, "the `micro-units` that all tokens together may cost")
-	question := flag.String("question", "Why is the sea salty?", "what is asked")
+	flag.StringVar(&p.dir, "dir", "weaver-agent", "`folder` for the database and the result")
+	flag.DurationVar(&p.model.pace, "pace", 50*time.Millisecond, "time per token of the model")
+	budget := flag.Int64("budget", 100_000, "maximum cost of all tokens in `micro-units`")
+	question := flag.String("question", "Why is the sea salty?", "question to answer")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -137,7 +135,7 @@ func main() {
 	}
 }
 
-// run works on the job of this question until it has ended; it is submitted once.
+// run works on the job of this question until it has ended; the job is submitted once.
 func (p program) run(ctx context.Context, question string, budget int64) (err error) {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err

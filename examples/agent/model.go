@@ -10,14 +10,14 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// model stands in for a language model: it knows its lines by heart.
+// model replaces a language model: it returns scripted lines.
 type model struct{ pace time.Duration }
 
 // price of a token, in micro-units.
 const price = 100
 
-// script is what the model says to a prompt that begins so. Of the plan it gets one
-// number wrong; it gets it right with the hint of a repair.
+// script maps the beginning of a prompt to the model's answer. It gets one number of the plan wrong, and right with
+// the hint of a repair.
 var script = []struct{ prompt, hint, said string }{
 	{"plan: ", "", `[{"name":"rivers","words":5}, {"name":"rocks","words":"five"}]`},
 	{"research: rivers", "", "Rivers carry salt into it."},
@@ -25,7 +25,7 @@ var script = []struct{ prompt, hint, said string }{
 	{`repair: {"name":"rocks"`, "path: words", `{"name":"rocks", "words":5}`},
 }
 
-// ask says a line token by token, and spends what they cost. emit may be nil.
+// ask returns a line token by token and spends the cost of the tokens. emit may be nil.
 func (m model) ask(ctx context.Context, emit func(any) error, prompt string) (string, error) {
 	for _, line := range script {
 		if !strings.HasPrefix(prompt, line.prompt) || !strings.Contains(prompt, line.hint) {

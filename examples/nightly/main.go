@@ -1,5 +1,5 @@
-// Command nightly is what the pipeline nightly.yaml needs around it: a web
-// server with two files and a hook, and a small downloader.
+// Command nightly is the environment of the pipeline nightly.yaml: a web server with two files and a hook, and a
+// small downloader.
 //
 //	go run ./examples/nightly serve [ADDRESS]
 //	go run ./examples/nightly get URL FILE
@@ -20,7 +20,7 @@ import (
 
 const defaultAddress = "127.0.0.1:9123"
 
-// The data: two orders are broken or sent twice, as real ones are.
+// The data: two orders are broken or sent twice, as in real data.
 const (
 	orders = `1,c2,19.90
 2,c1,5.00
@@ -60,7 +60,7 @@ func serve(ctx context.Context, address string) error {
 	file := func(name, text string) {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/csv")
-			_, _ = io.WriteString(w, text) // the reader went away: the error has no receiver
+			_, _ = io.WriteString(w, text) // the reader left: nobody can receive the error
 		})
 	}
 	file("orders.csv", orders)

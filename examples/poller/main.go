@@ -1,5 +1,5 @@
-// Command poller is the server that poller.yaml orders an export from: every
-// third request fails, and an export takes a few polls.
+// Command poller is the server that poller.yaml orders an export from: every third request fails, and an export takes
+// a few polls.
 //
 //	go run ./examples/poller [ADDRESS]
 package main
@@ -45,7 +45,7 @@ func serve(ctx context.Context, address string) error {
 	return nil
 }
 
-// exports are those that were ordered.
+// exports holds the ordered exports.
 type exports struct {
 	mu       sync.Mutex
 	requests int

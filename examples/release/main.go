@@ -1,10 +1,10 @@
-// Command release is a durable release in which children build in parallel, a person
-// approves by a signal, and an alarm is raised if it fails:
+// Command release is a durable release: children build in parallel, a person approves by a signal, and an alarm is
+// raised if it fails:
 //
 //	go run ./examples/release --version v1.2.0
 //
-// It prints how to approve. Kill it at any moment: the same command continues.
-// --broken linux lets a build fail. State and results are in ./weaver-release.
+// It prints how to approve. Kill it at any moment: the same command continues. --broken linux makes a build fail.
+// State and results are in ./weaver-release.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// The contract: what is built and shipped, and what a person says.
+// The contract: the builds, the release, and a person's approval.
 var (
 	Ship  = weaver.Define[Plan, string]("example.release.ship.v1", weaver.NoRetry())
 	Build = weaver.Define[Target, string]("example.release.build.v1", weaver.NoRetry())
@@ -46,8 +46,8 @@ type program struct {
 	pace time.Duration // of a build
 }
 
-// ship waits for its builds, and then for a person, without a worker: it begins
-// anew after each, and gets what was recorded.
+// ship waits for its builds, and then for a person, without a worker: it starts again after each wait and gets the
+// recorded values.
 func (p program) ship(ctx context.Context, plan Plan) (string, error) {
 	targets := make([]Target, len(plan.Targets))
 	for i, name := range plan.Targets {
@@ -87,7 +87,7 @@ func (p program) alarm(_ context.Context, plan Plan) (weaver.None, error) {
 	return weaver.None{}, p.write("ALARM", plan.Version+" was not released\n")
 }
 
-// write replaces a file in one move: what was cut off is written again.
+// write replaces a file atomically: an interrupted write is repeated.
 func (p program) write(name, text string) error {
 	temporary := filepath.Join(p.dir, fmt.Sprintf(".%s.%d", name, os.Getpid()))
 	if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil {
@@ -99,10 +99,10 @@ func (p program) write(name, text string) error {
 func main() {
 	var p program
 	plan := Plan{Targets: []string{"linux", "darwin", "windows"}}
-	flag.StringVar(&p.dir, "dir", "weaver-release", "the `folder` for the database and the results")
-	flag.DurationVar(&p.pace, "pace", 2*time.Second, "how long a build takes")
-	flag.StringVar(&plan.Version, "version", "v1.0.0", "what is released")
-	flag.StringVar(&plan.Broken, "broken", "", "the `target` whose build fails")
+	flag.StringVar(&p.dir, "dir", "weaver-release", "`folder` for the database and the results")
+	flag.DurationVar(&p.pace, "pace", 2*time.Second, "duration of a build")
+	flag.StringVar(&plan.Version, "version", "v1.0.0", "version to release")
+	flag.StringVar(&plan.Broken, "broken", "", "`target` whose build fails")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -111,7 +111,7 @@ func main() {
 	}
 }
 
-// run works on the job of this version until it has ended; it is submitted once.
+// run works on the job of this version until it has ended; the job is submitted once.
 func (p program) run(ctx context.Context, plan Plan) (err error) {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err

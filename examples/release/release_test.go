@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// TestMain lets the test binary be the program, which the tests start and kill.
+// TestMain makes the test binary run as the program, which the tests start and kill.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 const asProgram = "RELEASE_TEST_AS_PROGRAM"
 
-// process is the program at work in a folder.
+// process is the program running in a folder.
 type process struct {
 	*testing.T
 	cmd   *exec.Cmd
@@ -48,7 +48,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// until reads up to a line that begins so.
+// until reads up to a line that begins with a text.
 func (p *process) until(begin string) {
 	p.Helper()
 	for p.lines.Scan() {
@@ -70,7 +70,7 @@ func (p *process) killAt(begin string) {
 	_ = p.cmd.Wait() // it was killed
 }
 
-// end waits for the program, which succeeds or not.
+// end waits for the program and checks whether it succeeded.
 func (p *process) end(ok bool) {
 	p.Helper()
 	for p.lines.Scan() {
@@ -122,8 +122,7 @@ func read(t *testing.T, dir, name string) string {
 	return string(text)
 }
 
-// Killed while it builds, while it waits for a person, and when it was approved, the
-// release goes on.
+// Killed during the builds, during the wait for a person, and after the approval, the release continues.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -131,7 +130,7 @@ func TestKilled(t *testing.T) {
 		start(t, dir).killAt(moment)
 	}
 	approve(t, dir, "click-1")
-	approve(t, dir, "click-1") // twice is once
+	approve(t, dir, "click-1") // sending it twice has one effect
 	start(t, dir).killAt("approved by ann")
 	start(t, dir).end(true)
 	if got, want := read(t, dir, "RELEASE"), "v1.0.0, approved by ann: [app-linux app-darwin app-windows]\n"; got != want {
@@ -142,7 +141,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A build that fails raises the alarm, and the release fails.
+// A failed build raises the alarm, and the release fails.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

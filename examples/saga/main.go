@@ -1,15 +1,15 @@
-// Command saga takes an order through three partners: a payment service that answers late, a
-// warehouse that refuses if it is closed, and mail, which cannot be taken back:
+// Command saga takes an order through three partners: a payment service that answers late, a warehouse that refuses
+// while it is closed, and mail, which cannot be undone:
 //
 //	go run ./examples/saga --order 7 --closed
 //
-// What it did for the order is undone before it fails: the last first, once, and under keys
-// by which a partner knows what it has seen. Kill it at any moment: the same command
-// continues. When the warehouse is open again, an operator tries the order anew:
+// All effects of the order are undone before it fails: the last one first, once, and under keys by which a partner
+// recognizes repeated calls. Kill the program at any moment: the same command continues. When the warehouse is open
+// again, an operator retries the order:
 //
 //	go run ./examples/saga --order 7 --retry
 //
-// State, and what the partners know, are in ./weaver-saga.
+// State, and the data of the partners, are in ./weaver-saga.
 package main
 
 import (
@@ -34,8 +34,8 @@ var Buy = weaver.Define[int, string]("example.saga.buy.v1", weaver.NoRetry())
 
 type program struct {
 	dir    string
-	late   time.Duration // of the answers of the payment service
-	closed bool          // the warehouse is
+	late   time.Duration // delay of the payment service's answers
+	closed bool          // whether the warehouse is closed
 }
 
 // buy charges, reserves, tells the customer, and ships.
@@ -43,8 +43,7 @@ func (p program) buy(ctx context.Context, order int) (string, error) {
 	receipt, err := weaver.Step(ctx, "charge", func(ctx context.Context) (string, error) {
 		return p.charge(ctx, order, weaver.Current(ctx).StepKey("charge"))
 	}, weaver.Undo(func(_ context.Context, u weaver.Undoing[string]) error {
-		// Also if the receipt is not on record (!u.Done): what comes under a void key
-		// is not charged, however late.
+		// Also if the receipt is not recorded (!u.Done): calls with a void key are not charged, however late.
 		return p.void("payment", "refund", u.Key)
 	}))
 	if err != nil {
@@ -58,15 +57,14 @@ func (p program) buy(ctx context.Context, order int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A letter has no undo: weaver why ID --undo says so. It is sent once, also if the
-	// order is tried anew.
+	// A letter has no undo, as weaver why ID --undo shows. It is sent once, even if the order is retried.
 	if err := weaver.Do(ctx, "mail", func(context.Context) error { fmt.Printf("mail: order %d is on its way\n", order); return nil }); err != nil {
 		return "", err
 	}
 	if err := weaver.Do(ctx, "ship", func(context.Context) error {
 		if p.closed {
 			fmt.Println("warehouse: closed")
-			return weaver.Permanent(errors.New("the warehouse is closed"))
+			return weaver.Permanent(errors.New("close the warehouse"))
 		}
 		fmt.Printf("warehouse: shipped order %d\n", order)
 		return nil
@@ -76,7 +74,7 @@ func (p program) buy(ctx context.Context, order int) (string, error) {
 	return receipt, nil
 }
 
-// charge is a partner that does as it is asked, and answers late.
+// charge is a partner that does its work and answers late.
 func (p program) charge(ctx context.Context, order int, key string) (receipt string, err error) {
 	if err := p.enter("payment", "charge", key); err != nil {
 		return "", err
@@ -91,8 +89,7 @@ func (p program) charge(ctx context.Context, order int, key string) (receipt str
 	}
 }
 
-// enter has a partner do something under a key, unless that is void. What was done before is
-// not done again.
+// enter makes a partner do something under a key, once, unless the key is void.
 func (p program) enter(partner, what, key string) error {
 	fmt.Printf("%s: %s %s\n", partner, what, short(key))
 	if _, err := os.Stat(p.file(partner, key, "void")); err == nil {
@@ -101,7 +98,7 @@ func (p program) enter(partner, what, key string) error {
 	return os.WriteFile(p.file(partner, key, "done"), nil, 0o600)
 }
 
-// void has a partner take back what it did under a key, and do nothing under it any more.
+// void makes a partner undo the effect of a key and ignore later calls with it.
 func (p program) void(partner, what, key string) error {
 	fmt.Printf("%s: %s %s\n", partner, what, short(key))
 	return os.WriteFile(p.file(partner, key, "void"), nil, 0o600)
@@ -111,17 +108,17 @@ func (p program) file(partner, key, what string) string {
 	return filepath.Join(p.dir, partner+" "+strings.NewReplacer(":", " ", "/", " ").Replace(key)+"."+what)
 }
 
-// short is a key without the task's ID.
+// short returns a key without the task's ID.
 func short(key string) string { _, step, _ := strings.Cut(key, ":"); return step }
 
 func main() {
 	var p program
 	order, retry := 0, false
-	flag.StringVar(&p.dir, "dir", "weaver-saga", "the `folder` for the database and what the partners know")
-	flag.IntVar(&order, "order", 1, "the `number` of the order")
-	flag.BoolVar(&p.closed, "closed", false, "the warehouse is closed")
-	flag.BoolVar(&retry, "retry", false, "try an order anew that failed")
-	flag.DurationVar(&p.late, "late", 2*time.Second, "how late the payment service answers")
+	flag.StringVar(&p.dir, "dir", "weaver-saga", "`folder` for the database and the data of the partners")
+	flag.IntVar(&order, "order", 1, "`number` of the order")
+	flag.BoolVar(&p.closed, "closed", false, "close the warehouse")
+	flag.BoolVar(&retry, "retry", false, "retry a failed order")
+	flag.DurationVar(&p.late, "late", 2*time.Second, "delay of the payment service")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -130,7 +127,7 @@ func main() {
 	}
 }
 
-// run works on the order until its task has ended; it is enqueued once.
+// run works on the order until its task has ended; the task is enqueued once.
 func (p program) run(ctx context.Context, order int, retry bool) (err error) {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err

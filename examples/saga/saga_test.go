@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the program, which the tests start and kill.
+// TestMain makes the test binary run as the program, which the tests start and kill.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 
 const asProgram = "SAGA_TEST_AS_PROGRAM"
 
-// play runs the program until it says its n-th line about a partner, and kills it then; or,
-// if it says fewer, to its end. It reports whether it came to its end, and what it said.
+// play runs the program and kills it at its n-th line about a partner, or runs it to its end if it prints fewer. It
+// returns whether the program came to its end, and its output.
 func play(t *testing.T, dir string, n int, args ...string) (ended bool, said string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append(args, "--dir", dir, "--late", "20ms")...)
@@ -50,7 +50,7 @@ func play(t *testing.T, dir string, n int, args ...string) (ended bool, said str
 	return n > 0, said + errs.String()
 }
 
-// stands returns what partners did and did not take back.
+// stands returns the partners' effects that were not undone.
 func stands(t *testing.T, dir string) (list string) {
 	t.Helper()
 	done, err := filepath.Glob(filepath.Join(dir, "*.done"))
@@ -66,8 +66,7 @@ func stands(t *testing.T, dir string) (list string) {
 	return list
 }
 
-// An order that fails leaves nothing behind, wherever the program is killed, and one that is
-// tried anew is charged and reserved once.
+// A failed order leaves no effects, wherever the program is killed, and a retried order is charged and reserved once.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 6; n++ {

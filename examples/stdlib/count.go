@@ -22,16 +22,15 @@ var (
 	Report = weaver.Define[[]string, int]("example.stdlib.report.v1") // package paths; lines in all
 )
 
-const jobName = "stdlib" // how the next process finds the job
+const jobName = "stdlib" // finds the job again in the next process
 
 // Package is the input of one count.
-type Package struct{ Path, Dir string } // "net/http", and where its files are
+type Package struct{ Path, Dir string } // such as "net/http", and the folder of its files
 
 // Counted is the output of one count.
 type Counted struct{ Files, Lines, Functions int }
 
-// newJob is a graph of tasks: a count per package, and a report that runs when
-// all of them have succeeded.
+// newJob returns a graph of tasks: a count per package, and a report that runs when all counts have succeeded.
 func newJob(pkgs []Package) *weaver.Job {
 	job := weaver.NewJob(jobName)
 	var paths []string
@@ -44,10 +43,9 @@ func newJob(pkgs []Package) *weaver.Job {
 	return job
 }
 
-// count is a handler: a plain function of its input. A step that returned is
-// stored and never runs again: when the process dies between the two, the next
-// attempt begins at the top, gets the value of "lines" from the store, and
-// goes on with "functions".
+// count is a handler: a plain function of its input. A completed step is stored and never runs again. If the process
+// dies between the two steps, the next attempt starts at the top, gets the value of "lines" from the store, and
+// continues with "functions".
 func (cfg config) count(ctx context.Context, pkg Package) (Counted, error) {
 	c, err := weaver.Step(ctx, "lines", func(ctx context.Context) (c Counted, err error) {
 		cfg.pause(ctx)
@@ -78,9 +76,8 @@ func (cfg config) count(ctx context.Context, pkg Package) (Counted, error) {
 	return c, err
 }
 
-// report joins the outputs of the tasks that it needs, by their names. A step
-// that was cut off runs again, so that the file is replaced in one move: a
-// reader finds the old one or the new one, with the same bytes every time.
+// report joins the outputs of the tasks that it needs, by their names. An interrupted step runs again, so the file is
+// replaced atomically: a reader finds the old one or the new one, with the same bytes every time.
 func (cfg config) report(ctx context.Context, paths []string) (lines int, err error) {
 	var rows bytes.Buffer
 	for _, path := range paths {
@@ -102,7 +99,7 @@ func (cfg config) report(ctx context.Context, paths []string) (lines int, err er
 	})
 }
 
-// pause is work that takes its time, and ends early with its context.
+// pause simulates work that takes a while and ends early with its context.
 func (cfg config) pause(ctx context.Context) {
 	select {
 	case <-time.After(cfg.pace):

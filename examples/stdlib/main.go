@@ -1,12 +1,10 @@
-// Command stdlib is a durable job on real input: it counts the lines and
-// functions of every package of the Go standard library that is installed
-// here, and needs nothing but Go:
+// Command stdlib is a durable job on real input. It counts the lines and functions of every package of the installed
+// Go standard library, and needs nothing but Go:
 //
 //	go run ./examples/stdlib
 //
-// It takes about 15 seconds, so that there is time to kill it: it prints how.
-// Started again with the same command, it continues where it was. State and
-// result are in one folder, ./weaver-stdlib unless --dir names another.
+// It takes about 15 seconds, so that there is time to kill it; it prints how. The same command continues the job.
+// State and result are in one folder, by default ./weaver-stdlib (--dir).
 package main
 
 import (
@@ -28,7 +26,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// config is what the command line says.
+// config holds the command line flags.
 type config struct {
 	dir    string
 	limit  int
@@ -41,9 +39,9 @@ func (cfg config) reportFile() string { return filepath.Join(cfg.dir, "report.md
 
 func main() {
 	cfg := config{out: os.Stdout}
-	flag.StringVar(&cfg.dir, "dir", "weaver-stdlib", "the `folder` for the database and the report")
-	flag.IntVar(&cfg.limit, "limit", 0, "count at most `n` packages (default: all)")
-	flag.DurationVar(&cfg.pace, "pace", 75*time.Millisecond, "pause this long in every step; 0 runs at full speed")
+	flag.StringVar(&cfg.dir, "dir", "weaver-stdlib", "`folder` for the database and the report")
+	flag.IntVar(&cfg.limit, "limit", 0, "maximum `number` of packages (default: all)")
+	flag.DurationVar(&cfg.pace, "pace", 75*time.Millisecond, "pause in every step; 0 for full speed")
 	flag.BoolVar(&cfg.events, "events", false, "print every event as JSON")
 	flag.Parse()
 	// The first Ctrl-C ends ctx: running tasks finish. The second one kills.
@@ -73,7 +71,7 @@ func run(ctx context.Context, cfg config) (err error) {
 		Handlers:    []weaver.Handler{Count.Handler(cfg.count), Report.Handler(cfg.report)},
 		Concurrency: 4,
 		Sink:        show,
-		CrashBudget: -1, // a task whose process is killed again and again fails as poison, unless kills are expected
+		CrashBudget: -1, // a task whose process is killed repeatedly fails as poison; kills are expected here
 	})
 	if err != nil {
 		return err
@@ -92,7 +90,7 @@ func run(ctx context.Context, cfg config) (err error) {
 		res, waitErr = eng.WaitJob(work, job)
 		stop()
 	})
-	err = eng.Run(work) // until work has ended and running tasks have finished
+	err = eng.Run(work) // until the work has ended and running tasks have finished
 	stop()
 	waiter.Wait()
 	switch {
@@ -107,7 +105,7 @@ func run(ctx context.Context, cfg config) (err error) {
 	return nil
 }
 
-// display prints lines for people, and progress from the engine's events.
+// display prints lines for people, with progress from the engine's events.
 type display struct {
 	config
 	mu          sync.Mutex
@@ -115,8 +113,8 @@ type display struct {
 	done, total int // tasks of the job, as far as this process knows
 }
 
-// job returns the unfinished job, or a new one. Nothing else is needed to
-// continue: the engine finds the tasks, also those that a killed process ran.
+// job returns the unfinished job, or a new one. Nothing else is needed to continue: the engine finds the tasks,
+// including those of a killed process.
 func (d *display) job(ctx context.Context, client *weaver.Client) (id weaver.JobID, err error) {
 	jobs, _, err := client.Jobs(ctx, weaver.JobFilter{Name: jobName, Limit: 1})
 	if err != nil {
@@ -131,7 +129,7 @@ func (d *display) job(ctx context.Context, client *weaver.Client) (id weaver.Job
 	if err != nil {
 		return id, err
 	}
-	// In one transaction: a kill leaves the whole job, or nothing.
+	// In one transaction: a kill leaves the whole job or nothing.
 	handle, err := client.Submit(ctx, newJob(pkgs))
 	if err == nil {
 		id, d.total = handle.ID(), len(pkgs)+1

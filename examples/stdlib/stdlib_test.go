@@ -21,8 +21,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TestMain lets the test binary be the program, which the kill test starts as
-// processes of their own.
+// TestMain makes the test binary run as the program, which the kill test starts as separate processes.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -40,9 +39,8 @@ func program(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
-// The program is killed again and again, and each time it continues: the
-// report is the same as without kills, no step starts again after its value was
-// stored, and the store agrees with itself.
+// The program is killed again and again, and continues each time. The report is the same as without kills, no step
+// starts again after its value was stored, and the store is consistent.
 func TestKilledAtFiveMoments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -52,7 +50,7 @@ func TestKilledAtFiveMoments(t *testing.T) {
 	if out, err := program(t, calm).CombinedOutput(); err != nil {
 		t.Fatalf("without kills: %v\n%s", err, out)
 	}
-	var all string // what the killed processes printed
+	var all string // output of the killed processes
 	for i, moment := range []string{
 		`^pid `,                           // the job is stored, and nothing has begun
 		`"step.started"`,                  // the first step runs
@@ -84,7 +82,7 @@ func TestKilledAtFiveMoments(t *testing.T) {
 }
 
 // killAt starts the program and kills it as soon as it prints a line that
-// matches. It returns what the program printed.
+// matches. It returns the program's output.
 func killAt(t *testing.T, cmd *exec.Cmd, moment string) string {
 	t.Helper()
 	pipe, err := cmd.StdoutPipe()
@@ -116,8 +114,7 @@ func killAt(t *testing.T, cmd *exec.Cmd, moment string) string {
 	return said.String()
 }
 
-// checkSteps compares the starts of step functions that the processes printed
-// with the steps that the store has.
+// checkSteps compares the starts of step functions printed by the processes with the steps in the store.
 func checkSteps(t *testing.T, dir, printed string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(dir, "weaver-stdlib.db"))
@@ -159,7 +156,7 @@ func checkSteps(t *testing.T, dir, printed string) {
 			Node        string
 		}
 		if json.Unmarshal([]byte(line), &ev) != nil || ev.Event != "step.started" {
-			continue // a line for people, or one that a kill cut off
+			continue // a line for people, or a line cut off by a kill
 		}
 		k := key{ev.TaskID, ev.Step}
 		if starts[k]++; ev.Timestamp.Truncate(time.Microsecond).After(stored[k]) {
@@ -229,7 +226,7 @@ func TestInterruptAndContinue(t *testing.T) {
 	}
 }
 
-// A job that failed says where the reason is.
+// The message for a failed job says where the reason is.
 func TestFailedJob(t *testing.T) {
 	t.Parallel()
 	broken := t.TempDir()
