@@ -8,36 +8,34 @@ import (
 	"strings"
 )
 
-// bubbles are the parts of a package that run in bubbles of testing/synctest
-// only: functions given to synctest.Test or to a function that runs them there
-// (an opener), and what only such code uses. Names are compared, not objects: two
-// methods of one name count as one.
+// bubbles are the parts of a package that run only in testing/synctest bubbles: functions passed to synctest.Test or
+// to a function that runs them there (an opener), and code used only by them. Names are compared, not objects: two
+// methods with one name count as one.
 type bubbles struct {
-	uses     map[string][]*ast.Ident // of functions and variables; of methods and fields with a dot in front; of types with a * in front, where a value is made
-	fields   map[string][]ast.Node   // what fields are set to
+	uses     map[string][]*ast.Ident // of functions and variables; methods and fields begin with a dot, types whose values are created with a *
+	fields   map[string][]ast.Node   // values of fields
 	types    map[string]ast.Expr
 	literals []literal
 	calls    []*ast.CallExpr
 	defs     []*definition
-	openers  map[string][]ast.Node // names of openers → where they have that name; nil is everywhere
+	openers  map[string][]ast.Node // names of openers → scopes of the name; nil is the package
 	regions  []ast.Node
 	merged   [][2]token.Pos // the regions, in order
 }
 
-// literal is one with its type, which may stand around it.
+// literal is a composite literal with its type, which an outer literal may state.
 type literal struct {
 	*ast.CompositeLit
 	typ ast.Expr
 }
 
-// definition is a function, a type with its methods, or a field or a variable
-// of a function's that holds functions.
+// definition is a function, a type with its methods, or a field or local variable that holds functions.
 type definition struct {
 	name   string
 	scope  ast.Node // nil is the package
 	nodes  []ast.Node
 	params *ast.FieldList // of a function
-	entry  bool           // called from outside of the package
+	entry  bool           // called from outside the package
 	inside bool
 }
 
@@ -143,8 +141,7 @@ func (b *bubbles) read(decl ast.Decl) {
 	})
 }
 
-// readFields notes what the fields of a literal of a struct, or of those in a list or a
-// map of them, are set to.
+// readFields records the field values of a struct literal, or of the struct literals in a list or map.
 func (b *bubbles) readFields(typ ast.Expr, lit *ast.CompositeLit) {
 	if id, ok := typ.(*ast.Ident); ok {
 		typ = b.types[id.Name]
@@ -185,7 +182,7 @@ func (b *bubbles) readFields(typ ast.Expr, lit *ast.CompositeLit) {
 	}
 }
 
-// makes notes the types whose values are made.
+// makes records the types whose values are created.
 func (b *bubbles) makes(typ ast.Expr) {
 	if typ == nil {
 		return
@@ -214,8 +211,7 @@ func (b *bubbles) local(decl ast.Decl, left, right ast.Expr) {
 	b.defs = append(b.defs, def)
 }
 
-// grow adds what the known regions show to be in bubbles, and reports whether
-// it found anything.
+// grow adds code that the known regions show to be in bubbles, and reports whether it found any.
 func (b *bubbles) grow() bool {
 	known, openers := len(b.regions), len(b.openers)
 	b.calls = slices.DeleteFunc(b.calls, func(call *ast.CallExpr) bool {
@@ -241,8 +237,7 @@ func (b *bubbles) grow() bool {
 	return len(b.regions) > known || len(b.openers) > openers
 }
 
-// growTogether adds definitions that use one another, and are used in bubbles
-// only otherwise.
+// growTogether adds definitions that use one another and are otherwise used only in bubbles.
 func (b *bubbles) growTogether() bool {
 	known := len(b.regions)
 	assumed := slices.DeleteFunc(slices.Clone(b.defs), func(def *definition) bool { return def.entry || def.inside })
@@ -276,8 +271,7 @@ func (b *bubbles) opens(fun ast.Expr) bool {
 	return slices.ContainsFunc(b.openers[name], func(scope ast.Node) bool { return scope == nil || within(scope, fun) })
 }
 
-// isOpener reports whether a function uses one of its parameters that are
-// functions in a bubble.
+// isOpener reports whether a function uses one of its function parameters in a bubble.
 func (b *bubbles) isOpener(def *definition) bool {
 	for _, p := range def.params.List {
 		if _, ok := p.Type.(*ast.FuncType); !ok {
@@ -311,7 +305,7 @@ func (def *definition) owns(n ast.Node) bool {
 	return slices.ContainsFunc(def.nodes, func(node ast.Node) bool { return within(node, n) })
 }
 
-// in reports whether a node runs in bubbles only.
+// in reports whether a node runs only in bubbles.
 func (b *bubbles) in(n ast.Node) bool {
 	for _, at := range []token.Pos{n.Pos(), n.End() - 1} {
 		i, found := slices.BinarySearchFunc(b.merged, at, func(r [2]token.Pos, at token.Pos) int { return cmp.Compare(r[0], at) })
@@ -322,7 +316,7 @@ func (b *bubbles) in(n ast.Node) bool {
 	return true
 }
 
-// merge joins the regions that overlap.
+// merge joins overlapping regions.
 func (b *bubbles) merge() {
 	sorted := slices.SortedFunc(slices.Values(b.regions), func(x, y ast.Node) int { return cmp.Compare(x.Pos(), y.Pos()) })
 	b.merged = b.merged[:0]
@@ -339,7 +333,7 @@ func within(outer, inner ast.Node) bool {
 	return outer.Pos() <= inner.Pos() && inner.End() <= outer.End()
 }
 
-// contains reports whether a node or one below it is as asked.
+// contains reports whether is holds for a node or one below it.
 func contains(n ast.Node, is func(ast.Node) bool) bool {
 	found := false
 	ast.Inspect(n, func(n ast.Node) bool {

@@ -29,8 +29,8 @@ func TestExportedNamesHaveComments(t *testing.T) {
 	}
 }
 
-// undocumented returns the exported names of a declaration that have no
-// comment. The comment of a group of constants or variables counts for each.
+// undocumented returns the exported names of a declaration without a comment. The comment of a group of constants or
+// variables counts for each.
 func undocumented(decl ast.Decl) []*ast.Ident {
 	var bare []*ast.Ident
 	switch decl := decl.(type) {

@@ -13,14 +13,14 @@ import (
 
 const coverageFile = "docs/coverage.md"
 
-// namedTest is how coverageFile names a test: `package: TestName`, with a subtest
-// behind a slash, or `store/storetest: Suite/case`.
+// namedTest matches the name of a test in coverageFile: `package: TestName`, with a subtest after a slash, or
+// `store/storetest: Suite/case`.
 var namedTest = regexp.MustCompile("`([a-z][a-z0-9_./]*): ([A-Z][A-Za-z0-9_]*)(?:/([^`]+))?`")
 
-// anyTest finds what looks like the name of a test, however it is written.
+// anyTest matches any text that looks like the name of a test.
 var anyTest = regexp.MustCompile(`\b(?:Test|Example|Fuzz)[A-Z]\w*`)
 
-// Every test that docs/coverage.md names exists.
+// Every test named in docs/coverage.md exists.
 func TestCoverageNamesTests(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(repoRoot, coverageFile))
@@ -52,7 +52,7 @@ func TestCoverageNamesTests(t *testing.T) {
 	}
 }
 
-// missing says what of a test is not there; "" if all of it is.
+// missing describes the missing part of a test name, or returns "".
 func missing(texts map[string]string, pkg, name, sub string) string {
 	dir := pkg
 	if pkg == "weaver" {
@@ -83,8 +83,7 @@ func missing(texts map[string]string, pkg, name, sub string) string {
 	return ""
 }
 
-// casesOf returns the table of a suite's cases, of the Go files of store/storetest;
-// "" if there is no such suite.
+// casesOf returns the table of a suite's cases in the Go files of store/storetest, or "" if there is no such suite.
 func casesOf(text, suite string) string {
 	_, rest, _ := strings.Cut(text, `{"`+suite+`", `)
 	table, _, ok := strings.Cut(rest, "}")

@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// rule says what a package may import besides the standard library. Packages
-// of this module are named from its root ("." is the root package); "x/..."
-// means everything below x.
+// rule lists the allowed imports of a package besides the standard library. Packages of this module are named from
+// its root ("." is the root package); "x/..." means everything below x.
 type rule struct {
 	ours     []string // packages of this module
 	libs     []string // other modules
 	testLibs []string // further modules, in its tests only
 }
 
-// The layers, from the bottom up. A package may import lower ones only.
+// The layers, from the bottom up. A package may import only lower ones.
 var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
@@ -37,8 +36,7 @@ const (
 	xterm   = "golang.org/x/term"
 )
 
-// importRules is the import graph: one line per package, also for packages
-// that are planned.
+// importRules is the import graph: one line per package, including planned ones.
 var importRules = map[string]rule{
 	"task":       {libs: []string{ulid}},
 	"task/event": {ours: []string{"task", "internal/jsonnumber"}},
@@ -49,8 +47,7 @@ var importRules = map[string]rule{
 	"order":      {ours: join(values, "internal/group")},
 	"codec":      {},
 
-	// Conformance suites: their port and the standard library, so that users
-	// who write an adapter can run them.
+	// Conformance suites: only their port and the standard library, so that authors of adapters can run them.
 	"store/storetest":       {ours: join(values, "store")},
 	"delivery/deliverytest": {ours: join(values, "delivery")},
 	"blob/blobtest":         {ours: join(values, "blob")},
@@ -165,7 +162,7 @@ func ruleOf(name string) (rule, bool) {
 	return rule{}, false
 }
 
-// matches reports whether a name in a rule means a package.
+// matches reports whether a name in a rule matches a package.
 func matches(pattern, name string) bool {
 	dir, below := strings.CutSuffix(pattern, "/...")
 	return pattern == name || below && strings.HasPrefix(name, dir+"/")
@@ -197,7 +194,7 @@ func TestImportGraph(t *testing.T) {
 	for name, p := range packages(t) {
 		r, ok := ruleOf(name)
 		if !ok {
-			continue // TestEveryPackageHasAnImportRule reports it
+			continue // reported by TestEveryPackageHasAnImportRule
 		}
 		for imported := range p.imports {
 			dep, ours := relative(imported)
@@ -213,8 +210,7 @@ func TestImportGraph(t *testing.T) {
 	}
 }
 
-// The libraries of tests end up in the go.sum of users, so they stay out of
-// every package that a user can import.
+// Test libraries end up in the go.sum of users, so they stay out of every package that a user can import.
 func TestTestsUseTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	for name, p := range packages(t) {
@@ -229,7 +225,7 @@ func TestTestsUseTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// importRules says it for direct imports, this for everything that is linked.
+// importRules covers direct imports; this test covers everything that is linked.
 func TestAdaptersAreIndependent(t *testing.T) {
 	t.Parallel()
 	all := packages(t)
@@ -262,8 +258,7 @@ func TestOnlyTheTopImportsAdapters(t *testing.T) {
 	}
 }
 
-// What a program links by importing weaver alone: the libraries of its own
-// packages, and what those link in turn.
+// The dependencies of a program that imports only weaver: the libraries of its packages, and their dependencies.
 func TestRootIsLight(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "list", "-deps", ".")

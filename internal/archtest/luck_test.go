@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// mayTakeTime: function of a test → why it waits in real time, or judges by it. A
-// machine under load is slow, so real time proves nothing: wait for an event, count, or
-// use a bubble. The list only becomes shorter.
+// mayTakeTime maps a function of a test to the reason why it waits or judges in real time. A machine under load is
+// slow, so real time proves nothing: wait for an event, count, or use a bubble. The list may only shrink.
 var mayTakeTime = map[string]string{
 	"builtin/TestRunSlowListener":                               "the pipe of a command that is gone stays open for a second",
 	"internal/attemptlog/TestRotation":                          "a file was made a minute older: it is that old at least",
@@ -50,15 +49,15 @@ var mayTakeTime = map[string]string{
 	"weavertest/failing":                                        "a handler, in a bubble",
 }
 
-// TestNoSleep keeps real time out of what is waited for and judged. In a bubble of
-// testing/synctest time is fake, so tests may use it there. Benchmarks measure it.
+// TestNoSleep forbids waits and judgements in real time. Time is fake in testing/synctest bubbles, so tests may use
+// it there. Benchmarks measure it.
 func TestNoSleep(t *testing.T) {
 	t.Parallel()
 	dirs := make(map[string][]*file)
 	for _, f := range goFiles(t) {
 		dirs[path.Dir(f.path)] = append(dirs[path.Dir(f.path)], f)
 	}
-	found := make(map[string]string) // function → where it takes time
+	found := make(map[string]string) // function → place where it takes time
 	for dir, files := range dirs {
 		bubbles := bubblesOf(files)
 		for _, f := range files {
@@ -90,7 +89,7 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
-// isMessage reports whether n is a call that makes a message.
+// isMessage reports whether n is a call that creates a message.
 func isMessage(n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -100,8 +99,7 @@ func isMessage(n ast.Node) bool {
 	return ok && slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf", "Log", "Logf"}, sel.Sel.Name)
 }
 
-// waits reports whether n waits in real time, but for a bound that only ends a test
-// that hangs.
+// waits reports whether n waits in real time, except for a timeout that only ends a hanging test.
 func waits(n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	return ok && slices.ContainsFunc([]string{"After", "AfterFunc", "NewTicker", "NewTimer", "Tick"}, func(name string) bool {
@@ -109,8 +107,7 @@ func waits(n ast.Node) bool {
 	}) && !isLong(call.Args[0])
 }
 
-// isLong reports whether a duration is written as so many minutes, or ten seconds or
-// more.
+// isLong reports whether a duration is written in minutes, or as ten seconds or more.
 func isLong(d ast.Expr) bool {
 	n := 1
 	if product, ok := d.(*ast.BinaryExpr); ok && product.Op == token.MUL {
@@ -122,7 +119,7 @@ func isLong(d ast.Expr) bool {
 	return selects(d, "time", "Minute") || selects(d, "time", "Hour") || selects(d, "time", "Second") && n >= 10
 }
 
-// judgesTime reports whether n compares an instant with the present.
+// judgesTime reports whether n compares a time with the current time.
 func judgesTime(n ast.Node) bool {
 	if selects(n, "time", "Since") || selects(n, "time", "Until") {
 		return true
@@ -139,8 +136,7 @@ func judgesTime(n ast.Node) bool {
 	return contains(method.X, isNow) || slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return contains(arg, isNow) })
 }
 
-// declName returns the name of a function, with the type of its receiver, or of the
-// first thing that another declaration declares.
+// declName returns the name of a function, with the type of its receiver, or the first name of another declaration.
 func declName(decl ast.Decl) string {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

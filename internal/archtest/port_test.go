@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// maxPort keeps the port small enough to implement in a week: what is new is a field or
-// a command of what is there, or an interface that a store may do without.
+// maxPort keeps the port small enough to implement in a week: add a field or a command to an existing method, or an
+// optional interface.
 const maxPort = 20
 
 func TestThePortIsSmall(t *testing.T) {

@@ -8,21 +8,20 @@ import (
 	"testing"
 )
 
-// pure: the packages whose functions give the same answer for the same input, so
-// that a decision can be made again and stores agree on what a move means.
+// pure lists the packages whose functions return the same result for the same input, so that a decision can be
+// repeated and stores agree on the meaning of a transition.
 var pure = []string{"task", "decide", "internal/rules", "internal/preview", "internal/explain"}
 
-// impure: what such a package does not import, and why.
+// impure maps forbidden imports of these packages to the reason.
 var impure = map[string]string{
 	"context": "waits", "crypto/rand": "differs", "database/sql": "reads", "io/fs": "reads", "log/slog": "writes", "math/rand": "differs", "math/rand/v2": "differs",
 	"net": "reads", "net/http": "reads", "os": "reads", "os/exec": "reads", "syscall": "reads",
 }
 
-// mayBeImpure: files that make new values, and judge nothing.
+// mayBeImpure lists files that create new values and decide nothing.
 var mayBeImpure = map[string]string{"task/id.go": "makes IDs from a clock and a source of randomness that can be given"}
 
-// A Decider that reads a clock, or anything else than its input, would decide
-// otherwise when it is asked again.
+// A Decider that reads a clock, or anything besides its input, could decide differently when asked again.
 func TestDecisionsArePure(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {

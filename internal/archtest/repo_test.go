@@ -22,12 +22,11 @@ const (
 	repoRoot = "../.."
 )
 
-// pkg is what the sources say about one package of this module, whatever
-// their build tags: a rule holds on every platform. Packages are named from
-// the module's root, which is ".".
+// pkg is the source information about one package of this module, independent of build tags: a rule holds on every
+// platform. Packages are named from the module's root, which is ".".
 type pkg struct {
 	doc bool // it has a package comment
-	// What it imports directly, and what its tests import directly.
+	// Direct imports of the package and of its tests.
 	imports, testImports map[string]bool
 }
 
@@ -65,8 +64,7 @@ var listPackages = sync.OnceValues(func() (map[string]*pkg, error) {
 	return all, nil
 })
 
-// deps returns the packages of this module that are linked with one of them,
-// by their names; for each, a package that imports it.
+// deps returns the packages of this module linked with one of them, each with a package that imports it.
 func deps(all map[string]*pkg, name string) map[string]string {
 	found := make(map[string]string)
 	for next := []string{name}; len(next) > 0; next = next[1:] {
@@ -120,7 +118,7 @@ var fileSet = token.NewFileSet()
 
 func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// at returns where a node stands, for messages.
+// at returns the position of a node, for messages.
 func (f *file) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.path, fileSet.Position(n.Pos()).Line)
 }
@@ -162,9 +160,8 @@ var readFiles = sync.OnceValues(func() ([]*file, error) {
 	return all, err
 })
 
-// skipDir leaves out what is no part of the module: hidden folders and
-// testdata, as the go command does, and folders with a go.mod of their own, but
-// for the tests of the whole system.
+// skipDir skips directories outside the module: hidden ones and testdata, as the go command does, and those with
+// their own go.mod, except the system tests.
 func skipDir(name, rel string, d fs.DirEntry) error {
 	if rel == "." {
 		return nil

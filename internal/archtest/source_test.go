@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// suites: directory → what it is. Their files are test code, though their
-// names do not end in _test.go.
+// suites maps a directory to its purpose. The files are test code, although their names do not end in _test.go.
 var suites = map[string]string{
 	"store/storetest":            "conformance suite of stores",
 	"delivery/deliverytest":      "conformance suite of transports",
@@ -23,7 +22,7 @@ var suites = map[string]string{
 	"weavertest":                 "runs inside users' tests, in a bubble",
 }
 
-// mayStartGoroutines: directory → why it may, beside test code.
+// mayStartGoroutines maps a directory to the reason why it may start goroutines, in addition to test code.
 var mayStartGoroutines = map[string]string{
 	"internal/group": "owns every goroutine",
 	"examples":       "code of users, who cannot import internal/group",
@@ -57,10 +56,9 @@ func startsGoroutine(n ast.Node) bool {
 	return false
 }
 
-// A test that is skipped for what the machine lacks proves nothing: make
-// installs what a test needs. There are two exceptions, which a stage of CI
-// makes up for. A long test asks [testing.Short], and `make test` runs it; a
-// test named TestE2E… asks for WEAVER_E2E, and `make e2e` runs all of these.
+// A test that is skipped because the machine lacks something proves nothing: make installs everything a test needs.
+// There are two exceptions, which a stage of CI covers. A long test checks [testing.Short], and `make test` runs it.
+// A test named TestE2E… checks WEAVER_E2E, and `make e2e` runs all of these.
 func TestNothingIsSkipped(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {
@@ -144,7 +142,7 @@ func TestFileLength(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
 		if path.Base(f.path) == "schema.sql" {
-			continue // a test writes it, of the migrations
+			continue // written by a test, from the migrations
 		}
 		if n := strings.Count(f.text, "\n"); n > maxLines {
 			t.Errorf("%s has %d lines: split it by role; think about it at 400, %d is the limit", f.path, n, maxLines)
@@ -152,7 +150,7 @@ func TestFileLength(t *testing.T) {
 	}
 }
 
-// TestLeaseFractions keeps what happens in the life of a lease in one file.
+// TestLeaseFractions keeps the durations of a lease's life in one file.
 func TestLeaseFractions(t *testing.T) {
 	t.Parallel()
 	isTTL := func(e ast.Expr) bool {
