@@ -11,18 +11,17 @@ import (
 	"testing"
 )
 
-// transport checks what comes through it.
+// transport checks the requests and answers that it transports.
 type transport struct {
 	c    *Contract
 	t    testing.TB
 	next http.RoundTripper
-	at   string // where the API is mounted
+	at   string // mount path of the API
 	seen *Record
 }
 
-// Transport returns a transport that fails the test for what the document does not
-// declare. mount is the path under which the API is, "" for none; record, if it is not
-// nil, learns of what succeeds.
+// Transport returns a transport that fails the test for anything undeclared in the document. mount is the path of the
+// API, or "". record, if not nil, collects successful operations.
 func (c *Contract) Transport(t testing.TB, next http.RoundTripper, mount string, record *Record) http.RoundTripper {
 	return &transport{c, t, next, mount, record}
 }
@@ -78,13 +77,13 @@ func media(res *http.Response) string {
 	return kind
 }
 
-// problemMedia is the media type of answers that are no success.
+// problemMedia is the media type of error answers.
 const problemMedia = "application/problem+json"
 
-// Answers to paths that the document does not have.
+// strangers are the statuses of answers to paths outside the document.
 var strangers = []int{http.StatusNotFound, http.StatusRequestURITooLong, http.StatusMisdirectedRequest, http.StatusInternalServerError, http.StatusServiceUnavailable}
 
-// check lists what the document does not declare.
+// check lists the undeclared parts of an answer.
 func (c *Contract) check(r *http.Request, sent []byte, res *http.Response, body []byte) (problems []string) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	path, method, id := c.operation(r)
@@ -140,12 +139,12 @@ func (c *Contract) check(r *http.Request, sent []byte, res *http.Response, body 
 	return problems
 }
 
-// general are the headers that any answer may have.
+// general lists the headers that any answer may have.
 var general = []string{
 	"Cache-Control", "Connection", "Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Referrer-Policy", "X-Content-Type-Options",
 }
 
-// has looks for a name whatever its case.
+// has reports whether a name exists, ignoring case.
 func has(n node, name string) bool {
 	for key := range n {
 		if strings.EqualFold(key, name) {
@@ -155,7 +154,7 @@ func has(n node, name string) bool {
 	return false
 }
 
-// checkRequest lists what is not declared of a request that succeeded.
+// checkRequest lists the undeclared parts of a request that succeeded.
 func (c *Contract) checkRequest(r *http.Request, sent []byte, path, method string) (problems []string) {
 	operation := object(c.doc, "paths", path, method)
 	params, _ := operation["parameters"].([]any)

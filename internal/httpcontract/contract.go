@@ -14,10 +14,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Contract is what a document declares. It is safe for concurrent use.
+// Contract holds the declarations of a document. It is safe for concurrent use.
 type Contract struct {
 	doc      node
-	mux      *http.ServeMux // finds the path of the document that a request is for
+	mux      *http.ServeMux // finds the document's path for a request
 	compiler *jsonschema.Compiler
 
 	mu      sync.Mutex
@@ -38,11 +38,11 @@ func Read(document []byte) (*Contract, error) {
 	}
 	doc, isObject := parsed.(node)
 	if !isObject {
-		return nil, errors.New("the document is no JSON object")
+		return nil, errors.New("the document is not a JSON object")
 	}
 	c := &Contract{doc: doc, mux: http.NewServeMux(), schemas: make(map[string]*jsonschema.Schema)}
 	for path := range object(doc, "paths") {
-		c.mux.HandleFunc(path, func(http.ResponseWriter, *http.Request) {}) // the document has the patterns of package http
+		c.mux.HandleFunc(path, func(http.ResponseWriter, *http.Request) {}) // the document uses the patterns of package http
 	}
 	closeSchemas(doc)
 	c.compiler = jsonschema.NewCompiler()
@@ -54,7 +54,7 @@ func Read(document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// Operations lists the ids of all operations.
+// Operations lists the IDs of all operations.
 func (c *Contract) Operations() (ids []string) {
 	for path := range object(c.doc, "paths") {
 		for _, op := range object(c.doc, "paths", path) {
@@ -67,7 +67,7 @@ func (c *Contract) Operations() (ids []string) {
 	return ids
 }
 
-// closeSchemas lets objects have the properties only that their schemas name.
+// closeSchemas forbids undeclared properties of objects.
 func closeSchemas(v any) {
 	switch v := v.(type) {
 	case node:
@@ -86,8 +86,8 @@ func closeSchemas(v any) {
 	}
 }
 
-// operation finds what a request is for. id is "" where the path has no such method,
-// and path is "" where the document has no such path.
+// operation finds the operation of a request. id is "" if the path has no such method, and path is "" if the document
+// has no such path.
 func (c *Contract) operation(r *http.Request) (path, method, id string) {
 	_, path = c.mux.Handler(r)
 	if path == "" {
@@ -100,7 +100,7 @@ func (c *Contract) operation(r *http.Request) (path, method, id string) {
 	return path, method, text(object(c.doc, "paths", path, method), "operationId")
 }
 
-// pointerEscaper writes a key into a JSON pointer of a URL.
+// pointerEscaper escapes a key for a JSON pointer in a URL.
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
 // validate checks a value against the schema at a place of the document.
@@ -125,7 +125,7 @@ func (c *Contract) validate(body []byte, at ...string) error {
 	return s.Validate(v)
 }
 
-// object returns the object at a path of keys, nil if there is none.
+// object returns the object at a path of keys, or nil.
 func object(n node, keys ...string) node {
 	for _, key := range keys {
 		n, _ = n[key].(node)
@@ -138,7 +138,7 @@ func text(n node, key string) string {
 	return s
 }
 
-// keys lists what an object has, for messages.
+// keys lists the keys of an object, for messages.
 func keys(n node) string {
 	if len(n) == 0 {
 		return "none"
@@ -146,10 +146,10 @@ func keys(n node) string {
 	return strings.Join(slices.Sorted(maps.Keys(n)), ", ")
 }
 
-// Record remembers which operations succeeded. Its zero value is ready.
+// Record collects the operations that succeeded. Its zero value is ready.
 type Record struct {
 	mu   sync.Mutex
-	seen map[string]bool // by operation; false: it exists, and did not succeed
+	seen map[string]bool // by operation; false: it exists but did not succeed
 }
 
 func (r *Record) add(id string, succeeded bool) {

@@ -14,10 +14,9 @@ import (
 //go:embed metaschema/openapi-3.1.json
 var metaschema []byte
 
-// Valid reports what is wrong with a document: by the official schema of OpenAPI 3.1
-// documents, and what that does not say: that each schema is one of JSON Schema 2020-12
-// whose references lead somewhere, that no two operations have one id, and that the
-// parameters of a path are those that its operations declare.
+// Valid reports errors of a document. It checks the official schema of OpenAPI 3.1 documents, and more: each schema
+// must be valid JSON Schema 2020-12 with resolvable references, operation IDs must be unique, and the parameters of a
+// path must be those that its operations declare.
 func Valid(document []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Contract) checkSchemas(v any, at string) error {
 	return errors.Join(problems...)
 }
 
-// checkOperations looks at the ids and the parameters of operations.
+// checkOperations checks the IDs and parameters of operations.
 func (c *Contract) checkOperations() error {
 	var problems []error
 	ids := c.Operations()
@@ -93,7 +92,7 @@ func (c *Contract) checkOperations() error {
 	return errors.Join(problems...)
 }
 
-// inPath lists the parameters that a path has.
+// inPath lists the parameters of a path.
 func inPath(path string) (names []string) {
 	for part := range strings.SplitSeq(path, "/") {
 		if name, is := strings.CutPrefix(part, "{"); is {
