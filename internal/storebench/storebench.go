@@ -1,6 +1,6 @@
-// Package storebench measures what a store does for Weaver: how many tasks are enqueued
-// and run in a second, and how soon a task starts. Everything is as users have it:
-// attempts and steps are recorded, and no call returns before it is durable.
+// Package storebench measures the performance of a store for Weaver: the rate of enqueues and runs, and the delay
+// until a task starts. It uses a user's settings: attempts and steps are recorded, and each call returns only when it
+// is durable.
 package storebench
 
 import (
@@ -17,45 +17,44 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Config says what is measured.
+// Config configures a measurement.
 type Config struct {
 	Store     store.Store // required
-	Namespace string      // required: nothing but these tasks is in it
-	Tasks     int         // that do nothing, at least 100
+	Namespace string      // required; must be empty
+	Tasks     int         // number of no-op tasks, at least 100
 	Slots     int         // of the engine, at least 1
 
-	// Measured, if set, is called with each figure when it is known.
+	// Measured, if set, is called with each figure as soon as it is known.
 	Measured func(Figure)
 }
 
 // The names of the figures, in the order in which they are measured.
 const (
 	EnqueueOne  = "enqueue_one"  // Enqueue, one call at a time
-	EnqueueMany = "enqueue_many" // EnqueueMany, 1,000 tasks a call
+	EnqueueMany = "enqueue_many" // EnqueueMany, 1,000 tasks per call
 	Enqueue     = "enqueue"      // Enqueue, 50 callers
-	Run         = "run"          // tasks that do nothing, from the claim to their end
-	Steps       = "steps"        // steps of one task, one after the other
-	Start       = "start"        // from the call of Enqueue to the start of the handler, nothing else to do
+	Run         = "run"          // no-op tasks, from the claim to their end
+	Steps       = "steps"        // sequential steps of one task
+	Start       = "start"        // from the call of Enqueue to the start of the handler, on an idle engine
 )
 
-// Figure is one quantity that was measured.
+// Figure is one measured quantity.
 type Figure struct {
 	Name      string        `json:"name"`
 	Count     int           `json:"count"`            // calls, tasks or steps
-	Took      time.Duration `json:"took_ns"`          // all of them
+	Took      time.Duration `json:"took_ns"`          // in total
 	PerSecond float64       `json:"per_second"`       // Count in a second
-	P50       time.Duration `json:"p50_ns,omitempty"` // of one; 0: it was not measured one by one
+	P50       time.Duration `json:"p50_ns,omitempty"` // of one; 0: not measured individually
 	P99       time.Duration `json:"p99_ns,omitempty"`
 }
 
 const (
 	perCall = 1000 // tasks of one EnqueueMany
 	callers = 50
-	most    = 1000 // of what is measured one by one
+	most    = 1000 // of individually measured operations
 )
 
-// Measure measures a store. What it stores stays in the namespace, also when ctx ends it:
-// see Remove.
+// Measure measures a store. Its tasks stay in the namespace, even if ctx ends it: see Remove.
 func Measure(ctx context.Context, c Config) error {
 	if c.Tasks < 100 || c.Slots < 1 {
 		return fmt.Errorf("%d tasks and %d slots: want 100 or more, and 1 or more", c.Tasks, c.Slots)
@@ -99,12 +98,12 @@ type bench struct {
 	eng         *weaver.Engine
 	noop, start *weaver.Type[weaver.None, weaver.None]
 	steps       *weaver.Type[int, weaver.None]
-	started     chan time.Time // when the handler of start began
-	few         int            // how many are measured one by one
-	stored      int            // tasks that wait
+	started     chan time.Time // start times of the handler of start
+	few         int            // number of individual measurements
+	stored      int            // waiting tasks
 }
 
-// report gives a figure to Measured. each is how long the single ones took, if that was measured.
+// report passes a figure to Measured. each holds the individual durations, if measured.
 func (b *bench) report(name string, count int, took time.Duration, each []time.Duration) {
 	f := Figure{Name: name, Count: count, Took: took, PerSecond: float64(count) / max(took, time.Nanosecond).Seconds()}
 	if slices.Sort(each); len(each) > 0 {
@@ -197,7 +196,7 @@ func (b *bench) sequence(ctx context.Context) error {
 	return nil
 }
 
-// latency enqueues tasks one after the other while the engine has nothing else to do.
+// latency enqueues tasks one after another on an idle engine.
 func (b *bench) latency(ctx context.Context) (err error) {
 	g := group.New(ctx)
 	g.Go("engine", b.eng.Run)
@@ -247,7 +246,7 @@ func Remove(ctx context.Context, st store.Store, namespace string) error {
 		}
 		req.After = got.Next
 	}
-	for { // what of a task with many steps is left to reapers
+	for { // the rest of a task with many steps is left to reapers
 		got, err := st.Reap(ctx, namespace, store.ReapRequest{Worker: "bench", TTL: weaver.DefaultLease, CrashBudget: -1})
 		if err != nil || !got.Chores {
 			return err

@@ -84,8 +84,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A task with so many steps that no bite of the collector takes it whole, and one that
-// waits, go as well.
+// Remove also removes waiting tasks, and tasks with more steps than one batch of the collector deletes.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	db := open(t)
