@@ -1,9 +1,9 @@
-// Package build says what a program was built from.
+// Package build reports the version of the running program.
 package build
 
 import "runtime/debug"
 
-// Version is what the go command recorded of the main module.
+// Version returns the recorded version of the main module.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -12,8 +12,8 @@ func Version() string {
 	return VersionOf(info)
 }
 
-// VersionOf is the main module's version; where that has none, as in a build from
-// a checkout, the revision, if the go command knew it.
+// VersionOf returns the main module's version. If there is no version, as in a build from a checkout, it returns the
+// revision, if known.
 func VersionOf(info *debug.BuildInfo) string {
 	const none = "(devel)"
 	switch info.Main.Version {
