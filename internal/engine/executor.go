@@ -166,7 +166,7 @@ func (x *executor) route(t task.Task) (h Handler, why string, err error) {
 	case ok:
 		return h, sanitize(to.Reason), nil
 	case to.Handler != "":
-		return h, "", fmt.Errorf("the router chose the handler %q of %s for a task of type %s, and there is none of that name here", to.Handler, cmp.Or(to.Type, t.Type), t.Type)
+		return h, "", fmt.Errorf("the router chose the handler %q of %s for a task of type %s, but there is no such handler here", to.Handler, cmp.Or(to.Type, t.Type), t.Type)
 	}
 	return h, "", fmt.Errorf("the router chose %q for a task of type %s, which has no handler without a name here", cmp.Or(to.Type, t.Type), t.Type)
 }

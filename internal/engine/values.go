@@ -234,7 +234,7 @@ func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 		r, err = v.Sealer.OpenBlob(ctx, v.Bucket, b, r)
 	}
 	if errors.Is(err, blob.ErrNotFound) {
-		// An unmounted directory has no blobs, so the bucket's identity differs.
+		// An unmounted folder has no blobs, so the bucket's identity differs.
 		if other := v.CheckBucket(ctx); errors.Is(other, store.ErrOtherBucket) {
 			return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, other)
 		}
@@ -302,7 +302,7 @@ func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Bl
 	})
 }
 
-// sourceError is an error of the source of an artifact or of the temporary directory: an error of the handler.
+// sourceError is an error of the source of an artifact or of the temporary folder: an error of the handler.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
