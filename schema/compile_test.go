@@ -43,7 +43,7 @@ func TestValidateSaysWhereAndWhat(t *testing.T) {
 		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, []schema.Problem{{"", `with the field "a", "b" is required`}}},
 		{`false`, `1`, []schema.Problem{{"", "nothing is allowed here"}}},
 		{`{}`, `{"a"`, []schema.Problem{{"", "it is not JSON: unexpected EOF"}}},
-		{`{}`, ` `, []schema.Problem{{"", "it is not JSON: there is nothing"}}},
+		{`{}`, ` `, []schema.Problem{{"", "it is not JSON: it is empty"}}},
 		{`{}`, `1 2`, []schema.Problem{{"", "it is not JSON: something follows the value, at byte 3"}}},
 		{`{"minimum":0.5,"multipleOf":2}`, `1e-999999999`, []schema.Problem{{"", "it is less than 0.5"}, {"", "it is not a multiple of 2"}}},
 	} {

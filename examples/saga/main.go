@@ -64,7 +64,7 @@ func (p program) buy(ctx context.Context, order int) (string, error) {
 	if err := weaver.Do(ctx, "ship", func(context.Context) error {
 		if p.closed {
 			fmt.Println("warehouse: closed")
-			return weaver.Permanent(errors.New("close the warehouse"))
+			return weaver.Permanent(errors.New("the warehouse is closed"))
 		}
 		fmt.Printf("warehouse: shipped order %d\n", order)
 		return nil
