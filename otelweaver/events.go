@@ -91,7 +91,7 @@ func failed(span trace.Span, outcome task.Outcome, e *task.Error) {
 	span.SetStatus(codes.Error, e.Message)
 }
 
-// orphanAge is the maximum time to keep an attempt that may never end: its handler never returned, or the engine gave
+// orphanAge is the maximum time to keep an attempt that may never end. Its handler never returned, or the engine gave
 // up on a store that could not be written.
 const orphanAge = 24 * time.Hour
 

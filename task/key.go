@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxKey is the maximum length in bytes of a text that stores index or use as a key: names of queues, steps, signals
-// and jobs, idempotency and concurrency keys, and keys and values of labels.
+// MaxKey is the maximum length in bytes of a text that stores index or use as a key. These are names of queues,
+// steps, signals and jobs, idempotency and concurrency keys, and keys and values of labels.
 const MaxKey = 255
 
 // CheckKey returns an error unless every store can use a text as a key: at most [MaxKey] bytes and accepted by

@@ -119,8 +119,8 @@ func UndoKey(id ID, step string, round int) string {
 	return id.String() + ":" + step + "#" + strconv.Itoa(round) + "/undo"
 }
 
-// UndoPlan lists the effects of a task, without values: first the effects to undo if the task ends without success,
-// in undo order, then the effects that stay, then the undone effects.
+// UndoPlan lists the effects of a task, without values. The effects to undo if the task ends without success come
+// first, in undo order, then the effects that stay, then the undone effects.
 type UndoPlan struct {
 	TaskID  ID           `json:"task_id"`
 	State   State        `json:"state"`

@@ -14,9 +14,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Replay is Run with a worker that is killed again and again: after every step that the task completes or, with an
-// Undo, begins, and once after the handler returned but before the result was written. Each time another worker takes
-// over the task at once, so that the handler replays its recorded steps.
+// Replay is Run with a worker that is killed again and again. It dies after every step that the task completes or,
+// with an Undo, begins. It also dies once after the handler returned but before the result was written. Each time
+// another worker takes over the task at once, so that the handler replays its recorded steps.
 //
 // The test fails when the task does, and when an attempt does not reach steps recorded by earlier attempts: step
 // names must not depend on values that change between attempts. It fails at once when an attempt that records a step
@@ -195,9 +195,9 @@ func (n *stepNames) ended(unasked []string) {
 // spared reports that attempts are no longer killed: kills would only create more names.
 func (n *stepNames) spared() bool { return n.strays >= spareAfter }
 
-// killer is the store of a worker that will be killed: after it committed a completed step of the target, or an undo
-// of a child of the target, no call succeeds and even the answer is lost. Its engine is then stopped, which ends the
-// handler's context. The results that it would write list its leases and the steps that the attempt reached.
+// killer is the store of a worker that will be killed. After the commit of a completed step of the target, or of an
+// undo of a child of the target, the answer is lost and no further call succeeds. Its engine is then stopped, which
+// ends the handler's context. The results that it would write list its leases and the steps that the attempt reached.
 type killer struct {
 	engineStore
 	target task.ID

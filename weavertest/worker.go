@@ -136,7 +136,7 @@ func (w *worker) untilIdle(ctx context.Context) error {
 	return err
 }
 
-// engineStore is the store of engines here, without ClaimOrWait: a waiting claim is repeated at least once per lease,
+// engineStore is the store of engines here, without ClaimOrWait. A waiting claim is repeated at least once per lease,
 // and each claim in an idle month would cost time. An immediate claim returns the time of the next due task, and this
 // store notifies of every change, so an idle engine sleeps until then. It also has no feed of events, which an engine
 // would check every hour.

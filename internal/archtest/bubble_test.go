@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// bubbles are the parts of a package that run only in testing/synctest bubbles: functions passed to synctest.Test or
-// to a function that runs them there (an opener), and code used only by them. Names are compared, not objects: two
-// methods with one name count as one.
+// bubbles are the parts of a package that run only in testing/synctest bubbles. They are functions passed to
+// synctest.Test or to a function that runs them there (an opener), and code used only by them. Names are compared,
+// not objects: two methods with one name count as one.
 type bubbles struct {
 	uses     map[string][]*ast.Ident // of functions and variables; methods and fields begin with a dot, types whose values are created with a *
 	fields   map[string][]ast.Node   // values of fields

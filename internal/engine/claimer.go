@@ -30,9 +30,9 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 	return &claimer{env: e, types: types, untilIdle: untilIdle, wake: wake, executor: executor, heartbeater: heartbeater, reaper: reaper}
 }
 
-// run keeps the slots full until ctx ends. With untilIdle it also returns after a claim with no attempt running that
-// found no due task, once no expired lease of another worker waits for this worker's warm-up and no chores are left.
-// It returns an error when the store was closed.
+// run keeps the slots full until ctx ends. With untilIdle it also returns once a claim finds no due task, provided
+// that the worker was idle before the claim: no attempt was running, no expired lease was waiting for this worker's
+// warm-up, and no chores were left. It returns an error when the store was closed.
 func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // wakes a claim that waits in the store
 	defer unwake()

@@ -14,7 +14,7 @@ const (
 	// collectEvery is the interval of the collector, with a tenth of jitter.
 	collectEvery = time.Minute
 	// collectRest is the pause between batches, as a multiple of the duration of a batch: four fifths of the store's
-	// time are left to others. There is also a minimum pause. It is long after tasks and jobs: a batch of them holds
+	// time are left to others. There is also a minimum pause. It is long after tasks and jobs. A batch of them holds
 	// the single writer of a file for about 2 ms, and only few claims should have to wait for that.
 	collectRest  = 4
 	collectPause = 50 * time.Millisecond

@@ -13,8 +13,8 @@ const repeatEvery = time.Minute
 // maxRepeats is the number of distinguished warnings.
 const maxRepeats = 100
 
-// repeats logs warnings that a loop repeats while the store has a problem, such as a full disk: the first of each,
-// then one a minute, with the number of omitted ones.
+// repeats logs warnings that a loop repeats while the store has a problem, such as a full disk. It logs the first of
+// each, then one a minute with the number of omitted ones.
 type repeats struct {
 	mu   sync.Mutex
 	seen map[string]*repeated

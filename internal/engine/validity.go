@@ -8,7 +8,7 @@ import (
 )
 
 // validityChecker ends the attempts whose leases could not be renewed in time, or whose worker's session did not
-// answer in time: the store may soon give such a lease to another worker. It is a separate role because a hanging
+// answer in time. The store may soon give such a lease to another worker. It is a separate role because a hanging
 // renewal must not delay the check.
 type validityChecker struct {
 	*env

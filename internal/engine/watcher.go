@@ -10,7 +10,7 @@ import (
 )
 
 // watcher asks every TTL/3 whether this program can still use the store, and logs the store's warnings. A store with
-// complete notices has no other users who could change it, and is not asked.
+// complete notices has no other user that could change it, and is not asked.
 type watcher struct {
 	*env
 	stopClaiming context.CancelCauseFunc

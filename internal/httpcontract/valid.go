@@ -14,9 +14,9 @@ import (
 //go:embed metaschema/openapi-3.1.json
 var metaschema []byte
 
-// Valid reports errors of a document. It checks the official schema of OpenAPI 3.1 documents, and more: each schema
-// must be valid JSON Schema 2020-12 with resolvable references, operation IDs must be unique, and the parameters of a
-// path must be those that its operations declare.
+// Valid reports errors of a document. It checks the official schema of OpenAPI 3.1 documents. In addition, each
+// schema must be valid JSON Schema 2020-12 with resolvable references, and operation IDs must be unique. The
+// parameters of a path must be those that its operations declare.
 func Valid(document []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package event defines the events of tasks and jobs, one Go type each, and the Sink that receives them. The set is
 // closed.
 //
-// Events are emitted after the fact: task.started just after the commit of the claim, step.started just before the
-// step's function runs, completed and failed just after the commit of the write. Events may be lost with the process,
-// and no decision depends on them. [Encoder] writes them as JSON.
+// Events are emitted after the fact: task.started follows the commit of the claim, completed and failed follow the
+// commit of the write. Only step.started comes just before the step's function runs. Events may be lost with the
+// process, and no decision depends on them. [Encoder] writes them as JSON.
 package event
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 // The transactions of a process, of its user and of steps, take turns with the calls of its engine, as on SQLite (ADR
-// 0019): one at a time, and waiting calls go before the next transaction.
+// 0019). They run one at a time, and waiting calls go before the next transaction.
 
 // takeTurn waits for the write turn of a process. It returns false when ctx ended first or the process is dead.
 func (p *process) takeTurn(ctx context.Context, name string) bool {

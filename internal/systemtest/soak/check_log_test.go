@@ -135,8 +135,8 @@ func (e *evidence) tried(r *records) {
 }
 
 // exclusive checks that no more handlers of a key run than its limit allows. Handlers of a process about to be killed
-// do not count, even those that it starts after its announcement, because the next log line may come from a process
-// that knows of its death.
+// do not count, even those that it starts after its announcement. The next log line may come from a process that
+// knows of its death.
 func (e *evidence) exclusive() {
 	type holder struct {
 		life int

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// TestKillStorm kills workers of 8 slots, and producers, at any moment: at their start, in the functions of steps, in
-// calls to the store before and after the commit, and during drains. At times two workers share the file. After the
+// TestKillStorm kills workers of 8 slots, and producers, at any moment. That includes their start, the functions of
+// steps, calls to the store before and after the commit, and drains. At times two workers share the file. After the
 // last kill a worker runs to the end. All acknowledged work must then be done correctly.
 func TestKillStorm(t *testing.T) {
 	if testing.Short() {
