@@ -43,16 +43,17 @@ func appendBlob(blobs []task.Blob, value json.RawMessage) []task.Blob {
 	return blobs
 }
 
-// Usable reports whether something may refer to a blob. "" is the state of one that
-// the store does not know.
+// Usable reports whether new rows may refer to a blob in this state. "" is the state of a blob
+// that the store does not know.
 func Usable(state task.BlobState) bool {
 	return state == task.BlobPending || state == task.BlobLive
 }
 
-// BlobGone is the error for a blob that nothing can refer to: [store.ErrBlobGone].
+// BlobGone returns [store.ErrBlobGone] for a blob that rows must not refer to any more.
 func BlobGone(b task.Blob) error { return fmt.Errorf("blob %v: %w", b.ID, store.ErrBlobGone) }
 
-// PendingFor is how long ago a blob must have been announced that nothing refers to.
+// PendingFor returns the minimum age of an announcement before its unreferenced blob is
+// deleted.
 func PendingFor(req *store.CollectBlobs) time.Duration {
 	if req.Pending <= 0 {
 		return store.DefaultPending
@@ -60,7 +61,7 @@ func PendingFor(req *store.CollectBlobs) time.Duration {
 	return req.Pending
 }
 
-// Artifact is an artifact of a record as it is stored with its step.
+// Artifact returns the row of an artifact that a record stores with its step.
 func Artifact(a *store.NewArtifact, step *task.Step, now time.Time) task.Artifact {
 	stored := task.Artifact{
 		ID: a.ID, TaskID: step.TaskID, Step: step.Name, AttemptNo: step.AttemptNo,
@@ -72,6 +73,6 @@ func Artifact(a *store.NewArtifact, step *task.Step, now time.Time) task.Artifac
 	return stored
 }
 
-// ExpiryLook is after what time the expiry of an artifact is looked at again whose
-// task has not ended.
+// ExpiryLook is the pause before the collector checks an expired artifact again whose task has
+// not ended.
 const ExpiryLook = 10 * time.Minute

@@ -6,11 +6,11 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// BucketVerb is the verb of AcceptBucket in the audit.
+// BucketVerb is the audit verb of AcceptBucket.
 const BucketVerb = "accept_bucket"
 
-// CheckBucket refuses a bucket that is not the one that has the blobs of a namespace;
-// the zero Bucket is not known.
+// CheckBucket refuses a bucket that differs from the bucket known to hold a namespace's blobs.
+// A zero known or given bucket passes.
 func CheckBucket(known, given store.Bucket) error {
 	if known.ID == "" || known.ID == given.ID || given == (store.Bucket{}) {
 		return nil

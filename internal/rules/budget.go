@@ -8,24 +8,24 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The totals of a job's budget are counted on its row, in the transaction of the
-// finish or the record that uses them (ADR 0024). Attempts are used up when no other
-// may begin, cost when more than the limit was spent: what a step costs is known
-// only when it has been spent.
+// The totals of a job's budget are counted on its row, in the transaction of the finish or
+// record that spends them (ADR 0024). The attempts are used up when no further attempt may
+// begin. The cost is used up when it exceeds the limit, because the cost of a step is known
+// only after it was spent.
 
-// Exhausts reports whether a job, with its counters as they are after a batch, is to
-// end because a total of its budget is used up: it has work left. One that was ended
-// for that before is not ended again.
+// Exhausts reports whether a job ends because a total of its budget is used up. Its counters
+// include the current batch. The job must have unfinished tasks and must not have been ended
+// for its budget before.
 func Exhausts(j *task.Job) bool {
 	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && SpentUp(j)
 }
 
-// SpentUp reports whether a total of a job's budget is used up: then no task of it is
-// brought back with one that it needs. j is nil for a task without a job.
+// SpentUp reports whether a total of a job's budget is used up. Then a retry does not revive
+// the job's dependents. j is nil for a task without a job.
 func SpentUp(j *task.Job) bool { return j != nil && j.BudgetUsedUp() }
 
-// JobSpent names the totals of a job's budget that are used up, with how much was
-// used and allowed; "": none is.
+// JobSpent names the used-up totals of a job's budget, with the amounts used and allowed. It
+// returns "" if every total has room.
 func JobSpent(j *task.Job) string {
 	text := ""
 	if j.AttemptsUsedUp() {
@@ -41,8 +41,8 @@ func JobSpent(j *task.Job) string {
 	return text
 }
 
-// Spent says why a task that has spent so much, of a job (nil: none) that has, is to
-// end; "": it may go on.
+// Spent returns the reason why a task with this cost, or its job, is over budget. It returns
+// "" if the task may continue. j is nil for a task without a job.
 func Spent(cost, limit int64, j *task.Job) string {
 	if limit > 0 && cost > limit {
 		return fmt.Sprintf("it spent %d of %d micro-units (its max_cost)", cost, limit)
@@ -53,8 +53,8 @@ func Spent(cost, limit int64, j *task.Job) string {
 	return ""
 }
 
-// BudgetFailure is the failure message of a task that a budget ends; last is the
-// error of its last attempt, nil if that had none.
+// BudgetFailure returns the failure of a task that a budget ends. last is the error of its
+// last attempt, or nil.
 func BudgetFailure(why string, last *task.Error) *task.Error {
 	failure := task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + why}
 	if last != nil && last.Kind != task.KindCancelled && last.Kind != task.KindBudget {
@@ -64,29 +64,29 @@ func BudgetFailure(why string, last *task.Error) *task.Error {
 	return &failure
 }
 
-// failForBudget makes the transition the end of its task.
+// failForBudget replaces the transition by a failure for the budget.
 func (t *Transition) failForBudget(why string) {
 	*t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: BudgetFailure(why, t.Failure), Unaware: t.Unaware}
 	t.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "budget", Version: 1, Text: "the budget is used up: " + why}}
 }
 
-// Draws reports whether the transition is a retry after an attempt that counts. It is
-// overruled if the job has no attempt left, when all attempts that end in the same
-// batch are counted: so their order does not matter.
+// Draws reports whether the transition is a retry after a counted attempt.
+// [Transition.Overrule] fails it if the job has no attempt left. All attempts that end in one
+// batch are counted first, so that their order does not matter.
 func (t *Transition) Draws() bool {
 	return t.Decision != nil && t.Decision.Kind == task.DecideRetry && t.CountsAttempt()
 }
 
-// Overrule fails the task instead of a retry that [Transition.Draws] if its job, with
-// the whole batch counted, has no attempt left.
+// Overrule fails the task instead of a retry that [Transition.Draws] if its job has no attempt
+// left. The job's counters include the whole batch.
 func (t *Transition) Overrule(j *task.Job) {
 	if t.Draws() && j.AttemptsUsedUp() {
 		t.failForBudget(JobSpent(j))
 	}
 }
 
-// IdleAttempts is how many attempts of a task in a row have recorded nothing new
-// after one that led to t. Attempts that were cut short do not matter.
+// IdleAttempts returns the number of consecutive attempts without a new record, after an
+// attempt that led to t. Released attempts and internal errors leave the number as it was.
 func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 	switch {
 	case t.SetUndo:
@@ -101,8 +101,8 @@ func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 	return 0
 }
 
-// CheckJobBudget refuses to retry a task of a job whose budget is used up; j is nil
-// for a task without a job.
+// CheckJobBudget refuses to retry a task of a job whose budget is used up. j is nil for a task
+// without a job.
 func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
 	if !SpentUp(j) {
 		return nil
@@ -110,7 +110,7 @@ func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
 	return refuse(id, s, fmt.Sprintf("and %s: raise that with the retry of job %v, which brings back what ended for it: %s", JobSpent(j), j.ID, toAdd(j)))
 }
 
-// toAdd says how much a job needs at least to go on.
+// toAdd returns the smallest raise with which a job can continue, as flags.
 func toAdd(j *task.Job) string {
 	text := ""
 	if j.AttemptsUsedUp() {
@@ -125,9 +125,9 @@ func toAdd(j *task.Job) string {
 	return text
 }
 
-// RaisedBudget is the budget of a job after a command, or why it is refused
-// ([store.ErrState]): it adds nothing, or less than the job needs, or to a limit that
-// the budget does not have, or the job's tasks are still ending.
+// RaisedBudget returns the budget of a job after a command. It refuses ([store.ErrState]) an
+// empty raise, a raise below the job's need, and a raise of a limit that the budget does not
+// have. It also refuses while tasks of the job are still ending.
 func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 	refused := func(format string, args ...any) (task.Budget, error) {
 		return task.Budget{}, &refusal{fmt.Sprintf("job %v: ", j.ID) + fmt.Sprintf(format, args...)}
@@ -154,8 +154,8 @@ func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 	return b, nil
 }
 
-// RaisedLimits are a task's own limits after a retry that adds to them, or why that is
-// refused ([store.ErrState]).
+// RaisedLimits returns a task's own limits after a retry that raises them, or refuses the
+// raise ([store.ErrState]).
 func RaisedLimits(cmd *store.RetryTask, maxAttempts int, maxCost int64) (attempts int, cost int64, err error) {
 	switch {
 	case cmd.AddAttempts < 0 || cmd.AddCost < 0:
@@ -167,7 +167,7 @@ func RaisedLimits(cmd *store.RetryTask, maxAttempts int, maxCost int64) (attempt
 	return attempts, maxCost + min(cmd.AddCost, math.MaxInt64-maxCost), nil
 }
 
-// RetryNote is the reason of a retry in the audit.
+// RetryNote returns the audit reason of a retry.
 func RetryNote(cmd *store.RetryTask) string {
 	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
 		return cmd.Reason
@@ -175,7 +175,7 @@ func RetryNote(cmd *store.RetryTask) string {
 	return RaiseNote(&store.RaiseBudget{Audit: cmd.Audit, AddAttempts: cmd.AddAttempts, AddCost: cmd.AddCost})
 }
 
-// RaiseNote is the reason of a raised budget in the audit.
+// RaiseNote returns the audit reason of a raised budget.
 func RaiseNote(cmd *store.RaiseBudget) string {
 	text := fmt.Sprintf("%d attempts and a cost of %d more", cmd.AddAttempts, cmd.AddCost)
 	if cmd.KeepSteps {
@@ -187,9 +187,9 @@ func RaiseNote(cmd *store.RaiseBudget) string {
 	return text
 }
 
-// RevivesSpent reports whether a raised budget brings a task back that ended in a
-// state with an error of a kind: it ended because of the budget, and its needs let it
-// run, or wait.
+// RevivesSpent reports whether a raised budget revives a task that ended in state s with an
+// error of this kind. The task must have ended for the budget, and its needs must let it run
+// or wait.
 func RevivesSpent(s task.State, kind task.ErrorKind, needs []Need) bool {
 	if s != task.Failed && s != task.Cancelled || kind != task.KindBudget {
 		return false

@@ -196,7 +196,7 @@ func TestRaisedBudget(t *testing.T) {
 		job      task.Job
 		attempts int
 		cost     int64
-		want     string // in the refusal; "": it is raised
+		want     string // part of the refusal; "": the budget is raised
 	}{
 		{"enough", over, 3, 30, ""},
 		{"too few attempts", over, 2, 30, "--add-attempts 3"},

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkCall refuses a record of a call that no engine sends.
+// checkCall refuses a malformed record of a call. No engine sends one.
 func checkCall(rec *store.Record) error {
 	s := rec.Step
 	if len(rec.Tasks) > task.MaxCallTasks || s.ChildrenLeft < 0 || s.ChildrenStored < 0 {
@@ -25,11 +25,11 @@ func checkCall(rec *store.Record) error {
 	return nil
 }
 
-// ResolveCall decides about a call that [AcceptWait] did not answer: whether the
-// children of the record are stored. stored is the step that waits, nil before the
-// first record; step is that of the record, of so many tasks, and becomes the row
-// to be stored. A record that does not go on where the stored one stands is
-// answered by that. Errors: [store.ErrLimit], [store.ErrStepConflict].
+// ResolveCall decides whether the children of a call's record are stored, if [AcceptWait] did
+// not answer the record. stored is the waiting step, nil before the first record. step is the
+// step of the record, with this number of tasks, and becomes the row to store. A record that
+// does not continue from the stored step gets the stored step as its answer. Errors:
+// [store.ErrLimit], [store.ErrStepConflict].
 func ResolveCall(stored, step *task.Step, tasks int, p Parent) (add bool, err error) {
 	if stored != nil && (tasks == 0 || step.ChildrenStored != stored.ChildrenStored) {
 		*step = *stored
@@ -57,22 +57,22 @@ func ResolveCall(stored, step *task.Step, tasks int, p Parent) (add bool, err er
 	return true, nil
 }
 
-// CallChild returns the i-th child of a call with what it has of its parent.
+// CallChild returns the i-th child of a call with the fields that it takes from its parent.
 func CallChild(child task.New, parent string, call *task.Step, i int, mayFail bool) task.New {
 	name := call.Name
-	if call.Round > 0 { // the children before have the other names
+	if call.Round > 0 { // children of earlier rounds have the other names
 		name = fmt.Sprintf("%s#%d", name, call.Round)
 	}
 	return named(child, parent, fmt.Sprintf("%s[%d]", name, i), mayFail)
 }
 
-// CountsCalls reports whether the ends of children count for the calls of a task:
-// not when it has ended, or was asked to. A retry counts them anew ([CallsLeft]).
+// CountsCalls reports whether ends of children count for the calls of a task. They do not once
+// the task has ended or was asked to end. A retry counts them anew ([CallsLeft]).
 func CountsCalls(s task.State, asked bool) bool { return !s.Terminal() && !asked }
 
-// CallsLeft is how many stored children of each call of a task are left when it is
-// retried: those that have not ended, and those that come back with it
-// ([Need.ComesBack]). needs are all of the task's.
+// CallsLeft returns, for each call of a retried task, the number of stored children that are
+// left: unfinished children and children that are revived with the task ([Need.ComesBack]).
+// needs are all needs of the task.
 func CallsLeft(needs []Need) map[string]int {
 	var left map[string]int
 	for i := range needs {
@@ -86,10 +86,10 @@ func CallsLeft(needs []Need) map[string]int {
 	return left
 }
 
-// RecountCall has a call wait for so many stored children when its task is retried,
-// beside those that are not stored yet: one that is completed waits again if there
-// are any, one that waits is completed if there are none. It returns the change of
-// the task's step_count, and, if that is negative, of its wake_seq, which is at
+// RecountCall makes a call wait for left stored children, plus its children that are not
+// stored yet, when its task is retried. A completed call waits again if any child is left, and
+// a waiting call completes if no child is left. RecountCall returns the change of the task's
+// step_count. If the change is negative, the task's wake_seq changes by it too, and stays at
 // least 0.
 func RecountCall(s *task.Step, left int, now time.Time) (steps int) {
 	waits := s.State == task.StepWaiting
@@ -105,9 +105,9 @@ func RecountCall(s *task.Step, left int, now time.Time) (steps int) {
 	return 0
 }
 
-// CallOpen is how many children of a call that waits are left while those come back
-// that a retry of its task revives, of the epoch that it began: those that are not
-// stored, those whose edges are open, and those to come.
+// CallOpen returns the number of children that a waiting call has left while a retry revives
+// its children. epoch is the epoch that the retry began. Children that are not stored,
+// children with open edges and children still to be revived count.
 func CallOpen(call *task.Step, needs []Need, epoch int64) int {
 	left := call.Children - call.ChildrenStored
 	for i := range needs {
@@ -118,15 +118,14 @@ func CallOpen(call *task.Step, needs []Need, epoch int64) int {
 	return left
 }
 
-// ComesBack reports whether the retry of a task that began an epoch revives this
-// child of a call, for which it has not been looked at yet: it did not succeed
-// before. One whose edge was opened in that epoch, or later, has been revived, or
-// ended by itself since.
+// ComesBack reports whether the retry that began an epoch still has to revive this child of a
+// call. The child has ended without success, and its edge was last opened in an earlier epoch.
+// A later edge means that the child was revived already, or has ended again since.
 func (n *Need) ComesBack(epoch int64) bool {
 	return n.Step != "" && n.Ended() && n.End.State != task.Succeeded && n.Opened < epoch
 }
 
-// RevivesCalls reports whether children of calls come back with a retried task.
+// RevivesCalls reports whether a retried task revives children of its calls.
 func RevivesCalls(needs []Need) bool {
 	for i := range needs {
 		if n := &needs[i]; n.Step != "" && n.Ended() && n.End.State != task.Succeeded {
@@ -136,7 +135,7 @@ func RevivesCalls(needs []Need) bool {
 	return false
 }
 
-// ReopensCall reports whether the retry of a child of a call opens its edge again:
-// the call waits, for others, and its task, which is in a state and may have been
-// asked to end, counts the ends of children. A call that is completed stays so.
+// ReopensCall reports whether the retry of a child of a call opens the child's edge again. The
+// call must still wait for other children, and its task must count ends of children
+// ([CountsCalls]). A completed call stays completed.
 func ReopensCall(waits bool, s task.State, asked bool) bool { return waits && CountsCalls(s, asked) }

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// callStep is a call of so many children; stored of them are, and left are left.
+// callStep returns a call of total children, of which stored are stored and left are left.
 func callStep(total, stored, left int) *task.Step {
 	return &task.Step{Name: "c", Kind: task.KindCall, State: task.StepWaiting, Children: total, ChildrenStored: stored, ChildrenLeft: left}
 }
@@ -52,7 +52,7 @@ func TestResolveCall(t *testing.T) {
 	}
 }
 
-// called is the edge to a child of a call.
+// called turns a need into the edge to a child of a call.
 func called(step string, n rules.Need) rules.Need {
 	n.Step = step
 	return n

@@ -8,9 +8,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// AcceptCheckpoint returns the checkpoint of a record as it is stored, and whether it
-// says the same as the one that stands under its name (nil: none does): then nothing
-// is written, and it is no sign that the task makes progress.
+// AcceptCheckpoint returns the checkpoint of a record as it is stored. same reports that it
+// equals the checkpoint stored under its name (stood, nil if absent): then nothing is written,
+// and the record does not count as progress.
 func AcceptCheckpoint(stood *task.Checkpoint, rec *store.Record, attemptNo int, now time.Time) (cp task.Checkpoint, same bool) {
 	if stood != nil && bytes.Equal(stood.Value, rec.Checkpoint.Value) {
 		return *stood, true

@@ -10,20 +10,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that decomposes waits for its children (ADR 0022): an edge of the kind
-// done leads to each, with the attempt that waits ([Need.Awaited]). As long as
-// its Join is set the task waits for such edges alone; its others were decided
-// before it started. It keeps the Join when it ends, or cleans up, before its
-// children have ended.
+// A task that decomposes waits for its children (ADR 0022). An edge of the kind done leads to
+// each child and holds the number of the attempt that waits ([Need.Awaited]). While its Join
+// is set the task waits for these edges alone, because its other edges were decided before it
+// started. A task that ends, or cleans up, before its children keeps the Join.
 
-// Parent is a task as its decompose meets it.
+// Parent holds the fields of a task that its decompose needs.
 type Parent struct {
 	Depth      int
-	Children   int // that it has, of earlier decompositions and calls
-	Decomposed int // those of decompositions
+	Children   int // of all earlier decompositions and calls
+	Decomposed int // of earlier decompositions
 }
 
-// refuses says why the task cannot have n more children, nil if it can.
+// refuses returns the error if the task cannot have n more children, else nil.
 func (p Parent) refuses(n int) *task.Error {
 	if err := task.CheckChildren(p.Depth, p.Children, n); err != nil {
 		return &task.Error{Kind: task.KindValidation, Message: err.Error()}
@@ -31,7 +30,7 @@ func (p Parent) refuses(n int) *task.Error {
 	return nil
 }
 
-// checkDecompose refuses a decompose that no engine reports.
+// checkDecompose refuses a malformed decompose. No engine reports one.
 func checkDecompose(f *store.Finish) error {
 	if decidedKind(f) == task.DecideRepair {
 		if f.Join != task.JoinRepair || len(f.Children) != 1 {
@@ -51,8 +50,8 @@ func checkDecompose(f *store.Finish) error {
 	return nil
 }
 
-// ResolveDecompose is [ResolveFinish] for a decompose ([Asks]): one that is over a limit
-// fails its task, for good.
+// ResolveDecompose is [ResolveFinish] for a decompose ([Asks]). A decompose over a limit fails
+// its task permanently.
 func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline, now time.Time) Transition {
 	failure := p.refuses(len(f.Children))
 	if failure == nil {
@@ -65,15 +64,15 @@ func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline,
 	return t
 }
 
-// RefuseChildren is the end of a task that waits for children which the store refuses for
-// good.
+// RefuseChildren returns the failure of a task whose children the store refuses permanently.
 func RefuseChildren(refused error) Transition {
 	return Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: &task.Error{
 		Kind: task.KindValidation, Message: strings.ToValidUTF8("its children cannot be stored: "+refused.Error(), "\uFFFD"),
 	}}
 }
 
-// RefusedTasks says why a job is cancelled of which the store refuses a task for good.
+// RefusedTasks returns the cancel reason of a job with a task that the store refuses
+// permanently.
 func RefusedTasks(refused error) string {
 	return strings.ToValidUTF8("its tasks cannot be stored: "+refused.Error(), "\uFFFD")
 }
@@ -88,8 +87,8 @@ func (t *Transition) decompose(f *store.Finish) {
 	}
 }
 
-// ChildOf returns the child with what it has of its parent: its name, the i-th of
-// the children of its decompositions, unless it has one, and whether it may fail.
+// ChildOf returns the i-th child of a task's decompositions with the fields that it takes from
+// its parent: its name, unless it has one, and whether it may fail.
 func ChildOf(child task.New, parent string, i int, mayFail bool) task.New {
 	return named(child, parent, fmt.Sprintf("decompose[%d]", i), mayFail)
 }
@@ -101,21 +100,21 @@ func named(child task.New, parent, name string, mayFail bool) task.New {
 			child.Node = parent + "/" + child.Node
 		}
 	}
-	child.AllowFailure = child.AllowFailure || mayFail // a repair may
+	child.AllowFailure = child.AllowFailure || mayFail // a repair may fail
 	return child
 }
 
-// ChildFailure is the failure message of a task that was to end with its
-// children; wrong is the oldest of them that did not succeed, called name.
+// ChildFailure returns the failure of a task that ends with its children. wrong is the oldest
+// child that did not succeed, and name is that child's name.
 func ChildFailure(wrong *EndedNeed, name string) *task.Error {
 	return &task.Error{Kind: task.KindDependencyFailed, Message: fmt.Sprintf("its child %s ended %s", name, wrong.End.State)}
 }
 
-// ParentEnded is the reason for which children are cancelled that their parent
-// waited for when it ended.
+// ParentEnded is the cancel reason of children whose parent ended while it waited for them.
 const ParentEnded = "its parent ended"
 
-// TaskWaits is what a task waits for; open says which of its edges count as open.
+// TaskWaits returns the open edges that a task waits for. open decides which edges count as
+// open.
 func TaskWaits(join task.Join, needs []Need, open func(*Need) bool) Waits {
 	if join == task.JoinNone {
 		return WaitsFor(needs, open)
@@ -129,13 +128,12 @@ func TaskWaits(join task.Join, needs []Need, open func(*Need) bool) Waits {
 	return w
 }
 
-// child reports whether the need is a child of a decomposition: the edge to another
-// task that a task asked for is of the kind success, that to a child of a call has
-// its step.
+// child reports whether the need is a child of a decomposition. An edge for add_dependency has
+// the kind success, and an edge to a child of a call has its step.
 func (n *Need) child() bool { return n.Awaited > 0 && n.Kind == task.OnDone && n.Step == "" }
 
-// WrongChild returns the oldest child of a task's last decomposition that has
-// ended without success, nil if there is none. needs are sorted by ID.
+// WrongChild returns the oldest child of a task's last decomposition that ended without
+// success, or nil. needs are sorted by ID.
 func WrongChild(needs []Need) *Need {
 	last := 0
 	for i := range needs {
@@ -151,11 +149,13 @@ func WrongChild(needs []Need) *Need {
 	return nil
 }
 
-// RevivesChild reports whether the retry of a task, which had ended with a join and
-// an error of a kind, brings this child back. A child of a call that did not succeed
-// comes back however it ended: the retried task would get its failure for ever. One
-// of a decomposition does if the task waits for it, and it was cancelled because its
-// parent ended, or both missed the deadline, or used the budget up, that they share.
+// RevivesChild reports whether the retry of a task revives this child. join and parent are the
+// task's join and the kind of its error. A child of a call that did not succeed is always
+// revived, because the retried task would read the same failure again.
+//
+// A child of a decomposition is revived if the task waits for it and the child was cancelled
+// with its parent. It is also revived if both missed their shared deadline, or used up their
+// shared budget.
 func (n *Need) RevivesChild(join task.Join, parent task.ErrorKind) bool {
 	switch {
 	case !n.Ended() || n.End.State == task.Succeeded:
@@ -166,14 +166,14 @@ func (n *Need) RevivesChild(join task.Join, parent task.ErrorKind) bool {
 		return false
 	}
 	if parent == task.KindBudget && n.End.Kind == parent {
-		return true // also one that failed for it
+		return true // a child that failed for the budget too
 	}
 	return n.End.State == task.Cancelled && (n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == parent)
 }
 
-// refuseRetry says why a task that waited for children when it ended cannot be
-// retried, "" if it can: one of them is still being cancelled, or did not succeed
-// by itself, though the task ends with them.
+// refuseRetry returns the reason why a task that waited for children when it ended cannot be
+// retried, or "". Either a child is still being cancelled, or a child that decides the end of
+// the task failed by itself.
 func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
 	var others []Need
 	for i := range needs {
@@ -191,8 +191,8 @@ func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
 	return ""
 }
 
-// CancelJobKind is the [task.Task.CancelKind] of the tasks of a job that is
-// cancelled: its children end with their parents.
+// CancelJobKind returns the [task.Task.CancelKind] for a task of a cancelled job. Children end
+// with their parents.
 func CancelJobKind(depth int) task.ErrorKind {
 	if depth > 0 {
 		return task.KindParentEnded

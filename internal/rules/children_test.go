@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// child is the edge to a child of an attempt that ended so.
+// child returns the edge to a child of an attempt, with the child's end.
 func child(attempt int, state task.State, kind, cancel task.ErrorKind) rules.Need {
 	n := rules.Need{Awaited: attempt, CancelKind: cancel, Marked: state.Terminal(), Name: string(state)}
 	n.Kind, n.End = task.OnDone, task.End{State: state, Kind: kind}

@@ -1,7 +1,7 @@
 package rules
 
-// MaxMoves is how many rows one transaction moves beside those that its caller
-// named: what exceeds it becomes a chore, which is worked off in further
-// transactions of that size ([store.ChoreRow]). That many take SQLite some 50 ms,
-// for which heartbeats and other calls wait. Tests set it lower.
+// MaxMoves is the maximum number of rows that one transaction moves in addition to the rows
+// named by its caller. The rest becomes a chore, which further transactions of this size work
+// off ([store.ChoreRow]). SQLite takes about 50 ms for 500 rows, during which heartbeats and
+// other calls wait. Tests set it lower.
 var MaxMoves = 500

@@ -1,7 +1,7 @@
 package rules
 
-// ClaimLooks is how many due rows a claim of up to limit tasks looks at: those
-// that it takes, moves to the waiters of a concurrency key, or leaves because
-// they may not run. The caller asks again for the rest, so that one claim does
-// not hold up a store by what is due.
+// ClaimLooks returns the maximum number of due rows that a claim of limit tasks reads. The
+// claim takes a row, moves it to the waiters of a concurrency key, or leaves it because it may
+// not run. The caller claims again for the rest, so that one claim never holds the store for
+// long.
 func ClaimLooks(limit int) int { return 4*limit + 256 }

@@ -7,20 +7,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CoalesceLooks is how many dispatch rows of a lane and key, and how many waiters, an
-// enqueue looks at for a task that takes its input.
+// CoalesceLooks is the maximum number of dispatch rows, and of waiters, of a lane and key that
+// an enqueue reads to find a task to coalesce into.
 const CoalesceLooks = 100
 
-// TakesInput reports whether a task, which has the key, takes the input of another
-// one that is enqueued ([task.New.Coalesce]): it has not started, and nothing but
-// its enqueue decided what its input is.
+// TakesInput reports whether a task with the key takes the input of a newly enqueued task
+// ([task.New.Coalesce]). It must not have started, and only its enqueue may have set its
+// input.
 func TakesInput(t *task.Task) bool {
 	return (t.State == task.Pending || t.State == task.Ready) && t.AttemptNo == 0 &&
 		t.JobID.IsZero() && t.Depth == 0 && t.RerunOf.IsZero() && !t.CancelRequested
 }
 
-// CheckCoalesce refuses to coalesce in the caller's own transaction, which would
-// keep a row locked that others wait for: [store.ErrState].
+// CheckCoalesce refuses ([store.ErrState]) to coalesce in the caller's own transaction,
+// because that transaction would keep a contended row locked.
 func CheckCoalesce(sub *store.Submission) error {
 	for i := range sub.Tasks {
 		if n := &sub.Tasks[i]; n.Coalesce {

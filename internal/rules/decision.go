@@ -5,13 +5,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A Decider may answer a failure with decompose or add_dependency: what a handler
-// can ask for by its outcome, a decision asks for here (ADR 0026). The attempt keeps
-// the outcome and the error that it reported, and counts as that outcome does.
+// A Decider may answer a failure with decompose or add_dependency, the same requests that a
+// handler makes by its outcome (ADR 0026). The attempt keeps its reported outcome and error,
+// and counts as that outcome counts.
 
-// Asks says what a finish has its task wait for, because its handler asked for it or
-// because it was decided: children (decompose; a repair is one), or another task (add_dependency).
-// [task.OutcomeNone]: neither.
+// Asks returns the request of a finish, made by its handler or by its decision:
+// [task.OutcomeDecompose] (also for a repair), [task.OutcomeAddDependency], or
+// [task.OutcomeNone].
 func Asks(f *store.Finish) task.Outcome {
 	if f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency {
 		return f.Outcome
@@ -25,7 +25,7 @@ func Asks(f *store.Finish) task.Outcome {
 	return task.OutcomeNone
 }
 
-// decidedKind is the kind of a finish's decision, "" without one.
+// decidedKind returns the kind of a finish's decision, or "".
 func decidedKind(f *store.Finish) task.DecisionKind {
 	switch f.Outcome {
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
@@ -36,7 +36,7 @@ func decidedKind(f *store.Finish) task.DecisionKind {
 	return ""
 }
 
-// childIDs are the first children of a decompose.
+// childIDs returns the IDs of the first children of a decompose.
 func childIDs(f *store.Finish) []task.ID {
 	ids := make([]task.ID, min(len(f.Children), task.MaxDecisionChildren))
 	for i := range ids {
@@ -45,9 +45,9 @@ func childIDs(f *store.Finish) []task.ID {
 	return ids
 }
 
-// refused is what becomes of a task that asks for what it cannot have: it fails, for
-// good. Of a decision the attempt keeps its outcome, and the decision says what was
-// refused: no Decider can be asked inside of a transaction.
+// refused returns the transition of a task whose request is refused: it fails permanently. For
+// a requested decision the attempt keeps its outcome and the decision records the refusal,
+// because no Decider can run inside of a transaction.
 func refused(f *store.Finish, why *task.Error) Transition {
 	t := Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: why}
 	kind := decidedKind(f)

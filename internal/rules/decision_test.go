@@ -18,7 +18,7 @@ func kindOf(d *task.Decision) task.DecisionKind {
 	return d.Kind
 }
 
-// decomposes is a failed attempt whose Decider chose n children.
+// decomposes returns a failed attempt whose Decider chose n children.
 func decomposes(o task.Outcome, join task.Join, n int) store.Finish {
 	f := decided(task.DecideDecompose, 0)
 	f.Outcome, f.Join, f.Lease.Task = o, join, task.ID{1}
@@ -100,7 +100,7 @@ func TestDecidedDependency(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 		if got.State == task.Ready {
-			continue // a repetition says that it waits
+			continue // a repetition answers with a waiting state
 		}
 		if again := rules.ReplayedResult(&f, rules.Recorded{Outcome: got.Outcome, Decision: kindOf(got.Decision), At: now}); again.State != got.State {
 			t.Errorf("%s: reported again: %+v", tc.name, again)

@@ -8,32 +8,30 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task whose handler asks for another one waits for that on an edge of the kind
-// success, which is awaited like that to a child: while its Join says so, it waits
-// for that edge alone.
+// A task whose handler asks for another task (add_dependency) waits for it on an awaited edge
+// of the kind success. While its Join says so, it waits for that edge alone.
 
-// Dependency is the task that a handler asks to wait for, as its finish meets it.
+// Dependency holds the requested task of an add_dependency, as its finish reads it.
 type Dependency struct {
 	Found   bool
-	Name    string // as [TaskName] has it
+	Name    string // in the form of [TaskName]
 	End     task.End
-	Outside bool // it is not of the job of the task that asks
-	Child   bool // of the task that asks
-	Known   bool // the task that asks needed it, or waited for it, before
-	Cycle   bool // it waits, through others perhaps, for the task that asks
+	Outside bool // it does not belong to the job of the asking task
+	Child   bool // it is a child of the asking task
+	Known   bool // the asking task needed it, or waited for it, before
+	Cycle   bool // it waits for the asking task, directly or through others
 }
 
-// WaitsForTasks reports whether a task waits for the ends of others along its edges: of
-// its needs, of the task that it asked for, or of the children of its decomposition.
+// WaitsForTasks reports whether a task waits for the ends of other tasks along its edges: for
+// its needs, for a requested task, or for the children of its decomposition.
 func WaitsForTasks(s task.State, why task.Waiting, join task.Join) bool {
 	return s == task.Pending && (why == task.WaitDeps || join != task.JoinNone && why == join.Waiting())
 }
 
-// LeadsOn reports whether an open edge of a task leads on in the search for a cycle:
-// a task that waits for its needs, or asked for another one, or decomposed, waits for
-// them; one with children of a call (called) that have not ended ends before them
-// only if they are cancelled with it. A task that runs, or has ended, waits for
-// nothing else.
+// LeadsOn reports whether the search for a cycle follows an open edge of a task. It follows
+// the edges of a task that waits for its needs, for a requested task or for its children. It
+// also follows edges to children of a call (called), because only a cancel ends the task
+// before them. A running or ended task waits for nothing else.
 func LeadsOn(s task.State, why task.Waiting, join task.Join, awaited, called bool) bool {
 	if called {
 		return !s.Terminal()
@@ -41,7 +39,7 @@ func LeadsOn(s task.State, why task.Waiting, join task.Join, awaited, called boo
 	return WaitsForTasks(s, why, join) && (join == task.JoinNone || awaited)
 }
 
-// refuses says why the task cannot wait, nil if it can.
+// refuses returns the error if the task cannot wait for the dependency, else nil.
 func (d *Dependency) refuses(f *store.Finish) *task.Error {
 	met, _ := task.OnSuccess.Holds(d.End)
 	text := ""
@@ -51,7 +49,7 @@ func (d *Dependency) refuses(f *store.Finish) *task.Error {
 	case f.DependsOn == f.Lease.Task:
 		text = "the task would wait for itself"
 	case d.Child:
-		text = fmt.Sprintf("task %s is a child of this one: Children has what it gave", d.Name)
+		text = fmt.Sprintf("task %s is a child of this one: read its result from Children", d.Name)
 	case d.Cycle:
 		text = fmt.Sprintf("the task would wait for itself: task %s waits for it", d.Name)
 	case d.Known && met:
@@ -62,8 +60,8 @@ func (d *Dependency) refuses(f *store.Finish) *task.Error {
 	return &task.Error{Kind: task.KindValidation, Message: "add dependency: " + text}
 }
 
-// ResolveDependency is [ResolveFinish] for an add_dependency ([Asks]). If Awaited is set in
-// the result, the edge is to be written.
+// ResolveDependency is [ResolveFinish] for an add_dependency ([Asks]). If the result has
+// Awaited set, the caller writes the edge.
 func ResolveDependency(f *store.Finish, d *Dependency, cancel CancelRequest, deadline, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitDeps, Join: task.JoinDependency, Outcome: f.Outcome, KeepError: true, Awaited: true}
 	if d.Outside {
@@ -90,7 +88,7 @@ func ResolveDependency(f *store.Finish, d *Dependency, cancel CancelRequest, dea
 	return t
 }
 
-// checkDependency refuses an add_dependency that no engine reports.
+// checkDependency refuses a malformed add_dependency. No engine reports one.
 func checkDependency(f *store.Finish) error {
 	if f.DependsOn.IsZero() {
 		return fmt.Errorf("finish task %v: an add_dependency without a task", f.Lease.Task)

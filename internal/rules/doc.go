@@ -1,25 +1,25 @@
-// Package rules says what each move of a task means: values in, a verdict out,
-// no I/O. Every store calls it, so that a rule is changed in one place and
-// means the same on SQLite, on PostgreSQL and in package memstore. What a store
-// adds is where the values come from and how the verdict is written.
+// Package rules decides every transition of a task: values in, a verdict out, no I/O. Every
+// store calls it, so that a rule is changed in one place and means the same on SQLite, on
+// PostgreSQL and in package memstore. A store adds only the reading of the values and the
+// writing of the verdict.
 //
 //   - submit.go: the state in which a task is stored, its deadline.
-//   - finish.go: what the end of an attempt makes of its task (the finish table).
+//   - finish.go: the transition at the end of an attempt (the finish table).
 //   - step.go: whether a recorded step is new, a repetition or a conflict.
-//   - children.go: what a decompose makes of its task, and what follows for its children.
+//   - children.go: a decompose, and its effect on the children.
 //   - edge.go: whether a dependent starts, waits, or cannot run any more.
-//   - claim.go: how many due rows a claim looks at.
+//   - claim.go: the number of due rows that a claim reads.
 //   - key.go: whether a concurrency key has room, and which waiters wake.
-//   - quarantine.go: which tasks may run beside each other after crashes.
-//   - end.go: what a cancel or a deadline does to a task.
-//   - undo.go: whether the end of a task waits for its undo, and how that goes on.
-//   - reap.go: which worker may take expired leases, what a lost lease means.
-//   - operate.go: which state an operator's command needs, what a retry revives.
+//   - quarantine.go: which tasks may run at the same time after crashes.
+//   - end.go: the effect of a cancel or a deadline on a task.
+//   - undo.go: whether the end of a task waits for its undo, and how that continues.
+//   - reap.go: which worker may take expired leases, the effect of a lost lease.
+//   - operate.go: the states that operators' commands need, the tasks that a retry revives.
 //   - message.go: the failure messages that stores record.
 //
-// How a task counts for its job, and the state of a job, are part of the
-// vocabulary: [task.Count] and [task.JobStateOf]. How a stored task reads at an
-// instant is part of the port: [store.Derive].
+// The counters of a job and its state are part of the vocabulary: [task.Count] and
+// [task.JobStateOf]. The fields of a stored task that depend on the time are derived by the
+// port: [store.Derive].
 //
 // docs/architecture.md has a table of the rules with their tests.
 package rules
@@ -30,7 +30,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// KindOf returns the kind of an error that may be nil.
+// KindOf returns the kind of an error, or [task.KindNone] for nil.
 func KindOf(e *task.Error) task.ErrorKind {
 	if e == nil {
 		return task.KindNone
@@ -38,8 +38,8 @@ func KindOf(e *task.Error) task.ErrorKind {
 	return e.Kind
 }
 
-// Instant brings an instant to the form that stores keep: UTC, microseconds, no
-// monotonic reading. The zero time stays zero.
+// Instant converts an instant to the form that stores keep: UTC, microseconds, no monotonic
+// reading. The zero time stays zero.
 func Instant(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

@@ -9,16 +9,16 @@ type EndedNeed struct {
 	End  task.End
 }
 
-// unmet reports whether the edge has to hold and cannot any more. Of the edges
-// of the kind failed any one has to: [Waits] counts them.
+// unmet reports whether the edge must hold and cannot any more. Edges of the kind failed are
+// alternatives, which [Waits] counts.
 func (e *EndedNeed) unmet() bool {
 	holds, ended := e.Kind.Holds(e.End)
 	return e.Kind != task.OnFailed && ended && !holds
 }
 
-// Blame returns the edge for which a dependent cannot run any more, nil if those
-// that have to hold do. Of several it is one for which the dependent counts
-// against its job, then the oldest need. The order of the edges does not matter.
+// Blame returns the edge that keeps a dependent from running, or nil if every required edge
+// holds. It prefers an edge whose failure counts against the job, then the oldest need. The
+// order of the edges does not matter.
 func Blame(ended []EndedNeed) *EndedNeed {
 	var worst *EndedNeed
 	for i := range ended {
@@ -30,8 +30,8 @@ func Blame(ended []EndedNeed) *EndedNeed {
 	return worst
 }
 
-// UnmetKind is the error kind of a dependent that cannot run for an edge. One
-// that needs a task which was not needed is not needed either.
+// UnmetKind returns the error kind of a dependent that cannot run because of the edge. A
+// dependent of a task that was not needed is not needed either.
 func (e *EndedNeed) UnmetKind() task.ErrorKind {
 	if e.Kind == task.OnUndo || e.Kind == task.OnUndone {
 		return task.KindUndoFailed
@@ -42,7 +42,7 @@ func (e *EndedNeed) UnmetKind() task.ErrorKind {
 	return task.KindDependencyFailed
 }
 
-// compare puts the edge that is to be blamed first.
+// compare orders the edge to blame first.
 func (e *EndedNeed) compare(other *EndedNeed) int {
 	if kind := e.UnmetKind(); kind != other.UnmetKind() {
 		if kind == task.KindDependencyFailed {
@@ -53,22 +53,22 @@ func (e *EndedNeed) compare(other *EndedNeed) int {
 	return e.Need.Compare(other.Need)
 }
 
-// Waits is how far a dependent is from its start. It waits for all of its edges
-// of the kinds success and done, and for those of the kind failed until the first
-// of their needs went wrong.
+// Waits counts the open edges between a dependent and its start. The dependent waits for all
+// of its edges of the kinds success and done. It waits for edges of the kind failed until the
+// first of their needs went wrong.
 type Waits struct {
-	Open     int // needs that it waits for
-	IfFailed int // those of edges of the kind failed among them; NoIfFailed: it has none, or one of them went wrong
+	Open     int // all edges that it waits for
+	IfFailed int // the edges of the kind failed among them; NoIfFailed: it has no such edge, or one held
 }
 
-// NoIfFailed is [Waits.IfFailed] of a dependent that waits for no failure.
+// NoIfFailed is [Waits.IfFailed] of a dependent without an open edge of the kind failed.
 const NoIfFailed = -1
 
-// NotNeeded reports whether all needs whose failure would start the dependent
-// have ended, and none of them went wrong.
+// NotNeeded reports whether every need whose failure would start the dependent has ended
+// without going wrong.
 func (w Waits) NotNeeded() bool { return w.IfFailed == 0 }
 
-// FirstWaits is what a new task with these edges waits for.
+// FirstWaits returns the initial counts of a new task with these edges.
 func FirstWaits(needs []task.Edge) Waits {
 	w := Waits{Open: len(needs), IfFailed: NoIfFailed}
 	for i := range needs {
@@ -102,7 +102,7 @@ func SumMarked(ended []EndedNeed) (m Marked) {
 	return m
 }
 
-// After is what the dependent waits for when more of its needs have ended.
+// After returns the counts once further needs of the dependent have ended.
 func (w Waits) After(m Marked) Waits {
 	w.Open -= m.All
 	switch {
@@ -117,8 +117,8 @@ func (w Waits) After(m Marked) Waits {
 	return w
 }
 
-// WaitsFor is what a task waits for that does not wait for its children, by all of
-// its other edges; open says which of them count as open.
+// WaitsFor returns the counts of a task, without the edges to its children. open decides which
+// edges count as open.
 func WaitsFor(needs []Need, open func(*Need) bool) Waits {
 	edges := make([]task.Edge, 0, len(needs))
 	var ended []EndedNeed
@@ -135,23 +135,23 @@ func WaitsFor(needs []Need, open func(*Need) bool) Waits {
 	return FirstWaits(edges).After(SumMarked(ended))
 }
 
-// Need is an edge of a task, with its need as it is, which may not have ended.
+// Need is an edge of a task with the state of its need, which may not have ended.
 type Need struct {
 	EndedNeed
-	Name   string // as [TaskName] has it
+	Name   string // in the form of [TaskName]
 	Marked bool   // the end of the need was counted
 
-	Awaited    int            // the attempt that waits, or waited, for the need: a child, or one that it asked for; 0: none
+	Awaited    int            // the attempt that waits, or waited, for the need (a child or a requested task), else 0
 	Step       string         // the call whose child it is
-	Recorded   task.State     // of an awaited one: how it had ended when that was counted
-	Opened     int64          // the lease epoch of the dependent when the edge of a call was last opened; 0: not known
-	CancelKind task.ErrorKind // for which the need was asked to cancel, or was cancelled
+	Recorded   task.State     // of an awaited need: the end state that was counted
+	Opened     int64          // the lease epoch of the dependent when the edge of a call was last opened; 0: unknown
+	CancelKind task.ErrorKind // the kind of the need's cancel or cancel request
 }
 
 // Ended reports whether the need has ended.
 func (n *Need) Ended() bool { return n.End.State.Terminal() }
 
-// Unmarked reports whether the end of the need is still to be counted.
+// Unmarked reports whether the end of the need is not counted yet.
 func Unmarked(n *Need) bool { return !n.Marked }
 
 // unfinished reports whether the need has not ended.

@@ -23,7 +23,7 @@ var (
 	open      = task.End{State: task.Running}
 )
 
-// edges makes the needs of one task, whose IDs count from 1.
+// edges returns the needs of one task, with IDs from 1.
 func edges(list ...rules.EndedNeed) []rules.Need {
 	needs := make([]rules.Need, len(list))
 	for i, e := range list {
@@ -48,7 +48,7 @@ func TestBlame(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		ended []rules.EndedNeed
-		want  byte // the need to blame; 0: none
+		want  byte // the need to blame, or 0
 	}{
 		{"no need ended", nil, 0},
 		{"a success that was asked for", []rules.EndedNeed{need(1, needs(succeeded))}, 0},
@@ -61,7 +61,7 @@ func TestBlame(t *testing.T) {
 		{"the oldest of two", []rules.EndedNeed{need(3, needs(failed)), need(2, needs(failed))}, 2},
 		{"a failure before one that was not needed", []rules.EndedNeed{need(1, needs(notNeeded)), need(2, needs(failed))}, 2},
 	} {
-		// Whatever the order of the edges.
+		// The order of the edges does not matter.
 		for range 2 {
 			got := rules.Blame(tc.ended)
 			if (got == nil) != (tc.want == 0) || got != nil && got.Need != (task.ID{tc.want}) {
@@ -72,7 +72,7 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// A task waits for all of its needs and for all ends, and for the first failure.
+// A task waits for all of its successes and ends, and for the first failure.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	const none = rules.NoIfFailed
@@ -98,7 +98,7 @@ func TestWaits(t *testing.T) {
 		if got := rules.WaitsFor(tc.of, rules.Unmarked); got != tc.want || got.NotNeeded() != tc.notNeeded {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
-		// Edge by edge, in either order, it comes to the same.
+		// Counting edge by edge, in either order, has the same result.
 		for range 2 {
 			var list []task.Edge
 			for i := range tc.of {

@@ -6,27 +6,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Ending is what a cancel, or the deadline, does to a task that has not ended.
+// Ending is the effect of a cancel, or of the deadline, on an unfinished task.
 type Ending int
 
 // The endings.
 const (
-	EndsNow      Ending = iota // it ends cancelled, or begins its undo phase ([Transition.BeginUndo])
-	EndAsked                   // it runs: its worker is asked to end it
-	InPhase                    // its undo goes on
-	ForcesUndo                 // its undo goes on without the attempt that runs ([ForceUndo])
-	AbandonsUndo               // its undo is given up ([AbandonUndo])
+	EndsNow      Ending = iota // ends cancelled, or begins its undo phase ([Transition.BeginUndo])
+	EndAsked                   // runs: its worker is asked to end it
+	InPhase                    // continues its undo
+	ForcesUndo                 // continues its undo without the running attempt ([ForceUndo])
+	AbandonsUndo               // gives its undo up ([AbandonUndo])
 )
 
-// Unfinished is what an [Ending] follows from.
+// Unfinished holds the fields that determine an [Ending].
 type Unfinished struct {
 	State   task.State
 	Phase   *task.UndoPhase // nil: it is not being undone
-	Force   bool            // the cancel is to end it at once
-	Abandon bool            // the cancel is to end its undo
+	Force   bool            // the cancel ends it at once
+	Abandon bool            // the cancel ends its undo
 }
 
-// ResolveEnd says what a cancel or the deadline does to a task.
+// ResolveEnd returns the effect of a cancel or the deadline on a task.
 func ResolveEnd(t *Unfinished) Ending {
 	switch {
 	case t.Phase != nil && (t.Abandon || t.Force && t.Phase.Forced):
@@ -43,17 +43,15 @@ func ResolveEnd(t *Unfinished) Ending {
 	return EndsNow
 }
 
-// Began reports whether a task that is stored in a state has run since it was brought
-// back. One that waits for its needs has not, or has ended since, unless it asked for
-// one of them.
+// Began reports whether a stored task has run since it was enqueued or revived. A task that
+// waits for its needs has not run since, unless it asked for one of them (join).
 func Began(s task.State, why task.Waiting, join task.Join, attempts int) bool {
 	return attempts > 0 && (s != task.Pending || why != task.WaitDeps || join != task.JoinNone)
 }
 
-// asked is what becomes of a task that was asked to end, after an attempt without
-// success that would lead to a transition: it is cancelled, or fails for its budget.
-// What was decided is not done. If the attempt would not have ended the task, its
-// handler did not know of the request.
+// asked turns the transition after an attempt without success into the end of a task that was
+// asked to end. The task is cancelled, or fails for its budget. The decision is dropped. An
+// attempt that would not have ended the task did not know of the request.
 func (t *Transition) asked(c *CancelRequest, deadline time.Time) Transition {
 	unaware := !t.State.Terminal()
 	if c.Kind == task.KindBudget {
@@ -64,6 +62,6 @@ func (t *Transition) asked(c *CancelRequest, deadline time.Time) Transition {
 	return Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(*c, deadline), Unaware: unaware}
 }
 
-// InTime reports whether a due task may start as far as its deadline is
-// concerned: that has not passed, or the task is being undone.
+// InTime reports whether the deadline lets a due task start: it has not passed, or the task is
+// being undone.
 func InTime(t *task.Task, now time.Time) bool { return t.Undo != nil || !Past(t.DeadlineAt, now) }

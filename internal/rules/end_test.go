@@ -58,8 +58,8 @@ func TestBegan(t *testing.T) {
 	}
 }
 
-// A task that was asked to end is cancelled by whatever is no success. It is known
-// whether its handler knew of that.
+// A task that was asked to end is cancelled by every outcome except success. The transition
+// says whether its handler knew of the request.
 func TestResolveFinish_AskedToEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -25,7 +25,7 @@ func MergeEvents(a, b []store.EventRow, limit int) []store.EventRow {
 	return rows[:min(len(rows), limit)]
 }
 
-// EventLimit is how many event rows a read returns.
+// EventLimit returns the page size of a read of events.
 func EventLimit(asked int) int {
 	if asked <= 0 || asked > store.MaxEvents {
 		return store.MaxEvents
@@ -33,7 +33,7 @@ func EventLimit(asked int) int {
 	return asked
 }
 
-// CheckFeedKeep refuses a time for which no feed keeps its rows.
+// CheckFeedKeep refuses a retention below the minimum of a feed.
 func CheckFeedKeep(keep time.Duration) error {
 	if keep != 0 && keep < store.MinFeedKeep {
 		return fmt.Errorf("a feed cannot keep events for %v: want %v or more, or 0 for no feed", keep, store.MinFeedKeep)
@@ -41,7 +41,7 @@ func CheckFeedKeep(keep time.Duration) error {
 	return nil
 }
 
-// FeedLimit is how many rows a page of a feed has.
+// FeedLimit returns the page size of a feed.
 func FeedLimit(asked int) int {
 	if asked <= 0 || asked > store.MaxFeedRows {
 		return store.MaxFeedRows

@@ -7,11 +7,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ExpiryVerb is the verb of ExpireInput in the audit.
+// ExpiryVerb is the audit verb of ExpireInput.
 const ExpiryVerb = "expire"
 
-// CheckExpire refuses to erase fields of a task that may still run, or whose input is
-// another one by now.
+// CheckExpire refuses to erase input fields of a task that may still run, or whose input was
+// replaced since.
 func CheckExpire(cmd *store.ExpireInput, s task.State, hash string) error {
 	switch {
 	case !s.Terminal():

@@ -10,47 +10,47 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Transition is what becomes of a task, and of the attempt that ends with it.
+// Transition is the new state of a task, with the end of the attempt that led to it.
 type Transition struct {
 	State   task.State
 	Waiting task.Waiting
-	ReadyAt time.Time // pending and ready: the task is not claimable before
+	ReadyAt time.Time // pending and ready: the earliest claim
 
 	// SetReadyAt makes ReadyAt the task's own not-before instant; otherwise it
 	// is only the due time of the dispatch row.
 	SetReadyAt bool
-	// KeepError leaves the task the error that it has.
+	// KeepError keeps the task's current error.
 	KeepError bool
-	Output    json.RawMessage // succeeded
+	Output    json.RawMessage // if succeeded
 
-	Join       task.Join       // of a task that waits for its children, or for a task that it asked for
-	Awaited    bool            // the edge to the task that it asked for is to be written
-	JoinOutput json.RawMessage // that it ends with, when they have succeeded
+	Join       task.Join       // of a task that waits for its children or for a requested task
+	Awaited    bool            // the caller writes the edge to the requested task
+	JoinOutput json.RawMessage // the output with which the task ends when its children have succeeded
 
-	// Undo is the undo phase of the task afterwards, if SetUndo; else that stays as it is.
+	// Undo is the new undo phase of the task if SetUndo is true.
 	Undo    *task.UndoPhase
 	SetUndo bool
-	Begins  bool        // the phase begins: what the task was asked to wait for is over
-	Verdict *task.Error // that a task keeps as its undo phase ends
+	Begins  bool        // the phase begins, and the task's earlier waits are over
+	Verdict *task.Error // the error that a task keeps when its undo phase ends
 
-	// Unaware: the task ends though its handler did not come to an end of its own, in
-	// which it would have cleaned up.
+	// Unaware reports that the task ends although its handler did not return by itself, and so
+	// did not clean up.
 	Unaware bool
 
-	// Of the attempt.
+	// The attempt's fields.
 	Outcome  task.Outcome   // as recorded
-	Failure  *task.Error    // nil: none
-	Decision *task.Decision // nil: none; TaskID, AttemptNo and At are the store's to fill in
+	Failure  *task.Error    // may be nil
+	Decision *task.Decision // may be nil; the store sets TaskID, AttemptNo and At
 
-	RaiseEpoch     bool // the lease's epoch is spent although no lease was taken from it
+	RaiseEpoch     bool // the lease's epoch is spent, although no other worker took the lease
 	ResetCrashes   bool // crashes of earlier attempts do not count any more
-	CountsRepair   bool // it is one more repair of the input
-	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
-	Uncounted      bool // it does not count against MaxAttempts, whatever its outcome
-	Idle           int  // how many attempts in a row have recorded nothing new, this one included
+	CountsRepair   bool // counts as a repair of the input
+	CountsInternal bool // counts as a consecutive internal error; false resets that count
+	Uncounted      bool // does not count against MaxAttempts, for any outcome
+	Idle           int  // consecutive attempts without a new record, including this one
 }
 
-// NotBefore returns the task's own not-before instant, zero for none, if the transition
+// NotBefore returns the task's own not-before instant, or zero, and whether the transition
 // sets it.
 func (t *Transition) NotBefore() (at time.Time, set bool) {
 	if t.Begins {
@@ -59,7 +59,7 @@ func (t *Transition) NotBefore() (at time.Time, set bool) {
 	return t.ReadyAt, t.SetReadyAt
 }
 
-// TaskError is the error that the task shows afterwards, unless KeepError.
+// TaskError returns the task's error after the transition, unless KeepError is true.
 func (t *Transition) TaskError() *task.Error {
 	if t.State == task.Succeeded {
 		return nil
@@ -67,7 +67,7 @@ func (t *Transition) TaskError() *task.Error {
 	return t.Failure
 }
 
-// EndKind is the kind of the error with which a task ends.
+// EndKind returns the kind of the error with which a task ends.
 func (t *Transition) EndKind() task.ErrorKind {
 	if t.KeepError {
 		return KindOf(t.Verdict)
@@ -80,7 +80,7 @@ func (t *Transition) CountsAttempt() bool {
 	return !t.Uncounted && task.Counts(t.Outcome, KindOf(t.Failure))
 }
 
-// checkFinish refuses what no engine reports: an outcome that only stores
+// checkFinish refuses a malformed finish, which no engine reports: an outcome that only stores
 // record, a failure without a decision, a decision that stores cannot carry out.
 func checkFinish(f *store.Finish) error {
 	if err := checkEvents(&f.Lease, f.Events); err != nil {
@@ -124,7 +124,7 @@ func checkFinish(f *store.Finish) error {
 	return fmt.Errorf("finish task %v: decision %q cannot be carried out", f.Lease.Task, f.Decision.Kind)
 }
 
-// checkReleased refuses an error that is none of the worker.
+// checkReleased refuses an error of a released attempt that is not the worker's.
 func checkReleased(f *store.Finish) error {
 	if f.Error != nil && f.Error.Kind != task.KindWorker {
 		return fmt.Errorf("finish task %v: a released attempt has an error of kind %q", f.Lease.Task, f.Error.Kind)
@@ -132,16 +132,16 @@ func checkReleased(f *store.Finish) error {
 	return nil
 }
 
-// ResolveFinish is the finish table: what a finish, which [CheckFinish]
-// accepted, makes of its task. A task that was asked to cancel ends cancelled
-// unless it succeeded. deadline is the task's, for the failure message.
+// ResolveFinish is the finish table. It returns the transition for a finish that [CheckFinish]
+// accepted. A task that was asked to cancel ends cancelled unless it succeeded. deadline is
+// the task's deadline, for the failure message.
 func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Time) Transition {
 	if f.Outcome == task.OutcomeSuccess {
 		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true}
 	}
 	t := Transition{Outcome: f.Outcome, Failure: f.Error}
 	switch f.Outcome {
-	case task.OutcomeSuspended: // as a rule: see ResolveSuspend
+	case task.OutcomeSuspended: // the general case: see ResolveSuspend
 		t.suspend(f, now)
 	case task.OutcomeReleased:
 		t.KeepError, t.RaiseEpoch = true, true
@@ -153,7 +153,7 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	case task.OutcomeDecompose:
 		t.Failure = nil
 		t.decompose(f)
-	case task.OutcomeAddDependency: // as a rule: see ResolveDependency
+	case task.OutcomeAddDependency: // the general case: see ResolveDependency
 		t.State, t.Waiting, t.Join, t.KeepError = task.Pending, task.WaitDeps, task.JoinDependency, true
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
@@ -165,14 +165,14 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	return t
 }
 
-// waitUntil makes the task wait until an instant, or ready if that has passed.
+// waitUntil makes the task wait until an instant, or ready if the instant has passed.
 func (t *Transition) waitUntil(at time.Time, why task.Waiting, now time.Time) {
 	t.SetReadyAt, t.ReadyAt = true, at
 	t.State, t.Waiting = Available(at, why, now)
 }
 
-// decide applies the decision on a failure. An error of the engine itself has
-// none: it is retried after Delay, and fails the task if that is negative.
+// decide applies the decision on a failure. An internal error has no decision: it is retried
+// after Delay, or fails the task if Delay is negative.
 func (t *Transition) decide(f *store.Finish, now time.Time) {
 	kind := task.DecideRetry
 	switch {
@@ -197,26 +197,26 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 		t.decompose(f)
 		t.CountsRepair = kind == task.DecideRepair
 		t.KeepError, t.Decision.ChildIDs = false, childIDs(f)
-	case task.DecideAddDependency: // as a rule: see ResolveDependency
+	case task.DecideAddDependency: // the general case: see ResolveDependency
 		t.State, t.Waiting, t.Join = task.Pending, task.WaitDeps, task.JoinDependency
 	default:
 		t.State = task.Failed
 	}
 }
 
-// Recorded is a finish as it was recorded.
+// Recorded is a finish as stored.
 type Recorded struct {
 	Outcome  task.Outcome
-	Error    *task.Error       // of the task if that ended with it, else of the attempt; nil: none
-	Decision task.DecisionKind // "": none
+	Error    *task.Error       // of the task if the finish ended it, else of the attempt; may be nil
+	Decision task.DecisionKind // may be ""
 	At       time.Time
-	Undo     *task.UndoPhase // that its task is in now; nil: in none
+	Undo     *task.UndoPhase // the task's current undo phase, or nil
 }
 
-// ReplayedResult answers a finish that is reported again (R8): what it made of
-// its task when it was recorded. What the task has become since does not matter, but that
-// a finish that began an undo phase is known by the phase: once it is over, the answer is
-// the end of the task. A finish that asked for another task waits for that.
+// ReplayedResult answers a repeated report of a finish with its recorded result (R8). Later
+// changes of the task do not matter, with one exception. A finish that began an undo phase is
+// recognized by the phase, and once the phase is over the answer is the end of the task. A
+// finish with an add_dependency is answered as waiting.
 func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
 	as := store.Overruled{Outcome: was.Outcome, Decision: was.Decision, Error: was.Error}
 	res := store.FinishResult{State: task.Failed}
@@ -240,8 +240,8 @@ func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
 	return res
 }
 
-// Conflicting is the error of a finish whose lease already ended with another
-// outcome: [store.ErrConflict].
+// Conflicting returns [store.ErrConflict] for a finish whose lease already ended with another
+// outcome.
 func Conflicting(l *task.Lease) error {
 	return fmt.Errorf("task %v, epoch %d: %w: this lease already ended with another outcome", l.Task, l.Epoch, store.ErrConflict)
 }

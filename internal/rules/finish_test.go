@@ -162,7 +162,7 @@ func TestResolveFinish(t *testing.T) {
 			if err := got.TaskError(); (got.State == task.Succeeded) && err != nil {
 				t.Errorf("a task that succeeded shows %v", err)
 			}
-			// R8: the same report once more is answered with the same state.
+			// R8: a repeated report is answered with the same state.
 			again := rules.ReplayedResult(&tc.fin, rules.Recorded{Outcome: got.Outcome, Error: got.Failure, Decision: kindOf(got.Decision), At: now})
 			if again.State != got.State || again.Waiting != got.Waiting || again.Err != nil {
 				t.Errorf("ReplayedResult = %+v, want %s/%s", again, got.State, got.Waiting)
@@ -196,7 +196,7 @@ func TestCheckFinish(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		fin  store.Finish
-		want string // part of the error; "": none
+		want string // part of the error; "": no error
 	}{
 		{store.Finish{Outcome: task.OutcomeSuccess}, ""},
 		{store.Finish{Outcome: task.OutcomeSuspended}, ""},

@@ -8,11 +8,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Forgotten stands in place of a text that was erased.
+// Forgotten replaces an erased text.
 const Forgotten = "[forgotten]"
 
-// CheckForget refuses to forget a task that has not ended, and one whose children
-// are still being stored (drafts).
+// CheckForget refuses to forget an unfinished task, and a task whose children are still being
+// stored (drafts).
 func CheckForget(id task.ID, s task.State, drafts bool) error {
 	switch {
 	case !s.Terminal():
@@ -23,7 +23,7 @@ func CheckForget(id task.ID, s task.State, drafts bool) error {
 	return nil
 }
 
-// CheckForgotten refuses to start a task again that was forgotten.
+// CheckForgotten refuses to start a forgotten task again.
 func CheckForgotten(id task.ID, s task.State, forgotten bool) error {
 	if !forgotten {
 		return nil
@@ -31,8 +31,8 @@ func CheckForgotten(id task.ID, s task.State, forgotten bool) error {
 	return refuse(id, s, "but it was forgotten: its input and the values of its steps were erased")
 }
 
-// ForgetError returns what stays of an error: its kind, and where it happened. nil
-// stays nil.
+// ForgetError returns the remainder of an erased error: its kind and place. It returns nil for
+// nil.
 func ForgetError(e *task.Error) *task.Error {
 	if e == nil {
 		return nil
@@ -40,8 +40,8 @@ func ForgetError(e *task.Error) *task.Error {
 	return &task.Error{Kind: e.Kind, Message: Forgotten, Step: e.Step, Ask: e.Ask}
 }
 
-// ForgetReason returns what stays of the evidence behind a decision: who decided, and
-// the counters.
+// ForgetReason returns the remainder of an erased decision reason: the policy and its
+// counters.
 func ForgetReason(r *task.Reason) task.Reason {
 	kept := task.Reason{Policy: r.Policy, Version: r.Version, Text: Forgotten, Said: r.Said, Asked: r.Asked}
 	if r.Fallback != "" {
@@ -50,11 +50,11 @@ func ForgetReason(r *task.Reason) task.Reason {
 	return kept
 }
 
-// ForgetAttempt erases the texts of an attempt, and the hash of how it ended, by which
-// a short output could be guessed.
+// ForgetAttempt erases the texts of an attempt and its outcome hash, because a short output
+// could be guessed from the hash.
 func ForgetAttempt(a *task.Attempt) {
 	a.Error = ForgetError(a.Error)
-	if a.OutcomeHash != "" { // that there is one says that its worker reported it
+	if a.OutcomeHash != "" { // a non-empty hash says that the worker reported the end
 		a.OutcomeHash = Forgotten
 	}
 	if a.RouteReason != "" {
@@ -63,7 +63,7 @@ func ForgetAttempt(a *task.Attempt) {
 	a.Notes = nil
 }
 
-// ForgetTask erases what the row of a task has of values and texts.
+// ForgetTask erases the values and texts of a task's row.
 func ForgetTask(t *task.Task) {
 	t.Forgotten, t.ValuesDropped = true, true
 	t.Input, t.Output, t.UnblockInput, t.UnblockFor = nil, nil, nil, ""
@@ -73,8 +73,8 @@ func ForgetTask(t *task.Task) {
 	}
 }
 
-// ForgetMeta returns what stays of the metadata of a job whose tasks are all forgotten: what
-// the command keeps there to know its file, without the params that it was given.
+// ForgetMeta returns the remaining metadata of a job whose tasks are all forgotten: the
+// entries by which the command finds its file, without its params.
 func ForgetMeta(meta map[string]string) map[string]string {
 	left := make(map[string]string, len(meta))
 	for k, v := range meta {
@@ -85,8 +85,8 @@ func ForgetMeta(meta map[string]string) map[string]string {
 	return left
 }
 
-// ForgetAudit erases the hashes of inputs from the note of a repair, by which a short
-// input could be guessed. It reports whether it did.
+// ForgetAudit erases the reason of a repair, because a short input could be guessed from the
+// hashes in it. It reports whether it changed the reason.
 func ForgetAudit(verb string, reason *string) bool {
 	if verb != RepairVerb || *reason == Forgotten {
 		return false
@@ -95,13 +95,13 @@ func ForgetAudit(verb string, reason *string) bool {
 	return true
 }
 
-// ForgetStep erases what a step gave and said.
+// ForgetStep erases the value and the error text of a step.
 func ForgetStep(s *task.Step) { s.Value, s.Error = nil, ForgetError(s.Error) }
 
-// ForgetSignal erases what a signal said.
+// ForgetSignal erases the payload of a signal.
 func ForgetSignal(s *task.Signal) { s.Payload = json.RawMessage(nil) }
 
-// ForgetEdge erases what an edge keeps of the error of the task that it names.
+// ForgetEdge erases the error text that an edge keeps of its need.
 func ForgetEdge(e *store.EdgeRow) {
 	if e.EndedError != nil {
 		e.EndedError = &task.Error{Kind: e.EndedError.Kind, Message: Forgotten}

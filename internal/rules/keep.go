@@ -7,21 +7,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CleanedUp is a completed cleanup of a task: steps that it undid must not count as
-// done when that task runs again.
+// CleanedUp is a completed cleanup of a task. Steps that it undid must not count as completed
+// when that task runs again.
 type CleanedUp struct {
 	Task task.ID
 	Step string
-	Undo string // the undo of another task of the job, which has begun, by its name; there is no Step then
+	Undo string // the name of another task of the job whose undo has begun; then Step is empty
 }
 
-// undo names an undo of the job.
+// undo describes an undo of the job.
 func (c *CleanedUp) undo() string {
 	return fmt.Sprintf("task %q (%v), an undo of its job,", c.Undo, c.Task)
 }
 
-// FirstCleanup returns the first completed cleanup among the steps of a task, which are
-// sorted by index; nil: none.
+// FirstCleanup returns the first completed cleanup among a task's steps, or nil. The steps are
+// sorted by index.
 func FirstCleanup(steps []task.Step) *CleanedUp {
 	i := slices.IndexFunc(steps, func(s task.Step) bool { return s.RanCleanup() })
 	if i < 0 {
@@ -30,8 +30,8 @@ func FirstCleanup(steps []task.Step) *CleanedUp {
 	return &CleanedUp{Task: steps[i].TaskID, Step: steps[i].Name}
 }
 
-// CheckCleanedUp refuses the retry of a task if ran, a cleanup of it or of a task that
-// may come back with it, completed. needs are those of the task.
+// CheckCleanedUp refuses the retry of a task if ran, a cleanup of it or of a task revived with
+// it, completed. needs are the task's needs.
 func CheckCleanedUp(id task.ID, s task.State, needs []Need, ran *CleanedUp) error {
 	if ran == nil {
 		return nil
@@ -50,8 +50,8 @@ func CheckCleanedUp(id task.ID, s task.State, needs []Need, ran *CleanedUp) erro
 	return refuse(id, s, what+", so the steps that it undid would count as done: "+instead+", or retry with --keep-steps (KeepSteps) if they still stand")
 }
 
-// CheckRerunCleanedUp refuses a rerun that takes steps over from a task if ran, a cleanup
-// of it, completed.
+// CheckRerunCleanedUp refuses a rerun that takes steps over from a task if ran, a cleanup of
+// the task, completed.
 func CheckRerunCleanedUp(id task.ID, s task.State, ran *CleanedUp) error {
 	if ran == nil {
 		return nil
@@ -59,8 +59,8 @@ func CheckRerunCleanedUp(id task.ID, s task.State, ran *CleanedUp) error {
 	return refuse(id, s, fmt.Sprintf("but its cleanup %q ran, so the steps that it undid would count as done: rerun it from the beginning, or with --keep-steps (KeepSteps) if they still stand", ran.Step))
 }
 
-// KeepNote adds to the reason of a verb in the audit that it kept the steps of task id,
-// though ran, a cleanup of it or of a task that came back with it, completed.
+// KeepNote adds to an audit reason that the verb kept the steps of task id, although ran
+// completed. ran is a cleanup of the task or of a task revived with it.
 func KeepNote(id task.ID, ran *CleanedUp, reason string) string {
 	if ran == nil {
 		return reason
@@ -77,8 +77,8 @@ func KeepNote(id task.ID, ran *CleanedUp, reason string) string {
 	return text
 }
 
-// EndedByNeeds reports whether a dependent ended because of its needs, its children or
-// its job's budget: then the retry of a need may bring it back ([RevivesDependent]).
+// EndedByNeeds reports whether a dependent ended because of its needs, its children or its
+// job's budget. Then the retry of a need may revive it ([RevivesDependent]).
 func EndedByNeeds(s task.State, kind task.ErrorKind, join task.Join) bool {
 	switch kind {
 	case task.KindDependencyFailed:

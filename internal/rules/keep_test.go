@@ -87,7 +87,7 @@ func TestKeepNote(t *testing.T) {
 	}
 }
 
-// A dependent that RevivesDependent may bring back is one that EndedByNeeds finds.
+// EndedByNeeds holds for every dependent that RevivesDependent may revive.
 func TestEndedByNeeds(t *testing.T) {
 	t.Parallel()
 	for _, s := range task.States() {

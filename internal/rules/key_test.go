@@ -14,7 +14,7 @@ func TestKeys(t *testing.T) {
 		wakes            int
 	}{
 		{0, 1, 0, true, 1},
-		{0, 0, 0, true, 0}, // no task holds it: the next claim brings its limit
+		{0, 0, 0, true, 0}, // no holder: the next claim brings the limit
 		{1, 1, 0, false, 0},
 		{1, 3, 0, true, 2},
 		{1, 3, 1, true, 1},
@@ -35,8 +35,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// While a key has room each lane with waiters has a due row, whatever other
-// lanes have.
+// While a key has room, each lane with waiters has a due row, regardless of other lanes.
 func TestLaneWakes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

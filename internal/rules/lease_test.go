@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/internal/rules"
 )
 
-// The races that the parts of a lease's life close hold for every TTL.
+// The phases of a lease have a safe order for every TTL.
 func TestLeaseClock(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{time.Second, 7 * time.Second, 30 * time.Second, time.Hour} {

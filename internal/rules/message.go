@@ -9,17 +9,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CancelRequest is a cancel that a running task was asked for, as its row has it.
-// Without a Kind none was asked for.
+// CancelRequest is the cancel request on the row of a running task. An empty Kind means that
+// there is no request.
 type CancelRequest struct {
-	Kind   task.ErrorKind // cancelled, deadline, parent_ended, budget or job_budget; "" if none
-	By     string         // not with deadline
-	Reason string         // not with deadline
+	Kind   task.ErrorKind // cancelled, deadline, parent_ended, budget, job_budget or ""
+	By     string         // empty for deadline
+	Reason string         // empty for deadline
 }
 
-// CancelFailure is the failure message of a cancelled task: who asked for it and
-// why, or, with [task.KindDeadline], which deadline passed, or which budget is used
-// up.
+// CancelFailure returns the failure of a cancelled task: the requester and the reason. For
+// [task.KindDeadline] it names the deadline, for a budget the used-up totals.
 func CancelFailure(c CancelRequest, deadline time.Time) *task.Error {
 	if c.Kind == task.KindDeadline {
 		return &task.Error{Kind: c.Kind, Message: "its deadline passed at " + deadline.Format(time.RFC3339Nano)}
@@ -35,8 +34,8 @@ func DeadlineFailure(deadline time.Time) *task.Error {
 	return CancelFailure(CancelRequest{Kind: task.KindDeadline}, deadline)
 }
 
-// LeaseLostFailure is the failure message of an attempt whose lease was taken:
-// because it expired, or before that because its process was seen to be dead.
+// LeaseLostFailure returns the failure of an attempt whose lease was taken because it expired,
+// or earlier because its process was found dead.
 func LeaseLostFailure(worker string, expires, now time.Time) *task.Error {
 	text := fmt.Sprintf("the lease of worker %q ended at %s without a report", worker, expires.Format(time.RFC3339Nano))
 	if expires.After(now) {
@@ -45,14 +44,14 @@ func LeaseLostFailure(worker string, expires, now time.Time) *task.Error {
 	return &task.Error{Kind: task.KindLeaseExpired, Message: text}
 }
 
-// RestoredFailure is the failure message of an attempt whose lease ended because the
-// store was restored.
+// RestoredFailure returns the failure of an attempt whose lease ended because the store was
+// restored.
 func RestoredFailure(worker string) *task.Error {
 	return &task.Error{Kind: task.KindLeaseExpired, Message: fmt.Sprintf("the store was restored from a backup, which ended the lease of worker %q", worker)}
 }
 
-// PoisonFailure is the failure message of a task that lost so many leases in a
-// row.
+// PoisonFailure returns the failure of a task that lost this number of consecutive leases to
+// crashes.
 func PoisonFailure(losses int) *task.Error {
 	return &task.Error{
 		Kind:    task.KindPoison,
@@ -60,9 +59,8 @@ func PoisonFailure(losses int) *task.Error {
 	}
 }
 
-// UnmetFailure is the failure message of a task that cannot run because the
-// need of an edge, called name (see [TaskName]), ended in a way for which the
-// edge does not hold.
+// UnmetFailure returns the failure of a task that cannot run because an edge does not hold.
+// name is the name of the edge's need ([TaskName]).
 func UnmetFailure(e *EndedNeed, name string) *task.Error {
 	text := fmt.Sprintf("it needs task %s, which ended %s", name, e.End.State)
 	if e.End.Kind == task.KindNotNeeded {
@@ -74,8 +72,8 @@ func UnmetFailure(e *EndedNeed, name string) *task.Error {
 	return &task.Error{Kind: e.UnmetKind(), Message: text}
 }
 
-// NotNeededFailure is the failure message of a task whose edges of the kind
-// failed all ended and do not hold; need is the oldest of these, called name.
+// NotNeededFailure returns the failure of a task whose edges of the kind failed all ended
+// without holding. need is the oldest of their needs, and name its name.
 func NotNeededFailure(need *EndedNeed, others bool, name string) *task.Error {
 	text := fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", name, need.End.State)
 	if others {
@@ -84,11 +82,12 @@ func NotNeededFailure(need *EndedNeed, others bool, name string) *task.Error {
 	return &task.Error{Kind: task.KindNotNeeded, Message: text}
 }
 
-// MaxEndedMessage is how many bytes of a message an edge keeps ([EndedError]).
+// MaxEndedMessage is the maximum size in bytes of the message that an edge keeps
+// ([EndedError]).
 const MaxEndedMessage = 1024
 
-// EndedError is what an awaited edge keeps of the error with which its need ended in
-// a state: the kind, the code and the beginning of the message. nil: it succeeded.
+// EndedError returns the part of a need's error that an awaited edge keeps: kind, code and the
+// beginning of the message. It returns nil if the need succeeded.
 func EndedError(s task.State, err *task.Error) *task.Error {
 	if err == nil || s == task.Succeeded {
 		return nil
@@ -104,7 +103,7 @@ func EndedError(s task.State, err *task.Error) *task.Error {
 	return kept
 }
 
-// TaskName names a task in a message, by its name in its job if it has one.
+// TaskName formats a task for a message, with its name in its job if it has one.
 func TaskName(node string, id task.ID) string {
 	if node != "" {
 		return `"` + node + `" (` + id.String() + ")"
@@ -112,13 +111,13 @@ func TaskName(node string, id task.ID) string {
 	return id.String()
 }
 
-// Why a write found its lease lost.
+// Reasons for a lost lease.
 const (
 	LostToAnother = "another attempt has begun, or the task has ended"
 	LostToRestore = "the store was restored since"
 )
 
-// LeaseLost is the error of a write whose lease is lost: [store.ErrLeaseLost].
+// LeaseLost returns [store.ErrLeaseLost] for a write without a valid lease.
 func LeaseLost(l *task.Lease, why string) error {
 	return fmt.Errorf("task %v, epoch %d: %w (%s)", l.Task, l.Epoch, store.ErrLeaseLost, why)
 }

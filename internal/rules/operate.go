@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CheckSeen compares the version of a task that an operator saw with the one
-// that is stored (R16): [store.ErrChanged].
+// CheckSeen returns [store.ErrChanged] if the version of a task that an operator saw differs
+// from the stored version (R16).
 func CheckSeen(id task.ID, seen store.Seen, epoch int64, updatedAt time.Time) error {
 	switch {
 	case seen.Epoch != 0 && seen.Epoch != epoch:
@@ -20,44 +20,44 @@ func CheckSeen(id task.ID, seen store.Seen, epoch int64, updatedAt time.Time) er
 	return nil
 }
 
-// NotFound is the error for a task that does not exist: [store.ErrNotFound].
+// NotFound returns [store.ErrNotFound] for a task.
 func NotFound(id task.ID) error { return fmt.Errorf("task %v: %w", id, store.ErrNotFound) }
 
-// JobNotFound is the error for a job that does not exist: [store.ErrNotFound].
+// JobNotFound returns [store.ErrNotFound] for a job.
 func JobNotFound(id task.ID) error { return fmt.Errorf("job %v: %w", id, store.ErrNotFound) }
 
-// UnknownCommand is the error for a command that stores do not know.
+// UnknownCommand returns the error for a command type that stores do not know.
 func UnknownCommand(cmd store.Command) error {
-	return fmt.Errorf("%T is no command of this store", cmd)
+	return fmt.Errorf("%T: unknown command of this store", cmd)
 }
 
-// refusal is [store.ErrState] in words of its own: which state it is, and what
-// the command needs.
+// refusal is a [store.ErrState] with its own text: the current state and the state that the
+// command needs.
 type refusal struct{ text string }
 
 // Error implements error.
 func (r *refusal) Error() string { return r.text }
 
-// Unwrap gives the sentinel.
+// Unwrap returns the sentinel error.
 func (r *refusal) Unwrap() error { return store.ErrState }
 
-// refuse says that a task's state does not allow a command: [store.ErrState].
+// refuse returns [store.ErrState] for a command that the task's state does not allow.
 func refuse(id task.ID, s task.State, why string) error {
 	return &refusal{fmt.Sprintf("task %v is %s, %s", id, s, why)}
 }
 
-// JobBeingCancelled refuses to retry a task of a job whose other tasks are still
-// being cancelled: [store.ErrState].
+// JobBeingCancelled refuses ([store.ErrState]) to retry a task of a job whose other tasks are
+// still being cancelled.
 func JobBeingCancelled(id, job task.ID) error {
 	return fmt.Errorf("task %v cannot be retried while the tasks of its job %v are being cancelled, try again in a moment: %w", id, job, store.ErrState)
 }
 
-// inUndo is why a blocked task takes no input in its undo phase.
+// inUndo is the reason why a blocked task takes no input in its undo phase.
 const inUndo = "in its undo, which takes no input: unblock it without one to try the undo again; a cancel with --abandon-undo (AbandonUndo) gives it up"
 
-// CheckUnblock refuses to unblock a task that is not blocked, or in its undo phase, and one that waits
-// with another question than the command is for ([store.ErrChanged]). failure is
-// the task's last error.
+// CheckUnblock refuses to unblock a task that is not blocked, and to give input to a task in
+// its undo phase. It returns [store.ErrChanged] if the task waits with a different question.
+// failure is the task's last error.
 func CheckUnblock(cmd *store.UnblockTask, s task.State, why task.Waiting, failure *task.Error) error {
 	if s != task.Blocked {
 		return refuse(cmd.Task, s, "only blocked tasks can be unblocked")
@@ -75,8 +75,8 @@ func CheckUnblock(cmd *store.UnblockTask, s task.State, why task.Waiting, failur
 	return nil
 }
 
-// UnblockFor is the question that the input of an unblock answers; "": none that
-// has a name, or there is no input. failure is the task's last error.
+// UnblockFor returns the name of the question that the input of an unblock answers. It returns
+// "" for an unnamed question or without input. failure is the task's last error.
 func UnblockFor(cmd *store.UnblockTask, failure *task.Error) string {
 	if len(cmd.Input) == 0 {
 		return ""
@@ -91,15 +91,14 @@ func askOf(failure *task.Error) string {
 	return failure.Ask
 }
 
-// UnblockedAttempts is attempt_count after an unblock: one attempt is left at
-// least.
+// UnblockedAttempts returns attempt_count after an unblock, which leaves at least one attempt.
 func UnblockedAttempts(count, limit int) int { return max(0, min(count, limit-1)) }
 
-// UnblockedRepairs is repair_count after an unblock: one repair is left at least, if
+// UnblockedRepairs returns repair_count after an unblock, which leaves at least one repair if
 // the task may have any.
 func UnblockedRepairs(count, limit int) int { return max(0, min(count, limit-1)) }
 
-// CheckPause refuses to pause a task that has ended.
+// CheckPause refuses to pause a finished task.
 func CheckPause(id task.ID, s task.State) error {
 	if s.Terminal() {
 		return refuse(id, s, "a task that ended cannot be paused")
@@ -107,17 +106,17 @@ func CheckPause(id task.ID, s task.State) error {
 	return nil
 }
 
-// Awaiter is a task that has not succeeded and waits, or waited, for another one: a
-// child, or one that it asked for.
+// Awaiter is a task that has not succeeded and waits, or waited, for another task: a child or
+// a requested task.
 type Awaiter struct {
 	ID    task.ID
 	State task.State
 }
 
-// CheckDelete refuses to delete a task that has not ended or belongs to a job,
-// one whose end a dependent still waits for (dependent; zero: none), one whose
-// result the first of its awaiters has or will have to read again (by; zero: there
-// is none), and one with a child that has not ended (child).
+// CheckDelete refuses to delete a task that has not ended or belongs to a job. It also refuses
+// while another task depends on the task: a dependent that waits for its end (dependent), or
+// an awaiter that will read its result again (by). It refuses a task with an unfinished child
+// (child). Zero IDs mean that there is no such task.
 func CheckDelete(id task.ID, s task.State, job, dependent task.ID, by Awaiter, child task.ID) error {
 	if dependent.IsZero() && !by.State.Terminal() {
 		dependent = by.ID
@@ -137,7 +136,7 @@ func CheckDelete(id task.ID, s task.State, job, dependent task.ID, by Awaiter, c
 	return nil
 }
 
-// refusal says why a task cannot be retried for a need.
+// refusal returns the reason why a task cannot be retried because of a need.
 func (n *Need) refusal(others bool) string {
 	text := fmt.Sprintf("and needs task %s, which is %s", n.Name, n.End.State)
 	if n.Kind == task.OnFailed {
@@ -155,7 +154,7 @@ func (n *Need) refusal(others bool) string {
 	return text
 }
 
-// unmetNeed returns the first need for which a task could not run.
+// unmetNeed returns the first need that keeps a task from running, or nil.
 func unmetNeed(needs []Need) *Need {
 	for i := range needs {
 		if needs[i].unmet() {
@@ -165,9 +164,9 @@ func unmetNeed(needs []Need) *Need {
 	return nil
 }
 
-// CheckRetry refuses to retry a task that neither failed nor was cancelled, and
-// one with needs for which it could not run, or with children for which it could
-// not go on. end is its error's kind, needs are sorted by ID.
+// CheckRetry refuses to retry a task that neither failed nor was cancelled, and a task whose
+// needs or children would keep it from running. end is the kind of the task's error. needs are
+// sorted by ID.
 func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, needs []Need) error {
 	if s != task.Failed && s != task.Cancelled {
 		const only = "only failed or cancelled tasks can be retried"
@@ -200,13 +199,13 @@ func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, ne
 	return nil
 }
 
-// RevivesDependent reports whether the retry of a need brings a dependent back
-// that ended in a state with an error of a kind: it ended because of its needs,
-// or those of its job's budget, and they let it run again, or wait. One that waits for the retried need, and
-// is not needed because none of those went wrong whose failure it runs for, ends
-// as that when the need has ended: it must not go on to count against its job.
-// A task that failed because of its children goes on to wait for them when none
-// is left that did not succeed.
+// RevivesDependent reports whether the retry of a need revives a dependent that ended in state
+// s with an error of this kind. The dependent must have ended because of its needs or its
+// job's budget, and its needs must let it run again or wait.
+//
+// A dependent that was not needed is revived too if it waits for the retried need. When the
+// need ends, it ends as not needed again, but must not count against its job meanwhile. A task
+// that failed because of its children waits for them again once every failed child is revived.
 func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs []Need) bool {
 	if s == task.Failed && kind == task.KindDependencyFailed && join == task.JoinComplete {
 		return WrongChild(needs) == nil
@@ -221,12 +220,11 @@ func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs [
 	return unmetNeed(needs) == nil && (w.Open > 0 || !w.NotNeeded())
 }
 
-// ReopensEdge reports whether the retry of a need opens the edge of a dependent
-// again, which the need's last end decided: the dependent, which has begun so many
-// attempts, waits for other needs, or has not started yet. It waits for the need's
-// next end then ([task.WaitDeps]). One that has started stays as it is, whether it
-// runs, waits to run again or has ended; one that waits for its children (join)
-// waits for them alone, and again for one that is retried (awaited).
+// ReopensEdge reports whether the retry of a need opens a dependent's edge again, which the
+// need's last end decided. The dependent waits for other needs or has not started, and then
+// waits for the need's next end ([task.WaitDeps]). A started dependent stays as it is, whether
+// it runs, waits to run again or has ended. A dependent that waits for its children (join)
+// waits for them alone, and again for a retried child (awaited).
 func ReopensEdge(s task.State, why task.Waiting, attempts int, join task.Join, awaited bool) bool {
 	if awaited || s == task.Pending && join != task.JoinNone {
 		return awaited && s == task.Pending && (why == task.WaitChildren || why == task.WaitRepair)
@@ -234,19 +232,19 @@ func ReopensEdge(s task.State, why task.Waiting, attempts int, join task.Join, a
 	return s == task.Pending && why == task.WaitDeps || (s == task.Pending || s == task.Ready) && attempts == 0
 }
 
-// Revival is what a retry makes of a task. All its counts but attempt_no begin
-// anew, its epoch rises, its error and its cancel request go; its history and
-// its completed steps stay. Its edges are marked whose needs have ended.
+// Revival is the result of a retry for a task. All counts except attempt_no restart, the epoch
+// rises, and the error and the cancel request are removed. The history and the completed steps
+// stay. Edges whose needs have ended are marked.
 type Revival struct {
 	State    task.State
 	Waiting  task.Waiting
 	Waits    Waits
 	Join     task.Join // if it waits for its children
-	Deadline time.Time // zero: none any more
+	Deadline time.Time // zero: no deadline
 }
 
-// ExtendedDeadline returns the deadline of a job whose task is retried: one that
-// has passed counts anew, from now.
+// ExtendedDeadline returns the deadline of a job whose task is retried. A deadline that has
+// passed restarts from now.
 func ExtendedDeadline(b task.Budget, deadline, now time.Time) time.Time {
 	if Past(deadline, now) {
 		return JobDeadline(b, now)
@@ -254,20 +252,20 @@ func ExtendedDeadline(b task.Budget, deadline, now time.Time) time.Time {
 	return deadline
 }
 
-// Revived is a task that is brought back.
+// Revived holds the fields of a task to revive.
 type Revived struct {
 	Needs    []Need
-	End      task.ErrorKind // of its error
+	End      task.ErrorKind // kind of its error
 	Join     task.Join
-	Unstored int // children of its last decomposition that a chore is to store
+	Unstored int // children of its last decomposition that a chore has not stored yet
 	Deadline time.Time
-	Job      time.Time // the deadline of its job
+	Job      time.Time // deadline of its job
 }
 
-// Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A
-// deadline that has passed does not hold again, but for that of its job
-// ([ExtendedDeadline]; zero: none). A task that waited for its children waits for
-// those that have not ended or are brought back with it ([Need.RevivesChild]).
+// Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A passed deadline
+// is replaced by the deadline of the job ([ExtendedDeadline]; zero: none). A task that waited
+// for its children waits for children that have not ended or are revived with it
+// ([Need.RevivesChild]).
 func Revive(t *Revived, now time.Time) Revival {
 	r := Revival{State: task.Ready, Deadline: t.Deadline}
 	if Past(t.Deadline, now) {
@@ -285,8 +283,8 @@ func Revive(t *Revived, now time.Time) Revival {
 	return r
 }
 
-// Changes reports whether a command changed what [store.Notice].Changed tells of.
-// Commands that are refused, or were applied before, change nothing.
+// Changes reports whether a command changed anything that [store.Notice].Changed covers.
+// Refused and repeated commands change nothing.
 func Changes(cmd store.Command, res *store.CommandResult) bool {
 	switch cmd := cmd.(type) {
 	case store.Upload:

@@ -95,7 +95,7 @@ func TestCheckOperations(t *testing.T) {
 	}
 }
 
-// An input answers the question that the task waits with, and no other.
+// An input answers only the question that the task waits with.
 func TestUnblockFor(t *testing.T) {
 	t.Parallel()
 	input := json.RawMessage(`"yes"`)

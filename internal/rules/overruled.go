@@ -5,7 +5,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Overruled is what a transition makes of a finish other than that says; nil: nothing.
+// Overruled returns the differences between a transition and its finish, or nil.
 func Overruled(f *store.Finish, t *Transition) *store.Overruled {
 	o := store.Overruled{Outcome: t.Outcome, Error: t.Failure}
 	if t.Decision != nil {
@@ -32,7 +32,7 @@ func overruled(f *store.Finish, as *store.Overruled) *store.Overruled {
 	return &o
 }
 
-// sameError reports whether two errors read the same.
+// sameError reports whether two errors have equal fields.
 func sameError(a, b *task.Error) bool {
 	if a == nil || b == nil {
 		return a == b

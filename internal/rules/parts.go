@@ -7,22 +7,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A large job is stored in parts: one transaction keeps all of its tasks as packed
-// drafts and decides that the job exists, further ones insert a part of the tasks each.
+// A large job is stored in parts. The first transaction writes all of its tasks as packed
+// drafts and makes the job exist, and each further transaction inserts one part of the tasks.
 // No task of the job is claimed before the last part ([store.ChoreEnqueue]).
 
 const (
-	// MaxWhole is the largest weight of a job that is stored in one transaction.
+	// MaxWhole is the largest weight of a job stored in one transaction.
 	MaxWhole = 2000
-	// MaxPartBytes is the size of the inputs of a part that closes it.
+	// MaxPartBytes is the total input size from which on a part is closed.
 	MaxPartBytes = 1 << 20
-	// MaxDraftBytes is the total size of the inputs of a job that is stored in parts. One
-	// transaction writes them as drafts, so a larger job gains nothing.
+	// MaxDraftBytes is the maximum total input size of a job stored in parts. One transaction
+	// writes all drafts, so a larger job gains nothing.
 	MaxDraftBytes = 32 << 20
 )
 
-// InParts reports whether a submission that weighs more than whole is stored in parts.
-// Tasks whose keys decide which of them are stored are stored in one transaction.
+// InParts reports whether a submission that weighs more than whole is stored in parts. Tasks
+// with keys that decide which tasks are stored are stored in one transaction.
 func InParts(sub *store.Submission, whole int) bool {
 	if sub.Job == nil || Weight(sub) <= whole {
 		return false
@@ -38,8 +38,8 @@ func InParts(sub *store.Submission, whole int) bool {
 	return bytes <= MaxDraftBytes
 }
 
-// Weight is the cost of inserting a submission, in tasks. An edge costs
-// half as much as a task.
+// Weight returns the cost of inserting a submission, in tasks. An edge costs half as much as a
+// task.
 func Weight(sub *store.Submission) int {
 	edges := 0
 	for i := range sub.Tasks {
@@ -48,26 +48,26 @@ func Weight(sub *store.Submission) int {
 	return len(sub.Tasks) + edges/2
 }
 
-// Part is an element of a part: a task with its first edges, or further edges of a task
-// that an earlier element inserts.
+// Part is an element of a part: a task with its first edges, or further edges of a task that
+// an earlier element inserts.
 type Part struct {
 	Task     int // its index in the submission
-	From, To int // edges to these of its needs
+	From, To int // the range of its needs
 	Needed   bool
 }
 
 // More reports whether the element has only edges.
 func (p *Part) More() bool { return p.From > 0 }
 
-// Parts divides the tasks of a job and their edges into parts of a weight. Each task comes before its needs, so that the end of a task
-// finds all of its dependents, and tasks without needs come last, in their order. It
-// returns nil if the edges name other tasks or form a cycle.
+// Parts divides the tasks of a job and their edges into parts of a weight. Each task comes
+// before its needs, so that the end of a task finds all of its dependents. Tasks without needs
+// come last, in their order. Parts returns nil if the edges name other tasks or form a cycle.
 func Parts(tasks []task.New, weight int) (parts [][]Part) {
 	order, needed := dependentsFirst(tasks)
 	if order == nil {
 		return nil
 	}
-	limit := max(4, 2*weight) // in halves
+	limit := max(4, 2*weight) // in half tasks
 	var now []Part
 	halves, bytes := 0, 0
 	add := func(p Part, w, b int) {
@@ -91,8 +91,8 @@ func Parts(tasks []task.New, weight int) (parts [][]Part) {
 	return parts
 }
 
-// dependentsFirst returns the indexes of tasks, each before its needs, and which of
-// them are needed; nil: the edges name other tasks or form a cycle.
+// dependentsFirst returns the indexes of tasks, each before its needs, and which tasks are
+// needed. It returns nil if the edges name other tasks or form a cycle.
 func dependentsFirst(tasks []task.New) (order []int, needed []bool) {
 	index := make(map[task.ID]int, len(tasks))
 	for i := range tasks {
@@ -133,7 +133,7 @@ func dependentsFirst(tasks []task.New) (order []int, needed []bool) {
 	return order, needed
 }
 
-// Target returns the task or the job that a command is about; zero: neither.
+// Target returns the task or the job that a command is about, or zero.
 func Target(cmd store.Command) (id task.ID, job bool) {
 	switch cmd := cmd.(type) {
 	case store.CancelJob:

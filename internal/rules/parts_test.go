@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// graphOf makes n tasks, each with needs among those before it in a random order.
+// graphOf returns n tasks in a random order, each with needs among earlier tasks.
 func graphOf(rng *rand.Rand, ids *task.IDs, n int) []task.New {
 	tasks := make([]task.New, n)
 	for i := range tasks {

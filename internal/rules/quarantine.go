@@ -2,12 +2,12 @@ package rules
 
 import "github.com/goweaver/weaver/store"
 
-// A task that lost two leases in a row to processes that stopped may be what
-// kills them. It is quarantined (R7): a worker runs few such tasks at once,
-// half as many after each further loss, and in the end it runs alone: beside no
-// other task, quarantined or not. Only a loss while it was alone counts further, so that
-// a task that kills its worker does not take its neighbours with it, and neither
-// do processes that are killed for other reasons.
+// A task that lost two consecutive leases to crashed processes may be the cause of the
+// crashes. It is quarantined (R7): a worker runs few such tasks at once, and half as many
+// after each further loss. In the end the task runs alone, without any other task in the
+// process. Further losses count only while the task runs alone. A task that kills its worker
+// therefore does not take its neighbours with it, and processes killed for other reasons do
+// not count either.
 
 // quarantineAfter is the crash_count from which on a task is quarantined.
 const quarantineAfter = 2
@@ -15,25 +15,25 @@ const quarantineAfter = 2
 // Quarantined reports whether a task with this crash_count is quarantined.
 func Quarantined(crashes int) bool { return crashes >= quarantineAfter }
 
-// QuarantineLimit is how many quarantined tasks a worker with so many slots may
-// run while this one is among them, after its losses in quarantine.
+// QuarantineLimit returns the maximum number of quarantined tasks that a worker runs together
+// with a task of these losses in quarantine.
 func QuarantineLimit(slots, losses int) int { return max(1, slots/8>>min(losses, 62)) }
 
-// Alone reports whether a quarantined task runs as the only one of a worker with
-// so many slots, after its losses in quarantine.
+// Alone reports whether a worker with this number of slots runs a quarantined task alone,
+// after these losses in quarantine.
 func Alone(slots, losses int) bool { return slots/8>>min(losses, 62) == 0 }
 
-// Quarantine is what a worker runs, with what a claim adds.
+// Quarantine tracks the running tasks of a worker during a claim.
 type Quarantine struct {
 	slots       int
 	running     int
-	quarantined int // of those running
-	limit       int // the smallest limit among the quarantined ones; 0: none
+	quarantined int // of the running tasks
+	limit       int // the smallest limit of the quarantined tasks, or 0
 	alone       bool
-	passed      bool // a task that has to run alone
+	passed      bool // a task that must run alone was passed over
 }
 
-// NewQuarantine starts from what a claim request says of its worker.
+// NewQuarantine starts from the worker's state in a claim request.
 func NewQuarantine(req *store.ClaimRequest) Quarantine {
 	return Quarantine{
 		slots: req.Slots, running: max(req.Running, req.Quarantined), quarantined: req.Quarantined, limit: req.QuarantineLimit, alone: req.Alone,
@@ -43,12 +43,12 @@ func NewQuarantine(req *store.ClaimRequest) Quarantine {
 // Closed reports whether a task runs alone, so that nothing may be claimed.
 func (q *Quarantine) Closed() bool { return q.alone }
 
-// PassedOver reports whether a task had no room that has to run alone.
+// PassedOver reports whether a task that must run alone had no room.
 func (q *Quarantine) PassedOver() bool { return q.passed }
 
-// HasRoom reports whether a task may be claimed: no other one runs alone, and it
-// is not quarantined, or neither its own limit nor that of any other one is
-// reached. One that has to run alone needs a worker that runs nothing.
+// HasRoom reports whether a task may be claimed. No other task may run alone. A quarantined
+// task must also fit its own limit and the limit of every other quarantined task. A task that
+// must run alone needs an idle worker.
 func (q *Quarantine) HasRoom(crashes, losses int) bool {
 	switch {
 	case q.alone:
@@ -64,8 +64,8 @@ func (q *Quarantine) HasRoom(crashes, losses int) bool {
 	return q.quarantined < own && (q.limit == 0 || q.quarantined < q.limit)
 }
 
-// Add counts a claimed task. It returns its limit, 0 if it is not quarantined,
-// and whether it runs alone.
+// Add counts a claimed task. It returns the task's limit, 0 if it is not quarantined, and
+// whether it runs alone.
 func (q *Quarantine) Add(crashes, losses int) (limit int, alone bool) {
 	q.running++
 	if !Quarantined(crashes) {

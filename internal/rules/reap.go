@@ -6,29 +6,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// After an outage of the store every lease looks expired, and its holders are
-// about to renew it. So only a worker that the store observed without a gap for
-// a whole TTL may take expired leases: it is eligible to reap (R7). A worker
-// that has just joined, or whose own heartbeats were interrupted, warms up first.
+// After an outage of the store every lease looks expired, and its holders are about to renew
+// it. Only a worker that the store observed without a gap for a whole TTL may take expired
+// leases: it is eligible to reap (R7). A worker that has just joined, or whose heartbeats were
+// interrupted, warms up first.
 
-// DefaultReapLimit is how many rows of each kind one reap ends at most.
+// DefaultReapLimit is the maximum number of rows of each kind that one reap ends.
 const DefaultReapLimit = 1000
 
-// ForgetAfter is after how many TTLs of silence a worker is forgotten.
+// ForgetAfter is the number of TTLs of silence after which a worker is deleted.
 const ForgetAfter = 10
 
-// Worker is what the store has observed of a worker.
+// Worker is the store's observation of a worker.
 type Worker struct {
 	TTL      time.Duration // of its leases
 	LastSeen time.Time     // its last Join or Heartbeat
-	Since    time.Time     // since when it has been seen without a gap
+	Since    time.Time     // begin of its observation without a gap
 }
 
-// Seen returns the worker as it is after a Join or Heartbeat at now. A gap of
-// more than half of its TTL begins a new warm-up: heartbeats come every third of
-// a TTL, so one is missing, and a store that was away long enough to let the
-// lease of a healthy worker expire (two thirds of a TTL) shows in every worker.
-// After a clock that went back nothing is known of the gap.
+// Seen returns the worker after a Join or Heartbeat at now. A gap of more than half of its TTL
+// begins a new warm-up. Heartbeats come every third of a TTL, so such a gap misses one. A
+// store that was away long enough for a healthy worker's lease to expire (two thirds of a TTL)
+// shows as a gap in every worker. After a clock step backwards the gap is unknown.
 func (w *Worker) Seen(ttl time.Duration, now time.Time) Worker {
 	seen := Worker{TTL: w.TTL, LastSeen: now, Since: w.Since}
 	if w.interrupted(ttl, now) {
@@ -42,16 +41,16 @@ func (w *Worker) interrupted(ttl time.Duration, now time.Time) bool {
 	return gap > LeaseClock(ttl).Gap() || gap < 0
 }
 
-// Stall is a wait for the store's write lock, during which other workers may
-// have waited to renew their leases. The zero value means that there was none.
+// Stall is a wait for the store's write lock, during which other workers may have waited to
+// renew their leases. The zero value means no wait.
 type Stall struct {
 	Waited time.Duration
 	Ago    time.Duration // since its end
 }
 
-// ReaperEligibleAt returns when a worker may take expired leases at the
-// earliest; if that is not after now it is eligible. w is nil for a worker that
-// the store does not know.
+// ReaperEligibleAt returns the earliest instant at which a worker may take expired leases. The
+// worker is eligible if that is not after now. w is nil for a worker that the store does not
+// know.
 func ReaperEligibleAt(w *Worker, ttl time.Duration, stall Stall, now time.Time) time.Time {
 	clock := LeaseClock(ttl)
 	at := now.Add(clock.WarmUp())
@@ -66,31 +65,30 @@ func ReaperEligibleAt(w *Worker, ttl time.Duration, stall Stall, now time.Time) 
 	return at
 }
 
-// Stopped reports whether a worker whose lease expired had stopped before: it
-// was silent for more than the second half of the lease. A worker that was seen
-// later lost the lease for another reason: it never learned of it, or the store
-// was restored. w is nil for a worker that has left or is not known: it did not
-// crash.
+// Stopped reports whether a worker had stopped before its lease expired: it was silent for
+// more than the second half of the lease. A worker seen later lost the lease for another
+// reason: it never learned of the lease, or the store was restored. w is nil for a worker that
+// left or is unknown, which counts as not crashed.
 func (w *Worker) Stopped(leaseEnd time.Time) bool {
 	return w != nil && w.LastSeen.Before(leaseEnd.Add(-LeaseClock(w.TTL).Silence()))
 }
 
-// Forgettable reports whether a worker that holds nothing has been silent for so
-// long that its row may go. ttl is that of the worker that asks.
+// Forgettable reports whether a worker without leases has been silent long enough to delete
+// its row. ttl is the TTL of the reaping worker.
 func (w *Worker) Forgettable(ttl time.Duration, now time.Time) bool {
 	return now.Sub(w.LastSeen) > LeaseClock(max(w.TTL, ttl)).Forget()
 }
 
-// LostLease is what is known of a lease that is taken from its worker.
+// LostLease holds the facts about a lease that is taken from its worker.
 type LostLease struct {
 	Stopped  bool // its process is known to be dead, or had [Worker.Stopped]
 	Crashes  int  // the task's crash_count
 	Alone    bool // the task ran alone in its process
 	Cancel   CancelRequest
-	Deadline time.Time // of the task; zero: none
-	Created  time.Time // when the task was enqueued
+	Deadline time.Time // of the task; zero if it has no deadline
+	Created  time.Time // enqueue time of the task
 
-	Phase *task.UndoPhase // nil: the task is in none
+	Phase *task.UndoPhase // nil if the task is not being undone
 	Key   bool            // it has a concurrency key
 }
 
@@ -98,15 +96,16 @@ type LostLease struct {
 type Loss struct {
 	Transition
 	Crash          bool // counts as a crash of the task
-	QuarantineLoss bool // a loss in quarantine that is not counted as a crash
+	QuarantineLoss bool // a loss in quarantine that does not count as a crash
 }
 
-// ResolveLoss says what becomes of a task whose lease is taken (R7): cancelled,
-// if that was asked for (failed if it used its budget up) or its deadline passed; failed
-// as poison, if this crash is one too many (budget < 0: never); else ready again, before
-// what was enqueued later: it was interrupted. One that crashed before, or has a
-// concurrency key, waits its turn: a task that stops its workers does not keep others from
-// running, and the next one of a key runs. The attempt's own error is [LeaseLostFailure].
+// ResolveLoss returns the transition of a task whose lease is taken (R7). The task is
+// cancelled if a cancel was requested (failed if it used up its budget) or its deadline
+// passed. It fails as poison if this crash exceeds the budget (budget < 0: no limit).
+// Otherwise it is ready again, ahead of tasks enqueued later, because it was interrupted. A
+// task that crashed before, or has a concurrency key, waits its turn. A task that stops its
+// workers then does not block others, and the next task of a key runs. The attempt's own error
+// is [LeaseLostFailure].
 func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	if l.Phase != nil {
 		return l.loseUndo(budget, now)
@@ -135,8 +134,8 @@ func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	return loss
 }
 
-// Interrupted reports whether a task is claimable again because its lease was lost: ReadyAt
-// may have passed then, so that it goes before what is younger.
+// Interrupted reports whether a task is claimable again because its lease was lost. Its
+// ReadyAt may then lie in the past, so that it comes before younger tasks.
 func (t *Transition) Interrupted() bool {
 	return t.Outcome == task.OutcomeLeaseLost && t.State == task.Ready
 }

@@ -103,7 +103,7 @@ func TestResolveLoss(t *testing.T) {
 		if got.Outcome != task.OutcomeLeaseLost || got.CountsAttempt() {
 			t.Errorf("%s: the attempt is recorded as %s, counted %v", tc.name, got.Outcome, got.CountsAttempt())
 		}
-		tc.lost.Created = now.Add(-time.Hour) // it was interrupted, and goes before what is younger; not after a crash
+		tc.lost.Created = now.Add(-time.Hour) // an interrupted task comes before younger tasks, a crashed one does not
 		if early := rules.ResolveLoss(&tc.lost, tc.budget, now); early.State == task.Ready && early.ReadyAt.Equal(now) != (tc.lost.Crashes > 0) {
 			t.Errorf("%s: enqueued an hour ago, it is ready at %v", tc.name, early.ReadyAt)
 		}

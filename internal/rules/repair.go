@@ -9,12 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The input of a task that cannot be read is repaired by a child of it (ADR 0033), of
-// the type [task.RepairType], in a queue of the task's type. The child replaces the
-// input by a command that compares the one before, and so does a person: of two that
-// began with the same input the later one is refused.
+// An unreadable input of a task is repaired by a child of the task (ADR 0033). The child has
+// the type [task.RepairType] and the repair queue of the task's type. It replaces the input by
+// a command that compares the previous input. An operator uses the same command: of two
+// replacements of the same input the later one is refused.
 
-// Lane reports whether a claim asks for the tasks of a type that wait in a queue.
+// Lane reports whether a claim asks for tasks of a type in a queue.
 func Lane(req *store.ClaimRequest, queue, taskType string) bool {
 	if _, known := req.Types[taskType]; !known {
 		return false
@@ -25,16 +25,16 @@ func Lane(req *store.ClaimRequest, queue, taskType string) bool {
 	return req.Queues == nil || req.Queues[queue] > 0
 }
 
-// Holder is a task whose input is to be replaced.
+// Holder holds the fields of a task whose input is to be replaced.
 type Holder struct {
 	State   task.State
 	Waiting task.Waiting
-	Hash    string // of the input that it has
-	Schema  int    // version of that
+	Hash    string // of its current input
+	Schema  int    // version of its current input
 }
 
-// CheckReplace refuses to replace the input of a task that neither is blocked nor
-// waits for a repair, and one whose input is not the one that was seen. existing says
+// CheckReplace refuses to replace the input of a task that is not blocked and does not wait
+// for a repair. It refuses if the input differs from the input that was seen. existing reports
 // that the task has the new input already.
 func CheckReplace(cmd *store.ReplaceInput, h Holder) (existing bool, err error) {
 	if len(cmd.Input) == 0 || cmd.SchemaVersion < 1 {
@@ -59,10 +59,10 @@ func CheckReplace(cmd *store.ReplaceInput, h Holder) (existing bool, err error) 
 	return false, nil
 }
 
-// RepairVerb is the verb of a replaced input in the audit.
+// RepairVerb is the audit verb of a replaced input.
 const RepairVerb = "repair"
 
-// RepairNote is the audit of a replaced input, with what it replaced.
+// RepairNote returns the audit of a replaced input, with the replaced hash and version.
 func RepairNote(cmd *store.ReplaceInput, h Holder) store.Audit {
 	a := cmd.Audit
 	text := fmt.Sprintf("input %s (schema version %d) → %s (%d)", h.Hash, h.Schema, task.PayloadHash(cmd.Input), cmd.SchemaVersion)
@@ -73,13 +73,13 @@ func RepairNote(cmd *store.ReplaceInput, h Holder) store.Audit {
 	return a
 }
 
-// RepairNotNeeded is how a repair ends, or why it is asked to, whose task got another
-// input. Like any repair that does not succeed it counts for nothing in its job.
+// RepairNotNeeded returns the failure of a repair whose task got another input. It does not
+// count in its job, like any repair without success.
 func RepairNotNeeded() *task.Error {
 	return &task.Error{Kind: task.KindNotNeeded, Message: "its task got another input"}
 }
 
-// ReplaceBlobs are the blobs that a command names.
+// ReplaceBlobs returns the blobs that a command names.
 func ReplaceBlobs(cmd *store.ReplaceInput) []task.Blob { return InputBlobs(cmd.Input) }
 
 // InputBlobs returns the blob that an input names.

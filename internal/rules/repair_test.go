@@ -17,7 +17,7 @@ func TestCheckReplace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		state    task.State
 		waiting  task.Waiting
-		has      string // input; of schema version 2
+		has      string // its input; the schema version is 2
 		cmd      store.ReplaceInput
 		existing bool
 		want     error

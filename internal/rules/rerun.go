@@ -6,11 +6,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CheckRerun refuses to repeat a task that needs others: the new one could not read
-// their outputs. So it does when a step that it would take over called others
-// (call, its name): they are children of the task. So it does while a step that it would
-// take over (open, its name) may still be undone, and with more steps than a rerun takes
-// over.
+// CheckRerun refuses to rerun a task that needs others, because the new task could not read
+// their outputs. It refuses to take over a step that called tasks (call, its name), because
+// they are children of the old task. It refuses to take over a step that may still be undone
+// (open, its name), and more steps than a rerun may take over.
 func CheckRerun(id task.ID, s task.State, needs bool, call, open string, steps int) error {
 	switch {
 	case needs:
@@ -25,15 +24,14 @@ func CheckRerun(id task.ID, s task.State, needs bool, call, open string, steps i
 	return nil
 }
 
-// TakesOver reports whether a rerun takes a step over: a completed one with an
-// index below the first that runs again. Neither what undoes others nor what was undone is
-// taken over.
+// TakesOver reports whether a rerun takes a step over: a completed step with an index below
+// the first step that runs again. Cleanups, undos and undone steps are not taken over.
 func TakesOver(step *task.Step, below int) bool {
 	return step.State == task.StepCompleted && step.Index < below && step.Kind != task.KindCleanup && step.Kind != task.KindUndo && !step.Past()
 }
 
-// RerunReason is the reason of a rerun in the audit of the task that is repeated:
-// it names the new one.
+// RerunReason returns the audit reason of a rerun for the repeated task. It names the new
+// task.
 func RerunReason(as task.ID, reason string) string {
 	if reason == "" {
 		return "as " + as.String()

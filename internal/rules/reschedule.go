@@ -6,9 +6,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CheckReschedule refuses to reschedule a task that neither waits for a time nor
-// is due, and one that is being undone (undoing). Its state and what
-// it waits for are those that are stored.
+// CheckReschedule refuses to reschedule a task that neither waits for a time nor is due, and a
+// task that is being undone (undoing). s and why are the stored state and waiting reason.
 func CheckReschedule(id task.ID, s task.State, why task.Waiting, undoing bool) error {
 	const needs = "only tasks that wait for a time, or are due, can be rescheduled"
 	switch {
@@ -26,17 +25,17 @@ func CheckReschedule(id task.ID, s task.State, why task.Waiting, undoing bool) e
 	return refuse(id, s, "and waits: "+string(why)+"; "+needs)
 }
 
-// Rescheduled is what a reschedule makes of a task.
+// Rescheduled is the result of a reschedule for a task.
 type Rescheduled struct {
 	State     task.State
 	Waiting   task.Waiting
 	NotBefore time.Time // the task's own; zero: none
-	Due       time.Time // of its dispatch row, and the end of the sleep that it waits for
+	Due       time.Time // of its dispatch row and of its sleep
 }
 
-// Reschedule resolves a reschedule that [CheckReschedule] allowed, to an instant,
-// which is zero for now. why is what the stored task waits for, due when it is
-// or was due so far. ok is false if nothing is to change: it is due already.
+// Reschedule resolves a reschedule that [CheckReschedule] allowed. at is the new instant, zero
+// for now. why is the stored waiting reason, due the current due time. ok is false if the task
+// is due already and nothing changes.
 func Reschedule(why task.Waiting, due, at, now time.Time) (r Rescheduled, ok bool) {
 	if why == task.WaitNone {
 		why = task.WaitDelay

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// CollectLooks is how many tasks and jobs one bite of a collector looks at.
+	// CollectLooks is the maximum number of tasks and jobs that one bite of a collector reads.
 	CollectLooks = 1000
-	// CollectDependents is how many tasks that need a task are looked at before its
-	// values are dropped: with more it keeps them.
+	// CollectDependents is the maximum number of dependents checked before a task's values are
+	// dropped. A task with more dependents keeps its values.
 	CollectDependents = 100
 )
 
-// Retained is a task outside jobs, or a job, as rules of retention see it.
+// Retained is a finished job, or a task outside jobs, as retention rules see it.
 type Retained struct {
-	State task.State // of a job by the same name
-	Type  string     // "": a job
+	State task.State // of a job: the task state of the same name
+	Type  string     // "" for a job
 	At    time.Time  // its end
 
 	Stands bool // its undo was given up ([task.UndoPhase.Stands])
 }
 
-// Goes reports whether a task or job that has ended is no longer to be kept.
+// Goes reports whether a finished task or job is due for deletion.
 func Goes(retain []store.Retention, of *Retained, now time.Time) bool {
 	return of.State.Terminal() && !of.Stands && over(retain, false, of, now)
 }
 
-// DropsValues reports whether the values of a task that succeeded are no longer to
-// be kept. A task that failed or was cancelled may be retried, and needs them.
+// DropsValues reports whether the values of a succeeded task are due for deletion. A failed or
+// cancelled task may be retried and needs its values.
 func DropsValues(retain []store.Retention, of *Retained, now time.Time) bool {
 	return of.State == task.Succeeded && over(retain, true, of, now)
 }
 
-// over asks the first rule of a kind that matches.
+// over applies the first matching rule of a kind.
 func over(retain []store.Retention, values bool, of *Retained, now time.Time) bool {
 	for i := range retain {
 		r := &retain[i]
@@ -51,8 +51,8 @@ func over(retain []store.Retention, values bool, of *Retained, now time.Time) bo
 	return false
 }
 
-// Young returns from which instant of creation on nothing is old enough for any of
-// the rules; ok is false if there is no rule by which anything goes.
+// Young returns the creation instant from which on nothing is old enough for any rule. ok is
+// false if no rule deletes anything.
 func Young(retain []store.Retention, now time.Time) (from time.Time, ok bool) {
 	for i := range retain {
 		if age := retain[i].Age; age >= 0 && (!ok || now.Add(-age).After(from)) {
@@ -62,8 +62,7 @@ func Young(retain []store.Retention, now time.Time) (from time.Time, ok bool) {
 	return from, ok
 }
 
-// FirstID is the smallest ID of the first millisecond that does not begin before an
-// instant.
+// FirstID returns the smallest ID of the first millisecond that begins at or after an instant.
 func FirstID(at time.Time) (id task.ID) {
 	ms := uint64(max(0, at.Add(time.Millisecond-1).UnixMilli()))
 	for i := range 6 {
@@ -75,16 +74,16 @@ func FirstID(at time.Time) (id task.ID) {
 // MayStand reports whether the undo of a task of a job may have been given up.
 func MayStand(j *task.Job) bool { return j.Counters.Failed+j.Counters.Allowed > 0 }
 
-// JobMayRead reports whether a task of a job that has ended may run again, and read
-// what others of it put out.
+// JobMayRead reports whether a task of a finished job may run again and read outputs of other
+// tasks of the job.
 func JobMayRead(j *task.Job) bool {
 	return j.State != task.JobSucceeded || j.Counters.Failed+j.Counters.Allowed > 0
 }
 
-// CheckDeleteJob refuses to delete a job that has not ended, one whose tasks
-// operators' commands are still changing (busy), one with a task that others need
-// (needed), one that a later job is based on (base), and one with a task whose undo was
-// given up (stands; zero: none).
+// CheckDeleteJob refuses to delete an unfinished job, a job whose tasks operators' commands
+// are still changing (busy), and a job with a task that others need (needed). It also refuses
+// the base of a later job (base), and a job with a task whose undo was given up (stands, else
+// zero).
 func CheckDeleteJob(j *task.Job, busy, needed, base bool, stands task.ID) error {
 	switch {
 	case !j.State.Terminal():
@@ -105,7 +104,7 @@ func refuseJob(j *task.Job, why string) error {
 	return &refusal{fmt.Sprintf("job %v is %s, %s", j.ID, j.State, why)}
 }
 
-// CheckValues refuses to repeat a task whose values a rule of retention dropped.
+// CheckValues refuses to repeat a task whose values a retention rule dropped.
 func CheckValues(t *task.Task) error {
 	if t.Forgotten {
 		return CheckForgotten(t.ID, t.State, true)
@@ -116,7 +115,7 @@ func CheckValues(t *task.Task) error {
 	return refuse(t.ID, t.State, "but its input and the values of its steps were dropped by a rule of retention")
 }
 
-// CollectLimit is the limit of a bite, in rows.
+// CollectLimit returns the limit of a bite, in rows.
 func CollectLimit(asked int) int {
 	if asked <= 0 || asked > MaxMoves {
 		return MaxMoves
@@ -124,7 +123,7 @@ func CollectLimit(asked int) int {
 	return asked
 }
 
-// CollectStage is what a collector looks at, one after the other.
+// CollectStage is one of the consecutive scans of a collector.
 type CollectStage string
 
 // The stages of a collector, in order.
@@ -137,18 +136,18 @@ const (
 
 var collectStages = []CollectStage{CollectJobs, CollectTasks, CollectSpace, CollectEnd}
 
-// CollectCursor is how far a collector has come.
+// CollectCursor is the position of a collector.
 type CollectCursor struct {
 	Stage CollectStage
-	ID    task.ID // what comes after it is to be looked at
+	ID    task.ID // the scan continues after this ID
 }
 
-// NextStage is where the next stage begins.
+// NextStage returns the beginning of the next stage.
 func (c CollectCursor) NextStage() CollectCursor {
 	return CollectCursor{Stage: collectStages[slices.Index(collectStages, c.Stage)+1]}
 }
 
-// String is the cursor as callers have it; "": the end.
+// String returns the cursor in the callers' form; "" is the end.
 func (c CollectCursor) String() string {
 	if c.Stage == CollectEnd {
 		return ""
@@ -156,7 +155,7 @@ func (c CollectCursor) String() string {
 	return string(c.Stage) + ":" + c.ID.String()
 }
 
-// ParseCollectCursor reads a cursor; "" is the beginning. Error: [store.ErrBadCursor].
+// ParseCollectCursor parses a cursor; "" is the beginning. Error: [store.ErrBadCursor].
 func ParseCollectCursor(s string) (CollectCursor, error) {
 	if s == "" {
 		return CollectCursor{Stage: collectStages[0]}, nil
@@ -169,7 +168,7 @@ func ParseCollectCursor(s string) (CollectCursor, error) {
 	return c, nil
 }
 
-// CollectChanges reports whether a bite changed what [store.Notice].Changed tells of.
+// CollectChanges reports whether a bite changed anything that [store.Notice].Changed covers.
 func CollectChanges(req *store.CollectRequest, res *store.CollectResult) bool {
 	return !req.DryRun && res.Tasks+res.Jobs+res.Dropped > 0
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// StatLevel is a width of slots of statistics.
+// StatLevel is one resolution of the statistics.
 type StatLevel struct {
 	Width time.Duration
-	After time.Duration // so old they become part of the next level; 0: never
+	After time.Duration // age at which slots merge into the next level; 0: never
 }
 
-// StatLevels are the widths of slots, the finest first.
+// StatLevels are the resolutions, the finest first.
 var StatLevels = []StatLevel{
 	{store.StatsSlot, store.StatsMinuteAfter},
 	{time.Minute, store.StatsHourAfter},
 	{time.Hour, 0},
 }
 
-// CheckStats says what is wrong with rows that are to be written.
+// CheckStats returns an error for malformed rows before a write.
 func CheckStats(rows []store.StatRow) error {
 	if len(rows) > store.MaxStatsWrite {
 		return fmt.Errorf("write statistics: %d rows, at most %d come in one call", len(rows), store.MaxStatsWrite)
@@ -38,10 +38,10 @@ func CheckStats(rows []store.StatRow) error {
 	return nil
 }
 
-// StatLate reports whether a slot began so long ago that it is not written any more.
+// StatLate reports whether a slot is too old to be written any more.
 func StatLate(slot, now time.Time) bool { return slot.Before(now.Add(-store.StatsLate)) }
 
-// StatsDropBefore returns the instant before which slots are removed; zero: none is.
+// StatsDropBefore returns the instant before which slots are deleted; zero: no slot is.
 func StatsDropBefore(keep time.Duration, now time.Time) time.Time {
 	if keep = cmp.Or(keep, store.StatsKept); keep < 0 {
 		return time.Time{}
@@ -49,13 +49,13 @@ func StatsDropBefore(keep time.Duration, now time.Time) time.Time {
 	return now.Add(-keep)
 }
 
-// MergeBefore returns the instant before which slots of a level become part of the
-// next one: the beginning of one of its slots, so that none is cut in two.
+// MergeBefore returns the instant before which slots of a level merge into the next level. It
+// is a slot boundary of the next level, so that no slot is cut in two.
 func (l StatLevel) MergeBefore(into time.Duration, now time.Time) time.Time {
 	return store.SlotOf(now.Add(-l.After), into)
 }
 
-// MergedStats adds up rows for slots of a width, without their workers.
+// MergedStats sums rows into slots of a width, without their workers.
 func MergedStats(rows []store.StatRow, width time.Duration) []store.StatRow {
 	f := NewStatFold(store.StatsQuery{Step: width, By: []store.StatBy{store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind}})
 	for i := range rows {
@@ -64,10 +64,10 @@ func MergedStats(rows []store.StatRow, width time.Duration) []store.StatRow {
 	return f.Rows()
 }
 
-// maxStatSteps is how many steps one query may have.
+// maxStatSteps is the maximum number of steps of one query.
 const maxStatSteps = 20_000
 
-// CheckStatsQuery says what is wrong with a query.
+// CheckStatsQuery returns an error for a malformed query.
 func CheckStatsQuery(q *store.StatsQuery) error {
 	switch {
 	case q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To):
@@ -87,13 +87,13 @@ func CheckStatsQuery(q *store.StatsQuery) error {
 	return nil
 }
 
-// StatFold adds up rows by what a query asks for.
+// StatFold groups and sums rows for a query.
 type StatFold struct {
 	q    store.StatsQuery
 	rows map[store.StatKey]*store.StatRow
 }
 
-// NewStatFold returns an empty one.
+// NewStatFold returns an empty fold.
 func NewStatFold(q store.StatsQuery) *StatFold {
 	return &StatFold{q, make(map[store.StatKey]*store.StatRow)}
 }
@@ -129,7 +129,7 @@ func (f *StatFold) Add(r *store.StatRow) {
 	sum.Add(r)
 }
 
-// Rows returns the sums, by their keys.
+// Rows returns the sums, sorted by key.
 func (f *StatFold) Rows() []store.StatRow {
 	list := make([]store.StatRow, 0, len(f.rows))
 	for _, r := range f.rows {

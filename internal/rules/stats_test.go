@@ -34,7 +34,7 @@ func TestSlotOf(t *testing.T) {
 	}
 }
 
-// What a worker may still write is never what a collector merges already.
+// A worker never writes a slot that a collector may have merged already.
 func TestStatsAreMergedWhenTheyAreNotWrittenAnyMore(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkRecord refuses a record that no engine sends.
+// checkRecord refuses a malformed record. No engine sends one.
 func checkRecord(rec *store.Record) error {
 	if err := checkEvents(&rec.Lease, rec.Events); err != nil {
 		return err
@@ -38,7 +38,7 @@ func checkRecord(rec *store.Record) error {
 	case !rec.UndoOf.IsZero() && rec.Step.Kind != task.KindUndo:
 		return fmt.Errorf("record for task %v: step %q is of task %v, and only undos are", rec.Lease.Task, rec.Step.Name, rec.UndoOf)
 	case slices.ContainsFunc(rec.Tasks, func(n task.New) bool { return !n.UndoOf.IsZero() }) && !StartsUndo(rec):
-		return fmt.Errorf("record for task %v: step %q starts an undo task, and is none that does", rec.Lease.Task, rec.Step.Name)
+		return fmt.Errorf("record for task %v: step %q starts an undo task, but it is not an undo", rec.Lease.Task, rec.Step.Name)
 	case OfUndo(rec.Step) && !IsWait(rec):
 		return checkUndoRecord(rec)
 	case rec.Step.State == task.StepFailed:
@@ -49,7 +49,7 @@ func checkRecord(rec *store.Record) error {
 	return checkWait(rec)
 }
 
-// StoredStep is the step of a record as it is stored, with what only the store
+// StoredStep returns the step of a record as it is stored, with the fields that only the store
 // knows: the attempt, and the instants by its clock.
 func StoredStep(rec *store.Record, attemptNo int, now time.Time) task.Step {
 	step := *rec.Step
@@ -68,31 +68,30 @@ func StoredStep(rec *store.Record, attemptNo int, now time.Time) task.Step {
 	return step
 }
 
-// StartsByKey reports whether a record starts a task whose idempotency key may
-// belong to an existing one: then that task's ID is the step's value
-// ([StartedValue]).
+// StartsByKey reports whether a record starts a task whose idempotency key may belong to an
+// existing task. Then the existing task's ID is the step's value ([StartedValue]).
 func StartsByKey(rec *store.Record) bool {
 	return rec.Step != nil && rec.Step.Kind == task.KindStart && len(rec.Tasks) > 0 && rec.Tasks[0].IdempotencyKey != ""
 }
 
-// StartedValue is the value of a step that started a task.
+// StartedValue returns the value of a step that started a task.
 func StartedValue(id task.ID) json.RawMessage {
 	value, _ := json.Marshal(id) // an ID is text
 	return value
 }
 
-// Unwanted reports whether a new step is not stored because its task was asked to
-// cancel. A cleanup and an undo, which undo what others did, are.
+// Unwanted reports whether a new step is not stored because its task was asked to cancel.
+// Cleanups and undos are stored, because they undo earlier effects.
 func Unwanted(step *task.Step, cancelRequested bool) bool {
 	return cancelRequested && step.Kind != task.KindCleanup && step.Kind != task.KindUndo
 }
 
-// AcceptStep decides about a step that completed, or that begins with an undo (R10).
-// stored is the step that is recorded under its name, or nil. The step is new, or a
-// repetition of what is stored: the same attempt and the same content, at another time.
-// One that begins is new once. One that only began gets its value ([EndOfBegun]), also when
-// its task was asked to cancel: its effect is there. Errors: [store.ErrStepConflict], and
-// [store.ErrCancelRequested] for a new step that is [Unwanted].
+// AcceptStep decides about a step that completed, or that begins with an undo (R10). stored is
+// the step recorded under its name, or nil. A new step is stored. A repetition has the same
+// attempt and the same content, at another time. A step that begins is new once. A step that
+// only began takes its value ([EndOfBegun]) even if its task was asked to cancel, because its
+// effect exists. Errors: [store.ErrStepConflict], and [store.ErrCancelRequested] for a new
+// step that is [Unwanted].
 func AcceptStep(stored, step *task.Step, cancelRequested bool) (repeated bool, err error) {
 	switch {
 	case stored != nil && stored.State == task.StepBegun && stored.Kind == step.Kind:

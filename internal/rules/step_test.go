@@ -44,7 +44,7 @@ func TestAcceptStep(t *testing.T) {
 	}
 }
 
-// A cleanup undoes what a task did that is to be cancelled.
+// A cleanup undoes effects of a task even after a cancel request.
 func TestAcceptStepOfACleanup(t *testing.T) {
 	t.Parallel()
 	step := &task.Step{Name: "s", Kind: task.KindCleanup, State: task.StepCompleted}

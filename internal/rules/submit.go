@@ -6,8 +6,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Available returns the state of a task that may be claimed from an instant on:
-// ready once that has passed, until then pending for the reason given.
+// Available returns the state of a task that may be claimed from an instant on: ready if the
+// instant has passed, else pending for the given reason.
 func Available(at time.Time, why task.Waiting, now time.Time) (task.State, task.Waiting) {
 	if at.After(now) || why == task.WaitUndo {
 		return task.Pending, why
@@ -15,8 +15,8 @@ func Available(at time.Time, why task.Waiting, now time.Time) (task.State, task.
 	return task.Ready, task.WaitNone
 }
 
-// FirstState returns the state in which a new task is stored, and the instant
-// before which it was asked not to run, zero if it was not.
+// FirstState returns the state in which a new task is stored, and its not-before instant, or
+// zero.
 func FirstState(n *task.New, now time.Time) (task.State, task.Waiting, time.Time) {
 	at := Instant(n.At)
 	if n.At.IsZero() && n.Delay > 0 {
@@ -29,8 +29,8 @@ func FirstState(n *task.New, now time.Time) (task.State, task.Waiting, time.Time
 	return state, waiting, at
 }
 
-// Deadline returns when a new task expires: by its own ExpireAfter or with its
-// job, whichever is earlier. Zero means never. No deadline ends an undo.
+// Deadline returns the deadline of a new task: its own ExpireAfter or the job's deadline,
+// whichever is earlier. Zero means never. A deadline never ends an undo.
 func Deadline(n *task.New, job time.Time, now time.Time) time.Time {
 	if FirstPhase(n.Needs, now) != nil {
 		return time.Time{}
@@ -41,7 +41,7 @@ func Deadline(n *task.New, job time.Time, now time.Time) time.Time {
 	return Earliest(Instant(now.Add(n.ExpireAfter)), job)
 }
 
-// JobDeadline returns when a new job expires; zero: never.
+// JobDeadline returns the deadline of a new job; zero: never.
 func JobDeadline(b task.Budget, now time.Time) time.Time {
 	if b.MaxDuration <= 0 {
 		return time.Time{}
@@ -49,7 +49,7 @@ func JobDeadline(b task.Budget, now time.Time) time.Time {
 	return Instant(now.Add(b.MaxDuration))
 }
 
-// Earliest returns the earlier of two instants, of which zero means never.
+// Earliest returns the earlier of two instants. Zero means never.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -57,5 +57,5 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Past reports whether a deadline, which may be zero for none, has passed.
+// Past reports whether a deadline has passed. A zero deadline never passes.
 func Past(deadline, now time.Time) bool { return !deadline.IsZero() && !deadline.After(now) }

@@ -8,11 +8,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Texts that stand in an index or a key have one limit (task.MaxKey) on every store,
-// whatever its own is: a task that one store takes is not refused by another one.
+// Texts in an index or a key have one limit (task.MaxKey) on every store, regardless of the
+// database's own limit. Every store accepts the same tasks.
 
-// CheckEnqueue refuses a submission with a text that a store cannot index:
-// [store.ErrRefused].
+// CheckEnqueue refuses ([store.ErrRefused]) a submission with a text that a store cannot
+// index.
 func CheckEnqueue(sub *store.Submission) error {
 	if j := sub.Job; j != nil {
 		if err := refuseKeys("job", text{"its name", j.Name}, text{"its idempotency key", j.IdempotencyKey}); err != nil {
@@ -37,9 +37,9 @@ func checkNew(tasks []task.New) error {
 	return nil
 }
 
-// checkKeys refuses the texts of a new task but its labels.
+// checkKeys refuses the texts of a new task, except its labels, that a store cannot index.
 func checkKeys(n *task.New) error {
-	queue := strings.TrimPrefix(n.Queue, task.RepairQueue("")) // before the name of a type
+	queue := strings.TrimPrefix(n.Queue, task.RepairQueue("")) // the prefix of a type's name
 	return refuseKeys("task", text{"its type", n.Type}, text{"its queue", queue},
 		text{"its idempotency key", n.IdempotencyKey}, text{"its concurrency key", n.ConcurrencyKey})
 }
@@ -57,7 +57,8 @@ func refuseKeys(of string, texts ...text) error {
 	return nil
 }
 
-// refuseForGood makes an error one of what a repeat cannot change; nil stays nil.
+// refuseForGood wraps an error that a repetition cannot mend in [store.ErrRefused]. nil stays
+// nil.
 func refuseForGood(err error) error {
 	if err == nil {
 		return nil
@@ -65,8 +66,8 @@ func refuseForGood(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrRefused, err)
 }
 
-// CheckRecord refuses a record that no engine sends, and one with a text that a store
-// cannot index: [store.ErrRefused].
+// CheckRecord refuses ([store.ErrRefused]) a malformed record, and a record with a text that a
+// store cannot index.
 func CheckRecord(rec *store.Record) error {
 	if err := checkRecord(rec); err != nil {
 		return refuseForGood(err)
@@ -84,9 +85,9 @@ func CheckRecord(rec *store.Record) error {
 	return checkNew(rec.Tasks)
 }
 
-// CheckFinish refuses what no engine reports: an outcome that only stores record, a
-// failure without a decision, a decision that stores cannot carry out. It refuses
-// children with a text that a store cannot index. Both are [store.ErrRefused].
+// CheckFinish refuses ([store.ErrRefused]) a malformed finish: an outcome that only stores
+// record, a failure without a decision, or a decision that stores cannot carry out. It also
+// refuses children with a text that a store cannot index.
 func CheckFinish(f *store.Finish) error {
 	if err := checkFinish(f); err != nil {
 		return refuseForGood(err)
@@ -94,13 +95,12 @@ func CheckFinish(f *store.Finish) error {
 	return checkNew(f.Children)
 }
 
-// CheckCommand refuses a command with a text that a store cannot index:
-// [store.ErrRefused].
+// CheckCommand refuses ([store.ErrRefused]) a command with a text that a store cannot index.
 func CheckCommand(cmd store.Command) error {
 	switch cmd := cmd.(type) {
 	case store.SendSignal:
 		return refuseKeys("signal", text{"its name", cmd.Name}, text{"its key", cmd.Key})
-	case store.RerunTask: // its labels are those of a task that is stored, or options were given for them
+	case store.RerunTask: // its labels come from a stored task or were checked with its options
 		return checkKeys(&cmd.New)
 	case store.PauseType:
 		return refuseKeys("pause", text{"the task type", cmd.Type})

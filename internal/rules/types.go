@@ -14,9 +14,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CheckTypes returns what a store keeps of announced types: their schemas with the keys
-// of objects in order, and without who announced them. Errors: [store.ErrLimit], and
-// what is wrong with one of them.
+// CheckTypes returns announced types in the form that a store keeps: schemas with sorted
+// object keys, without the announcing worker. It returns [store.ErrLimit], or an error that
+// names the malformed type.
 func CheckTypes(cmd *store.AnnounceTypes) ([]store.AnnouncedType, error) {
 	types := make([]store.AnnouncedType, len(cmd.Types))
 	for i, t := range cmd.Types {
@@ -48,8 +48,7 @@ func checkType(t *store.AnnouncedType) (err error) {
 	return nil
 }
 
-// canonicalSchema returns a schema with the keys of its objects in order, numbers with
-// the text that they have.
+// canonicalSchema returns a schema with sorted object keys and unchanged number texts.
 func canonicalSchema(of string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -78,15 +77,14 @@ func canonicalSchema(of string, raw json.RawMessage) (json.RawMessage, error) {
 	return kept, err
 }
 
-// KnownType is what is known of an announced type, as far as the next announcement
-// depends on it.
+// KnownType holds the fields of a stored type that decide about its next announcement.
 type KnownType struct {
 	SchemaVersion, CodeVersion int
 	Digest                     string
 }
 
-// TypeBody returns what an announcement says of a type beside its code version, with
-// the digest of that.
+// TypeBody returns the announced body of a type without its code version, and the digest of
+// the body.
 func TypeBody(t store.AnnouncedType) (body []byte, digest string, err error) {
 	t.CodeVersion = 0
 	if body, err = json.Marshal(t); err != nil {
@@ -96,8 +94,8 @@ func TypeBody(t store.AnnouncedType) (body []byte, digest string, err error) {
 	return body, hex.EncodeToString(sum[:]), nil
 }
 
-// Announced reports whether an announced type is to be stored beside what is known of
-// it (nil: nothing), and with which code version.
+// Announced reports whether an announced type is stored, and with which code version. known is
+// the stored type, or nil.
 func Announced(known *KnownType, t *store.AnnouncedType, digest string) (codeVersion int, write bool) {
 	if known == nil {
 		return t.CodeVersion, true

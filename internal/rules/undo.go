@@ -10,26 +10,26 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that is to end without success, and left something to undo, waits for that
-// first: the verdict on it is kept ([task.UndoPhase]), its cleanups and undos run in
-// attempts of their own, and the phase ends with the verdict (ADR 0049). Every end of a
-// task passes [Transition.BeginUndo].
+// A task that ends without success and has something to undo waits for the undo first. The
+// verdict is kept in [task.UndoPhase], cleanups and undos run in attempts of their own, and
+// the phase ends with the verdict (ADR 0049). Every end of a task passes
+// [Transition.BeginUndo].
 
-// Undoable says whether the end of a task waits for an undo phase.
+// Undoable holds the facts that decide whether the end of a task waits for an undo phase.
 type Undoable struct {
-	Open     int             // steps that began, with an undo, and are not undone
-	Began    bool            // the task has run since it was brought back
+	Open     int             // steps with an undo that began and are not undone
+	Began    bool            // the task has run since it was enqueued or revived
 	CleansUp bool            // task.New.CleanupWhenCancelled
-	Unclean  bool            // the attempt says that a cleanup failed, or could not run
-	Unaware  bool            // the handler did not come to its own end: see [Transition.Unaware]
-	Phase    *task.UndoPhase // nil: none has begun
+	Unclean  bool            // the attempt reports that a cleanup failed, or could not run
+	Unaware  bool            // see [Transition.Unaware]
+	Phase    *task.UndoPhase // nil: no phase has begun
 	Key      bool            // the task runs, with a concurrency key
-	Hold     task.LeaseID    // of a revoked attempt that may still run until notBefore
+	Hold     task.LeaseID    // a revoked attempt that may run until notBefore
 	Forced   bool            // by a forced cancel
 }
 
-// BeginUndo turns the end of a task into the begin of its undo phase, if something is to
-// be undone, and reports whether it did. No attempt of the phase begins before notBefore.
+// BeginUndo turns the end of a task into the begin of its undo phase if there is anything to
+// undo, and reports whether it did. No attempt of the phase begins before notBefore.
 func (t *Transition) BeginUndo(u *Undoable, notBefore, now time.Time) bool {
 	ends := t.State == task.Failed || t.State == task.Cancelled
 	if !ends || u.Phase != nil || u.Open == 0 && !u.Unclean && !(u.CleansUp && u.Began && u.Unaware) {
@@ -45,10 +45,10 @@ func (t *Transition) BeginUndo(u *Undoable, notBefore, now time.Time) bool {
 	return true
 }
 
-// undoRetryAfter is the pause after an attempt of the phase that told nothing else.
+// undoRetryAfter is the default pause after an attempt of the phase.
 const undoRetryAfter = time.Second
 
-// checkUndo refuses a finish of an undo phase that no engine reports.
+// checkUndo refuses a malformed finish of an undo phase. No engine reports one.
 func checkUndo(f *store.Finish) error {
 	switch f.EndsAs {
 	case task.Failed, task.Cancelled, task.Succeeded:
@@ -72,9 +72,9 @@ func checkUndo(f *store.Finish) error {
 	return fmt.Errorf("finish task %v: outcome %q, waiting for %q, cannot be reported in its undo phase", f.Lease.Task, f.Outcome, f.Waiting)
 }
 
-// ResolveUndo is [ResolveFinish] for an attempt of an undo phase. open is how many steps
-// are to be undone, key says that the task has a concurrency key. The attempt counts for
-// nothing. The task keeps the error with which it ends.
+// ResolveUndo is [ResolveFinish] for an attempt of an undo phase. open is the number of steps
+// to undo. key reports that the task has a concurrency key. The attempt does not count. The
+// task keeps the error with which it ends.
 func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now time.Time) Transition {
 	t := Transition{Outcome: f.Outcome, Failure: f.Error, KeepError: true, Uncounted: true, SetUndo: true, Undo: p.Clone()}
 	t.Undo.HoldsKey = key
@@ -102,7 +102,7 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 		again(f.Delay)
 	case f.Outcome == task.OutcomeUndoFailed, f.Outcome == task.OutcomeSuspended:
 		again(f.Delay)
-	default: // of a program that did not know of the phase: no such attempt counts
+	default: // of a program that did not know of the phase; the attempt does not count
 		if t.Outcome = task.OutcomeUndoFailed; t.Failure == nil {
 			t.Failure = &task.Error{Kind: task.KindInternal, Message: fmt.Sprintf("the attempt ended %q, as if its task were not being undone", f.Outcome)}
 		}
@@ -111,23 +111,23 @@ func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now tim
 	return t
 }
 
-// ResumeUndo is the transition of a task that is unblocked in its undo phase, or whose undo
-// an operator has tried again. The task shows the error with which it ends again, and tries
-// up to its last attempt do not count.
+// ResumeUndo returns the transition of a task that is unblocked in its undo phase, or whose
+// undo an operator retries. The task shows its final error again, and earlier tries do not
+// count any more.
 func ResumeUndo(p *task.UndoPhase, attemptNo int, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: later(now, p.NotBefore), SetUndo: true, Undo: p.Clone()}
 	t.Undo.Since, t.Undo.Resumed, t.Undo.Crashes, t.Undo.GaveUp, t.Undo.Abandoned = attemptNo, now, 0, false, false
 	return t
 }
 
-// Holds reports whether no attempt of an undo phase may begin yet because of a revoked
-// lease: its handler may still run.
+// Holds reports whether the end of a revoked lease delays the attempts of an undo phase,
+// because its handler may still run.
 func Holds(p *task.UndoPhase, lease task.LeaseID, now time.Time) bool {
 	return p != nil && p.Hold == lease && p.NotBefore.After(now)
 }
 
-// FreeHold is the transition of a task whose undo waited for the end of a revoked lease, and
-// whose process is proven dead: nothing of it runs any more.
+// FreeHold returns the transition of a task whose undo waited for a revoked lease, once the
+// lease's process is proven dead.
 func FreeHold(p *task.UndoPhase, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitUndo, Failure: p.Error, ReadyAt: now, SetUndo: true, Undo: p.Clone()}
 	t.Undo.Hold, t.Undo.NotBefore = task.LeaseID{}, time.Time{}
@@ -140,8 +140,7 @@ func (t *Transition) giveUp(failure *task.Error) {
 	t.Undo.GaveUp, t.Undo.HoldsKey = true, false
 }
 
-// loseUndo is [ResolveLoss] for an attempt of an undo phase, which has a crash count of
-// its own.
+// loseUndo is [ResolveLoss] for an attempt of an undo phase, which has its own crash count.
 func (l *LostLease) loseUndo(budget int, now time.Time) Loss {
 	loss := Loss{Transition: Transition{
 		State: task.Pending, Waiting: task.WaitUndo, ReadyAt: later(now, l.Phase.NotBefore), Outcome: task.OutcomeLeaseLost, KeepError: true,
@@ -162,8 +161,8 @@ func (l *LostLease) loseUndo(budget int, now time.Time) Loss {
 	return loss
 }
 
-// CrashesOf is the crash count by which a task is quarantined: the attempts of its undo
-// phase are, too, if the task was.
+// CrashesOf returns the crash count that decides about quarantine. The attempts of an undo
+// phase are quarantined if the task was.
 func CrashesOf(crashes int, p *task.UndoPhase) int {
 	if p == nil {
 		return crashes
@@ -171,19 +170,19 @@ func CrashesOf(crashes int, p *task.UndoPhase) int {
 	return max(crashes, p.Crashes)
 }
 
-// UndoRetry says how a cleanup or an undo that failed is tried again. The zero value of
-// a field is its default.
+// UndoRetry configures the retries of a failed cleanup or undo. Zero fields take their
+// defaults.
 type UndoRetry struct {
-	For        time.Duration // from its first failed try on; DefaultUndoFor
-	Base, Most time.Duration // the first pause and the longest one; 1 s and 1 min
+	For        time.Duration // measured from the first failed try; DefaultUndoFor
+	Base, Most time.Duration // first and longest pause; 1 s and 1 min
 }
 
-// DefaultUndoFor is how long an undo is tried again.
+// DefaultUndoFor is the default time for which a failed undo is retried.
 const DefaultUndoFor = 24 * time.Hour
 
-// UndoDelay returns the pause after the last of the failed tries of one cleanup or undo
-// in one round: it doubles with each attempt that tried. giveUp reports that it has been
-// tried for long enough. Tries of attempts up to since do not count.
+// UndoDelay returns the pause after the last of the failed tries of one cleanup or undo in one
+// round. The pause doubles with each attempt. giveUp reports that the retry time is over.
+// Tries of attempts up to since do not count.
 func UndoDelay(tries []task.Step, r UndoRetry, since int, now time.Time) (delay time.Duration, giveUp bool) {
 	limit, base, most := orDefault(r.For, DefaultUndoFor), orDefault(r.Base, time.Second), orDefault(r.Most, time.Minute)
 	var first time.Time
@@ -218,19 +217,19 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// GivenUp is an undo phase that is given up.
+// GivenUp describes an undo phase that is given up.
 type GivenUp struct {
-	Step    string // whose undo failed, or the cleanup that did; "": the task itself is an undo
+	Step    string // the failed cleanup, or the step whose undo failed; "" if the task itself is an undo
 	Cleanup bool
 	Tries   int
-	Took    time.Duration // from the first try on
+	Took    time.Duration // since the first try
 	Last    *task.Error   // of the last try
-	Open    []task.Step   // that are to be undone, in the order in which they are
+	Open    []task.Step   // steps left to undo, in their undo order
 	Phase   *task.UndoPhase
 }
 
-// UndoFailure is the failure message of a task whose undo phase is given up. It names
-// each step that stands.
+// UndoFailure returns the failure of a task whose undo phase is given up. It names each step
+// that stands.
 func UndoFailure(g *GivenUp) *task.Error {
 	tries := "1 try"
 	if g.Tries != 1 {
@@ -261,7 +260,7 @@ func UndoFailure(g *GivenUp) *task.Error {
 	return undoFailed("undo given up: "+strings.Join(parts, "; "), g.Last, g.Phase)
 }
 
-// UndoLostFailure is [UndoFailure] after so many lost leases in a row.
+// UndoLostFailure is [UndoFailure] after this number of consecutive lost leases.
 func UndoLostFailure(n int, p *task.UndoPhase) *task.Error {
 	return undoFailed(fmt.Sprintf("undo given up: it lost %d leases in a row to processes that stopped", n), nil, p)
 }

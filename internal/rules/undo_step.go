@@ -8,12 +8,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A step with an undo has one row: it is there from before its function runs (begun), gets
-// its value, and when the step is undone it leaves the key under which a step of its name
-// counts as run, for one that its round gives. The undo is a row of its own (ADR 0049).
+// A step with an undo has one row. The row exists before its function runs (begun), then takes
+// its value. When the step is undone, the row moves from the key that counts as run to a key
+// of its round. The undo has its own row (ADR 0049).
 
-// OfUndo reports whether a step is recorded with what its undo needs: it has one, or is one,
-// or ends what may be undone.
+// OfUndo reports whether a step takes part in undo: it has an undo, is an undo, or ends the
+// range of steps that may be undone.
 func OfUndo(s *task.Step) bool {
 	return s.Undo != task.UndoNone || s.State == task.StepBegun || s.Kind == task.KindUndo || s.Kind == task.KindPoint || s.Round != 0
 }
@@ -23,7 +23,7 @@ func StartsUndo(rec *store.Record) bool {
 	return rec.Step != nil && rec.Step.Kind == task.KindUndo && rec.Step.State == task.StepWaiting
 }
 
-// checkUndoRecord refuses a record of an [OfUndo] step that no engine sends.
+// checkUndoRecord refuses a malformed record of an [OfUndo] step. No engine sends one.
 func checkUndoRecord(rec *store.Record) error {
 	s := rec.Step
 	wrong := ""
@@ -54,8 +54,8 @@ func checkUndoRecord(rec *store.Record) error {
 	return fmt.Errorf("record for task %v: step %q %s", rec.Lease.Task, s.Name, wrong)
 }
 
-// EndOfBegun is a step whose beginning is stored, with the end that a record has for it. It
-// keeps its place: the number of its beginning says in which order steps are undone.
+// EndOfBegun returns a stored step that began, with the end from a record. It keeps its
+// number, because the numbers of the beginnings decide the order of the undos.
 func EndOfBegun(stored, end *task.Step) task.Step {
 	step := *stored
 	step.State, step.Value, step.Error, step.Redact = end.State, end.Value, end.Error, end.Redact
@@ -63,9 +63,9 @@ func EndOfBegun(stored, end *task.Step) task.Step {
 	return step
 }
 
-// AcceptUndo decides about the undo of a step that completed: stored is the step that counts
-// as run under its name, undone what is stored of its undo in the same round; nil: there is
-// none. It is new, or a repetition. Errors: [store.ErrStepConflict].
+// AcceptUndo decides about a completed undo of a step. stored is the step that counts as run
+// under its name, undone the recorded undo of the same round. Either may be nil. The undo is
+// new or a repetition. Errors: [store.ErrStepConflict].
 func AcceptUndo(stored, undone, undo *task.Step) (repeated bool, err error) {
 	switch {
 	case undone != nil && undone.AttemptNo == undo.AttemptNo:
@@ -78,16 +78,17 @@ func AcceptUndo(stored, undone, undo *task.Step) (repeated bool, err error) {
 	return false, nil
 }
 
-// UndoCaller is a task whose attempt has a child undone.
+// UndoCaller holds the fields of a task whose attempt has a child undone.
 type UndoCaller struct {
 	ID    task.ID
 	Phase *task.UndoPhase
-	Call  *task.Step // the call that is to be undone; nil: it made none of the name
-	Step  string     // the call whose child the other task is; "": of none
+	Call  *task.Step // the call to undo, or nil
+	Step  string     // the call whose child the other task is, or ""
 }
 
-// CheckUndoOf refuses to have a child undone that is not one of a call of the caller, or of
-// the task that it undoes, or that did not succeed. Errors: [store.ErrStepConflict].
+// CheckUndoOf refuses ([store.ErrStepConflict]) to undo a child that did not succeed. It also
+// refuses a child that does not belong to a call of the caller, or of the task that the caller
+// undoes.
 func CheckUndoOf(c *UndoCaller, child task.ID, s task.State) error {
 	why := ""
 	switch {
@@ -103,7 +104,7 @@ func CheckUndoOf(c *UndoCaller, child task.ID, s task.State) error {
 	return fmt.Errorf("undo of task %v by task %v: %w: that %s", child, c.ID, store.ErrStepConflict, why)
 }
 
-// BeginUndoOf is the transition of a new task that undoes the steps of another one.
+// BeginUndoOf returns the transition of a new task that undoes the steps of another task.
 func BeginUndoOf(child task.ID, now time.Time) Transition {
 	return Transition{
 		State: task.Pending, Waiting: task.WaitUndo, ReadyAt: now,
@@ -111,21 +112,21 @@ func BeginUndoOf(child task.ID, now time.Time) Transition {
 	}
 }
 
-// WaitsForUndo reports whether a task waits between two attempts of its undo phase: it looks
-// at once at an undo task that has ended.
+// WaitsForUndo reports whether a task waits between two attempts of its undo phase. The end of
+// an undo task then wakes it at once.
 func WaitsForUndo(s task.State, p *task.UndoPhase) bool { return s == task.Pending && p != nil }
 
-// UndoDue is when a task in its undo phase may run that is to run at once.
+// UndoDue returns the earliest instant for an attempt of an undo phase.
 func UndoDue(p *task.UndoPhase, now time.Time) time.Time { return later(now, p.NotBefore) }
 
-// CallStands says that the children of a call have not all ended, which is why the call
-// cannot count as never run. Errors: [store.ErrStepConflict].
+// CallStands returns [store.ErrStepConflict] for a call that cannot count as never run,
+// because a child of it has not ended.
 func CallStands(call *task.Step, child task.ID) error {
 	return fmt.Errorf("step %q of task %v: %w: its child %v has not ended", call.Name, call.TaskID, store.ErrStepConflict, child)
 }
 
-// RetiredCall is the state in which a call is kept that counts as never run: one that waited
-// does not wait any more.
+// RetiredCall returns the state of a call that counts as never run. A waiting call does not
+// wait any more.
 func RetiredCall(s task.StepState) task.StepState {
 	if s == task.StepWaiting {
 		return task.StepBegun
@@ -133,6 +134,6 @@ func RetiredCall(s task.StepState) task.StepState {
 	return s
 }
 
-// PastKey is the key of a step that was undone or skipped in a round, in place of attempt and
-// try 0. Its undo has the try -1.
+// PastKey returns the key of a step that was undone or skipped in a round. It replaces attempt
+// and try 0. The undo of the step has the try -1.
 func PastKey(round int) int { return -round - 1 }

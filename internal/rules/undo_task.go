@@ -9,11 +9,11 @@ import (
 )
 
 // The undo of a task of a job is a task of that job, with an edge of the kind undo to the
-// task that it undoes. It is in an undo phase from the start ([task.UndoPhase.Runs]): no
-// cancel, deadline or budget ends it, and the phase has all that an undo is promised. When
-// its needs have ended it is decided whether it runs (ADR 0049).
+// undone task. It is in an undo phase from the start ([task.UndoPhase.Runs]): no cancel,
+// deadline or budget ends it, and it has every guarantee of an undo. When its needs have
+// ended, [DecideUndo] decides whether it runs (ADR 0049).
 
-// FirstPhase is the undo phase with which a task with these edges is stored; nil: none.
+// FirstPhase returns the undo phase of a new task with these edges, or nil.
 func FirstPhase(needs []task.Edge, now time.Time) *task.UndoPhase {
 	if !slices.ContainsFunc(needs, func(e task.Edge) bool { return e.Kind == task.OnUndo }) {
 		return nil
@@ -21,7 +21,7 @@ func FirstPhase(needs []task.Edge, now time.Time) *task.UndoPhase {
 	return &task.UndoPhase{EndsAs: task.Succeeded, Began: now}
 }
 
-// RevivedPhase is [FirstPhase] of a task that is brought back.
+// RevivedPhase is [FirstPhase] of a revived task.
 func RevivedPhase(needs []Need, now time.Time) *task.UndoPhase {
 	if !undoes(needs) {
 		return nil
@@ -29,12 +29,12 @@ func RevivedPhase(needs []Need, now time.Time) *task.UndoPhase {
 	return FirstPhase([]task.Edge{{Kind: task.OnUndo}}, now)
 }
 
-// HeldUp reports whether a task ended because an undo that it had to wait for was given up.
+// HeldUp reports whether a task ended because an undo that it waited for was given up.
 func HeldUp(s task.State, kind task.ErrorKind) bool {
 	return s == task.Cancelled && kind == task.KindUndoFailed
 }
 
-// undoes reports whether a task is the undo of another one.
+// undoes reports whether a task is the undo of another task.
 func undoes(needs []Need) bool {
 	return slices.ContainsFunc(needs, func(n Need) bool { return n.Kind == task.OnUndo })
 }
@@ -44,12 +44,12 @@ type UndoNeed struct {
 	Kind  task.EdgeKind
 	End   task.End
 	Began bool   // an attempt of it began
-	Name  string // as [TaskName] has it; of the task that is undone
+	Name  string // of the undone task, in the form of [TaskName]
 }
 
-// DecideUndo is what becomes of an undo task whose needs have ended. It begins if the job
-// was cancelled, or one of the needs ended against it, and the task that it undoes has
-// begun; else it is not needed.
+// DecideUndo returns the transition of an undo task whose needs have ended. It begins if the
+// undone task has begun, and the job was cancelled or a need ended against it. Otherwise the
+// undo is not needed.
 func DecideUndo(needs []UndoNeed, cancelled bool, now time.Time) Transition {
 	wrong, began, name := cancelled, false, ""
 	for i := range needs {

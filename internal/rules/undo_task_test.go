@@ -19,7 +19,7 @@ func TestDecideUndo(t *testing.T) {
 		began     bool
 		other     task.End
 		cancelled bool
-		says      string // "": it begins
+		says      string // part of the failure; "": the undo begins
 	}{
 		"all is well":                   {good, true, good, false, "nothing went wrong"},
 		"another one failed":            {good, true, bad, false, ""},
@@ -56,7 +56,7 @@ func TestUndoTaskEnds(t *testing.T) {
 	if to.State != task.Succeeded || to.Outcome != task.OutcomeUndone || string(to.Output) != "1" || to.CountsAttempt() || !to.SetUndo || to.Undo != nil || to.TaskError() != nil || to.KeepError {
 		t.Errorf("%+v", to)
 	}
-	for _, end := range []task.State{task.Failed, task.Cancelled} { // of a worker that knows of another phase
+	for _, end := range []task.State{task.Failed, task.Cancelled} { // of a worker that expects another phase
 		other := *f
 		other.EndsAs = end
 		if to := rules.ResolveUndo(&other, p, 0, true, now); to.State != task.Pending || to.Waiting != task.WaitUndo {
@@ -72,8 +72,7 @@ func TestUndoTaskEnds(t *testing.T) {
 	}
 }
 
-// An undo that was given up lets neither the undo of what came before run, nor a task whose
-// own undo it was.
+// An undo that was given up keeps the undos of earlier tasks from running.
 func TestUndoEdges(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []task.EdgeKind{task.OnUndo, task.OnUndone} {

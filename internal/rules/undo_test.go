@@ -91,8 +91,8 @@ func TestResolveUndo(t *testing.T) {
 		outcome task.Outcome
 		after   time.Duration
 		kept    task.ErrorKind // of a task that keeps its error and ends
-		shows   *task.Error    // instead of the error that it has; nil: that
-		goesOn  bool           // the phase
+		shows   *task.Error    // replaces the task's error; nil: the error stays
+		goesOn  bool           // the phase continues
 	}{
 		{"undone", store.Finish{Outcome: task.OutcomeUndone, EndsAs: task.Failed}, failed, 0, task.Failed, "", task.OutcomeUndone, 0, task.KindTimeout, nil, false},
 		{"undone, after a cancel", store.Finish{Outcome: task.OutcomeUndone, EndsAs: task.Cancelled}, cancelled, 0, task.Cancelled, "", task.OutcomeUndone, 0, task.KindCancelled, nil, false},

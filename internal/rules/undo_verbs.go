@@ -10,17 +10,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The verbs of operators on a task that is being undone, or whose undo was given up.
+// Operator verbs for a task that is being undone, or whose undo was given up.
 
-// tryUndo names the verb that tries the undo of a task again.
+// tryUndo names the command that retries the undo of a task.
 func tryUndo(id task.ID) string { return fmt.Sprintf("weaver task retry %v --cleanup (Cleanups)", id) }
 
-// abandonUndo names the verb that gives the undo of a task up.
+// abandonUndo names the command that gives up the undo of a task.
 func abandonUndo(id task.ID) string {
 	return fmt.Sprintf("weaver task cancel %v --abandon-undo (AbandonUndo)", id)
 }
 
-// gaveUp says that the undo of a task was given up, and by whom.
+// gaveUp says whether the undo of a task was abandoned by an operator or given up.
 func gaveUp(p *task.UndoPhase) string {
 	if p.Abandoned {
 		return "its undo was abandoned"
@@ -39,8 +39,8 @@ func CheckUndone(id task.ID, s task.State, p *task.UndoPhase) error {
 	return refuse(id, s, fmt.Sprintf("and is being undone before it ends %s: wait for that; %s tries it at once", p.EndsAs, tryUndo(id)))
 }
 
-// CheckChildUndone refuses the retry of a task with a child of a call (zero: none) whose
-// undo was given up: the retry would bring it back as if it had been undone.
+// CheckChildUndone refuses the retry of a task with a child of a call (zero: none) whose undo
+// was given up. The retry would revive the child as if it had been undone.
 func CheckChildUndone(id task.ID, s task.State, child task.ID) error {
 	if child.IsZero() {
 		return nil
@@ -48,8 +48,8 @@ func CheckChildUndone(id task.ID, s task.State, child task.ID) error {
 	return refuse(id, s, fmt.Sprintf("but the retry would bring back task %v, whose undo was given up: first %s", child, tryUndo(child)))
 }
 
-// CheckUndoRetry refuses to try the undo of a task again that is not in its undo phase,
-// nor gave it up, or whose undo runs.
+// CheckUndoRetry refuses to retry the undo of a task that is not in its undo phase and did not
+// give it up, or whose undo runs.
 func CheckUndoRetry(cmd *store.RetryTask, s task.State, why task.Waiting, p *task.UndoPhase) error {
 	switch {
 	case cmd.KeepSteps || cmd.AddAttempts != 0 || cmd.AddCost != 0:
@@ -66,8 +66,8 @@ func CheckUndoRetry(cmd *store.RetryTask, s task.State, why task.Waiting, p *tas
 	return nil
 }
 
-// StepsToSkip returns the steps, of all of a task, whose undo a retry of it skips. One that is
-// not to be undone is refused, with those that are.
+// StepsToSkip returns the steps whose undo a retry of the task skips. steps are all steps of
+// the task. It refuses a name without an open undo and lists the steps that have one.
 func StepsToSkip(cmd *store.RetryTask, s task.State, steps []task.Step) ([]*task.Step, error) {
 	var skip []*task.Step
 	var open []string
@@ -82,20 +82,20 @@ func StepsToSkip(cmd *store.RetryTask, s task.State, steps []task.Step) ([]*task
 	}
 	for _, name := range cmd.Skip {
 		if !slices.ContainsFunc(skip, func(st *task.Step) bool { return st.Name == name }) {
-			return nil, refuse(cmd.Task, s, fmt.Sprintf("and its step %q is not to be undone, so there is nothing to skip; others that are: [%s]", name, strings.Join(open, " ")))
+			return nil, refuse(cmd.Task, s, fmt.Sprintf("and its step %q is not to be undone, so there is nothing to skip; other steps to undo: [%s]", name, strings.Join(open, " ")))
 		}
 	}
 	return skip, nil
 }
 
-// SkipsTooEarly refuses to skip the undo of a call whose children have not all ended: they are
-// undone, or at an end, before what their task did.
+// SkipsTooEarly refuses to skip the undo of a call whose children have not all ended. They are
+// undone before the earlier steps of their task.
 func SkipsTooEarly(cmd *store.RetryTask, s task.State, call string) error {
 	return refuse(cmd.Task, s, fmt.Sprintf("and the children of its call %q have not all ended: wait for that, then skip it", call))
 }
 
-// FollowsRetry is the retry of the undo of a task that waited for that of an undo task which
-// is tried again; nil: the task did not give its undo up for that.
+// FollowsRetry returns the retry of the undo of a task that waited for a retried undo task. It
+// returns nil unless the task gave its undo up.
 func FollowsRetry(parent task.ID, p *task.UndoPhase, cmd *store.RetryTask) *store.RetryTask {
 	if !p.Stands() {
 		return nil
@@ -108,7 +108,7 @@ func FollowsRetry(parent task.ID, p *task.UndoPhase, cmd *store.RetryTask) *stor
 	return &store.RetryTask{Audit: audit, Task: parent, Cleanup: true}
 }
 
-// SkipNote is the audit of the retry of an undo: it names what is skipped.
+// SkipNote returns the audit of an undo's retry. It names the skipped steps.
 func SkipNote(cmd *store.RetryTask) store.Audit {
 	a := cmd.Audit
 	if len(cmd.Skip) > 0 {
@@ -117,8 +117,8 @@ func SkipNote(cmd *store.RetryTask) store.Audit {
 	return a
 }
 
-// CheckStands refuses to delete or forget a task whose undo was given up, so that what was
-// not undone stays on record until an operator accepts it.
+// CheckStands refuses to delete or forget a task whose undo was given up. The steps that were
+// not undone stay on record until an operator accepts it.
 func CheckStands(id task.ID, s task.State, p *task.UndoPhase) error {
 	if !p.Stands() {
 		return nil
@@ -126,8 +126,8 @@ func CheckStands(id task.ID, s task.State, p *task.UndoPhase) error {
 	return refuse(id, s, fmt.Sprintf("but its undo was given up: try that again with %s, or accept it with %s", tryUndo(id), abandonUndo(id)))
 }
 
-// CheckCancel refuses to cancel a task that has ended, but for an abandon of an undo that
-// was given up, and to abandon what is not being undone.
+// CheckCancel refuses to cancel a finished task, except to abandon an undo that was given up.
+// It refuses to abandon an undo of a task that is not being undone.
 func CheckCancel(cmd *store.CancelTask, s task.State, p *task.UndoPhase) error {
 	switch id := cmd.Task; {
 	case cmd.Abandon && p == nil:
@@ -146,7 +146,7 @@ func CheckCancel(cmd *store.CancelTask, s task.State, p *task.UndoPhase) error {
 	return nil
 }
 
-// CancelVerb is the verb of a cancel in the audit.
+// CancelVerb returns the audit verb of a cancel.
 func CancelVerb(cmd *store.CancelTask, e Ending) string {
 	switch {
 	case e == AbandonsUndo || cmd.Abandon:
@@ -157,7 +157,7 @@ func CancelVerb(cmd *store.CancelTask, e Ending) string {
 	return "cancel"
 }
 
-// RetryVerb is the verb of a retry in the audit.
+// RetryVerb returns the audit verb of a retry.
 func RetryVerb(cmd *store.RetryTask) string {
 	if cmd.Cleanup {
 		return "retry_cleanup"
@@ -165,24 +165,24 @@ func RetryVerb(cmd *store.RetryTask) string {
 	return "retry"
 }
 
-// Revoked is a lease that an operator takes away. Its attempt may run until it ends. The
-// zero value: the task does not run.
+// Revoked is a lease that an operator revokes. Its attempt may run until it ends. The zero
+// value means that the task does not run.
 type Revoked struct {
 	Lease task.LeaseID
 	Until time.Time
 	Key   bool // the task has a concurrency key
 }
 
-// hold has no attempt of the phase begin before the lease has ended.
+// hold delays the attempts of the phase until the lease has ended.
 func (r *Revoked) hold(p *task.UndoPhase, now time.Time) {
 	if r.Until.After(now) {
 		p.Hold, p.NotBefore = r.Lease, r.Until
 	}
 }
 
-// ForceUndo is the transition of a task in its undo phase that is cancelled by force. An
-// attempt that runs is revoked, with a failure of its own; the task shows the one with
-// which it ends. Of a task that does not run only the phase changes.
+// ForceUndo returns the transition of a task in its undo phase after a forced cancel. A
+// running attempt is revoked with its own failure, and the task shows its final error. Of a
+// task that does not run only the phase changes.
 func ForceUndo(p *task.UndoPhase, r *Revoked, failure *task.Error, now time.Time) Transition {
 	t := Transition{
 		State: task.Pending, Waiting: task.WaitUndo, Outcome: task.OutcomeCancelled, Failure: failure, KeepError: true,
@@ -197,7 +197,7 @@ func ForceUndo(p *task.UndoPhase, r *Revoked, failure *task.Error, now time.Time
 	return t
 }
 
-// AbandonUndo is the transition of a task whose undo an operator gives up.
+// AbandonUndo returns the transition of a task whose undo an operator gives up.
 func AbandonUndo(p *task.UndoPhase, r *Revoked, a store.Audit, now time.Time) Transition {
 	t := Transition{Outcome: task.OutcomeCancelled, SetUndo: true, Undo: p.Clone()}
 	t.giveUp(undoFailed("undo given up: abandoned"+byWhom(a), nil, p))
@@ -206,15 +206,15 @@ func AbandonUndo(p *task.UndoPhase, r *Revoked, a store.Audit, now time.Time) Tr
 	return t
 }
 
-// AcceptGivenUp returns the phase of a task that gave it up once an operator has accepted
-// that.
+// AcceptGivenUp returns the phase of a task that gave its undo up, once an operator has
+// accepted that.
 func AcceptGivenUp(p *task.UndoPhase) *task.UndoPhase {
 	p = p.Clone()
 	p.Abandoned = true
 	return p
 }
 
-// byWhom says who acted, and why.
+// byWhom returns the actor and the reason, as the end of a sentence.
 func byWhom(a store.Audit) (text string) {
 	if a.By != "" {
 		text = " by " + a.By

@@ -35,7 +35,7 @@ func TestUndoVerbs(t *testing.T) {
 		check func(task.State, *task.UndoPhase) error
 		state task.State
 		phase *task.UndoPhase
-		want  string // of the refusal; "": none
+		want  string // part of the refusal; "": accepted
 	}{
 		{"retry", retry, task.Failed, nil, ""},
 		{"retry", retry, task.Pending, undoes, "is being undone before it ends failed"},

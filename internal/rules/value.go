@@ -9,20 +9,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ValueCursor is behind which row the next page of a walk over values goes on.
+// ValueCursor is the last row of a page of a walk over values.
 type ValueCursor struct {
-	Stage   int // of the store's own: a table
+	Stage   int // index of a table, defined by the store
 	ID      task.ID
 	No, Try int64
 	Name    string
 }
 
-// String is the form that callers keep.
+// String returns the cursor in the callers' form.
 func (c ValueCursor) String() string {
 	return fmt.Sprintf("%d:%s:%d:%d:%s", c.Stage, c.ID, c.No, c.Try, c.Name)
 }
 
-// ParseValueCursor reads a cursor of a store with so many stages; "" is the beginning.
+// ParseValueCursor parses a cursor of a store with this number of stages; "" is the beginning.
 // Error: [store.ErrBadCursor].
 func ParseValueCursor(s string, stages int) (c ValueCursor, err error) {
 	if s == "" {

@@ -9,21 +9,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A wait inside a handler is a step row in the state waiting, for a signal or for
-// the children of a call, which is updated once, to completed (ADR 0023). What
-// completes a wait of a task from outside raises the task's wake_seq; a suspension
-// that does not know of it leaves the task claimable (W3).
+// A wait inside a handler is a step row in the state waiting, for a signal or for the children
+// of a call. It is updated once, to completed (ADR 0023). An external completion of a wait
+// raises the task's wake_seq. A suspension that has not seen the new wake_seq leaves the task
+// claimable (W3).
 
 // ofWait reports whether a step is of a kind that waits.
 func ofWait(k task.StepKind) bool { return k == task.KindSignal || k == task.KindCall }
 
-// IsWait reports whether a record is about a wait: to look, to register, or to
-// withdraw it.
+// IsWait reports whether a record is about a wait: it polls, registers or withdraws the wait.
 func IsWait(rec *store.Record) bool {
 	return rec.Step != nil && rec.Step.State != task.StepFailed && ofWait(rec.Step.Kind)
 }
 
-// checkWait refuses a record of a wait that no engine sends.
+// checkWait refuses a malformed record of a wait. No engine sends one.
 func checkWait(rec *store.Record) error {
 	s := rec.Step
 	switch waits := s.State == task.StepWaiting; {
@@ -44,10 +43,10 @@ func checkWait(rec *store.Record) error {
 	return nil
 }
 
-// AcceptWait compares a wait with the step that is recorded under its name (nil:
-// none), completed or waiting. answered reports that this is the answer; else the
-// wait is new, or goes on. It is the same in any attempt. Errors:
-// [store.ErrStepConflict], and [store.ErrCancelRequested] if the task is to end.
+// AcceptWait compares a wait with the step recorded under its name (nil if absent), completed
+// or waiting. answered reports that the recorded step is the answer; otherwise the wait is new
+// or continues. The attempt does not matter. Errors: [store.ErrStepConflict], and
+// [store.ErrCancelRequested] if the task was asked to end.
 func AcceptWait(stored, step *task.Step, cancelRequested bool) (answered bool, err error) {
 	switch {
 	case stored != nil && (stored.Kind != step.Kind || stored.Signal != step.Signal):
@@ -60,9 +59,9 @@ func AcceptWait(stored, step *task.Step, cancelRequested bool) (answered bool, e
 	return false, nil
 }
 
-// ResolveWait completes a wait for a signal that is over, and reports whether it
-// is: the signal, the oldest of its name that no wait took, was sent (nil: none),
-// or the wait has timed out, or its handler withdraws it. A signal comes first.
+// ResolveWait completes a wait for a signal if it is over, and reports whether it is. signal
+// is the oldest signal of its name that no wait took, or nil. A wait also ends by its timeout
+// or when its handler withdraws it. A signal takes precedence.
 func ResolveWait(wait *task.Step, signal *task.Signal, withdrawn bool, now time.Time) bool {
 	switch {
 	case signal != nil:
@@ -75,7 +74,7 @@ func ResolveWait(wait *task.Step, signal *task.Signal, withdrawn bool, now time.
 	return true
 }
 
-// CheckSignal refuses a signal that no client sends.
+// CheckSignal refuses a malformed signal. No client sends one.
 func CheckSignal(cmd *store.SendSignal) error {
 	switch {
 	case cmd.Name == "":
@@ -88,9 +87,9 @@ func CheckSignal(cmd *store.SendSignal) error {
 	return nil
 }
 
-// AcceptSignal decides about a signal to a task in a state. stored is the one that
-// was sent to it before under this name and key, or nil: with the same payload the
-// signal is a repetition. Errors: [store.ErrConflict], [store.ErrState].
+// AcceptSignal decides about a signal to a task in a state. stored is the signal sent before
+// under this name and key, or nil. With the same payload the signal is a repetition. Errors:
+// [store.ErrConflict], [store.ErrState].
 func AcceptSignal(cmd *store.SendSignal, s task.State, stored *task.Signal) (existing bool, err error) {
 	switch {
 	case stored != nil && bytes.Equal(stored.Payload, cmd.Payload):
@@ -104,8 +103,8 @@ func AcceptSignal(cmd *store.SendSignal, s task.State, stored *task.Signal) (exi
 	return false, nil
 }
 
-// KeepSignal refuses to keep one more signal of a task that keeps so many which no
-// wait took: [store.ErrLimit].
+// KeepSignal refuses ([store.ErrLimit]) another signal for a task that already keeps the
+// maximum of untaken signals.
 func KeepSignal(id task.ID, kept int) error {
 	if kept < task.MaxSignals {
 		return nil
@@ -113,13 +112,13 @@ func KeepSignal(id task.ID, kept int) error {
 	return fmt.Errorf("task %v: %w: it keeps %d signals that no wait took: send more when it has taken some", id, store.ErrLimit, kept)
 }
 
-// Suspended reports whether a task that is stored in a state was suspended: the
-// end of one of its waits makes it claimable.
+// Suspended reports whether a stored task is suspended. The end of one of its waits makes it
+// claimable.
 func Suspended(s task.State, why task.Waiting, join task.Join) bool {
 	return s == task.Pending && join == task.JoinNone && (why == task.WaitSignal || why == task.WaitSleep || why == task.WaitChildren)
 }
 
-// checkSuspend refuses a suspension that no engine reports.
+// checkSuspend refuses a malformed suspension. No engine reports one.
 func checkSuspend(f *store.Finish) error {
 	switch f.Waiting {
 	case task.WaitNone, task.WaitSleep, task.WaitSignal, task.WaitChildren:
@@ -128,9 +127,9 @@ func checkSuspend(f *store.Finish) error {
 	return fmt.Errorf("finish task %v: a suspended task cannot wait for %q", f.Lease.Task, f.Waiting)
 }
 
-// ResolveSuspend is [ResolveFinish] for a suspension (W3). wakeSeq is the task's:
-// if it is not the one that the attempt has seen, one of its waits was completed
-// meanwhile, and it runs again at once.
+// ResolveSuspend is [ResolveFinish] for a suspension (W3). wakeSeq is the task's current
+// value. If the attempt has seen another value, one of the waits was completed meanwhile, and
+// the task runs again at once.
 func ResolveSuspend(f *store.Finish, wakeSeq int, cancel CancelRequest, deadline, now time.Time) Transition {
 	// Older programs, which know no waits, send neither.
 	if f.Waiting != task.WaitNone && wakeSeq != f.WakeSeq {
@@ -144,8 +143,8 @@ func ResolveSuspend(f *store.Finish, wakeSeq int, cancel CancelRequest, deadline
 	return ResolveFinish(f, cancel, deadline, now)
 }
 
-// suspend makes the task wait until an instant, if it has one, or until one of its
-// waits is completed.
+// suspend makes the task wait until an instant, if there is one, or until one of its waits is
+// completed.
 func (t *Transition) suspend(f *store.Finish, now time.Time) {
 	t.Failure, t.KeepError = nil, true
 	why, at := f.Waiting, Instant(f.WakeAt)
@@ -159,8 +158,8 @@ func (t *Transition) suspend(f *store.Finish, now time.Time) {
 	t.waitUntil(at, why, now)
 }
 
-// Claimable reports whether a task with this transition gets a dispatch row: it
-// waits for nothing but a time.
+// Claimable reports whether a task with this transition gets a dispatch row: it waits at most
+// for a time.
 func (t *Transition) Claimable() bool {
 	switch {
 	case t.State == task.Ready:
@@ -177,6 +176,6 @@ func (t *Transition) Claimable() bool {
 	return true
 }
 
-// Timed reports whether the task's own instant is set afterwards, as far as that
-// matters to its job ([task.Movable]).
+// Timed reports whether the task's own instant is set afterwards, as far as its job counts it
+// ([task.Movable]).
 func (t *Transition) Timed() bool { return t.SetReadyAt && !t.ReadyAt.IsZero() }

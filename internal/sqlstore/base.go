@@ -7,12 +7,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A job names the jobs that it is based on in based_on. weaver_job_bases has the same
-// by base, so that a removal finds the later jobs.
+// A job lists its bases in based_on. weaver_job_bases is the index by base, so that a removal
+// finds the later jobs.
 
 const (
 	sqlInsertBase = `INSERT INTO weaver_job_bases (namespace, base, job_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
-	// An older program removes a job and leaves its rows here.
+	// A job removed by an older program leaves its rows here.
 	sqlIsBase = `
 SELECT 1 FROM weaver_job_bases b CROSS JOIN weaver_jobs j ON j.namespace = b.namespace AND j.job_id = b.job_id
 WHERE b.namespace = ?1 AND b.base = ?2 LIMIT 1`
@@ -20,8 +20,8 @@ WHERE b.namespace = ?1 AND b.base = ?2 LIMIT 1`
 	sqlEraseBase = `DELETE FROM weaver_job_bases WHERE namespace = ?1 AND base = ?2 AND job_id = ?3`
 )
 
-// lockBases locks the jobs that a new one is based on, so that none is removed before
-// it is stored. missing is [store.ErrNotFound] for one that does not exist or is being
+// lockBases locks the jobs that a new job is based on, so that none is removed before the new
+// job is stored. missing is [store.ErrNotFound] for a base that does not exist or is being
 // removed.
 func (t *Tx) lockBases(j *task.NewJob) (missing, err error) {
 	for _, id := range slices.SortedFunc(slices.Values(j.BasedOn), task.ID.Compare) {
@@ -40,7 +40,7 @@ func (t *Tx) lockBases(j *task.NewJob) (missing, err error) {
 	return nil, nil
 }
 
-// insertBases stores what a new job is based on.
+// insertBases stores the bases of a new job.
 func (t *Tx) insertBases(j *task.NewJob) error {
 	for _, id := range j.BasedOn {
 		if err := t.stmt(sqlInsertBase).Text(1, t.ns).Text(2, id.String()).ID(3, &j.ID).Run(); err != nil {
@@ -50,14 +50,14 @@ func (t *Tx) insertBases(j *task.NewJob) error {
 	return nil
 }
 
-// isBase reports whether a job exists that is based on a job.
+// isBase reports whether any job is based on a job.
 func (t *Tx) isBase(id *task.ID) (bool, error) {
 	st := t.stmt(sqlIsBase).Text(1, t.ns).Text(2, id.String())
 	found := st.One()
 	return found, st.Done()
 }
 
-// eraseBases removes the references of a job that goes to those it was based on.
+// eraseBases removes the references of a deleted job to its bases.
 func (e *eraser) eraseBases(id *task.ID) error {
 	var bases []task.ID
 	st := e.stmt(sqlBasesOf).Text(1, e.ns).ID(2, id)
@@ -77,8 +77,8 @@ func (e *eraser) eraseBases(id *task.ID) error {
 }
 
 const (
-	// A child has one parent. The undo of a parent reads what its children did, and they
-	// what theirs did.
+	// A child has one parent. The undo of a parent reads the results of its children, and each
+	// child those of its own children.
 	sqlParentRuns = `
 SELECT d.task_id, CASE WHEN u.state = 'succeeded' THEN 0 ELSE 1 END` + sqlFromParent
 	sqlParentOpen = `
@@ -100,8 +100,8 @@ CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id
 WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 LIMIT ?3`
 )
 
-// ancestor reports whether the parent of a task, or one of the parents above it, is as
-// sql has it: [sqlParentRuns], [sqlParentOpen].
+// ancestor reports whether a parent of a task, on any level, satisfies sql ([sqlParentRuns],
+// [sqlParentOpen]).
 func (t *Tx) ancestor(id *task.ID, sql string) (bool, error) {
 	for at := *id; ; {
 		st := t.stmt(sql).Text(1, t.ns).ID(2, &at)
@@ -115,9 +115,9 @@ func (t *Tx) ancestor(id *task.ID, sql string) (bool, error) {
 	}
 }
 
-// mayRead reports whether a task that is not over may read the artifacts of a task that
-// has ended: one of its job or of a job based on that, one that needs it, its parent or one
-// above that. job is zero for a task outside jobs.
+// mayRead reports whether an unfinished task may read the artifacts of an ended task. Readers
+// are the tasks of its job, tasks of jobs based on that job, its dependents, and its parents
+// on every level. job is zero for a task outside jobs.
 func (t *Tx) mayRead(id, job *task.ID) (open bool, err error) {
 	if !job.IsZero() {
 		st := t.stmt(sqlJobOpen).Text(1, t.ns).ID(2, job).Text(3, job.String())

@@ -9,12 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Kinds of references in weaver_artifacts: artifacts, and values of steps, beside
-// kindInput and kindOutput.
+// Kinds of references in weaver_artifacts: artifacts and step values, in addition to kindInput
+// and kindOutput.
 const (
 	kindArtifact  = "artifact"
 	kindStepValue = "step"
-	kindDraft     = "draft" // inputs of children that are not stored yet; of their parent
+	kindDraft     = "draft" // inputs of unstored children; the reference belongs to their parent
 )
 
 const (
@@ -48,8 +48,8 @@ func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
 	return got, t.stmt(sqlInsertBlob).Text(1, t.ns).ID(2, &u.ID).Text(3, u.SHA256).Int(4, u.Size).Int(5, t.mic).IDOrNull(6, &u.Task).Run()
 }
 
-// usable returns, as gone, the error for the first of the blobs that nothing can refer
-// to. What it finds usable stays so until the end of the transaction.
+// usable returns, as gone, the error for the first blob that new rows must not refer to.
+// Usable blobs stay usable until the end of the transaction.
 func (t *Tx) usable(blobs []task.Blob) (gone, err error) {
 	for _, b := range blobs {
 		state, err := t.blobState(&b.ID)
@@ -71,7 +71,7 @@ func (t *Tx) blobState(id *task.ID) (state task.BlobState, err error) {
 	return state, st.Done()
 }
 
-// refer notes that a value of a task names a blob, if it does.
+// refer records the blob that a value of a task names, if any.
 func (t *Tx) refer(id *task.ID, kind, step string, value json.RawMessage) error {
 	b, ok := task.BlobOf(value)
 	if !ok {
@@ -87,8 +87,8 @@ func (t *Tx) refer(id *task.ID, kind, step string, value json.RawMessage) error 
 
 const sqlStepValues = `SELECT name, value FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND value IS NOT NULL`
 
-// referSteps notes the blobs that the steps of a task name, which it took over. Equal
-// values of several steps have one reference, so those of the other task do not say all.
+// referSteps records the blobs named by the steps that a task took over. It reads the steps,
+// because equal values of several steps share one reference of the old task.
 func (t *Tx) referSteps(id *task.ID) error {
 	var steps []task.Step
 	st := t.stmt(sqlStepValues).Text(1, t.ns).ID(2, id)
@@ -109,7 +109,7 @@ func (t *Tx) addArtifacts(list []store.NewArtifact, step *task.Step) error {
 		link := len(a.LinkValue) > 0
 		blobID := a.Blob.ID
 		if link {
-			blobID = a.ID // which no blob has
+			blobID = a.ID // no blob has this ID
 		}
 		err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, &a.TaskID).Text(3, kindArtifact).ID(4, &a.ID).ID(5, &blobID).Text(6, a.Step).
 			Int(7, int64(a.AttemptNo)).Time(8, a.CreatedAt).Text(9, a.Name).OrNull(10, a.ContentType).Time(11, a.ExpiresAt).Bytes(12, a.LinkValue).Run()
@@ -143,7 +143,7 @@ FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact
 ON CONFLICT DO NOTHING`
 )
 
-// forget removes references that st deletes, and leaves blobs without any to the
+// forget removes the references that st deletes, and leaves unreferenced blobs to the
 // collector.
 func (t *Tx) forget(st *sqlstmt.Stmt) error {
 	blobs, err := ids(st)
@@ -151,7 +151,7 @@ func (t *Tx) forget(st *sqlstmt.Stmt) error {
 		return err
 	}
 	for i := range blobs {
-		if _, err := t.blobState(&blobs[i]); err != nil { // which locks it: another task may begin to refer to it
+		if _, err := t.blobState(&blobs[i]); err != nil { // locks the blob: another task may begin to refer to it
 			return err
 		}
 		if err := t.stmt(sqlReleaseBlob).Text(1, t.ns).ID(2, &blobs[i]).Run(); err != nil {
@@ -161,7 +161,7 @@ func (t *Tx) forget(st *sqlstmt.Stmt) error {
 	return nil
 }
 
-// forgetKind removes the reference of a task's input, say.
+// forgetKind removes a task's references of one kind, for example of its input.
 func (t *Tx) forgetKind(id *task.ID, kind string) error {
 	return t.forget(t.stmt(sqlForgetKind).Text(1, t.ns).ID(2, id).Text(3, kind))
 }

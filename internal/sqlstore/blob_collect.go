@@ -21,7 +21,7 @@ DELETE FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 AND kind = 'a
 	sqlExpireLater = `
 UPDATE weaver_artifacts SET collect_at = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact' AND artifact_id = ?3`
 
-	// Those that are being deleted have a touched_at of 0.
+	// Blobs that are being deleted have a touched_at of 0.
 	sqlUnusedBlobs = `
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs INDEXED BY weaver_blobs_unused
 WHERE namespace = ?1 AND state <> 'live' AND touched_at <= ?2 ORDER BY touched_at, blob_id LIMIT ?3`
@@ -29,8 +29,8 @@ WHERE namespace = ?1 AND state <> 'live' AND touched_at <= ?2 ORDER BY touched_a
 UPDATE weaver_blobs SET state = 'deleting', touched_at = 0 WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
 )
 
-// collectBlobs is Collect for blobs.
-// Crash after the commit: the next call names the same blobs again.
+// collectBlobs is Collect for blobs. Crash after the commit: the next call returns the same
+// blobs again.
 func (s *Store) collectBlobs(ctx context.Context, ns string, req *store.CollectBlobs) (store.CollectResult, error) {
 	var got store.CollectResult
 	var other error
@@ -66,7 +66,7 @@ func (t *Tx) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs, er
 				return got, err
 			}
 			if n == 0 {
-				continue // a transaction that was committed just now uses it
+				continue // a transaction committed meanwhile uses it
 			}
 		}
 		got.Delete = append(got.Delete, rows[i].Blob)
@@ -75,8 +75,8 @@ func (t *Tx) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs, er
 	return got, nil
 }
 
-// expireArtifacts forgets artifacts whose time has passed, if their task has ended and no
-// task that is not over may read them; the others are looked at again later.
+// expireArtifacts removes expired artifacts whose task has ended and that no unfinished task
+// may read. It checks the others again later.
 func (t *Tx) expireArtifacts(got *store.CollectedBlobs) (looked int, err error) {
 	type expiring struct {
 		task, id, job task.ID

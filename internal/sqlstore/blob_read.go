@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The references of a blob are counted by its index: one has few, or it is a value that
-// many tasks have.
+// The references of a blob are counted by index. A blob has few references, unless it is a
+// value shared by many tasks.
 const (
 	blobRefs = `
 (SELECT COUNT(*) FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id)`

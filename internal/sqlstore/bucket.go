@@ -14,7 +14,7 @@ const (
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'bucket', ?2) ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value`
 )
 
-// bucket returns the bucket that has the blobs of the namespace; zero: that is not known.
+// bucket returns the bucket of the namespace's blobs; zero: unknown.
 func (t *Tx) bucket() (b store.Bucket, err error) {
 	st := t.stmt(sqlBucket).Text(1, t.ns)
 	var raw []byte
@@ -25,12 +25,12 @@ func (t *Tx) bucket() (b store.Bucket, err error) {
 		return b, err
 	}
 	if err := json.Unmarshal(raw, &b); err != nil {
-		return b, fmt.Errorf("read which bucket has the blobs: %w", err)
+		return b, fmt.Errorf("read the bucket of the blobs: %w", err)
 	}
 	return b, nil
 }
 
-// checkBucket refuses, as other, a bucket that is not the one that has the blobs.
+// checkBucket refuses, as other, a bucket that does not hold the namespace's blobs.
 func (t *Tx) checkBucket(given store.Bucket) (known store.Bucket, other, err error) {
 	if given == (store.Bucket{}) {
 		return given, nil, nil
@@ -41,7 +41,7 @@ func (t *Tx) checkBucket(given store.Bucket) (known store.Bucket, other, err err
 	return known, rules.CheckBucket(known, given), nil
 }
 
-// useBucket is checkBucket for what is about to be put; the first one is remembered.
+// useBucket is checkBucket before a put. It remembers the first bucket.
 func (t *Tx) useBucket(given store.Bucket) (other, err error) {
 	known, other, err := t.checkBucket(given)
 	if other != nil || err != nil || known.ID != "" || given.ID == "" {
@@ -54,7 +54,7 @@ func (t *Tx) setBucket(b store.Bucket) error {
 	return t.stmt(sqlSetBucket).Text(1, t.ns).JSON(2, b).Run()
 }
 
-// acceptBucket says which bucket has the blobs from now on.
+// acceptBucket records the new bucket of the blobs.
 func (o *operation) acceptBucket(cmd store.AcceptBucket, got *store.CommandResult) (err error) {
 	if cmd.Check {
 		_, got.Err, err = o.tx.checkBucket(cmd.Bucket)

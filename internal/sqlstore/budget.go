@@ -8,10 +8,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What weaver_tasks.job_limits holds: what a task is to its job's budget, so that
-// tasks of jobs without one need not look.
+// Bits of weaver_tasks.job_limits: the limits of the job's budget that concern a task. Tasks
+// of jobs without a budget do not read the job.
 const (
-	limitsTasks    = 1 << iota // limits of each task, for its children
+	limitsTasks    = 1 << iota // limits of each task, inherited by its children
 	limitsAttempts             // the total of attempts
 	limitsCost                 // the total cost
 )
@@ -29,7 +29,7 @@ func limitsOf(b *task.Budget) (limits int64) {
 	return limits
 }
 
-// tightening is the budget whose limits of each task children of this one have.
+// tightening returns the budget whose limits per task the children of this task inherit.
 func (t *Tx) tightening(row *leaseRow) (*task.Budget, error) {
 	if row.limits&limitsTasks == 0 {
 		return new(task.Budget), nil
@@ -41,8 +41,8 @@ func (t *Tx) tightening(row *leaseRow) (*task.Budget, error) {
 	return &job.Budget, err
 }
 
-// usage is a task's job with what this batch has used counted; nil: the task is
-// nothing to that limit.
+// usage returns a task's job with the usage of this batch added, or nil if the limit does not
+// apply to the task.
 func (m *moves) usage(row *leaseRow, limit int64) (*task.Job, error) {
 	if row.limits&limit == 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ func (m *moves) usage(row *leaseRow, limit int64) (*task.Job, error) {
 	return job, err
 }
 
-// draw counts an attempt for its job. The job's row changes once for the batch, with
+// draw counts an attempt for its job. The job's row changes once for each batch, together with
 // its counters (CountJobs).
 func (m *moves) draw(row *leaseRow, to *rules.Transition) {
 	if row.limits&limitsAttempts != 0 && to.CountsAttempt() {
@@ -71,8 +71,8 @@ type drawn struct {
 	to     resolved
 }
 
-// endDrawn ends attempts with retries that draw from budgets, when all others of the
-// batch are counted, and these too.
+// endDrawn ends attempts with retries that draw from budgets, once every attempt of the batch
+// is counted.
 func (f *finishing) endDrawn() error {
 	for i := range f.drawn {
 		d := &f.drawn[i]
@@ -96,17 +96,16 @@ func (f *finishing) endDrawn() error {
 	return f.flush()
 }
 
-// waits reports whether the lease of a report is that of a retry that is to be
-// written: it is the same report once more, or contradicts it.
+// waits reports whether a pending retry has the lease of this report. Then the report repeats
+// or contradicts the retry.
 func (f *finishing) waits(r *report) bool {
 	return slices.ContainsFunc(f.drawn, func(d drawn) bool { return d.report.fin.Lease == r.fin.Lease })
 }
 
 const sqlSpend = `UPDATE weaver_tasks SET cost = cost + ?3 WHERE namespace = ?1 AND task_id = ?2`
 
-// spend adds what a step cost that was just recorded to its task, and asks the task to
-// end if that is too much. What it means for the job follows when the batch is written
-// (settleCosts).
+// spend adds the cost of a recorded step to its task, and asks the task to end if it exceeds
+// the limit. The job's cost is counted when the batch is written (settleCosts).
 func (t *Tx) spend(got *store.RecordResult) error {
 	step := &got.Step
 	if step.Cost == 0 {
@@ -136,7 +135,7 @@ func (t *Tx) spend(got *store.RecordResult) error {
 	return nil
 }
 
-// settleCosts writes what the steps of a batch cost their jobs.
+// settleCosts adds the costs of a batch's steps to their jobs.
 func (t *Tx) settleCosts() error {
 	if t.costs == nil {
 		return nil
@@ -150,9 +149,8 @@ SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'chi
 	sqlExhaust = `UPDATE weaver_jobs SET exhausted_at = ?3 WHERE namespace = ?1 AND job_id = ?2`
 )
 
-// exhausts reports whether a job, as it is after a batch, is to end now because its
-// budget is used up. While chores are left whose work may end its tasks otherwise, it
-// leaves that to a chore too, which comes after them.
+// exhausts reports whether a job ends now because its budget is used up. If earlier chores
+// remain that may end its tasks in another way, exhausts leaves it to a chore behind them.
 func (t *Tx) exhausts(j *task.Job) (now bool, err error) {
 	if !rules.Exhausts(j) {
 		return false, nil
@@ -165,9 +163,9 @@ func (t *Tx) exhausts(j *task.Job) (now bool, err error) {
 	return false, t.putChore(&chore{kind: store.ChoreSpent, id: j.ID})
 }
 
-// exhaust ends what is left of a job whose budget is used up, as much as the
-// transaction may move.
-// Crash after the commit: a chore has the rest, and no task of the job is claimed.
+// exhaust ends the remaining tasks of a job whose budget is used up, up to the move limit of
+// the transaction. Crash after the commit: a chore does the rest, and no task of the job is
+// claimed.
 func (m *moves) exhaust(id task.ID) error {
 	job, err := m.tx.job(&id)
 	if err != nil || job == nil {
@@ -181,8 +179,8 @@ func (m *moves) exhaust(id task.ID) error {
 	return m.tx.putChore(&c)
 }
 
-// spentSome does a bite of a chore that ends a job whose budget is used up; the first
-// one looks whether there is still work left.
+// spentSome does a bite of a chore that ends a job whose budget is used up. The first bite
+// checks that work is left.
 func (m *moves) spentSome(c *chore) (more bool, err error) {
 	if c.at == "" {
 		job, err := m.tx.job(&c.id)
@@ -197,7 +195,7 @@ func (m *moves) spentSome(c *chore) (more bool, err error) {
 	return m.endSpent(c)
 }
 
-// endSpent ends the next tasks of the job that do not run, and asks the others to.
+// endSpent ends the next tasks of the job that do not run, and asks running tasks to end.
 func (m *moves) endSpent(c *chore) (more bool, err error) {
 	t := m.tx
 	limit := max(1, rules.MaxMoves-t.moved)
@@ -220,7 +218,7 @@ const sqlRaiseBudget = `
 UPDATE weaver_jobs SET budget_json = ?3, exhausted_at = CASE WHEN ?4 THEN NULL ELSE exhausted_at END
 WHERE namespace = ?1 AND job_id = ?2`
 
-// raiseBudget adds to a job's budget and brings back what ended for it.
+// raiseBudget adds to a job's budget and revives the tasks that ended for it.
 func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult) error {
 	t := o.tx
 	job, err := t.job(&cmd.Job)
@@ -252,7 +250,7 @@ func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult)
 		return err
 	}
 	o.moves.pending.Recount(cmd.Job)
-	if !spent || job.CancelRequested { // what an operator cancelled is for a retry
+	if !spent || job.CancelRequested { // tasks that an operator cancelled need a retry
 		return nil
 	}
 	c := chore{kind: store.ChoreRaise, id: cmd.Job, by: actorOf(cmd.KeepSteps)}
@@ -266,15 +264,14 @@ func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult)
 	return err
 }
 
-// What a raised budget left to be done: the chore itself, and those that bring back
-// what comes with the tasks of the job.
+// The remaining work of a raised budget: its own chore, and the chores that revive dependents
+// and children of the job's tasks.
 var sqlChoreOfRaise = `
 SELECT ` + choreColumns.List() + ` FROM weaver_chores c WHERE c.namespace = ?1 AND (kind = 'raise_budget' AND subject = ?2 OR (kind = 'revive' OR kind = 'revive_children')
   AND (SELECT t.job_id FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = c.root) = ?2) ORDER BY kind LIMIT 1`
 
-// raiseSome brings back the next tasks of a job that ended for its budget. None of
-// them is claimed before all are back. It does nothing if the job was cancelled
-// meanwhile.
+// raiseSome revives the next tasks of a job that ended for its budget. No task of the job is
+// claimed before all are revived. raiseSome does nothing if the job was cancelled meanwhile.
 func (o *operation) raiseSome(c *chore) (more bool, err error) {
 	t := o.tx
 	job, err := t.job(&c.id)
@@ -302,8 +299,8 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 	return len(list) == limit, nil
 }
 
-// reviveSpent brings a task back if it ended for its job's budget, unless a cleanup
-// completed and its steps are not kept (by).
+// reviveSpent revives a task that ended for its job's budget, unless a cleanup completed and
+// its steps are not kept (by).
 func (o *operation) reviveSpent(id *task.ID, by string) error {
 	row, err := o.moves.taskRow(id)
 	if err != nil || row == nil || row.contribution.Kind != task.KindBudget {
@@ -338,8 +335,7 @@ func (o *operation) reviveSpent(id *task.ID, by string) error {
 
 const sqlUnclaimable = `SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'enqueue', 'raise_budget', 'spent_job')`
 
-// unclaimable returns the jobs of which no task is claimed before a chore is done;
-// nil: there are none.
+// unclaimable returns the jobs whose tasks may not be claimed before a chore is done, or nil.
 func (v *View) unclaimable() (map[task.ID]bool, error) { return v.jobsOf(sqlUnclaimable) }
 
 const (
@@ -351,7 +347,7 @@ UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN CAST(?4 AS b
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// raiseLimits raises the own limits of a task, if the retry says so.
+// raiseLimits raises the task's own limits if the retry asks for it.
 func (o *operation) raiseLimits(cmd *store.RetryTask) (refused, err error) {
 	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
 		return nil, nil

@@ -11,105 +11,104 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Bulk is a Database with statements of its own for what happens alike to many tasks,
-// each for any number of them. The others write chunks.
+// Bulk is a Database with its own set-based statements for tasks that change in the same way.
+// Each takes any number of tasks. Other databases write chunks.
 type Bulk interface {
 	BulkOps
 	BulkVerbs
 
-	// InlineMax is how long a text may be to stay on its task's row.
+	// InlineMax is the maximum length of a text on its task's row.
 	InlineMax() int
-	// InsertAlike stores new tasks with their dispatch rows; those that are stored
-	// already stay as they are.
+	// InsertAlike stores new tasks with their dispatch rows. It leaves tasks that are stored
+	// already unchanged.
 	InsertAlike(t *Tx, a *Alike, rows []AlikeTask) error
-	// ClaimLane looks at the n first due rows of a lane, from its Bound on, that no other
-	// transaction has locked. It leases the tasks of these that are plain, of a schema
-	// that the worker reads, and never were leased, and deletes their dispatch rows if
-	// these are all that it looked at: otherwise the caller undoes it. The statement
-	// answers with a row for all that it looked at (their task_id and available_at, 24 bytes
-	// each, and seven columns of no meaning), and then with the tasks (task_id, freshColumns).
+	// ClaimLane reads the first n due rows of a lane, from its Bound on, that no other
+	// transaction has locked. It leases the tasks that are plain, have a schema that the
+	// worker reads, and were never leased. If it could lease all of them, it deletes their
+	// dispatch rows; otherwise the caller rolls it back. The statement first returns one row
+	// for all rows read (task_id and available_at, 24 bytes each, and seven unused columns).
+	// Then it returns the tasks (task_id, freshColumns).
 	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt
-	// LockTasks reads tasks (TaskSelect), and lets no other transaction change them.
+	// LockTasks reads tasks (TaskSelect) and locks them against other transactions.
 	LockTasks(t *Tx, ids []task.ID) *sqlstmt.Stmt
-	// ReadSteps reads the steps of tasks (StepSelect), those of each task as sqlSteps orders them.
+	// ReadSteps reads the steps of tasks (StepSelect), sorted within each task as in sqlSteps.
 	ReadSteps(t *Tx, ids []task.ID) *sqlstmt.Stmt
-	// ClaimTasks leases tasks that have no lease and still have the epochs with which they
-	// were read, and deletes their dispatch rows: what sqlClaimTask does to one. They were
-	// started by one version of the code. It returns how many it leased.
+	// ClaimTasks leases unleased tasks that still have the epochs that were read, and deletes
+	// their dispatch rows, like sqlClaimTask for one task. All were started by the same
+	// version of the code. It returns the number of leased tasks.
 	ClaimTasks(t *Tx, l *ClaimLease, version int, rows []ClaimTask) (int, error)
-	// Succeed ends plain first attempts of a claim well, and writes the rows of the
-	// attempts: PlainAttempt of the ends and their outputs are given. It returns those that
-	// the guard accepted; nil: all.
+	// Succeed ends plain first attempts of a claim with success and writes the attempts' rows.
+	// The caller sets PlainAttempt of the ends and their outputs. Succeed returns the tasks
+	// that passed the guard; nil: all.
 	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []End) (accepted map[task.ID]bool, err error)
-	// Guard passes the guard of attempts that are to end, each of another task, and writes
-	// their last progress. The statement answers with the rows of the tasks that it
-	// accepted (LeaseColumns).
+	// Guard runs the guard for ending attempts, each of another task, and writes their last
+	// progress. The statement returns the rows of the accepted tasks (LeaseColumns).
 	Guard(t *Tx, ends []*store.Finish) *sqlstmt.Stmt
-	// SucceedEach is Guard for good ends with outputs that are not long, and writes the rows
-	// of the tasks, as rules.ResolveFinish says of success. In the rows that it answers with
-	// the leases have ended.
+	// SucceedEach is Guard for successful ends with short outputs. It also writes the tasks'
+	// rows, as rules.ResolveFinish decides for a success. In the returned rows the leases have
+	// ended.
 	SucceedEach(t *Tx, ends []*store.Finish) *sqlstmt.Stmt
-	// End writes ends whose guards passed: of each task its row, that of the attempt,
-	// and that of the decision.
+	// End writes ends whose guards passed: the row of each task, of its attempt and of its
+	// decision.
 	End(t *Tx, ends []End) error
-	// Dispatch writes fresh dispatch rows.
+	// Dispatch writes new dispatch rows.
 	Dispatch(t *Tx, rows []store.DispatchRow) error
-	// Beat extends leases to an instant. A row that somebody has locked is not waited
-	// for: the answer is to ask again, unless the lease is gone.
+	// Beat extends leases to an instant. It does not wait for locked rows: the answer for a
+	// locked row is to ask again, unless the lease is lost.
 	Beat(t *Tx, leases []task.Lease, until int64) ([]store.Beat, error)
-	// InsertSteps passes the guard of first attempts of a claim, none of which was
-	// asked to cancel, and inserts one completed step of each. It returns how many.
+	// InsertSteps runs the guard for first attempts of a claim without a cancel request, and
+	// inserts one completed step for each. It returns the number of inserted steps.
 	InsertSteps(t *Tx, lease *task.LeaseID, steps []*task.Step) (int, error)
 }
 
-// Alike is what new tasks have in common that are stored by one statement.
+// Alike holds the columns shared by tasks inserted together.
 type Alike struct {
-	Varied bool // Options is not given: each row says its own, and its key, labels and needs
+	Varied bool // each row has its own Options, key, labels and needs; Options is not set here
 
 	Type, Queue, State, Waiting, Options, Key string
-	Priority, ReadyAt, Available              int64 // ReadyAt: 0 is none
+	Priority, ReadyAt, Available              int64 // ReadyAt: 0 if unset
 	SchemaVersion, MaxAttempts, MaxRepairs    int64
 	Depth, Limits                             int64
 	Job, Parent                               task.ID
-	Deadline                                  int64 // 0: none
+	Deadline                                  int64 // 0: no deadline
 	Plain, Needed, AllowFailure, Waits        bool  // Waits: they have no dispatch row
 	Long                                      bool  // their inputs are in weaver_payloads
 }
 
-// AlikeTask is one of them.
+// AlikeTask holds the columns of one task inserted with an [Alike].
 type AlikeTask struct {
 	ID           task.ID
 	Input        json.RawMessage
-	Options, Key string // Key: of idempotency; "": none
+	Options, Key string // Key: the idempotency key, or ""
 	Labels       map[string]string
 	Needs        []task.Edge
-	IfFailed     int // of these of the kind failed; rules.NoIfFailed: none
+	IfFailed     int // edges of the kind failed among them, or rules.NoIfFailed
 
-	taken func() error // what to do when the key is taken; nil: it has none
+	taken func() error // called when the key is taken; nil without a key
 }
 
-// ClaimLease is what the leases of a claim have in common.
+// ClaimLease holds the shared columns of a claim's leases.
 type ClaimLease struct {
 	ID      task.LeaseID
 	Name    string // of the worker
 	Expires int64
 }
 
-// ClaimTask is a task that is about to be leased.
+// ClaimTask is a task to be leased.
 type ClaimTask struct {
 	ID    task.ID
-	Epoch int64 // before
+	Epoch int64 // before the lease
 }
 
-// alikes are new tasks that are not stored yet, in the order of their kinds.
+// alikes holds new, unstored tasks, grouped by kind.
 type alikes struct {
 	of    map[Alike]int
 	kinds []Alike
 	rows  [][]AlikeTask
-	last  int // in kinds: of the row before, mostly that of the next one
+	last  int // index in kinds of the last added row, usually also of the next row
 }
 
-// put adds a row; left is how many may follow it.
+// put adds a row. left is the maximum number of rows that may follow.
 func (a *alikes) put(kind *Alike, row AlikeTask, left int) {
 	if len(a.kinds) > 0 && a.kinds[a.last] == *kind {
 		a.rows[a.last] = append(a.rows[a.last], row)
@@ -123,7 +122,7 @@ func (a *alikes) put(kind *Alike, row AlikeTask, left int) {
 		i = len(a.kinds)
 		a.of[*kind] = i
 		a.kinds, a.rows = append(a.kinds, *kind), append(a.rows, nil)
-		if i == 0 { // nearly always the only one
+		if i == 0 { // usually the only kind
 			a.rows[i] = make([]AlikeTask, 0, 1+left)
 		}
 	}
@@ -131,12 +130,12 @@ func (a *alikes) put(kind *Alike, row AlikeTask, left int) {
 	a.rows[i] = append(a.rows[i], row)
 }
 
-// Alikes are new tasks of a namespace, by what they have in common.
+// Alikes holds new tasks of a namespace, grouped by kind.
 type Alikes struct{ alikes }
 
-// Immediate puts the tasks of a submission to those that are stored together, if all of
-// them can be, and nothing about them but their time depends on when that is, or on what
-// is stored.
+// Immediate adds the tasks of a submission if all of them can be inserted together. Apart from
+// timestamps, nothing about them may depend on the time of the insert or on stored rows. It
+// reports whether it added them.
 func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submission) (bool, error) {
 	if sub.Job != nil {
 		return false, nil
@@ -159,7 +158,7 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submissio
 	return true, nil
 }
 
-// Each calls fn with each kind of tasks.
+// Each calls fn with each kind and its tasks.
 func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 	for i := range a.kinds {
 		if err := fn(&a.kinds[i], a.rows[i]); err != nil {
@@ -169,8 +168,8 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 	return nil
 }
 
-// describe sets what a task itself says, and returns what it has of its own. One that is
-// stored alone counts as varied.
+// describe sets the shared columns from a task and returns the task's own columns. A task that
+// is stored alone counts as varied.
 func (a *Alike) describe(n *task.New, options string, alone bool) AlikeTask {
 	row := AlikeTask{ID: n.ID, Input: n.Input}
 	if a.Long {
@@ -189,7 +188,7 @@ func (a *Alike) describe(n *task.New, options string, alone bool) AlikeTask {
 	return row
 }
 
-// flush stores the new tasks that were put together.
+// flush inserts the collected new tasks.
 func (t *Tx) flush() error {
 	put := t.alike
 	t.alike = alikes{}
@@ -227,7 +226,7 @@ var sqlStored = newIDSQL(func(in string) string {
 	return `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id ` + in
 })
 
-// existingOf returns which of the tasks there are.
+// existingOf returns the set of tasks that exist.
 func (v *View) existingOf(ids []task.ID) (map[task.ID]bool, error) {
 	there := make(map[task.ID]bool, len(ids))
 	err := v.byIDs(sqlStored, ids, func(st *sqlstmt.Stmt, _ []task.ID) error {
@@ -239,7 +238,7 @@ func (v *View) existingOf(ids []task.ID) (map[task.ID]bool, error) {
 	return there, err
 }
 
-// insertAll writes the steps of a batch in one statement for each claim.
+// insertAll writes the steps of a batch, with one statement for each claim.
 func (r *recording) insertAll(one func(plainStep) error) error {
 	t := r.tx
 	for _, lease := range r.steps.order {
@@ -276,8 +275,8 @@ func (r *recording) insertAll(one func(plainStep) error) error {
 	return nil
 }
 
-// PlainSteps reports whether records are values of steps of first attempts, and nothing
-// else, each of another task, all with leases of one claim.
+// PlainSteps reports whether every record is only the value of a step of a first attempt. Each
+// record must be of another task, and all leases of one claim.
 func PlainSteps(recs []store.Record) bool {
 	for i := range recs {
 		rec := &recs[i]

@@ -14,8 +14,8 @@ const (
 	sqlCallStored = `
 UPDATE weaver_steps SET children_stored = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 
-	// plain is set at the enqueue, and cleared here too: what ends with the task has
-	// to be looked for.
+	// plain was set by the enqueue. It is cleared because the end of the task must now look
+	// for children.
 	sqlCalls = `
 UPDATE weaver_tasks SET calls = 1, plain = 0, crash_count = 0, quarantine_losses = 0 WHERE namespace = ?1 AND task_id = ?2`
 
@@ -23,7 +23,7 @@ UPDATE weaver_tasks SET calls = 1, plain = 0, crash_count = 0, quarantine_losses
 INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, step, opened_epoch) VALUES (?1, ?2, ?3, 'done', ?4, ?5, ?6)`
 )
 
-// recordCall stores the next children of a call, behind the guard.
+// recordCall stores the next children of a call, after the guard.
 func (t *Tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.RecordResult) error {
 	id := &rec.Lease.Task
 	p, err := t.parent(id)
@@ -75,8 +75,8 @@ func (t *Tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.R
 	return m.propagate()
 }
 
-// A task that has ended, or was asked to, or is being undone, does not count the ends of children for
-// its calls: rules.CountsCalls.
+// A task that has ended, was asked to end, or is being undone does not count ends of children
+// for its calls (rules.CountsCalls).
 const sqlCounts = `EXISTS (SELECT 1 FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2
   AND t.state <> 'succeeded' AND t.state <> 'failed' AND t.state <> 'cancelled' AND t.cancel_requested = 0 AND t.undo IS NULL)`
 
@@ -93,7 +93,7 @@ func (o ops) LowerCalls(ended []propagate.CallEnds) (woken []propagate.Woken, er
 	for i := range ended {
 		callers[i] = ended[i].Task
 	}
-	if _, err := t.db.Tasks(t, callers...); err != nil { // one that is being cancelled counts no more
+	if _, err := t.db.Tasks(t, callers...); err != nil { // locks the tasks: a task that is being cancelled counts no more
 		return nil, err
 	}
 	for i := range ended {
@@ -133,9 +133,9 @@ WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try =
 UPDATE weaver_tasks SET step_count = step_count + ?3, wake_seq = CASE WHEN ?3 >= 0 THEN wake_seq WHEN wake_seq + ?3 > 0 THEN wake_seq + ?3 ELSE 0 END WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// recountCalls has the calls of a task that is retried count their children anew
-// (rules.RecountCall): those that wait, and those with children that are to end
-// again. The task runs again anyway.
+// recountCalls makes the calls of a retried task count their children anew
+// (rules.RecountCall): waiting calls, and calls with children that will end again. The task
+// runs again in any case.
 func (t *Tx) recountCalls(row *taskRow, needs []rules.Need) error {
 	if !row.calls {
 		return nil
@@ -180,7 +180,7 @@ const sqlReopenCall = `
 UPDATE weaver_steps SET children_left = children_left + 1
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0 AND state = 'waiting' AND ` + sqlCounts
 
-// reopenCall has a call wait again for a child that is retried.
+// reopenCall makes a call wait again for a retried child.
 func (o *operation) reopenCall(e *store.EdgeRow, child *task.ID) error {
 	if !e.Done {
 		return nil
@@ -204,8 +204,8 @@ func (o *operation) reopenCall(e *store.EdgeRow, child *task.ID) error {
 	return o.recountOpen(e, c.epoch)
 }
 
-// recountOpen counts the children of a call while a chore brings those back that did
-// not succeed before the retry that began an epoch: the call waits for them already.
+// recountOpen counts the children of a call while a chore revives those that had not succeeded
+// before the retry with this epoch. The call waits for them already.
 func (o *operation) recountOpen(e *store.EdgeRow, epoch int64) error {
 	t := o.tx
 	needs, err := t.retryNeeds(&e.Task)

@@ -24,8 +24,8 @@ const sqlSaveCheckpoint = `
 INSERT INTO weaver_checkpoints (namespace, task_id, name, value, attempt_no, saved_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (namespace, task_id, name) DO UPDATE SET value = excluded.value, attempt_no = excluded.attempt_no, saved_at = excluded.saved_at`
 
-// recordCheckpoint replaces what the task keeps under a name. The guard comes first.
-// Crash after the commit: the same record finds its value there.
+// recordCheckpoint replaces the task's checkpoint of a name, after the guard. Crash after the
+// commit: the same record finds its value stored.
 func (t *Tx) recordCheckpoint(rec *store.Record, got *store.RecordResult) error {
 	l := &rec.Lease
 	attempt, _, err := t.accept(sqlRecordGuard, rec)

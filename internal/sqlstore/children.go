@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// parentRow is a task as its decompose meets it.
+// parentRow is a task as its decompose reads it.
 type parentRow struct {
 	rules.Parent
 	node string
@@ -20,7 +20,7 @@ SELECT depth, options_json,
   (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done' AND step IS NULL)
 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// parent reads a task that is to have children.
+// parent reads a task before it gets children.
 func (t *Tx) parent(id *task.ID) (p parentRow, err error) {
 	st := t.stmt(sqlParent).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -32,7 +32,7 @@ func (t *Tx) parent(id *task.ID) (p parentRow, err error) {
 }
 
 const (
-	kindJoinOutput = "join_output" // of weaver_payloads: what a task ends with when its children have succeeded
+	kindJoinOutput = "join_output" // in weaver_payloads: the output of a task once its children have succeeded
 
 	sqlWaitForChildren = `
 UPDATE weaver_tasks SET remaining_deps = ?3, join_kind = ?4, has_payloads = has_payloads | ?5 WHERE namespace = ?1 AND task_id = ?2`
@@ -40,14 +40,14 @@ UPDATE weaver_tasks SET remaining_deps = ?3, join_kind = ?4, has_payloads = has_
 INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited) VALUES (?1, ?2, ?3, 'done', ?4)`
 )
 
-// resolved is what a finish makes of its task, with what that depends on.
+// resolved is the transition of a finish, with the rows that it depends on.
 type resolved struct {
 	rules.Transition
-	parent     parentRow        // of a decompose
-	dependency rules.Dependency // of an add_dependency
+	parent     parentRow        // for a decompose
+	dependency rules.Dependency // for an add_dependency
 }
 
-// resolve says what a finish makes of its task.
+// resolve decides the transition of a task for a finish.
 func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
 	if row.undo != nil {
 		open := row.undoOpen
@@ -75,7 +75,7 @@ func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err erro
 	return to, err
 }
 
-// await writes what a task waits for from now on, if its attempt ended with that.
+// await writes the edges or children that a task waits for after its attempt.
 func (m *moves) await(row *leaseRow, r *report, to *resolved) error {
 	switch {
 	case to.Awaited:
@@ -86,8 +86,8 @@ func (m *moves) await(row *leaseRow, r *report, to *resolved) error {
 	return nil
 }
 
-// decompose stores the children of a task whose transition is written, or leaves them
-// to a chore, and has it wait for them.
+// decompose makes a task wait for its children, after the task's transition is written. It
+// stores the children or leaves them to a chore.
 func (m *moves) decompose(row *leaseRow, p parentRow, r *report, to *rules.Transition) error {
 	t := m.tx
 	if to.JoinOutput != nil {
@@ -106,14 +106,14 @@ func (m *moves) decompose(row *leaseRow, p parentRow, r *report, to *rules.Trans
 	return m.storeChildren(row, p, r)
 }
 
-// countChildren has a job count new children.
+// countChildren adds new children to the counters of a job.
 func (m *moves) countChildren(job task.ID, list []task.New) {
 	if len(list) > 0 {
 		m.pending.Add(job, m.countOf(list))
 	}
 }
 
-// countOf is what new children contribute to the counters of their job.
+// countOf returns the counters of new children.
 func (m *moves) countOf(list []task.New) (count task.JobCounters) {
 	for i := range list {
 		state, waiting, _ := rules.FirstState(&list[i], m.tx.at)
@@ -122,8 +122,8 @@ func (m *moves) countOf(list []task.New) (count task.JobCounters) {
 	return count
 }
 
-// addChildren stores children of a task, which its job counts already. edge names
-// the i-th of them and writes the edge to it.
+// addChildren stores children that the job counts already. edge names the i-th child and
+// writes the edge to it.
 func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge func(n task.New, i int) (task.New, error)) error {
 	t := m.tx
 	budget, err := t.tightening(row)
@@ -144,15 +144,15 @@ func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge fu
 	return nil
 }
 
-// dispatchLater writes the dispatch row of a new task after keys have woken their
-// waiters, which are older.
+// dispatchLater writes the dispatch row of a new task after keys have woken their older
+// waiters.
 func (m *moves) dispatchLater(d *dispatched, at int64) error {
 	m.pending.Dispatch(d.dispatchRow(sqlstmt.Instant(at)))
 	return nil
 }
 
-// children counts those of a batch that it stores, which are as much work as tasks of
-// a submission.
+// children returns the number of children that a batch stores. They cost as much as tasks of a
+// submission.
 func children(fins []store.Finish) (n int) {
 	for i := range fins {
 		n += len(fins[i].Children)
@@ -163,9 +163,8 @@ func children(fins []store.Finish) (n int) {
 // endedParent is a task that ended while it waited for its children.
 type endedParent struct{ id, job task.ID }
 
-// cancelChildren cancels the children that have not ended of the tasks of this
-// batch that have. Those of a job that is being cancelled are left to the chore
-// that does it.
+// cancelChildren cancels unfinished children of the tasks that ended in this batch. It leaves
+// children in a cancelled job to that job's chore.
 func (m *moves) cancelChildren() error {
 	for len(m.parents) > 0 {
 		cancelling, err := m.tx.cancelling()
@@ -198,15 +197,15 @@ const sqlOpenChildren = `
 SELECT depends_on_task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND done = 0 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
-// cancelSomeChildren cancels the next children of a task that has ended or is being
-// undone, or asks them to end. A task that was retried meanwhile waits for them again.
+// cancelSomeChildren cancels the next children of a task that has ended or is being undone, or
+// asks them to end. A task retried meanwhile waits for them again.
 func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 	t := m.tx
 	parent, err := m.taskRow(&c.id)
 	if err != nil || parent == nil || !parent.contribution.State.Terminal() && parent.undo == nil {
 		return false, err
 	}
-	limit := max(1, (rules.MaxMoves-t.moved)/2) // the edges to as many are marked
+	limit := max(1, (rules.MaxMoves-t.moved)/2) // their edges are marked too
 	list, err := ids(t.stmt(sqlOpenChildren).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
 	if err != nil {
 		return false, err

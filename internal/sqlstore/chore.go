@@ -11,14 +11,14 @@ import (
 // chore is a row of weaver_chores.
 type chore struct {
 	kind    store.ChoreKind
-	id      task.ID // the subject of those that are about a task or a job
-	name    string  // the subject of the others: a key, a queue, a type
+	id      task.ID // the subject, for kinds about a task or a job
+	name    string  // the subject, for the other kinds: a key, a queue, a type
 	at      string  // the position, as bytes
 	root    task.ID
 	epoch   int64
 	by, why string
 
-	known map[int64]*jobPart // of ChoreEnqueue: its drafts, as far as this process has them in memory
+	known map[int64]*jobPart // of ChoreEnqueue: the drafts that this process has in memory
 }
 
 var choreColumns = sqlstmt.Columns[chore]{
@@ -42,7 +42,7 @@ func (c *chore) named() bool {
 	return c.kind == store.ChorePause || c.kind == store.ChorePauseType || c.kind == store.ChoreWakeKey
 }
 
-// row is the chore as snapshots show it.
+// row returns the chore in the form of snapshots.
 func (c *chore) row() store.ChoreRow {
 	subject := c.name
 	if !c.named() {
@@ -51,7 +51,7 @@ func (c *chore) row() store.ChoreRow {
 	return store.ChoreRow{Kind: c.kind, Subject: subject, Root: c.root}
 }
 
-// chores returns all chores, as snapshots show them.
+// chores returns all chores in the form of snapshots.
 func (v *View) chores() ([]store.ChoreRow, error) {
 	list, err := choreColumns.All(v.stmt(sqlSnapChores).Text(1, v.ns))
 	var rows []store.ChoreRow
@@ -73,7 +73,7 @@ ON CONFLICT (namespace, kind, subject) DO UPDATE SET position = excluded.positio
 	sqlDropChore = `DELETE FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
 )
 
-// putChore writes a chore, or how far it has come.
+// putChore writes a chore or its progress.
 func (t *Tx) putChore(c *chore) error {
 	t.fx.Notice.Chores = true
 	st := t.stmt(sqlPutChore).Text(1, t.ns).Text(2, string(c.kind))
@@ -85,7 +85,7 @@ func (t *Tx) putChore(c *chore) error {
 	return st.Blob(4, []byte(c.at)).IDOrNull(5, &c.root).Int(6, c.epoch).OrNull(7, c.by).OrNull(8, c.why).Run()
 }
 
-// dropChore deletes a chore that is done.
+// dropChore deletes a finished chore.
 func (t *Tx) dropChore(c *chore) error {
 	st := t.stmt(sqlDropChore).Text(1, t.ns).Text(2, string(c.kind))
 	if c.named() {
@@ -94,7 +94,7 @@ func (t *Tx) dropChore(c *chore) error {
 	return st.ID(3, &c.id).Run()
 }
 
-// chore reads a chore again; nil: it is done.
+// chore reads a chore again. It returns nil once the chore is done.
 func (t *Tx) chore(c *chore) (*chore, error) {
 	st := t.stmt(sqlChoreOf).Text(1, t.ns).Text(2, string(c.kind))
 	if c.named() {
@@ -126,10 +126,10 @@ SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind = 'cancel_job'
 UNION ALL
 SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind = 'spent_job' AND length(position) > 0`
 
-// cancelling returns the jobs whose tasks a chore ends; nil: there are none.
+// cancelling returns the jobs whose tasks a chore is ending, or nil.
 func (v *View) cancelling() (map[task.ID]bool, error) { return v.jobsOf(sqlCancelling) }
 
-// jobsOf returns the jobs that are the subjects of chores.
+// jobsOf returns the jobs that are subjects of chores.
 func (v *View) jobsOf(sql string) (jobs map[task.ID]bool, err error) {
 	st := v.stmt(sql).Text(1, v.ns)
 	for st.Next() {
@@ -173,7 +173,7 @@ func (o ops) Unmarked(dependents []task.ID) ([]propagate.Edge, error) {
 		for st.Next() {
 			end := task.End{State: task.State(st.ColName(2)), Kind: task.ErrorKind(st.ColName(3)), AllowFailure: st.ColBool(4)}
 			need := rules.EndedNeed{Need: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), End: end}
-			if end.State.Terminal() { // else it was retried meanwhile
+			if end.State.Terminal() { // otherwise it was retried meanwhile
 				edges = append(edges, propagate.Edge{Dependent: dependents[i], EndedNeed: need})
 			}
 		}

@@ -14,11 +14,11 @@ var (
 	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND (kind = 'revive' OR kind = 'revive_children') AND root = ?2 LIMIT 1 /*lock*/`
 )
 
-// finishChores works off the chores that next finds, a transaction for each
-// bite, so that other callers' operations come in between. What it does not
-// finish, because ctx ends or the store fails, is left to reapers: the operation
-// that began it is committed, so there is no error. A task whose children the store
-// refuses for good fails. add, if not nil, gets what each bite did.
+// finishChores works off the chores that next returns. Each bite has its own transaction, so
+// that other operations run in between. If ctx ends or the store fails, reapers finish the
+// rest: the operation that began the chore is committed, so there is no error. A task fails if
+// the store refuses its children permanently. If add is not nil, it receives the result of
+// each bite.
 func (s *Store) finishChores(ctx context.Context, ns string, next func(*Tx) (*chore, error), add func(*store.CommandResult)) {
 	for more := true; more; {
 		var got store.CommandResult
@@ -44,13 +44,12 @@ func (s *Store) finishChores(ctx context.Context, ns string, next func(*Tx) (*ch
 	}
 }
 
-// small reports whether there may be many of a kind with little to do each: to mark
-// the edge of a task, to remove a child.
+// small reports whether a kind may have many chores with little work each, such as marking an
+// edge or removing a child.
 func (c *chore) small() bool { return c.kind == store.ChoreEdges || c.kind == store.ChoreDeleteTask }
 
-// reapChore does one bite of the first chore, and of more of those of which there may
-// be many: as many as the transaction may move rows for. It reports whether there is
-// more.
+// reapChore does one bite of the first chore. Of small chores it does further bites, up to the
+// move limit of the transaction. It reports whether chores remain.
 func (t *Tx) reapChore() (more bool, err error) {
 	for bites := 0; ; bites++ {
 		c, err := t.firstChore()
@@ -71,8 +70,8 @@ func (t *Tx) firstChore() (*chore, error) {
 	return choreColumns.One(t.stmt(sqlFirstChore).Text(1, t.ns))
 }
 
-// bite does a part of a chore and writes how far it came, or deletes it when it is
-// done. Crash after the commit: another reaper goes on from there.
+// bite does a part of a chore and writes its progress, or deletes the chore when it is done.
+// Crash after the commit: another reaper continues from there.
 func (t *Tx) bite(c *chore, got *store.CommandResult) error {
 	o := operation{tx: t, moves: moves{tx: t}}
 	var more bool
@@ -118,7 +117,7 @@ func (t *Tx) bite(c *chore, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	// What it leaves of the same chore is written again here.
+	// The remaining work of the same chore is written again here.
 	if err := o.moves.propagate(); err != nil || c.kind != store.ChoreRevive {
 		return err
 	}
@@ -127,8 +126,8 @@ func (t *Tx) bite(c *chore, got *store.CommandResult) error {
 
 const sqlEndOf = `SELECT state, last_error_kind, allow_failure FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// markSome marks further edges towards a task that has ended. One that was
-// retried meanwhile marks them when it ends again.
+// markSome marks further edges towards an ended task. A task retried meanwhile marks them when
+// it ends again.
 func (o *operation) markSome(c *chore) error {
 	st := o.tx.stmt(sqlEndOf).Text(1, o.tx.ns).ID(2, &c.id)
 	if st.One() {
@@ -145,10 +144,9 @@ func (o *operation) markSome(c *chore) error {
 const sqlNextJobTasks = `
 SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 AND task_id > ?3 ORDER BY task_id LIMIT ?4`
 
-// cancelSome ends the next tasks of a job that do not run and asks the others
-// to. Those that it did not reach are neither claimed nor ended for a need
-// meanwhile: none may start, or end otherwise, because another one ended a
-// moment before.
+// cancelSome ends the next tasks of a job that do not run, and asks running tasks to end.
+// Tasks behind the position are neither claimed nor ended for a need meanwhile, so that no end
+// of another task starts or ends them.
 func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, err error) {
 	t := o.tx
 	limit := max(1, rules.MaxMoves-t.moved)
@@ -170,7 +168,7 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 			got.AlreadyDone++
 			continue
 		}
-		if row.undo.Runs() { // it waits for the others
+		if row.undo.Runs() { // it waits for the other tasks
 			continue
 		}
 		state, err := o.moves.endBy(row, rules.CancelJobKind(row.depth), audit, false)
@@ -198,11 +196,11 @@ WHERE namespace = ?1 AND concurrency_key > ?2 ORDER BY concurrency_key LIMIT 1`
 SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
 WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
 
-	maxKeysPerBite  = 100 // that are woken; each may move some rows
+	maxKeysPerBite  = 100 // the maximum number of woken keys; each may move some rows
 	maxProbesPerKey = 10
 )
 
-// wakeSome wakes the next keys that a paused queue or type has dispatch rows of.
+// wakeSome wakes the next keys with dispatch rows in a paused queue or type.
 func (o *operation) wakeSome(c *chore) (more bool, err error) {
 	woken := 0
 	for range maxKeysPerBite * maxProbesPerKey {
@@ -229,8 +227,8 @@ func (o *operation) wakeSome(c *chore) (more bool, err error) {
 	return true, nil
 }
 
-// hasKey reports whether the queue or type of a chore has dispatch rows of the
-// key at its position. The lanes of a key are found by one probe each.
+// hasKey reports whether the queue or type of a chore has dispatch rows of the key at its
+// position. It finds the lanes of a key with one probe each.
 func (o *operation) hasKey(c *chore) (bool, error) {
 	if c.kind == store.ChorePause {
 		st := o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)

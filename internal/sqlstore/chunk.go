@@ -9,20 +9,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A statement costs about as much as the row that it writes: its cursors are
-// opened and closed, its bindings cross into SQLite. So what happens alike to
-// many tasks of a batch (first claims, steps and ends of plain tasks) is
-// written by statements that take a chunk of them.
+// A statement costs about as much as the row that it writes: its cursors are opened and
+// closed, its bindings cross into SQLite. Many tasks of a batch change in the same way: first
+// claims, steps and ends of plain tasks. One statement writes these changes for a chunk of
+// tasks.
 //
-// The guard stays what it is, once for each row (R2). How many rows it
-// accepted is all that a chunk asks: when some are missing, the chunk is
-// undone and its tasks are done one by one, which finds out whose lease is lost.
+// The guard still applies to each row (R2). A chunk only checks the number of accepted rows.
+// If some are missing, the chunk is rolled back. Its tasks are then written one by one, which
+// finds the lost leases.
 
-// chunkSizes are how many rows there are statements for, the most first. With
-// a size of one no row is left over.
+// chunkSizes are the chunk sizes that have statements, in descending order. Size one covers
+// every remainder.
 var chunkSizes = []int{32, 8, 1}
 
-// chunkSQL is one statement for each size.
+// chunkSQL maps each chunk size to its statement.
 type chunkSQL map[int]string
 
 func newChunkSQL(of func(n int) string) chunkSQL {
@@ -33,8 +33,8 @@ func newChunkSQL(of func(n int) string) chunkSQL {
 	return sqls
 }
 
-// newIDSQL is a chunkSQL of statements over tasks whose IDs begin at parameter 2. in
-// stands behind a column of IDs.
+// newIDSQL returns a chunkSQL of statements over tasks whose IDs begin at parameter 2. in is
+// the condition to write after a column of IDs.
 func newIDSQL(of func(in string) string) chunkSQL {
 	return newChunkSQL(func(n int) string {
 		if n == 1 {
@@ -44,7 +44,7 @@ func newIDSQL(of func(in string) string) chunkSQL {
 	})
 }
 
-// byIDs calls fn with statements over ids, a chunk at a time.
+// byIDs calls fn with statements over ids, one chunk at a time.
 func (v *View) byIDs(sqls chunkSQL, ids []task.ID, fn func(st *sqlstmt.Stmt, chunk []task.ID) error) error {
 	if c, ok := v.conn.(ListConn); ok {
 		for chunk := range slices.Chunk(ids, readChunk) {
@@ -89,8 +89,8 @@ func inChunks[T any](rows []T, fn func(chunk []T) error) error {
 	return nil
 }
 
-// byClaim keeps elements of a batch that may be written together, by claim, in
-// the order in which the claims were met.
+// byClaim groups elements of a batch that may be written together, by claim, in the order of
+// first appearance.
 type byClaim[T any] struct {
 	rows  map[task.LeaseID][]T
 	order []task.LeaseID
@@ -106,9 +106,9 @@ func (b *byClaim[T]) put(lease task.LeaseID, row T) {
 	b.rows[lease] = append(b.rows[lease], row)
 }
 
-// write writes the elements: many takes a chunk of one claim. When it reports
-// that not all of the chunk was accepted, what it wrote is undone, and one takes
-// each element by itself, which finds out whose lease is lost.
+// write writes the elements. many writes a chunk of one claim, and reports whether the guard
+// accepted all of it. If not, the chunk is rolled back. Then one writes each element by
+// itself, which finds the lost leases.
 func (b *byClaim[T]) write(t *Tx, many func(chunk []T) (accepted bool, err error), one func(row T) error) error {
 	for _, lease := range b.order {
 		err := inChunks(b.rows[lease], func(chunk []T) error {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Rows are written in their order, each once, and none behind a chunk that failed.
+// inChunks writes rows in order, each once, and stops after a failed chunk.
 func TestInChunks(t *testing.T) {
 	t.Parallel()
 	rows := make([]int, 2*chunkSizes[0]+3)

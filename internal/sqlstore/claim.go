@@ -27,7 +27,7 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 	return got, nil
 }
 
-// CheckClaim refuses a request that no store can answer.
+// CheckClaim refuses a malformed request.
 func CheckClaim(req *store.ClaimRequest) error {
 	if req.LeaseID.IsZero() {
 		return errors.New("the lease id is zero")
@@ -45,30 +45,30 @@ func (t *Tx) Claim(req *store.ClaimRequest) (store.ClaimResult, error) {
 type claim struct {
 	tx     *Tx
 	req    *store.ClaimRequest
-	paused map[string]bool // queues
+	paused map[string]bool // paused queues
 
 	pausedTypes map[string]bool
-	slots       map[string]int // free ones by queue; nil: no limits
+	slots       map[string]int // free slots by queue; nil: unlimited
 	quarantine  rules.Quarantine
-	unclaimable map[task.ID]bool // jobs of which no task is claimed before a chore is done
+	unclaimable map[task.ID]bool // jobs whose tasks may not be claimed before a chore is done
 	taken       []store.Claimed
-	leases      map[int][]ClaimTask // of those taken, by the version of the code: not yet written
-	steps       []task.ID           // those taken that may have steps: not yet read
-	stored      []task.ID           // those taken with texts out of line: not yet read
-	keys        map[string]bool     // of the tasks taken
-	looked      int                 // due rows that it took, moved or left
-	over        []task.ID           // of these, those that go to the waiters: not yet written
-	fullKeys    map[string]bool     // keys of which that is known
-	stopped     bool                // it looked at as many as it may, and there are more
-	last        store.ClaimPlace    // of the last of so many
-	stale       time.Duration       // there were external writes, whose lanes are read this much later
-	seen        lane.State          // a lane whose first row was read on the way; zero: none
-	first       int64               // that row: until the lane changes there is none before
-	remembers   bool                // the lanes are those of an earlier claim, though there may have been external writes
+	leases      map[int][]ClaimTask // unwritten leases of the taken tasks, by code version
+	steps       []task.ID           // taken tasks that may have steps, not read yet
+	stored      []task.ID           // taken tasks with out-of-line texts, not read yet
+	keys        map[string]bool     // of the taken tasks
+	looked      int                 // due rows that were taken, moved or left
+	over        []task.ID           // rows that move to the waiters, not written yet
+	fullKeys    map[string]bool     // keys known to be full
+	stopped     bool                // the row limit was reached, and rows remain
+	last        store.ClaimPlace    // place of the last row within the limit
+	stale       time.Duration       // external writes occurred; the lanes are read again after this time
+	seen        lane.State          // a lane whose first row was read in passing, or zero
+	first       int64               // due time of that first row, until the lane changes
+	remembers   bool                // the lanes are from an earlier claim, although external writes may have occurred
 }
 
-// run claims what is due. Crash after the commit: the leases expire, or the
-// caller looks them up by its lease id.
+// run claims due tasks. Crash after the commit: the leases expire, or the caller looks them up
+// by its lease ID.
 func (c *claim) run() (store.ClaimResult, error) {
 	if err := c.tx.readGeneration(); err != nil {
 		return store.ClaimResult{}, err
@@ -125,7 +125,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 	}
 	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.at, Next: -1}
 	switch {
-	case c.remembers && !c.quarantine.Closed(): // there are more, or the next claim reads the lanes
+	case c.remembers && !c.quarantine.Closed(): // more tasks are due, or the next claim reads the lanes
 		res.Next = 0
 	case c.tx.bulk != nil && !c.req.Again && len(c.taken) >= max(c.req.Limit, manyTaken):
 		res.Next = 0
@@ -133,17 +133,17 @@ func (c *claim) run() (store.ClaimResult, error) {
 		res.Next, err = c.next()
 	}
 	if res.AloneDue = c.quarantine.PassedOver(); res.AloneDue {
-		c.tx.fx.Answer() // the worker is to learn of it
+		c.tx.fx.Answer() // the worker must learn of it
 	}
 	return res, err
 }
 
-// manyTaken is from how many tasks on a full claim does not look for more where that is
-// dear: PostgreSQL passes over all the rows that the claim deleted.
+// manyTaken is the number of taken tasks from which on a full claim does not search for the
+// next due row. On PostgreSQL that search passes over all rows that the claim deleted.
 const manyTaken = 32
 
-// readLanes reads the lanes, or takes those that are remembered: for a claim that looks
-// at them all in their order.
+// readLanes reads the lanes or, for a claim that reads all lanes in order, reuses the
+// remembered lanes.
 func (c *claim) readLanes() (err error) {
 	if c.stale, err = c.tx.readLanes(); err != nil {
 		return err
@@ -155,13 +155,13 @@ func (c *claim) readLanes() (err error) {
 	return nil
 }
 
-// forget reads the lanes that were remembered.
+// forget replaces the remembered lanes by a fresh read.
 func (c *claim) forget() error {
 	c.stale, c.remembers = 0, false
 	return c.tx.replaceLanes()
 }
 
-// readPaused reads what is paused; nil maps: nothing.
+// readPaused reads the paused queues and types; a nil map means that nothing is paused.
 func (c *claim) readPaused() error {
 	queues, types, err := c.tx.paused()
 	set := func(names []string) (m map[string]bool) {
@@ -177,7 +177,7 @@ func (c *claim) readPaused() error {
 	return err
 }
 
-// serves reports whether the worker asked for a lane that is not paused.
+// serves reports whether the worker asked for a lane and the lane is not paused.
 func (c *claim) serves(k lane.Key) bool {
 	return rules.Lane(c.req, k.Queue, k.Type) && !c.paused[k.Queue] && !c.pausedTypes[k.Type]
 }
@@ -190,8 +190,8 @@ var (
 	sqlTakenTask = sqlTask + ` /*lock*/`
 )
 
-// readRest reads the rest of a candidate's task, by sqlTask, or by sqlTakenTask if it is
-// about to be taken: then no other transaction gives it another input meanwhile.
+// readRest reads the rest of a candidate's task with sqlTask, or with sqlTakenTask before the
+// task is taken. sqlTakenTask locks the row, so that no other transaction replaces its input.
 func (c *claim) readRest(d *candidate, sql string) error {
 	if d.fresh || d.read {
 		return nil
@@ -203,8 +203,7 @@ func (c *claim) readRest(d *candidate, sql string) error {
 	return st.Done()
 }
 
-// look reports whether the claim may look at one more row, and notes that it
-// does.
+// look reports whether the claim may read one more row, and counts it.
 func (c *claim) look(d *candidate) bool {
 	if c.looked == rules.ClaimLooks(c.req.Limit) {
 		c.stopped = true
@@ -216,9 +215,8 @@ func (c *claim) look(d *candidate) bool {
 	return true
 }
 
-// cutShort answers a claim that looked at as many rows as it may. When it left
-// all of them the next claim goes on behind them: they would be all that this
-// one sees again.
+// cutShort answers a claim that reached its row limit. If it left all rows, the next claim
+// continues behind them, because it would only read the same rows again.
 func (c *claim) cutShort() store.ClaimResult {
 	c.tx.fx.Answer()
 	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.at, Stopped: true, AloneDue: c.quarantine.PassedOver()}
@@ -228,9 +226,9 @@ func (c *claim) cutShort() store.ClaimResult {
 	return res
 }
 
-// try claims the first of some candidates if it may run now. Otherwise its row goes to
-// the waiters of its key, or stays (a deadline, which is the reaper's; too many
-// other quarantined tasks). The claim looks at the others next.
+// try claims the first candidate if its task may run now. Otherwise the row moves to the
+// waiters of its key, or stays: because of a passed deadline, which the reaper handles, or
+// because of quarantine. The claim then tries the next candidates.
 func (c *claim) try(ahead []candidate) error {
 	d := &ahead[0]
 	if over, err := c.overCap(d); err != nil || over {
@@ -244,8 +242,8 @@ func (c *claim) try(ahead []candidate) error {
 	}
 	switch {
 	case !d.open:
-		// No operation leaves a row to a task that is not claimable; every
-		// claim would meet it again.
+		// No operation leaves a dispatch row to a task that is not claimable. Such a row is
+		// deleted, because every claim would read it again.
 		_, err := c.tx.undispatch(&d.id)
 		return err
 	case !c.mayRun(d.task):
@@ -254,8 +252,8 @@ func (c *claim) try(ahead []candidate) error {
 	return c.take(d)
 }
 
-// overCap reports whether the key of a candidate has no room; then its row is
-// moved to the waiters. A key that is full stays so for the rest of the claim.
+// overCap reports whether the key of a candidate has no room, and then moves the row to the
+// waiters. A full key stays full for the rest of the claim.
 func (c *claim) overCap(d *candidate) (bool, error) {
 	if d.key == "" {
 		return false, nil
@@ -273,15 +271,16 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 	return true, nil
 }
 
-// mayRun reports whether a due task may run now: it is in time (the reaper ends it
-// otherwise), the worker reads its schema version, no chore is at work on its job
-// (which may end it) unless it is being undone, and quarantine does not hold it back.
+// mayRun reports whether a due task may run now. Its deadline has not passed (else the reaper
+// ends it), the worker reads its schema version, and quarantine has room. No chore is working
+// on its job, which may end the task, unless the task is being undone.
 func (c *claim) mayRun(t *task.Task) bool {
 	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.Undo != nil || !c.unclaimable[t.JobID]) &&
 		rules.InTime(t, c.tx.at) && c.quarantine.HasRoom(rules.CrashesOf(t.CrashCount, t.Undo), t.QuarantineLosses)
 }
 
-// complete adds what a handler needs beside the task's row; readBeside reads the rest of that.
+// complete adds the fields that a handler needs beyond the task's row. readBeside reads the
+// rest.
 func (c *claim) complete(got *store.Claimed, payloads bool) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
@@ -302,7 +301,7 @@ func (c *claim) complete(got *store.Claimed, payloads bool) {
 
 const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
 
-// insertClaim writes the row by which the reaper finds the leases.
+// insertClaim writes the claim's row, by which the reaper finds the leases.
 func (c *claim) insertClaim() error {
 	if len(c.taken) == 0 {
 		return nil
@@ -319,12 +318,12 @@ func (c *claim) insertClaim() error {
 
 const sqlClaimIDs = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
 
-// sqlHeldTasks reads a chunk of tasks, as far as a lease holds them.
+// sqlHeldTasks reads the tasks of a chunk that a lease holds.
 var sqlHeldTasks = newChunkSQL(func(n int) string {
 	return `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id IN (` + params(3, n) + `) AND lease_id = ?2`
 })
 
-// again returns what an earlier call with the same lease id still holds.
+// again returns the tasks that an earlier call with the same lease ID still holds.
 func (c *claim) again() error {
 	st := c.tx.stmt(sqlClaimIDs).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID)
 	var ids []task.ID

@@ -6,18 +6,17 @@ import (
 	"github.com/goweaver/weaver/internal/lane"
 )
 
-// sqlNextLane finds the lane after the given one by jumping over all rows of
-// it: a loose index scan, one probe per lane. The place that it begins behind
-// is the end of the lane, because SQLite takes (a, b) > (?, ?) for >= as it
-// searches and passes over all rows that are equal.
+// sqlNextLane finds the lane after the given lane by jumping over all of its rows: a loose
+// index scan, one probe per lane. The search starts behind the end of the lane, because SQLite
+// seeks with >= for (a, b) > (?, ?) and then passes over all equal rows.
 const sqlNextLane = `
 SELECT queue, task_type, priority, available_at FROM weaver_outbox_events
 WHERE namespace = ?1 AND (queue, task_type, priority, available_at) > (?2, ?3, ?4, 9223372036854775807)
 ORDER BY queue, task_type, priority, available_at LIMIT 1`
 
-// readLanes reads the lanes into the cache if it must, or returns how much
-// later the next reading is. Rows of this transaction that are rolled back
-// leave a lane too many, which costs one probe.
+// readLanes reads the lanes into the cache if necessary, or returns the time until the next
+// reading. Rows of this transaction that are rolled back leave an extra lane in the cache,
+// which costs one probe.
 func (t *Tx) readLanes() (wait time.Duration, err error) {
 	need, wait := t.db.Lanes().NeedsReading(t.ns, time.Now())
 	if !need {

@@ -13,12 +13,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sqlDueOfLane passes over tasks of a newer schema than the worker reads: a
-// backlog of them, which a producer that is deployed first makes, holds no older
-// task back.
+// sqlDueOfLane skips tasks of a newer schema than the worker reads. A backlog of them, from a
+// producer deployed first, does not hold up older tasks.
 var sqlDueOfLane = sqlLookDue + ` /*claim o*/`
 
-// sqlLookDue is the same with the rows that others have locked.
+// sqlLookDue is sqlDueOfLane including rows locked by other transactions.
 var sqlLookDue = `
 SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
@@ -26,24 +25,24 @@ WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
 ORDER BY o.available_at, o.task_id LIMIT ?8`
 
-// maxChunk is how many rows of a lane are read at once.
+// maxChunk is the maximum number of rows of a lane read at once.
 const maxChunk = 1000
 
-// laneCursor reads the due rows of one lane in order, a chunk at a time: the
-// rows are deleted meanwhile, and no statement may stand open over that.
+// laneCursor reads the due rows of one lane in order, one chunk at a time. The rows are
+// deleted meanwhile, so no statement may stay open.
 type laneCursor struct {
 	state lane.State
 	rows  []candidate
 	tasks []task.Task // of rows
 	at    int
-	ended bool // there is no due row behind those read
+	ended bool // no due row follows the rows read
 	seen  int64
 	last  [16]byte
 	moved bool
-	sql   string // that reads them
+	sql   string // the statement that reads them
 }
 
-// head returns the next due row, or nil. It reads up to n further ones.
+// head returns the next due row, or nil. It reads up to n further rows.
 func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 	if l.at < len(l.rows) {
 		return &l.rows[l.at], nil
@@ -76,7 +75,7 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 	return &l.rows[0], nil
 }
 
-// lastLen makes the first position come before every row.
+// lastLen returns 0 for the initial position, which sorts before every row.
 func (l *laneCursor) lastLen() int {
 	if l.moved {
 		return len(l.last)
@@ -84,7 +83,7 @@ func (l *laneCursor) lastLen() int {
 	return 0
 }
 
-// place is where a candidate stands in the order of claims.
+// place returns the position of a candidate in the claim order.
 func (d *candidate) place() store.ClaimPlace {
 	return store.ClaimPlace{Priority: int(d.lane.Priority), Due: sqlstmt.Instant(d.due), Task: d.id}
 }
@@ -97,8 +96,8 @@ func earlier(a, b *candidate) bool {
 	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:])) < 0
 }
 
-// scan claims the due rows of the asked lanes: by priority, then by due time
-// and id across the lanes of a priority.
+// scan claims the due rows of the requested lanes: by priority, then by due time and ID across
+// the lanes of a priority.
 func (c *claim) scan() error {
 	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
 	for len(lanes) > 0 && !c.full() && !c.stopped {
@@ -121,7 +120,7 @@ func (c *claim) scanPriority(states []lane.State) error {
 	var lanes []*laneCursor
 	for _, s := range states {
 		if s.Bound > c.tx.mic {
-			break // none of the rest has a due row
+			break // no remaining lane has a due row
 		}
 		l := &laneCursor{state: s, seen: s.Bound}
 		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
@@ -161,7 +160,7 @@ func (c *claim) scanPriority(states []lane.State) error {
 	return nil
 }
 
-// best returns the lane with the earliest head and drops the exhausted ones.
+// best returns the lane with the earliest head and drops the exhausted lanes.
 func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 	var best *laneCursor
 	var first *candidate
@@ -192,8 +191,8 @@ SELECT ` + candidateSelect + `, t.schema_version FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3 /*claim o*/`
 
-// hinted claims what hints name, as far as it is due and asked for. Hints come
-// in any order; the claim has the order of all claims.
+// hinted claims the tasks named by hints that are due and requested. Hints come in any order;
+// the claim sorts them into the claim order.
 func (c *claim) hinted() error {
 	var found []candidate
 	for i := range c.req.IDs {
@@ -239,10 +238,9 @@ WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND ava
 ORDER BY available_at LIMIT 1`
 )
 
-// next returns how long until it is worth to ask for these lanes again, and
-// notes what it learns about them. Rows that are due and may not run (a
-// quarantined task, a passed deadline, a key that is taken) come back by
-// themselves.
+// next returns the time until the next claim of these lanes can succeed, and updates the
+// lanes' bounds. Due rows that may not run (quarantine, a passed deadline, a full key) become
+// claimable through other operations.
 func (c *claim) next() (time.Duration, error) {
 	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
 	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Bound, b.Bound) })
@@ -253,7 +251,7 @@ func (c *claim) next() (time.Duration, error) {
 	for i := range lanes {
 		l := &lanes[i]
 		if l.Bound > c.tx.mic && l.Bound >= soonest {
-			break // its rows and those of the rest are due later
+			break // its rows and those of later lanes are due later
 		}
 		first, err := c.firstOf(sqlFirstOfLane, l)
 		if err != nil {
@@ -264,7 +262,7 @@ func (c *claim) next() (time.Duration, error) {
 			if could, err := c.couldRun(l, sqlDueOfLane, &looks); err != nil || could {
 				return 0, err
 			}
-			if c.tx.db.Passes() { // a row that another claim has may be given back, without a notice
+			if c.tx.db.Passes() { // a row locked by another claim may be released without a notice
 				if could, err := c.couldRun(l, sqlLookDue, &looks); err != nil {
 					return 0, err
 				} else if could {
@@ -283,15 +281,14 @@ func (c *claim) next() (time.Duration, error) {
 	return time.Duration(soonest-c.tx.mic) * time.Microsecond, nil
 }
 
-// lockedFor is after how long a claim asks again for a row that another one has locked.
+// lockedFor is the pause before a claim asks again for a row that another claim has locked.
 const lockedFor = 20 * time.Millisecond
 
-// couldRun reports whether one of a lane's due rows, as a statement reads them, could be
-// claimed but for the limits of this call. When it has looked at so many rows it says that one
-// could: the caller asks again.
+// couldRun reports whether a due row of a lane, as read by sql, could be claimed without the
+// limits of this call. At the row limit it returns true: the caller asks again.
 func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error) {
 	l := &laneCursor{state: *state, seen: state.Bound, sql: sql}
-	for n := 1; ; n = 16 { // nearly always the first row decides
+	for n := 1; ; n = 16 { // the first row nearly always decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {
 			return false, err
@@ -328,7 +325,7 @@ func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {
 	switch {
 	case sql == sqlFutureOfLane:
 		from = c.tx.mic
-	case c.seen == *l: // no row came to the lane since
+	case c.seen == *l: // no row was added to the lane since
 		return c.first, nil
 	}
 	st := c.bindFirst(sql, l, from)

@@ -12,13 +12,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ClaimReads are the statements whose answers a claim always needs. Their only parameter
-// is the namespace.
+// ClaimReads are the statements that every claim runs. Their only parameter is the namespace.
 var ClaimReads = []string{sqlPaused, sqlUnclaimable}
 
-// claimLane claims due tasks of the only lane of a priority, which begins at its head,
-// if all that it looks at are to be leased for the first time: others are looked at one
-// by one, in their order. It reports whether the lane has no other due rows.
+// claimLane claims due tasks from the head of the only lane of a priority, if every row read
+// is a first lease. Other rows are tried one by one, in order. It reports whether the lane has
+// no other due rows.
 func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	n := min(c.req.Limit-len(c.taken), maxChunk)
 	if c.slots != nil {
@@ -37,7 +36,7 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 		return err
 	}, func() error {
 		c.tx.fx.NoteMixed(s.Key)
-		c.seen = lane.State{} // its first row was read before those that are taken now
+		c.seen = lane.State{} // its first row was read before the tasks that are taken now
 		undone = true
 		return nil
 	})
@@ -57,9 +56,9 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	return false, nil
 }
 
-// claimHead leases the tasks of the n first due rows of a lane, and reads them to where
-// leased puts those that are taken next. alike is false when not all of them could be leased:
-// then nothing of it must stay.
+// claimHead leases the tasks of the first n due rows of a lane, and stores them at the next
+// places of taken. If alike is false, it could not lease all of them, and the caller must roll
+// back.
 func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
 	version := c.req.Types[s.Type]
 	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
@@ -96,7 +95,7 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 	return due, left == 0, first.Done()
 }
 
-// dueRows are the rows of a lane that were looked at, as ClaimLane answers.
+// dueRows returns the rows read by ClaimLane, in its answer's encoding.
 func dueRows(list []byte, k lane.Key) []candidate {
 	const id, size = len(task.ID{}), len(task.ID{}) + 8
 	due := make([]candidate, 0, len(list)/size)
@@ -106,13 +105,13 @@ func dueRows(list []byte, k lane.Key) []candidate {
 	return due
 }
 
-// freshLane is for how long at most the first row of a lane is due when a claim probably
-// takes all of the lane: then it asks for the next row at once, not in another round trip.
+// freshLane is the maximum age of a lane's first due row with which a claim probably takes the
+// whole lane. The claim then reads the next row in the same round trip.
 const freshLane = 20 * time.Millisecond
 
-// readAhead reads the rest of the first candidate's task, if one statement reads many, and
-// with it those of as many others as the claim may take. Tasks with a concurrency key are
-// left out: their keys are locked first.
+// readAhead reads the rest of the first candidate's task, together with further candidates
+// that the claim may take. It does so only if the database reads many with one statement. It
+// skips tasks with a concurrency key, because their keys are locked first.
 func (c *claim) readAhead(ahead []candidate) error {
 	unread := func(d *candidate) bool { return !d.fresh && !d.read && d.key == "" }
 	if c.tx.bulk == nil || !unread(&ahead[0]) {
@@ -136,8 +135,7 @@ func (c *claim) readAhead(ahead []candidate) error {
 	return st.Done()
 }
 
-// readBeside reads what is stored beside the rows of the tasks taken: their steps, and
-// texts out of line.
+// readBeside reads the steps and out-of-line texts of the taken tasks.
 func (c *claim) readBeside() error {
 	if len(c.steps)+len(c.stored) == 0 {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sqlClaimTask compares the epoch that was read in this transaction: the same
-// row, or an error.
+// sqlClaimTask compares the epoch that was read in this transaction. A mismatch is an error.
 var sqlClaimTask = `
 UPDATE weaver_tasks SET ` + SetLease("?4", "?5", "?6", "?7", "?8") + `
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
@@ -36,7 +35,7 @@ func (c *claim) take(d *candidate) error {
 	return c.leased(d)
 }
 
-// leased notes a task whose lease is written, or is to be with those of others.
+// leased records a taken task whose lease is written, or will be written with others.
 func (c *claim) leased(d *candidate) error {
 	t := d.task
 	t.State, t.Waiting = task.Running, task.WaitNone
@@ -69,7 +68,7 @@ func (c *claim) leased(d *candidate) error {
 	return c.tx.takeKey(d.key, t.ConcurrencyLimit)
 }
 
-// expires is when the leases of this claim end.
+// expires returns the end of this claim's leases.
 func (c *claim) expires() int64 { return c.tx.mic + c.req.TTL.Microseconds() }
 
 // write leases one task.
@@ -86,15 +85,15 @@ func (c *claim) write(id *task.ID, epoch int64, version int) error {
 	return err
 }
 
-// sqlClaimMany is sqlClaimTask for a chunk of tasks that were never claimed.
+// sqlClaimMany is sqlClaimTask for a chunk of tasks that were never leased.
 var sqlClaimMany = newChunkSQL(func(n int) string {
 	return `
 UPDATE weaver_tasks SET ` + SetLease("?2", "?3", "?4", "?5", "?6") + `
 WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
 })
 
-// writeLeases leases the tasks that were taken and not written one by one: all of them
-// where a statement takes any number, else the plain ones that never were leased.
+// writeLeases writes the pending leases. A Bulk database writes all of them with one statement
+// per version; the others write the plain, never leased tasks in chunks.
 func (c *claim) writeLeases() error {
 	for version, rows := range c.leases {
 		if b := c.tx.bulk; b != nil {
@@ -125,7 +124,7 @@ func (c *claim) writeLeases() error {
 	return nil
 }
 
-// allLeased is the error of a statement that leased n of some tasks.
+// allLeased returns an error if a statement leased only n of the tasks.
 func allLeased(n, of int, err error) error {
 	if err == nil && n != of {
 		err = fmt.Errorf("%d of %d tasks changed while they were claimed", of-n, of)

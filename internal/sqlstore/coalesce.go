@@ -31,20 +31,20 @@ UPDATE weaver_tasks SET input = ?3, schema_version = ?4, has_payloads = has_payl
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// coalesce gives the input of a new task to one that has not started and has its
-// key, and names that; a zero ID: there is none.
+// coalesce replaces the input of an unstarted task with the same key by the input of a new
+// task, and returns the older task. A zero ID means that there is no such task.
 func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 	st := t.stmt(sqlTaskExists).Text(1, t.ns).ID(2, &n.ID)
 	again := st.One() // an earlier try of this call stored it
 	if err := st.Done(); err != nil || again {
 		return e, err
 	}
-	// Of two that find none, one would store its input beside that of the other.
+	// Without the lock, two calls that find no task would both store one.
 	if err := t.db.Name(t, fmt.Sprintf("coalesce %q %q %q %q", n.Type, n.Queue, n.IdempotencyKey, n.ConcurrencyKey)); err != nil {
 		return e, err
 	}
 	var id task.ID
-	for fresh := true; fresh; { // until it is locked as it was read
+	for fresh := true; fresh; { // until the task is locked in the state that was read
 		switch {
 		case n.IdempotencyKey != "":
 			_, id, err = t.unstarted(sqlUnstartedByKey, n.Type, n.IdempotencyKey)
@@ -64,7 +64,7 @@ func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err
 }
 
-// setInput gives a task another input.
+// setInput replaces the input of a task.
 func (t *Tx) setInput(id *task.ID, input json.RawMessage, schemaVersion int) error {
 	inline, long, err := t.outOfLine(id, kindInput, input)
 	if err == nil {
@@ -88,8 +88,8 @@ func (t *Tx) setInput(id *task.ID, input json.RawMessage, schemaVersion int) err
 	return st.Int(4, int64(schemaVersion)).Bool(5, long).Int(6, t.mic).Run()
 }
 
-// oldestUnstarted returns the task of a new one's type, queue and concurrency key
-// that takes its input and is due first.
+// oldestUnstarted returns the task with the new task's type, queue and concurrency key that
+// takes its input and is due first.
 func (t *Tx) oldestUnstarted(n *task.New) (task.ID, error) {
 	at, due, err := t.unstarted(sqlUnstartedDue, n.ConcurrencyKey, n.Queue, n.Type)
 	if err != nil {

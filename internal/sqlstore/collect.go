@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Collect implements store.Worker. A reader looks for what may go, so that the
-// writer is asked only where there is something; there each is looked at again.
+// Collect implements store.Worker. It searches with a reader and asks the writer only if
+// something is due. The writer then checks each candidate again.
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	if req.Blobs != nil {
 		return s.collectBlobs(ctx, ns, req.Blobs)
@@ -52,14 +52,14 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 	return res, err
 }
 
-// retained is a task or job that may go.
+// retained is a candidate for removal: a task or a job.
 type retained struct {
 	id      task.ID
 	of      rules.Retained
 	job     task.ID
 	dropped bool
 	forgot  bool
-	labels  map[string]string // read where they are asked for
+	labels  map[string]string // read on demand
 }
 
 var (
@@ -87,8 +87,8 @@ var (
 	}
 )
 
-// collectable looks at the next tasks or jobs of a stage. It returns those that the
-// rules may not keep, and the cursor behind all that it looked at.
+// collectable reads the next tasks or jobs of a stage. It returns the removable ones, and the
+// cursor behind all rows read.
 func (v *View) collectable(req *store.CollectRequest, at rules.CollectCursor) (list []retained, behind rules.CollectCursor, err error) {
 	now := v.now()
 	young, some := rules.Young(req.Retain, now)
@@ -112,12 +112,12 @@ func (v *View) collectable(req *store.CollectRequest, at rules.CollectCursor) (l
 	return list, behind, err
 }
 
-// goes reports whether the rules no longer keep a job, or a task outside jobs.
+// goes reports whether the rules remove a job, or a task outside jobs.
 func (c *retained) goes(req *store.CollectRequest, now time.Time) bool {
 	return c.job.IsZero() && rules.Goes(req.Retain, &c.of, now)
 }
 
-// drops reports whether the rules no longer keep the values of a task.
+// drops reports whether the rules drop the values of a task.
 func (c *retained) drops(req *store.CollectRequest, now time.Time) bool {
 	return c.of.Type != "" && !c.dropped && rules.DropsValues(req.Retain, &c.of, now)
 }
@@ -129,12 +129,11 @@ type collecting struct {
 	res *store.CollectResult
 
 	of     *records // of the next tasks
-	looked int      // how many those are
+	looked int      // number of these tasks
 }
 
-// run looks at each of a list again, and removes what goes, until the bite is full.
-// Crash after the commit: what was begun is a chore, and the next bite looks at the
-// rest.
+// run checks each candidate again and removes it if it is due, until the bite is full. Crash
+// after the commit: chores finish begun removals, and the next bite continues with the rest.
 func (c *collecting) run(at rules.CollectCursor, list []retained) error {
 	defer func() { c.res.Gone = c.gone }()
 	next := c.nextTasks
@@ -210,7 +209,7 @@ func (c *collecting) one(id *task.ID) error {
 	return c.dropValues(id)
 }
 
-// sqlReaders are the states of the tasks that need a task, of as many as are looked at.
+// sqlReaders reads the states of a limited number of dependents of a task.
 const sqlReaders = `
 SELECT coalesce((SELECT CASE WHEN u.state = 'succeeded' THEN 1 ELSE 0 END FROM weaver_tasks u WHERE u.namespace = d.namespace AND u.task_id = d.task_id), 1)
 FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
@@ -252,8 +251,8 @@ SELECT seq FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 AND seq > 0
 	sqlDropValue   = `UPDATE weaver_steps SET value = NULL WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
 )
 
-// dropValues removes what a task was given and what it made, or begins to, and
-// leaves the rest to a chore.
+// dropValues removes the input and the results of a task, or begins to and leaves the rest to
+// a chore.
 func (e *eraser) dropValues(id *task.ID) error {
 	for _, sql := range []string{sqlDropTask, sqlDropPayloads} {
 		if err := e.stmt(sql).Text(1, e.ns).ID(2, id).Run(); err != nil {
@@ -268,9 +267,8 @@ func (e *eraser) dropValues(id *task.ID) error {
 	return e.putChore(&chore{kind: store.ChoreDropValues, id: *id})
 }
 
-// dropRows removes the values of the signals and steps of a task, its references to
-// the blobs of values, its checkpoints, and its events, which have values too. Its
-// artifacts stay.
+// dropRows removes the values of the signals and steps of a task, its references to the blobs
+// of values, its checkpoints, and its events, which contain values too. Its artifacts stay.
 func (e *eraser) dropRows(id *task.ID) (done bool, err error) {
 	if e.room <= 0 {
 		return false, nil
@@ -302,7 +300,7 @@ func (e *eraser) dropRows(id *task.ID) (done bool, err error) {
 	return true, nil
 }
 
-// giveBack gives space that collections freed back to the file system.
+// giveBack returns space freed by collections to the file system.
 func (s *Store) giveBack(ctx context.Context, req *store.CollectRequest, at rules.CollectCursor) (res store.CollectResult, err error) {
 	if req.DryRun {
 		return res, nil

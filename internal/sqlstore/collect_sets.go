@@ -9,19 +9,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Most tasks that a collector removes share nothing with others: they have attempts,
-// steps and decisions. Those go in sets: one statement counts what is recorded of the
-// tasks of a range, and each table that has some of it is asked once for a chunk.
-// A task that shares (edges, blobs), or that an operator changed, goes by itself, as
-// does one with more rows than there is room for.
+// Most removed tasks share nothing with other tasks: they have attempts, steps and decisions.
+// They are removed in sets. One statement counts the recorded rows of a range of tasks, and
+// each table with such rows is deleted from once for each chunk. A task with shared rows
+// (edges, blobs), a task that an operator changed, and a task with too many rows are removed
+// one by one.
 
-// recordTables have rows of tasks, by a column of IDs that stands first in a key.
-// Signals and pauses are not among them: the commands that wrote them are in the audit
-// (sqlAuditedBetween).
+// recordTables have rows of tasks, by an ID column that comes first in a key. Signals and
+// pauses are left out: the commands that wrote them are in the audit (sqlAuditedBetween).
 var recordTables = []struct {
 	rows   string // table and condition
 	column string
-	erase  chunkSQL // nil: a task with rows here goes by itself
+	erase  chunkSQL // nil: a task with rows here is removed alone
 }{
 	{rows: "weaver_task_dependencies WHERE ", column: "task_id"},
 	{rows: "weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE ", column: "depends_on_task_id"},
@@ -43,14 +42,14 @@ func eraseFrom(table string) chunkSQL {
 }
 
 var (
-	// sqlRecordsBetween has the rows of all recordTables for the tasks of a range, ?4 of
-	// each table.
+	// sqlRecordsBetween returns the rows of all recordTables for the tasks of a range, at most
+	// ?4 of each table.
 	sqlRecordsBetween = repeat(len(recordTables), " UNION ALL", func(i int) string {
 		return fmt.Sprintf("\nSELECT %d, id FROM (SELECT %s AS id FROM %snamespace = ?1 AND %[2]s >= ?2 AND %[2]s <= ?3 LIMIT ?4) t%[1]d",
 			i, recordTables[i].column, recordTables[i].rows)
 	})
-	// sqlAuditedBetween finds those of a range that operators changed: the audit names
-	// them in text, which sorts as the IDs do.
+	// sqlAuditedBetween finds the tasks of a range that operators changed. The audit has their
+	// IDs as text, which sorts like the IDs.
 	sqlAuditedBetween = `
 SELECT target FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target >= ?2 AND target <= ?3 LIMIT ?4`
 	sqlRetainedTasks = newIDSQL(func(in string) string {
@@ -66,24 +65,24 @@ SELECT target FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespac
 )
 
 const (
-	// setLook is how many tasks of a list are looked at together. What is recorded of
-	// those that the bite then has no room for was read in vain.
+	// setLook is the number of listed tasks read together. Recorded rows of tasks that the
+	// bite then has no room for were read in vain.
 	setLook = 100
-	// maxRecords is how many rows of a table are looked at for them. Where a range has
-	// more, most of them are of tasks that stay.
+	// maxRecords is the maximum number of rows read from each table. A range with more rows
+	// mostly has tasks that stay.
 	maxRecords = 1000
 )
 
-// records is what is recorded of the tasks of a range.
+// records holds the recorded rows of a range of tasks.
 type records struct {
-	tasks  map[task.ID]*retained // those that can go in sets
+	tasks  map[task.ID]*retained // tasks that can be removed in sets
 	rows   map[task.ID]int
 	tables []map[task.ID]bool // the tasks with rows, by table
-	alone  map[task.ID]bool   // those that go by themselves
-	many   bool               // there are more, which were not looked at
+	alone  map[task.ID]bool   // tasks that are removed one by one
+	many   bool               // rows beyond the limit were not read
 }
 
-// recordsBetween reads what is recorded of the tasks of a range.
+// recordsBetween reads the recorded rows of a range of tasks.
 func (t *Tx) recordsBetween(first, last *task.ID) (*records, error) {
 	of := records{tasks: make(map[task.ID]*retained), rows: make(map[task.ID]int), tables: make([]map[task.ID]bool, len(recordTables)), alone: make(map[task.ID]bool)}
 	looked := make([]int, len(recordTables)+1)
@@ -118,8 +117,8 @@ func (t *Tx) recordsBetween(first, last *task.ID) (*records, error) {
 	return &of, st.Done()
 }
 
-// independent looks again at the tasks of a list that go, and returns those that can go
-// in sets. Of the others, which only lose values, neither rows nor jobs are locked.
+// independent checks the listed tasks again and returns the ones that can be removed in sets.
+// For tasks that only lose values it locks neither rows nor jobs.
 func (c *collecting) independent(list []retained) (*records, error) {
 	var ids []task.ID
 	for i := range list {
@@ -148,8 +147,8 @@ func (c *collecting) independent(list []retained) (*records, error) {
 	})
 }
 
-// nextTasks removes the first tasks of a list that can go in a set, or else looks at the
-// first one. It returns how many it is done with.
+// nextTasks removes the first tasks of a list that fit in a set, or else handles the first
+// task alone. It returns the number of handled tasks.
 func (c *collecting) nextTasks(list []retained) (n int, err error) {
 	if c.looked == 0 {
 		c.looked = min(len(list), setLook)
@@ -164,8 +163,7 @@ func (c *collecting) nextTasks(list []retained) (n int, err error) {
 	return n, err
 }
 
-// set removes the first tasks of a list, as many as can go in a set and as there is room
-// for.
+// set removes the longest prefix of a list that fits in a set and in the room of the bite.
 func (c *collecting) set(list []retained) (int, error) {
 	var set []task.ID
 	for i := range list {

@@ -9,11 +9,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The columns of each row type, with where their values go. Statements select
-// the list of a table and scan with the same table; no statement counts
-// columns by hand.
+// The columns of each row type, with the destinations of their values. Statements select the
+// list of a table and scan with the same table, so that no statement counts columns by hand.
 
-// taskColumns are those of a task; taskSelect has one more.
+// taskColumns are the columns of a task; taskSelect has one more.
 var taskColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("task_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.ID = r.ID(i) }),
 	sqlstmt.Col("task_type", func(t *task.Task, r *sqlstmt.Row, i int) { t.Type = r.Name(i) }),
@@ -71,16 +70,16 @@ var taskColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("finished_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.FinishedAt = r.Time(i) }),
 }
 
-// What a Bulk reads of tasks and steps.
+// The columns that a Bulk reads of tasks and steps.
 var (
 	TaskSelect = taskSelect
 	StepSelect = stepColumns.List()
 )
 
-// taskSelect is what scanTask scans.
+// taskSelect is the column list for scanTask.
 var taskSelect = taskColumns.List() + ", has_payloads"
 
-// taskSelected is how many columns taskSelect has.
+// taskSelected is the number of columns in taskSelect.
 var taskSelected = len(taskColumns) + 1
 
 // scanTask reads taskSelect. It reports whether the task may have payloads.
@@ -93,18 +92,16 @@ func scanTask(r *sqlstmt.Row, t *task.Task) (payloads bool) {
 type candidate struct {
 	dispatched
 	due      int64
-	fresh    bool // plain and never claimed: everything not in it is zero
-	read     bool // the rest of the task, with the rests of others
+	fresh    bool // plain and never claimed: every other column is zero
+	read     bool // the rest of the task was read together with others
 	task     *task.Task
 	payloads bool // weaver_payloads may have rows of it
 	open     bool // stored as claimable
 }
 
-// A claim reads dispatch rows together with what it needs of their tasks, in
-// one statement for a whole chunk: RETURNING would cost SQLite a temporary
-// table for each task updated. Of a plain task that was never claimed
-// freshColumns are all there is to know more; of
-// the others claims read the row once more.
+// A claim reads a chunk of dispatch rows with the needed columns of their tasks in one
+// statement. RETURNING would cost SQLite a temporary table for each updated task. For a plain,
+// never claimed task freshColumns are complete; for other tasks the claim reads the row again.
 var (
 	candidateColumns = sqlstmt.Columns[candidate]{
 		sqlstmt.Col("o.available_at", func(d *candidate, r *sqlstmt.Row, i int) { d.due = r.Int(i) }),
@@ -146,8 +143,8 @@ func (d *candidate) scanRest(r *sqlstmt.Row) {
 	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.Undo != nil)
 }
 
-// leaseRow is a task as seen by operations that end its attempt. Of a task
-// that does not run the lease is its last one.
+// leaseRow is a task as read by operations that end its attempt. For a task that does not run
+// it has the last lease.
 type leaseRow struct {
 	dispatched
 	attemptNo int
@@ -160,18 +157,18 @@ type leaseRow struct {
 	calls     bool // it has children of a call
 	wakeSeq   int
 	join      task.Join
-	mayFail   bool // its job allows it
+	mayFail   bool // its job allows its failure
 	deadline  int64
 	limits    int64 // of its job's budget
-	idle      int   // attempts
+	idle      int   // consecutive attempts without a new record
 
-	asked     bool           // to end
-	cancelled task.ErrorKind // why it was asked to end; "" when it was not
+	asked     bool           // it was asked to end
+	cancelled task.ErrorKind // reason for the request, or ""
 	by        string
 	reason    string
 
 	undoOpen int             // steps to undo
-	undo     *task.UndoPhase // nil: it is in none
+	undo     *task.UndoPhase // nil: it is not being undone
 }
 
 var leaseColumns = sqlstmt.Columns[leaseRow]{
@@ -202,15 +199,15 @@ var leaseColumns = sqlstmt.Columns[leaseRow]{
 	sqlstmt.Col("undo", func(l *leaseRow, r *sqlstmt.Row, i int) { l.undo = r.Phase(i) }),
 }
 
-// LeaseColumns are what Bulk.Guard answers with.
+// LeaseColumns are the columns of the rows that Bulk.Guard returns.
 var LeaseColumns interface{ List() string } = leaseColumns
 
-// taskRow is a task as seen by operations that change it without its lease:
-// operator commands, the reaper, and the ends of its needs.
+// taskRow is a task as read by operations that change it without its lease: operators'
+// commands, the reaper, and ends of its needs.
 type taskRow struct {
 	leaseRow      // of the lease, if it runs
 	contribution  propagate.Contribution
-	cleansUp      bool // when it ends without its handler
+	cleansUp      bool // it cleans up when it ends without its handler
 	crashes       int
 	depth         int
 	isolated      bool
@@ -343,7 +340,7 @@ var auditColumns = sqlstmt.Columns[store.AuditEntry]{
 	sqlstmt.Col("reason", func(e *store.AuditEntry, r *sqlstmt.Row, i int) { e.Reason = r.Text(i) }),
 }
 
-// claimRow is one claim call, as the reaper finds it.
+// claimRow is one claim call as read by the reaper.
 type claimRow struct {
 	lease  task.LeaseID
 	worker string
@@ -366,7 +363,7 @@ var (
 		sqlstmt.Col("step", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.Step = r.Text(i) }),
 		sqlstmt.Col("awaited", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.Awaited = int(r.Int(i)) }),
 		sqlstmt.Col("ended_state", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.EndedState = task.State(r.Name(i)) }),
-		sqlstmt.Col("ended_kind, ended_code, ended_message", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.EndedError = scanEndedError(r, i) }), // the last: it is three
+		sqlstmt.Col("ended_kind, ended_code, ended_message", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.EndedError = scanEndedError(r, i) }), // must be last: it selects three columns
 	}
 
 	dispatchColumns = sqlstmt.Columns[store.DispatchRow]{

@@ -9,7 +9,7 @@ import (
 const (
 	sqlEdgeTo = `SELECT awaited, kind FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 
-	// sqlWaitsForTask goes along the edges that rules.LeadsOn allows.
+	// sqlWaitsForTask follows the edges that rules.LeadsOn allows.
 	sqlWaitsForTask = `
 WITH RECURSIVE reached(id) AS (
   SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
@@ -20,8 +20,8 @@ WITH RECURSIVE reached(id) AS (
     ELSE ` + WaitsForTasks + ` AND (t.join_kind IS NULL OR d.awaited > 0) END)
 SELECT 1 FROM reached WHERE id = ?3 LIMIT 1`
 
-	// plain is set at the enqueue, and cleared here only: the end of the task is
-	// waited for now.
+	// plain was set by the enqueue and is cleared only here, because another task now waits
+	// for the end of the task.
 	sqlBecomeNeeded = `UPDATE weaver_tasks SET needed = 1, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlPutAwaited = `
@@ -33,10 +33,10 @@ ON CONFLICT (namespace, task_id, depends_on_task_id) DO UPDATE SET kind = exclud
 	sqlWaitForDependency = `UPDATE weaver_tasks SET remaining_deps = 1 - ?4, join_kind = ?3 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// dependency returns the task that another one asks to wait for.
+// dependency reads the task of an add_dependency.
 func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err error) {
 	t := m.tx
-	if err := t.db.Graph(t); err != nil { // before the task, whose locks others wait for
+	if err := t.db.Graph(t); err != nil { // before the task's lock, for which others wait
 		return d, err
 	}
 	need, err := m.taskRow(id)
@@ -59,8 +59,7 @@ func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err 
 	return d, st.Done()
 }
 
-// depend writes the edge to the task that another one asked for, whose transition
-// is written.
+// depend writes the edge to a requested task, after the asking task's transition is written.
 func (m *moves) depend(row *leaseRow, end task.End, fin *store.Finish, to *rules.Transition) error {
 	t, ended := m.tx, end.State.Terminal()
 	state := ""

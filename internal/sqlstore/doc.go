@@ -1,25 +1,24 @@
-// Package sqlstore has the verbs of the store port in SQL: what an enqueue, a
-// claim, a finish or an operator's command reads and writes. The stores in SQL
-// share it, and each of them has a [Database] below it: connections,
-// transactions, locks, migrations, and what its own database can do better.
+// Package sqlstore implements the verbs of the store port in SQL: the statements of an
+// enqueue, a claim, a finish or an operator's command. The SQL stores share it. Each of them
+// puts a [Database] below it: connections, transactions, locks, migrations, and faster
+// statements of its own database.
 //
 // Where to look:
 //
-//   - What a verb does: the file of its name (enqueue.go, claim.go, finish.go,
-//     record.go, operate.go, reap.go, collect.go, read.go), what follows from moves
-//     of tasks: transition.go, propagate.go, wake.go, chore.go.
-//   - What an operation has at hand: [Tx], and [View] for its reading half.
-//   - What a move means is in internal/rules, what follows from it in
+//   - A verb: the file of its name (enqueue.go, claim.go, finish.go, record.go,
+//     operate.go, reap.go, collect.go, read.go). Effects of moves of tasks:
+//     transition.go, propagate.go, wake.go, chore.go.
+//   - The tools of an operation: [Tx], and [View] for its reading half.
+//   - The decisions on moves are in internal/rules, their effects on other tasks in
 //     internal/propagate; neither is here.
 //
-// One text serves all databases. It is written for SQLite, whose plans are
-// tested statement by statement, and in a form that PostgreSQL reads after
-// changes of single words (store/postgres/internal/conn). So flags are integers,
-// ON CONFLICT … DO UPDATE names its key, sums of integers are cast, and a
-// statement that reads what the transaction decides on ends with a comment that
-// says to lock its rows (lock) or to pass over those that are locked (claim o),
-// for which SQLite has no need. What is locked before it is read is in [Locks].
+// One text serves all databases. It is written for SQLite, whose plans are tested statement by
+// statement, and in a form that PostgreSQL accepts after changes of single words
+// (store/postgres/internal/conn). Flags are therefore integers, ON CONFLICT … DO UPDATE names
+// its key, and sums of integers are cast. A statement that reads rows for a decision of the
+// transaction ends with a comment for PostgreSQL: to lock its rows (lock), or to skip locked
+// rows (claim o). Locks taken before a read are in [Locks].
 //
-// What always holds: an operation is a pure function of its transaction, and may
-// run again. What follows from its commit stands in its [Effects].
+// An operation is a pure function of its transaction and may run again. The effects of its
+// commit are in its [Effects].
 package sqlstore

@@ -10,29 +10,29 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// draft is a task that is not stored yet: a child, or a task of a job that is stored
-// in parts. Its input keeps its text.
+// draft is a task that is not stored yet: a child, or a task of a job that is stored in parts.
+// Its input keeps its text.
 type draft struct {
 	draftFields
 	Input []byte `json:",omitzero"`
 
-	Cleanup bool `json:"CleanupWhenCancelled,omitzero"` // as older programs have written it
+	Cleanup bool `json:"CleanupWhenCancelled,omitzero"` // written by older programs
 
-	// Of an element of a part of a job. Its needs are in Edges.
-	Like   bool      `json:",omitzero"` // all other fields are those of the task before it
+	// Fields of an element of a part of a job. Its needs are in Edges.
+	Like   bool      `json:",omitzero"` // all other fields equal those of the task before it
 	Needed bool      `json:",omitzero"`
 	More   bool      `json:",omitzero"` // it has only further edges of the task ID
-	Stored int       `json:",omitzero"` // so many edges are inserted with the task; 0: all
+	Stored int       `json:",omitzero"` // number of edges inserted with the task; 0: all
 	Edges  []edgeRun `json:",omitzero"`
 }
 
-// edgeRun is consecutive needs of one kind.
+// edgeRun is a run of consecutive needs of one kind.
 type edgeRun struct {
 	Kind task.EdgeKind
-	IDs  []byte // one after the other
+	IDs  []byte // concatenated
 }
 
-// draftFields is task.New without its input, encoded without its zero fields.
+// draftFields is task.New without its input. It is encoded without its zero fields.
 type draftFields struct {
 	ID            task.ID
 	Type          string          `json:",omitzero"`
@@ -79,7 +79,7 @@ func newDraft(n *task.New) draft {
 	return d
 }
 
-// task returns the task, without what only tasks of jobs have.
+// task returns the task, without the fields of tasks of jobs.
 func (d *draft) task() task.New {
 	n := task.New(d.draftFields)
 	n.Input = d.Input
@@ -116,7 +116,7 @@ func unpackDrafts(b []byte) (list []draft, err error) {
 	return list, nil
 }
 
-// like reports whether two tasks differ in their IDs, nodes, inputs and needs at most.
+// like reports whether two tasks differ at most in their IDs, nodes, inputs and needs.
 func like(a, b *draftFields) bool {
 	return a.Type == b.Type && a.Queue == b.Queue && a.SchemaVersion == b.SchemaVersion && a.Priority == b.Priority &&
 		a.Delay == b.Delay && a.At.Equal(b.At) && a.ExpireAfter == b.ExpireAfter &&
@@ -127,7 +127,7 @@ func like(a, b *draftFields) bool {
 		slices.Equal(a.Redact, b.Redact) && slices.Equal(a.Expire, b.Expire) && a.AllowFailure == b.AllowFailure && a.UndoOf == b.UndoOf
 }
 
-// packChildren encodes children, as many as a bite stores in one.
+// packChildren encodes the children of one bite.
 func packChildren(list []task.New) ([]byte, error) {
 	drafts := make([]draft, len(list))
 	for i := range list {
@@ -148,7 +148,7 @@ func unpackChildren(b []byte) ([]task.New, error) {
 	return list, nil
 }
 
-// packEdges encodes needs, in their order.
+// packEdges encodes needs in their order.
 func packEdges(needs []task.Edge) (runs []edgeRun) {
 	for i := range needs {
 		if len(runs) == 0 || runs[len(runs)-1].Kind != needs[i].Kind {

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// full returns a task of which no field is zero.
+// full returns a task whose fields are all set.
 func full(t *testing.T) task.New {
 	t.Helper()
 	var n task.New
@@ -92,7 +92,7 @@ func TestDrafts_KeepAllFields(t *testing.T) {
 	}
 }
 
-// What the comparison leaves out would be lost.
+// A field that the comparison leaves out would be lost.
 func TestLike_ComparesAllFields(t *testing.T) {
 	t.Parallel()
 	own := map[string]bool{"ID": true, "Node": true, "Input": true, "Needs": true}

@@ -10,12 +10,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A decompose with more children than a transaction moves stores the first of them
-// and keeps the others as drafts, which bites of the chore "decompose" store. The
-// task waits for all of them from the beginning, and its job counts them. Finish
-// works the chore off before it returns; if it is cut short, reapers go on.
+// A decompose with more children than a transaction moves stores the first of them and keeps
+// the others as drafts. Bites of the chore "decompose" store the drafts. The task waits for
+// all children from the beginning, and its job counts them. Finish works the chore off before
+// it returns; if it is cut short, reapers continue.
 
-// bites cuts children into what a transaction stores of them each.
+// bites divides children into the batches that one transaction each stores.
 func bites(list []task.New) (all [][]task.New) {
 	for len(list) > 0 {
 		n := min(len(list), rules.MaxMoves)
@@ -25,8 +25,8 @@ func bites(list []task.New) (all [][]task.New) {
 	return all
 }
 
-// packFinish encodes the children of a decompose but the first bite, before the
-// transaction, where no other caller waits for it.
+// packFinish encodes the children of a decompose after the first bite. It runs before the
+// transaction, so that no other caller waits for it.
 func packFinish(fin *store.Finish) (packed [][]byte, err error) {
 	for i, some := range bites(fin.Children) {
 		var b []byte
@@ -47,8 +47,8 @@ const (
 	sqlUnstored   = `SELECT CAST(coalesce(sum(children), 0) AS bigint) FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// storeChildren stores the children of a decompose that the transaction has room
-// for, and keeps the others.
+// storeChildren stores the children of a decompose that the transaction has room for, and
+// keeps the others as drafts.
 func (m *moves) storeChildren(row *leaseRow, p parentRow, r *report) error {
 	t := m.tx
 	first, kept := p.Decomposed, false
@@ -88,8 +88,8 @@ func (m *moves) storeChildren(row *leaseRow, p parentRow, r *report) error {
 	return t.putChore(&chore{kind: store.ChoreDecompose, id: row.id})
 }
 
-// storeBite stores children of a decompose, of which the first has a number, with
-// the edges on which an attempt waits for them.
+// storeBite stores children of a decompose, numbered from first, with the edges on which an
+// attempt waits for them.
 func (m *moves) storeBite(row *leaseRow, p parentRow, list []task.New, first, attempt int) error {
 	t := m.tx
 	return m.addChildren(row, p, list, func(n task.New, i int) (task.New, error) {
@@ -98,8 +98,8 @@ func (m *moves) storeBite(row *leaseRow, p parentRow, list []task.New, first, at
 	})
 }
 
-// storeSomeChildren stores the next drafts of a task. If it has ended meanwhile, or
-// is to, they end with it.
+// storeSomeChildren stores the next drafts of a task. If the task has ended meanwhile, or was
+// asked to end, the children end with it.
 func (m *moves) storeSomeChildren(c *chore) (more bool, err error) {
 	t := m.tx
 	row, err := m.taskRow(&c.id)
@@ -134,9 +134,8 @@ func (m *moves) storeSomeChildren(c *chore) (more bool, err error) {
 	return false, t.forgetKind(&c.id, kindDraft)
 }
 
-// refuseChildren ends a task that waits for children which the store refuses for good: it
-// fails with that error. Children that are not stored are dropped, and those that are end
-// with it.
+// refuseChildren fails a task whose children the store refuses permanently, with that error.
+// Unstored children are dropped, and stored children end with the task.
 func (m *moves) refuseChildren(c *chore, refused error) error {
 	t := m.tx
 	row, err := m.taskRow(&c.id)
@@ -171,8 +170,8 @@ func (m *moves) refuseChildren(c *chore, refused error) error {
 	return m.propagate()
 }
 
-// endRefused drops, in a transaction of its own, what a chore is to store and the store
-// refuses for good, with what waits for that.
+// endRefused drops, in its own transaction, the drafts of a chore that the store refuses
+// permanently. The task or job that waits for them ends.
 func (s *Store) endRefused(ctx context.Context, ns string, c *chore, refused error) error {
 	return s.write(ctx, ns, Heavy, func(t *Tx) error {
 		of, err := t.chore(c)
@@ -186,8 +185,8 @@ func (s *Store) endRefused(ctx context.Context, ns string, c *chore, refused err
 	})
 }
 
-// storesRefused works on the first chore, if that is to store tasks, after a reap that
-// was refused, and reports whether the reap may be tried again.
+// storesRefused handles the first chore, if it stores tasks, after a refused reap. It reports
+// whether the reap may be tried again.
 func (s *Store) storesRefused(ctx context.Context, ns string) bool {
 	var c *chore
 	err := s.write(ctx, ns, 1, func(t *Tx) (err error) {
@@ -198,7 +197,7 @@ func (s *Store) storesRefused(ctx context.Context, ns string) bool {
 	case err != nil || c == nil:
 		return false
 	case c.kind == store.ChoreEnqueue:
-		return store.Refused(s.insertJobTasks(ctx, ns, c.id, nil)) // it is dropped
+		return store.Refused(s.insertJobTasks(ctx, ns, c.id, nil)) // the job is dropped
 	case c.kind != store.ChoreDecompose:
 		return false
 	}
@@ -206,8 +205,8 @@ func (s *Store) storesRefused(ctx context.Context, ns string) bool {
 	return true
 }
 
-// endStored ends children that were stored when their parent had ended, for the
-// reason for which they would have if they had been stored before.
+// endStored ends children that were stored after their parent had ended, for the same reason
+// as children stored before.
 func (m *moves) endStored(parent *taskRow, list []task.New) error {
 	kind, why := task.KindParentEnded, rules.ParentEnded
 	if parent.contribution.Kind == task.KindBudget && !parent.job.IsZero() {
@@ -226,8 +225,8 @@ func (m *moves) endStored(parent *taskRow, list []task.New) error {
 	return m.endEach(ids, kind, why)
 }
 
-// nextDrafts returns the next children of a task to be stored, the number of the
-// first, and the attempt that waits for them.
+// nextDrafts returns the next unstored children of a task, the number of the first child, and
+// the attempt that waits for them.
 func (v *View) nextDrafts(id *task.ID) (list []task.New, first, attempt int, err error) {
 	st := v.stmt(sqlNextDrafts).Text(1, v.ns).ID(2, id)
 	if st.One() {
@@ -240,7 +239,7 @@ func (v *View) nextDrafts(id *task.ID) (list []task.New, first, attempt int, err
 	return list, first, attempt, err
 }
 
-// unstored is how many children of a task are still to be stored.
+// unstored returns the number of unstored children of a task.
 func (v *View) unstored(id *task.ID) (n int, err error) {
 	st := v.stmt(sqlUnstored).Text(1, v.ns).ID(2, id)
 	if st.One() {

@@ -9,15 +9,14 @@ import (
 const (
 	sqlLastError = `SELECT last_error_json FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-	// An edge that is opened has no end, and the epoch for which it is.
+	// An opened edge has no end, but the epoch that opened it.
 	sqlSetEdge = `
 UPDATE weaver_task_dependencies SET done = CAST(?4 AS bigint), ended_state = CASE WHEN awaited > 0 THEN ?5 END,
   ended_kind = ?6, ended_code = ?7, ended_message = ?8, opened_epoch = CASE WHEN CAST(?4 AS bigint) <> 0 THEN opened_epoch WHEN step IS NOT NULL THEN ?9 END
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
-// endedError is what the awaited edges to a task that ended in a state keep of its
-// error.
+// endedError returns the part of an ended task's error that awaited edges keep.
 func (t *Tx) endedError(id *task.ID, state task.State) (kept *task.Error, err error) {
 	if state == task.Succeeded {
 		return nil, nil
@@ -29,7 +28,7 @@ func (t *Tx) endedError(id *task.ID, state task.State) (kept *task.Error, err er
 	return kept, st.Done()
 }
 
-// bindEndedError binds what an edge keeps of an error to the parameters from at on.
+// bindEndedError binds the error of an edge to the parameters from at on.
 func bindEndedError(st *sqlstmt.Stmt, at int, kept *task.Error) *sqlstmt.Stmt {
 	if kept == nil {
 		kept = &task.Error{}
@@ -37,8 +36,8 @@ func bindEndedError(st *sqlstmt.Stmt, at int, kept *task.Error) *sqlstmt.Stmt {
 	return st.OrNull(at, string(kept.Kind)).OrNull(at+1, kept.Code).OrNull(at+2, kept.Message)
 }
 
-// scanEndedError reads what an edge keeps of an error from the columns from at on;
-// nil: its need succeeded, or ended before such was kept.
+// scanEndedError reads the error of an edge from the columns from at on. It returns nil if the
+// need succeeded, or ended before errors were kept.
 func scanEndedError(r *sqlstmt.Row, at int) *task.Error {
 	kind := r.Name(at)
 	if kind == "" {
@@ -47,12 +46,12 @@ func scanEndedError(r *sqlstmt.Row, at int) *task.Error {
 	return &task.Error{Kind: task.ErrorKind(kind), Code: r.Text(at + 1), Message: r.Text(at + 2)}
 }
 
-// openEdge has a task, in an epoch, wait for the end of a need.
+// openEdge makes a task, in an epoch, wait for the end of a need.
 func (t *Tx) openEdge(dependent, need *task.ID, epoch int64) error {
 	return t.setEdge(dependent, need, "", nil, epoch)
 }
 
-// markEdge writes that the end of a need in a state was counted.
+// markEdge records that the end of a need was counted.
 func (t *Tx) markEdge(dependent *task.ID, n *rules.Need) error {
 	if n.Awaited == 0 {
 		return t.setEdge(dependent, &n.Need, n.End.State, nil, 0)

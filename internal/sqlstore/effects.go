@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Effects is what follows from an operation once it is committed: what
-// listeners are notified of, and what the caches of this process learn.
+// Effects collects the consequences of an operation after its commit: the notices for
+// listeners and the updates of this process's caches.
 type Effects struct {
 	NS     string
 	Notice store.Notice
@@ -18,52 +18,54 @@ type Effects struct {
 
 	memory  *Memory // nil in a transaction of a caller
 	claimed []claimMade
-	ended   []leaseEnds // tasks that left running, by lease
-	answer  bool        // the waiting claim that this is of need not get tasks to be answered
+	ended   []leaseEnds // tasks that left the state running, by lease
+	answer  bool        // the waiting claim is answered even without tasks
 }
 
-// NewEffects returns those of an operation that begins. memory is nil in a
-// transaction of a caller, which claims and ends nothing.
+// NewEffects returns the effects of an operation that begins. memory is nil in a transaction
+// of a caller, which claims and ends nothing.
 func NewEffects(ns string, memory *Memory) Effects { return Effects{NS: ns, memory: memory} }
 
-// Answer has a waiting claim answered by the commit whether or not it got tasks.
+// Answer makes the commit answer a waiting claim even without tasks.
 func (fx *Effects) Answer() { fx.answer = true }
 
-// Answered reports whether the operation was a claim that got tasks, or that
-// should be answered all the same.
+// Answered reports whether the operation was a claim that got tasks, or that must be answered
+// without tasks.
 func (fx *Effects) Answered() bool { return len(fx.claimed) > 0 || fx.answer }
 
-// Memory is what a process remembers of the claims that it made and whose tasks
-// still run: how many, so that the last finish can delete the claim's row, and
-// what their attempts have in common; and of the store's generations. It only
-// saves work: rows that it misses are deleted by the reaper.
+// Memory caches facts about this process's claims with running tasks, and the store's
+// generations. For each claim it has the number of running tasks, so that the last finish can
+// delete the claim's row, and the shared columns of its attempts. The cache only saves work:
+// the reaper deletes rows that it misses.
 type Memory struct {
-	// Forgetful keeps no generation: nothing says when another process changes one.
+	// Forgetful disables the cache of generations: no signal announces changes by other
+	// processes.
 	Forgetful bool
 
 	mu          sync.Mutex
 	claims      map[claimKey]Claim
 	generations map[string]string // by namespace
 	mixed       map[mixedKey]time.Time
-	restoring   bool // an operation of the open transaction changes one
+	restoring   bool // an operation of the open transaction changes a generation
 }
 
-// claimKey names a claim: ids are unique in a namespace.
+// claimKey identifies a claim: lease IDs are unique in a namespace.
 type claimKey struct {
 	ns    string
 	lease task.LeaseID
 }
 
-// mixedKey names a lane of a namespace.
+// mixedKey identifies a lane of a namespace.
 type mixedKey struct {
 	ns  string
 	key lane.Key
 }
 
-// mixedFor is how long a lane is taken to have due rows of tasks that were leased before.
+// mixedFor is the time for which a lane is assumed to have due rows of tasks that were leased
+// before.
 const mixedFor = time.Second
 
-// Mixed reports whether a claim met such a row at the head of a lane lately.
+// Mixed reports whether a claim recently met such a row at the head of a lane.
 func (fx *Effects) Mixed(k lane.Key) bool {
 	m := fx.memory
 	m.mu.Lock()
@@ -72,7 +74,7 @@ func (fx *Effects) Mixed(k lane.Key) bool {
 	return ok && time.Since(at) < mixedFor
 }
 
-// NoteMixed remembers that a claim met one.
+// NoteMixed records that a claim met such a row.
 func (fx *Effects) NoteMixed(k lane.Key) {
 	m := fx.memory
 	m.mu.Lock()
@@ -83,7 +85,7 @@ func (fx *Effects) NoteMixed(k lane.Key) {
 	m.mixed[mixedKey{fx.NS, k}] = time.Now()
 }
 
-// Claim is what the tasks of one claim call have in common.
+// Claim holds the shared facts of the tasks of one claim call.
 type Claim struct {
 	Tasks     int
 	Worker    string
@@ -100,11 +102,10 @@ type leaseEnds struct {
 	tasks int
 }
 
-// maxClaims bounds what is remembered: claims that other processes reaped
-// never end here.
+// maxClaims bounds the cache, because claims reaped by other processes never end here.
 const maxClaims = 1 << 16
 
-// Apply remembers what a committed operation did.
+// Apply records the results of a committed operation.
 func (m *Memory) Apply(fx *Effects) {
 	if len(fx.claimed)+len(fx.ended) == 0 {
 		return
@@ -131,7 +132,7 @@ func (m *Memory) Apply(fx *Effects) {
 	}
 }
 
-// claim returns what is known of a claim whose tasks run.
+// claim returns the cached claim whose tasks run.
 func (m *Memory) claim(key claimKey) (Claim, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,16 +140,16 @@ func (m *Memory) claim(key claimKey) (Claim, bool) {
 	return c, ok
 }
 
-// ForgetGenerations forgets the remembered generations: another connection
-// commits, or one of them was changed.
+// ForgetGenerations clears the cached generations, because another connection committed or an
+// operation changed one.
 func (m *Memory) ForgetGenerations() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.generations)
 }
 
-// Begun is called before the operations of a transaction: what the one before
-// changed is known now, whether it was committed or not.
+// Begun is called before the operations of a transaction. By then the outcome of the previous
+// transaction is known, whether it was committed or not.
 func (m *Memory) Begun() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,18 +159,18 @@ func (m *Memory) Begun() {
 	}
 }
 
-// Claimed notes a claim that got tasks.
+// Claimed records a claim that got tasks.
 func (fx *Effects) Claimed(lease task.LeaseID, c Claim) {
 	fx.claimed = append(fx.claimed, claimMade{lease, c})
 }
 
-// Claim returns what is known of a claim whose tasks run.
+// Claim returns the cached claim whose tasks run.
 func (fx *Effects) Claim(lease task.LeaseID) (Claim, bool) {
 	return fx.memory.claim(claimKey{fx.NS, lease})
 }
 
-// Ended notes that a task of a claim left running. It reports whether it was
-// the last one: not, when more of them run or another process claimed it.
+// Ended records that a task of a claim left the state running. It reports whether it was the
+// last running task. It returns false if another process made the claim.
 func (fx *Effects) Ended(lease task.LeaseID) (last bool) {
 	claim, ok := fx.Claim(lease)
 	for i := len(fx.ended) - 1; i >= 0; i-- {
@@ -182,7 +183,7 @@ func (fx *Effects) Ended(lease task.LeaseID) (last bool) {
 	return ok && claim.Tasks <= 1
 }
 
-// Generation returns the remembered generation of a namespace, or "".
+// Generation returns the cached generation of a namespace, or "".
 func (fx *Effects) Generation() string {
 	m := fx.memory
 	if m == nil {
@@ -193,8 +194,8 @@ func (fx *Effects) Generation() string {
 	return m.generations[fx.NS]
 }
 
-// RememberGeneration remembers what was read, until another connection commits
-// or an operation changes it.
+// RememberGeneration caches a generation until another connection commits or an operation
+// changes it.
 func (fx *Effects) RememberGeneration(gen string) {
 	m := fx.memory
 	if m == nil || m.Forgetful {
@@ -211,8 +212,8 @@ func (fx *Effects) RememberGeneration(gen string) {
 	m.generations[fx.NS] = gen
 }
 
-// ChangeGeneration forgets the remembered generations. Until the next
-// transaction none is remembered: this one may yet be rolled back.
+// ChangeGeneration clears the cached generations. Nothing is cached until the next
+// transaction, because this transaction may be rolled back.
 func (fx *Effects) ChangeGeneration() {
 	m := fx.memory
 	m.mu.Lock()

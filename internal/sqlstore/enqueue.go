@@ -15,9 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// inlineMax is how long a text may be to stay on its task's row, which every
-// transition rewrites. Longer ones go to weaver_payloads. A database with Bulk has its
-// own measure.
+// inlineMax is the maximum length of a text on its task's row, which every transition
+// rewrites. Longer texts go to weaver_payloads. A database with Bulk has its own limit.
 const inlineMax = 512
 
 func (t *Tx) inlineMax() int {
@@ -32,7 +31,7 @@ const (
 	kindInput   = "input"
 	kindOutput  = "output"
 	kindUnblock = "unblock_input"
-	kindFor     = "unblock_for" // what the unblock's input is for
+	kindFor     = "unblock_for" // the question that the unblock's input answers
 )
 
 // Enqueue implements store.Producer.
@@ -73,9 +72,9 @@ ON CONFLICT DO NOTHING`
 
 const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND name = ?2 AND idempotency_key = ?3`
 
-// enqueue stores a submission. It only inserts, so that it can run in a
-// caller's transaction without waiting for a row lock.
-// Crash here: nothing was acknowledged; the same call again stores it once.
+// enqueue stores a submission. It only inserts, so that it can run in a caller's transaction
+// without waiting for a row lock. Crash here: nothing was acknowledged; the same call again
+// stores it once.
 func (t *Tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	got, err := t.put(sub, parent)
 	if err == nil {
@@ -84,7 +83,7 @@ func (t *Tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, e
 	return got, err
 }
 
-// put stores a submission, but for tasks that flush stores together.
+// put stores a submission, except for tasks that flush inserts together.
 func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	if gone, err := t.usable(rules.TaskBlobs(sub.Tasks)); err != nil || gone != nil {
 		return nil, cmp.Or(err, gone)
@@ -117,8 +116,8 @@ func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error
 	return got, nil
 }
 
-// beginJob stores the job of a submission without its tasks. fresh is false if another
-// job has its key, which is other then, or if an earlier try of the same call stored it.
+// beginJob stores the job of a submission without its tasks. fresh is false if another job
+// (other) has its key, or if an earlier try of the same call stored it.
 func (t *Tx) beginJob(sub *store.Submission, deadline time.Time) (fresh bool, other task.ID, err error) {
 	missing, err := t.lockBases(sub.Job)
 	if err != nil {
@@ -140,12 +139,12 @@ func (t *Tx) beginJob(sub *store.Submission, deadline time.Time) (fresh bool, ot
 	return false, other, err
 }
 
-// existingJob answers a submission whose key another job has.
+// existingJob answers a submission whose key belongs to another job.
 func existingJob(sub *store.Submission, other task.ID) []store.Enqueued {
 	return slices.Repeat([]store.Enqueued{{Job: other, Disposition: store.DispositionExisting}}, len(sub.Tasks))
 }
 
-// createdTasks answers a submission of which all tasks are stored.
+// createdTasks answers a submission whose tasks are all stored.
 func createdTasks(sub *store.Submission) []store.Enqueued {
 	got := make([]store.Enqueued, len(sub.Tasks))
 	for i := range sub.Tasks {
@@ -190,8 +189,8 @@ func (t *Tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	return n > 0, err
 }
 
-// otherJob says why an insert of a job did nothing: another one has its key, or
-// (zero) an earlier try of the same call stored it.
+// otherJob returns the job that kept a job from being inserted because it has the same key. It
+// returns zero if an earlier try of the same call stored the job.
 func (t *Tx) otherJob(j *task.NewJob) (id task.ID, err error) {
 	if j.IdempotencyKey == "" {
 		return id, nil
@@ -210,20 +209,20 @@ func (t *Tx) otherJob(j *task.NewJob) (id task.ID, err error) {
 type insertion struct {
 	tx          *Tx
 	job, parent task.ID
-	deadline    time.Time // of the job, or of the parent of children
+	deadline    time.Time // of the job, or of the children's parent
 	limits      int64     // of the job's budget
 	depth       int       // of children
 	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
-	together    bool            // tasks that are alike are stored together
-	slot        *store.Enqueued // the answer for the task, which may change until those are stored
-	kind        Alike           // of the task that is being stored
-	row         AlikeTask       // of that
-	at          time.Time       // the instant of the submission; zero: of the transaction
-	edges       int             // how many edges of a task are stored with it; 0: all
+	together    bool            // tasks of one kind are inserted together
+	slot        *store.Enqueued // the answer for the task, which may change until the tasks are inserted
+	kind        Alike           // of the current task
+	row         AlikeTask       // of the current task
+	at          time.Time       // the instant of the submission; zero: that of the transaction
+	edges       int             // number of edges of a task stored with it; 0: all
 }
 
-// now is the instant of the submission.
+// now returns the instant of the submission.
 func (in *insertion) now() time.Time {
 	if in.at.IsZero() {
 		return in.tx.at
@@ -231,8 +230,8 @@ func (in *insertion) now() time.Time {
 	return in.at
 }
 
-// task stores a task, or finds the one that has its key. Where others write too, that
-// one may be deleted between the two.
+// task stores a task, or finds the task with its key. With concurrent writers that task may be
+// deleted between the two steps.
 func (in *insertion) task(n *task.New) (e store.Enqueued, err error) {
 	for range maxTries {
 		if e, err = in.once(n); err != nil || !e.ID.IsZero() {
@@ -242,7 +241,8 @@ func (in *insertion) task(n *task.New) (e store.Enqueued, err error) {
 	return e, fmt.Errorf("%w: a task with the idempotency key %q is stored and deleted again and again", store.ErrBusy, n.IdempotencyKey)
 }
 
-// maxTries is how often a task is stored whose key is taken and free by turns.
+// maxTries is the maximum number of tries to store a task whose key is taken and freed
+// alternately.
 const maxTries = 10
 
 func (in *insertion) once(n *task.New) (store.Enqueued, error) {
@@ -286,7 +286,7 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	if !stored {
-		if n.Coalesce { // with one that was committed while this one waited for it
+		if n.Coalesce { // into a task that was committed while this task waited for it
 			if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
 				return e, err
 			}
@@ -305,7 +305,7 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 }
 
-// available is when a task is claimable that does not start before an instant.
+// available returns the instant from which on a task with a not-before instant is claimable.
 func (t *Tx) available(notBefore time.Time) int64 {
 	if notBefore.After(t.at) {
 		return notBefore.UnixMicro()
@@ -313,8 +313,8 @@ func (t *Tx) available(notBefore time.Time) int64 {
 	return t.mic
 }
 
-// alike puts a task to those that are stored together. If its key is taken then, it is
-// stored, or the one that has it is found, by itself.
+// alike adds a task to the tasks inserted together. If its key is taken at the insert, the
+// task is stored, or the key's holder found, by itself.
 func (in *insertion) alike(n *task.New, a *Alike, options string) {
 	t := in.tx
 	row := a.describe(n, options, false)
@@ -339,8 +339,8 @@ const (
 	sqlTaskByKey  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
 )
 
-// existing says why an insert did nothing: an earlier try of the same call
-// stored the task, or its key is taken. A zero ID: by a task that is deleted since.
+// existing explains an insert without effect: an earlier try of the same call stored the task,
+// or its key is taken. A zero ID means that the key's holder was deleted since.
 func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
 	st := in.tx.stmt(sqlTaskExists).Text(1, in.tx.ns).ID(2, &n.ID)
 	again := st.One()
@@ -362,7 +362,7 @@ const (
 	sqlInsertLabel   = `INSERT INTO weaver_task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
 )
 
-// companions writes what most tasks do not have.
+// companions writes the rows that most tasks do not have.
 func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	if len(n.Input) > in.tx.inlineMax() {
 		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
@@ -419,8 +419,8 @@ const sqlPutPayload = `
 INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (namespace, task_id, kind) DO UPDATE SET data = excluded.data`
 
-// outOfLine stores a text in weaver_payloads if it is long. It returns what
-// belongs on the task's row, and whether the text was long.
+// outOfLine stores a text in weaver_payloads if it is long. It returns the text for the task's
+// row, and whether the text was long.
 func (t *Tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
 	if len(text) <= t.inlineMax() {
 		return text, false, nil

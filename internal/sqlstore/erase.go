@@ -7,11 +7,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Erasing removes a task with everything recorded about it, and its children with
-// it, or a whole job. It moves as many rows as there is room for; the rest is a chore
-// (delete_task, delete_job), which any reaper works off. From the first row on
-// what goes is out of reach of operators' commands and of new edges, so that nothing
-// brings it back (leaving).
+// Erasing removes a task with all its recorded rows and its children, or a whole job. It
+// removes as many rows as there is room for. The rest is a chore (delete_task, delete_job),
+// which any reaper works off. From the first removed row on, operators' commands and new edges
+// cannot reach the task, so that nothing brings it back (leaving).
 
 const (
 	// sqlRecorded counts the rows of a task in each table, up to a limit.
@@ -70,8 +69,8 @@ SELECT depends_on_task_id, kind = 'success' AND awaited > 0, kind = 'done' AND a
 WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id LIMIT ?3`
 	sqlEraseEdge = `DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 
-	// A job counts the edges from outside to its tasks: ?2 is the task that has the
-	// edge, ?3 the one of the job, ?4 1 or -1.
+	// A job counts the edges to its tasks from outside. ?2 is the task with the edge, ?3 the
+	// job's task, ?4 is 1 or -1.
 	sqlCountOutside = `
 UPDATE weaver_jobs SET outside = outside + ?4
 WHERE namespace = ?1 AND job_id = (SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?3)
@@ -88,11 +87,11 @@ UNION ALL
 SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'delete_job' AND subject = ?3 LIMIT 1`
 )
 
-// recordedTables are those of sqlRecorded, in its order.
+// recordedTables are the tables of sqlRecorded, in its order.
 var recordedTables = []struct {
 	erase  string
 	target bool                                         // its key is the ID as text
-	each   func(e *eraser, id *task.ID, rows int) error // instead of erase
+	each   func(e *eraser, id *task.ID, rows int) error // replaces erase
 }{
 	{erase: sqlEraseAttempts},
 	{erase: sqlEraseDecisions},
@@ -118,11 +117,11 @@ func (t *Tx) leaving(id, job *task.ID) (bool, error) {
 // eraser removes tasks and jobs in one transaction.
 type eraser struct {
 	*Tx
-	room int       // rows
-	gone []task.ID // tasks outside jobs, and jobs, that went, or that chores remove
+	room int       // in rows
+	gone []task.ID // tasks outside jobs, and jobs, that are removed or have a removing chore
 }
 
-// task removes a task, or begins to, and leaves the rest to a chore.
+// task removes a task, or begins to and leaves the rest to a chore.
 func (e *eraser) task(id *task.ID) error {
 	e.gone = append(e.gone, *id)
 	done, err := e.rows(id, false)
@@ -135,8 +134,8 @@ func (e *eraser) task(id *task.ID) error {
 	return e.putChore(&chore{kind: store.ChoreDeleteTask, id: *id})
 }
 
-// rows removes the rows of a task, and then the task; it reports false when there
-// was no room for all of them. inJob: its job goes too, and all children with it.
+// rows removes the rows of a task, and then the task. It returns false if there was no room
+// for all of them. With inJob the job and all children are removed too.
 func (e *eraser) rows(id *task.ID, inJob bool) (done bool, err error) {
 	if done, err := e.outgoing(id, inJob); err != nil || !done {
 		return false, err
@@ -186,7 +185,7 @@ func (e *eraser) rows(id *task.ID, inJob bool) (done bool, err error) {
 	return true, e.stmt(sqlEraseTask).Text(1, e.ns).ID(2, id).Run()
 }
 
-// eachStep runs a statement for each of the first n steps that another one finds.
+// eachStep runs a statement for each of the first n steps that another statement finds.
 func (e *eraser) eachStep(id *task.ID, keys, each string, n int) error {
 	type key struct {
 		name         string
@@ -287,7 +286,7 @@ SELECT undo, task_id FROM weaver_tasks INDEXED BY weaver_tasks_by_job
 WHERE namespace = ?1 AND job_id = ?2 AND last_error_kind = 'undo_failed' ORDER BY task_id`
 )
 
-// stands returns the first task that a statement finds whose undo was given up; zero: none.
+// stands returns the first task of a statement's rows whose undo was given up, or zero.
 func stands(st *sqlstmt.Stmt) (id task.ID, err error) {
 	for st.Next() {
 		if id.IsZero() && st.Row().Phase(0).Stands() {
@@ -297,8 +296,9 @@ func stands(st *sqlstmt.Stmt) (id task.ID, err error) {
 	return id, st.Done()
 }
 
-// removable reports whether a task outside jobs can go: it has ended, and its undo was not given up, its
-// children have ended, no task has an edge to it, and it is not on its way yet.
+// removable reports whether a task outside jobs can be removed. It must have ended, with ended
+// children, without an edge to it, and without an undo that was given up. It must not be in
+// removal already.
 func (e *eraser) removable(id *task.ID) (bool, error) {
 	for _, probe := range []struct {
 		sql  string
@@ -321,7 +321,7 @@ func (e *eraser) removable(id *task.ID) (bool, error) {
 	return !leaving, err
 }
 
-// job removes a job, or begins to, and leaves the rest to a chore.
+// job removes a job, or begins to and leaves the rest to a chore.
 func (e *eraser) job(id *task.ID) error {
 	e.gone = append(e.gone, *id)
 	done, err := e.jobRows(id)
@@ -359,7 +359,7 @@ func (e *eraser) jobRows(id *task.ID) (done bool, err error) {
 	return false, nil
 }
 
-// eraseSome is a bite of a chore.
+// eraseSome does a bite of a chore that removes.
 func (o *operation) eraseSome(c *chore) (more bool, err error) {
 	e := eraser{Tx: o.tx, room: max(1, rules.MaxMoves-o.tx.moved)}
 	var done bool
@@ -375,7 +375,7 @@ func (o *operation) eraseSome(c *chore) (more bool, err error) {
 	return !done, err
 }
 
-// jobBusy are chores that change the tasks of a job.
+// sqlJobBusy finds chores that change the tasks of a job.
 const sqlJobBusy = `
 SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'cancel_job' AND subject = ?2
 UNION ALL
@@ -385,7 +385,7 @@ SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'spent_job' AND subj
 
 const sqlOutside = `SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2 AND outside > 0`
 
-// checkDeleteJob says why a job cannot go.
+// checkDeleteJob returns the reason why a job cannot be deleted, as refusal.
 func (t *Tx) checkDeleteJob(j *task.Job) (refusal, err error) {
 	var found [2]bool
 	for i, sql := range []string{sqlJobBusy, sqlOutside} {
@@ -408,7 +408,7 @@ func (t *Tx) checkDeleteJob(j *task.Job) (refusal, err error) {
 	return rules.CheckDeleteJob(j, found[0], found[1], base, at), nil
 }
 
-// deleteJob removes a job that has ended.
+// deleteJob removes a finished job.
 func (o *operation) deleteJob(cmd store.DeleteJob, got *store.CommandResult) error {
 	t := o.tx
 	job, err := t.job(&cmd.Job)
@@ -448,8 +448,7 @@ const (
 	sqlAwaited    = `SELECT depends_on_task_id FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'success' AND awaited > 0`
 )
 
-// countOutside counts the edge that a task is to get to one that it asked for, if
-// that is of another job.
+// countOutside counts the edge that a task is about to get to a requested task of another job.
 func (t *Tx) countOutside(id, needs *task.ID) error {
 	st := t.stmt(sqlHasAwaited).Text(1, t.ns).ID(2, id).ID(3, needs)
 	known := st.One()
@@ -459,7 +458,7 @@ func (t *Tx) countOutside(id, needs *task.ID) error {
 	return t.stmt(sqlCountOutside).Text(1, t.ns).ID(2, id).ID(3, needs).Int(4, 1).Run()
 }
 
-// uncountOutside takes back what countOutside counted for a task.
+// uncountOutside reverses countOutside for a task.
 func (t *Tx) uncountOutside(id *task.ID) error {
 	list, err := ids(t.stmt(sqlAwaited).Text(1, t.ns).ID(2, id))
 	for i := 0; i < len(list) && err == nil; i++ {

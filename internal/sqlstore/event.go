@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// eventColumns are those of the tables of events and of logs.
+// eventColumns are the columns of the tables of events and of logs.
 var eventColumns = sqlstmt.Columns[store.EventRow]{
 	sqlstmt.Col("seq", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.Seq = r.Int(i) }),
 	sqlstmt.Col("type", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.Type = r.Text(i) }),
@@ -54,24 +54,24 @@ VALUES ` + repeat(n, ", ", func(i int) string { return "(?1, " + params(2+5*i, 5
 ON CONFLICT DO NOTHING`
 }
 
-// eventOf is an event row of a task.
+// eventOf is an event row with its task.
 type eventOf struct {
 	task *task.ID
 	row  *store.EventRow
 }
 
-// eventRows are those of the reports of a batch that were accepted. They are written
-// after all guards, many with one statement: wave after wave, in each of which events come
-// before lines of logs, so that a feed has those of a task in their order.
+// eventRows collects the rows of a batch's accepted reports. They are written after all
+// guards, many with one statement, in waves. Each wave writes events before log lines, so that
+// a feed keeps the order of each task.
 type eventRows struct {
 	waves []eventWave
-	logs  map[task.ID]int // in which wave the last line of a task's logs is
+	logs  map[task.ID]int // index of the wave with the task's last log line
 }
 
 type eventWave struct{ events, logs []eventOf }
 
-// add takes the rows of a report whose guard passed. Crash after the commit: the
-// report is there with its rows.
+// add collects the rows of a report whose guard passed. Crash after the commit: the report is
+// stored with its rows.
 func (e *eventRows) add(t *Tx, l *task.Lease, rows []store.EventRow) {
 	if len(rows) == 0 {
 		return
@@ -100,8 +100,9 @@ func (e *eventRows) add(t *Tx, l *task.Lease, rows []store.EventRow) {
 	t.fx.Notice.Events = append(t.fx.Notice.Events, l.Task)
 }
 
-// writeEvents writes the rows of reports that will be accepted, before the attempts end:
-// a feed tells them in that order. Nobody else changes their tasks meanwhile.
+// writeEvents writes the rows of reports that will be accepted, before the attempts end,
+// because a feed delivers them in that order. No other transaction changes their tasks
+// meanwhile.
 func (f *finishing) writeEvents(fins []store.Finish) error {
 	t := f.moves.tx
 	var events eventRows
@@ -162,8 +163,8 @@ DELETE FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2
   AND seq <= coalesce((SELECT seq FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 ORDER BY seq LIMIT 1 OFFSET ?3), 9223372036854775807)`
 )
 
-// dropEvents deletes event rows of a task that was deleted, as many as one
-// transaction may, and reports whether there may be more.
+// dropEvents deletes event rows of a deleted task, up to the limit of a transaction, and
+// reports whether rows may remain.
 func (t *Tx) dropEvents(id *task.ID) (more bool, err error) {
 	for _, sql := range []string{sqlDropEvents, sqlDropLogs} {
 		n, err := t.stmt(sql).Text(1, t.ns).ID(2, id).Int(3, int64(rules.MaxMoves/2-1)).Exec()

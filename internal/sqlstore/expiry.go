@@ -9,8 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Fields of inputs expire through the caller, which can open values: Collect names the
-// tasks, and the command ExpireInput replaces the input. A row says when to look next.
+// Fields of inputs expire through the caller, which can open values: Collect returns the
+// tasks, and the command ExpireInput replaces the input. A row holds the time of the next
+// check.
 
 const (
 	sqlWatchExpiry = `
@@ -29,7 +30,8 @@ WHERE e.namespace = ?1 AND e.look_at <= ?2 ORDER BY e.look_at, e.task_id LIMIT ?
 	sqlExpiryDone = `DELETE FROM weaver_expiries WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// watchExpiry notes when fields of a task's input expire that is stored at an instant.
+// watchExpiry records the next expiry of fields in a task's input, which is stored at an
+// instant.
 func (t *Tx) watchExpiry(id *task.ID, list []task.Expiry, at time.Time) error {
 	next := task.NextExpiry(list, 0)
 	if next == 0 {
@@ -38,8 +40,8 @@ func (t *Tx) watchExpiry(id *task.ID, list []task.Expiry, at time.Time) error {
 	return t.stmt(sqlWatchExpiry).Text(1, t.ns).ID(2, id).Time(3, at).Time(4, at.Add(next)).Run()
 }
 
-// collectExpiries is Collect for expiries.
-// Crash after the commit: the tasks are named again after rules.ExpiryLook.
+// collectExpiries is Collect for expiries. Crash after the commit: the tasks are returned
+// again after rules.ExpiryLook.
 func (s *Store) collectExpiries(ctx context.Context, ns string) (res store.CollectResult, err error) {
 	some := false
 	err = s.read(ctx, ns, func(v *View) error {
@@ -88,8 +90,8 @@ func (t *Tx) expiries() (due []store.DueExpiry, err error) {
 	return due, nil
 }
 
-// expireInput replaces an input by one without the fields whose time has passed.
-// Crash after the commit: the caller looks again, and finds nothing to do.
+// expireInput replaces an input by the input without its expired fields. Crash after the
+// commit: the caller checks again, and finds nothing to do.
 func (o *operation) expireInput(cmd store.ExpireInput, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, store.Seen{}, got)
 	if err != nil || row == nil {

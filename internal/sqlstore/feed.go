@@ -12,18 +12,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Feeds is what a database does for the feed of a namespace. Its rows are written by
-// triggers of the database.
+// Feeds is the database's part of a namespace's feed. Triggers of the database write its rows.
 type Feeds interface {
-	// MakeFeed makes the triggers that are not there, for all namespaces, in transactions
-	// of its own. They do nothing for a namespace without a row of weaver_feeds. Errors
-	// are those of the port.
+	// MakeFeed creates the missing triggers, for all namespaces, in its own transactions. They
+	// ignore namespaces without a row of weaver_feeds. Errors are those of the port.
 	MakeFeed(ctx context.Context, ns string) error
-	// FeedHorizon returns up to which position all rows are committed, or never will be,
-	// and the highest that was given away. ok is false where positions are given away
-	// in the order of commits: then both are the position of the newest row.
+	// FeedHorizon returns the position up to which every row is committed or never will be,
+	// and the highest position assigned. ok is false if positions are assigned in commit
+	// order: then both are the position of the newest row.
 	FeedHorizon(ctx context.Context) (all, last int64, ok bool, err error)
-	// SkipFeed gives a position away that no row gets.
+	// SkipFeed assigns a position to no row.
 	SkipFeed(t *Tx) (int64, error)
 }
 
@@ -37,7 +35,7 @@ ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep,
   pruned = CASE WHEN excluded.pruned > weaver_feeds.pruned THEN excluded.pruned ELSE weaver_feeds.pruned END`
 )
 
-// feed is a row of weaver_feeds, and where the feed ends.
+// feed is a row of weaver_feeds with the end of the feed.
 type feed struct {
 	exists bool
 	keep   int64
@@ -45,7 +43,7 @@ type feed struct {
 	newest int64
 }
 
-// feed reads how far the feed is, which in a transaction that writes is so for it.
+// feed reads the extent of the feed. In a write transaction it stays valid until the commit.
 func (v *View) feed() (f feed, err error) {
 	st := v.stmt(sqlFeedOf).Text(1, v.ns)
 	if f.exists = st.One(); f.exists {
@@ -55,7 +53,7 @@ func (v *View) feed() (f feed, err error) {
 	return f, st.Done()
 }
 
-// state says how far readers may come.
+// state returns the positions that readers may read.
 func (f *feed) state(h horizon) store.FeedState {
 	s := store.FeedState{On: f.keep > 0, Kept: f.pruned, Newest: f.newest, Last: f.newest}
 	if h.ok {
@@ -64,13 +62,13 @@ func (f *feed) state(h horizon) store.FeedState {
 	return s
 }
 
-// horizon is the answer of FeedHorizon.
+// horizon is the result of FeedHorizon.
 type horizon struct {
 	all, last int64
 	ok        bool
 }
 
-// readFeed runs fn with how far the feed is; not at all if there never was one.
+// readFeed runs fn with the state of the feed, unless the namespace never had a feed.
 func (s *Store) readFeed(ctx context.Context, ns string, fn func(v *View, state store.FeedState) error) error {
 	var h horizon
 	var err error
@@ -109,7 +107,7 @@ func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) err
 		return err
 	}
 	if was.keep == 0 {
-		if err := s.db.MakeFeed(ctx, ns); err != nil { // before the row, which has them write
+		if err := s.db.MakeFeed(ctx, ns); err != nil { // before the row, which enables them
 			return fmt.Errorf("begin the feed of events: %w", err)
 		}
 	}
@@ -118,7 +116,7 @@ func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) err
 		if err != nil {
 			return err
 		}
-		if keep > 0 && f.keep == 0 && f.exists { // what happened meanwhile is not there, and readers learn of it
+		if keep > 0 && f.keep == 0 && f.exists { // events since then are missing: readers see the gap
 			if f.pruned, err = t.db.SkipFeed(t); err != nil {
 				return err
 			}
@@ -127,7 +125,7 @@ func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) err
 	})
 }
 
-// feedColumns are those by which a row is chosen.
+// feedColumns are the columns that select a row.
 var feedColumns = sqlstmt.Columns[feedRow]{
 	sqlstmt.Col("pos", func(f *feedRow, r *sqlstmt.Row, i int) { f.Pos = r.Int(i) }),
 	sqlstmt.Col("kind", func(f *feedRow, r *sqlstmt.Row, i int) { f.Kind = store.FeedKind(r.Name(i)) }),
@@ -150,7 +148,7 @@ type feedRow struct {
 	size int64
 }
 
-// named takes the last column, which says what the event is called.
+// named sets the fields from the last column, the name of the event.
 func (f *feedRow) named(name string) {
 	switch f.Kind {
 	case store.FeedEvent, store.FeedLog:
@@ -166,7 +164,8 @@ var (
 	sqlFeedRows = `
 SELECT ` + feedColumns.List() + ` FROM weaver_feed WHERE namespace = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos LIMIT ?4`
 
-	// What a chunk of rows quotes. The ends of tasks and jobs are quoted while they last.
+	// The quoted columns of a chunk of rows. Ends of tasks and jobs are quoted while they are
+	// current.
 	sqlFeedQuotes = newChunkSQL(func(n int) string {
 		return `
 SELECT f.pos, t.options_json, CASE WHEN t.task_id IS NOT NULL THEN coalesce(t.allow_failure, 0) END, coalesce(a.started_at, j.created_at),
@@ -223,7 +222,7 @@ func (v *View) feedPage(req *store.FeedRequest, state store.FeedState) (store.Fe
 	return page, v.quote(page.Rows)
 }
 
-// quote reads what rows quote.
+// quote reads the quoted columns of rows.
 func (v *View) quote(rows []store.FeedRow) error {
 	at := make(map[int64]*store.FeedRow, len(rows))
 	for i := range rows {
@@ -262,8 +261,8 @@ const (
 	sqlPruneFeed = `DELETE FROM weaver_feed WHERE namespace = ?1 AND pos <= ?2`
 )
 
-// PruneFeed implements store.EventFeed. A reader looks for what is old, so that the
-// writer is asked only when there is something.
+// PruneFeed implements store.EventFeed. It searches for old rows with a reader, and asks the
+// writer only if there are some.
 func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error) {
 	var cut int64
 	err = s.readFeed(ctx, ns, func(v *View, state store.FeedState) (err error) {
@@ -281,8 +280,8 @@ func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error)
 	})
 }
 
-// oldFeed returns up to where the first rows are no longer kept: an old row behind a
-// young one stays, whichever clock made it so.
+// oldFeed returns the position up to which rows are past their retention. An old row behind a
+// young row stays, whichever clock caused this.
 func (v *View) oldFeed(state store.FeedState) (cut int64, more bool, err error) {
 	f, err := v.feed()
 	if err != nil {

@@ -16,7 +16,7 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	if len(fins) == 0 {
 		return nil, nil
 	}
-	hashes := make([]string, len(fins)) // here, where no other caller waits for it
+	hashes := make([]string, len(fins)) // computed here, where no other caller waits for it
 	packed := make([][][]byte, len(fins))
 	for i := range fins {
 		hashes[i] = fins[i].Hash()
@@ -54,8 +54,8 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 		if err := f.endDrawn(); err != nil {
 			return err
 		}
-		// Separate statements, each seeing the ones before: edges after all
-		// guards, so that two needs of one task in one batch both count.
+		// Separate statements, each of which sees the earlier ones. Edges follow all guards,
+		// so that two needs of one task in one batch both count.
 		unstored = f.moves.unstored
 		if err := f.moves.propagate(); err != nil {
 			return err
@@ -72,21 +72,21 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	return got, nil
 }
 
-// finishing is one batch of ends.
+// finishing is a batch of finishes.
 type finishing struct {
 	moves     moves
 	successes byClaim[*report] // to be written in chunks
-	rest      []*report        // to be ended after one guard for all
+	rest      []*report        // to be ended after one shared guard
 	ends      []End            // to be written together
-	one       End              // that is being written
-	drawn     []drawn          // retries that wait until the others are counted
-	again     []*report        // of the same leases
-	inOrder   bool             // one asks for a task that may end in the same batch
-	ended     []*report        // whose guard passed, of tasks of jobs
+	one       End              // the end being written
+	drawn     []drawn          // retries that wait until the other attempts are counted
+	again     []*report        // repeated reports of the same leases
+	inOrder   bool             // a report asks for a task that may end in the same batch
+	ended     []*report        // reports with a passed guard, of tasks of jobs
 }
 
-// lock locks the tasks of a batch that are not ended in chunks, whose guard locks
-// them.
+// lock locks the tasks of a batch, except tasks that are ended in chunks. The guard locks
+// those.
 func (f *finishing) lock(fins []store.Finish) error {
 	var ids []task.ID
 	for i := range fins {
@@ -98,7 +98,7 @@ func (f *finishing) lock(fins []store.Finish) error {
 	return err
 }
 
-// noteJobs answers with the states that jobs got by the batch as a whole.
+// noteJobs sets the new states of jobs in the results, after the whole batch.
 func (f *finishing) noteJobs() {
 	was := make(map[task.ID]task.JobState, 1)
 	for _, j := range f.moves.jobs {
@@ -120,16 +120,16 @@ func (f *finishing) noteJobs() {
 type report struct {
 	fin   *store.Finish
 	hash  string
-	steps []byte // outcome_json
+	steps []byte // the content of outcome_json
 	got   *store.FinishResult
-	job   task.ID // of the task, once the guard passed
+	job   task.ID // job of the task, set once the guard passed
 	moved bool    // the guard has written the task's row
 
-	children [][]byte // those of a decompose but the first bite, packed
+	children [][]byte // children of a decompose after the first bite, packed
 }
 
-// add ends one attempt, or keeps it to be ended together with others.
-// Crash after the commit: the caller asks again and R8 answers success.
+// add ends one attempt, or keeps it to be ended together with others. Crash after the commit:
+// the caller asks again, and R8 answers with success.
 func (f *finishing) add(r *report) error {
 	if r.got.Err = rules.CheckFinish(r.fin); r.got.Err != nil {
 		return nil
@@ -160,8 +160,8 @@ func (f *finishing) add(r *report) error {
 	return f.finish(r)
 }
 
-// finish ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
-// everything else follows from the row that it accepted (R2).
+// finish ends one attempt. The guard is an UPDATE, never an earlier SELECT, and everything
+// else follows from the row that it accepted (R2).
 func (f *finishing) finish(r *report) error {
 	if f.waits(r) {
 		f.again = append(f.again, r)
@@ -178,7 +178,7 @@ func (f *finishing) finish(r *report) error {
 	return f.guarded(r, row)
 }
 
-// guarded goes on with the row that the guard accepted; nil: it refused.
+// guarded continues with the row that the guard accepted; nil means that it refused.
 func (f *finishing) guarded(r *report, row *leaseRow) error {
 	if row == nil {
 		return f.moves.tx.finishedBefore(r)
@@ -227,8 +227,8 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	return f.moves.afterRunning(row, &to.Transition)
 }
 
-// mayUndo turns the end of a task into the begin of its undo phase, if something is to
-// be undone.
+// mayUndo turns the end of a task into the begin of its undo phase if there is anything to
+// undo.
 func (m *moves) mayUndo(fin *store.Finish, row *leaseRow, to *rules.Transition) error {
 	if to.State != task.Failed && to.State != task.Cancelled || row.undo != nil {
 		return nil
@@ -262,15 +262,15 @@ func (t *Tx) writeOne(e *End) error {
 	return DecisionFields.Bind(t.stmt(sqlInsertDecision).Text(1, t.ns).Int(2, t.mic), 3, e).Run()
 }
 
-// sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
-// reads the row, which no other connection can change before the commit.
+// sqlGuard checks a lease and changes only the progress. sqlLeaseRow then reads the row, which
+// no other connection can change before the commit.
 const sqlGuard = `
 UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 var sqlLeaseRow = `SELECT ` + leaseColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// guard returns the row whose lease a finish has; nil if the lease is lost.
+// guard returns the row of a finish's lease, or nil if the lease is lost.
 func (t *Tx) guard(fin *store.Finish) (*leaseRow, error) {
 	l := &fin.Lease
 	n, err := t.stmt(sqlGuard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
@@ -280,8 +280,7 @@ func (t *Tx) guard(fin *store.Finish) (*leaseRow, error) {
 	return leaseColumns.One(t.stmt(sqlLeaseRow).Text(1, t.ns).ID(2, &l.Task))
 }
 
-// What follows the guard of one end: the row of the task, that of the attempt, and that
-// of the decision.
+// The rows written after the guard of one end: the task, the attempt and the decision.
 var (
 	sqlTransition = `
 UPDATE weaver_tasks SET ` + setEnd(params(2+len(EndFields), 1)) + ` WHERE namespace = ?1 AND task_id = ?2`
@@ -293,7 +292,7 @@ INSERT INTO weaver_attempts (namespace, finished_at, ` + AttemptFields.Names() +
 INSERT INTO weaver_decisions (namespace, decided_at, ` + DecisionFields.Names() + `) VALUES (?1, ?2, ` + DecisionFields.Params(3) + `)`
 )
 
-// keepOutput stores what of an output does not belong on the task's row.
+// keepOutput stores an output that is too long for the task's row.
 func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
 	if inline, long, err = t.outOfLine(id, kindOutput, text); err == nil {
 		err = t.refer(id, kindOutput, "", text)
@@ -301,13 +300,13 @@ func (t *Tx) keepOutput(id *task.ID, text json.RawMessage) (inline json.RawMessa
 	return inline, long, err
 }
 
-// outcomeJSON is what outcome_json holds; the observation is the error's column,
-// or the task's output.
+// outcomeJSON is the content of outcome_json. The observation is in the error's column or in
+// the task's output.
 type outcomeJSON struct {
 	Action struct {
-		Steps     []string `json:"steps,omitempty"`     // that it started
+		Steps     []string `json:"steps,omitempty"`     // started by it
 		Unreached []string `json:"unreached,omitempty"` // recorded earlier, not called this time
-		Route     string   `json:"route,omitempty"`     // why its handler was chosen
+		Route     string   `json:"route,omitempty"`     // reason for the choice of its handler
 	} `json:"action"`
 	Notes map[string]string `json:"notes,omitempty"`
 }
@@ -322,7 +321,7 @@ func stepsRun(fin *store.Finish) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// insertAttempt writes the row of an attempt that ended now.
+// insertAttempt writes the row of an attempt that ends now.
 func (t *Tx) insertAttempt(e *End) error {
 	return AttemptFields.Bind(t.stmt(sqlInsertAttempt).Text(1, t.ns).Int(2, t.mic), 3, e).Run()
 }
@@ -334,9 +333,8 @@ SELECT outcome_hash, outcome_kind, coalesce((
   SELECT t.undo FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = ?2)
 FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
 
-// finishedBefore answers a finish whose guard accepted nothing (R8): it was made
-// before, or contradicts what was, or lost its lease. Attempts that other
-// parties ended have no hash.
+// finishedBefore answers a finish that the guard refused (R8): it repeats or contradicts a
+// recorded finish, or lost its lease. Attempts ended by other parties have no hash.
 func (t *Tx) finishedBefore(r *report) error {
 	l := &r.fin.Lease
 	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// succeedAll ends the plain attempts of a batch in one statement for each claim. Those
-// whose guard did not pass are ended as the others are, which finds out why.
+// succeedAll ends the plain attempts of a batch in one statement for each claim. Attempts
+// whose guard failed are ended with the other attempts, which finds the reason.
 func (f *finishing) succeedAll() error {
 	t := f.moves.tx
 	for _, lease := range f.successes.order {
@@ -42,17 +42,18 @@ func (f *finishing) succeedAll() error {
 	return f.finishRest()
 }
 
-// finishRest ends the attempts that are not written in chunks, in their order, after one
-// guard for the first report of each task. A task that is reported once more passes by its
-// own, when the first report is written.
+// finishRest ends the attempts that are not written in chunks, in their order, after one guard
+// for the first report of each task. A further report of a task runs its own guard after the
+// first report is written.
 //
-// That the guards of later reports come before what follows from earlier ones changes
-// nothing: until propagate, the end of an attempt writes no row of another task that
-// exists. A good end without a long output follows from its report alone, so that its
-// guard writes the row of the task too. New children have neither needs nor the ID of a task that runs; keys, budgets,
-// cancelled children and exhausted jobs are counted in memory or in rows of their own. The
-// one exception, the end that asks for another task (DependsOn), marks that as needed:
-// such batches are ended one by one (inOrder).
+// Guards of later reports may run before the effects of earlier ones. Until propagate, the end
+// of an attempt writes no existing row of another task. A success without a long output
+// depends on its report alone, so its guard writes the task's row too. New children have no
+// needs and no ID of a running task. Keys, budgets, cancelled children and exhausted jobs are
+// counted in memory or in their own rows.
+//
+// There is one exception: the end that asks for another task (DependsOn) marks that task as
+// needed. Such batches are ended one by one (inOrder).
 func (f *finishing) finishRest() error {
 	t, all := f.moves.tx, f.rest
 	if f.rest = nil; len(all) == 0 {
@@ -97,7 +98,7 @@ func (f *finishing) finishRest() error {
 	for _, r := range all {
 		var err error
 		if id := r.fin.Lease.Task; first[id] == r && r.moved && rows[id] == nil {
-			r.moved = false // its guard says why: its lease is lost, or it is in its undo phase
+			r.moved = false // its own guard finds the reason: a lost lease, or an undo phase
 			err = f.finish(r)
 		} else if first[id] == r {
 			err = f.guarded(r, rows[id])
@@ -119,7 +120,7 @@ func (f *finishing) finishAgain(r *report) error {
 	return f.finish(r)
 }
 
-// End is the end of an attempt whose guard passed, and what becomes of its task.
+// End is the end of an attempt whose guard passed, with the transition of its task.
 type End struct {
 	Task      task.ID
 	AttemptNo int
@@ -130,11 +131,11 @@ type End struct {
 	To        *rules.Transition
 	Failure   *task.Error     // of the attempt
 	Moved     bool            // the task's row is written
-	Output    json.RawMessage // nil: none, or a long one, which is stored
+	Output    json.RawMessage // nil if absent, or if long and stored elsewhere
 	Long      bool
 	Version   int // of the code
 	Handler   string
-	Steps     []byte // outcome_json
+	Steps     []byte // the content of outcome_json
 	Hash      string
 }
 
@@ -145,7 +146,7 @@ func endOf(r *report, row *leaseRow, to *rules.Transition, output json.RawMessag
 	return e
 }
 
-// lostEnd is the end of an attempt of which its worker says nothing.
+// lostEnd returns the end of an attempt without a report of its worker.
 func lostEnd(row *leaseRow, to *rules.Transition, failure *task.Error) End {
 	return End{
 		Task: row.id, AttemptNo: row.attemptNo, Epoch: row.epoch, Lease: row.leaseID, Worker: row.worker, StartedAt: row.startedAt,
@@ -153,14 +154,15 @@ func lostEnd(row *leaseRow, to *rules.Transition, failure *task.Error) End {
 	}
 }
 
-// together reports whether the rows of an end can be written with those of others: not,
-// if the task gets children, which are stored for it as it is afterwards, or an undo phase.
+// together reports whether the rows of an end can be written with those of other ends.
+// Children exclude this, because they are stored for the task's final row, and so does an undo
+// phase.
 func (f *finishing) together(to *resolved) bool {
 	return f.moves.tx.bulk != nil && !f.inOrder && !to.Awaited && to.Join == task.JoinNone && !to.SetUndo
 }
 
-// flush writes the ends that are to be written together. It comes before whatever reads
-// their rows: a further report of one of the tasks, and propagate.
+// flush writes the collected ends. It runs before every reader of their rows: a further report
+// of one of the tasks, and propagate.
 func (f *finishing) flush() error {
 	if len(f.ends) == 0 {
 		return nil

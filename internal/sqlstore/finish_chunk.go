@@ -4,9 +4,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sqlSucceed is guard and transition in one statement, for a chunk of first
-// attempts of one claim. It asks for no rows back: RETURNING costs SQLite a
-// temporary table each time. sqlInsertAttempts is their sqlInsertAttempt.
+// sqlSucceed is guard and transition in one statement, for a chunk of first attempts of one
+// claim. It returns no rows, because RETURNING costs SQLite a temporary table each time.
+// sqlInsertAttempts is sqlInsertAttempt for the chunk.
 var (
 	sqlSucceed = newChunkSQL(func(n int) string {
 		output := "CASE task_id" + repeat(n, "", func(i int) string {
@@ -28,8 +28,8 @@ VALUES ` + repeat(n, ", ", func(i int) string {
 	})
 )
 
-// succeedMany ends a chunk of tasks of one claim well. It reports false when the
-// guard did not accept all of them; then what it wrote must be undone.
+// succeedMany ends a chunk of tasks of one claim with success. It returns false if the guard
+// did not accept all of them. Then the caller must roll back.
 func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 	t := f.moves.tx
 	n, lease := len(chunk), &chunk[0].fin.Lease.ID
@@ -59,7 +59,7 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 	return true, nil
 }
 
-// succeeded notes the end of a plain task that is written.
+// succeeded records the written end of a plain task.
 func (f *finishing) succeeded(r *report) error {
 	t := f.moves.tx
 	r.got.State = task.Succeeded

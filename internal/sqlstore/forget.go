@@ -10,13 +10,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task is forgotten in the transaction that marks its row: from then on nothing
-// starts it again. What its other rows hold is erased in the order of forgetStages, as
-// many rows as the transaction may move; the rest is the chore forget, which keeps
-// how far it has come. What is overwritten and deleted is also gone from its pages
-// (secure_delete); copies of rows that SQLite moved earlier are gone after Scrub.
+// A task is forgotten in the transaction that marks its row. From then on nothing starts it
+// again. Its other rows are erased in the order of forgetStages, up to the move limit of the
+// transaction. The chore forget does the rest and keeps its position. Overwritten and deleted
+// values are also gone from their pages (secure_delete). Copies of rows that SQLite moved
+// earlier are gone after Scrub.
 
-const forgottenValues = 2 // of values_dropped; 1: a rule of retention dropped them
+const forgottenValues = 2 // in values_dropped; 1: a retention rule dropped them
 
 const (
 	sqlForgetState = `SELECT values_dropped FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
@@ -65,7 +65,7 @@ UPDATE weaver_task_dependencies SET ended_code = NULL, ended_message = CASE WHEN
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3 AND (ended_code IS NOT NULL OR ended_message IS NOT NULL)`
 )
 
-// forgetAt is how far a chore has come: what comes behind it is to be erased.
+// forgetAt is the position of a chore, which erases the rows behind it.
 type forgetAt struct {
 	Stage   int    `json:"stage,omitempty"`
 	Name    string `json:"name,omitempty"` // of steps
@@ -74,8 +74,8 @@ type forgetAt struct {
 	Task    []byte `json:"task,omitempty"`   // of edges
 }
 
-// forgetStages erase up to e.room rows behind a position, which they move. They
-// report whether there may be more.
+// forgetStages erase up to e.room rows behind a position, and advance it. They report whether
+// rows may remain.
 var forgetStages = []func(e *eraser, id *task.ID, at *forgetAt) (more bool, err error){
 	forgetRange(sqlSignalsAfter, sqlForgetSignals, false),
 	(*eraser).forgetSteps,
@@ -87,8 +87,8 @@ var forgetStages = []func(e *eraser, id *task.ID, at *forgetAt) (more bool, err 
 	forgetAll((*eraser).forgetUploads),
 }
 
-// forgetTask erases a task that has ended, or begins to, and leaves the rest to a chore.
-// Crash after the commit: a reaper goes on with the chore.
+// forgetTask erases an ended task, or begins to and leaves the rest to a chore. Crash after
+// the commit: a reaper continues the chore.
 func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, store.Seen{}, got)
 	if err != nil || row == nil {
@@ -146,9 +146,9 @@ WHERE namespace = ?1 AND job_id = ?2 AND coalesce(values_dropped, 0) <> 2 ORDER 
 	sqlForgetJob = `UPDATE weaver_jobs SET meta = ?3 WHERE namespace = ?1 AND job_id = ?2`
 )
 
-// forgetJob erases the metadata of a job that has no task any more that is not forgotten. The
-// job was locked with the task: of its last two tasks one sees that the other is forgotten.
-// (Forget begins with the newest tasks: the first that is not is found at once.)
+// forgetJob erases the metadata of a job whose tasks are all forgotten. The job was locked
+// with the task, so of its last two tasks one sees that the other is forgotten. Forget begins
+// with the newest tasks, so the statement finds a task that is not forgotten at once.
 func (t *Tx) forgetJob(id *task.ID) error {
 	if id.IsZero() {
 		return nil
@@ -175,7 +175,7 @@ func (t *Tx) forgotten(id *task.ID) (bool, error) {
 	return is, st.Done()
 }
 
-// forgetSome is a bite of a chore.
+// forgetSome does a bite of a chore.
 func (o *operation) forgetSome(c *chore) (more bool, err error) {
 	secure, err := o.tx.db.Erase(o.tx)
 	if err != nil {
@@ -204,7 +204,8 @@ func (o *operation) forgetSome(c *chore) (more bool, err error) {
 	return at.Stage < len(forgetStages), err
 }
 
-// forgetRange erases rows with numbers: text says whether the statement has one.
+// forgetRange erases numbered rows. text reports whether the erase statement has a parameter
+// for the replacement text.
 func forgetRange(after, erase string, text bool) func(*eraser, *task.ID, *forgetAt) (bool, error) {
 	return func(e *eraser, id *task.ID, at *forgetAt) (bool, error) {
 		limit := e.room
@@ -247,7 +248,7 @@ func (e *eraser) forgetSteps(id *task.ID, at *forgetAt) (more bool, err error) {
 	return len(list) == limit, err
 }
 
-// forgetEdges erases what those who waited for the task keep of its error.
+// forgetEdges erases the task's error from the edges of its dependents.
 func (e *eraser) forgetEdges(id *task.ID, at *forgetAt) (more bool, err error) {
 	limit := e.room
 	list, err := ids(e.stmt(sqlDependentsAfter).Text(1, e.ns).ID(2, id).Blob(3, at.Task).Int(4, int64(limit)))
@@ -259,17 +260,16 @@ func (e *eraser) forgetEdges(id *task.ID, at *forgetAt) (more bool, err error) {
 	return len(list) == limit, err
 }
 
-// sqlUploadsOf are the blobs that were last announced for a task, and that nothing has
-// referred to since.
+// sqlUploadsOf finds the blobs last announced for a task that nothing refers to.
 const sqlUploadsOf = `
 SELECT blob_id FROM weaver_blobs INDEXED BY weaver_blobs_of_task
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' ORDER BY blob_id LIMIT ?3`
 
-// forgetUploads has what a task announced and did not use deleted.
+// forgetUploads marks the unused uploads of a task for deletion.
 func (e *eraser) forgetUploads(id *task.ID) error {
 	list, err := ids(e.stmt(sqlUploadsOf).Text(1, e.ns).ID(2, id).Int(3, int64(e.room)))
 	for i := 0; i < len(list) && err == nil; i++ {
-		if _, err = e.blobState(&list[i]); err == nil { // which locks it: another task may begin to refer to it
+		if _, err = e.blobState(&list[i]); err == nil { // locks the blob: another task may begin to refer to it
 			err = e.stmt(sqlClaimBlob).Text(1, e.ns).ID(2, &list[i]).Run()
 		}
 	}
@@ -277,7 +277,7 @@ func (e *eraser) forgetUploads(id *task.ID) error {
 	return err
 }
 
-// forgetAll is a stage of which nothing is left that it has looked at.
+// forgetAll wraps an erase that leaves nothing behind as a stage.
 func forgetAll(erase func(*eraser, *task.ID) error) func(*eraser, *task.ID, *forgetAt) (bool, error) {
 	return func(e *eraser, id *task.ID, _ *forgetAt) (bool, error) {
 		err := erase(e, id)
@@ -295,7 +295,7 @@ func forgetDeletes(sql string) func(*eraser, *task.ID, *forgetAt) (bool, error) 
 
 var sqlForgetChore = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = 'forget' ORDER BY subject LIMIT 1`
 
-// FinishForgetting works off what ForgetTask left, of a process that has ended, say.
+// FinishForgetting works off unfinished chores of ForgetTask, for example of an ended process.
 func (s *Store) FinishForgetting(ctx context.Context, ns string) error {
 	next := func(v *View) (*chore, error) { return choreColumns.One(v.stmt(sqlForgetChore).Text(1, v.ns)) }
 	s.finishChores(ctx, ns, func(t *Tx) (*chore, error) { return next(&t.View) }, nil)

@@ -16,9 +16,9 @@ ON CONFLICT (namespace, worker_id) DO UPDATE SET last_seen = excluded.last_seen,
 	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5, announced = ?6 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
-// Join implements store.Worker. In a file it also takes the operating system's
-// lock by which others know that this process lives.
-// Crash between the two: a lock file without a row, which a later Join removes.
+// Join implements store.Worker. In a file it also takes the operating system's lock that shows
+// other processes that this process lives. Crash between the two: a lock file without a row,
+// which a later Join removes.
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	w.Connection = ""
 	written, err := s.db.Joining(ctx, ns, &w)
@@ -51,7 +51,7 @@ func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
-		// Only now: without its row no process asks whether this one lives.
+		// Only now: without its row no process asks whether this process lives.
 		s.db.Left(ns, id)
 	}
 	return err
@@ -67,8 +67,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested <> 0`
 )
 
-// Heartbeat implements store.Worker. It goes before everything that waits to
-// be written.
+// Heartbeat implements store.Worker. It takes precedence over all waiting writes.
 func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
 	err := s.db.Write(ctx, ns, Op{Weight: len(req.Leases), Urgent: true, Run: func(t *Tx) error {
@@ -92,7 +91,7 @@ func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReq
 	return beats, nil
 }
 
-// seen notes a sign of life of a worker.
+// seen records a sign of life of a worker.
 func (t *Tx) seen(id store.WorkerID, ttl time.Duration) error {
 	w, err := t.worker(id)
 	if err != nil {
@@ -105,8 +104,8 @@ func (t *Tx) seen(id store.WorkerID, ttl time.Duration) error {
 	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
 }
 
-// Announce notes a sign of life of a worker that has a row, and changes LastSeen for
-// sure: who looked at the row before sees that.
+// Announce records a sign of life of a worker with a row, and always changes LastSeen. A
+// process that read the row before sees the change.
 func (t *Tx) Announce(id store.WorkerID) error {
 	w, err := t.worker(id)
 	if err != nil || w == nil {
@@ -119,7 +118,7 @@ func (t *Tx) Announce(id store.WorkerID) error {
 	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
 }
 
-// beatAll extends leases in one statement, and waits for no row that is locked.
+// beatAll extends leases in one statement, without waiting for locked rows.
 func (t *Tx) beatAll(leases []task.Lease, until int64, beats []store.Beat) error {
 	var ours []task.Lease
 	var at []int
@@ -148,7 +147,7 @@ func (t *Tx) beat(l *task.Lease, until int64) (store.Beat, error) {
 	}
 	n, err := t.stmt(sqlBeat).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Int(5, until).Exec()
 	if err != nil || n == 0 {
-		// There is one writer, so no other holds the row: the lease is gone.
+		// There is one writer, so no other holds the row: the lease is lost.
 		return store.Beat{Lost: err == nil}, err
 	}
 	var b store.Beat

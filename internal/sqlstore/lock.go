@@ -2,31 +2,29 @@ package sqlstore
 
 import "github.com/goweaver/weaver/task"
 
-// Locks are what a database with several writers locks until the end of a
-// transaction, in an order that all transactions keep: what an operation will
-// decide on, before it reads it. Where one transaction writes at a time they do
-// nothing.
+// Locks locks rows until the end of a transaction, in a database with several writers. An
+// operation locks rows before it reads them for a decision, in the same order in all
+// transactions. In a database with one writer the methods do nothing.
 //
-// Locks that an operation finds out about only later are taken out of order. Then
-// two operations may wait for each other; the database ends one of them, and it
-// runs again.
+// Locks that an operation discovers later are taken out of order. Then two operations may wait
+// for each other; the database ends one of them, and it runs again.
 type Locks interface {
-	// Tasks locks tasks, and before them their jobs and their concurrency keys.
-	// fresh says that others may have changed them since they were read.
+	// Tasks locks tasks, and before them their jobs and their concurrency keys. fresh reports
+	// that other transactions may have changed them since they were read.
 	Tasks(t *Tx, ids ...task.ID) (fresh bool, err error)
 	// Job locks a job.
 	Job(t *Tx, id *task.ID) error
-	// Key locks a concurrency key, also one that has no row yet.
+	// Key locks a concurrency key, with or without a row.
 	Key(t *Tx, key string) error
-	// Name locks a name, which stands for what does not exist yet.
+	// Name locks a name that represents a row to be inserted.
 	Name(t *Tx, name string) error
-	// Graph lets no other transaction add edges between tasks that exist.
+	// Graph keeps other transactions from adding edges between existing tasks.
 	Graph(t *Tx) error
-	// Passes reports whether claims pass over rows that others have locked.
+	// Passes reports whether claims skip rows locked by other transactions.
 	Passes() bool
 }
 
-// NoLocks are those of a database that one transaction writes at a time.
+// NoLocks implements Locks for a database with one writer.
 type NoLocks struct{}
 
 // Tasks implements Locks.
@@ -47,7 +45,7 @@ func (NoLocks) Graph(*Tx) error { return nil }
 // Passes implements Locks.
 func (NoLocks) Passes() bool { return false }
 
-// job locks and reads a job; nil if there is none.
+// job locks and reads a job, or returns nil.
 func (t *Tx) job(id *task.ID) (*task.Job, error) {
 	if err := t.db.Job(t, id); err != nil {
 		return nil, err

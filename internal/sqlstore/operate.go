@@ -35,15 +35,14 @@ func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) (
 	return got, nil
 }
 
-// commandChore is what a command leaves to be done, and its result.
+// commandChore is the remaining work of a command, with its result.
 type commandChore struct {
 	next func(*Tx) (*chore, error)
 	add  func(*store.CommandResult)
 }
 
-// operateSome applies commands in one transaction, as many as it may move rows
-// for, and at least one. It stops at a command about a job whose tasks are to be
-// inserted before, which it returns.
+// operateSome applies commands in one transaction, up to the move limit and at least one. It
+// stops at a command about a job whose tasks must be inserted first, and returns that job.
 func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, job task.ID, err error) {
 	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
 		n, chores, job = 0, nil, task.ID{}
@@ -85,7 +84,7 @@ func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command
 	return n, chores, job, err
 }
 
-// weightOf is the weight of commands in a group. Those of operators may move many rows.
+// weightOf returns the weight of commands in a group. Operators' commands may move many rows.
 func weightOf(cmds []store.Command) int {
 	for _, c := range cmds {
 		if _, ok := c.(store.Upload); !ok {
@@ -95,25 +94,23 @@ func weightOf(cmds []store.Command) int {
 	return min(len(cmds), rules.MaxMoves)
 }
 
-// operation is one operator command. What it changes, and its audit entry, are
-// in one transaction.
+// operation is one operator command. Its changes and its audit entry are in one transaction.
 type operation struct {
 	tx    *Tx
 	moves moves
-	rest  func(*Tx) (*chore, error) // finds what is left of the command; nil: nothing
+	rest  func(*Tx) (*chore, error) // finds the remaining work of the command, or nil
 
-	revives bool // a chore brings back children
+	revives bool // a chore revives children
 }
 
-// leave keeps what is left of a command, and has it worked off before the
-// command returns.
+// leave stores the remaining work of a command, which is worked off before the command
+// returns.
 func (o *operation) leave(c *chore) error {
 	o.rest = func(t *Tx) (*chore, error) { return t.chore(c) }
 	return o.tx.putChore(c)
 }
 
-// one applies a command. Those that cannot be applied find out before they
-// write anything.
+// one applies a command. Checks that refuse it come before any write.
 func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	*got = store.CommandResult{}
 	if got.Err = rules.CheckCommand(cmd); got.Err != nil {
@@ -189,8 +186,8 @@ func (o *operation) note(a store.Audit, verb, target string) error {
 	return NoteFields.Bind(o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic), 3, &AuditNote{a, verb, target}).Run()
 }
 
-// find returns the task of a command, with its state in got; or nil, with the
-// reason.
+// find returns the task of a command and sets its state in got, or returns nil and sets the
+// error.
 func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
 	row, err := o.moves.taskRow(&id)
 	switch {
@@ -217,7 +214,7 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 	return row, nil
 }
 
-// cancel ends a task, or asks its worker to, or lets it clean up.
+// cancel ends a task, asks its worker to end it, or begins its cleanup.
 func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -242,8 +239,8 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	return err
 }
 
-// endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or because its
-// parent ended or its job's budget is used up (kind). It returns the task's state afterwards.
+// endBy ends a task, begins its undo, or asks it to end. The reason (kind) is an operator's
+// cancel, its parent's end, or its job's used-up budget. endBy returns the task's new state.
 func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	switch rules.ResolveEnd(&rules.Unfinished{State: row.contribution.State, Phase: row.undo, Force: force}) {
 	case rules.EndAsked:
@@ -254,7 +251,7 @@ func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bo
 	return m.cancelNow(row, kind, a, force)
 }
 
-// endEach is endBy for those of a list that have not ended.
+// endEach is endBy for the unfinished tasks of a list.
 func (m *moves) endEach(list []task.ID, kind task.ErrorKind, reason string) error {
 	if _, err := m.tx.db.Tasks(m.tx, list...); err != nil {
 		return err
@@ -278,8 +275,8 @@ const sqlAsk = `
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
-// ask asks a running task to end. The first request stays on record; the
-// deadline need not be watched any more.
+// ask asks a running task to end. The first request stays on record. The deadline is not
+// watched any more.
 func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	t := m.tx
 	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
@@ -292,8 +289,8 @@ func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
-// cancelNow ends a task as cancelled, taking its lease away if it runs, or begins its
-// undo, and returns the state that it gets.
+// cancelNow ends a task as cancelled, revoking its lease if it runs, or begins its undo. It
+// returns the new state.
 func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	to := row.cancelTo(kind, a, force, m.tx.at)
 	var err error
@@ -308,7 +305,7 @@ func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit, forc
 	return to.State, m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
-// cancelTo returns the result of a cancel for a task: it ends, or begins its undo.
+// cancelTo returns the transition of a task for a cancel: it ends, or begins its undo.
 func (w *taskRow) cancelTo(kind task.ErrorKind, a store.Audit, force bool, now time.Time) rules.Transition {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, w.deadlineAt())
 	to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
@@ -321,9 +318,9 @@ func (w *taskRow) cancelTo(kind task.ErrorKind, a store.Audit, force bool, now t
 const sqlCancelJob = `
 UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
 
-// cancelJob ends the tasks of a job that do not run and asks the others to. All
-// of them end before their dependents are looked at: none may start, or end for a
-// need, because another one ended a moment before.
+// cancelJob ends the tasks of a job that do not run, and asks the others to end. It ends all
+// of them before it propagates to dependents, so that the end of one task neither starts nor
+// ends another.
 func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
 	t := o.tx
 	job, err := t.job(&cmd.Job)
@@ -354,8 +351,8 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 const sqlNewGeneration = `
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value`
 
-// restored begins another life of the store: no lease of the one before is
-// worth anything. The tasks come back as their leases expire, or now.
+// restored begins a new generation of the store, which invalidates all earlier leases. The
+// tasks come back when their leases expire, or now.
 func (o *operation) restored(cmd store.Restored, got *store.CommandResult) error {
 	if err := o.note(cmd.Audit, "restored", ""); err != nil {
 		return err
@@ -374,8 +371,8 @@ func (o *operation) restored(cmd store.Restored, got *store.CommandResult) error
 	return err
 }
 
-// endLeases takes all leases away, in this one transaction: nobody else works in a store
-// that was just restored, and there are no more than its workers had slots, twice.
+// endLeases ends all leases in this one transaction. No other process works in a store that
+// was just restored, and there are at most twice as many leases as its workers had slots.
 func (o *operation) endLeases() (int, error) {
 	rows, err := claimColumns.All(o.tx.stmt(sqlAllClaims).Text(1, o.tx.ns))
 	if err != nil {

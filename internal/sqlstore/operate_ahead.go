@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// setAhead is the number of commands to look at first. When most of them went in sets,
-	// all that are left are looked at next.
+	// setAhead is the number of commands read first. If most of them went in sets, all
+	// remaining commands are read next.
 	setAhead = 64
-	// maxChores limits the chores of a namespace to look at.
+	// maxChores is the maximum number of a namespace's chores to read.
 	maxChores = 1000
 )
 
-// lookahead are the commands of a transaction that were looked at.
+// lookahead holds the commands of a transaction that were read ahead.
 type lookahead struct {
 	tx    *Tx
 	off   bool
-	left  int // commands that were looked at and are not applied yet
+	left  int // commands that were read but not applied yet
 	apart map[task.ID]*target
-	most  bool // of the commands before went in sets
+	most  bool // most of the earlier commands went in sets
 }
 
-// apply applies the first commands of a list together, and returns how many; 0: the first
-// one goes by itself.
+// apply applies the first commands of a list together and returns their number. 0 means that
+// the first command is applied alone.
 func (l *lookahead) apply(cmds []store.Command, got []store.CommandResult) (n int, err error) {
 	if l.tx.bulk == nil || l.off {
 		return 0, nil
@@ -85,7 +85,7 @@ func (l *lookahead) look(cmds []store.Command) error {
 		return err
 	}
 	for id, n := range times {
-		if n > 1 { // the second command finds what the first one made of it
+		if n > 1 { // the second command depends on the result of the first
 			delete(l.apart, id)
 		}
 	}
@@ -95,11 +95,11 @@ func (l *lookahead) look(cmds []store.Command) error {
 
 const sqlChoresOf = `SELECT subject, root FROM weaver_chores WHERE namespace = ?1 LIMIT ?2 + 0`
 
-// read locks and reads tasks, and keeps those that share nothing with others.
+// read locks and reads tasks, and keeps the tasks that share nothing with others.
 func (l *lookahead) read(verb SetVerb, ids []task.ID) error {
 	t := l.tx
 	slices.SortFunc(ids, task.ID.Compare)
-	st := t.bulk.Targets(t, ids).Send() // first: the others are to find what stands while the tasks are locked
+	st := t.bulk.Targets(t, ids).Send() // sent first: the other statements must see the state under the locks
 	beside := t.bulk.Beside(t, verb, ids, rules.MaxMoves/2).Send()
 	busy := t.stmt(sqlChoresOf).Text(1, t.ns).Int(2, maxChores).Send()
 	l.apart = make(map[task.ID]*target, len(ids))
@@ -115,7 +115,7 @@ func (l *lookahead) read(verb SetVerb, ids []task.ID) error {
 	}
 	err = cmp.Or(err, beside.Done())
 	n, left := 0, make(map[task.ID]bool)
-	for ; busy.Next(); n++ { // tasks, or jobs, that are on the way out, or brought back with others
+	for ; busy.Next(); n++ { // tasks or jobs that are being removed or revived
 		left[busy.ColID(0)], left[busy.ColID(1)] = true, true
 	}
 	delete(left, task.ID{}) // no root

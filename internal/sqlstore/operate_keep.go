@@ -20,9 +20,8 @@ WHERE b.ran = 1 ORDER BY s.task_id, s.step_index, s.by_attempt, s.by_try, s.name
 	sqlGivenUpBeyond = backWith + `
 SELECT id FROM back WHERE gave_up = 1 ORDER BY id LIMIT 1`
 
-	// backWith goes along the edges by which a retry brings tasks back: to
-	// children (way 0, rules.Need.RevivesChild) and to dependents (way 1,
-	// rules.EndedByNeeds).
+	// backWith follows the edges along which a retry revives tasks: to children (way 0,
+	// rules.Need.RevivesChild) and to dependents (way 1, rules.EndedByNeeds).
 	backWith = `
 WITH RECURSIVE back(id, ran, gave_up) AS (
   SELECT task_id, 0, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
@@ -42,8 +41,8 @@ WITH RECURSIVE back(id, ran, gave_up) AS (
 // cleanedUp returns the first completed cleanup of a task.
 func (t *Tx) cleanedUp(id *task.ID) (*rules.CleanedUp, error) { return t.cleanup(sqlFirstCleanup, id) }
 
-// cleanedUpWith returns the first completed cleanup of a task, or else of those that its
-// retry may bring back with it.
+// cleanedUpWith returns the first completed cleanup of a task, or else of the tasks that its
+// retry may revive.
 func (t *Tx) cleanedUpWith(row *taskRow) (*rules.CleanedUp, error) {
 	ran, err := t.cleanedUp(&row.id)
 	if err != nil || ran != nil || !row.needed && !row.calls && row.join == task.JoinNone {
@@ -55,7 +54,7 @@ func (t *Tx) cleanedUpWith(row *taskRow) (*rules.CleanedUp, error) {
 	return t.undoOfJob(&row.id)
 }
 
-// Each undo task of a job needs all its other tasks.
+// Each undo task of a job needs every other task of the job.
 const sqlUndoOfJob = `
 SELECT u.task_id, u.options_json FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
 CROSS JOIN weaver_tasks u ON u.namespace = d.namespace AND u.task_id = d.task_id AND u.attempt_no > 0
@@ -74,8 +73,8 @@ func (t *Tx) undoOfJob(id *task.ID) (ran *rules.CleanedUp, err error) {
 	return ran, st.Done()
 }
 
-// givenUpWith returns the first task that the retry of another one would bring back though
-// its undo was given up; zero: none.
+// givenUpWith returns the first task that the retry of another task would revive although its
+// undo was given up, or zero.
 func (t *Tx) givenUpWith(row *taskRow) (task.ID, error) {
 	if !row.needed && !row.calls && row.join == task.JoinNone {
 		return task.ID{}, nil
@@ -92,7 +91,8 @@ func (t *Tx) cleanup(query string, id *task.ID) (ran *rules.CleanedUp, err error
 }
 
 const (
-	// The first time that a cleanup of a name is put aside its attempt_no becomes -1, then -2, and so on.
+	// The attempt_no of a cleanup that is put aside becomes -1 the first time, then -2, and so
+	// on.
 	sqlPutAside = `
 UPDATE weaver_steps SET attempt_no = (SELECT min(p.attempt_no) FROM weaver_steps p
   WHERE p.namespace = ?1 AND p.task_id = ?2 AND p.name = weaver_steps.name) - 1, undo = 3
@@ -100,8 +100,8 @@ WHERE namespace = ?1 AND task_id = ?2 AND try = 0 AND ` + ranCleanup
 	sqlUncountSteps = `UPDATE weaver_tasks SET step_count = step_count - ?3 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// putAside keeps the completed cleanups of a task that comes back as past steps, so that
-// they run again.
+// putAside keeps the completed cleanups of a revived task as past steps, so that they run
+// again.
 func (t *Tx) putAside(row *taskRow) error {
 	if row.attemptNo == 0 {
 		return nil
@@ -113,11 +113,10 @@ func (t *Tx) putAside(row *taskRow) error {
 	return t.stmt(sqlUncountSteps).Text(1, t.ns).ID(2, &row.id).Int(3, int64(n)).Run()
 }
 
-// keptSteps is the actor of a chore that brings tasks back although their cleanups
-// completed.
+// keptSteps is the actor of a chore that revives tasks although their cleanups completed.
 const keptSteps = "keep_steps"
 
-// actorOf is the actor of the chores of a retry.
+// actorOf returns the actor of a retry's chores.
 func actorOf(keepSteps bool) string {
 	if keepSteps {
 		return keptSteps

@@ -19,8 +19,8 @@ SELECT depends_on_task_id FROM weaver_task_dependencies INDEXED BY weaver_task_d
 WHERE namespace = ?1 AND task_id = ?2 AND done = 0 AND awaited > 0 AND kind = 'done' AND step IS NULL ORDER BY depends_on_task_id`
 )
 
-// replaceInput gives a task another input.
-// Crash after the commit: a repair asks again, and gets the same answer.
+// replaceInput replaces the input of a task. Crash after the commit: a repair asks again, and
+// gets the same answer.
 func (o *operation) replaceInput(cmd store.ReplaceInput, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {

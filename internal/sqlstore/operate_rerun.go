@@ -9,7 +9,7 @@ import (
 const (
 	sqlNeedsOthers = `SELECT 1 FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited = 0 LIMIT 1`
 
-	// The steps that a rerun takes over: rules.TakesOver.
+	// The steps that a rerun takes over (rules.TakesOver).
 	takenOver = `state = 'completed' AND step_index < ?3 AND kind <> 'cleanup' AND attempt_no = 0`
 
 	sqlTaken = `
@@ -22,8 +22,8 @@ FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 	sqlRerunOf = `UPDATE weaver_tasks SET rerun_of = ?3, step_count = ?4, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// rerun stores a new task that repeats another one.
-// Crash after the commit: the same command finds the new task by its ID.
+// rerun stores a new task that repeats another task. Crash after the commit: the same command
+// finds the new task by its ID.
 func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -64,7 +64,7 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 		return err
 	}
 	if steps == 0 {
-		ran = nil // none of the steps that it undid is taken over
+		ran = nil // no step that it undid is taken over
 	}
 	if !cmd.KeepSteps {
 		if got.Err = rules.CheckRerunCleanedUp(row.id, row.contribution.State, ran); got.Err != nil {
@@ -91,8 +91,8 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	return err
 }
 
-// link notes which task the new one repeats, and gives it that one's steps, though ran, a
-// cleanup of it, may have undone them.
+// link records the task that the new task repeats, and copies that task's steps. ran is a
+// cleanup that may have undone them.
 func (o *operation) link(row *taskRow, cmd *store.RerunTask, ran *rules.CleanedUp) error {
 	t, a := o.tx, cmd.Audit
 	a.Reason = rules.RerunReason(cmd.New.ID, rules.KeepNote(row.id, ran, a.Reason))

@@ -62,8 +62,8 @@ func (o *operation) reschedule(cmd store.RescheduleTask, got *store.CommandResul
 	return nil
 }
 
-// dueAt is when a task that is claimable, or waits for its key, or would be
-// claimable if it were not paused, is due; 0: none of these.
+// dueAt returns the due time of a task that is claimable, waits for its key, or would be
+// claimable without a pause. It returns 0 for any other task.
 func (t *Tx) dueAt(id *task.ID) (due int64, err error) {
 	st := t.stmt(sqlDueAt).Text(1, t.ns).ID(2, id)
 	if st.One() {

@@ -18,7 +18,7 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 ORDER BY task_
 const sqlReviveJob = `
 UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
 
-// retry revives a failed or cancelled task and those that ended because of it.
+// retry revives a failed or cancelled task and the tasks that ended because of it.
 func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -96,8 +96,8 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	return o.reviveRest(&chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1, by: root.by})
 }
 
-// reviveRest brings back what ended because of a task that is retried, and then makes that
-// claimable.
+// reviveRest revives the tasks that ended because of a retried task, and then makes the
+// retried task claimable.
 func (o *operation) reviveRest(c *chore) error {
 	more, err := o.reviveSome(c)
 	if err == nil && more {
@@ -120,12 +120,11 @@ func (o *operation) reviveJob(job task.ID) error {
 	return o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &job).Run()
 }
 
-// reviveSome brings back what ended because of a revived task, and has what has
-// not started wait for it again: its dependents after the chore's position, then
-// theirs. A dependent with several such needs is
-// looked at again with each of them, so the last one brings it back. What is too
-// much for the transaction is left to chores, of which c is one if it reports
-// that there is more.
+// reviveSome revives the tasks that ended because of a revived task, and makes unstarted
+// dependents wait for it again. It handles the dependents behind the chore's position, then
+// their dependents. A dependent with several such needs is checked again with each of them, so
+// that the last one revives it. Work beyond the transaction's limit is left to chores; c is
+// one of them if more is true.
 func (o *operation) reviveSome(c *chore) (more bool, err error) {
 	list := []*chore{c}
 	for len(list) > 0 && o.tx.moved < rules.MaxMoves {
@@ -150,8 +149,8 @@ func (o *operation) reviveSome(c *chore) (more bool, err error) {
 	return more, nil
 }
 
-// reviveDependents looks at the next dependents of a task that was brought back,
-// and returns those that it brought back too and that have dependents themselves.
+// reviveDependents handles the next dependents of a revived task. It returns the dependents
+// that it revived and that have dependents themselves.
 func (o *operation) reviveDependents(c *chore) (more bool, revived []task.ID, err error) {
 	limit := max(1, rules.MaxMoves-o.tx.moved)
 	edges, err := dependentEdges.All(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
@@ -176,9 +175,8 @@ func (o *operation) reviveDependents(c *chore) (more bool, revived []task.ID, er
 
 const sqlReviving = `SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'revive' AND root = ?2 LIMIT 1`
 
-// releaseRoot makes a retried task claimable when all that is to be brought back
-// with it is back: it must not end before. It does nothing if the task was
-// cancelled meanwhile.
+// releaseRoot makes a retried task claimable once every task to be revived with it is back,
+// because it must not end before. It does nothing if the task was cancelled meanwhile.
 func (o *operation) releaseRoot(c *chore) error {
 	st := o.tx.stmt(sqlReviving).Text(1, o.tx.ns).ID(2, &c.root)
 	reviving := st.One()
@@ -198,9 +196,9 @@ func (o *operation) releaseRoot(c *chore) error {
 	return err
 }
 
-// reviveDependent brings a dependent of a revived task back that ended because
-// of it, or has it wait again if it has not started. It reports whether it came
-// back and has dependents itself.
+// reviveDependent revives a dependent that ended because of a revived task, or makes an
+// unstarted dependent wait again. It reports whether it revived the dependent and the
+// dependent has dependents itself.
 func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err error) {
 	row, err := o.moves.taskRow(&e.Task)
 	if err != nil || row == nil {
@@ -225,7 +223,7 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 	if err != nil || !rules.RevivesDependent(at.State, at.Kind, row.join, needs) {
 		return false, err
 	}
-	if c.by != keptSteps && row.attemptNo > 0 { // the retry was not refused: it has ended since
+	if c.by != keptSteps && row.attemptNo > 0 { // it has ended since the retry was accepted
 		if ran, err := o.tx.cleanedUp(&row.id); err != nil || ran != nil {
 			return false, err
 		}
@@ -243,8 +241,8 @@ const sqlReopen = `
 UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = ?4, open_if_failed = ?5, updated_at = ?3
 WHERE namespace = ?1 AND task_id = ?2`
 
-// reopen has a dependent wait for the end of a need that was retried, unless
-// another one that went wrong lets it start.
+// reopen makes a dependent wait for the end of a retried need, unless another need that went
+// wrong lets it start.
 func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	t := o.tx
 	if err := t.openEdge(&row.id, need, row.epoch); err != nil {
@@ -280,9 +278,9 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	return st.Put(5, func(s sqlstmt.Sink) { putIfFailed(s, waits.IfFailed) }).Run()
 }
 
-// comingBack says which of a task's edges are open: those that are not marked, and,
-// while a chore brings its children back, those to the children that are to come,
-// which it waits for already.
+// comingBack returns which edges of a task count as open: unmarked edges and, while a chore
+// revives its children, edges to children still to be revived. The task waits for these
+// already.
 func (t *Tx) comingBack(id *task.ID, join task.Join) (open func(*rules.Need) bool, err error) {
 	c, err := t.chore(&chore{kind: store.ChoreReviveChildren, id: *id})
 	if err != nil || c == nil {
@@ -299,8 +297,8 @@ var dependentEdges = sqlstmt.Columns[store.EdgeRow]{
 	sqlstmt.Col("step", func(e *store.EdgeRow, r *sqlstmt.Row, i int) { e.Step = r.Text(i) }),
 }
 
-// retryNeedColumns are what a retry sees of a need, which may be one of thousands of
-// children: their names are for a refusal only ([tx.nameNeeds]).
+// retryNeedColumns are the columns of a need that a retry reads. There may be thousands of
+// children, so their names are read only for a refusal ([tx.nameNeeds]).
 var retryNeedColumns = sqlstmt.Columns[rules.Need]{
 	sqlstmt.Col("d.depends_on_task_id", func(n *rules.Need, r *sqlstmt.Row, i int) { n.Need = r.ID(i) }),
 	sqlstmt.Col("d.kind", func(n *rules.Need, r *sqlstmt.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
@@ -315,17 +313,17 @@ var retryNeedColumns = sqlstmt.Columns[rules.Need]{
 	sqlstmt.Col("n.allow_failure", func(n *rules.Need, r *sqlstmt.Row, i int) { n.End.AllowFailure = r.Bool(i) }),
 }
 
-// CROSS JOIN and the order are by the edges: SQLite would otherwise go through
-// all tasks of the namespace in the order asked for, and look each up among them.
-// Children of calls that succeeded stay as they are.
+// CROSS JOIN and the order follow the edges. SQLite would otherwise walk all tasks of the
+// namespace in the requested order and look each up among the edges. Succeeded children of
+// calls stay as they are.
 var sqlRetryNeeds = `
 SELECT ` + retryNeedColumns.List() + ` FROM weaver_task_dependencies d
 CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
 WHERE d.namespace = ?1 AND d.task_id = ?2 AND (d.step IS NULL OR d.done = 0 OR d.ended_state <> 'succeeded') ORDER BY d.depends_on_task_id`
 
-// retryNeeds returns the needs of a task as a retry sees them, by ID, without names.
-// Reading those of a parent of thousands takes as long as a transaction may: what is
-// to be brought back is left to chores then.
+// retryNeeds returns the needs of a task for a retry, sorted by ID, without names. For a
+// parent of thousands of children the reading alone takes the time of a transaction; chores
+// then revive the children.
 func (t *Tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 	read := func() ([]rules.Need, error) {
 		return retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
@@ -334,7 +332,7 @@ func (t *Tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A need that ends just now would find the edge as it was, and lower nothing.
+	// A need that ends right now would find the edge in its old state and lower nothing.
 	var open []task.ID
 	for i := range needs {
 		if !needs[i].End.State.Terminal() {
@@ -363,15 +361,15 @@ func (t *Tx) nameNeeds(needs []rules.Need) error {
 	return nil
 }
 
-// setEdges marks the edges of a task that is brought back by how its needs are.
-// Those to children of a decomposition matter only if it waits for them. One that is
-// as it should be is not written.
+// setEdges updates the edges of a revived task to the states of its needs. Edges to children
+// of a decomposition matter only if the task waits for them. Edges that are correct are not
+// written.
 func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) (err error) {
 	for i := range needs {
 		n := &needs[i]
 		switch {
 		case n.Awaited > 0 && n.Step == "" && v.Join == task.JoinNone,
-			n.RevivesChild(v.Join, row.contribution.Kind): // it is opened when the child comes back
+			n.RevivesChild(v.Join, row.contribution.Kind): // opened when the child is revived
 		case !n.Ended() && (n.Marked || n.Step != ""):
 			err = o.tx.openEdge(&row.id, &n.Need, row.epoch+1)
 		case n.Ended() && (!n.Marked || n.Awaited > 0 && n.Recorded != n.End.State):
@@ -384,9 +382,9 @@ func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival)
 	return nil
 }
 
-// revive gives a task all its attempts back. If it is ready then, the caller
-// makes it claimable. Its children come back with it, some of them by a chore of
-// the task that is retried (root).
+// revive gives a task all its attempts back. If the task is ready afterwards, the caller makes
+// it claimable. Its children are revived with it, some of them by a chore of the retried task
+// (root).
 func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.State, error) {
 	t := o.tx
 	limit, err := o.extendJob(row)
@@ -437,8 +435,8 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 
 const sqlExtendJob = `UPDATE weaver_jobs SET deadline_at = ?3 WHERE namespace = ?1 AND job_id = ?2`
 
-// extendJob gives the job of a task whose deadline has passed its time again, and
-// returns when it ends; zero: never.
+// extendJob restarts the deadline of a task's job if it has passed, and returns the job's
+// deadline; zero: never.
 func (o *operation) extendJob(row *taskRow) (time.Time, error) {
 	t := o.tx
 	if row.job.IsZero() || !rules.Past(row.deadlineAt(), t.at) {
@@ -455,8 +453,7 @@ func (o *operation) extendJob(row *taskRow) (time.Time, error) {
 	return limit, t.stmt(sqlExtendJob).Text(1, t.ns).ID(2, &row.job).Time(3, limit).Run()
 }
 
-// redispatch makes a task claimable now. W1: it does not rely on there being no
-// old row.
+// redispatch makes a task claimable now. W1: it does not rely on the absence of an old row.
 func (o *operation) redispatch(row *taskRow) error {
 	if _, err := o.tx.undispatch(&row.id); err != nil {
 		return err

@@ -10,8 +10,8 @@ const sqlChildrenAfter = `
 SELECT depends_on_task_id, step, opened_epoch FROM weaver_task_dependencies
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
-// reviveChildren brings back the children of a revived task that ended with it, as
-// many as the transaction may move, and leaves the others to a chore.
+// reviveChildren revives the children of a revived task that ended with it, up to the
+// transaction's move limit, and leaves the others to a chore.
 func (o *operation) reviveChildren(c *chore) error {
 	more := true
 	if o.tx.moved < rules.MaxMoves {
@@ -27,9 +27,9 @@ func (o *operation) reviveChildren(c *chore) error {
 	return o.tx.putChore(c)
 }
 
-// reviveSomeChildren looks at the next children of a revived task (the chore's
-// reason is the kind of the error with which it had ended), and brings those back
-// that ended with it. It does nothing if the task has ended again.
+// reviveSomeChildren checks the next children of a revived task, and revives the children that
+// ended with it. The chore's reason is the kind of the error with which the task had ended. It
+// does nothing if the task has ended again.
 func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	t := o.tx
 	parent, err := o.moves.taskRow(&c.id)
@@ -37,7 +37,7 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 		return false, err
 	}
 	join := parent.join
-	if parent.epoch != c.epoch { // it has run meanwhile, and waits by then for other children, but for those of its calls still
+	if parent.epoch != c.epoch { // it has run meanwhile: it waits for other children, but still for those of its calls
 		join = task.JoinNone
 	}
 	limit := max(1, rules.MaxMoves-t.moved)
@@ -72,11 +72,11 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 
 const sqlCancelKind = `SELECT cancel_kind FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// reviveChild brings a child back if it ended with its parent, which has a join.
+// reviveChild revives a child if it ended with its parent, which has a join.
 func (o *operation) reviveChild(n *rules.Need, join task.Join, c *chore) error {
 	id := &n.Need
 	row, err := o.moves.taskRow(id)
-	if err != nil || row == nil || row.undo != nil { // in its undo phase; or the retry was not refused: it has given up since
+	if err != nil || row == nil || row.undo != nil { // in its undo phase, or it gave its undo up after the retry was accepted
 		return err
 	}
 	n.End = row.contribution.End
@@ -108,7 +108,7 @@ const sqlNeededByOthers = `
 SELECT 1 FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id <> ?3 LIMIT 1`
 
-// reviveWaiting leaves to a chore what ended because of a child that is back, beside its parent.
+// reviveWaiting leaves to a chore the other dependents that ended because of a revived child.
 func (o *operation) reviveWaiting(child *task.ID, c *chore) error {
 	st := o.tx.stmt(sqlNeededByOthers).Text(1, o.tx.ns).ID(2, child).ID(3, &c.id)
 	found := st.One()

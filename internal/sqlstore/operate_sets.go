@@ -11,18 +11,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A database with Bulk applies commands of one verb together (ADR 0056): it locks and reads
-// their tasks ahead, and writes each table once for all tasks that share nothing with
-// others, but for the counters of their jobs. The commands of such tasks commute with all others of the transaction, so those
-// go one by one in their places. Verbs decide by the same rules as one by one.
+// A database with Bulk applies commands of one verb together (ADR 0056). It locks and reads
+// their tasks ahead, and writes each table once for all tasks that share nothing with others
+// except the counters of their jobs. The commands of such tasks commute with all other
+// commands of the transaction, which are applied one by one in their places. Both ways use the
+// same rules.
 
-// BulkVerbs are the statements over sets of operators' verbs.
+// BulkVerbs are the set-based statements of operators' verbs.
 type BulkVerbs interface {
-	// Targets locks tasks as Locks.Tasks does, and reads them (TargetSelect). The IDs are
-	// sorted.
+	// Targets locks tasks like Locks.Tasks, and reads them (TargetSelect). The IDs are sorted.
 	Targets(t *Tx, ids []task.ID) *sqlstmt.Stmt
-	// Beside selects the IDs of tasks with rows in other tables that keep the verb from
-	// taking them in a set. events is how many events or logs of a task are too many.
+	// Beside selects the IDs of tasks with rows in other tables that exclude them from a set
+	// of the verb. events is the number of events or logs from which on a task is excluded.
 	Beside(t *Tx, verb SetVerb, ids []task.ID, events int) *sqlstmt.Stmt
 	// Undispatch makes tasks unclaimable.
 	Undispatch(t *Tx, ids []task.ID) error
@@ -36,54 +36,54 @@ type BulkVerbs interface {
 	NoteEach(t *Tx, notes []AuditNote) error
 }
 
-// SetVerb is a verb that is applied to sets of tasks.
+// SetVerb is a verb that can be applied to sets of tasks.
 type SetVerb int
 
 // The verbs.
 const (
-	NoSet SetVerb = iota // the command goes by itself
+	NoSet SetVerb = iota // the command is applied alone
 	SetCancel
 	SetRetry
 	SetUnblock
 	SetDelete
 )
 
-// CancelledTask is one of CancelEach.
+// CancelledTask is an element of CancelEach.
 type CancelledTask struct {
 	ID         task.ID
 	Failure    *task.Error
 	By, Reason string
 }
 
-// RevivedTask is one of ReviveEach.
+// RevivedTask is an element of ReviveEach.
 type RevivedTask struct {
 	ID       task.ID
-	Deadline time.Time // zero: none
+	Deadline time.Time // zero: no deadline
 }
 
-// UnblockedTask is one of UnblockEach.
+// UnblockedTask is an element of UnblockEach.
 type UnblockedTask struct {
 	ID                task.ID
-	Attempts, Repairs int // counts
+	Attempts, Repairs int // new counts
 }
 
-// AuditNote is one of NoteEach.
+// AuditNote is an element of NoteEach.
 type AuditNote struct {
 	store.Audit
 	Verb, Target string
 }
 
-// target is a task as verbs by sets see it.
+// target is a task as read by set-based verbs.
 type target struct {
 	taskRow
-	dropped bool // values
+	dropped bool // its values were dropped
 	also    targetMore
 }
 
-// targetMore is read by single verbs.
+// targetMore holds the fields read by single verbs.
 type targetMore struct {
 	labels                map[string]string
-	payloads              bool // weaver_payloads may have some
+	payloads              bool // weaver_payloads may have some of its texts
 	attempts, maxAttempts int
 	repairs, maxRepairs   int
 	failure               *task.Error
@@ -112,22 +112,22 @@ func scanTarget(r *sqlstmt.Row, w *target) {
 	targetColumns.Scan(r, len(leaseColumns)+len(taskRowColumns), w)
 }
 
-// apart reports whether the row of a task says that it shares nothing with other tasks. It
-// fails closed: all that is not named here must be zero, also what is added later.
+// apart reports whether, according to its row, a task shares nothing with other tasks. It
+// fails closed: every field not named here must be zero, including fields added later.
 func (w *target) apart(verb SetVerb) bool {
 	rest := w.taskRow
-	// What verbs take into account, or do not look at.
+	// Fields that verbs take into account, or do not read.
 	rest.id, rest.lane, rest.contribution = task.ID{}, lane.Key{}, propagate.Contribution{}
 	rest.epoch, rest.attemptNo, rest.worker, rest.startedAt, rest.idle, rest.crashes = 0, 0, "", 0, 0, 0
 	rest.createdAt, rest.updatedAt, rest.deadline, rest.cost, rest.maxCost, rest.wakeSeq = time.Time{}, 0, 0, 0, 0, 0
 	rest.cleansUp, rest.job, rest.node, rest.mayFail = false, task.ID{}, "", false
-	if verb == SetRetry || verb == SetDelete { // of a task that was asked to end, and has ended
+	if verb == SetRetry || verb == SetDelete { // of a task that has ended after a request to end
 		rest.asked, rest.cancelled, rest.by, rest.reason = false, "", "", ""
 	}
 	return rest == taskRow{} && !w.dropped
 }
 
-// setVerb returns the verb and the task of a command that a set may take.
+// setVerb returns the verb and the task of a command that can be applied in a set.
 func setVerb(cmd store.Command) (SetVerb, task.ID) {
 	switch cmd := cmd.(type) {
 	case store.CancelTask:
@@ -161,8 +161,8 @@ type verbSet struct {
 	unblocked []UnblockedTask
 }
 
-// add decides about a command. It returns false for one that is refused, or does more than
-// a set can.
+// add decides about a command. It returns false if the command is refused, or does more than a
+// set can.
 func (s *verbSet) add(cmd store.Command, w *target, got *store.CommandResult) (ok bool) {
 	res := store.CommandResult{State: w.contribution.State}
 	var note AuditNote
@@ -184,7 +184,7 @@ func (s *verbSet) add(cmd store.Command, w *target, got *store.CommandResult) (o
 	return true
 }
 
-// seen reports whether a task is as the operator saw it.
+// seen reports whether a task is unchanged since the operator saw it.
 func (w *target) seen(seen store.Seen) bool {
 	return rules.CheckSeen(w.id, seen, w.epoch, sqlstmt.Instant(w.updatedAt)) == nil
 }
@@ -208,7 +208,7 @@ func (s *verbSet) cancel(cmd *store.CancelTask, w *target, got *store.CommandRes
 // retry is operation.retry.
 func (s *verbSet) retry(cmd *store.RetryTask, w *target, got *store.CommandResult) (AuditNote, bool) {
 	at := w.contribution
-	extends := !w.job.IsZero() && rules.Past(w.deadlineAt(), s.tx.at) // the deadline of its job
+	extends := !w.job.IsZero() && rules.Past(w.deadlineAt(), s.tx.at) // it extends the deadline of its job
 	if !w.seen(cmd.Seen) || rules.CheckRetry(w.id, at.State, at.Kind, task.JoinNone, nil) != nil || extends {
 		return AuditNote{}, false
 	}
@@ -243,7 +243,7 @@ func (s *verbSet) delete(cmd *store.DeleteTask, w *target, got *store.CommandRes
 	return AuditNote{cmd.Audit, "delete", ""}, true
 }
 
-// write writes what was decided.
+// write writes the decided commands.
 func (s *verbSet) write() (err error) {
 	t := s.tx
 	ids := make([]task.ID, len(s.targets))
@@ -279,7 +279,7 @@ func (s *verbSet) write() (err error) {
 	return s.moves.propagate()
 }
 
-// dropAnswers deletes what earlier unblocks gave tasks.
+// dropAnswers deletes the inputs of earlier unblocks.
 func (s *verbSet) dropAnswers() error {
 	for _, w := range s.targets {
 		if !w.also.payloads {
@@ -294,7 +294,7 @@ func (s *verbSet) dropAnswers() error {
 	return nil
 }
 
-// runEach runs a statement over IDs that has no rows.
+// runEach runs a statement over IDs that returns no rows.
 func runEach(st *sqlstmt.Stmt, _ []task.ID) error { return st.Run() }
 
 func (s *verbSet) writeCancel(ids []task.ID) error {
@@ -332,7 +332,7 @@ func (s *verbSet) reviveJobs() error {
 	return nil
 }
 
-// writeReady makes tasks claimable that are ready.
+// writeReady makes the ready tasks claimable.
 func (s *verbSet) writeReady(ids []task.ID) error {
 	t := s.tx
 	if err := t.bulk.Undispatch(t, ids); err != nil {
@@ -353,8 +353,8 @@ func (s *verbSet) writeReady(ids []task.ID) error {
 	return t.dispatchAll(rows)
 }
 
-// sqlDeleteSet is sqlDelete for tasks without pauses, signals and edges, and dropEvents for those
-// with few events.
+// sqlDeleteSet is sqlDelete for tasks without pauses, signals and edges, and dropEvents for
+// tasks with few events.
 var sqlDeleteSet = []chunkSQL{
 	sqlEraseTasks, eraseFrom("weaver_payloads"), eraseFrom("weaver_attempts"), eraseFrom("weaver_decisions"), eraseFrom("weaver_steps"),
 	eraseFrom("weaver_checkpoints"), eraseFrom("weaver_events"), eraseFrom("weaver_logs"),

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A field of a task that verbs by sets do not know keeps it out of them.
+// A field of a task that set-based verbs do not know excludes the task.
 func TestTarget_ApartFailsClosed(t *testing.T) {
 	t.Parallel()
 	known := []string{
@@ -35,7 +35,7 @@ func TestTarget_ApartFailsClosed(t *testing.T) {
 	}
 }
 
-// Embedded rows have their fields in the row.
+// eachField calls fn with each field of a struct, including the fields of embedded structs.
 func eachField(typ reflect.Type, at []int, fn func(name string, index []int)) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
@@ -48,7 +48,7 @@ func eachField(typ reflect.Type, at []int, fn func(name string, index []int)) {
 	}
 }
 
-// setField gives an unexported field a value that is not zero.
+// setField sets an unexported field to a value that is not zero.
 func setField(v reflect.Value) {
 	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
 	switch v.Kind() {
@@ -71,8 +71,8 @@ func setField(v reflect.Value) {
 	}
 }
 
-// A field of a command that verbs by sets do not know keeps it out of them: add it here
-// when setVerb or verbSet says what to do about it.
+// A field of a command that set-based verbs do not know excludes the command. Add a new field
+// here once setVerb or verbSet handles it.
 func TestSetVerb_FieldsOfCommands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ const (
 	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
 )
 
-// unblock lets a blocked task go on, with one attempt at least.
+// unblock makes a blocked task continue, with at least one attempt.
 func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -53,7 +53,7 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	return o.unblocked(row, got)
 }
 
-// resumeUndo makes a task that does not run in its undo phase claimable for its undo.
+// resumeUndo makes the undo of a task claimable if the task does not run.
 func (o *operation) resumeUndo(row *taskRow) error {
 	to := rules.ResumeUndo(row.undo, row.attemptNo, o.tx.at)
 	if err := o.moves.writeBegin(&row.id, &to); err != nil {
@@ -64,15 +64,14 @@ func (o *operation) resumeUndo(row *taskRow) error {
 	return nil
 }
 
-// unblocked makes a task claimable whose row says that it is ready.
+// unblocked makes a task claimable whose row is ready.
 func (o *operation) unblocked(row *taskRow, got *store.CommandResult) error {
 	got.State = task.Ready
 	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
 	return o.redispatch(row)
 }
 
-// replacePayload puts a text in place of the one before, or of none; an empty
-// one is none.
+// replacePayload replaces a stored text. An empty text deletes it.
 func (t *Tx) replacePayload(id *task.ID, kind string, data []byte) error {
 	err := t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, id).Text(3, kind).Run()
 	if err != nil || len(data) == 0 {
@@ -81,7 +80,7 @@ func (t *Tx) replacePayload(id *task.ID, kind string, data []byte) error {
 	return t.stmt(sqlInsertPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, data).Run()
 }
 
-// sqlDelete removes everything about a task but its audit.
+// sqlDelete removes all rows of a task except its audit.
 var sqlDelete = []string{
 	`DELETE FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2`,
@@ -106,7 +105,7 @@ WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 AND p.sta
 	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
 )
 
-// delete removes a task that ended outside any job.
+// delete removes a finished task outside of jobs.
 func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -132,7 +131,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 	if err != nil {
 		return err
 	}
-	if child.IsZero() { // else one that is still to be stored
+	if child.IsZero() { // otherwise a child that is not stored yet
 		list, _, _, err := t.nextDrafts(&row.id)
 		if err != nil {
 			return err
@@ -169,7 +168,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 	return o.note(cmd.Audit, "delete", row.id.String())
 }
 
-// firstID returns the first id of a list; zero: it is empty.
+// firstID returns the first ID of a list, or zero.
 func (t *Tx) firstID(st *sqlstmt.Stmt) (id task.ID, err error) {
 	list, err := ids(st)
 	if len(list) > 0 {

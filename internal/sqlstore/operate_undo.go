@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// forceUndo takes the lease of the attempt that undoes a task, if one does. It returns the
-// task's state afterwards.
+// forceUndo revokes the lease of a running undo attempt, if there is one. It returns the
+// task's new state.
 func (m *moves) forceUndo(row *taskRow, a store.Audit) (task.State, error) {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, row.deadlineAt())
 	to := rules.ForceUndo(row.undo, row.revoked(), failure, m.tx.at)
@@ -20,7 +20,7 @@ func (m *moves) forceUndo(row *taskRow, a store.Audit) (task.State, error) {
 }
 
 // abandonUndo gives the undo of a task up, or accepts that it was given up. It returns the
-// task's state afterwards.
+// task's new state.
 func (m *moves) abandonUndo(row *taskRow, a store.Audit) (task.State, error) {
 	if row.contribution.State.Terminal() {
 		return row.contribution.State, m.tx.setUndo(&row.id, &rules.Transition{SetUndo: true, Undo: rules.AcceptGivenUp(row.undo)})
@@ -32,7 +32,7 @@ func (m *moves) abandonUndo(row *taskRow, a store.Audit) (task.State, error) {
 	return to.State, m.end(row, &to)
 }
 
-// revoked is the lease of a task, should an operator take it away.
+// revoked returns the lease of a running task for an operator's revocation.
 func (w *taskRow) revoked() *rules.Revoked {
 	if w.contribution.State != task.Running {
 		return new(rules.Revoked)
@@ -40,13 +40,13 @@ func (w *taskRow) revoked() *rules.Revoked {
 	return &rules.Revoked{Lease: w.leaseID, Until: sqlstmt.Instant(w.leaseEnd), Key: w.key != ""}
 }
 
-// undoAgain is the actor of a chore that brings nothing back: what has not started waits
-// for the task again, whose undo is retried.
+// undoAgain is the actor of a chore that revives nothing: unstarted dependents wait again for
+// the task whose undo is retried.
 const undoAgain = "retry_cleanup"
 
 const sqlReviveUndo = `UPDATE weaver_tasks SET finished_at = NULL, lease_epoch = lease_epoch + 1 WHERE namespace = ?1 AND task_id = ?2`
 
-// retryUndo tries the undo of a task again, alone.
+// retryUndo retries only the undo of a task.
 func (o *operation) retryUndo(row *taskRow, cmd *store.RetryTask, got *store.CommandResult) error {
 	at := row.contribution
 	if got.Err = rules.CheckUndoRetry(cmd, at.State, at.Waiting, row.undo); got.Err != nil {

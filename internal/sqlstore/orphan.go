@@ -7,11 +7,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Orphans returns which of the tasks run under leases of workers that look dead, in
-// their order.
+// Orphans returns the tasks that run under leases of workers that look dead, in their order.
 //
-// A worker may end its tasks, and its process, between the reading of its leases and
-// the look. So those that look dead are compared once more with what is stored.
+// A worker may end its tasks, and its process, between the reading of its leases and the check
+// of the process. Tasks of dead-looking workers are therefore compared again with the stored
+// leases.
 func Orphans(ctx context.Context, db Database, ns string, asked []task.ID) ([]task.ID, error) {
 	if len(asked) == 0 {
 		return nil, nil
@@ -45,13 +45,13 @@ func Orphans(ctx context.Context, db Database, ns string, asked []task.ID) ([]ta
 	return orphans, nil
 }
 
-// holder is who runs a task, under which lease.
+// holder is the worker that runs a task, with its lease.
 type holder struct {
 	worker store.WorkerID
 	lease  task.LeaseID
 }
 
-// holdersOf returns who runs the named tasks; tasks that do not run have none.
+// holdersOf returns the holders of the named tasks, without tasks that do not run.
 func holdersOf(ctx context.Context, db Database, ns string, asked []task.ID) (map[task.ID]holder, error) {
 	named := make(map[task.ID]bool, len(asked))
 	for _, id := range asked {

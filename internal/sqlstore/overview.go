@@ -43,23 +43,23 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 type reader struct {
 	*View
 	now time.Time
-	cap int // how far it counts
+	cap int // limit of each count
 
 	runs         runs
 	due          []dueLane
-	lanesCut     bool // there are more of them
+	lanesCut     bool // there are more lanes
 	queuePauses  []store.AuditEntry
 	typePauses   []store.AuditEntry
 	pausedQueues map[string]bool
 	pausedTypes  map[string]bool
 }
 
-// count returns what a statement with a limit of cap + 1 counted.
+// count converts the result of a statement with the limit cap + 1.
 func (r *reader) count(n int64) store.Count {
 	return store.Count{N: min(int(n), r.cap), More: int(n) > r.cap}
 }
 
-// one runs a statement that answers with one row of numbers.
+// one runs a statement that returns one row of numbers.
 func one(st *sqlstmt.Stmt) (a, b int64, err error) {
 	if st.One() {
 		a = st.ColInt(0)
@@ -73,18 +73,18 @@ func one(st *sqlstmt.Stmt) (a, b int64, err error) {
 // runs are the running tasks of a namespace.
 type runs struct {
 	by   []run
-	more bool // they are not all
+	more bool // there are more
 }
 
-// run counts the running tasks of a worker, of one queue and type.
+// run counts the running tasks of a worker, queue and type.
 type run struct {
 	worker      store.WorkerID
 	queue, kind string
 	n           int
 }
 
-// sqlRunning reads the tasks of claims by the places of their ids, a bounded number of
-// them: also those that do not run any more, without a queue.
+// sqlRunning reads a bounded number of tasks from the ID lists of claims. Tasks that do not
+// run any more have no queue in the result.
 const sqlRunning = `
 WITH RECURSIVE places(lease_id, place, size) AS (
   SELECT c.lease_id, 1, length(c.task_ids) FROM (SELECT lease_id, task_ids FROM weaver_claims WHERE namespace = ?1 LIMIT ?2) c
@@ -117,16 +117,16 @@ func (a *runs) total() (n int) {
 	return n
 }
 
-// dueLane counts dispatch rows: of a queue, or of one of its types.
+// dueLane counts the dispatch rows of a queue, or of one of its types.
 type dueLane struct {
-	queue, kind string // kind: "" is any type that is not paused
-	due, later  int    // up to one more than what is counted
+	queue, kind string // kind: "" means every type that is not paused
+	due, later  int    // at most the limit plus one
 	first       time.Time
 }
 
 const (
-	// sqlQueueDepths finds queues by jumping from one to the next, and looks at a bounded
-	// number of rows of each.
+	// sqlQueueDepths finds queues by jumping from one to the next, and reads a bounded number
+	// of rows of each.
 	sqlQueueDepths = `
 WITH RECURSIVE queues(queue) AS (
   SELECT (SELECT o.queue FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 ORDER BY o.queue LIMIT 1)
@@ -139,7 +139,7 @@ SELECT q.queue, (SELECT count(*) FROM (SELECT 1 FROM weaver_outbox_events o INDE
   (SELECT d.available_at FROM (SELECT o.available_at FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 AND o.queue = q.queue LIMIT ?2) d ORDER BY d.available_at LIMIT 1)
 FROM queues q WHERE q.queue IS NOT NULL LIMIT ?3`
 
-	// sqlNextOfQueue finds the lane of a queue after the given one; see sqlNextLane.
+	// sqlNextOfQueue finds the lane of a queue after the given lane; see sqlNextLane.
 	sqlNextOfQueue = `
 SELECT task_type, priority, available_at FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
 WHERE namespace = ?1 AND queue = ?2 AND (task_type, priority, available_at) > (?3, ?4, 9223372036854775807)
@@ -153,8 +153,8 @@ SELECT count(*) FROM (SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbo
   WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5 LIMIT ?6) o`
 )
 
-// lanes counts the dispatch rows: those of a queue at once, or lane by lane if there
-// are too many of them for that or a type is paused.
+// lanes counts the dispatch rows. It counts the rows of a queue at once, or lane by lane if
+// there are too many of them or a type is paused.
 func (r *reader) lanes() error {
 	st := r.stmt(sqlQueueDepths).Text(1, r.ns).Int(2, int64(r.cap)+1).Int(3, store.MaxCount+1).Time(4, r.now)
 	var byLane []string
@@ -179,8 +179,8 @@ func (r *reader) lanes() error {
 	return nil
 }
 
-// lanesOf counts the dispatch rows of a queue lane by lane, until there are as many as
-// are counted: of all types together, and of each that is paused.
+// lanesOf counts the dispatch rows of a queue lane by lane, up to the limit: of all types
+// together, and of each paused type.
 func (r *reader) lanesOf(queue string) error {
 	of := make(map[string]*dueLane)
 	for kind, priority := "", int64(0); ; {

@@ -5,17 +5,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tasks are counted by rows of their own that say where they stand, a bounded number of
-// them for each. A count with a limit of one more than what it counts to knows whether
-// that is all.
+// Tasks are counted by the rows that define their state, at most a limit for each count. A
+// statement reads one row more than the limit, which shows whether the count is complete.
 const (
 	sqlCountParked = `SELECT count(*), count(due_at) FROM (SELECT due_at FROM weaver_paused_tasks WHERE namespace = ?1 LIMIT ?2) p`
 
 	sqlCountWaiters = `
 SELECT count(*) FROM (SELECT 1 FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 LIMIT ?2) w`
 
-	// A cancelled task may have open needs as well, and so may one that waits for
-	// something else since a failure started it. Each may have any number of them.
+	// A cancelled task may have open needs too, and so may a task that waits for something
+	// else since a failure started it. Each may have any number of them.
 	sqlCountNeedy = `
 WITH RECURSIVE needy(task_id) AS (
   SELECT (SELECT d.task_id FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open WHERE d.namespace = ?1 AND d.done = 0 ORDER BY d.task_id LIMIT 1)
@@ -27,7 +26,7 @@ WITH RECURSIVE needy(task_id) AS (
 SELECT count(*), count(*) FILTER (WHERE ` + WaitsForTasks + `)
 FROM (SELECT task_id FROM needy WHERE task_id IS NOT NULL LIMIT ?2) n CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = n.task_id`
 
-	// What is suspended without a time has a wait, and no dispatch row.
+	// A task that is suspended without a time has a wait, and no dispatch row.
 	sqlCountSuspended = `
 WITH RECURSIVE waiting(task_id) AS (
   SELECT (SELECT s.task_id FROM weaver_steps s INDEXED BY weaver_steps_waiting WHERE s.namespace = ?1 AND s.state = 'waiting' ORDER BY s.task_id LIMIT 1)
@@ -43,7 +42,7 @@ FROM (SELECT task_id FROM waiting WHERE task_id IS NOT NULL LIMIT ?2) w CROSS JO
 SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_end
   WHERE namespace = ?1 AND /*end_*/state = ?2 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') LIMIT ?3) t`
 
-	// No index says which tasks succeeded: it would be written with every finish.
+	// No index finds succeeded tasks: every finish would write it.
 	sqlCountOldest = `
 SELECT count(*), count(*) FILTER (WHERE t.state = 'succeeded') FROM (SELECT state FROM weaver_tasks WHERE namespace = ?1 ORDER BY task_id LIMIT ?2) t`
 
@@ -74,7 +73,7 @@ FROM lanes l WHERE l.queue IS NOT NULL LIMIT ?3`
 SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_lane WHERE namespace = ?1 AND task_type = ?2 AND queue = ?3 LIMIT ?4) t`
 )
 
-// looks is how many rows are looked at for a count, of which not all count.
+// looks returns the maximum number of rows read for a count of which only some rows count.
 func (r *reader) looks() int64 { return 2 * int64(r.cap) }
 
 // counts counts the tasks.
@@ -127,15 +126,15 @@ func (r *reader) counts() (store.Counts, error) {
 	return c, r.countLanes(&c)
 }
 
-// atMost is a sum of counts as a count.
+// atMost limits a sum of counts.
 func (r *reader) atMost(c store.Count) store.Count {
 	sum := r.count(int64(c.N))
 	sum.More = sum.More || c.More
 	return sum
 }
 
-// succeeded counts the tasks that succeeded: among the oldest ones, or as what is left
-// of all when the others are known.
+// succeeded counts the succeeded tasks: among the oldest tasks, or as the remainder of all
+// tasks if the other counts are complete.
 func (r *reader) succeeded(others map[task.State]store.Count) (store.Count, error) {
 	looked, found, err := one(r.stmt(sqlCountOldest).Text(1, r.ns).Int(2, r.looks()))
 	if err != nil || looked < r.looks() || found > int64(r.cap) {
@@ -154,8 +153,9 @@ func (r *reader) succeeded(others map[task.State]store.Count) (store.Count, erro
 	return r.count(max(all-int64(n), found)), err
 }
 
-// countLanes counts the tasks of each type and queue: a little of every lane first, then
-// the rest of those lanes whose type or queue is not known to have more than is counted.
+// countLanes counts the tasks of each type and queue. It first reads a few tasks of every
+// lane. Then it reads the rest of the lanes whose type or queue is not known to exceed the
+// limit.
 func (r *reader) countLanes(c *store.Counts) error {
 	type lane struct {
 		kind, queue string
@@ -177,7 +177,7 @@ func (r *reader) countLanes(c *store.Counts) error {
 		return err
 	}
 	for _, l := range large {
-		enough := int64(r.cap) + 1 - min(kinds[l.kind], queues[l.queue]) // beside what is counted
+		enough := int64(r.cap) + 1 - min(kinds[l.kind], queues[l.queue]) // rows needed in addition to those counted
 		if enough <= 0 {
 			continue
 		}

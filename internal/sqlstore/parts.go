@@ -13,11 +13,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A large job is stored in parts where one transaction writes at a time. The first
-// transaction stores the job, whose counters have all of its tasks, and the tasks as
-// packed drafts: it decides the submission. Each further one inserts the tasks and
-// edges of one row of drafts (the chore "enqueue"). Enqueue runs them before it
-// returns; if it is cut short, reapers do.
+// A large job is stored in parts if the database has one writer. The first transaction stores
+// the job, whose counters include all of its tasks, and the tasks as packed drafts: it decides
+// the submission. Each further transaction inserts the tasks and edges of one row of drafts
+// (the chore "enqueue"). Enqueue runs them before it returns; if it is cut short, reapers do.
 
 // jobPart is a row of drafts.
 type jobPart struct {
@@ -59,7 +58,7 @@ func packParts(tasks []task.New, parts [][]rules.Part) (map[int64]*jobPart, erro
 	return all, nil
 }
 
-// tasks is the number of tasks that the part inserts.
+// tasks returns the number of tasks that the part inserts.
 func (p *jobPart) tasks() (n int) {
 	for i := range p.drafts {
 		if !p.drafts[i].More {
@@ -71,7 +70,7 @@ func (p *jobPart) tasks() (n int) {
 
 // enqueueParts is Enqueue for a large job.
 func (s *Store) enqueueParts(ctx context.Context, ns string, sub *store.Submission, cut [][]rules.Part) ([]store.Enqueued, error) {
-	// Before the transaction, while no other caller waits.
+	// Packed before the transaction, while no other caller waits.
 	parts, err := packParts(sub.Tasks, cut)
 	if err != nil {
 		return nil, err
@@ -85,8 +84,8 @@ func (s *Store) enqueueParts(ctx context.Context, ns string, sub *store.Submissi
 	if err != nil {
 		return nil, err
 	}
-	// Crash here, or between two parts: reapers insert the rest. So an error does not
-	// matter, but that of a task which the store refuses for good: the submission is decided.
+	// Crash here, or between two parts: reapers insert the rest. An error does not matter,
+	// because the submission is decided, unless the store refuses a task permanently.
 	if !other.IsZero() {
 		_ = s.insertJobTasks(ctx, ns, other, nil)
 		return existingJob(sub, other), nil
@@ -97,8 +96,8 @@ func (s *Store) enqueueParts(ctx context.Context, ns string, sub *store.Submissi
 	return createdTasks(sub), nil
 }
 
-// decideJob stores a job and its tasks as drafts. other is the job that has its key.
-// Crash here: nothing was acknowledged; the same call again stores it once.
+// decideJob stores a job and its tasks as drafts. other is an existing job with its key. Crash
+// here: nothing was acknowledged; the same call again stores it once.
 func (t *Tx) decideJob(sub *store.Submission, blobs []task.Blob, parts map[int64]*jobPart) (other task.ID, err error) {
 	if gone, err := t.usable(blobs); err != nil || gone != nil {
 		return other, errors.Join(err, gone)
@@ -125,9 +124,9 @@ func (t *Tx) decideJob(sub *store.Submission, blobs []task.Blob, parts map[int64
 	return other, t.putChore(&chore{kind: store.ChoreEnqueue, id: *job, epoch: t.mic})
 }
 
-// insertJobTasks inserts the tasks of a job that are still drafts, a part in each
-// transaction. known has the parts that this process has in memory. A job of which the
-// store refuses a task for good is cancelled, and the error is that of the store.
+// insertJobTasks inserts the remaining drafts of a job, one part in each transaction. known
+// has the parts that this process has in memory. If the store refuses a task permanently, the
+// job is cancelled and insertJobTasks returns the store's error.
 func (s *Store) insertJobTasks(ctx context.Context, ns string, job task.ID, known map[int64]*jobPart) error {
 	for more := true; more; {
 		err := s.write(ctx, ns, Heavy, func(t *Tx) error {
@@ -154,14 +153,14 @@ func (s *Store) insertJobTasks(ctx context.Context, ns string, job task.ID, know
 	return nil
 }
 
-// sqlDropEdges drops the edges from tasks of a job to those that were not stored.
+// sqlDropEdges drops the edges from tasks of a job to unstored tasks.
 const sqlDropEdges = `
 DELETE FROM weaver_task_dependencies WHERE namespace = ?1
   AND task_id IN (SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2)
   AND depends_on_task_id NOT IN (SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2)`
 
-// refuseTasks drops the tasks of a job that are still drafts, as the store refuses one of
-// them for good, and cancels the others.
+// refuseTasks drops the remaining drafts of a job after the store refused one of its tasks
+// permanently, and cancels the other tasks.
 func (o *operation) refuseTasks(c *chore, refused error) error {
 	t := o.tx
 	for {
@@ -212,7 +211,7 @@ func (t *Tx) storePart(c *chore) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if job == nil { // a chore keeps its job: it cannot end before all of its tasks are there
+	if job == nil { // a chore keeps its job: it cannot end before all of its tasks are stored
 		return false, fmt.Errorf("job %s, whose tasks are to be stored, does not exist", c.id)
 	}
 	due := t.fx.Notice.Due
@@ -231,7 +230,7 @@ func (t *Tx) storePart(c *chore) (more bool, err error) {
 	if err := st.Done(); err != nil {
 		return false, err
 	}
-	// None is claimed before the last part.
+	// No task is claimed before the last part.
 	if t.fx.Notice.Due = due || !more; more {
 		return true, nil
 	}
@@ -250,8 +249,8 @@ func (in *insertion) draft(d *draft) error {
 	return err
 }
 
-// nextPart returns the next row of drafts of a job, decoded, or nil. A part that
-// the process has in memory is not decoded, unless the store has another text of it.
+// nextPart returns the next row of drafts of a job, decoded, or nil. It does not decode a part
+// that the process has in memory with the same text.
 func (t *Tx) nextPart(c *chore) (first int64, list []draft, err error) {
 	st := t.stmt(sqlNextDrafts).Text(1, t.ns).ID(2, &c.id)
 	if st.One() {
@@ -271,8 +270,8 @@ const (
 	sqlJobOf    = `SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// inParts returns the job that a command is about, or whose task, if tasks of the job
-// are still to be inserted: a command finds the whole job. Zero: no such job.
+// inParts returns the job of a command, or of its task, if tasks of the job are still drafts,
+// because a command must find the whole job. It returns zero otherwise.
 func (t *Tx) inParts(cmd store.Command) (job task.ID, err error) {
 	of, is := rules.Target(cmd)
 	if of.IsZero() {

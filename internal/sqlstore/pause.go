@@ -9,10 +9,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Pauses. A queue or type that is paused keeps its dispatch rows, and claims pass
-// over them (W2). A task that is paused by itself has none: its row of
-// weaver_paused_tasks has the due time of the one that it would have, whatever
-// makes it claimable (propagate's InsertDispatch), and a resume gives it that.
+// Pauses. A paused queue or type keeps its dispatch rows, and claims skip them (W2). A paused
+// task has no dispatch row. Its row of weaver_paused_tasks has the due time of the dispatch
+// row that it would have, whatever makes it claimable (propagate's InsertDispatch). A resume
+// inserts that row.
 
 const (
 	sqlPaused = `
@@ -24,13 +24,13 @@ UNION ALL SELECT NULL, task_type FROM weaver_paused_types WHERE namespace = ?1`
 	sqlResumeQueue = `DELETE FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
 	sqlResumeType  = `DELETE FROM weaver_paused_types WHERE namespace = ?1 AND task_type = ?2`
 
-	// lanePaused is the kind of the pause of a row's queue and type, and NULL
-	// without one: 'type', 'queue'. The row is called o.
+	// lanePaused is the kind of the pause of a row's queue and type ('type' or 'queue'), or
+	// NULL. The row has the alias o.
 	lanePaused = `CASE WHEN EXISTS (SELECT 1 FROM weaver_paused_types p WHERE p.namespace = o.namespace AND p.task_type = o.task_type) THEN 'type'
   WHEN EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = o.namespace AND p.queue = o.queue) THEN 'queue' END`
 )
 
-// paused returns the paused queues and types, each by name.
+// paused returns the names of the paused queues and types.
 func (v *View) paused() (queues, types []string, err error) {
 	st := v.stmt(sqlPaused).Text(1, v.ns)
 	for st.Next() {
@@ -45,8 +45,8 @@ func (v *View) paused() (queues, types []string, err error) {
 	return queues, types, st.Done()
 }
 
-// pause keeps a queue or a type from being claimed from. Its due rows no longer
-// fill the limits of their keys, so waiters of other lanes may come forward.
+// pause excludes a queue or a type from claims. Its due rows no longer fill the limits of
+// their keys, so waiters of other lanes may advance.
 func (o *operation) pause(sql string, a store.Audit, verb, name string, kind store.ChoreKind) error {
 	if err := o.note(a, verb, name); err != nil {
 		return err
@@ -80,7 +80,7 @@ INSERT INTO weaver_paused_tasks (namespace, task_id, at, actor, reason, due_at) 
 	sqlPark       = `UPDATE weaver_paused_tasks SET due_at = nullif(CAST(?3 AS bigint), 0) WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// pauseTask takes a task's dispatch row away, and all that it would get.
+// pauseTask removes a task's dispatch row, and keeps it from getting another one.
 func (o *operation) pauseTask(cmd store.PauseTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -108,7 +108,7 @@ func (o *operation) pauseTask(cmd store.PauseTask, got *store.CommandResult) err
 	return t.stmt(sqlPauseTask).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Text(4, cmd.By).Text(5, cmd.Reason).Int(6, due).Run()
 }
 
-// resumeTask gives a task the dispatch row that it would have.
+// resumeTask inserts the dispatch row that a task would have without its pause.
 func (o *operation) resumeTask(cmd store.ResumeTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -124,7 +124,7 @@ func (o *operation) resumeTask(cmd store.ResumeTask, got *store.CommandResult) e
 	return err
 }
 
-// unpause ends the pause of a task and returns the due time that it kept; 0: none.
+// unpause ends the pause of a task and returns its stored due time, or 0.
 func (t *Tx) unpause(id *task.ID) (due int64, err error) {
 	st := t.stmt(sqlResumeTask).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -133,14 +133,14 @@ func (t *Tx) unpause(id *task.ID) (due int64, err error) {
 	return due, st.Done()
 }
 
-// park keeps the due time of a paused task (0: none) instead of its dispatch row,
+// park stores the due time of a paused task (0 if it has none) instead of its dispatch row,
 // and reports whether the task is paused.
 func (t *Tx) park(id *task.ID, due int64) (bool, error) {
 	n, err := t.stmt(sqlPark).Text(1, t.ns).ID(2, id).Int(3, due).Exec()
 	return n > 0, err
 }
 
-// anyPaused reports whether any task is paused by itself.
+// anyPaused reports whether any single task is paused.
 func (t *Tx) anyPaused() (bool, error) {
 	st := t.stmt(sqlAnyPaused).Text(1, t.ns)
 	found := st.One()

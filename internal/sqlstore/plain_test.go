@@ -11,15 +11,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A field of a new task, or of the end of an attempt, excludes it from the short way,
-// unless the statements of that way write it, or the store ignores it. A new field
-// that is in neither of the two fails here: let the function exclude it, or have the
-// statements of both ways write it and name it here, or in internal/option (Short).
+// A field of a new task, or of the end of an attempt, excludes it from the chunk statements,
+// unless they write the field or the store ignores it. A new field must be handled: let the
+// function exclude it, or write it in the statements of both ways and name it here or in
+// internal/option (Short).
 func TestShortWay(t *testing.T) {
 	t.Parallel()
 	row := []string{
 		"ID", "Type", "Input", "AllowFailure", // columns
-		"ConcurrencyLimit", "Redact", "UndoOf", // options_json
+		"ConcurrencyLimit", "Redact", "UndoOf", // in options_json
 	}
 	for _, o := range option.All() {
 		if o.Short {
@@ -32,8 +32,8 @@ func TestShortWay(t *testing.T) {
 	checkFields(t, "immediate and alike", slices.Concat(row, []string{"ConcurrencyKey", "Node"}),
 		func(n *task.New) bool { return immediate(n) && alike(n, inlineMax) })
 	checkFields(t, "a good end in a chunk", []string{
-		"Output", "CodeVersion", "StepsRun", "StepsUnreached", "RouteReason", "Notes", // of the task's row, or of the attempt's
-		"Elapsed", "Idle", // of no row of a good end
+		"Output", "CodeVersion", "StepsRun", "StepsUnreached", "RouteReason", "Notes", // in the task's or the attempt's row
+		"Elapsed", "Idle", // not stored for a success
 		"Events", // written before
 	}, func(f *store.Finish) bool {
 		if f.Outcome == "" {
@@ -46,7 +46,7 @@ func TestShortWay(t *testing.T) {
 	})
 }
 
-// checkFields sets each field of a T alone, and wants those in short accepted, and no other.
+// checkFields sets each field of a T alone. Exactly the fields in short must be accepted.
 func checkFields[T any](t *testing.T, what string, short []string, accepts func(*T) bool) {
 	t.Helper()
 	if !accepts(new(T)) {

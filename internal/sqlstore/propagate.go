@@ -12,9 +12,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ops implements propagate.Ops row by row with prepared statements: on SQLite a
-// statement over a set costs as much as its rows by themselves (ADR 0014). A database
-// with Bulk has statements over sets for what most batches need.
+// ops implements propagate.Ops row by row with prepared statements: on SQLite a set-based
+// statement costs as much as its rows separately (ADR 0014). A database with Bulk has
+// set-based statements for the needs of most batches.
 type ops struct{ tx *Tx }
 
 var _ propagate.Ops = ops{}
@@ -60,8 +60,8 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 }
 
 const (
-	// A LIMIT that is a parameter alone has SQLite prepare the statement anew for each
-	// task that ends, which takes five times as long as running it.
+	// If LIMIT is only a parameter, SQLite prepares the statement again for each ended task,
+	// which takes five times as long as running it.
 	sqlOpenEdges = `
 SELECT task_id, kind, step, awaited FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 AND done = 0 ORDER BY task_id LIMIT ?4 + 0`
@@ -77,7 +77,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 			return edges, nil, err
 		}
 	}
-	var awaited []bool // as edges
+	var awaited []bool // parallel to edges
 	for i := range ended {
 		need := &ended[i]
 		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID).ID(3, &need.After).Int(4, int64(limit-len(edges)+1))
@@ -85,7 +85,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 		for st.Next() {
 			if len(edges) == limit {
 				rest = append(rest, more)
-				continue // the last row that was asked for
+				continue // the extra row shows that more remain
 			}
 			more.After = st.ColID(0)
 			awaited = append(awaited, st.ColInt(3) > 0)
@@ -114,7 +114,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 	return edges, rest, nil
 }
 
-// DependentColumns are those of a dependent whose needs were lowered.
+// DependentColumns are the columns of a dependent after LowerNeeds.
 var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	sqlstmt.Col("task_id", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.ID, d.Dispatch.Task = r.ID(i), r.ID(i) }),
 	sqlstmt.Col("remaining_deps", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Waits.Open = int(r.Int(i)) }),
@@ -174,7 +174,7 @@ func (o ops) LowerNeeds(marked []propagate.Marked) ([]propagate.Dependent, error
 	return deps, nil
 }
 
-// sqlIfFailed asks for two: whether there is another one.
+// sqlIfFailed reads two rows, to learn whether there is another one.
 const sqlIfFailed = `
 SELECT d.depends_on_task_id, n.state, n.last_error_kind FROM weaver_task_dependencies d
 CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
@@ -232,7 +232,7 @@ func (o ops) Nodes(ids []task.ID) ([]string, error) {
 	return names, nil
 }
 
-// options reads what the options of a task hold: its node, labels and the like.
+// options reads the options of a task: its node, labels and others.
 func (t *Tx) options(id *task.ID) (of task.Task, err error) {
 	st := t.stmt(sqlOptionsOf).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -370,7 +370,7 @@ func (o ops) CountJobs(changes []propagate.JobChange) (moved []propagate.JobStat
 	return moved, exhausted, nil
 }
 
-// job reads a job; nil if there is none.
+// job reads a job, or returns nil.
 func (v *View) job(id *task.ID) (*task.Job, error) {
 	return jobColumns.One(v.stmt(sqlJob).Text(1, v.ns).ID(2, id))
 }

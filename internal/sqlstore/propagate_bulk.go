@@ -9,18 +9,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// BulkOps are statements over sets for what follows from a batch; see ops.
+// BulkOps are the set-based statements for the effects of a batch; see ops.
 type BulkOps interface {
-	// OpenEdges selects open edges towards tasks that have ended, by need and
-	// dependent: depends_on_task_id, task_id, kind, step, awaited. There are up to n
-	// for each need, and n in all.
+	// OpenEdges selects open edges towards ended tasks, sorted by need and dependent:
+	// depends_on_task_id, task_id, kind, step, awaited. It returns up to n for each need, and
+	// n in all.
 	OpenEdges(t *Tx, ended []propagate.Ended, n int) *sqlstmt.Stmt
-	// MarkEdges marks edges as done. kept is what each keeps of its need's error; nil:
-	// none.
+	// MarkEdges marks edges as done, each with its kept error, which may be nil.
 	MarkEdges(t *Tx, edges []MarkedEdge) error
 	// LowerNeeds is LowerNeeds of propagate.Ops. Its rows are DependentColumns.
 	LowerNeeds(t *Tx, marked []propagate.Marked) *sqlstmt.Stmt
-	// MakeReady is that of propagate.Ops.
+	// MakeReady is MakeReady of propagate.Ops.
 	MakeReady(t *Tx, tasks []propagate.Ready) error
 }
 
@@ -28,10 +27,11 @@ type BulkOps interface {
 type MarkedEdge struct {
 	Dependent, Need task.ID
 	State           task.State
-	Kept            *task.Error // of the need, for a dependent that awaits it
+	Kept            *task.Error // error of the need, for a dependent that awaits it
 }
 
-// markAll is MarkEdges if there are no more edges than limit; else it does nothing.
+// markAll is MarkEdges for at most limit edges. With more edges it does nothing and few is
+// false.
 func (o ops) markAll(ended []propagate.Ended, limit int) (edges []propagate.Edge, few bool, err error) {
 	ends := make(map[task.ID]task.End, len(ended))
 	for i := range ended {

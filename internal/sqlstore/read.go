@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// readChunk limits the tasks that one read transaction reads: a page, and one more that
-// says whether there is another page.
+// readChunk is the maximum number of tasks that one read transaction reads: a page, and one
+// more that shows whether there is another page.
 const readChunk = store.MaxLimit + 1
 
 // Tasks implements store.Reader.
@@ -27,7 +27,7 @@ func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Ta
 	return list, nil
 }
 
-// oneJob returns the job with an ID, if there is one.
+// oneJob returns the job with an ID, if it exists.
 func (s *Store) oneJob(ctx context.Context, ns string, id *task.ID) (list []task.Job, err error) {
 	err = s.read(ctx, ns, func(v *View) error {
 		job, err := v.job(id)
@@ -44,9 +44,8 @@ const sqlJobChore = `
 SELECT 1 FROM weaver_chores c CROSS JOIN weaver_tasks t ON t.namespace = c.namespace AND t.task_id = c.subject
 WHERE c.namespace = ?1 AND c.kind IN ('edges', 'revive') AND t.job_id = ?2 LIMIT 1`
 
-// unblock corrects the state of a job that looks blocked while reapers work off
-// what follows from the end of one of its tasks: those that wait for it go on, or
-// end, by themselves.
+// unblock corrects the state of a job that looks blocked while reapers propagate the end of
+// one of its tasks. The tasks that wait for it will continue, or end, by themselves.
 func (v *View) unblock(j *task.Job) error {
 	if j.State != task.JobBlocked {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task of a job in one group is like all others of the group, but for the instant
-// at which it is due, of which the first one counts.
+// The tasks of a job in one group are equal except for their due times. The earliest counts.
 const sqlCountTasksOfJob = `
 SELECT t.state, t.waiting_reason, t.queue, t.task_type, w.due_at IS NOT NULL, o.available_at IS NOT NULL, CASE WHEN o.available_at <= ?3 THEN 1 ELSE 0 END, k.due_at IS NOT NULL,
   CASE WHEN k.task_id IS NOT NULL THEN 'task' WHEN y.task_type IS NOT NULL THEN 'type' WHEN q.queue IS NOT NULL THEN 'queue' END,

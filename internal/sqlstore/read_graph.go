@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxGraphEdges is how many edges a page of a graph has at most, but for those of its
-// only node.
+// maxGraphEdges is the maximum number of edges on a page of a graph. A page with one node may
+// have more.
 const maxGraphEdges = 100_000
 
 const (
@@ -82,8 +82,8 @@ func nodeOf(r *sqlstmt.Row, now time.Time) store.GraphNode {
 	}
 }
 
-// edgesOf reads the edges of the nodes of a page. With more than most of them the page
-// ends before the node whose edges are cut, but for the first one.
+// edgesOf reads the edges of the nodes of a page. Beyond the maximum, the page ends before the
+// node whose edges are cut, but keeps at least one node.
 func (v *View) edgesOf(g *store.Graph, job, after *task.ID, most int) error {
 	last := g.Nodes[len(g.Nodes)-1].ID
 	edges, err := v.edges(job, after, &last, most+1)

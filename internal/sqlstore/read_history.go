@@ -95,8 +95,7 @@ func (s *Store) Needs(ctx context.Context, ns string, id task.ID) (needs []store
 	return needs, err
 }
 
-// needs reads the edges at one side of a task, and the tasks at their other
-// ends.
+// needs reads the edges at one side of a task, and the tasks at their other ends.
 func (v *View) needs(sql string, id *task.ID, now time.Time) ([]store.Need, error) {
 	var list []store.Need
 	st := v.stmt(sql).Text(1, v.ns).ID(2, id)
@@ -119,8 +118,8 @@ func (v *View) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 
 const sqlOtherEnd = `SELECT options_json, state, allow_failure, last_error_kind FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// otherEnd reads the task at the other end of an edge. Of one that ended, as most
-// have of which a handler reads the outputs, four columns say all.
+// otherEnd reads the task at the other end of an edge. For an ended task, the usual case when
+// a handler reads outputs, four columns suffice.
 func (v *View) otherEnd(n *store.Need, now time.Time) error {
 	st := v.stmt(sqlOtherEnd).Text(1, v.ns).ID(2, &n.ID)
 	if st.One() {
@@ -163,8 +162,8 @@ SELECT task_id FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
 WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5
 ORDER BY available_at, task_id LIMIT 1`
 
-// ahead returns the due task that comes before a waiter in its own lane, while
-// the key has room; zero: there is none.
+// ahead returns the due task that comes before a waiter in its own lane while the key has
+// room, or zero.
 func (v *View) ahead(t *task.Task, now time.Time) (id task.ID, err error) {
 	if free, err := v.keyFree(t.ConcurrencyKey); err != nil || !free {
 		return id, err

@@ -13,14 +13,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// listLooks is how many rows one page of a list looks at: some 0.1 s if it reads
+// listLooks is the maximum number of rows read for one page of a list: about 0.1 s if it reads
 // every task.
 const listLooks = 10_000
 
-// newest comes after every id.
+// newest sorts after every ID.
 var newest = bytes.Repeat([]byte{0xff}, 17)
 
-// cursor reads where a page begins.
+// cursor parses the beginning of a page.
 func cursor(after string) ([]byte, error) {
 	if after == "" {
 		return newest, nil
@@ -32,9 +32,8 @@ func cursor(after string) ([]byte, error) {
 	return id[:], nil
 }
 
-// Sources of ids, newest first, for lists, with queue and type where they cost
-// nothing. A list takes the narrowest ones that hold every task it asks
-// for; what a source holds too much, the filter drops.
+// Sources of IDs for lists, newest first, with queue and type where they cost nothing. A list
+// uses the narrowest sources that contain every requested task. The filter drops the surplus.
 const (
 	sqlIDsOfLabel = `
 SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?5 AND value = ?6 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
@@ -61,8 +60,8 @@ WHERE namespace = ?1 AND state = 'waiting' AND task_id < ?2 AND task_id >= ?4 OR
 SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 )
 
-// source looks at up to limit tasks that are older than before. It returns those
-// that the filter may select, how many it looked at, and the oldest of them.
+// source reads up to limit tasks that are older than before. It returns the tasks that the
+// filter may select, the number of tasks read, and the oldest of them.
 type source func(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error)
 
 func fromSQL(sql string, bind func(st *sqlstmt.Stmt)) source {
@@ -84,7 +83,7 @@ func fromSQL(sql string, bind func(st *sqlstmt.Stmt)) source {
 	}
 }
 
-// fromRunning yields running tasks, through the claims that lease them.
+// fromRunning returns running tasks, found through the claims that lease them.
 func fromRunning(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
 	if ids, err = v.running(); err != nil {
 		return nil, 0, oldest, err
@@ -100,7 +99,7 @@ func fromRunning(v *View, f *store.Filter, before []byte, limit int) (ids []task
 
 func newestFirst(a, b task.ID) int { return b.Compare(a) }
 
-// sources returns where the tasks of a filter are to be looked for.
+// sources returns the sources that contain the tasks of a filter.
 func sources(f *store.Filter) []source {
 	if len(f.Labels) > 0 {
 		k := slices.Min(slices.Collect(maps.Keys(f.Labels)))
@@ -133,8 +132,8 @@ func sources(f *store.Filter) []source {
 	return list
 }
 
-// statesOf are the states that a task can have that the filter selects: of those that
-// it asks for, those in which a task waits, or has an error.
+// statesOf returns the possible states of the tasks that the filter selects. A filter on
+// waiting reasons or on errors narrows the requested states.
 func statesOf(f *store.Filter) []task.State {
 	states := slices.Clone(f.States)
 	if len(states) == 0 {
@@ -152,8 +151,8 @@ func statesOf(f *store.Filter) []task.State {
 	return states
 }
 
-// fromPending returns where pending tasks are, and ready ones if there is no matter
-// what they wait for.
+// fromPending returns the sources of pending tasks, and of ready tasks if the filter does not
+// exclude them by waiting reason.
 func fromPending(f *store.Filter) (list []source) {
 	waits := func(reason func(task.Waiting) bool) bool {
 		return len(f.Waiting) == 0 || slices.Contains(f.Waiting, task.WaitNone) || slices.ContainsFunc(f.Waiting, reason)
@@ -170,7 +169,7 @@ func fromPending(f *store.Filter) (list []source) {
 	if waits(func(w task.Waiting) bool { return w == task.WaitPaused }) {
 		list = append(list, fromSQL(sqlIDsParked, nil))
 	}
-	only := func(w task.Waiting) bool { // waits for nothing that comes by itself
+	only := func(w task.Waiting) bool { // a reason without a dispatch row
 		return w == task.WaitConcurrency || w == task.WaitDeps || w == task.WaitRepair
 	}
 	if len(f.Waiting) == 0 || !allOf(f.Waiting, only) {
@@ -183,9 +182,9 @@ func allOf[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
-// List implements store.Reader. It reads in short transactions, one per chunk
-// of candidates, so that a long search delays no other caller, and ends a page
-// when it has looked at so many that the caller should get its answer.
+// List implements store.Reader. It reads in short transactions, one for each chunk of
+// candidates, so that a long search delays no other caller. A page ends at the row limit, so
+// that the caller gets an answer.
 func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
 	before, err := cursor(f.After)
 	if err != nil {
@@ -215,20 +214,20 @@ func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Tas
 	}
 }
 
-// search looks at the candidates of a list chunk by chunk.
+// search reads the candidates of a list chunk by chunk.
 type search struct {
 	f      *store.Filter
 	from   []source
-	before []byte // the chunk is of older ones
-	limit  int    // how many candidates of each source
-	want   int    // how many more tasks
+	before []byte // the chunk has only older tasks
+	limit  int    // candidates of each source
+	want   int    // remaining number of tasks
 
 	found  []task.Task // of all chunks
 	looked int         // candidates of this chunk
-	floor  *task.ID    // older ones were not looked at; nil: there are none
+	floor  *task.ID    // older candidates were not read; nil: all were read
 }
 
-// run looks at one chunk. It may run again only with another one.
+// run reads one chunk. It may run again only with another chunk.
 func (s *search) run(v *View) error {
 	s.looked, s.floor = 0, nil
 	var ids []task.ID
@@ -263,12 +262,12 @@ func (s *search) run(v *View) error {
 	})
 }
 
-// sqlStand is what decides for most tasks that a filter does not select them.
+// sqlStand reads the columns by which a filter rejects most tasks.
 var sqlStand = newIDSQL(func(in string) string {
 	return `SELECT task_id, state, waiting_reason, last_error_kind, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id ` + in
 })
 
-// sift returns, of the ids, those of tasks that a filter may select, in their order.
+// sift returns the IDs of tasks that a filter may select, in their order.
 func (v *View) sift(f *store.Filter, ids []task.ID) ([]task.ID, error) {
 	if len(f.States)+len(f.Waiting)+len(f.ErrorKinds)+len(f.Types) == 0 && f.Queue == "" {
 		return ids, nil
@@ -284,10 +283,10 @@ func (v *View) sift(f *store.Filter, ids []task.ID) ([]task.ID, error) {
 	return slices.DeleteFunc(ids, func(id task.ID) bool { return !may[id] }), err
 }
 
-// maySelect reports whether a filter may select a task that is stored in a state, in
-// which it waits for something, with the kind of its last error. Readers see a pending or
-// ready task as one or the other, and as one that waits for what is stored, for its key
-// or for the end of a pause, or for nothing (store.Derive).
+// maySelect reports whether a filter may select a task with the stored state, waiting reason
+// and kind of its last error. Readers see a pending or ready task in either state. They see it
+// waiting for the stored reason, for its key, for the end of a pause, or for nothing
+// (store.Derive).
 func maySelect(f *store.Filter, state task.State, waiting task.Waiting, kind task.ErrorKind) bool {
 	states, reasons := []task.State{state}, []task.Waiting{waiting}
 	if state == task.Pending || state == task.Ready {
@@ -297,7 +296,7 @@ func maySelect(f *store.Filter, state task.State, waiting task.Waiting, kind tas
 	return anyOf(f.States, states...) && anyOf(f.Waiting, reasons...) && anyOf(f.ErrorKinds, kind)
 }
 
-// anyOf reports whether one of the values is asked for: none are if all are.
+// anyOf reports whether any of the values is requested. An empty request selects all values.
 func anyOf[T comparable](asked []T, values ...T) bool {
 	return len(asked) == 0 || slices.ContainsFunc(values, func(v T) bool { return slices.Contains(asked, v) })
 }

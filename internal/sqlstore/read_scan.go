@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// scanPage is how many tasks, jobs or keys one part of a scan has. A part of
-// 1,000 tasks takes some 10 ms; one of jobs more when they have many tasks.
+// scanPage is the number of tasks, jobs or keys in one part of a scan. A part of 1,000 tasks
+// takes about 10 ms; a part of jobs takes longer if they have many tasks.
 const scanPage = 1000
 
 var (
@@ -65,7 +65,7 @@ SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events INDEXED BY weave
 WHERE namespace = ?1 AND concurrency_key = ?2 AND available_at <= ?3`
 )
 
-// summandColumns are what a task counts with for its job.
+// summandColumns are the columns of a task that its job counts.
 var summandColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("task_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.ID = r.ID(i) }),
 	sqlstmt.Col("job_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.JobID = r.ID(i) }),
@@ -77,7 +77,7 @@ var summandColumns = sqlstmt.Columns[task.Task]{
 	mayFailColumn,
 }
 
-// undoingColumns are what says whether a task holds its key while it is undone.
+// undoingColumns are the columns that decide whether a task holds its key while it is undone.
 var undoingColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("task_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.ID = r.ID(i) }),
 	sqlstmt.Col("state", func(t *task.Task, r *sqlstmt.Row, i int) { t.State = task.State(r.Name(i)) }),
@@ -85,7 +85,7 @@ var undoingColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("undo", func(t *task.Task, r *sqlstmt.Row, i int) { t.Undo = r.Phase(i) }),
 }
 
-// neededColumns are what those see of a task that need it.
+// neededColumns are the columns of a task that its dependents read.
 var neededColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("task_id", func(t *task.Task, r *sqlstmt.Row, i int) { t.ID = r.ID(i) }),
 	sqlstmt.Col("state", func(t *task.Task, r *sqlstmt.Row, i int) { t.State = task.State(r.Name(i)) }),
@@ -102,7 +102,7 @@ var (
 	mayFailColumn = sqlstmt.Col("allow_failure", func(t *task.Task, r *sqlstmt.Row, i int) { t.AllowFailure = r.Bool(i) })
 )
 
-// Scan implements store.Scanner: a read transaction for each part.
+// Scan implements store.Scanner with one read transaction for each part.
 func (s *Store) Scan(ctx context.Context, ns string, fn func(*store.Part) error) error {
 	ids := func(of store.PartOf, read func(v *View, p *store.Part, after []byte) (last []byte, err error)) error {
 		return scanParts(ctx, s, ns, of, []byte{}, read, fn)
@@ -116,8 +116,8 @@ func (s *Store) Scan(ctx context.Context, ns string, fn func(*store.Part) error)
 	return scanParts(ctx, s, ns, store.PartOfKeys, "", s.scanKeys, fn)
 }
 
-// scanParts has parts of one kind read and shown. read fills a part with what
-// comes behind after, and returns where that ends; the zero value: at the end.
+// scanParts reads the parts of one kind and calls fn with each. read fills a part with the
+// rows behind after, and returns the position of its last row, or the zero value at the end.
 func scanParts[K string | []byte](ctx context.Context, s *Store, ns string, of store.PartOf, after K, read func(v *View, p *store.Part, after K) (K, error), fn func(*store.Part) error) error {
 	for {
 		var p *store.Part
@@ -147,8 +147,8 @@ func scanParts[K string | []byte](ctx context.Context, s *Store, ns string, of s
 	}
 }
 
-// scanTasks reads tasks, and the rows of all tables between the first and the
-// last of them, also of tasks that do not exist.
+// scanTasks reads tasks, and the rows of all tables between the first and the last of them.
+// This includes rows of tasks that do not exist.
 func (s *Store) scanTasks(v *View, p *store.Part, after []byte) (last []byte, err error) {
 	if err := v.snapTasks(p.Snapshot, v.stmt(sqlScanTasks).Text(1, v.ns).Blob(2, after).Int(3, int64(s.Page))); err != nil {
 		return nil, err
@@ -187,14 +187,14 @@ func scanArtifacts(st *sqlstmt.Stmt) ([]task.Artifact, error) {
 	return all, err
 }
 
-// scanReferred reads the blobs that tasks refer to, each once.
+// scanReferred reads the blobs that tasks refer to, without duplicates.
 func scanReferred(st *sqlstmt.Stmt) ([]store.BlobRow, error) {
 	all, err := blobColumns.All(st)
 	slices.SortFunc(all, func(a, b store.BlobRow) int { return a.ID.Compare(b.ID) })
 	return slices.CompactFunc(all, func(a, b store.BlobRow) bool { return a.ID == b.ID }), err
 }
 
-// scanNeeded reads the ends of the tasks that the part's edges name.
+// scanNeeded reads the ends of the tasks named by the part's edges.
 func (v *View) scanNeeded(p *store.Part) error {
 	known := make(map[task.ID]bool, len(p.Tasks))
 	for i := range p.Tasks {
@@ -217,7 +217,8 @@ func (v *View) scanNeeded(p *store.Part) error {
 	return nil
 }
 
-// scanJobs reads jobs and adds their tasks up, and tasks of jobs that do not exist.
+// scanJobs reads jobs with the sums of their tasks. It also sums tasks of jobs that do not
+// exist.
 func (s *Store) scanJobs(v *View, p *store.Part, after []byte) (last []byte, err error) {
 	p.Jobs, err = jobColumns.All(v.stmt(sqlScanJobs).Text(1, v.ns).Blob(2, after).Int(3, int64(s.Page)))
 	if err != nil {
@@ -247,8 +248,7 @@ func (s *Store) scanJobs(v *View, p *store.Part, after []byte) (last []byte, err
 	return last, st.Done()
 }
 
-// scanKeys reads keys: those that have a row, that are waited for, and with which
-// tasks run.
+// scanKeys reads keys: keys with a row, keys with waiters, and keys of running tasks.
 func (s *Store) scanKeys(v *View, p *store.Part, after string) (last string, err error) {
 	limit := s.Page
 	if p.Keys, err = keyColumns.All(v.stmt(sqlScanKeys).Text(1, v.ns).Text(2, after).Int(3, int64(limit))); err != nil {
@@ -289,8 +289,8 @@ func (s *Store) scanKeys(v *View, p *store.Part, after string) (last string, err
 	return last, err
 }
 
-// keysWaitedFor returns up to limit keys that tasks wait for. A step per key:
-// each may have any number of waiters.
+// keysWaitedFor returns up to limit keys with waiters. It seeks from key to key, because each
+// may have any number of waiters.
 func (v *View) keysWaitedFor(after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
 		st := v.stmt(sqlScanWaitedFor).Text(1, v.ns).Text(2, after)
@@ -306,8 +306,8 @@ func (v *View) keysWaitedFor(after string, limit int) (keys []string, err error)
 	return keys, nil
 }
 
-// holdingKeys returns the tasks that run with keys that come after one, or hold them while
-// they are undone.
+// holdingKeys returns the tasks that hold keys after the given key, running or while they are
+// undone.
 func (v *View) holdingKeys(after string) ([]task.Task, error) {
 	list, err := v.runningWithKeys(after)
 	if err != nil {
@@ -317,7 +317,7 @@ func (v *View) holdingKeys(after string) ([]task.Task, error) {
 	return append(list, undoing...), err
 }
 
-// runningWithKeys returns the running tasks with keys that come after one.
+// runningWithKeys returns the running tasks with keys after the given key.
 func (v *View) runningWithKeys(after string) (list []task.Task, err error) {
 	ids, err := v.running()
 	for i := 0; i < len(ids) && err == nil; i++ {

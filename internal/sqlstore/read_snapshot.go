@@ -26,8 +26,8 @@ var (
 	sqlSnapAudit     = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id`
 )
 
-// Snapshot implements store.Reader. It is one read transaction, long on a
-// large database: for tests. Scan shows the same part by part.
+// Snapshot implements store.Reader. It is one read transaction, long on a large database: use
+// it in tests. Scan reads the same in parts.
 func (s *Store) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var snap *store.Snapshot
 	err := s.read(ctx, ns, func(v *View) error {
@@ -44,8 +44,8 @@ func (v *View) snapshot(s *store.Snapshot) (err error) {
 	if s.Generation, err = v.generation(); err != nil {
 		return err
 	}
-	// The first read fixed the snapshot. A clock read before it could be behind
-	// what the snapshot shows.
+	// The first read fixed the snapshot. An earlier clock reading could be behind the
+	// snapshot.
 	s.Now = v.now()
 	of := func(sql string) *sqlstmt.Stmt { return v.stmt(sql).Text(1, v.ns) }
 	for _, read := range []func() error{
@@ -77,7 +77,7 @@ func (v *View) snapshot(s *store.Snapshot) (err error) {
 
 // snapTasks reads the tasks that st selects.
 func (v *View) snapTasks(s *store.Snapshot, st *sqlstmt.Stmt) error {
-	var stored []task.ID // out of line
+	var stored []task.ID // tasks with out-of-line texts
 	for st.Next() {
 		s.Tasks = append(s.Tasks, task.Task{})
 		if t := &s.Tasks[len(s.Tasks)-1]; scanTask(st.Row(), t) {

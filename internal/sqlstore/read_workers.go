@@ -20,12 +20,12 @@ var statusColumns = sqlstmt.Columns[store.WorkerStatus]{
 
 var sqlWorkers = `SELECT ` + statusColumns.List() + ` FROM weaver_workers WHERE namespace = ?1 ORDER BY worker_id`
 
-// Idler is a Database that knows since when workers find nothing to claim.
+// Idler is a Database that knows the begin of each worker's idle time.
 type Idler interface {
 	Idle(v *View) (map[store.WorkerID]time.Time, error)
 }
 
-// workers returns the workers. Whether they are dead is not known yet.
+// workers returns the workers, without checking which are dead.
 func (s *Store) workers(r reader) (list []store.WorkerStatus, err error) {
 	if list, err = statusColumns.All(r.stmt(sqlWorkers).Text(1, r.ns)); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func (s *Store) workers(r reader) (list []store.WorkerStatus, err error) {
 	return list, nil
 }
 
-// findDead finds out which workers are dead. One that left since it was read has given
-// its proof of life back: it is not listed any more.
+// findDead marks the dead workers. It drops a worker that left since the read, because such a
+// worker has released the lock that proves its life.
 func (s *Store) findDead(ctx context.Context, ns string, list []store.WorkerStatus) ([]store.WorkerStatus, error) {
 	if len(list) == 0 {
 		return list, nil

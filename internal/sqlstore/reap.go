@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Reap implements store.Worker. A worker whose process is dead, as its free lock
-// shows, loses its leases at once; the others when they expire.
+// Reap implements store.Worker. A worker whose process is dead, as its free lock shows, loses
+// its leases at once. Other workers lose them when they expire.
 func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {
 		req.Limit = rules.DefaultReapLimit
@@ -53,12 +53,12 @@ type reaping struct {
 	tx         *Tx
 	moves      moves
 	req        *store.ReapRequest
-	dead       []store.WorkerID // proven
-	eligibleAt int64            // when the worker that asks may take expired leases; ≤ now: it may
-	passedOver bool             // an expired lease was left because it may not
-	soonest    int64            // when the next lease may expire
+	dead       []store.WorkerID // proven dead
+	eligibleAt int64            // when the asking worker may take expired leases; ≤ now: it is eligible
+	passedOver bool             // an expired lease was left because the worker is not eligible
+	soonest    int64            // earliest possible end of the remaining leases
 	forgotten  []store.WorkerID
-	restored   bool // the store was restored: all leases are over, and none was lost by a crash
+	restored   bool // the store was restored: all leases are over, and no crash ended them
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
@@ -74,7 +74,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
-	// What ends for a need has no deadline to miss any more.
+	// Dependents that end here have no deadline to miss any more.
 	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
@@ -84,7 +84,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
-	// A transaction that took leases has done enough.
+	// A transaction that took leases does no chore.
 	if res.Chores, err = r.chore(len(res.Reaped)+len(res.Expired) == 0); err != nil {
 		return res, err
 	}
@@ -101,8 +101,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	return res, nil
 }
 
-// chore works on what earlier operations left, if bite is set, and reports
-// whether there is more.
+// chore works on unfinished chores if bite is true, and reports whether chores remain.
 func (r *reaping) chore(bite bool) (more bool, err error) {
 	if bite {
 		return r.tx.reapChore()
@@ -119,12 +118,12 @@ var workerColumns = sqlstmt.Columns[rules.Worker]{
 
 var sqlWorker = `SELECT ` + workerColumns.List() + ` FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
-// worker returns what is known of a worker, nil if it has no row.
+// worker returns the row of a worker, or nil.
 func (t *Tx) worker(id store.WorkerID) (*rules.Worker, error) {
 	return workerColumns.One(t.stmt(sqlWorker).Text(1, t.ns).Text(2, string(id)))
 }
 
-// eligible reports whether the worker that asks may take expired leases.
+// eligible reports whether the asking worker may take expired leases.
 func (r *reaping) eligible() bool { return r.eligibleAt <= r.tx.mic }
 
 var (
@@ -136,8 +135,7 @@ SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND c
 	sqlHold     = `SELECT undo FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND undo IS NOT NULL AND state = 'pending'`
 )
 
-// leases takes expired leases and those of dead workers, found through the
-// claims that granted them.
+// leases takes expired leases and leases of dead workers. It finds them through their claims.
 func (r *reaping) leases() ([]store.Reaped, error) {
 	rows, err := claimColumns.All(r.tx.stmt(sqlDueClaims).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit)))
 	if err != nil {
@@ -159,9 +157,9 @@ func (r *reaping) leases() ([]store.Reaped, error) {
 	return reaped, nil
 }
 
-// claim takes what is over of one claim. A claim whose tasks all ended goes; a
-// claim with living leases, or with one that holds an undo back, is looked at again
-// when the first of them ends.
+// claim takes the ended leases of one claim. It deletes a claim whose tasks all ended. It
+// checks a claim with valid leases, or with a lease that delays an undo, again at the earliest
+// end of these leases.
 func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
 	dead := slices.Contains(r.dead, store.WorkerID(c.worker))
 	over := dead || r.restored
@@ -202,7 +200,7 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 				return nil, err
 			}
 			reaped = append(reaped, got)
-			if r.restored { // its attempt may run on, and hold the undo back
+			if r.restored { // its attempt may still run, and delay the undo
 				again = min(again, expires)
 			}
 		}
@@ -213,8 +211,8 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 	return reaped, r.tx.stmt(sqlRearm).Text(1, r.tx.ns).Lease(2, &c.lease).Int(3, again).Run()
 }
 
-// hold returns until when a revoked lease holds the undo of its task back, the end of
-// time if it does not. One of a dead process ends: the undo begins now.
+// hold returns the instant until which a revoked lease delays the undo of its task, or the end
+// of time if it does not. If the process is dead, hold ends the delay and the undo begins now.
 func (r *reaping) hold(id *task.ID, lease task.LeaseID, dead bool) (int64, error) {
 	st := r.tx.stmt(sqlHold).Text(1, r.tx.ns).ID(2, id)
 	var phase *task.UndoPhase
@@ -249,7 +247,7 @@ func (r *reaping) hold(id *task.ID, lease task.LeaseID, dead bool) (int64, error
 const sqlSetCrashes = `
 UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quarantine_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
 
-// lease takes one lease away and decides the next state of the task (R7).
+// lease takes one lease and decides the next state of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
 	row, err := r.moves.taskRow(id)
 	if err != nil || row == nil {
@@ -292,8 +290,7 @@ const (
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 )
 
-// deadlines ends what does not run and is past its deadline, and asks what runs to
-// end.
+// deadlines ends tasks past their deadlines, and asks running ones to end.
 func (r *reaping) deadlines() ([]task.ID, error) {
 	type timer struct {
 		due int64
@@ -352,8 +349,8 @@ DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2
 AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 )
 
-// forgetWorkers removes workers that hold nothing and are gone: dead, or silent
-// for long, if the worker that asks is eligible to reap.
+// forgetWorkers deletes workers without leases that are dead. If the asking worker is eligible
+// to reap, it also deletes workers that were silent for long.
 func (r *reaping) forgetWorkers() error {
 	if r.eligible() {
 		if err := r.forgetSilent(); err != nil {
@@ -390,9 +387,8 @@ var sqlClaimsOfSilent = `
 SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1
 AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * CASE WHEN ttl > ?4 THEN ttl ELSE ?4 END)`
 
-// tidyClaims deletes what is left over of the claims of silent workers. Rows
-// whose tasks ended through other processes would otherwise look like leases
-// until their time comes.
+// tidyClaims deletes ended claims of silent workers. Rows whose tasks ended through other
+// processes would otherwise look like leases until they expire.
 func (r *reaping) tidyClaims(of *sqlstmt.Stmt) error {
 	rows, err := claimColumns.All(of)
 	for i := 0; i < len(rows) && err == nil; i++ {
@@ -414,9 +410,9 @@ const (
 	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire, and how long it is
-// to the next deadline (0: there is none). To a worker that is not eligible yet a
-// lease is not over before it is.
+// nextTimer finds the next possible end of a lease or deadline, and returns the time to the
+// next deadline (0: there is no deadline). For a worker that is not eligible yet, no lease
+// ends before it becomes eligible.
 func (r *reaping) nextTimer() (time.Duration, error) {
 	after := int64(math.MinInt64)
 	if r.passedOver {
@@ -437,7 +433,7 @@ func (r *reaping) nextTimer() (time.Duration, error) {
 	return max(time.Duration(due-r.tx.mic)*time.Microsecond, 1), nil
 }
 
-// first returns the integer in the first row, if there is one.
+// first returns the integer in the first row, and whether there is a row.
 func first(st *sqlstmt.Stmt) (value int64, found bool, err error) {
 	if found = st.One(); found {
 		value = st.ColInt(0)

@@ -60,8 +60,8 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	return got, nil
 }
 
-// lockSpenders locks the tasks whose records change more than their own rows: their
-// jobs count what steps cost, and the ends of children.
+// lockSpenders locks the tasks whose records also change rows of their jobs: their cost, and
+// the ends of children.
 func (t *Tx) lockSpenders(recs []store.Record) error {
 	var ids []task.ID
 	for i := range recs {
@@ -81,8 +81,7 @@ func (t *Tx) lockSpenders(recs []store.Record) error {
 	return err
 }
 
-// add writes one record of a batch, or keeps it to be written together with
-// others.
+// add writes one record of a batch, or keeps it to be written together with others.
 func (r *recording) add(rec *store.Record, got *store.RecordResult) error {
 	ok, err := r.tx.acceptable(rec, got)
 	switch {
@@ -95,7 +94,8 @@ func (r *recording) add(rec *store.Record, got *store.RecordResult) error {
 	return r.tx.recordOne(rec, got)
 }
 
-// acceptable reports whether a record makes sense, in this life of the store.
+// acceptable reports whether a record is well-formed and belongs to the current generation of
+// the store.
 func (t *Tx) acceptable(rec *store.Record, got *store.RecordResult) (bool, error) {
 	*got = store.RecordResult{}
 	if got.Err = rules.CheckRecord(rec); got.Err != nil {
@@ -112,7 +112,7 @@ func (t *Tx) acceptable(rec *store.Record, got *store.RecordResult) (bool, error
 	return err == nil && got.Err == nil, err
 }
 
-// record writes one record, or nothing of it.
+// record writes one record completely or not at all.
 func (t *Tx) record(rec *store.Record, got *store.RecordResult) error {
 	if ok, err := t.acceptable(rec, got); err != nil || !ok {
 		return err
@@ -136,7 +136,7 @@ func (t *Tx) recordOne(rec *store.Record, got *store.RecordResult) error {
 	return t.recordCompleted(rec, got)
 }
 
-// sqlRecordGuard accepts a lease; a failed try and progress change nothing else.
+// sqlRecordGuard checks a lease. A failed try and progress change nothing else.
 const sqlRecordGuard = `
 UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
@@ -144,8 +144,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 const sqlAttemptNo = `
 SELECT attempt_no, CASE WHEN cancel_requested <> 0 OR undo IS NOT NULL THEN 1 ELSE 0 END FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// recordTry writes a failed try and a progress report. Both are kept also when
-// the task is to be cancelled.
+// recordTry writes a failed try and a progress report, even if the task was asked to cancel.
 func (t *Tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	l := &rec.Lease
 	attempt, _, err := t.accept(sqlRecordGuard, rec)
@@ -173,8 +172,8 @@ func (t *Tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	return err
 }
 
-// accept passes a guard and returns the number of the attempt, 0 if the lease is
-// lost, and whether its task was asked to cancel, or is being undone.
+// accept runs a guard. It returns the number of the attempt (0 if the lease is lost), and
+// whether its task was asked to cancel or is being undone.
 func (t *Tx) accept(guard string, rec *store.Record) (attempt int, cancelled bool, err error) {
 	l := &rec.Lease
 	n, err := t.stmt(guard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, rec.Progress).Exec()
@@ -188,8 +187,8 @@ func (t *Tx) accept(guard string, rec *store.Record) (attempt int, cancelled boo
 	return attempt, cancelled, st.Done()
 }
 
-// nameStarted makes the ID of a started task the step's value if an idempotency
-// key may belong to a task that exists already.
+// nameStarted makes the ID of a started task the step's value if the task's idempotency key
+// may belong to an existing task.
 func (t *Tx) nameStarted(rec *store.Record, step *task.Step) error {
 	if !rules.StartsByKey(rec) {
 		return nil
@@ -208,8 +207,8 @@ func (t *Tx) nameStarted(rec *store.Record, step *task.Step) error {
 const sqlSetStarted = `
 UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 
-// renameStarted corrects the value of a step whose task another transaction has
-// stored since nameStarted looked, under the same key.
+// renameStarted corrects the value of a step if another transaction has stored a task under
+// the same key since nameStarted.
 func (t *Tx) renameStarted(rec *store.Record, got *store.RecordResult) error {
 	if !rules.StartsByKey(rec) || len(got.Enqueued) != 1 || got.Enqueued[0].ID.IsZero() {
 		return nil
@@ -222,9 +221,8 @@ func (t *Tx) renameStarted(rec *store.Record, got *store.RecordResult) error {
 	return t.stmt(sqlSetStarted).Text(1, t.ns).ID(2, &rec.Lease.Task).Text(3, got.Step.Name).Bytes(4, value).Run()
 }
 
-// sqlStepGuard accepts a lease and counts the step that is about to be
-// inserted. A completed step sets the crashes before it back, in an undo phase those of
-// that.
+// sqlStepGuard checks a lease and counts the step that is about to be inserted. A completed
+// step resets the crash count of the task, or the crash count of its undo phase.
 const sqlStepGuard = `
 UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END, quarantine_losses = 0,
   undo = json_remove(undo, '$.crashes'), progress = coalesce(?5, progress)
@@ -232,11 +230,10 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 var errUndo = errors.New("undo the element")
 
-// recordCompleted writes a completed step once and for all (R10): guard, then
-// a plain insert, whose key allows one per name. What cannot be stored is
-// undone to the savepoint, guard and all.
-// Crash after the commit: replay returns the recorded value, the step's
-// function does not run again.
+// recordCompleted writes a completed step exactly once (R10): the guard, then a plain insert,
+// whose key allows one row per name. If the step cannot be stored, the savepoint rolls back
+// everything including the guard. Crash after the commit: replay returns the recorded value,
+// and the step's function does not run again.
 func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 	return t.undoable(func() error {
 		l := &rec.Lease
@@ -245,7 +242,7 @@ func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			return err
 		}
 		if attempt == 0 {
-			got.Err, got.Step = rules.LeaseLost(l, rules.LostToAnother), task.Step{} // a batch that was undone has filled it in
+			got.Err, got.Step = rules.LeaseLost(l, rules.LostToAnother), task.Step{} // a rolled-back batch has set it
 			return nil
 		}
 		got.Step = rules.StoredStep(rec, attempt, t.at)
@@ -285,22 +282,21 @@ func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 			return nil
 		}
-		// A step that is recorded already, or is not wanted any more, may still
-		// report the progress of its task.
+		// A step that is recorded already, or not wanted any more, may still report the
+		// progress of its task.
 		return t.recordTry(&store.Record{Lease: rec.Lease, Progress: rec.Progress}, &store.RecordResult{})
 	})
 }
 
-// A savepoint around one element of a batch, or around what joins the transaction
-// of a caller.
+// A savepoint around one element of a batch, or around operations in a caller's transaction.
 const (
 	BeginElement   = "SAVEPOINT element"
 	ReleaseElement = "RELEASE SAVEPOINT element"
 	UndoElement    = "ROLLBACK TO SAVEPOINT element"
 )
 
-// undoable runs one element of a batch. When do returns errUndo, what it wrote
-// is undone, and then runs.
+// undoable runs one element of a batch. If do returns errUndo, its writes are rolled back and
+// then runs.
 func (t *Tx) undoable(do, then func() error) error {
 	if err := t.stmt(BeginElement).Run(); err != nil {
 		return err
@@ -348,8 +344,8 @@ func (t *Tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Ste
 	return stepColumns.One(t.stmt(sqlStep).Text(1, t.ns).ID(2, id).Text(3, name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)))
 }
 
-// compareStep answers a step that was not inserted: another one is recorded under
-// its name, or its task was asked to cancel.
+// compareStep answers a step that was not inserted: another step is recorded under its name,
+// or its task was asked to cancel.
 func (t *Tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordResult) error {
 	l := &rec.Lease
 	stored, err := t.stored(&l.Task, rec.Step.Name, 0, 0)
@@ -370,7 +366,7 @@ func (t *Tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordRes
 	return t.startedBefore(rec.Tasks, got)
 }
 
-// startedBefore answers for tasks that were enqueued with their step.
+// startedBefore returns the results for tasks that were enqueued with their step.
 func (t *Tx) startedBefore(tasks []task.New, got *store.RecordResult) error {
 	in := insertion{tx: t}
 	for i := range tasks {

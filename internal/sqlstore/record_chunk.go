@@ -10,21 +10,21 @@ import (
 type recording struct {
 	tx      *Tx
 	steps   byClaim[plainStep] // to be written in chunks
-	inOrder bool               // one spends something, which may ask its task to end
+	inOrder bool               // a record has a cost, which may ask its task to end
 }
 
-// plainStep is the value of a step of a task's first attempt, to be written
-// together with others of the same claim.
+// plainStep is the value of a step of a task's first attempt, to be written together with
+// others of the same claim.
 type plainStep struct {
 	rec *store.Record
 	got *store.RecordResult
 }
 
-// store sets what is stored.
+// store sets the step in the result.
 func (s plainStep) store(t *Tx) { s.got.Step = rules.StoredStep(s.rec, 1, t.at) }
 
-// chunkableStep reports whether a record is the value of a step and nothing else,
-// of a first attempt, which is what its epoch says.
+// chunkableStep reports whether a record is only the value of a step of a first attempt,
+// according to its epoch.
 func chunkableStep(rec *store.Record) bool {
 	s := rec.Step
 	if s == nil || len(rec.Artifacts) > 0 || len(s.Redact) > 0 {
@@ -35,9 +35,8 @@ func chunkableStep(rec *store.Record) bool {
 		len(rec.Tasks) == 0 && rec.Progress == nil && rec.Lease.Epoch == 1
 }
 
-// sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which was asked to
-// cancel, and sqlInsertSteps their sqlInsertStep. A first attempt has no crashes
-// before it.
+// sqlStepsGuard is sqlStepGuard for a chunk of tasks without a cancel request. sqlInsertSteps
+// is sqlInsertStep for the chunk. A first attempt has no earlier crashes.
 var (
 	sqlStepsGuard = newChunkSQL(func(n int) string {
 		return `
@@ -56,9 +55,8 @@ ON CONFLICT DO NOTHING`
 	})
 )
 
-// insertSteps writes a chunk of steps of one claim. It reports false when the
-// guard did not accept all of them, or one is recorded already; then what it
-// wrote must be undone.
+// insertSteps writes a chunk of steps of one claim. It returns false if the guard did not
+// accept all of them, or one is recorded already. Then the caller must roll back.
 func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
 	t := r.tx
 	n := len(chunk)

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// plain is cleared: no short way ends a task that may have something to undo.
+	// plain is cleared, because a task that may have something to undo must not end by a
+	// chunk.
 	sqlBegan = `
 UPDATE weaver_tasks SET undo_open = undo_open + 1, undo_no = undo_no + 1, plain = 0 WHERE namespace = ?1 AND task_id = ?2 RETURNING undo_no`
-	// sqlStepEnded counts a step as sqlStepGuard does; undo_open and step_count fall when one is
-	// undone.
+	// sqlStepEnded counts a step like sqlStepGuard. undo_open and step_count fall when a step
+	// is undone.
 	sqlStepEnded = `
 UPDATE weaver_tasks SET step_count = step_count + ?3, undo_open = undo_open - ?4, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END,
   quarantine_losses = 0, undo = json_remove(undo, '$.crashes')
 WHERE namespace = ?1 AND task_id = ?2`
-	// sqlBeginNow is the guard and sqlBegan in one, of a task that was not asked to end.
+	// sqlBeginNow combines the guard and sqlBegan, for a task that was not asked to end.
 	sqlBeginNow = `
 UPDATE weaver_tasks SET undo_open = undo_open + 1, undo_no = undo_no + 1, plain = 0
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND cancel_requested = 0 AND undo IS NULL RETURNING undo_no, attempt_no`
 	sqlNotBegun = `UPDATE weaver_tasks SET undo_open = undo_open - 1, undo_no = undo_no - 1 WHERE namespace = ?1 AND task_id = ?2`
-	// sqlEndNow is the guard and sqlStepEnded in one.
+	// sqlEndNow combines the guard and sqlStepEnded.
 	sqlEndNow = `
 UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = CASE WHEN undo IS NULL THEN 0 ELSE crash_count END,
   quarantine_losses = 0, undo = json_remove(undo, '$.crashes')
@@ -47,10 +48,9 @@ RETURNING step_index, started_at, undo, undo_no, round`
 UPDATE weaver_steps SET attempt_no = ?4, undo = ?5, state = ?6 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 )
 
-// recordUndoable writes the beginning or the end of a step that has an undo, a point of no
-// return, or that a step was undone. The guard comes first, and nothing else is written
-// before the record is accepted.
-// Crash after the commit: the same record is answered by the row.
+// recordUndoable writes the beginning or the end of a step with an undo, a point of no return,
+// or the undo of a step. The guard comes first, and nothing else is written before the record
+// is accepted. Crash after the commit: the row answers the same record.
 func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	if rules.StartsUndo(rec) {
 		return t.startUndo(rec, got)
@@ -85,8 +85,8 @@ func (t *Tx) recordUndoable(rec *store.Record, got *store.RecordResult) error {
 	return t.recordTry(&store.Record{Lease: *l, Progress: rec.Progress}, &store.RecordResult{})
 }
 
-// beginNow writes the beginning of a step at half the cost. It writes nothing, and reports
-// false, if the task was asked to end, or the step is on record, or the lease is lost.
+// beginNow writes the beginning of a step at half the cost. It writes nothing and returns
+// false if the task was asked to end, the step is recorded, or the lease is lost.
 func (t *Tx) beginNow(rec *store.Record, got *store.RecordResult) (written bool, err error) {
 	id := &rec.Lease.Task
 	st := t.stmt(sqlBeginNow).Text(1, t.ns).ID(2, id).Int(3, rec.Lease.Epoch).Lease(4, &rec.Lease.ID)
@@ -106,8 +106,8 @@ func (t *Tx) beginNow(rec *store.Record, got *store.RecordResult) (written bool,
 	return true, nil
 }
 
-// endNow writes the end of a step that began, as beginNow does its beginning. It writes
-// nothing, and reports false, if none is on record that has only begun.
+// endNow writes the end of a step that began, as beginNow writes its beginning. It writes
+// nothing and returns false without a recorded step that only began.
 func (t *Tx) endNow(rec *store.Record, got *store.RecordResult) (written bool, err error) {
 	id := &rec.Lease.Task
 	st := t.stmt(sqlEndNow).Text(1, t.ns).ID(2, id).Int(3, rec.Lease.Epoch).Lease(4, &rec.Lease.ID)
@@ -126,7 +126,7 @@ func (t *Tx) endNow(rec *store.Record, got *store.RecordResult) (written bool, e
 	return true, t.besideStep(rec, got)
 }
 
-// besideStep writes what is stored beside a step that has ended.
+// besideStep writes the rows that belong to an ended step.
 func (t *Tx) besideStep(rec *store.Record, got *store.RecordResult) error {
 	if err := t.refer(&got.Step.TaskID, kindStepValue, got.Step.Name, got.Step.Value); err != nil {
 		return err
@@ -137,8 +137,7 @@ func (t *Tx) besideStep(rec *store.Record, got *store.RecordResult) error {
 	return t.spend(got)
 }
 
-// recordBegun writes the beginning or the end of a step that has an undo, or a point of no
-// return.
+// recordBegun writes the beginning or the end of a step with an undo, or a point of no return.
 func (t *Tx) recordBegun(rec *store.Record, step *task.Step, toEnd bool, got *store.RecordResult) error {
 	stored, err := t.stored(&step.TaskID, step.Name, 0, 0)
 	if err != nil {
@@ -183,7 +182,7 @@ func (t *Tx) stepEnded(id *task.ID, steps, undone int) error {
 	return t.stmt(sqlStepEnded).Text(1, t.ns).ID(2, id).Int(3, int64(steps)).Int(4, int64(undone)).Run()
 }
 
-// undoNo writes to a task, and returns the number of its last beginning.
+// undoNo runs an update of a task and returns the number of the task's last beginning.
 func (t *Tx) undoNo(update string, id *task.ID) (no int, err error) {
 	st := t.stmt(update).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -206,8 +205,8 @@ func (t *Tx) insertUndoable(s *task.Step, keyAttempt, keyTry int) (bool, error) 
 	return n > 0, err
 }
 
-// endBegun gives a step that began its end, and s what is stored of its beginning. It
-// reports false if there is none.
+// endBegun writes the end of a step that began, and copies the stored beginning to s. It
+// returns false if there is no such step.
 func (t *Tx) endBegun(s *task.Step) (ended bool, err error) {
 	st := t.stmt(sqlEndBegun).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Text(4, string(s.State)).Bytes(5, s.Value).Error(6, s.Error).
 		Int(7, int64(s.AttemptNo)).Int(8, int64(s.Try)).Time(9, s.CompletedAt).Int(10, s.Cost)
@@ -219,7 +218,7 @@ func (t *Tx) endBegun(s *task.Step) (ended bool, err error) {
 	return ended, st.Done()
 }
 
-// redacts binds the paths that readers of a step's value do not show.
+// redacts binds the paths that readers of a step's value hide.
 func redacts(st *sqlstmt.Stmt, i int, s *task.Step) *sqlstmt.Stmt {
 	if len(s.Redact) == 0 {
 		return st.Null(i)

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// statColumns are those of a row of statistics. A histogram that cannot be read is
-// empty: the row still counts.
+// statColumns are the columns of a row of statistics. An unreadable histogram is empty; the
+// row still counts.
 var statColumns = sqlstmt.Columns[store.StatRow]{
 	sqlstmt.Col("slot", func(s *store.StatRow, r *sqlstmt.Row, i int) { s.Slot = r.Time(i) }),
 	sqlstmt.Col("worker", func(s *store.StatRow, r *sqlstmt.Row, i int) { s.Worker = store.WorkerID(r.Name(i)) }),
@@ -78,14 +78,14 @@ func (t *Tx) putStats(width time.Duration, r *store.StatRow) error {
 	return t.bindStats(sqlPutStats, width, r).Int(9, r.Count).Blob(10, run).Blob(11, wait).Run()
 }
 
-// bindStats returns a statement whose first parameters are the key of a row.
+// bindStats returns a statement whose first parameters are bound to the key of a row.
 func (t *Tx) bindStats(sql string, width time.Duration, r *store.StatRow) *sqlstmt.Stmt {
 	return t.stmt(sql).Text(1, t.ns).Duration(2, width).Time(3, r.Slot).Text(4, string(r.Worker)).Text(5, r.Type).
 		Text(6, r.Queue).Text(7, string(r.Outcome)).Text(8, string(r.ErrorKind))
 }
 
 // ReadStats implements store.StatsKeeper. It reads the widest slots first, which are the
-// oldest: what was read when it stops lies before all that was not.
+// oldest. When it stops, everything read is older than everything unread.
 func (s *Store) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (store.StatsPage, error) {
 	if err := rules.CheckStatsQuery(&q); err != nil {
 		return store.StatsPage{}, err
@@ -110,8 +110,8 @@ func (s *Store) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (s
 	return page, err
 }
 
-// foldStats adds up the rows of slots of a width. When it has looked at as many as are
-// left, it sets next to the slot that it does not know wholly.
+// foldStats sums the rows of slots of a width. When left rows were read, it sets next to the
+// first slot that is not completely read.
 func (v *View) foldStats(q *store.StatsQuery, width time.Duration, left *int, fold *rules.StatFold, next *time.Time) error {
 	st := v.stmt(sqlStats).Text(1, v.ns).Duration(2, width).Int(3, q.From.UnixMicro()).Int(4, q.To.UnixMicro()).
 		Int(5, int64(*left)+1)
@@ -138,8 +138,8 @@ func (v *View) foldStats(q *store.StatsQuery, width time.Duration, left *int, fo
 	return st.Done()
 }
 
-// MergeStats implements store.StatsKeeper. A reader looks first, so that the writer is
-// asked only when something is old.
+// MergeStats implements store.StatsKeeper. It checks with a reader first, and asks the writer
+// only if old slots exist.
 func (s *Store) MergeStats(ctx context.Context, ns string, keep time.Duration) (store.StatsMerged, error) {
 	old := false
 	err := s.read(ctx, ns, func(v *View) error {
@@ -158,15 +158,15 @@ func (s *Store) MergeStats(ctx context.Context, ns string, keep time.Duration) (
 	return got, err
 }
 
-// statBite is what one MergeStats moves.
+// statBite is the work of one MergeStats.
 type statBite struct {
 	width time.Duration
-	into  time.Duration // the width of the slots that they become part of; 0: they are removed
+	into  time.Duration // the width of the target slots; 0: the rows are deleted
 	rows  []store.StatRow
 }
 
-// oldStats returns the next rows that are too old for the width of their slots, at
-// most limit: those to be removed first, and then the finest.
+// oldStats returns the next rows, at most limit, that are too old for the width of their
+// slots: first rows to delete, then the finest slots.
 func (v *View) oldStats(keep time.Duration, limit int) (bite statBite, err error) {
 	now := v.now()
 	old := func(width, into time.Duration, before time.Time) bool {
@@ -211,7 +211,7 @@ func (t *Tx) mergeStats(keep time.Duration) (got store.StatsMerged, err error) {
 	}
 	got.Merged = len(bite.rows)
 	sums := rules.MergedStats(bite.rows, bite.into)
-	// A bite may have ended inside of a slot, so that a part of it is there.
+	// A bite may have ended inside of a slot, so that a part of the slot exists.
 	there, err := statColumns.All(t.stmt(sqlStatsOfSlots).Text(1, t.ns).Duration(2, bite.into).
 		Time(3, sums[0].Slot).Time(4, sums[len(sums)-1].Slot))
 	if err != nil {

@@ -2,11 +2,11 @@ package sqlstore
 
 import "fmt"
 
-// What follows is for the tests of the stores, which look at every statement of
-// the source: the texts that the source does not spell out.
+// The rest of this file is for the tests of the stores, which check every statement of the
+// source. It has the texts that the source does not spell out.
 
-// ColumnLists are the generated lists in statements, by the names of their tables, and
-// the statements that are generated, by theirs.
+// ColumnLists holds the generated lists in statements by the names of their tables, and the
+// generated statements by their names.
 var ColumnLists = map[string]string{
 	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
 	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "targetColumns": targetColumns.List(), "jobColumns": jobColumns.List(),
@@ -19,8 +19,8 @@ var ColumnLists = map[string]string{
 	"sqlEnd": sqlEnd, "sqlCancelledBy": sqlCancelledBy, "sqlRevive": sqlRevive, "sqlUnblock": sqlUnblock, "sqlAudit": sqlAudit, "sqlInsertTask": sqlInsertTask, "sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,
 }
 
-// Chunks returns the statements that write a chunk of rows, by name and number of
-// rows, and those that remove a task.
+// Chunks returns the statements that write a chunk of rows, by name and number of rows, and
+// the statements that remove a task.
 func Chunks() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{

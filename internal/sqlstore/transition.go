@@ -10,20 +10,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// moves makes the moves of one batch, and gathers what follows from them for
-// propagate, which runs when all of them are made.
+// moves makes the moves of one batch and collects their consequences for propagate, which runs
+// after all moves.
 type moves struct {
 	tx      *Tx
 	pending propagate.Batch
-	parents []endedParent // whose children are to be cancelled
-	left    *chore        // that cancels more of them; nil: none
+	parents []endedParent // whose children will be cancelled
+	left    *chore        // cancels further children, or nil
 
-	jobs     []propagate.JobState // that got another state, the last last
+	jobs     []propagate.JobState // jobs with a new state, the latest last
 	stored   int                  // children of decompositions
-	unstored []task.ID            // tasks of whose children some are left to a chore
+	unstored []task.ID            // tasks with children left to a chore
 }
 
-// propagate does what follows from the moves so far.
+// propagate applies the consequences of the moves so far.
 func (m *moves) propagate() error {
 	for {
 		if err := m.cancelChildren(); err != nil {
@@ -52,8 +52,7 @@ func (m *moves) propagate() error {
 
 var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// taskRow reads a task that is to be changed without its lease; nil if there is
-// none.
+// taskRow locks and reads a task to be changed without its lease, or returns nil.
 func (m *moves) taskRow(id *task.ID) (*taskRow, error) {
 	if _, err := m.tx.db.Tasks(m.tx, *id); err != nil {
 		return nil, err
@@ -67,12 +66,12 @@ func (m *moves) taskRow(id *task.ID) (*taskRow, error) {
 	return row, st.Done()
 }
 
-// cancelRequest is the cancel that the task was asked for.
+// cancelRequest returns the task's cancel request.
 func (l *leaseRow) cancelRequest() rules.CancelRequest {
 	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason}
 }
 
-// undoable is what the end of the task leaves to undo, which comes without its handler.
+// undoable returns the facts for the end of a task without its handler.
 func (w *taskRow) undoable() *rules.Undoable {
 	c := &w.contribution
 	return &rules.Undoable{
@@ -81,16 +80,15 @@ func (w *taskRow) undoable() *rules.Undoable {
 	}
 }
 
-// deadlineAt is the task's deadline; zero: none.
+// deadlineAt returns the task's deadline; zero: no deadline.
 func (l *leaseRow) deadlineAt() time.Time { return sqlstmt.Instant(l.deadline) }
 
-// endOf is how a task that gets into a state with an error of a kind ends there, if it does.
+// endOf returns the end of a task in a state with an error of a kind.
 func (l *leaseRow) endOf(state task.State, kind task.ErrorKind) task.End {
 	return task.End{State: state, Kind: kind, AllowFailure: l.mayFail}
 }
 
-// unschedule makes a task that does not run unclaimable, before anything else
-// of it is touched (R15).
+// unschedule makes a task that does not run unclaimable, before any other change of it (R15).
 func (m *moves) unschedule(row *taskRow) error {
 	m.pending.Drop(row.id)
 	_, err := m.tx.undispatch(&row.id)
@@ -135,7 +133,7 @@ func (m *moves) end(row *taskRow, to *rules.Transition) error {
 }
 
 const (
-	// plain is cleared: a success in the phase is not written blindly.
+	// plain is cleared: a success in the phase must not end by a chunk.
 	sqlSetUndo   = `UPDATE weaver_tasks SET undo = ?3, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
 	sqlBeginUndo = `
 UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'undo', ready_at = NULL, remaining_deps = 0, updated_at = ?3,
@@ -143,7 +141,7 @@ UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'undo', ready_at = N
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// setUndo writes the undo phase of a task, or its end, if the transition has one.
+// setUndo writes the undo phase of a task, or its end, if the transition sets it.
 func (t *Tx) setUndo(id *task.ID, to *rules.Transition) error {
 	if !to.SetUndo {
 		return nil
@@ -155,7 +153,7 @@ func (t *Tx) setUndo(id *task.ID, to *rules.Transition) error {
 	return st.JSON(3, to.Undo).Run()
 }
 
-// beginUndo makes a task that does not run claimable for its undo.
+// beginUndo makes the undo of a task claimable. The task does not run.
 func (m *moves) beginUndo(row *taskRow, to *rules.Transition) error {
 	err := m.writeBegin(&row.id, to)
 	if err == nil {
@@ -179,8 +177,8 @@ func (m *moves) writeBegin(id *task.ID, to *rules.Transition) error {
 	return m.tx.setUndo(id, to)
 }
 
-// undoBegan notes what follows when the undo phase of a task has begun: neither its pause nor
-// its deadline holds any more, and its children are cancelled, as with its end.
+// undoBegan applies the consequences of a begun undo phase. The task's pause and deadline end,
+// and its children are cancelled, as at its end.
 func (m *moves) undoBegan(row *leaseRow) error {
 	if _, err := m.tx.unpause(&row.id); err != nil {
 		return err
@@ -193,10 +191,9 @@ const sqlRevoke = `
 UPDATE weaver_tasks SET state = ?5, lease_epoch = lease_epoch + 1, lease_id = NULL, lease_expires_at = NULL, waiting_reason = ?7, updated_at = ?6
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-// revoke takes the lease of a running task and ends its attempt with an error.
-// It does nothing if the lease is not the one that was read.
-// Crash after the commit: the holder learns of it with its next write or
-// heartbeat.
+// revoke takes the lease of a running task and ends its attempt with an error. It does nothing
+// if the lease changed since it was read. Crash after the commit: the holder learns of it with
+// its next write or heartbeat.
 func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) error {
 	n, err := m.tx.stmt(sqlRevoke).Text(1, m.tx.ns).ID(2, &row.id).Int(3, row.epoch).Lease(4, &row.leaseID).
 		Text(5, string(t.State)).Int(6, m.tx.mic).OrNull(7, string(t.Waiting)).Exec()
@@ -220,7 +217,7 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	if err != nil {
 		return err
 	}
-	// The claim of a lease that holds the undo back stays: by it a reaper finds the hold.
+	// The claim of a lease that delays the undo stays: a reaper finds the hold by it.
 	if !t.SetUndo || !rules.Holds(t.Undo, row.leaseID, m.tx.at) {
 		if err := m.tx.endLease(row.leaseID); err != nil {
 			return err
@@ -230,8 +227,8 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	return m.afterRunning(&row.leaseRow, t)
 }
 
-// afterRunning notes what follows when a task, whose row is written, has left
-// running: its key is free, and it is claimable again, or blocked, or has ended.
+// afterRunning applies the consequences of a task leaving the state running, after its row is
+// written. Its key is free, and the task is claimable again, blocked or ended.
 func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	end := row.endOf(t.State, t.EndKind())
 	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting, Join: t.Join, Timed: t.Timed()})
@@ -270,8 +267,8 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 
 const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
 
-// ended notes the end of a task: its deadline is not watched any more, and the
-// edges that lead to it are marked.
+// ended applies the consequences of a task's end: its deadline is not watched any more, and
+// the edges to it are marked.
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
@@ -284,14 +281,14 @@ func (m *moves) ended(row *leaseRow, end task.End) error {
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }
 
-// endChildren has the children of a task cancelled that have not ended.
+// endChildren cancels the unfinished children of a task.
 func (m *moves) endChildren(row *leaseRow) {
 	if row.join != task.JoinNone || row.calls {
 		m.parents = append(m.parents, endedParent{row.id, row.job})
 	}
 }
 
-// deleteTimer ends the watch of a deadline; 0: there is none.
+// deleteTimer ends the watch of a deadline; 0 means that there is no deadline.
 func (t *Tx) deleteTimer(id *task.ID, deadline int64) error {
 	if deadline == 0 {
 		return nil
@@ -299,8 +296,8 @@ func (t *Tx) deleteTimer(id *task.ID, deadline int64) error {
 	return t.stmt(sqlDeleteTimer).Text(1, t.ns).Int(2, deadline).ID(3, id).Run()
 }
 
-// dispatchRow is the row by which the task is claimable from an instant on: without its
-// key, if it holds that.
+// dispatchRow returns the task's dispatch row for an instant. It leaves out the key if the
+// task holds it already.
 func (w *taskRow) dispatchRow(at time.Time) store.DispatchRow {
 	d := w.dispatched.dispatchRow(at)
 	if w.undo != nil && w.undo.HoldsKey && w.contribution.State == task.Pending {
@@ -309,7 +306,7 @@ func (w *taskRow) dispatchRow(at time.Time) store.DispatchRow {
 	return d
 }
 
-// dispatchRow is the row by which a task that holds no key is claimable from an instant on.
+// dispatchRow returns the dispatch row for an instant, of a task that does not hold a key.
 func (d *dispatched) dispatchRow(at time.Time) store.DispatchRow {
 	return store.DispatchRow{
 		Task: d.id, Queue: d.lane.Queue, Type: d.lane.Type, Priority: int(d.lane.Priority), AvailableAt: at, ConcurrencyKey: d.key,

@@ -5,7 +5,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// readGeneration makes t.gen known.
+// readGeneration sets t.gen.
 func (t *Tx) readGeneration() (err error) {
 	if t.gen != "" {
 		return nil
@@ -19,7 +19,7 @@ func (t *Tx) readGeneration() (err error) {
 	return err
 }
 
-// valid reports whether a lease was granted in this life of the store (R17).
+// valid reports whether a lease was granted in the current generation of the store (R17).
 func (t *Tx) valid(l *task.Lease) (bool, error) {
 	err := t.readGeneration()
 	return l.Generation == t.gen, err
@@ -31,15 +31,15 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 
 const sqlDeleteDispatch = `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2`
 
-// dispatched is what a dispatch row needs to know about its task.
+// dispatched holds the fields of a task for its dispatch row.
 type dispatched struct {
 	id   task.ID
 	lane lane.Key
 	key  string // concurrency key
 }
 
-// dispatch makes a task claimable from available on (W1): it writes a fresh
-// row. Operations that might find an old one delete it first.
+// dispatch makes a task claimable from available on (W1) by inserting a new row. Operations
+// that may find an old row delete it first.
 func (t *Tx) dispatch(d *dispatched, available int64) error {
 	err := t.stmt(sqlInsertDispatch).Text(1, t.ns).ID(2, &d.id).Text(3, d.lane.Queue).Text(4, d.lane.Type).
 		Int(5, d.lane.Priority).Int(6, available).OrNull(7, d.key).Run()
@@ -51,7 +51,7 @@ func (t *Tx) dispatch(d *dispatched, available int64) error {
 	return nil
 }
 
-// undispatch makes a task unclaimable; it reports whether it was claimable.
+// undispatch makes a task unclaimable, and reports whether it was claimable.
 func (t *Tx) undispatch(id *task.ID) (bool, error) {
 	n, err := t.stmt(sqlDeleteDispatch).Text(1, t.ns).ID(2, id).Exec()
 	return n > 0, err
@@ -59,8 +59,8 @@ func (t *Tx) undispatch(id *task.ID) (bool, error) {
 
 const sqlDeleteClaim = `DELETE FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
 
-// endLease notes that a task left running, and deletes its claim's row when it
-// was the last one.
+// endLease records that a task left the state running, and deletes its claim's row after the
+// last one.
 func (t *Tx) endLease(lease task.LeaseID) error {
 	if !t.fx.Ended(lease) {
 		return nil

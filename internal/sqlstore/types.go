@@ -15,7 +15,7 @@ import (
 
 // announcedRow is a row of weaver_types.
 type announcedRow struct {
-	store.AnnouncedType // less what the body has
+	store.AnnouncedType // without the fields in the body
 	body                []byte
 }
 
@@ -34,7 +34,7 @@ var (
 const (
 	sqlTypeKnown = `SELECT schema_version, code_version, digest FROM weaver_types WHERE namespace = ?1 AND task_type = ?2`
 
-	// Two transactions may both have read what is known: a lower schema version still
+	// Two transactions may both have read the stored type. Even then a lower schema version
 	// does not replace a higher one.
 	sqlAnnounce = `
 INSERT INTO weaver_types (namespace, task_type, schema_version, code_version, digest, announced_at, announced_by, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -43,14 +43,14 @@ ON CONFLICT (namespace, task_type) DO UPDATE SET schema_version = excluded.schem
 WHERE weaver_types.schema_version <= excluded.schema_version`
 )
 
-// announce keeps what was said of types.
+// announce stores announced types.
 func (o *operation) announce(cmd store.AnnounceTypes, got *store.CommandResult) error {
 	types, refused := rules.CheckTypes(&cmd)
 	if got.Err = refused; refused != nil {
 		return nil
 	}
 	got.Existing = true
-	// By name, so that two of them do not wait for each other's rows.
+	// By name, so that two announcements do not deadlock on each other's rows.
 	slices.SortStableFunc(types, func(a, b store.AnnouncedType) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range types {
 		written, err := o.tx.announceType(&types[i], cmd.By)
@@ -96,7 +96,7 @@ func (s *Store) Types(ctx context.Context, ns string, names ...string) (types []
 	return types, err
 }
 
-// types returns the announced types of some names, all without one.
+// types returns the announced types with some names; without names, all types.
 func (v *View) types(names []string) (types []store.AnnouncedType, err error) {
 	var rows []announcedRow
 	if len(names) == 0 {
@@ -118,7 +118,7 @@ func (v *View) types(names []string) (types []store.AnnouncedType, err error) {
 	for i := range rows {
 		t := rows[i].AnnouncedType
 		if err := json.Unmarshal(rows[i].body, &t); err != nil {
-			return nil, fmt.Errorf("read what was announced of a type: %w", err)
+			return nil, fmt.Errorf("read an announced type: %w", err)
 		}
 		types = append(types, t)
 	}

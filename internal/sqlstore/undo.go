@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// sqlUndoneOf is sqlStepEnded for a step of a task that another one undoes.
+	// sqlUndoneOf is sqlStepEnded for a step of a task that another task undoes.
 	sqlUndoneOf = `
 UPDATE weaver_tasks SET step_count = step_count + ?3, undo_open = undo_open - 1 WHERE namespace = ?1 AND task_id = ?2`
 	sqlUndoOpen  = `SELECT undo_open FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
@@ -21,7 +21,8 @@ WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.step = ?3 AND c.state <> 'succee
 SELECT step FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
-// undoOpen returns how many steps of a task are to be undone; 0 also of one that is gone.
+// undoOpen returns the number of steps of a task to undo. It is 0 for a task that does not
+// exist.
 func (t *Tx) undoOpen(id *task.ID) (n int, err error) {
 	st := t.stmt(sqlUndoOpen).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -30,7 +31,7 @@ func (t *Tx) undoOpen(id *task.ID) (n int, err error) {
 	return n, st.Done()
 }
 
-// undoPhase returns the undo phase of a task; nil: it is in none.
+// undoPhase returns the undo phase of a task, or nil.
 func (t *Tx) undoPhase(id *task.ID) (p *task.UndoPhase, err error) {
 	st := t.stmt(sqlUndoPhase).Text(1, t.ns).ID(2, id)
 	if st.One() {
@@ -39,8 +40,8 @@ func (t *Tx) undoPhase(id *task.ID) (p *task.UndoPhase, err error) {
 	return p, st.Done()
 }
 
-// recordUndo writes that a step was undone, of the task itself or of the one that it undoes:
-// it counts as never run, and frees its name.
+// recordUndo records that a step was undone, of the task itself or of the task that it undoes.
+// The step counts as never run, and frees its name.
 func (t *Tx) recordUndo(of task.ID, undo *task.Step, got *store.RecordResult) error {
 	owner := undo.TaskID
 	var stored *task.Step
@@ -86,7 +87,7 @@ func (t *Tx) recordUndo(of task.ID, undo *task.Step, got *store.RecordResult) er
 	return err
 }
 
-// callEnded refuses to have a call count as never run while a child of it has not ended.
+// callEnded refuses to let a call count as never run while a child of it has not ended.
 func (t *Tx) callEnded(s *task.Step) (refused, err error) {
 	if s.Kind != task.KindCall {
 		return nil, nil
@@ -98,8 +99,8 @@ func (t *Tx) callEnded(s *task.Step) (refused, err error) {
 	return refused, st.Done()
 }
 
-// retire has a step that is to be undone count as never run; other says that another task
-// undoes it. The children of a call stay; its task has them no more.
+// retire makes a step count as never run. other reports that another task undoes it. The
+// children of a call stay, but do not belong to its task any more.
 func (t *Tx) retire(stored *task.Step, how task.UndoState, other bool) error {
 	err := t.stmt(sqlPastStep).Text(1, t.ns).ID(2, &stored.TaskID).Text(3, stored.Name).Int(4, int64(rules.PastKey(stored.Round))).Undo(5, how).
 		Text(6, string(rules.RetiredCall(stored.State))).Run()
@@ -122,9 +123,8 @@ func (t *Tx) retire(stored *task.Step, how task.UndoState, other bool) error {
 }
 
 // startUndo stores the task that undoes a child, once. It is in its undo phase from the
-// beginning.
-// Crash after the commit: the same record, and that of a later attempt, finds the task by
-// its key.
+// beginning. Crash after the commit: the same record, also of a later attempt, finds the task
+// by its key.
 func (t *Tx) startUndo(rec *store.Record, got *store.RecordResult) error {
 	id, n := &rec.Lease.Task, rec.Tasks[0]
 	attempt, _, err := t.accept(sqlRecordGuard, &store.Record{Lease: rec.Lease})
@@ -197,7 +197,7 @@ func (t *Tx) checkUndoOf(m *moves, row *taskRow, rec *store.Record) (refused, er
 	return rules.CheckUndoOf(&c, child, state), nil
 }
 
-// parentOf returns the task that stored an undo task; nil: it is gone.
+// parentOf returns the task that stored an undo task, or nil if it does not exist any more.
 func (m *moves) parentOf(id *task.ID) (*taskRow, error) {
 	st := m.tx.stmt(sqlParentOf).Text(1, m.tx.ns).ID(2, id)
 	var parent task.ID
@@ -210,8 +210,8 @@ func (m *moves) parentOf(id *task.ID) (*taskRow, error) {
 	return m.taskRow(&parent)
 }
 
-// wakeUndo has the task that stored an undo task look at it now: it has ended. One that runs
-// looks again by itself.
+// wakeUndo wakes the task that stored an ended undo task, so that it continues its undo now. A
+// running task checks by itself.
 func (m *moves) wakeUndo(id *task.ID) error {
 	parent, err := m.parentOf(id)
 	if err != nil || parent == nil || !rules.WaitsForUndo(parent.contribution.State, parent.undo) {
@@ -225,8 +225,8 @@ func (m *moves) wakeUndo(id *task.ID) error {
 	return nil
 }
 
-// retryParent tries the undo of the task again that waited for that of an undo task, and gave
-// its own up for it.
+// retryParent retries the undo of a task that gave its own undo up because of a failed undo
+// task.
 func (o *operation) retryParent(row *taskRow, cmd *store.RetryTask) error {
 	parent, err := o.moves.parentOf(&row.id)
 	if err != nil || parent == nil {

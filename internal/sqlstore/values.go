@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A walk over values goes through one table after the other, each by its primary key.
+// A walk over values reads one table after the other, each by its primary key.
 const (
 	sqlWalkTasks = `
 SELECT task_id, task_type, input, output, progress FROM weaver_tasks WHERE namespace = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3`
@@ -37,18 +37,18 @@ WHERE namespace = ?1 AND (task_id, kind, artifact_id) > (?2, ?4, ?5) ORDER BY ta
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
 )
 
-// walkKey is what a row's key has behind the ID of its task.
+// walkKey is the rest of a row's key after the ID of its task.
 type walkKey uint8
 
 const (
-	keyTask walkKey = iota // nothing
+	keyTask walkKey = iota // no further columns
 	keyName
 	keyNumber
 	keyTry // name, number and try
-	keyRef // the kind and the ID of a reference, which are the name of the cursor (bindRef)
+	keyRef // the kind and the ID of a reference, joined in the cursor's name (bindRef)
 )
 
-// walks are the stages. Each reads one row: its place as a cursor, and its values.
+// walks are the stages. Each reads one row: its position as a cursor, and its values.
 var walks = []struct {
 	sql string
 	key walkKey
@@ -75,7 +75,7 @@ var walks = []struct {
 	{sqlWalkSteps, keyTry, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.Name, at.No, at.Try = st.ColText(1), st.ColInt(2), st.ColInt(3)
 		v := walked(store.ValueStep, at, st.ColText(5), st.ColBytes(6))
-		v.StepKind, v.No, v.Try = task.StepKind(st.ColName(4)), st.ColInt(7), st.ColInt(8) // whose key a completed step does not have
+		v.StepKind, v.No, v.Try = task.StepKind(st.ColName(4)), st.ColInt(7), st.ColInt(8) // these are not in the key of a completed step
 		return []store.StoredValue{v}
 	}},
 	{sqlWalkSignals, keyNumber, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
@@ -109,7 +109,7 @@ var walks = []struct {
 	}},
 }
 
-// bindRef binds the place of a reference.
+// bindRef binds the position of a reference.
 func bindRef(st *sqlstmt.Stmt, name string) (*sqlstmt.Stmt, error) {
 	var id task.ID
 	kind, text, found := strings.Cut(name, "/")
@@ -134,7 +134,7 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 	limit = store.PageLimit(limit)
 	err = s.read(ctx, ns, func(v *View) (err error) {
 		values, next, err = v.walk(at, limit)
-		if err == nil && after == "" && len(values) == 0 { // there are no drafts, as most of the time
+		if err == nil && after == "" && len(values) == 0 { // usually there are no drafts
 			values, next, err = v.walk(rules.ValueCursor{Stage: 1}, limit)
 		}
 		return err
@@ -182,8 +182,7 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 	return values, next, nil
 }
 
-// A value is replaced where it is what it was: Crash behind it, and the same walk
-// passes it over.
+// A value is replaced only if it is unchanged. Crash after the commit: the same walk skips it.
 const (
 	sqlSwapInput      = `UPDATE weaver_tasks SET input = ?4 WHERE namespace = ?1 AND task_id = ?2 AND input = ?3`
 	sqlSwapOutput     = `UPDATE weaver_tasks SET output = ?4 WHERE namespace = ?1 AND task_id = ?2 AND output = ?3`
@@ -222,7 +221,7 @@ func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueS
 	return swapped, err
 }
 
-// swapSome replaces one value, or those of one row of drafts.
+// swapSome replaces one value, or the values of one row of drafts.
 func (t *Tx) swapSome(swaps []store.ValueSwap) (int, error) {
 	if swaps[0].Kind == store.ValueDraft {
 		return t.swapDrafts(swaps)
@@ -230,7 +229,8 @@ func (t *Tx) swapSome(swaps []store.ValueSwap) (int, error) {
 	return t.swap(&swaps[0])
 }
 
-// swap replaces one value. Inputs and outputs are in the row of their task, or apart.
+// swap replaces one value. Inputs and outputs are in the row of their task or in
+// weaver_payloads.
 func (t *Tx) swap(s *store.ValueSwap) (int, error) {
 	exec := func(sql string, key func(*sqlstmt.Stmt) *sqlstmt.Stmt) (int, error) {
 		return key(t.stmt(sql).Text(1, t.ns).ID(2, &s.Task).Bytes(3, s.Old).Bytes(4, s.New)).Exec()

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Inputs of children, and of tasks of jobs, that a chore is about to store are walked first: one that is stored
-// meanwhile is found as the input of its task, or was replaced before.
+// Inputs in drafts are walked first. A draft that is stored meanwhile is found later as the
+// input of its task, or was replaced before.
 const (
 	sqlWalkDrafts = `
 SELECT task_id, first, drafts FROM weaver_drafts WHERE namespace = ?1 AND (task_id, first) > (?2, ?4) ORDER BY task_id, first LIMIT ?3`
@@ -19,14 +19,14 @@ SELECT task_id, first, drafts FROM weaver_drafts WHERE namespace = ?1 AND (task_
 	sqlSwapDrafts = `UPDATE weaver_drafts SET drafts = ?4 WHERE namespace = ?1 AND task_id = ?2 AND first = ?3`
 )
 
-// draftsPage is the largest number of rows on a page: one has up to rules.MaxMoves inputs.
+// draftsPage is the maximum number of rows on a page. One row has up to rules.MaxMoves inputs.
 const draftsPage = 4
 
 // walkDrafts reads the inputs of one row.
 func walkDrafts(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 	at.No = st.ColInt(1)
 	list, err := unpackDrafts(st.ColBytes(2))
-	if err != nil { // what it is can be seen, and cannot be replaced
+	if err != nil { // the broken row is visible, but cannot be replaced
 		return []store.StoredValue{{ValueAt: store.ValueAt{Kind: store.ValueDraft, Task: at.ID, Name: at.ID.String(), No: at.No}, Value: json.RawMessage("{")}}
 	}
 	values := make([]store.StoredValue, 0, len(list))
@@ -41,7 +41,7 @@ func walkDrafts(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 	return values
 }
 
-// sameDrafts is how many of the first swaps are of one row.
+// sameDrafts returns the number of leading swaps of one row.
 func sameDrafts(swaps []store.ValueSwap) (n int) {
 	for n < len(swaps) && swaps[n].Kind == store.ValueDraft && swaps[n].Name == swaps[0].Name && swaps[n].No == swaps[0].No {
 		n++

@@ -9,9 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sqlReadTasks reads tasks with where they stand among dispatch rows, waiters
-// and pauses, which are of the tasks that may run by themselves; others may be
-// paused all the same.
+// sqlReadTasks reads tasks with their dispatch rows, waiters and pauses. Only tasks that may
+// become claimable by themselves have dispatch rows and waiters; any unfinished task may be
+// paused.
 var sqlReadTasks = newIDSQL(func(in string) string {
 	return `
 SELECT ` + taskSelect + `,
@@ -23,13 +23,12 @@ SELECT ` + taskSelect + `,
 FROM weaver_tasks o WHERE o.namespace = ?1 AND o.task_id ` + in
 })
 
-// readTasks reads tasks as readers see them at now, and calls use with each in the
-// order of ids, until it says that this was enough. Those that there are not are left
-// out.
+// readTasks reads tasks as readers see them at now. It calls use with each task in the order
+// of ids, until use returns true. It leaves out missing tasks.
 func (v *View) readTasks(ids []task.ID, now time.Time, use func(*task.Task) (enough bool)) error {
 	err := v.byIDs(sqlReadTasks, ids, func(st *sqlstmt.Stmt, chunk []task.ID) error {
 		found := make(map[task.ID]*task.Task, len(chunk))
-		var stored []task.ID // out of line, of these
+		var stored []task.ID // of the found tasks, those with out-of-line texts
 		for st.Next() {
 			t, r := new(task.Task), st.Row()
 			if scanTask(r, t) {
@@ -64,7 +63,7 @@ func (v *View) readTasks(ids []task.ID, now time.Time, use func(*task.Task) (eno
 // errEnough ends a read early.
 var errEnough = errors.New("enough")
 
-// readTask reads a task as readers see it at now; nil when there is none.
+// readTask reads a task as readers see it at now, or returns nil.
 func (v *View) readTask(id *task.ID, now time.Time) (t *task.Task, err error) {
 	err = v.readTasks([]task.ID{*id}, now, func(found *task.Task) bool { t = found; return false })
 	return t, err
@@ -106,7 +105,7 @@ var sqlSteps = `
 SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2
 ORDER BY step_index, by_attempt, by_try, name`
 
-// steps returns everything a task's attempts recorded, by index.
+// steps returns all recorded steps of a task's attempts, sorted by index.
 func (v *View) steps(id *task.ID) ([]task.Step, error) {
 	return stepColumns.All(v.stmt(sqlSteps).Text(1, v.ns).ID(2, id))
 }
@@ -122,8 +121,7 @@ func (v *View) running() (ids []task.ID, err error) {
 	return ids, err
 }
 
-// eachRunning calls use for every running task of a namespace, with the claim
-// that leased it.
+// eachRunning calls use for every running task of a namespace, with the claim that leased it.
 func (v *View) eachRunning(use func(c *claimRow, i int)) error {
 	claims, err := claimColumns.All(v.stmt(sqlAllClaims).Text(1, v.ns))
 	if err != nil {
@@ -144,7 +142,7 @@ func (v *View) eachRunning(use func(c *claimRow, i int)) error {
 	return nil
 }
 
-// ids reads a column of ids.
+// ids reads a column of IDs.
 func ids(st *sqlstmt.Stmt) ([]task.ID, error) {
 	var ids []task.ID
 	for st.Next() {
@@ -153,14 +151,14 @@ func ids(st *sqlstmt.Stmt) ([]task.ID, error) {
 	return ids, st.Done()
 }
 
-// SQLGeneration reads the life of the store that leases of a namespace belong to.
+// SQLGeneration reads the generation of a namespace's leases.
 const SQLGeneration = sqlGeneration
 
 const sqlGeneration = `
 SELECT coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
   (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`
 
-// generation reads the life of the store that leases belong to.
+// generation reads the store's generation for leases of the namespace.
 func (v *View) generation() (gen string, err error) {
 	st := v.stmt(sqlGeneration).Text(1, v.ns)
 	if st.One() {

@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A wait is the row of a step in the state waiting, under the key that its
-// completed value has (ADR 0023): a step under one name is one row. Its
-// completed_at is 0 until then.
+// A wait is the row of a step in the state waiting, under the key of its completed value (ADR
+// 0023): the steps of one name share one row. Its completed_at is 0 until then.
 
 const (
 	sqlInsertWait = `
@@ -24,15 +23,14 @@ VALUES (?1, ?2, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 
 UPDATE weaver_steps SET state = 'completed', value = ?4, completed_at = ?5
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 
-	// A new wait, or checkpoint, sets the crashes before it back, as a completed step
-	// does.
+	// A new wait or checkpoint resets the crash count, like a completed step.
 	sqlWaitRecorded = `
 UPDATE weaver_tasks SET step_count = step_count + ?3, crash_count = 0, quarantine_losses = 0 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// recordWait looks whether a wait is over, and registers it if it is not. The
-// guard comes first, and nothing is written before the record is accepted.
-// Crash after the commit: the same record is answered by the row.
+// recordWait checks whether a wait is over, and registers it otherwise. The guard comes first,
+// and nothing is written before the record is accepted. Crash after the commit: the row
+// answers the same record.
 func (t *Tx) recordWait(rec *store.Record, got *store.RecordResult) error {
 	l := &rec.Lease
 	attempt, cancelled, err := t.accept(sqlRecordGuard, &store.Record{Lease: *l})
@@ -72,7 +70,7 @@ func (t *Tx) wait(rec *store.Record, attempt int, cancelled bool, got *store.Rec
 	return t.recordSignalWait(stored, &step, got)
 }
 
-// recordSignalWait completes a wait for a signal, or has it wait, or go on waiting.
+// recordSignalWait completes a wait for a signal, or registers or continues it.
 func (t *Tx) recordSignalWait(stored, step *task.Step, got *store.RecordResult) error {
 	withdrawn := step.State == task.StepCompleted
 	if stored != nil {
@@ -107,7 +105,7 @@ func (t *Tx) recordSignalWait(stored, step *task.Step, got *store.RecordResult) 
 	return t.stmt(sqlWaitRecorded).Text(1, t.ns).ID(2, &step.TaskID).Bool(3, over).Run()
 }
 
-// insertWait writes the row of a wait, which may be over.
+// insertWait writes the row of a wait, which may be over already.
 func (t *Tx) insertWait(s *task.Step) error {
 	st := t.stmt(sqlInsertWait).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(s.AttemptNo)).Int(5, int64(s.Try)).
 		Int(6, int64(s.Index)).Text(7, string(s.Kind)).Text(8, string(s.State)).Bytes(9, s.Value).Time(10, s.WakeAt).Time(11, s.StartedAt).
@@ -119,7 +117,7 @@ func (t *Tx) insertWait(s *task.Step) error {
 	return st.Time(12, s.CompletedAt).Run()
 }
 
-// completeWait writes that a wait is over.
+// completeWait records that a wait is over.
 func (t *Tx) completeWait(s *task.Step) error {
 	return t.stmt(sqlCompleteWait).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Bytes(4, s.Value).Time(5, s.CompletedAt).Run()
 }
@@ -157,8 +155,7 @@ INSERT INTO weaver_signals (namespace, task_id, seq, name, key, payload, sent_at
 SELECT ?1, ?2, coalesce((SELECT seq FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 ORDER BY seq DESC LIMIT 1), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8`
 )
 
-// sendSignal gives a task a signal: its oldest wait for that takes it, or it is
-// kept.
+// sendSignal delivers a signal to the oldest wait for it, or stores it.
 func (o *operation) sendSignal(cmd store.SendSignal, got *store.CommandResult) error {
 	if got.Err = rules.CheckSignal(&cmd); got.Err != nil {
 		return nil
@@ -216,7 +213,7 @@ func (o *operation) takeSignal(row *taskRow, wait *task.Step, cmd *store.SendSig
 	return err
 }
 
-// mayKeep refuses a signal that no wait takes if too many are kept.
+// mayKeep refuses a signal without a wait if too many are stored.
 func (o *operation) mayKeep(id *task.ID, got *store.CommandResult) error {
 	st := o.tx.stmt(sqlSignalsKept).Text(1, o.tx.ns).ID(2, id)
 	if st.One() {
@@ -234,10 +231,9 @@ UPDATE weaver_tasks SET wake_seq = wake_seq + 1, step_count = step_count + 1,
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// waitEnded notes that a wait of a task was completed from outside (W3). One that
-// is suspended gets ready by that: its count and its dispatch row are the caller's
-// to write. Its old row, if it was due, gives way to one of the same lane, so that
-// its key need not wake.
+// waitEnded records that a wait of a task was completed from outside (W3). A suspended task
+// gets ready; the caller writes its count and its dispatch row. An old due row is replaced by
+// a row of the same lane, so that its key need not wake.
 func (t *Tx) waitEnded(row *taskRow) (woken bool, err error) {
 	c := &row.contribution
 	if !rules.Suspended(c.State, c.Waiting, c.Join) {

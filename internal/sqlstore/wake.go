@@ -9,20 +9,19 @@ import (
 	"github.com/goweaver/weaver/internal/rules"
 )
 
-// Waking of waiters. A key with room gets as many waiters dispatched as may
-// run, the oldest of all lanes first; then each lane with waiters that has
-// nothing due gets its oldest, so that due rows that no worker takes hold up
-// their own lane only. What is read grows with the lanes of a key, not with its
-// rows: each lane is found by one probe (a loose index scan).
+// Waking of waiters. A key with room gets as many waiters dispatched as may run, the oldest of
+// all lanes first. Then each lane with waiters and nothing due gets its oldest waiter, so that
+// due rows that no worker takes block only their own lane. The number of rows read grows with
+// the lanes of a key, not with its rows: one probe finds each lane (a loose index scan).
 
-// keyLane is a lane of a key: the priority makes no difference.
+// keyLane is a lane of a key, regardless of priority.
 type keyLane struct{ queue, taskType string }
 
 // waiter is the oldest waiter of a lane.
 type waiter struct {
 	dispatched
 	due    int64
-	paused bool // its queue or type
+	paused bool // its queue or type is paused
 }
 
 func (w *waiter) keyLane() keyLane { return keyLane{w.lane.Queue, w.lane.Type} }
@@ -31,23 +30,23 @@ func olderWaiter(a, b waiter) int {
 	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
 }
 
-// keyWake is one waking of a key.
+// keyWake is one wake of a key.
 type keyWake struct {
 	*Tx
 	key   string
 	row   keyRow
-	lanes []waiter         // the oldest waiter of each lane that one is left of
-	due   map[keyLane]bool // lanes of which a due row is known
+	lanes []waiter         // the oldest waiter of each lane that has waiters left
+	due   map[keyLane]bool // lanes with a known due row
 }
 
 const sqlTidyKey = `
 DELETE FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
 AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key = ?2)`
 
-// wakeKey moves waiters of a key with room back to dispatch. It follows whatever
-// lowers held, raises the cap, or takes a keyed dispatch row away without
-// claiming it. more reports that there were more lanes than one wake serves
-// (rules.MaxWakes): the key must be woken again.
+// wakeKey moves waiters of a key with room back to dispatch. It must follow every operation
+// that lowers held, raises the cap, or removes a keyed dispatch row without claiming it. more
+// reports that there were more lanes than one wake serves (rules.MaxWakes): the key must be
+// woken again.
 func (t *Tx) wakeKey(key string) (more bool, err error) {
 	row, err := t.keyRow(key)
 	if err != nil || !rules.KeyHasRoom(row.held, row.limit) {
@@ -86,8 +85,8 @@ ORDER BY o.queue, o.task_type, o.due_at, o.task_id LIMIT 1`
 ORDER BY o.due_at, o.task_id LIMIT 1`
 )
 
-// waiter reads the oldest waiter of a lane, or of the next one, by the
-// statement; nil if there is none.
+// waiter reads the oldest waiter of a lane, or of the next lane, with a statement. It returns
+// nil if there is no waiter.
 func (w *keyWake) waiter(sql string, l keyLane) (found *waiter, err error) {
 	st := w.stmt(sql).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType)
 	if st.One() {
@@ -166,7 +165,7 @@ func (w *keyWake) eachLane() (more bool, err error) {
 	return false, nil
 }
 
-// move makes a waiter claimable again, as long due as it was.
+// move makes a waiter claimable again, with its old due time.
 func (w *keyWake) move(m *waiter) error {
 	if err := w.unawait(&m.id); err != nil {
 		return err
@@ -188,8 +187,7 @@ SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
 WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5 LIMIT ?6`
 )
 
-// countDue counts the due rows of the key in lanes that are not paused, up to
-// limit.
+// countDue counts the due rows of the key in lanes that are not paused, up to limit.
 func (w *keyWake) countDue(limit int) (due int, err error) {
 	var at keyLane
 	for due < limit {

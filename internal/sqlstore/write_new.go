@@ -5,8 +5,7 @@ import (
 	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
-// AlikeFields are the columns of a new task that it has in common with others, but for its
-// namespace and the time.
+// AlikeFields are the shared columns of new tasks, without their namespace and the time.
 var AlikeFields = sqlstmt.Fields[Alike]{
 	{Name: "task_type", Type: "text", Put: func(a *Alike, s sqlstmt.Sink) { s.Text(a.Type) }},
 	{Name: "queue", Type: "text", Put: func(a *Alike, s sqlstmt.Sink) { s.Text(a.Queue) }},
@@ -29,20 +28,19 @@ var AlikeFields = sqlstmt.Fields[Alike]{
 	{Name: "job_limits", Type: "bigint", Put: func(a *Alike, s sqlstmt.Sink) { s.Int(a.Limits) }},
 }
 
-// AlikeOptions is a column that most tasks have in common too; of varied ones it is one of
-// VariedFields.
+// AlikeOptions is a column that most tasks share. Varied tasks have it in VariedFields.
 var AlikeOptions = sqlstmt.Fields[Alike]{
 	{Name: "options_json", Type: "text", Put: func(a *Alike, s sqlstmt.Sink) { sqlstmt.PutText(s, a.Options) }},
 }
 
-// OwnFields are the columns that each new task has of its own.
+// OwnFields are the columns that differ between new tasks.
 var OwnFields = sqlstmt.Fields[AlikeTask]{
 	{Name: "task_id", Type: "bytea", Put: func(r *AlikeTask, s sqlstmt.Sink) { s.Blob(r.ID[:]) }},
 	{Name: "input", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutRaw(s, r.Input) }},
 	{Name: "created_at", Type: "bigint", Put: func(r *AlikeTask, s sqlstmt.Sink) { s.Int(r.ID.Time().UnixMicro()) }},
 }
 
-// VariedFields are those that varied tasks have of their own.
+// VariedFields are the further columns that differ between varied tasks.
 var VariedFields = sqlstmt.Fields[AlikeTask]{
 	{Name: "options_json", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutText(s, r.Options) }},
 	{Name: "idempotency_key", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutText(s, r.Key) }},
@@ -66,7 +64,7 @@ func putNot0(s sqlstmt.Sink, v int64) {
 	}
 }
 
-// The parameters of sqlInsertTask, behind the namespace and the time.
+// The parameters of sqlInsertTask after the namespace and the time.
 var (
 	ownAt    = 3
 	variedAt = ownAt + len(OwnFields)
@@ -78,7 +76,7 @@ INSERT INTO weaver_tasks (namespace, updated_at, ` + OwnFields.Names() + `, ` + 
 VALUES (?1, ?2, ` + OwnFields.Params(ownAt) + `, ` + VariedFields.Params(variedAt) + `, ` + AlikeFields.Params(alikeAt) + `)
 ON CONFLICT DO NOTHING`
 
-// insertTask stores one new task, unless there is one with its ID or its key.
+// insertTask stores one new task, unless its ID or its key exists.
 func (t *Tx) insertTask(a *Alike, row *AlikeTask) (stored bool, err error) {
 	st := t.stmt(sqlInsertTask).Text(1, t.ns).Int(2, t.mic)
 	OwnFields.Bind(st, ownAt, row)

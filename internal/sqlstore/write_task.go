@@ -13,16 +13,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The columns that a claim and the end of an attempt write to the row of a task. The
-// statements for one task, for a chunk, and over arrays are generated from them.
+// The columns of a task's row that a claim and the end of an attempt write. The statements for
+// one task, for a chunk, and over arrays are generated from them.
 
-// An assignment of an UPDATE of weaver_tasks. In its texts {name} is a value: a column of
-// EndFields, or {now}.
+// assignment is an assignment of an UPDATE of weaver_tasks. In its texts {name} is a value: a
+// column of EndFields, or {now}.
 type assignment struct {
 	column string
 	when   string // the condition, a value; "": always
 	to     string
-	orElse string // "": the column stays as it is
+	orElse string // "": the column stays unchanged
 }
 
 // endSet lists the columns that the end of an attempt writes.
@@ -47,7 +47,7 @@ var endSet = []assignment{
 	{column: "finished_at", when: "{ends}", to: "CAST({now} AS bigint)", orElse: "NULL"},
 }
 
-// EndFields are the values of endSet, behind the ID of the task.
+// EndFields are the values of endSet, after the ID of the task.
 var EndFields = sqlstmt.Fields[End]{
 	{Name: "id", Type: "bytea", Put: func(e *End, s sqlstmt.Sink) { s.Blob(e.Task[:]) }},
 	{Name: "new_state", Type: "text", Put: func(e *End, s sqlstmt.Sink) { s.Text(string(e.To.State)) }},
@@ -68,7 +68,7 @@ var EndFields = sqlstmt.Fields[End]{
 	{Name: "ends", Type: "boolean", Put: func(e *End, s sqlstmt.Sink) { sqlstmt.PutBool(s, e.To.State.Terminal()) }},
 }
 
-// AttemptFields are the columns of an attempt that ended, but for its namespace and the time.
+// AttemptFields are the columns of an ended attempt, without its namespace and the time.
 var AttemptFields = sqlstmt.Fields[End]{
 	{Name: "task_id", Type: "bytea", Put: func(e *End, s sqlstmt.Sink) { s.Blob(e.Task[:]) }},
 	{Name: "attempt_no", Type: "bigint", Put: func(e *End, s sqlstmt.Sink) { s.Int(int64(e.AttemptNo)) }},
@@ -85,8 +85,7 @@ var AttemptFields = sqlstmt.Fields[End]{
 	{Name: "handler", Type: "text", Put: func(e *End, s sqlstmt.Sink) { sqlstmt.PutText(s, e.Handler) }},
 }
 
-// DecisionFields are the columns of what was decided on an attempt, but for its namespace
-// and the time.
+// DecisionFields are the columns of an attempt's decision, without its namespace and the time.
 var DecisionFields = sqlstmt.Fields[End]{
 	{Name: "task_id", Type: "bytea", Put: func(e *End, s sqlstmt.Sink) { s.Blob(e.Task[:]) }},
 	{Name: "attempt_no", Type: "bigint", Put: func(e *End, s sqlstmt.Sink) { s.Int(int64(e.AttemptNo)) }},
@@ -102,7 +101,7 @@ var DecisionFields = sqlstmt.Fields[End]{
 	{Name: "reason_json", Type: "text", Put: func(e *End, s sqlstmt.Sink) { sqlstmt.PutJSON(s, &e.To.Decision.Reason) }},
 }
 
-// DispatchFields are the columns of a dispatch row, but for its namespace.
+// DispatchFields are the columns of a dispatch row, without its namespace.
 var DispatchFields = sqlstmt.Fields[store.DispatchRow]{
 	{Name: "task_id", Type: "bytea", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { s.Blob(d.Task[:]) }},
 	{Name: "queue", Type: "text", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { s.Text(d.Queue) }},
@@ -112,8 +111,8 @@ var DispatchFields = sqlstmt.Fields[store.DispatchRow]{
 	{Name: "concurrency_key", Type: "text", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { sqlstmt.PutText(s, d.ConcurrencyKey) }},
 }
 
-// SetEnd is endSet for values that stand in columns of a table alias, with the parameter
-// that is the time.
+// SetEnd is endSet for values in the columns of a table alias. now is the parameter of the
+// time.
 func SetEnd(alias, now string) string {
 	values := map[string]string{"now": now}
 	for i := range EndFields {
@@ -122,7 +121,7 @@ func SetEnd(alias, now string) string {
 	return set(endSet, values, nil)
 }
 
-// setEnd is endSet for parameters: those of EndFields from ?2 on.
+// setEnd is endSet for parameters: the parameters of EndFields from ?2 on.
 func setEnd(now string) string {
 	values := map[string]string{"now": now}
 	for i, p := range strings.Split(EndFields.Params(2), ", ") {
@@ -131,47 +130,47 @@ func setEnd(now string) string {
 	return set(endSet, values, nil)
 }
 
-// SetGoodEnd is endSet for a good end whose output is not long, as rules.ResolveFinish
-// says of it. Only its output and the time are not known before.
+// SetGoodEnd is endSet for a success with a short output, as rules.ResolveFinish decides it.
+// Only its output and the time vary.
 func SetGoodEnd(output, now string) string { return set(endSet, goodEnd(output, now), nil) }
 
-// SetPlainGoodEnd is SetGoodEnd for the first attempt of a plain task, whose row has
-// already most of what a good end writes.
+// SetPlainGoodEnd is SetGoodEnd for the first attempt of a plain task, whose row has most of
+// these values already.
 func SetPlainGoodEnd(output, now string) string {
 	return set(endSet, goodEnd(output, now), plainRunning)
 }
 
-// plainRunning lists the values that the row of a plain task has in its first attempt, for
-// columns of endSet.
+// plainRunning lists the values of a plain task's row in its first attempt, for columns of
+// endSet.
 var plainRunning = map[string]string{
 	"waiting_reason": "NULL", "has_payloads": "0", "last_error_kind": "NULL", "last_error_json": "NULL",
 	"crash_count": "0", "quarantine_losses": "0", "internal_count": "0", "idle_attempts": "0", "repair_count": "0",
 }
 
-// goodEnd are the values of endSet for a good end.
+// goodEnd returns the values of endSet for a success.
 func goodEnd(output, now string) map[string]string {
 	values := literals(EndFields, &End{To: goodTransition()})
 	values["new_output"], values["now"] = output, now
 	return values
 }
 
-// goodTransition returns the transition of every good end.
+// goodTransition returns the transition of every success.
 func goodTransition() *rules.Transition {
 	to := rules.ResolveFinish(&store.Finish{Outcome: task.OutcomeSuccess}, rules.CancelRequest{}, time.Time{}, time.Time{})
 	return &to
 }
 
-// literals are the values of an end that is known to be written.
+// literals returns the values of a constant end.
 func literals(fields sqlstmt.Fields[End], e *End) map[string]string {
 	values, err := fields.Literals(e)
 	if err != nil {
-		panic(err) // it has nothing that cannot be encoded
+		panic(err) // it has only values that can be encoded
 	}
 	return values
 }
 
-// The row of the first attempt of a plain task that ended well: what its claim says, what
-// it says itself, and the rest, which is known.
+// The row of the first attempt of a plain task that succeeded: the columns from its claim, its
+// own columns, and the constant rest.
 var (
 	ClaimedAttempt = AttemptFields.Of("lease_id", "worker", "started_at")
 	PlainAttempt   = AttemptFields.Of("task_id", "code_version", "outcome_json", "outcome_hash")
@@ -186,8 +185,8 @@ var (
 	}()
 )
 
-// KnownAttempt lists the columns that are known of the first attempt of a plain task that
-// ended well, and their values.
+// KnownAttempt returns the constant columns of the first attempt of a plain task that
+// succeeded, and their values.
 func KnownAttempt() (columns, values string) {
 	names := slices.Sorted(maps.Keys(knownAttempt))
 	texts := make([]string, len(names))
@@ -213,9 +212,9 @@ func SetLease(lease, worker, expires, now, version string) string {
 	}, nil, nil)
 }
 
-// set renders assignments with the values of a statement: parameters, columns or
-// literals. Of those that a literal decides the condition is left out, and so are those
-// that write what the row has already.
+// set renders assignments with the values of a statement: parameters, columns or literals. It
+// leaves out conditions that a literal decides, and assignments of values that the row has
+// already.
 func set(assignments []assignment, values, has map[string]string) string {
 	parts := make([]string, 0, len(assignments))
 	for _, a := range assignments {

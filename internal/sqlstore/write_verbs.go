@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
-// What operators' verbs write to the row of a task, once, for the statements over one task
+// The columns of a task's row that operators' verbs write, for the statements over one task
 // and over arrays: see endSet.
 
 var (
@@ -22,7 +22,8 @@ var (
 		{column: "finished_at", to: "{now}"},
 	}
 
-	// cancelledSet lists the columns that a cancel writes in addition to the task's end, or the begin of its undo.
+	// cancelledSet lists the columns that a cancel writes in addition to the task's end, or
+	// the begin of its undo.
 	cancelledSet = []assignment{
 		{column: "cancel_kind", to: "{new_cancel_kind}"},
 		{column: "cancel_by", to: "{new_by}"},
@@ -115,7 +116,7 @@ var (
 	}
 )
 
-// NoteFields are the columns of an audit entry, but for its namespace, number and time.
+// NoteFields are the columns of an audit entry, without its namespace, number and time.
 var NoteFields = sqlstmt.Fields[AuditNote]{
 	{Name: "actor", Type: "text", Put: func(n *AuditNote, s sqlstmt.Sink) { s.Text(n.By) }},
 	{Name: "verb", Type: "text", Put: func(n *AuditNote, s sqlstmt.Sink) { s.Text(n.Verb) }},
@@ -123,25 +124,25 @@ var NoteFields = sqlstmt.Fields[AuditNote]{
 	{Name: "reason", Type: "text", Put: func(n *AuditNote, s sqlstmt.Sink) { s.Text(n.Reason) }},
 }
 
-// SetCancelled lists the columns that CancelEach writes, for CancelledFields that stand in columns of a
-// table alias, with the parameter that is the time.
+// SetCancelled lists the columns that CancelEach writes, with the values of CancelledFields in
+// the columns of a table alias. now is the parameter of the time.
 func SetCancelled(alias, now string) string {
 	known := map[string]string{"now": now, "new_state": "'cancelled'", "new_cancel_kind": "'cancelled'", "undoes": "0"}
 	return set(slices.Concat(endedSet, cancelledSet), columnsOf(CancelledFields, alias, known), nil)
 }
 
-// SetRevived is the same of ReviveEach: the tasks have no needs and no children.
+// SetRevived is SetCancelled for ReviveEach: the tasks have no needs and no children.
 func SetRevived(alias, now string) string {
 	known := map[string]string{"now": now, "new_state": "'ready'", "new_waiting": "NULL", "new_needs": "0", "new_if_failed": "NULL", "new_join": "NULL"}
 	return set(revivedSet, columnsOf(RevivedFields, alias, known), nil)
 }
 
-// SetUnblocked is the same of UnblockEach: there is no answer.
+// SetUnblocked is SetCancelled for UnblockEach, without an answer.
 func SetUnblocked(alias, now string) string {
 	return set(unblockedSet, columnsOf(UnblockedFields, alias, map[string]string{"now": now, "answered": "0"}), nil)
 }
 
-// columnsOf adds to values those that stand in columns of a table alias.
+// columnsOf adds the columns of a table alias to values.
 func columnsOf[T any](fields sqlstmt.Fields[T], alias string, values map[string]string) map[string]string {
 	all := maps.Clone(values)
 	for i := range fields {

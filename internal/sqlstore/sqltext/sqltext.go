@@ -1,6 +1,5 @@
-// Package sqltext finds the SQL statements of the stores in their source, for tests
-// that look at each of them: at its plan, its namespace, and whether a database reads
-// it.
+// Package sqltext extracts the SQL statements of the stores from their source. Tests use it to
+// check each statement: its plan, its namespace, and that a database accepts it.
 package sqltext
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/goweaver/weaver/internal/sqlstore"
 )
 
-// All returns the SQL statements in the source of the verbs and in that of the
-// packages in some folders, by their names: those of string constants and of
-// concatenations, in variables too. lists are further generated lists in them, by the
-// names of their tables, and statements that are generated, by theirs. No two statements have one name, be they of different packages:
-// a test names them without their package. It runs in the folder of a store.
+// All returns the SQL statements in the source of the verbs and of the packages in some
+// folders, by name. It reads string constants and concatenations, also in variables. lists
+// holds further generated column lists by the names of their tables, and generated statements
+// by their names. Statement names are unique across packages, because tests use them without a
+// package name. All must run in the folder of a store.
 func All(t testing.TB, lists map[string]string, dirs ...string) map[string]string {
 	t.Helper()
 	generated := maps.Clone(sqlstore.ColumnLists)
@@ -40,13 +39,14 @@ func All(t testing.TB, lists map[string]string, dirs ...string) map[string]strin
 	return texts
 }
 
-// source is what packages declare.
+// source is the declarations of packages.
 type source struct {
 	packages []map[string]ast.Expr // by name
 	lists    map[string]string     // generated
 }
 
-// read returns the statements of the packages in some folders, and what is wrong with others.
+// read returns the statements of the packages in some folders, and an error for unreadable
+// ones.
 func read(lists map[string]string, dirs ...string) (map[string]string, error) {
 	src := source{lists: lists}
 	texts, declared := make(map[string]string), make(map[string]string)
@@ -110,14 +110,14 @@ func read(lists map[string]string, dirs ...string) (map[string]string, error) {
 	return texts, errors.Join(problems...)
 }
 
-// isStatement reports whether a name is that of a statement, or of several.
+// isStatement reports whether a name is the name of one or several statements.
 func isStatement(name string) bool {
 	rest, ok := strings.CutPrefix(name, "sql")
 	return ok && rest != "" && unicode.IsUpper(rune(rest[0]))
 }
 
-// holdsSeveral reports whether a variable holds several statements, which
-// sqlstore.Chunks has.
+// holdsSeveral reports whether a variable holds several statements, which sqlstore.Chunks
+// returns.
 func holdsSeveral(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
@@ -129,7 +129,7 @@ func holdsSeveral(e ast.Expr) bool {
 	return false
 }
 
-// text returns the text of an expression in a package.
+// text evaluates an expression in a package to its text.
 func (s *source) text(pkg int, e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

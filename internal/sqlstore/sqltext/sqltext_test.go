@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// packages writes a file of each package and returns their folders.
+// packages writes one file per package and returns their folders.
 func packages(t *testing.T, texts ...string) (dirs []string) {
 	t.Helper()
 	for _, text := range texts {
@@ -21,7 +21,7 @@ func packages(t *testing.T, texts ...string) (dirs []string) {
 	return dirs
 }
 
-// No statement is lost because another one has its name.
+// Two statements of one name are an error, so that neither is lost.
 func TestNoTwoStatementsHaveOneName(t *testing.T) {
 	t.Parallel()
 	for what, texts := range map[string][]string{
@@ -36,8 +36,7 @@ func TestNoTwoStatementsHaveOneName(t *testing.T) {
 	}
 }
 
-// A statement is made of what its own package calls by a name, and of what another one
-// exports.
+// A statement uses the names of its own package and the exported names of other packages.
 func TestEachPackageHasItsNames(t *testing.T) {
 	t.Parallel()
 	dirs := packages(t, "const (\nfrom = `a`\nsqlA = `SELECT 1 FROM ` + from\n)", "const (\nfrom = `b`\nsqlB = `SELECT ` + x.List + ` FROM ` + from\n)", "const List = `2`")
