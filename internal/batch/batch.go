@@ -1,23 +1,22 @@
-// Package batch is group commit without a goroutine of its own: callers put
-// operations into a queue, one of them leads, takes what waits, has it
-// committed together, and hands the lead to the next.
+// Package batch is group commit without a goroutine of its own. Callers queue operations. One
+// of them leads: it takes the waiting operations, has them committed together, and hands the
+// lead to the next.
 //
-// What always holds:
+// Invariants:
 //
-//   - At most one group is being committed at any moment, and only its
-//     leader's goroutine runs operations. So operations may share one
-//     connection without locks.
+//   - At most one group is being committed at any moment, and only its leader's goroutine
+//     runs operations. Operations may therefore share one connection without locks.
 //   - A caller gets its answer after the group's commit, never before.
-//   - Urgent operations are taken first, and every other group that has some is
-//     light: it makes none of them wait for heavy operations that are not urgent.
-//   - A caller whose context ends gets its operation back if it was not taken;
-//     else it gets ErrTaken and the operation goes on without it.
-//   - A panic in a commit becomes the error of that group's operations; the
-//     queue goes on.
+//   - Urgent operations are taken first. Every other group with urgent operations is
+//     light: in it they do not wait for heavy operations that are not urgent.
+//   - A caller whose context ends gets its operation back if it was not taken.
+//     Otherwise it gets ErrTaken, and the operation continues without it.
+//   - A panic in a commit becomes the error of that group's operations, and the queue
+//     continues.
 //
-// It knows nothing about databases: what "commit" means is the function given
-// to New. It starts no goroutine, and no goroutine waits while holding its
-// mutex, so it works inside a testing/synctest bubble.
+// The package knows nothing about databases: the function given to New is the commit. It
+// starts no goroutine, and no goroutine waits while holding its mutex, so it works inside a
+// testing/synctest bubble.
 package batch
 
 import (
@@ -30,23 +29,23 @@ import (
 )
 
 var (
-	// ErrTaken: the caller's context ended while its operation was being
-	// committed; whether it was is not known. It wraps the context's cause.
+	// ErrTaken means that the caller's context ended while its operation was being committed.
+	// The outcome of the commit is unknown. It wraps the context's cause.
 	ErrTaken = errors.New("gave up while the operation was being committed")
-	// ErrClosed: the queue takes no more operations. Its text reaches users, for
-	// whom "queue" means a queue of tasks.
+	// ErrClosed means that the queue is closed. Its text reaches users, for whom "queue" means
+	// a queue of tasks.
 	ErrClosed = errors.New("no more operations are taken")
 )
 
-// Op is one operation. It is used once. What it is given must not be changed
-// by the caller afterwards, even when Do returned ErrTaken.
+// Op is one operation. It is used once. The caller must not change its data after Do, even
+// when Do returned ErrTaken.
 type Op[T any] struct {
-	Do     T     // what the commit function is to do
-	Weight int   // how much of a group it fills; at least 1 counts
-	Urgent bool  // goes before all that are not
-	Err    error // set by the commit function before it delivers
+	Do     T     // the work for the commit function
+	Weight int   // its share of a group's weight; counted as at least 1
+	Urgent bool  // takes precedence over operations that are not urgent
+	Err    error // set by the commit function before Deliver
 
-	exclusive func()        // instead of Do: runs with the lead, outside any group
+	exclusive func()        // replaces Do: runs with the lead, outside any group
 	wake      chan struct{} // of a follower: done, or its turn to lead
 	state     state
 	leads     bool // the lead was handed to it
@@ -60,30 +59,30 @@ const (
 	done
 )
 
-// Group is what one commit works on.
+// Group is the work of one commit.
 type Group[T any] struct {
-	ctx  context.Context // the leader's
+	ctx  context.Context // the leader's context
 	q    *Queue[T]
 	ops  []*Op[T]
 	took bool
 }
 
-// Context returns the leader's context. A commit function that only waits may return
-// without the group when it ends: then the leader gives its operation up, and the next
-// caller leads.
+// Context returns the leader's context. A commit function that is still waiting may return
+// without Take when it ends. Then the leader gives its operation up, and the next caller
+// leads.
 func (g *Group[T]) Context() context.Context { return g.ctx }
 
-// Take returns the group's operations, in the order in which to do them. It
-// is called once, as late as possible: what joined until then is in.
+// Take returns the group's operations in order. Call it once, as late as possible: operations
+// that joined until then are in the group.
 func (g *Group[T]) Take() []*Op[T] {
 	g.took = true
 	g.ops = g.q.take()
 	return g.ops
 }
 
-// Deliver wakes the callers of the group. The commit function may call it
-// when every Err is final and go on with work that no caller has to wait for;
-// otherwise it happens when the function returns.
+// Deliver wakes the callers of the group. The commit function may call it when every Err is
+// final, and continue with work that no caller waits for. Otherwise it runs when the function
+// returns.
 func (g *Group[T]) Deliver() {
 	ops := g.ops
 	g.ops = nil
@@ -103,19 +102,18 @@ type Queue[T any] struct {
 	light   bool // the last group left heavy operations to the next one
 }
 
-// lightest is the part of a group's weight that operations beside urgent ones may
-// have in a light group.
+// lightest divides a group's weight for a light group: the quotient is the maximum weight of
+// operations that are not urgent.
 const lightest = 10
 
-// New returns a queue whose groups are committed by commit and weigh at most
-// maxWeight, unless a single operation does by itself.
+// New returns a queue whose groups are committed by commit and weigh at most maxWeight, unless
+// a single operation is heavier.
 func New[T any](maxWeight int, commit func(*Group[T])) *Queue[T] {
 	return &Queue[T]{commit: commit, max: maxWeight}
 }
 
-// Do has op committed and returns its error. It returns ErrClosed after
-// Close, the context's cause when the operation was given up before it
-// was taken, and ErrTaken when it was taken already.
+// Do commits op and returns its error. It returns ErrClosed after Close, the context's cause
+// if the operation was given up before it was taken, and ErrTaken if it was taken already.
 func (q *Queue[T]) Do(ctx context.Context, op *Op[T]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -128,21 +126,21 @@ func (q *Queue[T]) Do(ctx context.Context, op *Op[T]) error {
 	return q.join(ctx, op)
 }
 
-// Exclusive runs fn while no group is being committed, in the order of the
-// queue. Errors are those of Do.
+// Exclusive runs fn while no group is being committed, in the order of the queue. Errors are
+// those of Do.
 func (q *Queue[T]) Exclusive(ctx context.Context, fn func()) error {
 	return q.Do(ctx, &Op[T]{exclusive: fn})
 }
 
-// Urgent reports whether an urgent operation waits.
+// Urgent reports whether an urgent operation is waiting.
 func (q *Queue[T]) Urgent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.urgent) > 0
 }
 
-// TryExclusive runs fn if nothing is being committed and nothing waits, and
-// reports whether it did.
+// TryExclusive runs fn if no operation is being committed or waiting, and reports whether it
+// did.
 func (q *Queue[T]) TryExclusive(fn func()) bool {
 	q.mu.Lock()
 	if q.leading || q.closed {
@@ -156,8 +154,8 @@ func (q *Queue[T]) TryExclusive(fn func()) bool {
 	return true
 }
 
-// Close lets the operations that wait be committed, then runs fn, and refuses
-// all later ones. Only the first call does anything.
+// Close commits the waiting operations, then runs fn, and refuses all later operations. Only
+// the first call has an effect.
 func (q *Queue[T]) Close(fn func()) {
 	q.mu.Lock()
 	if q.closed {
@@ -168,8 +166,7 @@ func (q *Queue[T]) Close(fn func()) {
 	_ = q.join(context.Background(), &Op[T]{exclusive: fn})
 }
 
-// join puts op into the queue and sees it through. It is called with q.mu
-// held and releases it.
+// join queues op and waits until it is done. The caller holds q.mu; join releases it.
 func (q *Queue[T]) join(ctx context.Context, op *Op[T]) error {
 	if op.Urgent {
 		q.urgent = append(q.urgent, op)
@@ -199,8 +196,8 @@ func (q *Queue[T]) join(ctx context.Context, op *Op[T]) error {
 	return op.Err
 }
 
-// giveUp takes op out of the queue, or says why that is too late. It reports
-// false when the operation was done in the meantime.
+// giveUp takes op out of the queue, or returns why it is too late. It returns false if the
+// operation was done in the meantime.
 func (q *Queue[T]) giveUp(ctx context.Context, op *Op[T]) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,7 +209,7 @@ func (q *Queue[T]) giveUp(ctx context.Context, op *Op[T]) (bool, error) {
 	}
 	q.remove(op)
 	if op.leads {
-		q.next() // the lead must not leave with us
+		q.next() // the lead must not be lost with this caller
 	}
 	return true, context.Cause(ctx)
 }
@@ -224,7 +221,7 @@ func (q *Queue[T]) remove(op *Op[T]) {
 	q.normal = slices.DeleteFunc(q.normal, same)
 }
 
-// lead commits groups until op is done, or is given up before a group took it, then hands
+// lead commits groups until op is done, or is given up before a group took it. Then it hands
 // the lead over.
 func (q *Queue[T]) lead(ctx context.Context, op *Op[T]) error {
 	defer q.handOver()
@@ -252,7 +249,7 @@ func (q *Queue[T]) round(ctx context.Context) {
 		if p := recover(); p != nil {
 			err := fmt.Errorf("panic while committing: %v\n%s", p, debug.Stack())
 			if !g.took && len(g.ops) == 0 {
-				g.Take() // or the same operations would lead to the same panic for ever
+				g.Take() // otherwise the same operations would panic again
 			}
 			for _, op := range g.ops {
 				op.Err = err
@@ -318,7 +315,7 @@ func (q *Queue[T]) take() []*Op[T] {
 	n := 0
 	light := u > 0 && !q.light
 	q.light = false
-	if u == len(q.urgent) { // an exclusive one among them stops all
+	if u == len(q.urgent) { // an exclusive operation among them stops the group
 		most := q.max
 		if light {
 			most = weight + max(1, q.max/lightest)
@@ -354,8 +351,8 @@ func (q *Queue[T]) handOver() {
 	q.next()
 }
 
-// next gives the lead to the head of the queue, if there is one. It is called
-// with q.mu held by the goroutine that has the lead.
+// next hands the lead to the head of the queue, if there is one. The caller holds q.mu and has
+// the lead.
 func (q *Queue[T]) next() {
 	head := q.head()
 	if head == nil {

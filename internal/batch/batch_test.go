@@ -13,12 +13,12 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 )
 
-// log is a queue whose commits are kept: the names of each group's operations.
+// log is a queue that logs its commits: the names of each group's operations.
 type log struct {
 	*testing.T
 	q      *batch.Queue[string]
 	groups [][]string
-	busy   bool // a commit goes on: the lead is what protects these fields
+	busy   bool // during a commit; the lead protects these fields
 	before func()
 }
 
@@ -48,8 +48,8 @@ func newLog(t *testing.T, max int) *log {
 	return l
 }
 
-// holding runs queue while another goroutine has the lead, and returns the
-// groups that were committed after it gave the lead up.
+// holding runs queue while another goroutine has the lead, and returns the groups that were
+// committed after it handed the lead over.
 func (l *log) holding(queue func(do func(op batch.Op[string]) chan error)) string {
 	l.Helper()
 	release := make(chan struct{})
@@ -64,7 +64,7 @@ func (l *log) holding(queue func(do func(op batch.Op[string]) chan error)) strin
 	queue(func(op batch.Op[string]) chan error {
 		done := make(chan error, 1)
 		wg.Go(func() { done <- l.q.Do(context.Background(), &op) })
-		synctest.Wait() // in this order
+		synctest.Wait() // the operations join in this order
 		return done
 	})
 	l.groups = nil
@@ -192,7 +192,7 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("groups %s, error %v", got, queuedErr)
 		}
 
-		// While it is committed, by another caller.
+		// While another caller commits it.
 		inside, giveUp := ctx()
 		l.q = batch.New(10, func(g *batch.Group[string]) {
 			g.Take()

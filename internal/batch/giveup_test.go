@@ -12,9 +12,8 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 )
 
-// late is a context that turns out to have ended when a goroutine waits for its
-// end, and not before ready is closed: what happens until then is seen at the
-// same moment.
+// late is a context that ends once ready is closed, and only when a goroutine waits for its
+// end. Everything until then happens at the same moment for the waiter.
 type late struct {
 	context.Context
 	ready <-chan struct{}
@@ -36,8 +35,8 @@ func (l *late) Done() <-chan struct{} {
 
 var errLate = errors.New("too late")
 
-// Err implements context.Context. Before ready is closed it is nil, so
-// that the operation begins.
+// Err implements context.Context. It is nil before ready is closed, so that the operation
+// begins.
 func (l *late) Err() error {
 	select {
 	case <-l.ready:
@@ -47,7 +46,7 @@ func (l *late) Err() error {
 	}
 }
 
-// A caller that gives up at the very moment of its answer gets its answer.
+// A caller that gives up at the moment of its answer gets its answer.
 func TestGivingUpTooLate(t *testing.T) {
 	t.Parallel()
 	for i := range 60 { // select chooses at random between the answer and the end
@@ -63,7 +62,7 @@ func TestGivingUpTooLate(t *testing.T) {
 			l.q.TryExclusive(func() {
 				go func() { answer <- l.q.Do(ctx, &batch.Op[string]{Do: name}) }()
 				<-ctx.asked
-				// Behind it another one, which is led when both are in the queue.
+				// Another operation behind it, which is committed when both are in the queue.
 				go func() {
 					if err := l.q.Do(context.Background(), &batch.Op[string]{Do: "b", Urgent: true}); err != nil {
 						t.Errorf("b: %v", err)
@@ -79,7 +78,7 @@ func TestGivingUpTooLate(t *testing.T) {
 	}
 }
 
-// The lead that is handed to a caller that gives up goes to the next one.
+// The lead passes on when the caller that receives it gives up.
 func TestLeadPassesOnWhenGivenUp(t *testing.T) {
 	t.Parallel()
 	for range 30 {
@@ -105,7 +104,7 @@ func TestLeadPassesOnWhenGivenUp(t *testing.T) {
 	}
 }
 
-// A commit that panics before it took anything fails the waiting operations, once.
+// A commit that panics before Take fails the waiting operations, once.
 func TestPanicBeforeTake(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, 10)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 )
 
-// What joins while a function runs with the lead is led on afterwards.
+// Operations that join while a function runs with the lead are committed afterwards.
 func TestJoinedDuringTryExclusive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestJoinedDuringTryExclusive(t *testing.T) {
 	})
 }
 
-// An urgent operation that does not fit any more must not be overtaken by
-// lighter ones that are not urgent.
+// Lighter operations that are not urgent must not overtake an urgent operation that does not
+// fit.
 func TestUrgentIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestUrgentIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// An urgent operation waits for a heavy one that is being committed, and for none
-// that waits beside it. Heavy ones are in every other group all the same.
+// An urgent operation waits for a heavy one that is being committed, but not for heavy ones
+// that are waiting. Heavy operations are nevertheless in every other group.
 func TestUrgentDoesNotWaitForHeavyOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestUrgentDoesNotWaitForHeavyOnes(t *testing.T) {
 			if groups = append(groups, names); len(groups) == 1 {
 				<-hold
 			}
-			if len(groups) < 5 { // one comes during each commit
+			if len(groups) < 5 { // one arrives during each commit
 				do(&batch.Op[string]{Do: "beat", Urgent: true, Weight: 3})
 				synctest.Wait()
 			}
@@ -109,8 +109,7 @@ func TestUrgentDoesNotWaitForHeavyOnes(t *testing.T) {
 	})
 }
 
-// A commit function may give the answers and go on with work that no caller has
-// to wait for.
+// A commit function may deliver the answers and continue with work that no caller waits for.
 func TestAnswersMayComeEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +139,8 @@ func TestAnswersMayComeEarly(t *testing.T) {
 	})
 }
 
-// Many callers at once, some of which give up: an operation is done once, or
-// its caller knows that it was not, and there are never two groups at a time.
+// Many concurrent callers, some of which give up. An operation is done once, or its caller
+// knows that it was not done. There are never two groups at a time.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, rounds = 16, 200
@@ -182,7 +181,7 @@ func TestStorm(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	q.Close(func() {}) // waits for those that were given up while they were done
+	q.Close(func() {}) // waits for operations that were given up during their commit
 	for n := range callers * rounds {
 		if want := map[bool]int{true: 0, false: 1}[never[n]]; done[n] != want {
 			t.Errorf("operation %d was done %d times, want %d", n, done[n], want)

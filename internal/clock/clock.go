@@ -1,18 +1,17 @@
-// Package clock is the clock of a store: the machine's, made into one that
-// never goes back.
+// Package clock is the clock of a store: the machine's clock, made monotonic.
 //
-// A machine's clock is set back by an operator or by time synchronization. What
-// was due before would then wait until the clock gets there again, and leases
-// would not end. A [Clock] therefore goes on from what it last showed, slower
-// than the machine's until that has caught up. What it showed is kept by the
-// store and given back with [Clock.Raise], so that this holds across restarts and
-// between processes.
+// An operator or time synchronization may set the machine's clock back. Tasks that were due
+// before would then wait until the clock reaches that time again, and leases would not end. A
+// [Clock] therefore continues from its last time, slower than the machine's clock until that
+// has caught up. The store keeps the last time and restores it with [Clock.Raise], so that
+// this holds across restarts and between processes.
 //
-// A clock that is ahead of the machine's by more than [MaxLead] was not set back: it was
-// wrong once, years ahead perhaps, and what is planned for a fixed time would start at
-// once for as long. It takes the machine's time again, the one case in which it goes back.
+// A clock that is ahead of the machine's by more than [MaxLead] has another cause: the
+// machine's clock was once wrong, perhaps by years. Tasks planned for a fixed time would then
+// start at once for as long. The clock therefore takes the machine's time again, the only case
+// in which it goes back.
 //
-// Nothing about safety depends on it (docs/leases.md): clocks decide only when.
+// Safety does not depend on clocks (docs/leases.md): they decide only when.
 package clock
 
 import (
@@ -21,41 +20,40 @@ import (
 )
 
 const (
-	// slowdown is the part of the time by which a Clock that is ahead of the
-	// machine's goes slower. An hour is made good within eight. Slower and not
-	// faster: a lease may last longer than its holder believes, never shorter.
+	// slowdown is the part by which a Clock runs slower while it is ahead of the machine's. It
+	// makes up an hour in eight. It never runs faster: a lease may last longer than its holder
+	// believes, never shorter.
 	slowdown = 8
-	// reportFrom is the shortest difference that is reported.
+	// reportFrom is the minimum difference that is reported.
 	reportFrom = time.Minute
-	// MaxLead is the time by which a Clock may be ahead of the machine's.
+	// MaxLead is the maximum lead of a Clock over the machine's clock.
 	MaxLead = 24 * time.Hour
 )
 
-// plausible is older than this program. A machine whose clock shows an earlier time has
-// no battery and has not met a time server yet: then it is the machine that is wrong, and
-// the lead has no bound.
+// plausible is a date before the release of this program. A machine whose clock shows an
+// earlier time has no battery and has not reached a time server yet. Its clock is wrong, so
+// the lead is unlimited.
 var plausible = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock shows the time of a store. The zero value is ready for use and follows
-// the machine's clock. It is safe for concurrent use.
+// Clock is the clock of a store. The zero value is ready for use and follows the machine's
+// clock. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
-	asked time.Time     // the machine's clock when this one was last asked, with its monotonic reading
-	shown time.Time     // what it showed then, to the nanosecond
-	jump  Jump          // the last one forward
-	back  Jump          // the last one back to the machine's time
-	shift time.Duration // of the machine's clock; set by tests
+	asked time.Time     // the machine's clock at the last reading, with its monotonic part
+	shown time.Time     // the result of the last reading, to the nanosecond
+	jump  Jump          // the last jump forward
+	back  Jump          // the last return to the machine's time
+	shift time.Duration // added to the machine's clock; set by tests
 }
 
-// Jump is a step that the machine's clock made forward: it was set, or the
-// machine slept.
+// Jump is a forward step of the machine's clock: it was set, or the machine slept.
 type Jump struct {
-	To time.Time // what it showed after it
+	To time.Time // the time after the jump
 	By time.Duration
 }
 
-// Now returns the time, in UTC and whole microseconds. It never returns less
-// than it returned before, but after a lead of more than MaxLead.
+// Now returns the time, in UTC and whole microseconds. It never returns less than before,
+// except after a lead of more than MaxLead.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +61,7 @@ func (c *Clock) Now() time.Time {
 	return now.Truncate(time.Microsecond)
 }
 
-// now returns the time and the machine's. The mutex is held.
+// now returns the time and the machine's time. The mutex is held.
 func (c *Clock) now() (now, machine time.Time) {
 	asked := time.Now()
 	machine = asked.UTC().Round(0).Add(c.shift)
@@ -81,8 +79,8 @@ func (c *Clock) now() (now, machine time.Time) {
 	return now, machine
 }
 
-// wrong reports whether a time is too far ahead of the machine's to be followed, and
-// notes that. The mutex is held.
+// wrong reports whether a time is too far ahead of the machine's, and records that. The mutex
+// is held.
 func (c *Clock) wrong(at, machine time.Time) bool {
 	by := at.Sub(machine)
 	if by <= MaxLead || machine.Before(plausible) {
@@ -92,8 +90,7 @@ func (c *Clock) wrong(at, machine time.Time) bool {
 	return true
 }
 
-// Accept has the clock show the machine's time, also if that is earlier than what it
-// showed.
+// Accept sets the clock to the machine's time, even backwards.
 func (c *Clock) Accept() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +98,8 @@ func (c *Clock) Accept() {
 	c.shown = machine
 }
 
-// Raise has the clock go on from t if that is later than what it shows, and not too far
-// ahead of the machine's.
+// Raise sets the clock to t if that is later than its time, and not too far ahead of the
+// machine's.
 func (c *Clock) Raise(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +108,8 @@ func (c *Clock) Raise(t time.Time) {
 	}
 }
 
-// Ahead returns how far the clock is ahead of the machine's, which was set back;
-// 0 when that is less than a minute.
+// Ahead returns the lead over the machine's clock, which was set back. It returns 0 for a lead
+// of less than a minute.
 func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +120,7 @@ func (c *Clock) Ahead() time.Duration {
 	return 0
 }
 
-// Jumped returns the last jump forward of more than a minute, the zero value if
-// there was none.
+// Jumped returns the last jump forward of more than a minute, or the zero value.
 func (c *Clock) Jumped() Jump {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +128,8 @@ func (c *Clock) Jumped() Jump {
 	return c.jump
 }
 
-// WentBack returns when the clock last took the machine's time again, because it would
-// have been ahead by more than MaxLead, and by how much; the zero value if it never did.
+// WentBack returns the last return to the machine's time, because the lead exceeded MaxLead, or
+// the zero value.
 func (c *Clock) WentBack() Jump {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +137,8 @@ func (c *Clock) WentBack() Jump {
 	return c.back
 }
 
-// Shift makes the machine's clock, as this one reads it, jump by d: just now, or
-// before this clock was asked for the first time. It is for tests.
+// Shift makes the machine's clock, as this clock reads it, jump by d now, or before the first
+// reading. It is for tests.
 func (c *Clock) Shift(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

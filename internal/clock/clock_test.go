@@ -67,7 +67,7 @@ func TestRaise(t *testing.T) {
 	})
 }
 
-// Asked all the time it goes on all the same.
+// Frequent readings do not stop the clock.
 func TestNowAskedOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -83,8 +83,8 @@ func TestNowAskedOften(t *testing.T) {
 	})
 }
 
-// More than a day ahead of a machine's clock that can be right is no clock that was set
-// back.
+// A lead of more than a day over a plausible machine clock does not come from a clock that was
+// set back.
 func TestLeadIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

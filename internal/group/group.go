@@ -1,12 +1,11 @@
-// Package group owns goroutines: every `go` statement of the library and its
-// command is here (tests, conformance suites and examples have their own), and
-// the code that starts a Group waits for it.
+// Package group owns goroutines. Every `go` statement of the library and its command is here
+// (tests, conformance suites and examples have their own), and the code that starts a Group
+// waits for it.
 //
-// A Group's functions share a context and end together: the first of them
-// that fails ends the context for all, with its error as the cause. A panic
-// becomes an error that names the function and carries the stack; it does not
-// end the process. The package does not restart anything and does not limit
-// how many run at once.
+// A Group's functions share a context and end together. The first failure ends the context for
+// all, with the error as the cause. A panic becomes an error with the function's name and the
+// stack; it does not end the process. The package restarts nothing and does not limit the
+// number of concurrent functions.
 package group
 
 import (
@@ -19,13 +18,13 @@ import (
 	"sync"
 )
 
-// ErrGoexit is the failure of a function that ended its goroutine by
-// runtime.Goexit (a FailNow of package testing does) instead of returning.
+// ErrGoexit is the failure of a function that ended its goroutine by runtime.Goexit (as
+// FailNow of package testing does) instead of returning.
 var ErrGoexit = errors.New("the goroutine was ended by runtime.Goexit")
 
 // Group is a set of goroutines that end together. Use New.
 type Group struct {
-	ctx    context.Context // a Group is a scope: its context is what it owns
+	ctx    context.Context // stored on purpose: a Group is the scope of its context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -34,8 +33,8 @@ type Group struct {
 	errs    []error
 }
 
-// New returns a Group whose context ends with ctx, at Cancel, or at the first
-// failure. Wait must be called, or the context is kept for as long as ctx lives.
+// New returns a Group whose context ends with ctx, at Cancel, or at the first failure. The
+// caller must call Wait, or the context stays allocated for the life of ctx.
 func New(ctx context.Context) *Group {
 	inner, cancel := context.WithCancelCause(ctx)
 	idle := make(chan struct{})
@@ -43,11 +42,10 @@ func New(ctx context.Context) *Group {
 	return &Group{ctx: inner, cancel: cancel, running: make(map[string]int), idle: idle}
 }
 
-// Go starts fn. Its error is part of what Wait returns and ends the group's
-// context, unless it only repeats that the context ended. The name is for
-// messages: it is put before the error and in StillRunningError; names need not
-// be unique. Go may be called until Wait has returned, also by the group's
-// own functions.
+// Go starts fn. Its error is part of Wait's result and ends the group's context, unless it
+// only repeats that the context ended. The name is for messages: it precedes the error and
+// appears in StillRunningError. Names need not be unique. Go may be called until Wait has
+// returned, also by the group's own functions.
 func (g *Group) Go(name string, fn func(ctx context.Context) error) {
 	g.mu.Lock()
 	if len(g.running) == 0 {
@@ -72,8 +70,8 @@ func (g *Group) run(name string, fn func(ctx context.Context) error) {
 	failure = fn(g.ctx)
 }
 
-// repeatsEnd reports whether err says no more than that the context ended:
-// such an error is how a well-behaved function answers a Cancel.
+// repeatsEnd reports whether err only says that the context ended. A well-behaved function
+// answers a Cancel with such an error.
 func (g *Group) repeatsEnd(err error) bool {
 	return g.ctx.Err() != nil && (errors.Is(err, g.ctx.Err()) || errors.Is(err, context.Cause(g.ctx)))
 }
@@ -100,8 +98,8 @@ func (g *Group) Cancel(cause error) { g.cancel(cause) }
 // Context returns the context that the group's functions run under.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Wait returns when every function has returned, with their errors joined in
-// the order in which they happened. The group's context has ended by then.
+// Wait returns when every function has returned, with their errors joined in chronological
+// order. By then the group's context has ended.
 func (g *Group) Wait() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,9 +113,9 @@ func (g *Group) Wait() error {
 	return errors.Join(g.errs...)
 }
 
-// WaitContext is Wait, but gives up when ctx ends: a *StillRunningError then
-// names the functions that have not returned. The group's context and its
-// functions go on.
+// WaitContext is Wait, but gives up when ctx ends. Then it returns a *StillRunningError with
+// the names of the functions that have not returned. The group's context and its functions
+// continue.
 func (g *Group) WaitContext(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -150,10 +148,10 @@ func (g *Group) names() []string {
 	return names
 }
 
-// StillRunningError says which functions had not returned in time.
+// StillRunningError lists the functions that had not returned in time.
 type StillRunningError struct {
-	Names []string // sorted; a name is there once for each of its goroutines
-	Cause error    // why the wait ended
+	Names []string // sorted; a name appears once for each of its goroutines
+	Cause error    // the reason why the wait ended
 }
 
 // Error implements error.
@@ -171,13 +169,12 @@ type PanicError struct {
 	Stack string // of the goroutine, from the panic down
 }
 
-// Error implements error. The stack is part of it: nothing else tells where
-// the engine itself went wrong.
+// Error implements error. The text includes the stack, the only trace of the panic's location.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s: panic: %v\n%s", e.Name, e.Value, e.Stack)
 }
 
-// Unwrap returns the panic's value when that was an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

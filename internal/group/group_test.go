@@ -14,8 +14,7 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 )
 
-// untilEnd is a well-behaved function: it answers the end of its context with
-// the reason for it.
+// untilEnd is a well-behaved function: it returns the cause of its context's end.
 func untilEnd(ctx context.Context) error {
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -1,19 +1,16 @@
-// Package lane remembers which lanes of a store may have due dispatch rows. A
-// lane is a queue, a task type and a priority; a claim asks for some of them.
+// Package lane caches which lanes of a store may have due dispatch rows. A lane is a queue, a
+// task type and a priority; a claim asks for some of them.
 //
-// The [Cache] holds the set of lanes that may have rows, each with an instant
-// before which none of its rows is due. A claim probes only those, and only
-// when something can be due, so that a million rows of the future and ten
-// thousand idle lanes cost nothing.
+// The [Cache] holds the set of lanes that may have rows, each with an instant before which no
+// row is due. A claim probes only these lanes, and only when a row can be due. A million
+// future rows and ten thousand idle lanes therefore cost nothing.
 //
-// What always holds, but for [Cache.Unnoticed]: a lane that has rows is in the
-// set, and its bound is never too late. A lane too many, or a bound too early, costs one probe. Rows
-// of this process are added when they are written; rows of other processes are
-// found when the store reads the lanes again, which it does after
-// [Cache.Invalidate].
+// Invariant, except with [Cache.Unnoticed]: a lane with rows is in the set, and its bound is
+// never too late. An extra lane, or a bound that is too early, costs one probe. Rows of this
+// process are added when they are written. Rows of other processes are found when the store
+// reads the lanes again, after [Cache.Invalidate].
 //
-// The package runs no SQL and starts no goroutine. A Cache is safe for
-// concurrent use.
+// The package runs no SQL and starts no goroutine. A Cache is safe for concurrent use.
 package lane
 
 import (
@@ -24,7 +21,7 @@ import (
 	"time"
 )
 
-// Key names a lane.
+// Key identifies a lane.
 type Key struct {
 	Queue, Type string
 	Priority    int64
@@ -33,62 +30,60 @@ type Key struct {
 // Empty is the bound of a lane without rows.
 const Empty = math.MaxInt64
 
-// State is a copy of what is known of one lane.
+// State is a copy of the cached state of one lane.
 type State struct {
 	Key
-	Bound   int64 // no row is due before, in microseconds
+	Bound   int64 // no row is due before this time, in microseconds
 	version uint64
 }
 
-// Saw returns the observation that the lane's first row is due at bound, or
-// that it has none ([Empty]).
+// Saw returns the observation that the lane's first row is due at bound, or that it has no row
+// ([Empty]).
 func (s *State) Saw(bound int64) Seen { return Seen{s.Key, s.version, bound} }
 
-// Seen is what a claim found out about a lane. It holds once the claim is
-// committed, if nothing was added to the lane meanwhile.
+// Seen is a claim's observation of a lane. It is valid once the claim is committed, unless a
+// row was added to the lane meanwhile.
 type Seen struct {
 	key     Key
 	version uint64
 	bound   int64
 }
 
-// Cache remembers the lanes of all namespaces. The zero value knows nothing.
+// Cache holds the lanes of all namespaces. The zero value is empty.
 type Cache struct {
-	// Unnoticed says that other processes write at any time and nothing tells of
-	// it. Then the lanes are read for every claim, and what is remembered serves
-	// only while reading takes long: a lane of another process may be missing,
-	// or its bound be too late, for as long as [Cache.NeedsReading] says.
+	// Unnoticed means that other processes write at any time without a signal. Then every
+	// claim reads the lanes, except while reading takes long. Until the next reading a lane of
+	// another process may be missing, or its bound be too late ([Cache.NeedsReading]).
 	Unnoticed bool
 
 	mu      sync.Mutex
 	spaces  map[string]*space
 	version uint64   // of the last change
-	unsure  []string // namespaces read in the transaction that is open
+	unsure  []string // namespaces read in the open transaction
 }
 
-// space is what is known of one namespace.
+// space holds the lanes of one namespace.
 type space struct {
 	lanes map[Key]*lane
-	stale bool // another process wrote since it was read
+	stale bool // another process wrote since the reading
 	read  Reading
 }
 
-// Reading is one reading of the lanes of a namespace from the database.
+// Reading describes one reading of a namespace's lanes from the database.
 type Reading struct {
-	Since uint64        // the cache's Version when it began
-	Now   int64         // the store's clock then, in microseconds
-	At    time.Time     // this process's clock then
-	Took  time.Duration // how long it took
+	Since uint64        // the cache's Version at the start
+	Now   int64         // the store's clock at the start, in microseconds
+	At    time.Time     // this process's clock at the start
+	Took  time.Duration // duration of the reading
 }
 
 type lane struct {
 	bound   int64
-	version uint64 // of the last row added
+	version uint64 // of the last added row
 }
 
-// Add notes a dispatch row that is due at available. It is called by the
-// holder of the write lock, so no claim looks before the row is committed. A
-// row that is rolled back costs one probe.
+// Add records a dispatch row that is due at available. The holder of the write lock calls it,
+// so no claim looks before the row is committed. A row that is rolled back costs one probe.
 func (c *Cache) Add(ns string, key Key, available int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +100,7 @@ func (c *Cache) Add(ns string, key Key, available int64) {
 	sp.lanes[key] = &lane{bound: available, version: c.version}
 }
 
-// AddDue is Add for a committed row that was due, by the store's clock, when it was
-// written.
+// AddDue is Add for a committed row that was due, by the store's clock, when it was written.
 func (c *Cache) AddDue(ns string, key Key) {
 	c.mu.Lock()
 	sp := c.spaces[ns]
@@ -116,7 +110,7 @@ func (c *Cache) AddDue(ns string, key Key) {
 	}
 }
 
-// Observe applies what a committed claim saw.
+// Observe applies the observations of a committed claim.
 func (c *Cache) Observe(ns string, seen []Seen) {
 	if len(seen) == 0 {
 		return
@@ -139,7 +133,7 @@ func (c *Cache) Observe(ns string, seen []Seen) {
 	}
 }
 
-// Invalidate notes that another process wrote.
+// Invalidate records that another process wrote.
 func (c *Cache) Invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +142,7 @@ func (c *Cache) Invalidate() {
 	}
 }
 
-// Lanes returns the lanes that ok accepts, by priority, then by bound.
+// Lanes returns the lanes that ok accepts, sorted by priority, then by bound.
 func (c *Cache) Lanes(ns string, ok func(Key) bool) []State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,21 +160,21 @@ func (c *Cache) Lanes(ns string, ok func(Key) bool) []State {
 	return list
 }
 
-// Few is the number of lanes up to which they are read again after every
-// external write: reading them takes a millisecond.
+// Few is the maximum number of lanes that are read again after every external write. Reading
+// them takes a millisecond.
 const Few = 256
 
-// With Unnoticed, a reading that takes Long is not repeated for every claim, but
-// after Latest at the latest.
+// With Unnoticed, a reading that takes Long is not repeated for every claim, but after Latest
+// at the latest.
 const (
 	Long   = 2 * time.Millisecond
 	Latest = time.Second
 )
 
-// NeedsReading reports whether a namespace's lanes must be read from the
-// database. With thousands of lanes beside a process that writes all the time,
-// reading would take all of the time, so reading more than [Few], or for [Long],
-// takes at most a twentieth of it: wait says how much later the next reading is.
+// NeedsReading reports whether a namespace's lanes must be read from the database. With
+// thousands of lanes and another process that writes constantly, reading would take all of the
+// time. Reading more than [Few] lanes, or for [Long], therefore takes at most a twentieth of
+// the time: wait is the time until the next reading.
 func (c *Cache) NeedsReading(ns string, now time.Time) (need bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,16 +196,16 @@ func (c *Cache) NeedsReading(ns string, now time.Time) (need bool, wait time.Dur
 	return wait == 0, wait
 }
 
-// Version changes with each row that is added and each reading.
+// Version changes with each added row and each reading.
 func (c *Cache) Version() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.version
 }
 
-// Replace sets what was read from the database, with the bound of each lane.
-// Lanes of which more became known since the reading began stay. It is read in
-// a transaction that may have deleted rows before: [Cache.Ended] follows.
+// Replace sets the lanes read from the database, with their bounds. It keeps changes recorded
+// since the reading began. The reading transaction may have deleted rows before, so a call of
+// [Cache.Ended] must follow.
 func (c *Cache) Replace(ns string, read map[Key]int64, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,9 +235,8 @@ func (c *Cache) Replace(ns string, read map[Key]int64, r Reading) {
 	}
 }
 
-// Ended notes the end of the transaction of the holder of the write lock. What
-// was read in one that is lost is forgotten: the rows that it had deleted are
-// there again.
+// Ended records the end of the transaction of the holder of the write lock. If it was rolled
+// back, Ended drops the lanes that were read in it, because its deleted rows exist again.
 func (c *Cache) Ended(committed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ func known() *lane.Cache {
 	return c
 }
 
-// A bound may be too early and never too late.
+// A bound may be too early but never too late.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	c := known()
@@ -32,7 +32,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What a claim saw does not count when a row was added meanwhile.
+// A claim's observation does not count if a row was added meanwhile.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	c := known()
@@ -57,7 +57,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Namespaces do not see each other's lanes, and an unread one learns nothing.
+// Namespaces do not see each other's lanes, and an unread namespace caches nothing.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	c := known()
@@ -71,8 +71,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// What was read in a transaction counts once that is committed: it may have
-// deleted rows before.
+// Lanes read in a transaction count once it is committed, because it may have deleted rows
+// before.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	for _, committed := range []bool{true, false} {
@@ -83,7 +83,7 @@ func TestEnded(t *testing.T) {
 		}
 		c.Replace("ns", nil, lane.Reading{Since: c.Version(), At: time.Now()})
 		c.Ended(true)
-		c.Ended(false) // of a transaction that read nothing
+		c.Ended(false) // a transaction without a reading
 		if need, _ := c.NeedsReading("ns", time.Now()); need {
 			t.Error("lanes that an earlier transaction read are forgotten")
 		}
@@ -126,8 +126,8 @@ func TestLanesAreSorted(t *testing.T) {
 	}
 }
 
-// Where other processes write unnoticed the lanes are remembered only while reading them
-// takes long, and for so long.
+// With unnoticed writes of other processes, the lanes are cached only while reading takes
+// long, for a bounded time.
 func TestUnnoticed(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -155,8 +155,7 @@ func TestUnnoticed(t *testing.T) {
 	}
 }
 
-// A row that was due when it was written is due no earlier than the store's clock said
-// at the reading before.
+// AddDue sets a bound no earlier than the store's clock at the last reading.
 func TestAddDue(t *testing.T) {
 	t.Parallel()
 	c := lane.Cache{Unnoticed: true}
@@ -172,8 +171,8 @@ func TestAddDue(t *testing.T) {
 	}
 }
 
-// Two readings overlap: what the later one found, and what was added meanwhile, is not
-// lost when the earlier one ends last.
+// Two readings overlap. The results of the later reading, and lanes added meanwhile, survive
+// when the earlier reading ends last.
 func TestReadingsOverlap(t *testing.T) {
 	t.Parallel()
 	c := lane.Cache{Unnoticed: true}

@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/internal/migrate"
 )
 
-// Whatever stands in a directory: an error, or migrations numbered from 1
-// without gaps, named as their files are. Their checksums follow the text and
-// not how its lines end.
+// Load returns an error for any directory, or migrations numbered from 1 without gaps and
+// named as their files. The checksums depend on the text but not on its line ends.
 func FuzzLoad(f *testing.F) {
 	for _, names := range [][2]string{
 		{"0001_init.sql", "0002_more.sql"},
@@ -33,7 +32,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, sql string) {
 		fsys := fstest.MapFS{"m/" + a: {Data: []byte(sql)}, "m/" + b: {Data: []byte(sql)}}
 		if strings.Contains(a+b, "/") || a == "" || b == "" || a == "." || b == "." || a == ".." || b == ".." {
-			return // no name of a file
+			return // not a file name
 		}
 		known, err := migrate.Load(fsys, "m")
 		if err != nil {

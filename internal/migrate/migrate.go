@@ -1,15 +1,15 @@
-// Package migrate brings the schemas of the SQL stores up to date: which
-// embedded files there are, in which order, which of them a database has, and
-// whether those are still the same. What depends on the database is a
-// [Database]; the caller opens and commits the transaction around a [Run].
+// Package migrate brings the schemas of the SQL stores up to date. It knows the embedded files
+// and their order, finds the files that a database lacks, and checks that applied files are
+// unchanged. Database-specific work is in a [Database]. The caller opens and commits the
+// transaction around a [Run].
 //
-// Files are named NNNN_name.sql, numbered from 0001 without gaps. A released
-// file is never edited: its checksum is recorded with it.
+// Files are named NNNN_name.sql, numbered from 0001 without gaps. A released file is never
+// edited: its checksum is recorded with it.
 //
-// A file whose first line is "-- additive" makes a change beside which programs that
-// do not know it are right: they go on, and may be started. Any other migration
-// raises the floor of the database to itself: programs that do not know it are
-// refused (docs/adr/0028-schema-floor.md).
+// A file whose first line is "-- additive" makes a change that programs without it can work
+// with: they continue, and may be started. Any other migration raises the floor of the
+// database to itself: programs that do not know it are refused
+// (docs/adr/0028-schema-floor.md).
 package migrate
 
 import (
@@ -28,10 +28,10 @@ import (
 )
 
 var (
-	// ErrNewer: the database has migrations that this program does not know and
-	// cannot run beside.
+	// ErrNewer means that the database has migrations that this program does not know and
+	// cannot work with.
 	ErrNewer = errors.New("the schema is newer than this program")
-	// ErrChanged: a recorded migration is not the one that this program has.
+	// ErrChanged means that a recorded migration differs from this program's.
 	ErrChanged = errors.New("an applied migration differs from this program's")
 )
 
@@ -41,7 +41,7 @@ type Migration struct {
 	Name     string
 	SQL      string
 	Checksum string // of SQL
-	Additive bool   // programs that do not know it may run beside it
+	Additive bool   // programs that do not know it can work with it
 }
 
 // Applied is the record of one migration in a database.
@@ -49,11 +49,11 @@ type Applied struct {
 	Version  int
 	Name     string
 	Checksum string
-	Additive bool // as [Migration] has it; read of those that the program does not know
+	Additive bool // like [Migration].Additive; used for unknown migrations
 	At       time.Time
 }
 
-// Status is one migration, as a database has it.
+// Status is the state of one migration in a database.
 type Status = store.MigrationStatus
 
 var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
@@ -83,28 +83,28 @@ func Load(fsys fs.FS, dir string) ([]Migration, error) {
 	return ms, nil
 }
 
-// Parse makes a migration of the text of its file.
+// Parse returns the migration for the text of a file.
 func Parse(version int, name string, sql []byte) Migration {
 	return Migration{Version: version, Name: name, SQL: string(sql), Checksum: checksum(sql), Additive: additive(string(sql))}
 }
 
-// checksum is the same for all line ends: a checkout on Windows may change them.
+// checksum does not depend on the line ends, because a checkout on Windows may change them.
 func checksum(sql []byte) string {
 	sum := sha256.Sum256([]byte(strings.ReplaceAll(string(sql), "\r\n", "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// additive reports whether a file begins with the line that says so.
+// additive reports whether a file begins with the line "-- additive".
 func additive(sql string) bool {
 	first, _, _ := strings.Cut(sql, "\n")
 	return strings.TrimRight(first, "\r") == "-- additive"
 }
 
-// AdditiveKey is the key of the row of weaver_store_meta, in no namespace, that says
-// that a migration is additive. The table has been there since the first migration.
+// AdditiveKey returns the key of a row of weaver_store_meta, in the empty namespace, that
+// marks a migration as additive. The table exists since the first migration.
 func AdditiveKey(version int) string { return fmt.Sprintf("additive %04d", version) }
 
-// Floor is the last migration that a program has to know: 0 if there is none.
+// Floor returns the last migration that a program must know, or 0.
 func Floor(applied []Applied) int {
 	for i := len(applied) - 1; i >= 0; i-- {
 		if !applied[i].Additive {
@@ -116,8 +116,8 @@ func Floor(applied []Applied) int {
 
 // NewerError is ErrNewer with the numbers of the last migrations.
 type NewerError struct {
-	Has   int // of the database
-	Knows int // of this program
+	Has   int // last migration of the database
+	Knows int // last migration of this program
 }
 
 // Error implements error.
@@ -125,11 +125,11 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("%v: it is %04d, the last known here is %04d", ErrNewer, e.Has, e.Knows)
 }
 
-// Unwrap gives the sentinel.
+// Unwrap returns the sentinel error.
 func (e *NewerError) Unwrap() error { return ErrNewer }
 
-// In is store.ErrNewerSchema in words of its own: which schema the database at a
-// place has, and which one is known.
+// In returns store.ErrNewerSchema with a text that names the place of the database, its schema
+// and the known schema.
 func (e *NewerError) In(place string) error {
 	return &newerSchema{fmt.Sprintf("%s has schema %04d; this weaver knows %04d: use the newer weaver", place, e.Has, e.Knows)}
 }
@@ -139,12 +139,12 @@ type newerSchema struct{ text string }
 // Error implements error.
 func (e *newerSchema) Error() string { return e.text }
 
-// Unwrap gives the sentinel.
+// Unwrap returns the sentinel error.
 func (e *newerSchema) Unwrap() error { return store.ErrNewerSchema }
 
-// Pending returns what the database lacks, in the order in which to apply it.
-// applied must be sorted by version. A database that has more than the program
-// knows lacks nothing, if its floor is not above that. Errors: ErrNewer, ErrChanged.
+// Pending returns the missing migrations in order. applied must be sorted by version. If the
+// database has more migrations than the program knows, and its floor is known, Pending returns
+// nil. Errors: ErrNewer, ErrChanged.
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if i >= len(known) {
@@ -160,11 +160,11 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	return known[len(applied):], nil
 }
 
-// Database is what Run needs of a database. Its methods work in one
-// transaction, which holds the lock that keeps other processes from migrating.
+// Database is the database below Run. Its methods work in one transaction, which holds the
+// lock that keeps other processes from migrating.
 type Database interface {
-	// Applied creates the table of records if there is none, and returns the
-	// records by version.
+	// Applied creates the table of records if it is missing, and returns the records sorted by
+	// version.
 	Applied() ([]Applied, error)
 	// Exec runs the SQL of a migration.
 	Exec(sql string) error
@@ -172,18 +172,17 @@ type Database interface {
 	Record(a Applied) error
 }
 
-// Snapshot is what the migrations up to a version make of an empty database, as
-// one text: to run it takes a tenth of the time of running them.
+// Snapshot is the schema after the migrations up to a version, as one text. Running it takes a
+// tenth of the time of running the migrations.
 type Snapshot struct {
-	Version int // 0: there is none
+	Version int // 0: no snapshot
 	SQL     string
 }
 
-// Run applies and records the migrations that a database lacks, and returns
-// how many there were. On a database without any the snapshot stands for those
-// that it has. Errors: those of Pending and of db. After an error the caller rolls
-// back.
-// Crash here: the transaction is not committed, and the next Run starts over.
+// Run applies and records the missing migrations, and returns their number. On an empty
+// database it runs the snapshot instead of the migrations in it. Errors: those of Pending and
+// of db. After an error the caller rolls back. Crash here: the transaction is not committed,
+// and the next Run starts over.
 func Run(db Database, known []Migration, snap Snapshot, now time.Time) (int, error) {
 	applied, err := db.Applied()
 	if err != nil {
@@ -230,7 +229,7 @@ func List(known []Migration, applied []Applied) []Status {
 	return list
 }
 
-// Script returns all migrations as one text, to be read or applied by hand.
+// Script returns all migrations as one text, for reading or applying by hand.
 func Script(known []Migration) string {
 	var b strings.Builder
 	for _, m := range known {

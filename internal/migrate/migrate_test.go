@@ -90,13 +90,13 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// Which program may run beside migrations that it does not know.
+// Floor decides which programs can work with unknown migrations.
 func TestFloor(t *testing.T) {
 	t.Parallel()
 	adds := "-- additive\nCREATE TABLE x(y);\n"
 	raises := "-- It drops a column.\n-- additive\nALTER TABLE x DROP y;\n"
 	for _, c := range []struct {
-		later []string // after the two that are known
+		later []string // after the two known ones
 		floor int
 	}{
 		{nil, 2},
@@ -152,7 +152,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// database records what Run does.
+// database records the calls of Run.
 type database struct {
 	applied []migrate.Applied
 	ran     []string
@@ -207,7 +207,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An empty database is made by the snapshot, and the migrations after it.
+// Run creates an empty database from the snapshot and the later migrations.
 func TestRunSnapshot(t *testing.T) {
 	t.Parallel()
 	known := load(t, "0001_a.sql", "0002_b.sql", "0003_c.sql")

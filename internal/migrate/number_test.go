@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/migrate"
 )
 
-// Equal texts under other numbers are not the same migration.
+// Equal texts with different numbers are different migrations.
 func TestPendingComparesNumbers(t *testing.T) {
 	t.Parallel()
 	same := &fstest.MapFile{Data: []byte("A;")}

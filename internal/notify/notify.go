@@ -1,6 +1,6 @@
-// Package notify keeps the listeners of a store in this process and calls them
-// with notices after commits ([store.Notifier]). How a store learns of commits
-// of other processes is its own business.
+// Package notify holds the listeners of a store in this process and calls them with notices
+// after commits ([store.Notifier]). Each store learns of other processes' commits in its own
+// way.
 package notify
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Listeners are functions that want notices, by namespace. The zero value has
-// none and is ready for use by several goroutines.
+// Listeners are functions that receive notices, by namespace. The zero value is empty and
+// ready for concurrent use.
 type Listeners struct {
 	mu     sync.RWMutex // held for reading while listeners run, so that a stop waits for them
 	next   int
@@ -23,8 +23,8 @@ type listener struct {
 	fn func(store.Notice)
 }
 
-// Add has fn called with the notices of a namespace until stop returns. After
-// [Listeners.Close] it does nothing.
+// Add calls fn with the notices of a namespace until stop returns. After [Listeners.Close] it
+// does nothing.
 func (l *Listeners) Add(ns string, fn func(store.Notice)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (l *Listeners) Add(ns string, fn func(store.Notice)) (stop func()) {
 	}
 }
 
-// Notify calls the listeners of a namespace, one after the other. It does
-// nothing for a notice that says nothing. The caller holds no lock of the store.
+// Notify calls the listeners of a namespace, one after the other. It ignores an empty notice.
+// The caller holds no lock of the store.
 func (l *Listeners) Notify(ns string, n store.Notice) {
 	if !n.Due && !n.Chores && !n.Dead && !n.Changed && !n.External && n.Deadline == 0 && len(n.Tasks)+len(n.Jobs)+len(n.Cancels)+len(n.Events) == 0 {
 		return
@@ -68,8 +68,7 @@ func (l *Listeners) NotifyAll(n store.Notice) {
 	}
 }
 
-// Close removes all listeners and refuses new ones. No listener runs when it
-// returns.
+// Close removes all listeners and refuses new ones. When it returns, no listener is running.
 func (l *Listeners) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

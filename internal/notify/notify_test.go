@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// log collects what listeners were called with.
+// log collects the calls of listeners.
 type log struct {
 	mu  sync.Mutex
 	got []string

@@ -48,7 +48,7 @@ var fieldNames = func() (names []string) {
 	return names
 }()
 
-// layouts has the index path of each field of fieldNames, by [reflect.Type].
+// layouts maps a [reflect.Type] to the index path of each field in fieldNames.
 var layouts sync.Map
 
 func layoutOf(t reflect.Type) map[string][]int {
@@ -65,8 +65,8 @@ func layoutOf(t reflect.Type) map[string][]int {
 	return l.(map[string][]int)
 }
 
-// carrier returns the fields of a struct that carries options, by name. A field that it
-// does not have is the zero [reflect.Value].
+// carrier returns a lookup of a struct's option fields by name. For a missing field it returns
+// the zero [reflect.Value].
 func carrier(v any) func(name string) reflect.Value {
 	r := reflect.ValueOf(v).Elem()
 	layout := layoutOf(r.Type())
@@ -78,8 +78,7 @@ func carrier(v any) func(name string) reflect.Value {
 	}
 }
 
-// Given returns, as Os, the options that the fields of *from stand for. A field with its
-// zero value says nothing.
+// Given returns, as Os, the options for the non-zero fields of *from.
 func Given[O any](from any) (opts []O) {
 	field := carrier(from)
 	for _, s := range table {
@@ -90,8 +89,8 @@ func Given[O any](from any) (opts []O) {
 	return opts
 }
 
-// Copy sets the fields of *to that carry options to those of *from, and leaves fields that
-// from does not have. They share no memory.
+// Copy sets the option fields of *to to those of *from, and leaves fields that from does not
+// have. The structs share no memory.
 func Copy(to, from any) {
 	dst, src := carrier(to), carrier(from)
 	for _, name := range fieldNames {
@@ -121,8 +120,8 @@ func (s *Spec) Value(from any) any {
 	return f.Interface()
 }
 
-// Said returns what options say that apply applies: a task with the values that they give
-// and no defaults, and the options that they give 0. Their Errs are left out.
+// Said returns the task settings of the options that apply applies, without defaults, and the
+// options set to 0. It leaves out their Errs.
 func Said(apply func(*Settings)) (said task.New, zero []*Spec) {
 	var one, other Settings
 	of := carrier(&other.Task)
@@ -134,7 +133,7 @@ func Said(apply func(*Settings)) (said task.New, zero []*Spec) {
 	apply(&one)
 	apply(&other)
 	for _, s := range table {
-		if f := of(s.Fields()[0]); f.CanInt() && f.Int() == 0 && s != &Delay.Spec { // At says that there is no delay
+		if f := of(s.Fields()[0]); f.CanInt() && f.Int() == 0 && s != &Delay.Spec { // At clears the delay
 			zero = append(zero, s)
 		}
 	}

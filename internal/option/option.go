@@ -8,23 +8,23 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Spec describes an option to those that handle all options alike.
+// Spec describes an option to code that handles all options alike.
 type Spec struct {
-	Name    string // of the function in package weaver, in errors, and of the field in each struct that carries it
+	Name    string // name of the function in package weaver, in errors, and of the fields that carry it
 	Key     string // in JSON, with _ns for a duration as a number, over HTTP and in pipelines
 	Doc     string // one sentence
-	Default string // in words; "": none
+	Default string // in words, or ""
 	In      Place
 	Example any // a value that the option accepts
 
-	Least, Most int // of a whole number, in pipelines
+	Least, Most int // bounds of a whole number, in pipelines
 
-	// Short: tasks with the option may take the short way, which writes many tasks by one
-	// statement (internal/sqlstore/plain.go). False: plain and alike must exclude them.
+	// Short means that statements over many tasks may write tasks with the option
+	// (internal/sqlstore/plain.go). If it is false, plain and alike must exclude them.
 	Short bool
 
-	// Label is the name of the option in `weaver task show`, which prints the value, or On
-	// for true. "": the option is not shown, or has a line of its own making.
+	// Label is the name of the option in `weaver task show`, which prints the value, or On for
+	// true. "" means that the option is not shown, or is shown by its own code.
 	Label, On string
 
 	fields []string // of the structs that carry the option; nil: Name
@@ -45,9 +45,9 @@ const (
 // Of is an option with one value.
 type Of[T comparable] struct {
 	Spec
-	Check func(option string, v T) error // nil: any value
+	Check func(option string, v T) error // nil: every value is valid
 
-	in func(*task.New) *T // the field, whose option is being set
+	in func(*task.New) *T // returns the field of the option
 }
 
 // Set returns the option with a value.
@@ -69,7 +69,7 @@ func (o *Of[T]) row() *Spec {
 	return &o.Spec
 }
 
-// want returns a check of a value, and what its error says is wanted.
+// want returns a check of a value. wanted is the text of its error.
 func want[T any](accepts func(T) bool, wanted string) func(string, T) error {
 	return func(option string, v T) error {
 		if accepts(v) {
@@ -79,7 +79,7 @@ func want[T any](accepts func(T) bool, wanted string) func(string, T) error {
 	}
 }
 
-// one returns the from of an option that is the value of one field, unless that is zero.
+// one returns the from function of an option with one field. It ignores a zero field.
 func one[T any](name string, set func(T) Func) func(func(string) reflect.Value) []Func {
 	return func(field func(string) reflect.Value) []Func {
 		f := field(name)
@@ -90,7 +90,7 @@ func one[T any](name string, set func(T) Func) func(func(string) reflect.Value) 
 	}
 }
 
-// pairs is one for an option that is given once for each entry of a map.
+// pairs returns the from function of an option that is repeated for each entry of a map.
 func pairs(field string, set func(key, value string) Func) func(func(string) reflect.Value) []Func {
 	return func(of func(string) reflect.Value) (opts []Func) {
 		f := of(field)
@@ -106,7 +106,7 @@ func pairs(field string, set func(key, value string) Func) func(func(string) ref
 
 func atLeast(least int) func(int) bool { return func(n int) bool { return n >= least } }
 
-// positive accepts durations that stores can tell from 0.
+// positive accepts durations that stores can distinguish from 0.
 func positive(d time.Duration) bool { return d >= time.Microsecond }
 
 // CheckKey returns an error unless a text is a name or key that every store can index.
@@ -133,7 +133,7 @@ func (s *Settings) attach(m *map[string]string, option, key, value string, check
 	(*m)[key] = value
 }
 
-// checkLabel refuses the value of a label that some store could not index.
+// checkLabel refuses a label value that a store cannot index.
 func checkLabel(what, value string) error {
 	err := task.CheckKey(what, value)
 	if err != nil && len(value) > task.MaxKey {

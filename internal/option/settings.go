@@ -8,15 +8,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Settings are the options of a task, those of its type and of its enqueue applied.
+// Settings are the options of a task, after applying the options of its type and of its
+// enqueue.
 type Settings struct {
-	Task task.New // without ID, type, input and needs, which the enqueue gives
+	Task task.New // without ID, type, input and needs, which the enqueue sets
 	Errs []error
 
 	Description string // of the type
 }
 
-// Defaults returns the options of a task for which nothing is said.
+// Defaults returns the settings of a task without options.
 func Defaults() Settings {
 	return Settings{Task: task.New{
 		Queue:         task.DefaultQueue,
@@ -37,7 +38,7 @@ func (s Settings) Clone() Settings {
 	return s
 }
 
-// Problem notes a mistake in an option.
+// Problem records a mistake in an option.
 func (s *Settings) Problem(format string, args ...any) {
 	s.Errs = append(s.Errs, fmt.Errorf(format, args...))
 }

@@ -40,7 +40,7 @@ var (
 		in:    func(n *task.New) *int { return &n.Priority },
 	}
 
-	// Of Delay and At the last one counts.
+	// The last one of Delay and At counts.
 	Delay = &Of[time.Duration]{
 		Spec: Spec{
 			Name: "Delay", Key: "delay", In: Child | HTTP, Example: time.Minute,
@@ -137,7 +137,7 @@ var (
 	}
 )
 
-// Options that are no single value.
+// Options with more than one value.
 var (
 	concurrencyKey = &Spec{
 		Name: "ConcurrencyKey", Key: "concurrency_key", In: Child | HTTP, Example: "database",
@@ -160,7 +160,7 @@ var (
 	}
 )
 
-// table has all options, in the order in which a struct's are applied.
+// table has all options, in the order in which the fields of a struct are applied.
 var table = []*Spec{
 	IdempotencyKey.row(), concurrencyKey, Coalesce.row(), RequireSameInput.row(), Queue.row(), Priority.row(), Delay.row(), At.row(), ExpireAfter.row(),
 	MaxAttempts.row(), MaxRepairs.row(), MaxNoProgress.row(), CleanupWhenCancelled.row(), MaxCost.row(), Backoff.row(), BackoffMax.row(), Timeout.row(),

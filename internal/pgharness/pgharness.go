@@ -1,5 +1,5 @@
-// Package pgharness has what tests set in a store on PostgreSQL when they open it from
-// outside of its package.
+// Package pgharness passes settings from tests outside of package postgres to a store on
+// PostgreSQL that they open.
 package pgharness
 
 import (
@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Settings are those of one store. Zero values change nothing.
+// Settings are the test settings of one store. Zero values change nothing.
 type Settings struct {
-	FsyncOff bool             // the server may run with fsync off, as those of package pgtest do
-	Clock    func() time.Time // the time of transactions, instead of the server's
-	ScanPage int              // how many tasks, jobs or keys one part of a scan has
-	Redone   func(err error)  // before a transaction that failed with err is run again
+	FsyncOff bool             // the server may run with fsync off, like the servers of package pgtest
+	Clock    func() time.Time // replaces the server's time of transactions
+	ScanPage int              // number of tasks, jobs or keys in one part of a scan
+	Redone   func(err error)  // called before a transaction that failed with err runs again
 }
 
 type key struct{}
 
-// With returns a context with which postgres.Open opens a store with these settings.
+// With returns a context with settings. postgres.Open applies them to a store opened with it.
 func With(ctx context.Context, s Settings) context.Context { return context.WithValue(ctx, key{}, s) }
 
 // Of returns the settings of a context.

@@ -17,10 +17,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Bouncer starts PgBouncer before the server of a URL and returns the URL of the
-// same database through it. The mode is session, transaction or statement; lines
-// are further ones of its configuration, as "default_pool_size = 2". It ends at
-// the end of the test.
+// Bouncer starts PgBouncer in front of the server of a URL and returns the URL of the same
+// database through it. The mode is session, transaction or statement. lines are further lines
+// of its configuration, such as "default_pool_size = 2". It ends at the end of the test.
 func Bouncer(t testing.TB, url, mode string, lines ...string) string {
 	t.Helper()
 	skipShort(t)
@@ -91,10 +90,10 @@ func startBouncer(of, mode string, lines []string) (through, dir string, p *proc
 	return u.String(), dir, p, err
 }
 
-// quoted is a text as the file of users has it.
+// quoted returns a text in the syntax of PgBouncer's user file.
 func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// findBouncer returns the program, also where the user's PATH has no sbin.
+// findBouncer returns the path of the program, even if the user's PATH has no sbin.
 func findBouncer() (string, error) {
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer", "/usr/local/sbin/pgbouncer"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -104,7 +103,7 @@ func findBouncer() (string, error) {
 	return "", errors.New("no pgbouncer on this machine: " + install)
 }
 
-// answers waits until a database can be asked through the process.
+// answers waits until a database answers queries through the process.
 func (p *process) answers(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -14,23 +14,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// URL returns the URL of a fresh database, which is dropped at the end of the
-// test. Its server is shared by the tests of this program: it has 200
-// connections, fsync and full_page_writes off, and texts that do not sort by
-// their bytes.
+// URL returns the URL of a new database, which is dropped at the end of the test. The tests of
+// this program share its server. The server has 200 connections, fsync and full_page_writes
+// off, and a collation that does not sort by bytes.
 func URL(t testing.TB) string {
 	t.Helper()
 	return fresh(t, func(*server) (string, error) { return "template1", nil })
 }
 
-// Migrated is like URL with what migrate does to a database. It is called once
-// for each key, and the database is copied. It must close its connections.
+// Migrated is URL for a copy of a database prepared by migrate. migrate is called once for
+// each key. It must close its connections.
 func Migrated(t testing.TB, key string, migrate func(url string) error) string {
 	t.Helper()
 	return fresh(t, func(s *server) (string, error) { return template(s, key, migrate) })
 }
 
-// template returns the name of the database that those of a key are copies of.
+// template returns the name of the template database of a key.
 func template(s *server, key string, migrate func(url string) error) (string, error) {
 	templates.Lock()
 	made := templates.of[key]
@@ -42,9 +41,9 @@ func template(s *server, key string, migrate func(url string) error) (string, er
 	return made()
 }
 
-// Reused is like Migrated, but the database may be one that an earlier test of this
-// program had: then clean was called with its URL, which must take out of it
-// whatever the test put into it. That is much faster than a copy.
+// Reused is Migrated, but the database may come from an earlier test of this program. Then
+// clean was called with its URL, and must have removed every change of that test. This is much
+// faster than a copy.
 func Reused(t testing.TB, key string, migrate, clean func(url string) error) string {
 	t.Helper()
 	skipShort(t)
@@ -68,20 +67,20 @@ func Reused(t testing.TB, key string, migrate, clean func(url string) error) str
 	return url
 }
 
-// Analyze has the server look at all tables of a database now. It would by itself within
+// Analyze makes the server analyze all tables of a database now. Autovacuum would do it within
 // a minute.
 func Analyze(url string) error { return execute(url, "ANALYZE") }
 
-// CheckTasks adds to the tables of a store the constraints of weaver_tasks that its code
-// holds, and that cost too much where it is used: a task has a lease if and only if it runs,
-// and end_state is its state if it ended without success.
+// CheckTasks adds the constraints of weaver_tasks that the store's code guarantees and that
+// are too expensive in production. A task has a lease if and only if it runs, and end_state is
+// its state if it ended without success.
 func CheckTasks(url, schema string) error {
 	return execute(url, `ALTER TABLE "`+strings.ReplaceAll(schema, `"`, `""`)+`".weaver_tasks
 ADD CONSTRAINT leased CHECK ((lease_id IS NOT NULL) = (state = 'running')),
 ADD CONSTRAINT ended CHECK (end_state IS NOT DISTINCT FROM CASE WHEN state IN ('failed', 'blocked', 'cancelled') THEN state END)`)
 }
 
-// execute executes statements in a connection of their own.
+// execute executes statements in its own connection.
 func execute(url, sql string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -94,7 +93,7 @@ func execute(url, sql string) (err error) {
 	return err
 }
 
-// idle has the databases that Reused made and nobody uses, by key.
+// idle holds the databases of Reused that no test uses, by key.
 var idle = struct {
 	sync.Mutex
 	of map[string][]string
@@ -126,13 +125,13 @@ var shared = sync.OnceValues(func() (*server, error) {
 	return boot(Options{})
 })
 
-// templates has the makers of the databases that Migrated copies, by key.
+// templates holds the functions that create the template databases, by key.
 var templates = struct {
 	sync.Mutex
 	of map[string]func() (string, error)
 }{of: make(map[string]func() (string, error))}
 
-// databases counts those that were made, for their names.
+// databases counts the created databases, for their names.
 var databases atomic.Int64
 
 func newTemplate(s *server, key string, migrate func(url string) error) (string, error) {
@@ -153,7 +152,7 @@ func newTemplate(s *server, key string, migrate func(url string) error) (string,
 	if err != nil {
 		return "", fmt.Errorf("migrate the template %q: %w", key, err)
 	}
-	// A copy of it fails while it has connections.
+	// Copying it fails while it has connections.
 	if _, err := s.query(context.Background(), "postgres", "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false"); err != nil {
 		return "", err
 	}
@@ -194,7 +193,7 @@ func fresh(t testing.TB, template func(*server) (string, error)) string {
 	return s.url(name)
 }
 
-// create makes a database and returns its name.
+// create creates a database and returns its name.
 func (s *server) create(template string) (string, error) {
 	name := "test" + strconv.FormatInt(databases.Add(1), 10)
 	_, err := s.query(context.Background(), "postgres", "CREATE DATABASE "+name+" TEMPLATE "+template)

@@ -1,13 +1,12 @@
-// Package pgtest gives tests PostgreSQL: a fresh database ([URL]), a server of
-// their own that they may stop, kill, pause or replace by its standby ([Start]),
-// PgBouncer before it ([Bouncer]), and a network that fails ([NewProxy]).
+// Package pgtest provides PostgreSQL for tests: a new database ([URL]), a server of their own
+// that they may stop, kill, pause or replace by its standby ([Start]), PgBouncer in front of
+// it ([Bouncer]), and a failing network ([NewProxy]).
 //
-// Everything runs in a temporary folder on free ports of 127.0.0.1 and ends with
-// the program that started it, however that ends. The programs are those of this
-// machine; `make services` installs them. Tests with a database are left out by
-// go test -short: every function here that takes a test skips it then, unless it
-// has the test from [InShort].
+// Everything runs in a temporary folder on free ports of 127.0.0.1, and ends with the program
+// that started it, however the program ends. The programs are installed on the machine by
+// `make services`. go test -short leaves out tests with a database: every function here that
+// takes a test skips it then, unless the test comes from [InShort].
 //
-// The functions may be called in a bubble of testing/synctest: what they start
-// runs outside of it.
+// The functions may be called in a bubble of testing/synctest: they start everything outside
+// of it.
 package pgtest

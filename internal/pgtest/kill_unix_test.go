@@ -18,12 +18,11 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// childVariable makes TestNothingOutlivesTheProgram the program that is killed.
+// childVariable turns TestNothingOutlivesTheProgram into the program that is killed.
 const childVariable = "WEAVER_PGTEST_CHILD"
 
-// Servers, paused ones too, and PgBouncer end with the program that started
-// them, when that is killed; so do their files. An exit without cleanup is the same
-// to them: a pipe that closes.
+// Servers, also paused ones, PgBouncer and their files end with the program that started them
+// when it is killed. They see an exit without cleanup in the same way: a pipe closes.
 func TestNothingOutlivesTheProgram(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		url := pgtest.URL(t)
@@ -88,7 +87,7 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 	})
 }
 
-// pidsIn returns the processes of the servers in a folder.
+// pidsIn returns the process IDs of the servers in a folder.
 func pidsIn(t *testing.T, scratch string) (pids []int) {
 	for _, pattern := range []string{"*/data/postmaster.pid", "*/pgbouncer.pid"} {
 		files, err := filepath.Glob(filepath.Join(scratch, pattern))
@@ -111,13 +110,13 @@ func pidsIn(t *testing.T, scratch string) (pids []int) {
 	return pids
 }
 
-// zombie reports whether a process ended and nobody asked how.
+// zombie reports whether a process ended without being waited for.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// A server that was killed leaves no shared memory of the system behind.
+// A killed server leaves no System V shared memory behind.
 func TestKilledServerLeavesNoSegment(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -152,14 +151,14 @@ func TestKilledServerLeavesNoSegment(t *testing.T) {
 	})
 }
 
-// createdSegment reports whether a process made one of the segments in the list.
+// createdSegment reports whether a process created a segment in the list.
 func createdSegment(t *testing.T, list, pid string) bool {
 	text, err := os.ReadFile(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		// key, id, permissions, size, process that made it, …
+		// key, ID, permissions, size, creating process, …
 		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == pid {
 			return true
 		}

@@ -1,13 +1,13 @@
 package pgtest
 
-// A call is a function that runs in a goroutine outside of every bubble of
-// testing/synctest. A process that is awaited inside of one stops its time.
+// A call is a function that runs in a goroutine outside of every bubble of testing/synctest.
+// Waiting for a process inside of a bubble stops the bubble's time.
 type call struct {
 	do   chan func()
 	done chan struct{}
 }
 
-// offers has a call for whoever wants one. Its channels belong to no bubble.
+// offers provides calls. Its channels belong to no bubble.
 var offers = make(chan call)
 
 func init() {
@@ -23,8 +23,7 @@ func init() {
 	}()
 }
 
-// outside runs f outside of the bubble of its caller, if that has one, and
-// waits for it.
+// outside runs f outside of its caller's bubble, if there is one, and waits for it.
 func outside(f func()) {
 	c := <-offers
 	c.do <- f

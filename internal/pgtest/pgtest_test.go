@@ -62,7 +62,7 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &pg) && pg.Code == code
 }
 
-// once makes a key that no earlier run of a test had (-count).
+// once returns a key that no earlier run of a test used (-count).
 func once(key string) string { return key + strconv.FormatInt(runs.Add(1), 10) }
 
 var runs atomic.Int64
@@ -105,7 +105,7 @@ func TestDatabasesAreMadeTogether(t *testing.T) {
 	}
 }
 
-// Nothing that is started belongs to the bubble: its time goes on.
+// Started processes do not belong to the bubble: its time continues.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url := pgtest.Migrated(t, "bubble", func(string) error { return nil })
@@ -118,7 +118,7 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// await waits for something that nobody tells.
+// await polls for a condition without a signal.
 func await(t *testing.T, holds func() error) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -132,7 +132,7 @@ func await(t *testing.T, holds func() error) {
 	}
 }
 
-// A database that is used again has nothing of the test before.
+// A reused database has no changes of an earlier test.
 func TestReused(t *testing.T) {
 	const tables = "CREATE SCHEMA s; CREATE TABLE s.weaver_store_meta (namespace text, a int); CREATE TABLE s.weaver_schema_versions (a int); " +
 		"CREATE TABLE s.x (a int); CREATE TABLE s.y (a int); INSERT INTO s.weaver_store_meta VALUES ('', 1); INSERT INTO s.weaver_schema_versions VALUES (1)"
@@ -156,7 +156,7 @@ func TestReused(t *testing.T) {
 			}
 			want(t, url, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'", "0")
 			want(t, url, "INSERT INTO s.weaver_store_meta VALUES ('n', 2); INSERT INTO s.x VALUES (1); CREATE TABLE mine (a int)", "")
-			want(t, url, "INSERT INTO s.y SELECT * FROM generate_series(1, 10000)", "") // more than is deleted
+			want(t, url, "INSERT INTO s.y SELECT * FROM generate_series(1, 10000)", "") // more rows than are deleted
 		})
 	}
 	var again string
@@ -168,7 +168,7 @@ func TestReused(t *testing.T) {
 	})
 }
 
-// Truncate keeps a connection: it notices what happens to that, and to the tables.
+// Truncate keeps a connection. It notices changes of the connection and of the tables.
 func TestTruncateAgain(t *testing.T) {
 	url := pgtest.URL(t)
 	want(t, url, "CREATE SCHEMA s; CREATE TABLE s.weaver_store_meta (namespace text); CREATE TABLE s.x (a int)", "")

@@ -2,5 +2,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent has the system shut the process down when its parent ends.
+// dieWithParent makes the system shut the process down when its parent ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

@@ -14,10 +14,12 @@ import (
 	"syscall"
 )
 
-// serverUser is who the servers run as where this program is root, which they refuse.
+// serverUser is the user of the servers if this program runs as root, which PostgreSQL
+// refuses.
 const serverUser = "postgres"
 
-// identity returns the user and group of serverUser, or nil when this program is not root.
+// identity returns the user and group of serverUser, or nil if this program does not run as
+// root.
 func identity() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -37,7 +39,7 @@ func identity() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// own gives a file or folder to the user of the servers.
+// own changes the owner of a file or folder to the servers' user.
 func own(path string) error {
 	id, err := identity()
 	if err != nil || id == nil {
@@ -46,8 +48,8 @@ func own(path string) error {
 	return os.Chown(path, int(id.Uid), int(id.Gid))
 }
 
-// attributes starts a process as the user of the servers, in a session of its
-// own, which no interrupt from a terminal reaches.
+// attributes returns the attributes to start a process as the servers' user, in its own
+// session. Interrupts from a terminal do not reach it.
 func attributes(dieWithUs bool) (*syscall.SysProcAttr, error) {
 	id, err := identity()
 	a := &syscall.SysProcAttr{Setsid: true, Credential: id}
@@ -57,14 +59,15 @@ func attributes(dieWithUs bool) (*syscall.SysProcAttr, error) {
 	return a, err
 }
 
-// interrupt, quit and kill are the signals for a fast and an immediate shutdown, and the end.
+// interrupt, quit and kill are the signals for a fast shutdown, an immediate shutdown, and an
+// immediate end.
 const (
 	interrupt = syscall.SIGINT
 	quit      = syscall.SIGQUIT
 	kill      = syscall.SIGKILL
 )
 
-// signal sends a signal to a process that may be over.
+// signal sends a signal to a process that may have ended.
 func signal(pid int, sig syscall.Signal) error {
 	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("%v to process %d: %w", sig, pid, err)
@@ -72,13 +75,13 @@ func signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// freeze stops a process and its children without an end.
+// freeze stops a process and its children without ending them.
 func freeze(pid int) error {
 	if err := signal(pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	// What it forked before it stopped is in the list by now or later; what is in
-	// the list is stopped, and twice does no harm.
+	// A child forked before the stop appears in the list sooner or later. Every listed process
+	// is stopped; stopping twice does no harm.
 	for range 3 {
 		if err := toChildren(pid, syscall.SIGSTOP); err != nil {
 			return err
@@ -88,12 +91,12 @@ func freeze(pid int) error {
 	return nil
 }
 
-// thaw lets a process and its children go on.
+// thaw continues a process and its children.
 func thaw(pid int) error {
 	return errors.Join(toChildren(pid, syscall.SIGCONT), signal(pid, syscall.SIGCONT))
 }
 
-// slay ends a process and its children at once.
+// slay kills a process and its children.
 func slay(pid int) error {
 	if err := signal(pid, syscall.SIGSTOP); err != nil { // it starts no more children
 		return err
@@ -109,7 +112,7 @@ func toChildren(pid int, sig syscall.Signal) error {
 	return err
 }
 
-// children returns the processes that a process started.
+// children returns the child processes of a process.
 func children(parent int) ([]int, error) {
 	var pids []int
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -120,7 +123,7 @@ func children(parent int) ([]int, error) {
 				continue // it ended
 			}
 			pid, rest, _ := strings.Cut(string(text), " ")
-			// After the program's name in parentheses come its state and its parent.
+			// The state and the parent follow the program's name in parentheses.
 			fields := strings.Fields(rest[strings.LastIndex(rest, ")")+1:])
 			if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 				if n, err := strconv.Atoi(pid); err == nil {

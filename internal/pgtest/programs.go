@@ -19,20 +19,21 @@ import (
 // minVersion is the oldest major version that Weaver works with.
 const minVersion = 13
 
-// binVariable names the folder of the programs, for a test of another version.
+// binVariable is the environment variable with the folder of the programs, for a test of
+// another version.
 const binVariable = "WEAVER_POSTGRES_BIN"
 
-// install says what to do when a program is missing.
+// install is the instruction for a missing program.
 const install = "make services installs what the tests need (Debian: sudo apt-get install -y --no-install-recommends postgresql pgbouncer)"
 
 // installation is PostgreSQL on this machine.
 type installation struct {
 	bin   string // the folder of its programs
-	major int    // its version
+	major int    // its major version
 }
 
-// find returns the newest PostgreSQL of this machine, of the places that
-// scripts/services.sh looks at too.
+// find returns the newest PostgreSQL on this machine, among the places that
+// scripts/services.sh checks too.
 var find = sync.OnceValues(func() (installation, error) {
 	if dir := os.Getenv(binVariable); dir != "" {
 		major, err := versionIn(dir)

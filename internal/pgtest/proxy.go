@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Proxy is a network between a client and a server, which a test makes fail.
+// Proxy is a network between a client and a server that a test can make fail.
 type Proxy struct {
 	url, target string
 	listener    net.Listener
 	ends        sync.WaitGroup
-	swallowed   chan struct{} // has a value: something was
+	swallowed   chan struct{} // receives a value after something was swallowed
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -23,7 +23,7 @@ type Proxy struct {
 	closed  bool
 }
 
-// Direction says which way data goes.
+// Direction is a direction of data.
 type Direction uint8
 
 // Directions of [Proxy.Swallow].
@@ -39,8 +39,8 @@ type link struct {
 	cut            bool
 }
 
-// NewProxy starts a proxy to the server of a URL, which may be PgBouncer. It
-// ends at the end of the test.
+// NewProxy starts a proxy to the server of a URL, which may be PgBouncer. It ends at the end
+// of the test.
 func NewProxy(t testing.TB, of string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(of)
@@ -66,7 +66,7 @@ func NewProxy(t testing.TB, of string) *Proxy {
 // URL returns the URL of the same database through the proxy.
 func (p *Proxy) URL() string { return p.url }
 
-// Cut closes all connections on both sides. New ones may be made.
+// Cut closes all connections on both sides. New connections are possible.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +76,8 @@ func (p *Proxy) Cut() {
 	p.changed.Broadcast()
 }
 
-// CutServer closes the server's side of all connections, as a server does that
-// gave its client up. While ToClient is swallowed the client does not see it.
+// CutServer closes the server's side of all connections, like a server that gave its client
+// up. While ToClient is swallowed the client does not see it.
 func (p *Proxy) CutServer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,16 +86,16 @@ func (p *Proxy) CutServer() {
 	}
 }
 
-// Swallow is a network that loses what is sent in a direction, besides those
-// swallowed before: nothing arrives, no connection ends, none is made. After
-// Resume it arrives, as TCP sends again what was lost.
+// Swallow makes the network lose data in a direction, in addition to directions swallowed
+// before. Nothing arrives, and no connection ends or begins. After Resume the data arrives,
+// because TCP sends lost data again.
 func (p *Proxy) Swallow(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held |= d
 }
 
-// AwaitSwallowed returns once data, or a connection, was swallowed since the last call.
+// AwaitSwallowed waits until data, or a connection, was swallowed since the last call.
 func (p *Proxy) AwaitSwallowed() { <-p.swallowed }
 
 // Resume ends the swallowing.
@@ -106,8 +106,8 @@ func (p *Proxy) Resume() {
 	p.changed.Broadcast()
 }
 
-// arrives waits until data of a link may go in a direction, and reports whether
-// the link still is.
+// arrives waits until data of a link may pass in a direction, and reports whether the link
+// still exists.
 func (p *Proxy) arrives(l *link, d Direction) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	var err error
 	if l.server, err = net.Dial("tcp", p.target); err != nil {
-		_ = client.Close() // the client sees that nobody is there
+		_ = client.Close() // the client sees a refused server
 		return
 	}
 	p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *Proxy) connect(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy sends what src sends on to dst. The end of a side travels like data.
+// copy forwards data from src to dst. The end of a side travels like data.
 func (p *Proxy) copy(l *link, dst, src net.Conn, d Direction) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// watchdog ends everything in the folder $0 once its input ends, which is when
-// the program that started it is gone, and removes the folder. A process of an
-// older use of a number is told by its working directory.
+// watchdog ends every process in the folder $0 once its input ends, that is when the program
+// that started it has ended, and removes the folder. It recognizes a reused process ID by the
+// working directory.
 const watchdog = `
 trap '' HUP INT TERM QUIT
 cat >/dev/null
@@ -52,10 +52,10 @@ done
 rm -rf "$0" 2>/dev/null || { sleep 1; rm -rf "$0"; }
 `
 
-// holdOpen has the pipe that the watchdog reads. The system closes it.
+// holdOpen holds the pipe that the watchdog reads. The system closes it.
 var holdOpen []io.Closer
 
-// scratch makes the folder of all that this program starts, and starts the watchdog.
+// scratch creates the folder for everything that this program starts, and starts the watchdog.
 var scratch = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pgtest")
 	if err != nil {
@@ -83,7 +83,7 @@ var scratch = sync.OnceValues(func() (string, error) {
 
 var folders atomic.Int64
 
-// folder makes an empty folder in scratch.
+// folder creates an empty folder in scratch.
 func folder(name string) (string, error) {
 	base, err := scratch()
 	if err != nil {
@@ -96,12 +96,12 @@ func folder(name string) (string, error) {
 	return dir, own(dir)
 }
 
-// environment is that of the programs: nothing of the user's settings.
+// environment returns the environment of the programs, without the user's settings.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=/"}
 }
 
-// run runs a program of this machine as the servers' user to its end.
+// run runs a program as the servers' user to its end.
 func run(program string, args ...string) error {
 	base, err := scratch()
 	if err != nil {
@@ -123,11 +123,11 @@ func run(program string, args ...string) error {
 // process is a running server.
 type process struct {
 	pid    int
-	exited chan struct{} // closed when it is over
+	exited chan struct{} // closed when it has ended
 }
 
-// launch starts a server in dir, its output in the file logName there. On Linux
-// the system ends it when this program does, also without the watchdog.
+// launch starts a server in dir, with its output in the file logName there. On Linux the
+// system ends it when this program ends, also without the watchdog.
 func launch(dir, logName, program string, args ...string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -141,7 +141,7 @@ func launch(dir, logName, program string, args ...string) (*process, error) {
 	p := &process{exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The system means the thread that started the process, so it must stay.
+		// The signal depends on the thread that started the process, so the thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -151,14 +151,14 @@ func launch(dir, logName, program string, args ...string) (*process, error) {
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
+			_ = cmd.Wait() // its log has the reason for its end
 			close(p.exited)
 		}
 	}()
 	return p, <-started
 }
 
-// running reports whether the process is not over.
+// running reports whether the process has not ended.
 func (p *process) running() bool {
 	select {
 	case <-p.exited:

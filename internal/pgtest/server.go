@@ -20,7 +20,7 @@ import (
 // superuser is the user of all URLs. It needs no password.
 const superuser = "postgres"
 
-// server is a server without a test: its methods return their errors.
+// server is a server independent of a test: its methods return their errors.
 type server struct {
 	folder, data, bin string
 	port              int
@@ -29,7 +29,7 @@ type server struct {
 	process *process // nil before the first start
 }
 
-// initialized is a data folder that initdb made, which others are copied from.
+// initialized is a data folder made by initdb, the source of copies.
 var initialized = sync.OnceValues(func() (string, error) {
 	pg, err := find()
 	if err != nil {
@@ -46,22 +46,22 @@ var initialized = sync.OnceValues(func() (string, error) {
 		}, more...)...)
 	}
 	if pg.major < 14 {
-		// It knows neither providers nor --no-instructions.
+		// It supports neither providers nor --no-instructions.
 		return data, run(filepath.Join(pg.bin, "initdb"), "-D", data, "-U", superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	}
 	if pg.major < 15 {
 		return data, initdb()
 	}
-	// Users' databases seldom order texts by their bytes, so those of tests do not
-	// either, where PostgreSQL was built with ICU.
+	// Users' databases seldom sort texts by their bytes. Those of tests do not either, if
+	// PostgreSQL was built with ICU.
 	if initdb("--locale-provider=icu", "--icu-locale=en-US") == nil {
 		return data, nil
 	}
 	return data, initdb()
 })
 
-// newServer makes a server that is not started yet. A copy is made of data, or
-// of what initdb made when data is empty.
+// newServer creates a server that is not started yet. Its data is a copy of the initialized
+// folder.
 func newServer(o Options) (*server, error) {
 	source, err := initialized()
 	if err != nil {
@@ -77,7 +77,7 @@ func newServer(o Options) (*server, error) {
 	return s, s.configure(o)
 }
 
-// emptyServer has a folder and a port, and no data.
+// emptyServer returns a server with a folder and a port, and without data.
 func emptyServer() (*server, error) {
 	pg, err := find()
 	if err != nil {
@@ -91,7 +91,7 @@ func emptyServer() (*server, error) {
 	return &server{folder: dir, data: filepath.Join(dir, "data"), bin: pg.bin, port: port}, err
 }
 
-// configure writes the configuration. What is set later wins.
+// configure writes the configuration. Later lines win.
 func (s *server) configure(o Options) error {
 	lines := []string{
 		"",
@@ -100,7 +100,7 @@ func (s *server) configure(o Options) error {
 		fmt.Sprintf("unix_socket_directories = '%s'", s.folder),
 		"max_connections = 200",
 		"shared_buffers = 32MB",
-		"dynamic_shared_memory_type = mmap", // files of the data folder, which go with it
+		"dynamic_shared_memory_type = mmap", // files of the data folder, which are removed with it
 		"timezone = 'UTC'",
 		"log_line_prefix = '%m [%p] %d '",
 	}
@@ -123,8 +123,8 @@ func (s *server) configure(o Options) error {
 	return os.WriteFile(file, append([]byte(strings.Join(o.HBALines, "\n")+"\n"), text...), 0o600)
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on. It is below those
-// that outgoing connections take, so that a server that was stopped finds it free.
+// freePort returns a free port of 127.0.0.1. It is below the range of outgoing connections, so
+// that it stays free while the server is stopped.
 func freePort() (int, error) {
 	for range 1000 {
 		port := 10240 + rand.IntN(20000)
@@ -144,7 +144,7 @@ func (s *server) start() error {
 		return errors.New("the server runs already")
 	}
 	err := s.launch()
-	// Processes of a server that was killed may take a moment to end.
+	// Processes of a killed server may take a moment to end.
 	for i := 0; err != nil && strings.Contains(err.Error(), "pre-existing shared memory block") && i < 100; i++ {
 		<-pause()
 		err = s.launch()
@@ -152,7 +152,7 @@ func (s *server) start() error {
 	return err
 }
 
-// pause is between two looks at what tells nobody.
+// pause is the poll interval for conditions without a signal.
 func pause() <-chan time.Time { return time.After(5 * time.Millisecond) }
 
 func (s *server) launch() error {
@@ -178,7 +178,7 @@ func (s *server) launch() error {
 	}
 }
 
-// end ends the process by how, if it runs, and waits for that.
+// end ends the process with how, if it runs, and waits for its end.
 func (s *server) end(how func(pid int) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *server) end(how func(pid int) error) error {
 	}
 }
 
-// during calls f with the process if that runs.
+// during calls f with the process if it runs.
 func (s *server) during(f func(pid int) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +212,8 @@ func (s *server) remove() error {
 	return errors.Join(err, s.freeSegment(), os.RemoveAll(s.folder))
 }
 
-// freeSegment frees the few bytes of System V shared memory that guard a data
-// folder. A server that was killed leaves them, and their number is limited.
+// freeSegment frees the few bytes of System V shared memory that guard a data folder. A killed
+// server leaves them, and their number is limited.
 func (s *server) freeSegment() error {
 	text, err := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -222,7 +222,7 @@ func (s *server) freeSegment() error {
 	if err != nil {
 		return err
 	}
-	// Line 7 has the key and the id of the segment.
+	// Line 7 has the key and the ID of the segment.
 	lines := strings.Split(string(text), "\n")
 	if len(lines) < 7 {
 		return nil
@@ -231,7 +231,7 @@ func (s *server) freeSegment() error {
 	if len(fields) != 2 {
 		return nil
 	}
-	_ = run("ipcrm", "-m", fields[1]) // it may be gone, or a system without ipcrm
+	_ = run("ipcrm", "-m", fields[1]) // it may be gone, or the system has no ipcrm
 	return nil
 }
 
@@ -244,8 +244,7 @@ func (s *server) url(database string) string {
 	return u.String()
 }
 
-// query runs a statement in a connection of its own and returns the first value
-// of its first row.
+// query runs a statement in its own connection and returns the first value of its first row.
 func (s *server) query(ctx context.Context, database, sql string) (value string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -64,7 +64,7 @@ func TestServerStopsAndStarts(t *testing.T) {
 		if _, err := ask(db, "SELECT 1"); err == nil {
 			t.Errorf("%s: it still answers", name)
 		}
-		s.Stop(pgtest.Fast) // does nothing
+		s.Stop(pgtest.Fast) // has no effect
 		s.Start()
 		want(t, db, "SELECT count(*) FROM rows", "2")
 		if strings.Count(s.Log(), c.log) != before+1 {
@@ -109,7 +109,7 @@ func TestPause(t *testing.T) {
 		answer <- err
 	}()
 	other := pgtest.URL(t)
-	for range 20 { // another one answers meanwhile
+	for range 20 { // another server answers meanwhile
 		want(t, other, "SELECT 1", "1")
 	}
 	select {
@@ -160,7 +160,7 @@ func TestStandby(t *testing.T) {
 	want(t, standby.URL("postgres"), "SELECT count(*) FROM rows", "3")
 }
 
-// In transaction mode statements of a connection are played by several of the server.
+// In transaction mode several server connections serve the statements of one connection.
 func TestBouncer(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.URL(t)
@@ -242,7 +242,7 @@ func TestProxySwallows(t *testing.T) {
 	}
 }
 
-// Neither the end of a connection nor a new one gets through.
+// The end of a connection does not get through, and neither does a new connection.
 func TestProxySwallowsEnds(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -280,7 +280,7 @@ func TestProxySwallowsEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A first exchange: the proxy knows both sides.
+		// After a first exchange the proxy knows both sides.
 		if _, err := client.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// make services is silent where everything is there. Where something is missing
-// and it may not install, it says which command does.
+// make services prints nothing if everything is installed. If a program is missing and the
+// script may not install it, it prints the command that does.
 func TestServicesScript(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -22,7 +22,7 @@ func TestServicesScript(t *testing.T) {
 		t.Errorf("with everything there: %v, %q", err, out)
 	}
 
-	bin := t.TempDir() // the only programs that the script finds: no apt-get, no server
+	bin := t.TempDir() // the script's PATH: no apt-get, no server
 	for _, name := range []string{"bash", "cat", "dirname", "id"} {
 		path, err := exec.LookPath(name)
 		if err != nil {

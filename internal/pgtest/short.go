@@ -2,7 +2,7 @@ package pgtest
 
 import "testing"
 
-// InShort returns t for a test that go test -short plays too. All other tests with a
+// InShort returns t for a test that runs also with go test -short. All other tests with a
 // database are skipped then.
 func InShort(t testing.TB) testing.TB { return inShort{t} }
 

@@ -13,28 +13,28 @@ import (
 	"testing"
 )
 
-// Options are those of a server of a test's own.
+// Options configure a server that belongs to one test.
 type Options struct {
-	Fsync       bool     // also full_page_writes: what a user has, and slower
-	ConfigLines []string // lines of postgresql.conf, as "max_connections = 20"
-	HBALines    []string // lines of pg_hba.conf, before those that trust everybody
+	Fsync       bool     // also full_page_writes: a user's setting, and slower
+	ConfigLines []string // lines of postgresql.conf, such as "max_connections = 20"
+	HBALines    []string // lines of pg_hba.conf, before the lines that trust every user
 }
 
-// Server is a server of a test's own. What fails is reported to the test, so
-// that any goroutine of it may call the methods.
+// Server is a server that belongs to one test. Failures are reported to the test, so that any
+// goroutine of the test may call the methods.
 type Server struct {
 	t testing.TB
 	s *server
 	o Options
 }
 
-// Mode says how a server is stopped.
+// Mode is the way in which a server stops.
 type Mode syscall.Signal
 
 // Modes of [Server.Stop].
 const (
 	Fast      = Mode(interrupt) // ends its connections, then itself
-	Immediate = Mode(quit)      // without a checkpoint: it recovers when it starts
+	Immediate = Mode(quit)      // without a checkpoint: it recovers at the next start
 )
 
 // Start starts a server, which is removed at the end of the test.
@@ -52,14 +52,14 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// boot makes and starts a server.
+// boot creates and starts a server.
 func boot(o Options) (s *server, err error) {
 	for range 5 {
 		if s, err = newServer(o); err != nil {
 			return nil, err
 		}
 		if err = s.start(); err == nil || !strings.Contains(s.logTail(), "could not create any TCP/IP sockets") {
-			break // else somebody else took the port
+			break // otherwise another process took the port
 		}
 	}
 	return s, err
@@ -91,14 +91,14 @@ func (s *Server) report(what string, f func() error) {
 // URL returns the URL of a database of the server; "postgres" always exists.
 func (s *Server) URL(database string) string { return s.s.url(database) }
 
-// SocketURL is like URL by the server's Unix socket.
+// SocketURL is URL for the server's Unix socket.
 func (s *Server) SocketURL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/" + database}
 	u.RawQuery = url.Values{"host": {s.s.folder}, "port": {strconv.Itoa(s.s.port)}}.Encode()
 	return u.String()
 }
 
-// Database makes a database and returns its URL.
+// Database creates a database and returns its URL.
 func (s *Server) Database() string {
 	s.t.Helper()
 	var name string
@@ -109,8 +109,8 @@ func (s *Server) Database() string {
 	return s.s.url(name)
 }
 
-// Stop stops the server, paused or not, and waits for that. Nothing happens
-// when it does not run.
+// Stop stops the server, paused or not, and waits for its end. It has no effect if the server
+// does not run.
 func (s *Server) Stop(mode Mode) {
 	s.t.Helper()
 	s.report("stop the server", func() error {
@@ -118,8 +118,8 @@ func (s *Server) Stop(mode Mode) {
 	})
 }
 
-// Kill ends the server's processes as the loss of power would, but for what the
-// system has in memory.
+// Kill ends the server's processes like a loss of power, except that the system's buffers
+// survive.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.report("kill the server", func() error { return s.s.end(slay) })
@@ -131,8 +131,8 @@ func (s *Server) Start() {
 	s.report("start the server again", s.s.start)
 }
 
-// Pause stops the server's processes without an end; the system still accepts
-// connections for them.
+// Pause stops the server's processes without ending them. The system still accepts connections
+// for them.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.report("pause the server", func() error { return s.s.during(freeze) })
@@ -144,7 +144,7 @@ func (s *Server) Resume() {
 	s.report("resume the server", func() error { return s.s.during(thaw) })
 }
 
-// Log returns what the server wrote to its log.
+// Log returns the content of the server's log.
 func (s *Server) Log() string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.s.folder, "log"))
@@ -154,12 +154,11 @@ func (s *Server) Log() string {
 	return string(text)
 }
 
-// standbys counts them, for the names of their replication slots.
+// standbys counts standbys, for the names of their replication slots.
 var standbys atomic.Int64
 
-// Standby starts a standby, which follows the server by asynchronous streaming
-// replication; synchronous_standby_names knows it as walreceiver. It is removed
-// at the end of the test.
+// Standby starts a standby, which follows the server by asynchronous streaming replication.
+// Its name in synchronous_standby_names is walreceiver. It is removed at the end of the test.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
 	standby := &Server{t: s.t, o: s.o}
@@ -190,8 +189,7 @@ func (s *server) standby(o Options) (*server, error) {
 	return standby, standby.start()
 }
 
-// Promote makes a standby a server that can be written. What it was a standby
-// of is not stopped by that.
+// Promote makes a standby writable. It does not stop the former primary.
 func (s *Server) Promote() {
 	s.t.Helper()
 	s.report("promote the standby", func() error {
@@ -203,8 +201,8 @@ func (s *Server) Promote() {
 	})
 }
 
-// Serve is Start for a program that is no test, as the benchmarks: it returns
-// the URL of the server's database postgres and what removes the server.
+// Serve is Start for programs other than tests, such as benchmarks. It returns the URL of the
+// server's database postgres, and a function that removes the server.
 func Serve(o Options) (url string, remove func() error, err error) {
 	s, err := boot(o)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Truncate empties the tables of a store in a schema of a database, and drops those of
-// users. What the migrations wrote stays.
+// Truncate empties the tables of a store in a schema of a database, and drops tables of tests.
+// Rows of the migrations stay.
 func Truncate(url, schema string) (err error) {
 	outside(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -34,8 +34,8 @@ func Truncate(url, schema string) (err error) {
 	return err
 }
 
-// cleaners has connections that Truncate keeps, by URL: most of what it takes is to make
-// one, and to plan its query.
+// cleaners holds connections that Truncate reuses, by URL: making one, and planning its query,
+// takes most of the time.
 var cleaners = struct {
 	sync.Mutex
 	of map[string]*cleaner
@@ -47,7 +47,7 @@ type cleaner struct {
 	schema string
 }
 
-// cleanerOf takes the one of a database, or makes it.
+// cleanerOf takes the cleaner of a database, or creates it.
 func cleanerOf(ctx context.Context, url, schema string) (*cleaner, error) {
 	cleaners.Lock()
 	c := cleaners.of[url]
@@ -70,7 +70,7 @@ func cleanerOf(ctx context.Context, url, schema string) (*cleaner, error) {
 	return c, nil
 }
 
-// release ends the connection that is kept to a database.
+// release closes the reused connection to a database.
 func release(url string) error {
 	cleaners.Lock()
 	c := cleaners.of[url]
@@ -86,8 +86,8 @@ func release(url string) error {
 	return err
 }
 
-// prepare prepares the query for what there is to do with which tables: the store's that
-// are not empty, and those of users.
+// prepare prepares the query that finds the tables to clean: tables of the store that are not
+// empty, and tables of tests.
 func (c *cleaner) prepare(ctx context.Context) error {
 	// Without triggers and foreign keys.
 	from := " FROM pg_tables WHERE schemaname = " + literal(c.schema) + " AND tablename NOT IN ('weaver_store_meta', 'weaver_schema_versions')"
@@ -105,8 +105,8 @@ func (c *cleaner) prepare(ctx context.Context) error {
 	return err
 }
 
-// clean empties the tables. To truncate one makes new files for it and its indexes, so
-// the rows of a small one are deleted.
+// clean empties the tables. Truncating a table creates new files for it and its indexes, so it
+// deletes the rows of small tables.
 func (c *cleaner) clean(ctx context.Context) error {
 	res := c.conn.ExecPrepared(ctx, "filled", nil, nil, nil).Read()
 	if res.Err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Caller is a task that ended; the children of its calls that have not are to be
-// cancelled.
+// Caller is a task that ended with children of calls. The caller of Run cancels the children
+// that have not ended.
 type Caller struct{ ID, Job task.ID }
 
 // call is a step of a task that calls others.
@@ -18,8 +18,8 @@ type call struct {
 	step string
 }
 
-// lowerCalls counts children that have ended for the calls that wait for them, and
-// dispatches the tasks that go on by that.
+// lowerCalls counts ended children for their waiting calls, and dispatches the tasks that can
+// continue.
 func (r *run) lowerCalls(ended map[call]int) error {
 	if len(ended) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (r *run) lowerCalls(ended map[call]int) error {
 	return err
 }
 
-// noteEnd notes that a dependent has ended.
+// noteEnd records that a dependent has ended.
 func (r *run) noteEnd(d *Dependent) {
 	r.result.Ended = append(r.result.Ended, d.ID)
 	if d.Calls {

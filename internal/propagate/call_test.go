@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The ends of children are counted for their calls, those of one batch together,
-// and not among the needs of their parents.
+// The ends of children are counted for their calls, together for one batch, and not as needs
+// of their parents.
 func TestCallsEndWithTheirChildren(t *testing.T) {
 	t.Parallel()
 	g := newGraph()
@@ -31,7 +31,7 @@ func TestCallsEndWithTheirChildren(t *testing.T) {
 	}
 }
 
-// A dependent that ends with children of calls is named, so that they end too.
+// A dependent that ends with children of calls is in the result, so that they end too.
 func TestDependentsThatEndLeaveTheirCalls(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 5})

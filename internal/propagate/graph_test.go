@@ -16,7 +16,7 @@ import (
 
 func id(n byte) task.ID { return task.ID{n} }
 
-// graph is an Ops over a few dependents, and a log of what was asked of it.
+// graph is an Ops over a few dependents, with a log of its calls.
 type graph struct {
 	edges []propagate.Edge
 	open  map[task.ID]rules.Waits
@@ -24,18 +24,18 @@ type graph struct {
 	ready map[task.ID]time.Time
 	joins map[task.ID]task.Join
 	left  map[byte]int     // children of the call of a task
-	calls bool             // all dependents have some
+	calls bool             // all dependents have calls
 	wrong []propagate.Edge // to children that did not succeed
 	fail  string           // the operation that fails
 	log   []string
 	jobs  map[task.ID]task.JobCounters
 	ended map[task.ID]*task.Error
 
-	undo []rules.UndoNeed // of all dependents, which are undo tasks then
+	undo []rules.UndoNeed // of all dependents, which are then undo tasks
 
 	limit      int
-	more       []string         // keys that have more waiters
-	unmarked   []propagate.Edge // that a chore is still to mark
+	more       []string         // keys with more waiters
+	unmarked   []propagate.Edge // edges that a chore has not marked yet
 	cancelling bool
 }
 
@@ -215,8 +215,7 @@ func (g *graph) CountJobs(changes []propagate.JobChange) ([]propagate.JobState, 
 	return moved, nil, g.note("count", "%d", len(changes))
 }
 
-// newGraph makes a graph of edges from a need to its dependent, which asks for
-// success.
+// newGraph returns a graph of success edges from a need to its dependent.
 func newGraph(edges ...[2]byte) *graph {
 	g := &graph{limit: 100, open: map[task.ID]rules.Waits{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
 	for _, e := range edges {
@@ -253,7 +252,7 @@ func (g *graph) run(t *testing.T, b *propagate.Batch, want ...string) propagate.
 	return got
 }
 
-// jobsOf returns the ids of jobs.
+// jobsOf returns the IDs of jobs.
 func jobsOf(list []propagate.JobState) (ids []task.ID) {
 	for _, j := range list {
 		ids = append(ids, j.Job)

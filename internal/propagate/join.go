@@ -5,7 +5,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// join ends tasks that end with their children, all of which have ended.
+// join ends tasks with their children, which have all ended.
 func (r *run) join(parents []*Dependent) error {
 	parents, err := r.notCancelling(parents)
 	if err != nil || len(parents) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A parent that ends with its children does so when the last of them has ended, and
-// its own dependents follow in the next round.
+// A parent that ends with its children ends with the last of them, and its own dependents
+// follow in the next round.
 func TestParentsEndWithTheirChildren(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -1,36 +1,33 @@
-// Package propagate does what follows from the moves of one batch: waiters of
-// freed concurrency keys wake, tasks that are claimable again are dispatched,
-// dependents of tasks that ended start or end themselves, jobs are counted.
+// Package propagate applies the consequences of one batch of moves. Waiters of freed
+// concurrency keys wake, claimable tasks are dispatched, dependents of ended tasks start or
+// end, and jobs are counted.
 //
-// It does so in phases, when all moves of the batch are made, so that the result
-// does not depend on their order (ADR 0013). Each phase is one operation on a
-// set of rows, and each sees what the phases before it have written:
+// It works in phases after all moves of the batch, so that the result does not depend on their
+// order (ADR 0013). Each phase is one operation on a set of rows, and sees the writes of the
+// earlier phases:
 //
 //  1. Keys with room wake their waiters, which are older than tasks of the batch
 //     that are about to queue again.
 //  2. Tasks that are claimable again get their dispatch rows.
-//  3. The open edges towards all tasks that ended are marked. Each dependent is
-//     then looked at once, with all of its edges that were marked: two needs of
-//     one task in one batch both count. It starts when all needs have ended that
-//     it waits for, of those whose failure it runs for the first that went wrong.
-//     Dependents that cannot start any more end, and so do parents that end with
-//     their children; these have their own dependents looked at, until none is left.
-//  4. The counters of jobs change, once for each job, and what they have used of
-//     their budgets. Jobs that are exhausted by that are for the caller to end, whose
-//     moves are a batch of their own.
+//  3. The open edges towards all ended tasks are marked. Each dependent is then checked
+//     once with all of its marked edges: two needs of one task in one batch both count.
+//     It starts when every need that it waits for has ended, or, among the needs whose
+//     failure it runs for, when the first went wrong. Dependents that cannot start any
+//     more end, and so do parents that end with their children. Their own dependents
+//     follow in the same way, level by level.
+//  4. The counters and used budgets of jobs change, once for each job. The caller ends
+//     the jobs that are exhausted thereby, in a batch of its own.
 //
-// No run moves more rows than its limit: what is left becomes chores, which other
-// transactions work off. The result is that of one run without a limit: a
-// dependent that cannot run is decided by all of its needs that have ended, those
-// whose edges a chore is still to mark among them, and tasks of a job that is
-// being cancelled are left to the chore that does it.
+// A run moves at most limit rows. Chores hold the rest, which other transactions work off. The
+// result equals that of one run without a limit. A dependent that cannot run is decided by all
+// of its ended needs, including those whose edges a chore has not marked yet. Tasks of a job
+// that is being cancelled are left to the chore that cancels it.
 //
-// Two data-modifying expressions of one SQL statement would share a snapshot and
-// miss each other's rows; that is why these are separate operations.
+// The operations are separate because two data-modifying expressions of one SQL statement
+// would share a snapshot and miss each other's rows.
 //
-// What the moves mean is decided in package rules. A store implements [Ops] with
-// statements over sets; package memstore does not use this package, so that the
-// SQL stores have an independent oracle.
+// Package rules decides the moves. A store implements [Ops] with set-based statements. Package
+// memstore does not use this package, so that the SQL stores have an independent oracle.
 package propagate
 
 import (
@@ -43,8 +40,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Batch gathers what follows from the moves of one batch. The zero value is
-// empty and ready for use.
+// Batch collects the consequences of one batch of moves. The zero value is empty and ready for
+// use.
 type Batch struct {
 	keys     map[string]struct{}
 	dispatch []store.DispatchRow
@@ -52,7 +49,7 @@ type Batch struct {
 	jobs     map[task.ID]JobChange
 }
 
-// FreeKey notes that a concurrency key may have room. "" is no key.
+// FreeKey records that a concurrency key may have room. "" means no key.
 func (b *Batch) FreeKey(key string) {
 	if key == "" {
 		return
@@ -63,46 +60,45 @@ func (b *Batch) FreeKey(key string) {
 	b.keys[key] = struct{}{}
 }
 
-// Dispatch notes that a task, whose state is written, is claimable again.
+// Dispatch records that a task, whose state is written, is claimable again.
 func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch, row) }
 
-// Drop takes back that a task is claimable again: it has moved on in the same batch.
+// Drop removes a task's Dispatch, because the task has moved on in the same batch.
 func (b *Batch) Drop(id task.ID) {
 	b.dispatch = slices.DeleteFunc(b.dispatch, func(row store.DispatchRow) bool { return row.Task == id })
 }
 
-// End notes that a task is in a terminal state. needed reports whether an edge
-// leads to it.
+// End records that a task is in a terminal state. needed reports whether it has dependents.
 func (b *Batch) End(id task.ID, end task.End, needed bool) {
 	if needed {
 		b.ended = append(b.ended, Ended{ID: id, End: end})
 	}
 }
 
-// EndAfter is End for a task of which a chore has marked edges, up to a dependent.
+// EndAfter is End for a task whose edges a chore has marked up to a dependent.
 func (b *Batch) EndAfter(id task.ID, end task.End, after task.ID) {
 	b.ended = append(b.ended, Ended{ID: id, End: end, After: after})
 }
 
-// Count notes a move for the counters of the task's job; a zero job has none.
+// Count records a move for the counters of the task's job. A zero job is ignored.
 func (b *Batch) Count(job task.ID, before, after Contribution) {
 	if change := after.count().Sub(before.count()); change != (task.JobCounters{}) {
 		b.change(job, JobChange{Change: change})
 	}
 }
 
-// Add notes new tasks for the counters of a job; a zero job has none.
+// Add records new tasks for the counters of a job. A zero job is ignored.
 func (b *Batch) Add(job task.ID, tasks task.JobCounters) { b.change(job, JobChange{Change: tasks}) }
 
-// Recount has the state of a job derived anew though none of its tasks moved.
+// Recount derives the state of a job again although its tasks did not move.
 func (b *Batch) Recount(job task.ID) { b.change(job, JobChange{}) }
 
-// Use notes what the tasks of a job have used of its budget: attempts, and cost.
+// Use records the attempts and the cost that tasks of a job used of its budget.
 func (b *Batch) Use(job task.ID, attempts int, cost int64) {
 	b.change(job, JobChange{Attempts: attempts, Cost: cost})
 }
 
-// Used is what this batch has used so far.
+// Used returns the usage recorded in this batch.
 func (b *Batch) Used(job task.ID) (attempts int, cost int64) {
 	return b.jobs[job].Attempts, b.jobs[job].Cost
 }
@@ -118,19 +114,19 @@ func (b *Batch) change(job task.ID, more JobChange) {
 	b.jobs[job] = JobChange{job, sum.Change.Add(more.Change), sum.Attempts + more.Attempts, sum.Cost + more.Cost}
 }
 
-// Result names what else has moved, for the notices after the commit.
+// Result lists the other moves, for the notices after the commit.
 type Result struct {
 	Ended   []task.ID  // dependents that ended
-	Jobs    []JobState // that got another state
-	Callers []Caller   // dependents that ended, or whose undo began, with children that may not have
-	Marked  int        // edges
-	Chores  bool       // some were added
+	Jobs    []JobState // jobs whose state changed
+	Callers []Caller   // dependents that ended, or whose undo began, with children that may be unfinished
+	Marked  int        // number of edges
+	Chores  bool       // chores were added
 
-	Exhausted []task.ID // jobs that are to end, because their budgets are used up
+	Exhausted []task.ID // jobs that end because their budgets are used up
 }
 
-// Run does the phases, and empties the batch. now is the transaction's clock,
-// limit the number of edges that are marked at most.
+// Run runs the phases and empties the batch. now is the transaction's clock. limit is the
+// maximum number of marked edges.
 func (b *Batch) Run(ops Ops, now time.Time, limit int) (Result, error) {
 	r := run{Batch: *b, ops: ops, now: now, limit: limit}
 	*b = Batch{}
@@ -138,7 +134,7 @@ func (b *Batch) Run(ops Ops, now time.Time, limit int) (Result, error) {
 	return r.result, err
 }
 
-// run is one Run: the batch, with what the phases add to it.
+// run is the state of one Run: the batch with the additions of the phases.
 type run struct {
 	Batch
 	ops    Ops
@@ -193,8 +189,8 @@ func (r *run) insertDispatch() error {
 	return r.ops.InsertDispatch(rows)
 }
 
-// resolveEdges marks the open edges towards tasks that ended, and decides about
-// each of their dependents.
+// resolveEdges marks the open edges towards ended tasks, and decides about each of their
+// dependents.
 func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
 	limit := r.limit - r.result.Marked
@@ -206,7 +202,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 		return err
 	}
 	r.result.Marked += len(edges)
-	// Before the dependents are looked at, which are decided by these too.
+	// Before the dependents are checked, because these edges decide about them too.
 	if err := r.later(nil, rest); err != nil || len(edges) == 0 {
 		return err
 	}
@@ -261,15 +257,14 @@ func (r *run) resolveEdges(ended []Ended) error {
 	return r.cancelDependents(unmet, byDependent)
 }
 
-// waits is how a dependent counts that is looked at, also if it waits for its
-// children.
+// waits returns the contribution of a waiting dependent, also if it waits for its children.
 func (d *Dependent) waits() Contribution {
 	c := Unfinished(task.Pending, task.WaitDeps)
 	c.Join = d.Join
 	return c
 }
 
-// start notes that a dependent has no open need left.
+// start records that a dependent has no open need left.
 func (r *run) start(d *Dependent) Ready {
 	state, waiting := rules.Available(d.ReadyAt, task.WaitDelay, r.now)
 	row := d.Dispatch
@@ -282,8 +277,8 @@ func (r *run) start(d *Dependent) Ready {
 	return Ready{d.ID, state, waiting}
 }
 
-// cancelDependents ends dependents that cannot run any more, with messages that
-// name the needs.
+// cancelDependents ends dependents that cannot run any more, with messages that name the
+// needs.
 func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.EndedNeed) error {
 	unmet, err := r.notCancelling(unmet)
 	if err != nil || len(unmet) == 0 {
@@ -325,7 +320,7 @@ func (r *run) endUnmet(unmet []*Dependent, ended map[task.ID][]rules.EndedNeed) 
 	return r.ops.CancelDependents(ends)
 }
 
-// endOne notes the end of a dependent that cannot run any more.
+// endOne records the end of a dependent that cannot run any more.
 func (r *run) endOne(d *Dependent, failure *task.Error) Unmet {
 	end := task.End{State: task.Cancelled, Kind: failure.Kind}
 	r.Count(d.Job, d.waits(), Contribution{End: end})
@@ -334,8 +329,8 @@ func (r *run) endOne(d *Dependent, failure *task.Error) Unmet {
 	return Unmet{ID: d.ID, Deadline: d.Deadline, Failure: failure, Undo: d.Undoable.Phase != nil}
 }
 
-// mayUndo returns the begin of the undo phase of a task that is to end, nil if there is
-// nothing to undo.
+// mayUndo returns the begin of the undo phase of an ending task, or nil if there is nothing to
+// undo.
 func (r *run) mayUndo(d *Dependent, state task.State, failure *task.Error) *Undoing {
 	u := Undoing{ID: d.ID, Deadline: d.Deadline, To: rules.Transition{State: state, Failure: failure}}
 	if !u.To.BeginUndo(&d.Undoable, time.Time{}, r.now) {
@@ -356,8 +351,8 @@ func (r *run) beginUndo(tasks []Undoing) error {
 	return r.ops.BeginUndo(tasks)
 }
 
-// reasons says why dependents cannot run: for an edge that has to hold, or
-// because none of the needs failed for whose failure they run.
+// reasons returns why dependents cannot run: an edge that must hold does not, or no need
+// failed whose failure they run for.
 func (r *run) reasons(ids []task.ID, ended map[task.ID][]rules.EndedNeed) ([]*task.Error, error) {
 	blamed, others := make([]*rules.EndedNeed, len(ids)), make(map[task.ID]bool)
 	var notNeeded []task.ID
@@ -405,8 +400,8 @@ func (r *run) reasons(ids []task.ID, ended map[task.ID][]rules.EndedNeed) ([]*ta
 	return reasons, nil
 }
 
-// notCancelling returns the dependents that are not of a job whose tasks a chore
-// ends: it ends those, too.
+// notCancelling returns the dependents outside of jobs whose tasks a chore is ending. The
+// chore ends the others.
 func (r *run) notCancelling(list []*Dependent) (kept []*Dependent, err error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -51,7 +51,7 @@ func TestPhases(t *testing.T) {
 	if !slices.Equal(jobsOf(got.Jobs), []task.ID{job}) || len(got.Ended) != 0 {
 		t.Errorf("result %+v", got)
 	}
-	// The need ended well; its dependent became ready, which moves as before.
+	// The need succeeded; its dependent became ready, which counts as before.
 	if want := (task.JobCounters{Unfinished: -1, Succeeded: 1}); g.jobs[job] != want {
 		t.Errorf("counters %+v, want %+v", g.jobs[job], want)
 	}
@@ -59,8 +59,8 @@ func TestPhases(t *testing.T) {
 	g.run(t, &b) // the batch is empty again
 }
 
-// Rows of a list are in the order of their first field, whatever the order of
-// the moves: stores lock rows in that order.
+// Lists are sorted by their first field, for any order of the moves, because stores lock rows
+// in that order.
 func TestListsAreSorted(t *testing.T) {
 	t.Parallel()
 	var edges [][2]byte
@@ -86,7 +86,7 @@ func TestListsAreSorted(t *testing.T) {
 	}
 }
 
-// A job whose tasks did not move has its state derived anew.
+// Recount derives the state of a job whose tasks did not move.
 func TestRecount(t *testing.T) {
 	t.Parallel()
 	var b propagate.Batch
@@ -117,8 +117,8 @@ func TestADependentWithOpenNeedsWaits(t *testing.T) {
 	g.run(t, &b, "mark 1", "lower 3 by 1")
 }
 
-// A need that failed ends its dependents, theirs, and so on; what is reached by
-// two paths ends once.
+// A failed need ends its dependents, their dependents, and so on. A task reached by two paths
+// ends once.
 func TestUnmetNeedsPassOn(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 2}, [2]byte{1, 3}, [2]byte{2, 4}, [2]byte{3, 4}, [2]byte{4, 5})
@@ -140,7 +140,7 @@ func TestUnmetNeedsPassOn(t *testing.T) {
 	}
 }
 
-// What exceeds the limit is left to chores, and the rest of the batch is done.
+// Work beyond the limit is left to chores, and the rest of the batch is done.
 func TestTheLimitLeavesChores(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 4}, [2]byte{1, 5}, [2]byte{2, 6}, [2]byte{3, 7})
@@ -157,7 +157,7 @@ func TestTheLimitLeavesChores(t *testing.T) {
 	}
 }
 
-// What ends by the last edge that may be marked has its own edges left.
+// A dependent that ends by the last markable edge leaves its own edges to chores.
 func TestTheLimitIsThatOfAllLevels(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 2}, [2]byte{2, 3})
@@ -167,8 +167,8 @@ func TestTheLimitIsThatOfAllLevels(t *testing.T) {
 	g.run(t, &b, "mark 1", "lower 2 by 1", "nodes 1", "cancel 2 dependency_failed", "chores [] [2]", "count 1")
 }
 
-// A dependent that cannot run is decided by all of its needs that have ended,
-// also by those whose edges a chore is still to mark.
+// A dependent that cannot run is decided by all of its ended needs, including needs whose
+// edges a chore has not marked yet.
 func TestUnmarkedNeedsCount(t *testing.T) {
 	t.Parallel()
 	g := newGraph()
@@ -179,8 +179,8 @@ func TestUnmarkedNeedsCount(t *testing.T) {
 	g.run(t, &b, "mark 2", "lower 3 by 1", "nodes 1", "cancel 3 dependency_failed", "mark 3", "count 1")
 }
 
-// A dependent that runs if one of its needs fails starts at the first that does,
-// whatever the others do.
+// A dependent that runs if one of its needs fails starts at the first failure, regardless of
+// the other needs.
 func TestTheFirstFailureStarts(t *testing.T) {
 	t.Parallel()
 	g := newGraph()
@@ -195,8 +195,8 @@ func TestTheFirstFailureStarts(t *testing.T) {
 	g.run(t, &b, "mark 2", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "count 1")
 }
 
-// It is not needed once all of them have ended and none failed, and passes that
-// on to those that need it.
+// The dependent is not needed once every need has ended without failing. Its own dependents
+// are then not needed either.
 func TestNoFailureIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	g := newGraph()
@@ -218,7 +218,7 @@ func TestNoFailureIsNotNeeded(t *testing.T) {
 	}
 }
 
-// A failure that is allowed lets those run that need success.
+// An allowed failure satisfies edges of the kind success.
 func TestAnAllowedFailureMeetsNeeds(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 2})
@@ -227,7 +227,7 @@ func TestAnAllowedFailureMeetsNeeds(t *testing.T) {
 	g.run(t, &b, "mark 1", "lower 2 by 1", "ready 2 ready/", "dispatch 2 in 0s", "count 1")
 }
 
-// The tasks of a job that a chore cancels are left to it.
+// Tasks of a job that a chore cancels are left to the chore.
 func TestTasksOfACancelledJobAreLeft(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 2})
@@ -237,8 +237,8 @@ func TestTasksOfACancelledJobAreLeft(t *testing.T) {
 	g.run(t, &b, "mark 1", "lower 2 by 1")
 }
 
-// An undo task is decided when all its needs have ended, and that it cannot run at the first
-// that was given up. The chore that cancels its job leaves it alone.
+// An undo task is decided when all its needs have ended. It cannot run once a need's undo was
+// given up. The chore that cancels its job leaves it alone.
 func TestUndoTasks(t *testing.T) {
 	t.Parallel()
 	good := rules.UndoNeed{Kind: task.OnUndo, End: succeeded, Began: true, Name: "one"}

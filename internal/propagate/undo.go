@@ -5,8 +5,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decideUndos has undo tasks begin, or end, if all of their needs have ended, or an undo
-// that they wait for was given up. The chore that cancels a job leaves them alone.
+// decideUndos begins or ends undo tasks if all of their needs have ended, or an undo that they
+// wait for was given up. The chore that cancels a job leaves them alone.
 func (r *run) decideUndos(list []*Dependent, ended map[task.ID][]rules.EndedNeed) error {
 	var unmet []*Dependent
 	var ends []Unmet

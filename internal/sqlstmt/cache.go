@@ -1,7 +1,7 @@
 package sqlstmt
 
-// Cache remembers values that many rows of a connection have in common. It is
-// used by one goroutine at a time.
+// Cache holds values that many rows of a connection share. It is used by one goroutine at a
+// time.
 type Cache struct {
 	names map[string]string // types, queues, workers: few, in every row
 
@@ -9,7 +9,7 @@ type Cache struct {
 	unpacked map[string]taskOptions
 }
 
-// maxRemembered bounds what is remembered of each kind.
+// maxRemembered is the maximum size of each map.
 const maxRemembered = 4096
 
 // NewCache returns an empty cache.
@@ -17,7 +17,7 @@ func NewCache() *Cache {
 	return &Cache{names: make(map[string]string), packed: make(map[commonOptions]string), unpacked: make(map[string]taskOptions)}
 }
 
-// intern returns b as a string, the same one for equal bytes.
+// intern returns b as a string, the same string for equal bytes.
 func (c *Cache) intern(b []byte) string {
 	if len(b) == 0 {
 		return ""

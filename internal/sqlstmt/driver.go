@@ -6,29 +6,29 @@ type Driver interface {
 	BindInt(i int, v int64) error
 	BindNull(i int) error
 	BindText(i int, v string) error
-	// BindRawText and BindBlob may use v until they return only.
+	// BindRawText and BindBlob must not keep v after they return.
 	BindRawText(i int, v []byte) error
 	BindBlob(i int, v []byte) error
 	Params() int
 	Columns() int
 
-	// Exec runs the statement to its end. A driver may put that off until an answer
-	// is asked for; then this one returns the error.
+	// Exec runs the statement to its end. A driver may postpone it until a result is
+	// requested; then that request returns the error.
 	Exec() error
-	// Changes returns how many rows the last Exec changed.
+	// Changes returns the number of rows that the last Exec changed.
 	Changes() (int, error)
 
-	// Step steps to the next row; the first one runs the statement.
+	// Step steps to the next row. The first Step runs the statement.
 	Step() bool
-	// Err says why Step returned false; nil: there are no more rows.
+	// Err returns the reason why Step returned false; nil: there are no more rows.
 	Err() error
 	// Reset ends the reading of rows.
 	Reset() error
 	// Int returns an integer column; 0 for NULL.
 	Int(i int) int64
-	// Raw returns the bytes of a text or blob, nil for NULL. They live until the
-	// next Step or Reset.
+	// Raw returns the bytes of a text or blob, nil for NULL. They are valid until the next
+	// Step or Reset.
 	Raw(i int) []byte
-	// Row sets vals to the whole row: int64, []byte or nil each.
+	// Row sets vals to the whole row, each an int64, []byte or nil.
 	Row(vals []any) error
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// taskOptions is what weaver_tasks.options_json holds: values that are fixed at the
-// enqueue and that no statement selects by. Durations are microseconds. Most
-// tasks of one type have the same options, so both directions are cached.
+// taskOptions is the content of weaver_tasks.options_json: values that are fixed at the
+// enqueue and that no statement selects by. Durations are in microseconds. Most tasks of one
+// type have the same options, so both directions are cached.
 type taskOptions struct {
 	commonOptions
 	Node     string            `json:"node,omitempty"`
@@ -24,8 +24,8 @@ type taskOptions struct {
 	UndoOf   task.ID           `json:"undo_of,omitzero"`
 }
 
-// commonOptions are those that many tasks share: all that can be compared, less
-// the node. They are the key of the cache.
+// commonOptions are the options that many tasks share: all comparable ones except the node.
+// They are the key of the cache.
 type commonOptions struct {
 	Backoff    int64 `json:"backoff,omitempty"`
 	BackoffMax int64 `json:"backoff_max,omitempty"`
@@ -36,12 +36,11 @@ type commonOptions struct {
 	MaxIdle int   `json:"max_no_progress,omitempty"`
 }
 
-// usualOptions are stored as NULL. They are the defaults of today, written
-// down here because rows outlive defaults.
+// usualOptions are stored as NULL. They are today's defaults, spelled out here because rows
+// outlive defaults.
 var usualOptions = commonOptions{Backoff: 2_000_000, BackoffMax: 3_600_000_000}
 
-// PackOptions returns what options_json holds of a new task, "" for the usual
-// options.
+// PackOptions returns the options_json of a new task, or "" for the usual options.
 func (c *Cache) PackOptions(n *task.New) (string, error) {
 	key := commonOptions{
 		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
@@ -70,10 +69,10 @@ func (c *Cache) PackOptions(n *task.New) (string, error) {
 	return s, nil
 }
 
-// maxShared is how long options can be that are remembered, in bytes.
+// maxShared is the maximum length in bytes of cached options.
 const maxShared = 512
 
-// unpackOptions sets the fields of t that raw holds.
+// unpackOptions sets the fields of t from raw.
 func (c *Cache) unpackOptions(raw []byte, t *task.Task) error {
 	if len(raw) == 0 {
 		t.Backoff, t.BackoffMax = micros(usualOptions.Backoff), micros(usualOptions.BackoffMax)
@@ -104,12 +103,12 @@ func (c *Cache) unpackOptions(raw []byte, t *task.Task) error {
 	return nil
 }
 
-// cutNode returns raw without the node, which no two tasks of a job share, and the
-// node; raw as it is and "" if there is none, or if it has escapes.
+// cutNode returns raw without the node, which no two tasks of a job share, and the node. It
+// returns raw unchanged and "" if there is no node, or if the node has escapes.
 func cutNode(raw []byte) (rest []byte, node string) {
 	const key = `"node":"`
 	at := bytes.Index(raw, []byte(key))
-	if at < 0 || bytes.IndexByte(raw[1:at], '{') >= 0 { // what is in the maps is a label
+	if at < 0 || bytes.IndexByte(raw[1:at], '{') >= 0 { // a label or metadata with that key
 		return raw, ""
 	}
 	node, _, found := strings.Cut(string(raw[at+len(key):]), `"`)

@@ -7,13 +7,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task gets back the options that it was packed with, whatever its node is
-// called and whatever other tasks share them, and maps of its own.
+// A task gets its own copy of its packed options, for any node name and regardless of other
+// tasks that share them.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	maps := []map[string]string{nil, {"node": "in a map"}, {"a": `"node":"quoted"`, "b": "2"}}
 	c := NewCache()
-	for range 2 { // the second time from what is remembered
+	for range 2 { // the second time from the cache
 		for _, node := range []string{"", "a", `a"b`, "a<b", `a\b`, "ä/b[0]"} {
 			for _, labels := range maps {
 				for _, meta := range maps {

@@ -9,9 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Row is a whole row, read in one call into the driver, which is cheaper than
-// a call per column when there are many. Its bytes belong to the driver and live
-// until the statement steps on. An error in a value becomes the statement's.
+// Row is a whole row, read in one call into the driver, which is cheaper than a call for each
+// of many columns. Its bytes belong to the driver and are valid until the statement steps on.
+// An error in a value becomes the statement's error.
 type Row struct {
 	st   *Stmt
 	vals []any
@@ -28,8 +28,8 @@ func (s *Stmt) Row() *Row {
 	return s.row
 }
 
-// Column is one column of a row type: its expression in SQL, and where its
-// value goes.
+// Column is one column of a row type: its SQL expression, and a function that stores its
+// value.
 type Column[T any] struct {
 	Name string
 	Scan func(v *T, r *Row, i int)
@@ -38,8 +38,8 @@ type Column[T any] struct {
 // Col returns a column.
 func Col[T any](name string, scan func(v *T, r *Row, i int)) Column[T] { return Column[T]{name, scan} }
 
-// Columns are the columns of a row type, so that what a statement selects and
-// what is scanned cannot differ.
+// Columns are the columns of a row type, so that a statement selects exactly the columns that
+// are scanned.
 type Columns[T any] []Column[T]
 
 // List returns the columns for a SELECT.
@@ -68,7 +68,7 @@ func (cs Columns[T]) All(st *Stmt) ([]T, error) {
 	return list, st.Done()
 }
 
-// One reads the only row of a statement, nil when there is none.
+// One reads the only row of a statement, or returns nil.
 func (cs Columns[T]) One(st *Stmt) (*T, error) {
 	if !st.Next() {
 		return nil, st.Done()
@@ -90,14 +90,14 @@ func (r *Row) Int(i int) int64 {
 	return v
 }
 
-// Null reports whether it is NULL.
+// Null reports whether a column is NULL.
 func (r *Row) Null(i int) bool { return r.vals[i] == nil }
 
 // Bool returns a boolean; false for NULL.
 func (r *Row) Bool(i int) bool { return r.Int(i) != 0 }
 
-// Raw returns the bytes of a text or blob, nil for NULL. They live until the
-// statement steps on.
+// Raw returns the bytes of a text or blob, nil for NULL. They are valid until the statement
+// steps on.
 func (r *Row) Raw(i int) []byte {
 	v, _ := r.vals[i].([]byte)
 	return v
@@ -106,25 +106,25 @@ func (r *Row) Raw(i int) []byte {
 // Text returns a text.
 func (r *Row) Text(i int) string { return string(r.Raw(i)) }
 
-// Name returns a text that many rows have in common; equal ones are one string.
+// Name returns a text that many rows share. Equal texts are one string.
 func (r *Row) Name(i int) string { return r.st.cache.intern(r.Raw(i)) }
 
-// Time returns an instant; the zero one for NULL.
+// Time returns an instant, zero for NULL.
 func (r *Row) Time(i int) time.Time { return Instant(r.Int(i)) }
 
 // Duration returns a duration; 0 for NULL.
 func (r *Row) Duration(i int) time.Duration { return time.Duration(r.Int(i)) * time.Microsecond }
 
-// ID returns a task's or job's id; the zero one for NULL.
+// ID returns the ID of a task or job, zero for NULL.
 func (r *Row) ID(i int) (id task.ID) {
 	copy(id[:], r.Raw(i))
 	return id
 }
 
-// IDs returns ids that were written one after the other.
+// IDs returns concatenated IDs.
 func (r *Row) IDs(i int) []task.ID { return splitIDs(r.Raw(i)) }
 
-// Lease returns a lease id; the zero one for NULL.
+// Lease returns a lease ID, zero for NULL.
 func (r *Row) Lease(i int) (id task.LeaseID) {
 	copy(id[:], r.Raw(i))
 	return id
@@ -143,8 +143,7 @@ func (r *Row) JSON(i int, v any) bool {
 	return true
 }
 
-// Reason decodes why a decision was taken, with the digits of the numbers of its
-// evidence.
+// Reason decodes the reason of a decision. Numbers in its evidence keep their digits.
 func (r *Row) Reason(i int) (why task.Reason) {
 	if raw := r.Raw(i); len(raw) > 0 {
 		r.fail(jsonnumber.Unmarshal(raw, &why))
@@ -196,5 +195,5 @@ func (r *Row) Phase(i int) *task.UndoPhase {
 	return p
 }
 
-// Options sets the fields of t that packed options hold.
+// Options sets the fields of t from packed options.
 func (r *Row) Options(i int, t *task.Task) { r.fail(r.st.cache.unpackOptions(r.Raw(i), t)) }

@@ -9,20 +9,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Stmt is a prepared statement. Parameters count from 1, columns from 0. The
-// first error sticks until the statement is asked for again.
+// Stmt is a prepared statement. Parameters count from 1, columns from 0. The first error
+// sticks until the statement is requested again.
 type Stmt struct {
 	raw   Driver
 	cache *Cache
 	bound []boundValue
 	err   error
 
-	row  *Row // the last one that Row returned
+	row  *Row // last returned by Row
 	sink parameter
 }
 
-// New returns a handle of a prepared statement. Handles of one connection share
-// a cache.
+// New returns a handle of a prepared statement. Handles of one connection share a cache.
 func New(raw Driver, cache *Cache) *Stmt {
 	s := &Stmt{raw: raw, cache: cache, bound: make([]boundValue, raw.Params()+1)}
 	s.sink.st = s
@@ -36,14 +35,14 @@ func Failed(err error) *Stmt {
 	return s
 }
 
-// Again readies a statement for its next use, and returns it.
+// Again resets a statement for its next use, and returns it.
 func (s *Stmt) Again() *Stmt {
 	s.err = nil
 	return s
 }
 
-// boundValue remembers what a parameter holds: most values of a batch are the
-// same from row to row, and SQLite keeps bindings.
+// boundValue is the current value of a parameter. Most values of a batch repeat from row to
+// row, and SQLite keeps bindings.
 type boundValue struct {
 	kind uint8
 	i    int64
@@ -83,7 +82,7 @@ func (s *Stmt) Null(i int) *Stmt {
 	return s
 }
 
-// Text binds a text that is likely to come again.
+// Text binds a text that is likely to repeat.
 func (s *Stmt) Text(i int, v string) *Stmt {
 	if s.err != nil {
 		return s
@@ -95,7 +94,7 @@ func (s *Stmt) Text(i int, v string) *Stmt {
 	return s
 }
 
-// Undo binds the undo of a step: its number in task.UndoStates, 0 for none.
+// Undo binds the undo of a step: its number in task.UndoStates, or 0.
 func (s *Stmt) Undo(i int, u task.UndoState) *Stmt {
 	return s.Int(i, int64(slices.Index(task.UndoStates(), u)+1))
 }
@@ -108,7 +107,7 @@ func (s *Stmt) OrNull(i int, v string) *Stmt {
 	return s.Text(i, v)
 }
 
-// Bytes binds text that need not be remembered; NULL when v is empty.
+// Bytes binds a text that is not likely to repeat; NULL when v is empty.
 func (s *Stmt) Bytes(i int, v []byte) *Stmt {
 	if len(v) == 0 {
 		return s.Null(i)
@@ -131,7 +130,7 @@ func (s *Stmt) Blob(i int, v []byte) *Stmt {
 	return s
 }
 
-// ID binds a task's or job's id.
+// ID binds the ID of a task or job.
 func (s *Stmt) ID(i int, v *task.ID) *Stmt { return s.Blob(i, v[:]) }
 
 // IDOrNull binds NULL for the zero ID.
@@ -142,7 +141,7 @@ func (s *Stmt) IDOrNull(i int, v *task.ID) *Stmt {
 	return s.Blob(i, v[:])
 }
 
-// Lease binds a lease id, which is the same for all tasks of a claim.
+// Lease binds a lease ID, which is the same for all tasks of a claim.
 func (s *Stmt) Lease(i int, v *task.LeaseID) *Stmt {
 	if s.err != nil {
 		return s
@@ -154,7 +153,7 @@ func (s *Stmt) Lease(i int, v *task.LeaseID) *Stmt {
 	return s
 }
 
-// Time binds an instant; NULL for the zero one.
+// Time binds an instant; NULL for the zero time.
 func (s *Stmt) Time(i int, v time.Time) *Stmt {
 	if v.IsZero() {
 		return s.Null(i)
@@ -173,7 +172,7 @@ func (s *Stmt) Bool(i int, v bool) *Stmt {
 	return s.Int(i, 0)
 }
 
-// Strings binds a map as JSON; NULL for an empty one.
+// Strings binds a map as JSON; NULL if it is empty.
 func (s *Stmt) Strings(i int, v map[string]string) *Stmt {
 	if len(v) == 0 {
 		return s.Null(i)
@@ -181,7 +180,7 @@ func (s *Stmt) Strings(i int, v map[string]string) *Stmt {
 	return s.JSON(i, v)
 }
 
-// Error binds a recorded failure as JSON; NULL for none.
+// Error binds a recorded failure as JSON; NULL for nil.
 func (s *Stmt) Error(i int, v *task.Error) *Stmt {
 	if v == nil {
 		return s.Null(i)
@@ -189,7 +188,7 @@ func (s *Stmt) Error(i int, v *task.Error) *Stmt {
 	return s.JSON(i, v)
 }
 
-// Progress binds a report as JSON; NULL for none.
+// Progress binds a report as JSON; NULL for nil.
 func (s *Stmt) Progress(i int, v *task.Progress) *Stmt {
 	if v == nil {
 		return s.Null(i)
@@ -210,7 +209,7 @@ func (s *Stmt) JSON(i int, v any) *Stmt {
 	return s.Bytes(i, b)
 }
 
-// Exec runs the statement to its end and returns how many rows it changed.
+// Exec runs the statement to its end and returns the number of changed rows.
 func (s *Stmt) Exec() (int, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -229,8 +228,8 @@ func (s *Stmt) Run() error {
 	return s.raw.Exec()
 }
 
-// Send has a driver that can ask several statements in one round trip run this one with
-// the next. The caller reads its rows before it binds anything again.
+// Send lets a driver that supports several statements in one round trip run this statement
+// with the next one. The caller reads its rows before it binds anything again.
 func (s *Stmt) Send() *Stmt {
 	if d, ok := s.raw.(interface{ Send() error }); ok && s.err == nil {
 		s.err = d.Send()
@@ -257,11 +256,10 @@ func (s *Stmt) Done() error {
 	return err
 }
 
-// Columns returns how many columns its rows have.
+// Columns returns the number of columns of its rows.
 func (s *Stmt) Columns() int { return s.raw.Columns() }
 
-// One steps to the only row and reports whether there is one; done must
-// follow.
+// One steps to the only row and reports whether there is one. A call of Done must follow.
 func (s *Stmt) One() bool { return s.Next() }
 
 // ColInt returns an integer column; 0 for NULL.
@@ -273,22 +271,22 @@ func (s *Stmt) ColBool(i int) bool { return s.raw.Int(i) != 0 }
 // ColText returns a text column.
 func (s *Stmt) ColText(i int) string { return string(s.raw.Raw(i)) }
 
-// ColName returns a text column that many rows have in common; equal ones are one string.
+// ColName returns a text column that many rows share. Equal texts are one string.
 func (s *Stmt) ColName(i int) string { return s.cache.intern(s.raw.Raw(i)) }
 
 // ColBytes returns a copy of a text column; nil for NULL.
 func (s *Stmt) ColBytes(i int) []byte { return append([]byte(nil), s.raw.Raw(i)...) }
 
-// ColTime returns an instant; the zero one for NULL.
+// ColTime returns an instant, zero for NULL.
 func (s *Stmt) ColTime(i int) time.Time { return Instant(s.raw.Int(i)) }
 
-// ColID returns an id; the zero one for NULL.
+// ColID returns an ID, zero for NULL.
 func (s *Stmt) ColID(i int) (id task.ID) {
 	copy(id[:], s.raw.Raw(i))
 	return id
 }
 
-// ColIDs reads ids that were written one after the other.
+// ColIDs returns concatenated IDs.
 func (s *Stmt) ColIDs(i int) []task.ID {
 	return splitIDs(s.raw.Raw(i))
 }
@@ -299,14 +297,14 @@ func splitIDs(b []byte) []task.ID {
 	return ids
 }
 
-// ColOptions sets the fields of t that a column of packed options holds.
+// ColOptions sets the fields of t from a column of packed options.
 func (s *Stmt) ColOptions(i int, t *task.Task) {
 	if err := s.cache.unpackOptions(s.raw.Raw(i), t); err != nil && s.err == nil {
 		s.err = err
 	}
 }
 
-// Instant returns an instant as stored, in microseconds; 0 is none.
+// Instant converts stored microseconds to an instant; 0 is the zero time.
 func Instant(micros int64) time.Time {
 	if micros == 0 {
 		return time.Time{}

@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A Sink takes the value of one column: as a parameter of a statement, as an element of
-// an array, or as a field of a row that is copied. Fail refuses a value that cannot be
-// encoded.
+// A Sink receives the value of one column: as a parameter of a statement, as an element of an
+// array, or as a field of a copied row. Fail refuses a value that cannot be encoded.
 type Sink interface {
 	Null()
 	Int(v int64)
@@ -28,8 +27,8 @@ type Field[T any] struct {
 	Put        func(v *T, s Sink)
 }
 
-// Fields are the columns that a statement writes, so that its list of columns and
-// its parameters cannot differ.
+// Fields are the columns that a statement writes, so that its column list and its parameters
+// match.
 type Fields[T any] []Field[T]
 
 // Names lists the columns.
@@ -42,12 +41,13 @@ func (fs Fields[T]) Params(first int) string {
 	return fs.list(func(i int, _ *Field[T]) string { return "?" + strconv.Itoa(first+i) })
 }
 
-// Arrays lists a parameter for each column, from ?first on, that is an array of its values.
+// Arrays lists a parameter for each column, from ?first on, cast to an array of the column's
+// type.
 func (fs Fields[T]) Arrays(first int) string {
 	return fs.list(func(i int, f *Field[T]) string { return fmt.Sprintf("CAST(?%d AS %s[])", first+i, f.Type) })
 }
 
-// Casts lists a parameter of its type for each column, from ?first on.
+// Casts lists a parameter for each column, from ?first on, cast to the column's type.
 func (fs Fields[T]) Casts(first int) string {
 	return fs.list(func(i int, f *Field[T]) string { return fmt.Sprintf("CAST(?%d AS %s)", first+i, f.Type) })
 }
@@ -60,8 +60,8 @@ func (fs Fields[T]) list(each func(i int, f *Field[T]) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Of returns the columns with these names, in this order. A name without a column is a
-// mistake in the program, and panics.
+// Of returns the columns with these names, in this order. It panics on an unknown name, which
+// is a mistake in the program.
 func (fs Fields[T]) Of(names ...string) Fields[T] {
 	some := make(Fields[T], 0, len(names))
 	for _, name := range names {
@@ -92,7 +92,7 @@ func (fs Fields[T]) Bind(st *Stmt, first int, v *T) *Stmt {
 	return st
 }
 
-// Put binds what put puts.
+// Put binds the value that put writes.
 func (s *Stmt) Put(i int, put func(s Sink)) *Stmt {
 	s.sink.i = i
 	put(&s.sink)
@@ -131,7 +131,7 @@ func (p *parameter) Fail(err error) {
 	}
 }
 
-// literal is a Sink that keeps the value as SQL.
+// literal is a Sink that renders the value as SQL.
 type literal struct {
 	text string
 	err  error
@@ -144,7 +144,7 @@ func (l *literal) RawText(v []byte) { l.Text(string(v)) }
 func (l *literal) Blob(v []byte)    { l.text = fmt.Sprintf("x'%x'", v) }
 func (l *literal) Fail(err error)   { l.err = err }
 
-// PutText puts a text, or NULL for the empty one.
+// PutText puts a text, or NULL if it is empty.
 func PutText(s Sink, v string) {
 	if v == "" {
 		s.Null()
@@ -153,7 +153,7 @@ func PutText(s Sink, v string) {
 	}
 }
 
-// PutRaw puts a text that need not be remembered, or NULL if it is empty.
+// PutRaw puts a text that is not likely to repeat, or NULL if it is empty.
 func PutRaw(s Sink, v []byte) {
 	if len(v) == 0 {
 		s.Null()
@@ -171,7 +171,7 @@ func PutBool(s Sink, v bool) {
 	}
 }
 
-// PutTime puts an instant in microseconds, or NULL for the zero one.
+// PutTime puts an instant in microseconds, or NULL for the zero time.
 func PutTime(s Sink, v time.Time) {
 	if v.IsZero() {
 		s.Null()
@@ -180,7 +180,7 @@ func PutTime(s Sink, v time.Time) {
 	}
 }
 
-// PutID puts an ID, or NULL for the zero one.
+// PutID puts an ID, or NULL for the zero ID.
 func PutID(s Sink, v *task.ID) {
 	if v.IsZero() {
 		s.Null()
