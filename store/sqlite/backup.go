@@ -14,17 +14,17 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// ErrExists: a backup overwrites no file.
+// ErrExists means that a file with the backup's name exists. A backup never overwrites a file.
 var ErrExists = errors.New("the file exists already")
 
-// Backup writes a copy of the database as it is at one instant into a new file,
-// with the mode of the original, and in a folder of its owner with its owner and group,
-// and returns its size in bytes. Others go on to read
-// and write meanwhile; the log of the original grows until the copy is made. The
-// copy has no free pages. It is complete, and on the disk, when it has its name:
-// until then it is beside it, as NAME.partial-…, which a process that is killed
-// leaves behind. Before the copy is used in place of the original `weaver doctor
-// --post-restore` begins a new generation.
+// Backup writes a copy of the database at one instant into a new file, and returns its size in
+// bytes. The file gets the mode of the original and, in a folder of the original's owner, its
+// owner and group. Other connections continue to read and write meanwhile; the log of the
+// original grows until the copy is finished. The copy has no free pages.
+//
+// The copy is complete, and on the disk, once it has its name. Until then it is next to it as
+// NAME.partial-…, which a killed process leaves behind. Before the copy replaces the original,
+// `weaver doctor --post-restore` begins a new generation.
 //
 // Errors: ErrExists, store.ErrFull, store.ErrUnavailable (the folder).
 func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
@@ -78,7 +78,7 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return 0, fmt.Errorf("%s: %w", path, ErrExists)
 	}
-	// Crash here: the copy is whole, under a name that says that it may not be.
+	// Crash here: the copy is complete, but its name still says partial.
 	if err := os.Rename(file.Name(), path); err != nil {
 		return 0, err
 	}
@@ -86,8 +86,8 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 	return made.Size(), nil
 }
 
-// sameOwner reports whether a folder belongs to the user to whom a file does: a copy that
-// root makes there belongs to that user, too. One in a folder of root stays root's.
+// sameOwner reports whether a folder and a file belong to the same user. A copy that root
+// makes in such a folder belongs to that user too. A copy in a folder of root stays root's.
 func sameOwner(dir, file string) bool {
 	a, err := os.Stat(dir)
 	b, err2 := os.Stat(file)
@@ -99,7 +99,7 @@ func sameOwner(dir, file string) bool {
 	return ok && ok2 && dirUID == fileUID
 }
 
-// copyInto has SQLite write a copy into an empty file, from one snapshot.
+// copyInto makes SQLite write a copy into an empty file, from one snapshot.
 func (db *DB) copyInto(ctx context.Context, path string) error {
 	if err := db.checkPlace(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (db *DB) copyInto(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if mode != fmt.Sprint(incremental) { // of a file that an earlier version made: the copy can give back its space
+	if mode != fmt.Sprint(incremental) { // of a file from an earlier version: the copy can return its free space
 		if err := c.Script("PRAGMA auto_vacuum=INCREMENTAL"); err != nil {
 			return err
 		}

@@ -12,38 +12,37 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// keepEvery is how often the clock is written down, by a transaction that writes
-// anyway. What it showed after that is known to this process only.
+// keepEvery is the minimum interval at which write transactions store the clock. Later times
+// are known to this process only.
 const keepEvery = time.Second
 
-// storeClock is the clock of a store, kept in its file: no process that opens the
-// file later, or has it open, shows an earlier time, unless the one that is kept is
-// further ahead of the machine's than [clock.MaxLead], or a person accepts the machine's.
+// storeClock is the clock of a store, kept in its file. No process with the file open, now or
+// later, shows an earlier time. The exceptions are a stored time that leads the machine's
+// clock by more than [clock.MaxLead], and an operator who accepts the machine's clock.
 type storeClock struct {
 	clock.Clock
-	kept atomic.Int64 // what is written down, in microseconds
+	kept atomic.Int64 // the stored time, in microseconds
 
 	// Used by the leader only.
 	changes  int64     // rows changed by its connection before the transaction
-	read     time.Time // when it last read what other processes wrote down
-	accepted int64     // when a person last accepted the machine's clock, in microseconds
-	rescued  time.Time // when it last went back, and what was stored meanwhile was made due
+	read     time.Time // when it last read the time stored by other processes
+	accepted int64     // when an operator last accepted the machine's clock, in microseconds
+	rescued  time.Time // when it last went back and the affected tasks were made due
 
-	forget func() // what is known of when tasks are due
+	forget func() // clears the cached due times
 }
 
 const (
 	sqlClock = `
 SELECT CAST(value AS INTEGER), (SELECT CAST(value AS INTEGER) FROM weaver_store_meta WHERE namespace = '' AND key = 'clock_accepted')
 FROM weaver_store_meta WHERE namespace = '' AND key = 'clock'`
-	// A time that is further ahead than ?2 was wrong (clock.MaxLead).
+	// A stored time later than ?2 was wrong (clock.MaxLead).
 	sqlKeepClock = `
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'clock', ?1)
 ON CONFLICT DO UPDATE SET value = excluded.value
 WHERE CAST(value AS INTEGER) < CAST(excluded.value AS INTEGER) OR CAST(value AS INTEGER) > ?2`
-	// What was enqueued, or is to be retried, by a clock that was wrong, is due as long from
-	// ?1 on as it was to be from then on, if that is at most ?3. What was stored after ?2 was
-	// stored by that clock.
+	// Tasks enqueued or to be retried by a wrong clock become due after ?1 with the delay that
+	// they had, if the delay is at most ?3. Rows stored after ?2 were stored by that clock.
 	sqlRescueDispatch = `
 UPDATE weaver_outbox_events AS o SET available_at = ?1 + max(0, o.available_at -
   (SELECT t.updated_at FROM weaver_tasks t WHERE t.namespace = o.namespace AND t.task_id = o.task_id))
@@ -57,16 +56,16 @@ WHERE (namespace, task_id) IN (SELECT o.namespace, o.task_id FROM weaver_outbox_
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', ?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
 )
 
-// load has the clock of a store that was just opened go on from what was
-// written down, and from what may have followed that.
+// load continues the clock of a newly opened store from the stored time, plus the time that
+// may have passed unstored.
 func (s *storeClock) load(c *conn.Conn) {
 	if at := s.written(c); at.After(s.Now()) {
 		s.Raise(at.Add(keepEvery))
 	}
 }
 
-// begun runs at the begin of each transaction of the leader. external says that
-// another process committed.
+// begun runs at the begin of each transaction of the leader. external reports that another
+// process committed.
 func (s *storeClock) begun(c *conn.Conn, external bool) {
 	s.changes = c.Raw().TotalChanges()
 	if external && time.Since(s.read) >= keepEvery {
@@ -80,18 +79,18 @@ func (s *storeClock) begun(c *conn.Conn, external bool) {
 	}
 }
 
-// written reads what is written down; zero: nothing, or there is no schema yet.
+// written returns the stored time. It returns zero if there is no time or no schema yet.
 func (s *storeClock) written(c *conn.Conn) (at time.Time) {
 	st := c.Stmt(sqlClock)
 	if st.One() {
 		at, s.accepted = st.ColTime(0), st.ColInt(1)
 	}
-	_ = st.Done() // without a schema, and whatever else it is the next statement finds it
+	_ = st.Done() // without a schema; the next statement finds any other error
 	return at
 }
 
-// ending runs at the end of each transaction of the leader, and keeps the clock
-// if that wrote something.
+// ending runs at the end of each transaction of the leader. It stores the clock if the
+// transaction wrote anything.
 func (s *storeClock) ending(c *conn.Conn) error {
 	if c.Raw().TotalChanges() == s.changes {
 		return nil
@@ -105,9 +104,9 @@ func (s *storeClock) ending(c *conn.Conn) error {
 	return s.keep(c)
 }
 
-// rescue makes due what was stored while the clock was wrong, which is what was stored
-// more than lead after now and was to wait no longer than delay. It reads all tasks that wait to be started, once for each time
-// that the clock goes back.
+// rescue makes tasks due that were stored while the clock was wrong: more than lead after now,
+// with a delay of at most delay. It reads all tasks that wait to start, once each time the
+// clock goes back.
 func (s *storeClock) rescue(c *conn.Conn, lead, delay time.Duration) error {
 	now := s.Now()
 	wrong := now.Add(lead).UnixMicro()
@@ -120,8 +119,8 @@ func (s *storeClock) rescue(c *conn.Conn, lead, delay time.Duration) error {
 	return nil
 }
 
-// keep writes the clock down in a transaction that writes. It returns an error
-// only if that ended the transaction; without a schema there is nothing to keep.
+// keep stores the clock in a write transaction. It returns an error only if that ended the
+// transaction. Without a schema there is nothing to store.
 func (s *storeClock) keep(c *conn.Conn) error {
 	now, kept := s.Now().UnixMicro(), s.kept.Load()
 	if time.Duration(now-kept)*time.Microsecond < keepEvery {
@@ -130,14 +129,14 @@ func (s *storeClock) keep(c *conn.Conn) error {
 	if err := c.Stmt(sqlKeepClock).Int(1, now).Int(2, now+clock.MaxLead.Microseconds()).Run(); err != nil && c.Autocommit() {
 		return err
 	}
-	// Should the transaction be rolled back, the next one after a second keeps it.
+	// If the transaction is rolled back, the next one after a second stores it.
 	s.kept.Store(now)
 	return nil
 }
 
-// AcceptClock has the store take the machine's time, also if the store's clock is ahead
-// of that, and returns by how much it was. Programs that have the file open follow within
-// seconds. What was stored by the clock that was ahead, and due at once, is due now.
+// AcceptClock sets the store's clock to the machine's time, even backwards, and returns the
+// previous lead. Programs that have the file open follow within seconds. Tasks that were
+// stored with the leading clock and due at once are due now.
 func (db *DB) AcceptClock(ctx context.Context) (ahead time.Duration, err error) {
 	err = db.commit(ctx, &commit.Op{Weight: 1, Run: func(t *commit.Tx) error {
 		ahead = db.clock.Ahead()
@@ -150,7 +149,7 @@ func (db *DB) AcceptClock(ctx context.Context) (ahead time.Duration, err error) 
 				return err
 			}
 		}
-		// An instant that somebody named may be right: what is planned stays as it is.
+		// An instant chosen by a user may be right: planned tasks stay as they are.
 		return db.clock.rescue(t.Conn, 0, 0)
 	}})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// verbs are the verbs of the port, which the stores in SQL share.
+// verbs are the verbs of the port, shared by the SQL stores.
 type verbs = sqlstore.Store
 
-// maxReaders is how many reads go on at once.
+// maxReaders is the maximum number of concurrent reads.
 const maxReaders = 4
 
 // database is a DB as the verbs use it.
@@ -28,15 +28,15 @@ type database struct {
 
 var _ sqlstore.Database = database{}
 
-// Write implements sqlstore.Database: fn is committed together with what other
-// callers write meanwhile.
+// Write implements sqlstore.Database. fn is committed together with concurrent writes of other
+// callers.
 func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	return d.db.commit(ctx, &commit.Op{NS: ns, Weight: op.Weight, Urgent: op.Urgent, Run: func(c *commit.Tx) error { return op.Run(d.tx(c)) }})
 }
 
 func (d database) tx(c *commit.Tx) *sqlstore.Tx { return sqlstore.NewTx(d, c.Conn, c.Effects, c.Now) }
 
-// commit has an operation committed.
+// commit runs and commits an operation.
 func (db *DB) commit(ctx context.Context, op *commit.Op) error {
 	return db.translate(db.writer.Do(ctx, op))
 }
@@ -46,7 +46,7 @@ func (d database) Read(ctx context.Context, ns string, fn func(*sqlstore.View) e
 	return d.db.read(ctx, func(c *conn.Conn) error { return fn(sqlstore.NewView(c, ns, d.db.clock.Now)) })
 }
 
-// read runs fn in a read transaction of its own.
+// read runs fn in its own read transaction.
 func (db *DB) read(ctx context.Context, fn func(*conn.Conn) error) error {
 	if err := db.checkPlace(); err != nil {
 		return err
@@ -76,15 +76,14 @@ func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, lane.Reading, e
 // Stalled implements sqlstore.Database.
 func (d database) Stalled() (until time.Time, waited time.Duration) { return d.db.writer.Stalled() }
 
-// Dead implements sqlstore.Database: a worker's lock that is free proves its
-// process dead.
+// Dead implements sqlstore.Database. A worker's free lock proves that its process is dead.
 func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 	return d.db.deadWorkers(ctx, ns)
 }
 
-// Joining implements sqlstore.Database. In a file it takes the operating system's
-// lock by which others know that this process lives.
-// Crash after it: a lock file without a row, which a later Join removes.
+// Joining implements sqlstore.Database. In a file it takes the operating system's lock that
+// shows other processes that this process lives. Crash after it: a lock file without a row,
+// which a later Join removes.
 func (d database) Joining(ctx context.Context, ns string, w *store.WorkerInfo) (written func(*sqlstore.Tx) error, err error) {
 	return nil, d.db.locks.Hold(ctx, ns, w.ID)
 }
@@ -92,8 +91,7 @@ func (d database) Joining(ctx context.Context, ns string, w *store.WorkerInfo) (
 // Joined implements sqlstore.Database.
 func (d database) Joined(ctx context.Context) { d.db.sweepLocks(ctx) }
 
-// Left implements sqlstore.Database: without its row no process asks whether the
-// worker lives.
+// Left implements sqlstore.Database. Without its row no process asks whether the worker lives.
 func (d database) Left(ns string, id store.WorkerID) { d.db.locks.Release(ns, id) }
 
 // ClaimOrWait implements store.WaitingClaimer.
@@ -112,7 +110,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	run, waiting := claimInto(&got, req), (*commit.WaitingClaim)(nil)
 	if limit > 0 && !req.Again && req.IDs == nil {
 		all := req
-		all.Behind = store.ClaimPlace{} // what becomes due may come before it
+		all.Behind = store.ClaimPlace{} // rows that become due may sort before it
 		waiting = commit.NewWaitingClaim(ns, claimInto(&later, all))
 		run = func(c *commit.Tx) error {
 			err := claimInto(&got, req)(c)
@@ -143,21 +141,20 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	return later, nil
 }
 
-// mayWait reports whether a claim that got this may wait. With rows that are
-// due, but that this worker may not take now, it may not: every group would
-// run it for nothing.
+// mayWait reports whether a claim with this result may wait. It may not if rows are due that
+// this worker cannot take now, because every group would run it in vain.
 func mayWait(got *store.ClaimResult) bool {
 	return len(got.Tasks) == 0 && got.Next != 0 && !got.AloneDue
 }
 
 const (
-	vacuumPages = 128 // that one bite gives back: 1 MiB
-	leastPages  = 32  // for less it does not begin
-	sparePages  = 256 // that are kept for what is written next, and a sixteenth of the file
+	vacuumPages = 128 // maximum returned by one bite: 1 MiB
+	leastPages  = 32  // minimum for a bite
+	sparePages  = 256 // kept for later writes, in addition to a sixteenth of the file
 )
 
-// GiveBack implements sqlstore.Database: free pages of the file go back to the file
-// system, if the file was made so that it can (auto_vacuum).
+// GiveBack implements sqlstore.Database. It returns free pages of the file to the file system,
+// if the file was created with auto_vacuum.
 func (d database) GiveBack(ctx context.Context) (freed int64, more bool, err error) {
 	if d.db.memory {
 		return 0, false, nil
@@ -187,11 +184,10 @@ func (d database) GiveBack(ctx context.Context) (freed int64, more bool, err err
 	return freed, more, err
 }
 
-// incremental is the value of the pragma auto_vacuum of a file that can give back
-// its free pages.
+// incremental is the auto_vacuum value of a file that can return its free pages.
 const incremental = 2
 
-// freePages returns how many pages of the file may be given back.
+// freePages returns the number of pages of the file that may be returned.
 func freePages(c *conn.Conn) (int, error) {
 	var n [3]int
 	for i, sql := range []string{"PRAGMA auto_vacuum", "PRAGMA freelist_count", "PRAGMA page_count"} {
@@ -217,8 +213,8 @@ func number(c *conn.Conn, pragma string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// Erase implements sqlstore.Database: what SQLite deletes it overwrites with zeros,
-// and the file is noted to be scrubbed.
+// Erase implements sqlstore.Database. SQLite overwrites deleted values with zeros, and the
+// file is marked for a scrub.
 func (d database) Erase(t *sqlstore.Tx) (undo func(), err error) {
 	c, ok := t.Conn().(*conn.Conn)
 	if !ok {
@@ -227,5 +223,5 @@ func (d database) Erase(t *sqlstore.Tx) (undo func(), err error) {
 	if err := c.Script("PRAGMA secure_delete=ON"); err != nil {
 		return nil, err
 	}
-	return func() { _ = c.Script("PRAGMA secure_delete=OFF") }, needScrub(c, t.Now()) // if not undone, it is only slower
+	return func() { _ = c.Script("PRAGMA secure_delete=OFF") }, needScrub(c, t.Now()) // if it stays on, deletes are only slower
 }

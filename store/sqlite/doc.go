@@ -1,46 +1,45 @@
-// Package sqlite is the embedded store: one SQLite file, or memory, and no
-// server. It is written in Go throughout and also serves the browser.
+// Package sqlite is the embedded store: one SQLite file, or memory, and no server. It is
+// written entirely in Go and also serves the browser.
 //
-// What always holds:
+// Invariants:
 //
-//   - One connection writes, for all callers of the process: their operations
-//     share transactions (group commit), each in a savepoint, and no caller's
-//     context ever reaches a writing statement.
-//   - Readers have their own connections and read short snapshots beside the
+//   - One connection writes, for all callers of the process. Their operations share
+//     transactions (group commit), each in a savepoint. No caller's context ever reaches
+//     a writing statement.
+//   - Readers have their own connections and read short snapshots concurrently with the
 //     writer.
-//   - Safety never rests on the knowledge kept in memory (which lanes have
-//     rows, how many tasks of a claim still run): it only saves work.
+//   - Safety never depends on cached state (which lanes have rows, the number of running
+//     tasks of a claim): it only saves work.
 //   - No statement relies on a pragma of its connection.
-//   - Every statement that uses a table of ours compares or sets its namespace,
-//     and finds its rows by a key or an index (statements_test.go).
+//   - Every statement on a table of ours compares or sets its namespace, and finds its
+//     rows by a key or an index (statements_test.go).
 //
-// Where to find what:
+// Where to look:
 //
-//   - The verbs of the port, in SQL: package internal/sqlstore. What they need of
-//     this database: database.go.
+//   - The verbs of the port, in SQL: package internal/sqlstore. Their database-specific
+//     part: database.go.
 //   - The schema: migrations/*.sql; 0001_init.sql is frozen (frozen_test.go).
-//   - Commits, waiting claims, external writes, crashes: internal/commit, whose
-//     comment is the overview. Connections and error codes: internal/conn;
-//     statements: package internal/sqlstmt. Which lanes have due rows: package internal/lane.
+//   - Commits, waiting claims, external writes, crashes: internal/commit, whose package
+//     comment is the overview. Connections and error codes: internal/conn. Statements:
+//     package internal/sqlstmt. Lanes with due rows: package internal/lane.
 //   - Transactions of users: userdb.go (the pool), intx.go (enqueues in them),
 //     steptx.go (steps), interrupt.go (their contexts).
-//   - Open, Close and options: open.go, options.go; schema versions and Ready:
-//     migrate.go; errors: errors.go; notifications: notify.go; the locks that
-//     prove workers dead: workerlock.go, package internal/workerlock; the file and
-//     its name: file*.go; the clock that is kept in it: clock.go; what to warn of:
-//     warn.go.
+//   - Open, Close and options: open.go, options.go. Schema versions and Ready:
+//     migrate.go. Errors: errors.go. Notifications: notify.go. The locks that prove
+//     workers dead: workerlock.go, package internal/workerlock. The file and its name:
+//     file*.go. The clock stored in it: clock.go. Warnings: warn.go.
 //
-// Several processes may share a file. On Linux (and macOS, where it was not tried) they take
-// turns to write, in the order in which they ask, by the file <database>.workers/turns, which the first worker
-// makes (ADR 0054). Other programs that write to the file do not: while one of them has a
-// transaction open everybody waits, and one that writes all the time, with pauses of less
-// than some milliseconds, makes calls fail as ErrBusy after BusyTimeout. Let it write in
-// short transactions, or through DB.
+// Several processes may share a file. On Linux (and macOS, where it is untested) they take
+// turns to write, in the order of their requests, by the file <database>.workers/turns, which
+// the first worker creates (ADR 0054). Other programs that write to the file take no turns.
+// While one of them has an open transaction, every process waits. If it writes constantly,
+// with pauses of less than a few milliseconds, calls fail with ErrBusy after BusyTimeout. Such
+// a program should write in short transactions, or through DB.
 //
-// Opening the same file with another
-// SQLite library inside this process is unsafe: POSIX locks belong to the
-// process, so that our closing of a connection drops that library's. Use DB.
+// Opening the same file with another SQLite library inside this process is unsafe. POSIX locks
+// belong to the process, so that closing one of our connections drops that library's locks.
+// Use DB.
 //
-// The package does not replicate, does not back up, and does not work on
-// network file systems that have no locks.
+// The package does not replicate, does not back up by itself, and does not work on network
+// file systems without locks.
 package sqlite

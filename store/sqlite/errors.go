@@ -12,10 +12,9 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// translate turns what the driver and the queue say into the errors of the port,
-// with the file's path and what to do about it. Errors that are the port's
-// already pass through. It says nothing of what the caller was doing: clients of
-// the store do.
+// translate converts errors of the driver and the queue to errors of the port, with the file's
+// path and an instruction. It leaves errors of the port unchanged. It does not name the
+// caller's operation: clients of the store do.
 func (db *DB) translate(err error) error {
 	if err == nil {
 		return nil

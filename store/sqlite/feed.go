@@ -11,8 +11,8 @@ import (
 //go:embed feed.sql
 var feedSQL string
 
-// MakeFeed implements sqlstore.Feeds. The triggers are of the file, so they write the
-// rows of every process.
+// MakeFeed implements sqlstore.Feeds. The triggers belong to the file, so they write the rows
+// of every process.
 func (d database) MakeFeed(ctx context.Context, ns string) error {
 	return d.Write(ctx, ns, sqlstore.Op{Weight: sqlstore.Heavy, Run: func(t *sqlstore.Tx) error {
 		for _, sql := range strings.Split(feedSQL, "\n---\n")[1:] {

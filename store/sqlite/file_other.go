@@ -2,8 +2,8 @@
 
 package sqlite
 
-// fileID distinguishes a file from all others that exist. Here the system
-// refuses to delete or replace a file that is open, or has no files.
+// fileID distinguishes a file from all existing files. On this system an open file cannot be
+// deleted or replaced, or there are no files.
 type fileID struct{ names uint64 }
 
 func identify(string) (fileID, bool) { return fileID{}, false }

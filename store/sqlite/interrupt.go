@@ -7,9 +7,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
-// within is the context of a statement in a transaction: it ends with the
-// statement's own context, or with the transaction's, which a user need not
-// have given to the statement. Only Err asks SQLite to stop.
+// within is the context of a statement in a transaction. It ends with the statement's own
+// context or with the transaction's, which a user may not have passed to the statement. Only
+// its Err makes SQLite stop.
 type within struct {
 	context.Context
 	tx context.Context
@@ -23,7 +23,7 @@ func (w within) Err() error {
 	return w.tx.Err()
 }
 
-// bounded returns ctx, ended by the end of the connection's transaction too.
+// bounded returns ctx, which also ends with the connection's transaction.
 func (u *userConn) bounded(ctx context.Context) context.Context {
 	if u.tx == nil || u.tx == ctx {
 		return ctx
@@ -34,7 +34,7 @@ func (u *userConn) bounded(ctx context.Context) context.Context {
 // ExecContext implements driver.ExecerContext.
 func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
 	err = u.inTurn(ctx, query, func() error {
-		if query != "" { // else it is the driver's own way to a savepoint, known by its context
+		if query != "" { // otherwise it is the driver's own call for a savepoint, recognized by its context
 			ctx = u.bounded(ctx)
 		}
 		res, err = u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
@@ -76,8 +76,8 @@ func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (d
 	return s.Stmt.(driver.StmtQueryContext).QueryContext(s.u.bounded(ctx), args)
 }
 
-// Close implements driver.Stmt. A statement that the user did not prepare is
-// closed with its rows.
+// Close implements driver.Stmt. A statement that the user did not prepare is closed with its
+// rows.
 func (s userStmt) Close() error {
 	if s.u.tx == nil {
 		s.u.reads(nil, false)

@@ -13,13 +13,13 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Tx wraps a transaction of DB.DB, so that an enqueue joins it: the tasks and
-// the caller's own writes commit together or not at all. Begin it with BeginTx
-// of DB.DB: it takes the write lock at once.
+// Tx wraps a transaction of DB.DB, so that an enqueue joins it: the tasks and the caller's own
+// writes commit together or not at all. Begin it with BeginTx of DB.DB, which takes the write
+// lock at once.
 func Tx(tx *sql.Tx) store.Tx { return callerTx{tx} }
 
-// Tx is the function Tx, for programs that run on PostgreSQL too: its DB has the same
-// method.
+// Tx is the function Tx as a method, for programs that also run on PostgreSQL, whose DB has
+// the same method.
 func (db *DB) Tx(tx *sql.Tx) store.Tx { return Tx(tx) }
 
 type callerTx struct{ tx *sql.Tx }
@@ -30,9 +30,9 @@ func (callerTx) Driver() string { return "sqlite" }
 // Handle implements store.Tx.
 func (t callerTx) Handle() any { return t.tx }
 
-// inTx runs fn in a caller's transaction, in a savepoint of its own. No
-// context reaches the statements: an interrupt would roll back the caller's
-// whole transaction, and its next statements would commit by themselves.
+// inTx runs fn in a caller's transaction, in its own savepoint. No context reaches the
+// statements: an interrupt would roll back the caller's whole transaction, and its next
+// statements would commit by themselves.
 func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstore.Tx) error) error {
 	ct, ok := in.(callerTx)
 	if !ok {
@@ -66,7 +66,7 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstor
 		return err
 	})
 	if err != nil {
-		// When this fails too, the transaction is gone, and its commit will say so.
+		// If this fails too, the transaction is lost, and its commit will fail.
 		_, _ = ct.tx.ExecContext(ctx, sqlstore.UndoElement)
 		_, _ = ct.tx.ExecContext(ctx, sqlstore.ReleaseElement)
 		return db.translateTx(err)
@@ -75,10 +75,10 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstor
 	return db.translateTx(err)
 }
 
-// errReadOnlyTx is the answer to an enqueue in a transaction that cannot write.
+// errReadOnlyTx is the error of an enqueue in a transaction that cannot write.
 var errReadOnlyTx = errors.New("the transaction is read-only: begin it without ReadOnly in its sql.TxOptions")
 
-// recognise finds out whether a transaction is of this database.
+// recognise checks that a transaction belongs to this database.
 func (db *DB) recognise(ctx context.Context, tx *sql.Tx) error {
 	var token string
 	err := tx.QueryRowContext(ctx, "SELECT "+fnToken+"()").Scan(&token)
@@ -88,7 +88,7 @@ func (db *DB) recognise(ctx context.Context, tx *sql.Tx) error {
 	case err != nil:
 		return fmt.Errorf("%w: it does not know this store's connections (begin it with the store's DB()): %w", store.ErrForeignTx, err)
 	case token == db.token+noTransaction:
-		// A savepoint would begin another one, and its release commit it.
+		// A savepoint would begin another transaction, and its release would commit it.
 		return fmt.Errorf("%w: the database rolled it back (a full disk, or its own ROLLBACK)", store.ErrRestartTx)
 	case token != db.token:
 		return fmt.Errorf("%w: it is of another database opened by this program, not of %s", store.ErrForeignTx, db.path)
@@ -111,8 +111,8 @@ func (db *DB) call(ctx context.Context, tx *sql.Tx, fn func(*userConn) error) er
 	return err
 }
 
-// guarded runs fn without the caller's context and catches its panic: it must
-// not cross the database's frames.
+// guarded runs fn without the caller's context and catches its panic, which must not cross the
+// database's frames.
 func (u *userConn) guarded(fn func(*userConn) error) (err error) {
 	defer u.conn.Interruptible(context.Background())()
 	defer func() {
@@ -126,8 +126,8 @@ func (u *userConn) guarded(fn func(*userConn) error) (err error) {
 	return fn(u)
 }
 
-// translateTx is translate for a caller's transaction: SQLite cannot wait for
-// a lock in a transaction that read before, so it must begin again.
+// translateTx is translate for a caller's transaction. SQLite cannot wait for a lock in a
+// transaction that has read before, so the caller must begin it again.
 func (db *DB) translateTx(err error) error {
 	if err != nil && errors.Is(err, sqlite3.BUSY) {
 		return fmt.Errorf("%s: %w (begin it immediate, as DB() does, so that it need not wait in its middle): %w", db.path, store.ErrRestartTx, err)

@@ -20,7 +20,7 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// schemaSQL is what the migrations make of an empty database. TestSchemaFile
+// schemaSQL is the schema that the migrations create in an empty database. TestSchemaFile
 // writes it.
 //
 //go:embed schema.sql
@@ -29,8 +29,8 @@ var schemaSQL string
 // schemaHeader is its first line, with its last migration.
 const schemaHeader = "-- What the migrations 0001 to %04d make of an empty database.\n"
 
-// snapshot is schemaSQL for package migrate. A file without its header stands for
-// no migration.
+// snapshot returns schemaSQL for package migrate. A file without its header contains no
+// migration.
 func snapshot() migrate.Snapshot {
 	s := migrate.Snapshot{SQL: schemaSQL}
 	if n, err := fmt.Sscanf(schemaSQL, schemaHeader, &s.Version); n != 1 || err != nil {
@@ -43,7 +43,7 @@ var migrations = sync.OnceValues(func() ([]migrate.Migration, error) {
 	return migrate.Load(migrationFiles, "migrations")
 })
 
-// MigrationStatus is one migration, as the database has it.
+// MigrationStatus is the state of one migration in the database.
 type MigrationStatus = store.MigrationStatus
 
 const sqlCreateVersions = `
@@ -56,9 +56,8 @@ CREATE TABLE IF NOT EXISTS weaver_schema_versions (
 
 var sqlVersions = `SELECT ` + versionColumns.List() + ` FROM weaver_schema_versions ORDER BY version`
 
-// What is recorded of an additive migration beside its version: a row of
-// weaver_store_meta, which has been there since the first migration, so that this
-// needs none.
+// The record of an additive migration, in addition to its version: a row of weaver_store_meta.
+// That table exists since the first migration, so the record needs no migration.
 const (
 	sqlAdditive    = `SELECT 1 FROM weaver_store_meta WHERE namespace = '' AND key = ?1`
 	sqlAddAdditive = `INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', ?1, ?2)`
@@ -66,10 +65,9 @@ const (
 
 const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
-// Migrate brings the schema up to this program's version. It is idempotent,
-// and any number of processes may call it at once. When nothing is to be done it
-// only reads, and waits for no writer. Errors:
-// store.ErrNewerSchema, store.ErrForeignDatabase, store.ErrReadOnly,
+// Migrate brings the schema up to this program's version. It is idempotent, and any number of
+// processes may call it at once. If no migration is missing it only reads, and waits for no
+// writer. Errors: store.ErrNewerSchema, store.ErrForeignDatabase, store.ErrReadOnly,
 // store.ErrBusy.
 func (db *DB) Migrate(ctx context.Context) error {
 	known, err := migrations()
@@ -88,7 +86,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// pending reports whether the schema lacks something.
+// pending reports whether migrations are missing.
 func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending bool, err error) {
 	err = db.read(ctx, func(c *conn.Conn) error {
 		if err := db.checkForeign(c); err != nil {
@@ -108,8 +106,8 @@ func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending b
 	return pending, err
 }
 
-// migrate runs with the lead. The write lock makes a second process wait, and
-// then find everything done.
+// migrate runs with the lead. The write lock makes a second process wait, and then find
+// everything done.
 func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 	if err := c.Script("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -129,11 +127,11 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 	if n, err := migrate.Run(schema{c, db.path, len(known)}, known, snapshot(), db.clock.Now()); err != nil || n == 0 {
 		return err
 	}
-	// Crash here: the schema stays as it was, and Migrate starts over.
+	// Crash here: the schema stays unchanged, and Migrate starts over.
 	return c.Script("COMMIT")
 }
 
-// schema is the database as package migrate sees it.
+// schema implements migrate.Database.
 type schema struct {
 	conn  *conn.Conn
 	path  string // for messages
@@ -161,8 +159,8 @@ func (s schema) Exec(sql string) error {
 	return err
 }
 
-// nameTaken matches what SQLite says of a name that something of the user's
-// has: "table weaver_audit already exists", "there is already an index named x".
+// nameTaken matches SQLite's error for a name that a user's object has: "table weaver_audit
+// already exists", "there is already an index named x".
 var nameTaken = regexp.MustCompile(`\b(table|index|view|trigger) (?:named )?(\w+)(?: already exists)?$`)
 
 // Record implements migrate.Database.
@@ -181,8 +179,8 @@ var versionColumns = sqlstmt.Columns[migrate.Applied]{
 	sqlstmt.Col("applied_at", func(a *migrate.Applied, r *sqlstmt.Row, i int) { a.At = r.Time(i) }),
 }
 
-// read returns what weaver_schema_versions records, and of the migrations that this
-// program does not know which are additive.
+// read returns the records of weaver_schema_versions, and which unknown migrations are
+// additive.
 func (s schema) read() ([]migrate.Applied, error) {
 	applied, err := versionColumns.All(s.conn.Stmt(sqlVersions))
 	if err != nil {
@@ -230,8 +228,8 @@ func (db *DB) MigrationSQL() string {
 	return strings.TrimSpace(sqlCreateVersions) + ";\n\n" + migrate.Script(known)
 }
 
-// Ready implements store.Reader. A schema that is newer is refused if one of the
-// migrations that this program does not know is not additive.
+// Ready implements store.Reader. It refuses a newer schema if one of the unknown migrations is
+// not additive.
 func (db *DB) Ready(ctx context.Context) error {
 	known, err := migrations()
 	if err != nil {
@@ -260,16 +258,15 @@ func (db *DB) Ready(ctx context.Context) error {
 	return nil
 }
 
-// A row that comes and goes in one transaction changes nothing, and has a page
-// written. (To set a value to what it is does not: SQLite compares.)
+// A row that is inserted and deleted in one transaction changes nothing, but makes SQLite
+// write a page. (Setting a value to itself does not: SQLite compares.)
 const (
 	sqlProbe   = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
 	sqlUnprobe = `DELETE FROM weaver_schema_versions WHERE version = -1`
 )
 
-// Writable writes something that changes nothing, and returns what keeps the
-// database from being written: store.ErrFull, store.ErrReadOnly,
-// store.ErrUnavailable, store.ErrBusy.
+// Writable writes a row that changes nothing, and returns the reason why the database cannot
+// be written: store.ErrFull, store.ErrReadOnly, store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
 	err := db.commit(ctx, &commit.Op{Weight: 1, Run: func(t *commit.Tx) error {
 		if err := t.Conn.Stmt(sqlProbe).Run(); err != nil {
@@ -283,16 +280,15 @@ func (db *DB) Writable(ctx context.Context) error {
 	return nil
 }
 
-// sqlOurTables finds tables under our most telling names, and the columns of
-// weaver_schema_versions if there is one.
+// sqlOurTables finds tables with our most distinctive names, and the columns of
+// weaver_schema_versions if it exists.
 const sqlOurTables = `
 SELECT name, (SELECT count(*) FROM pragma_table_info('weaver_schema_versions') WHERE name IN ('version', 'name', 'checksum', 'applied_at'))
 FROM sqlite_schema WHERE type = 'table' AND name IN ('weaver_schema_versions', 'weaver_tasks', 'weaver_jobs', 'weaver_outbox_events')
 ORDER BY name = 'weaver_schema_versions' DESC`
 
-// checkForeign returns store.ErrForeignDatabase when tables have our names
-// and Weaver did not make them: without our weaver_schema_versions they are
-// another program's.
+// checkForeign returns store.ErrForeignDatabase if tables have our names but Weaver did not
+// create them: without our weaver_schema_versions they belong to another program.
 func (db *DB) checkForeign(c *conn.Conn) error {
 	st := c.Stmt(sqlOurTables)
 	var table string

@@ -9,10 +9,10 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Notify implements store.Notifier. Notices of this process's own commits come
-// at once, also of callers' transactions on DB; those of other processes, and
-// of other DBs on the same file, within some 20 ms. In memory there are no
-// others, and complete is true. A DB that was closed notifies no more.
+// Notify implements store.Notifier. Notices of this process's own commits come at once,
+// including callers' transactions on DB. Notices of other processes, and of other DBs on the
+// same file, come within about 20 ms. In memory there are no others, and complete is true. A
+// closed DB sends no notices.
 func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
 	remove := db.listeners.Add(ns, fn)
 	if db.memory {
@@ -28,18 +28,18 @@ func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bo
 	}, false
 }
 
-// pollEvery is how often the file is looked at for commits of others.
+// pollEvery is the interval at which the file is checked for external commits.
 const pollEvery = 20 * time.Millisecond
 
-// poller looks for commits of others while there are listeners.
+// poller checks for external commits while there are listeners.
 type poller struct {
 	mu     sync.Mutex
 	group  *group.Group // nil: it does not run
 	users  int
-	closed bool // the store was closed: nothing is looked for any more
+	closed bool // the store was closed; the poller does not start again
 }
 
-// start adds a user; with the first one the poller runs.
+// start adds a user. With the first user the poller runs.
 func (p *poller) start(look func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *poller) start(look func()) {
 	})
 }
 
-// stop removes a user. With the last one the poller ends, and stop waits for it.
+// stop removes a user. With the last user the poller ends, and stop waits for it.
 func (p *poller) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *poller) stop() {
 	}
 }
 
-// close ends the poller for good.
+// close ends the poller permanently.
 func (p *poller) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,8 +38,8 @@ type DB struct {
 	verbs
 
 	path   string // as in messages; ":memory:" in memory
-	name   string // what connections open: a file name without symbolic links, or a URI
-	place  place  // where the open files are
+	name   string // the name that connections open: a file name without symbolic links, or a URI
+	place  place  // identities of the open files
 	memory bool
 	opts   options
 	clock  storeClock
@@ -50,7 +50,7 @@ type DB struct {
 	lanes   lane.Cache
 	readers *conn.Pool
 	reads   openReads
-	locks   *workerlock.Folder // nil: in memory, and where the system has none
+	locks   *workerlock.Folder // nil in memory, and on systems without such locks
 
 	userOnce sync.Once
 	user     *sql.DB
@@ -80,19 +80,18 @@ var (
 	_ store.BlobReader     = (*DB)(nil)
 )
 
-// Open opens or creates the database in the file path. It does not migrate:
-// call Migrate, or let `weaver migrate up` do it. A path may be written as the command
-// has it, in WEAVER_STORE for example: sqlite:PATH.
+// Open opens or creates the database in the file path. It does not migrate: call Migrate, or
+// run `weaver migrate up`. path may have the form of the command's setting WEAVER_STORE,
+// sqlite:PATH.
 //
-// Symbolic links are followed once, now. A new file, its log and its locks can
-// be read by their owner only; a log, and the locks of workers, have its mode, owner and group otherwise. When
-// the file is deleted or replaced while it is open every call returns
-// store.ErrUnavailable, and nothing is written to it (where the system says so:
-// on Unix).
+// Open follows symbolic links once. Only their owner can read a new file, its log and its
+// locks. The log and the workers' locks of an existing file get its mode, owner and group. If
+// the file is deleted or replaced while it is open, every call returns store.ErrUnavailable,
+// and nothing is written to it (on systems that report this: Unix).
 //
-// Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly,
-// store.ErrBusy, store.ErrUnavailable (the folder does not exist, the file has several
-// hard links, or it belongs to another user in a folder that everybody can write to).
+// Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly, store.ErrBusy,
+// store.ErrUnavailable (the folder does not exist, the file has several hard links, or it
+// belongs to another user in a world-writable folder).
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	path = strings.TrimPrefix(path, "sqlite:")
 	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
@@ -101,7 +100,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
 	}
-	if strings.ContainsRune(path, 0) { // SQLite would open the file named by what is before it
+	if strings.ContainsRune(path, 0) { // SQLite would open the file named by the part before it
 		return nil, fmt.Errorf("open sqlite: %q: %w: the name contains a NUL byte", path, store.ErrUnavailable)
 	}
 	abs, err := filepath.Abs(path) // a later chdir must not lead new connections to another file
@@ -143,9 +142,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// OpenMemory opens an empty database in memory, which ends with Close. Every
-// DB has its own, and its DB method opens connections to the same data. It is
-// migrated already; Migrate does no harm.
+// OpenMemory opens an empty database in memory, which ends with Close. Every DB has its own
+// data, and its DB method opens connections to the same data. It is migrated already; Migrate
+// does no harm.
 func OpenMemory(ctx context.Context) (*DB, error) {
 	empty, err := migratedMemory()
 	if err != nil {
@@ -154,8 +153,8 @@ func OpenMemory(ctx context.Context) (*DB, error) {
 	return openMemory(ctx, empty)
 }
 
-// migratedMemory is what memory holds after Migrate, which takes longer than most
-// tests.
+// migratedMemory is the snapshot of a migrated database in memory. Migrating takes longer than
+// most tests.
 var migratedMemory = sync.OnceValues(func() (mvcc.Snapshot, error) {
 	ctx := context.Background()
 	db, err := openMemory(ctx, mvcc.Snapshot{})
@@ -186,7 +185,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		o(&db.opts)
 	}
 	db.verbs = sqlstore.New(database{db: db})
-	db.Whole, db.Part = rules.MaxWhole, rules.MaxMoves // all others wait while one transaction writes
+	db.Whole, db.Part = rules.MaxWhole, rules.MaxMoves // the other callers wait while one transaction writes
 	if db.opts.scan > 0 {
 		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan
 	}
@@ -215,8 +214,8 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	db.clock.forget = db.lanes.Invalidate
 	err = db.prepareFile(ctx, c)
 	if err == nil {
-		// From here on external commits are noticed: what Notify's users look at
-		// first may be older.
+		// From here on external commits are noticed: the first read of Notify's users may be
+		// older.
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
@@ -225,7 +224,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	if err == nil && !db.memory {
 		db.clock.load(c)
-		// Only now: the log is made by the first read.
+		// Only now, because the first read creates the log.
 		db.place = locate(c, db.name)
 		err = db.checkPlace()
 	}
@@ -248,11 +247,10 @@ func (db *DB) openTurns() func() (*os.File, error) {
 	return func() (*os.File, error) { return db.locks.OpenFile("turns") }
 }
 
-// syncFolder makes the names in a folder last: that of the new log, without
-// which its commits are nowhere, and that a new file's first journal is gone,
-// which would take back everything since. SQLite wants its file layer to do
-// this; the driver's (v0.35.6) syncs the file once more instead. Some systems
-// cannot, and some need not.
+// syncFolder makes the names in a folder durable. Without the name of the new log its commits
+// are lost. A new file's first journal must stay deleted, because it would roll back
+// everything since. SQLite leaves this to its file layer, but the driver's layer (v0.35.6)
+// syncs the file again instead. Some systems cannot do it, and some need not.
 func syncFolder(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -297,13 +295,13 @@ func (db *DB) ending(c *conn.Conn) error {
 	return db.clock.ending(c)
 }
 
-// logLimit is the size of a log that is cut down as soon as it was copied, and
-// what its file is cut down to when it starts over.
+// logLimit is the size from which on a copied log is truncated, and to which its file is
+// truncated when it starts over.
 const logLimit = 64 << 20
 
-// prepareFile makes sure that c's file is ours to use, and in WAL mode.
+// prepareFile ensures that c's file is usable for us, and in WAL mode.
 func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
-	// The first read: it fails on a file that is no database.
+	// The first read fails on a file that is not a database.
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
@@ -313,13 +311,13 @@ func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	if db.memory {
 		return nil
 	}
-	// For new files only. A page holds some forty tasks then, and batches are a
-	// tenth faster than with half of it.
+	// For new files only. A page then holds about forty tasks, and batches are a tenth faster
+	// than with half the size.
 	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
 	}
-	// A new file can give back what Collect frees (giveBack). In any other one the
-	// pragma would write, and change nothing.
+	// A new file can return the space freed by Collect (GiveBack). In an existing file the
+	// pragma would write without an effect.
 	if pages, err := c.Pragma("PRAGMA page_count"); err != nil {
 		return err
 	} else if pages == "0" && !db.opts.old {
@@ -333,8 +331,8 @@ func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 // Path returns the file's name as it was given to Open, or ":memory:".
 func (db *DB) Path() string { return db.path }
 
-// Close waits for what is being written and closes all connections. Workers
-// that did not leave look dead from then on.
+// Close waits for running writes and closes all connections. Workers that did not leave look
+// dead from then on.
 func (db *DB) Close() error {
 	db.listeners.Close()
 	db.poller.close()

@@ -2,18 +2,18 @@ package sqlite
 
 import "time"
 
-// Sync says when a commit is on the disk.
+// Sync is the durability of a commit.
 type Sync int
 
 const (
-	// Full waits for the disk at every commit: what was acknowledged survives
-	// a power failure. The default.
+	// Full waits for the disk at every commit: acknowledged commits survive a power failure.
+	// It is the default.
 	Full Sync = iota
-	// Normal waits only at checkpoints. A power failure or a crash of the
-	// operating system may take back the last commits, in order and without
-	// damage; a crash of only the program takes back nothing.
+	// Normal waits only at checkpoints. A power failure or a crash of the operating system may
+	// lose the last commits, in order and without damage. A crash of only the program loses
+	// nothing.
 	Normal
-	// off never waits. For tests.
+	// off never waits. It is for tests.
 	off
 )
 
@@ -35,15 +35,15 @@ type options struct {
 	busy time.Duration
 
 	// Set by tests of this package only.
-	old        bool   // new files keep their free pages, as those of earlier versions
+	old        bool   // new files keep their free pages, as in earlier versions
 	scan       int    // tasks, jobs or keys in one part of a scan
-	looks      int    // rows that one page of a list looks at
-	counted    int    // how far an overview counts
+	looks      int    // row limit of one page of a list
+	counted    int    // limit of each count of an overview
 	graphEdges int    // edges of a page of a graph
-	logLimit   int    // bytes
+	logLimit   int    // in bytes
 	vfs        string // SQLite's file layer, "" for the operating system's
 	syncFolder func(dir string)
-	shift      time.Duration // of the machine's clock
+	shift      time.Duration // added to the machine's clock
 }
 
 func defaults() options {
@@ -53,7 +53,6 @@ func defaults() options {
 // Synchronous chooses between Full (the default) and Normal.
 func Synchronous(s Sync) Option { return func(o *options) { o.sync = s } }
 
-// BusyTimeout says how long to wait while another process or a caller's own
-// transaction holds the write lock, before store.ErrBusy. The default is 5
-// seconds; a lease should live longer than that.
+// BusyTimeout is the maximum wait while another process or a caller's own transaction holds
+// the write lock, before store.ErrBusy. The default is 5 seconds; leases should be longer.
 func BusyTimeout(d time.Duration) Option { return func(o *options) { o.busy = d } }

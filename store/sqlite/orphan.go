@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Orphans implements store.OrphanReader: a worker's lock that is free proves its
-// process dead, as for a reaper. A look writes nothing (workerlock.Folder.LooksDead).
+// Orphans implements store.OrphanReader. A worker's free lock proves that its process is dead,
+// as for a reaper. The check writes nothing (workerlock.Folder.LooksDead).
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
 	if db.locks == nil {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// That the file is to be scrubbed is noted with what was erased, and stays noted
-// until it is done, whatever process does it.
+// The mark for a scrub is written with the erased rows, and stays until a scrub is done, by
+// any process.
 const (
 	sqlNeedScrub = `
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'scrub', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
@@ -24,16 +24,15 @@ INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'scrub', ?2) O
 	sqlScrubDone = `DELETE FROM weaver_store_meta WHERE namespace = '' AND key = 'scrub' AND value = ?1`
 )
 
-// needScrub notes that erased bytes may be in unused parts of the file.
+// needScrub marks that unused parts of the file may contain erased bytes.
 func needScrub(c *conn.Conn, now time.Time) error {
 	return c.Stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(now.UnixMicro())).Run()
 }
 
-// Scrub implements store.Scrubber: VACUUM writes the file anew, without its unused
-// parts, and the log is copied and cut down to nothing. Other writers wait meanwhile,
-// in every process; readers go on. It needs twice the file's size on the disk for the
-// time being. A database in memory has no file.
-// Crash here: the note stays, and the next call begins again.
+// Scrub implements store.Scrubber. VACUUM rewrites the file without its unused parts, and the
+// log is copied and truncated. Other writers wait meanwhile, in every process; readers
+// continue. It temporarily needs twice the file's size on the disk. A database in memory has
+// no file. Crash here: the mark stays, and the next call begins again.
 func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 	var res store.Scrubbed
 	if err := db.FinishForgetting(ctx, ns); err != nil {
@@ -59,7 +58,7 @@ func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 			res.Bytes = info.Size()
 		}
 	}
-	// What was forgotten since has a note of its own.
+	// Rows erased since then have their own mark.
 	err = db.commit(ctx, &commit.Op{Weight: sqlstore.Heavy, Run: func(t *commit.Tx) error {
 		return t.Conn.Stmt(sqlScrubDone).Text(1, note).Run()
 	}})
@@ -67,8 +66,8 @@ func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 	return res, err
 }
 
-// rewrite runs VACUUM on a connection of its own, whose temporary file is on the disk,
-// with the lead, so that this process does not wait for itself.
+// rewrite runs VACUUM on its own connection, with a temporary file on the disk. It runs with
+// the lead, so that this process does not wait for itself.
 func (db *DB) rewrite(ctx context.Context) error {
 	if err := db.checkPlace(); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (db *DB) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // what it wrote is committed, or was rolled back
+	defer func() { _ = c.Close() }() // its writes are committed or rolled back
 	if err := c.Script("PRAGMA temp_store=FILE; PRAGMA secure_delete=ON"); err != nil {
 		return err
 	}
@@ -95,8 +94,8 @@ func (db *DB) rewrite(ctx context.Context) error {
 	return errors.Join(qerr, err)
 }
 
-// emptyLog copies the log into the database and cuts it down to nothing. It waits for
-// readers of old snapshots as long as for a lock.
+// emptyLog copies the log into the database and truncates it. It waits for readers of old
+// snapshots up to the busy timeout.
 func emptyLog(c *conn.Conn) error {
 	_, _, err := c.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
 	if err != nil {

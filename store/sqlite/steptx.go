@@ -14,22 +14,19 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
-// StepTx implements store.StepTxer. The transaction is one of DB's own
-// connections, outside the group commit: a user's function must not run with
-// the lead, for its panic or its silence would be every caller's. It waits for
-// its turn to write like every transaction of DB; when it ends, the writer is
-// next, and heartbeats are first there.
+// StepTx implements store.StepTxer. The transaction is on one of DB's own connections, outside
+// the group commit: a user's function must not run with the lead, because its panic or its
+// hang would affect every caller. It waits for its turn to write like every transaction of DB.
+// When it ends, the writer is next, and heartbeats are first there.
 //
-// The lease is looked at again after that wait, and after the one for transactions
-// of other processes, before fn runs. When the limit passes, which begins then, the
-// running statement is interrupted, the transaction is rolled back and the turn is
-// given up, even if fn goes on.
+// The lease is checked again after that wait, and after the wait for transactions of other
+// processes, before fn runs. Then the limit begins. When it passes, the running statement is
+// interrupted, the transaction is rolled back and the turn is released, even if fn continues.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
 	}
-	// The connection first: those that wait for the turn have theirs, and the
-	// pool may have no other.
+	// The connection first: waiters for the turn have theirs, and the pool may have no other.
 	c, err := db.DB().Conn(ctx)
 	if err != nil {
 		return store.RecordResult{}, db.stepTxError(ctx, ctx, limit, err)
@@ -43,7 +40,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	guard := new(stepGuard)
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, withTurn{}, guard))
 	defer cancel(nil)
-	defer context.AfterFunc(inner, giveBack)() // for an fn that goes on
+	defer context.AfterFunc(inner, giveBack)() // for an fn that continues
 
 	tx, err := beginStepTx(inner, cancel, c, limit)
 	if err != nil {
@@ -58,23 +55,22 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	}
 	got, err := db.stepTx(limited, ns, rec, tx, guard, fn)
 	if err != nil {
-		// Crash here, or anywhere before the commit: the function's writes and
-		// its value are gone together, and the step runs again.
+		// Crash here, or anywhere before the commit: the function's writes and its value are
+		// lost together, and the step runs again.
 		_ = tx.Rollback() // the context's end may have done it
 		return got, db.stepTxError(ctx, limited, limit, err)
 	}
 	return got, nil
 }
 
-// errOthersWrite ends the wait for the lock of the database, which no transaction
-// of this process has.
+// errOthersWrite ends the wait for the database's lock, which another process holds.
 var errOthersWrite = errors.New("another process writes")
 
-// leastBegin is how long a BEGIN may take in any case.
+// leastBegin is the minimum timeout of a BEGIN.
 const leastBegin = time.Second
 
-// beginStepTx begins the transaction. It waits for other processes for about the
-// limit at most, as heartbeats wait for it; that wait does not count against fn.
+// beginStepTx begins the transaction. It waits for other processes for at most about the
+// limit, because heartbeats wait for it meanwhile. That wait does not count against fn.
 func beginStepTx(ctx context.Context, cancel context.CancelCauseFunc, c *sql.Conn, limit time.Duration) (*sql.Tx, error) {
 	if limit > 0 {
 		defer time.AfterFunc(max(limit, leastBegin), func() { cancel(errOthersWrite) }).Stop()
@@ -82,13 +78,12 @@ func beginStepTx(ctx context.Context, cancel context.CancelCauseFunc, c *sql.Con
 	return c.BeginTx(ctx, nil)
 }
 
-// stepTx runs the function first; guard and value come last, just before the
-// commit.
+// stepTx runs the function first. The guard and the value come last, just before the commit.
 func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sql.Tx, guard *stepGuard, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			_ = sqlTx.Rollback()
-			panic(p) // the user's: the attempt reports it
+			panic(p) // the user's panic: the attempt reports it
 		}
 	}()
 	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *sqlstore.Tx) (err error) {
@@ -122,8 +117,8 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	case got.Err != nil:
 		return got, got.Err
 	case repeated:
-		// An earlier try committed and its answer was lost: what the function
-		// wrote this time must not stay beside what it wrote then.
+		// An earlier try committed and its answer was lost: the function's new writes must not
+		// be added to those of the earlier try.
 		return got, sqlTx.Rollback()
 	}
 	if err = sqlTx.Commit(); err != nil {
@@ -134,7 +129,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	return got, err
 }
 
-// userError keeps what the function returned as it is.
+// userError marks an error of the user's function, which is returned unchanged.
 type userError struct{ error }
 
 func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err error) error {

@@ -7,19 +7,18 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// stepGuard keeps the function of a StepTx from ending the transaction itself,
-// which would keep its effects without the step's value, and so repeat them.
-// While the function runs every commit on its connection is turned into a
-// rollback, whichever way it was asked for.
+// stepGuard keeps the function of a StepTx from ending the transaction itself. That would keep
+// its effects without the step's value, and so repeat them. While the function runs, every
+// commit on its connection becomes a rollback, whichever way it was requested.
 type stepGuard struct {
 	mu         sync.Mutex
-	returned   bool // the function has; from then on the transaction is ours to end
+	returned   bool // the function has returned; from then on we end the transaction
 	committed  bool // a commit was refused
 	rolledBack bool // without an error of the database
-	undone     int  // rollbacks that the database told of
+	undone     int  // rollbacks reported by the database
 }
 
-// mayCommit is asked by the database before each commit on the connection.
+// mayCommit is called by the database before each commit on the connection.
 func (g *stepGuard) mayCommit() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -29,15 +28,14 @@ func (g *stepGuard) mayCommit() bool {
 	return g.returned
 }
 
-// undo notes a rollback, which an error of the database may have caused.
+// undo records a rollback, which an error of the database may have caused.
 func (g *stepGuard) undo() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.undone++
 }
 
-// watch runs a statement of the function. A rollback without an error is the
-// function's own.
+// watch runs a statement of the function. A rollback without an error is the function's own.
 func (g *stepGuard) watch(run func() error) error {
 	if g == nil {
 		return run()
@@ -54,9 +52,9 @@ func (g *stepGuard) watch(run func() error) error {
 	return err
 }
 
-// end is called when the function has returned, with its error. It returns
-// store.ErrStepTxEnded if the function ended the transaction itself. One that
-// rolls back and returns an error says the same thing twice.
+// end is called with the function's error when it has returned. It returns
+// store.ErrStepTxEnded if the function ended the transaction itself, unless the function
+// rolled back and returned an error.
 func (g *stepGuard) end(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +71,7 @@ func (g *stepGuard) end(err error) error {
 	return fmt.Errorf("%w: %s, and nothing of it was kept; leave both to StepTx: return nil to commit, an error to roll back", store.ErrStepTxEnded, how)
 }
 
-// refused returns the error of a commit that was refused, nil if none was.
+// refused returns the error of a refused commit, or nil.
 func (g *stepGuard) refused() error {
 	if g == nil {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// transient are the errors of the driver and of database/sql that say nothing
-// about the statement that met them. A transaction is done before its user ended
-// it when its context ended.
+// transient are the errors of the driver and of database/sql that do not depend on the failed
+// statement. A transaction is done before its user ended it if its context ended.
 var transient = []error{
 	sqlite3.BUSY, sqlite3.LOCKED, sqlite3.PROTOCOL, sqlite3.INTERRUPT, sqlite3.NOMEM,
 	sqlite3.FULL, sqlite3.IOERR, sqlite3.CANTOPEN, sqlite3.READONLY,

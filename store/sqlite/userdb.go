@@ -20,29 +20,29 @@ import (
 	sqlitedriver "github.com/ncruces/go-sqlite3/driver"
 )
 
-// DB returns a database/sql pool on the same database, for the user's own
-// tables and for transactions that enqueue (Tx). Its transactions begin
-// immediate: one that reads first and writes later cannot fail half-way for
-// another connection's write. It is closed with the store.
+// DB returns a database/sql pool on the same database, for the user's own tables and for
+// transactions that enqueue (Tx). Its transactions begin immediate: a transaction that reads
+// first and writes later cannot fail half-way because of another connection's write. The pool
+// is closed with the store.
 //
-// In memory a transaction's snapshot is its own, too; there is one writer at a
-// time, as in a file.
+// In memory a transaction also has its own snapshot, and there is one writer at a time, as in
+// a file.
 func (db *DB) DB() *sql.DB {
 	db.userOnce.Do(func() { db.user = sql.OpenDB(connector{db}) })
 	return db.user
 }
 
-// connector opens the connections of the user's pool. They are the driver's,
-// with two functions by which we know them again and work on them.
+// connector opens the connections of the user's pool. They are the driver's connections, with
+// two functions by which the store recognizes them and works on them.
 type connector struct{ db *DB }
 
 func (c connector) Driver() driver.Driver { return &sqlitedriver.SQLite{} }
 
-// uri names the database for SQLite.
+// uri returns the URI of the database for SQLite.
 func (db *DB) uri() url.URL {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(db.name)}
 	if db.memory {
-		parsed, _ := url.Parse(db.name) // we made it
+		parsed, _ := url.Parse(db.name) // we built it
 		u.Path, u.RawQuery = parsed.Path, parsed.RawQuery
 	}
 	if !strings.HasPrefix(u.Path, "/") {
@@ -54,7 +54,7 @@ func (db *DB) uri() url.URL {
 	return u
 }
 
-// dsn is the URI of the user's connections.
+// dsn returns the URI of the user's connections.
 func (db *DB) dsn() string {
 	u := db.uri()
 	q := u.Query()
@@ -92,17 +92,17 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return u, nil
 }
 
-// userConn is a connection of the user's pool. What we enqueued on it becomes
-// known when its transaction commits.
+// userConn is a connection of the user's pool. The effects of enqueues on it are published
+// when its transaction commits.
 type userConn struct {
 	sqlitedriver.Conn
 	db       *DB
 	conn     *conn.Conn
 	pending  []*sqlstore.Effects
 	tx       context.Context // of the open transaction; a scope, set by BeginTx
-	end      func()          // gives back the turn of the open transaction; nil: it has none
-	step     *stepGuard      // of the open transaction; nil: it is no StepTx's
-	open     *commit.Holder  // the open transaction, or the query whose rows are read; nil: there is none
+	end      func()          // releases the turn of the open transaction, or nil
+	step     *stepGuard      // of the open transaction of a StepTx, or nil
+	open     *commit.Holder  // the open transaction, or the query whose rows are read, or nil
 	readOnly bool            // the open transaction was begun read-only
 }
 
@@ -148,7 +148,7 @@ func (u *userConn) Close() error {
 	return err
 }
 
-// ended notes that the open transaction, if there was one, is over.
+// ended records the end of the open transaction, if there is one.
 func (u *userConn) ended() {
 	u.pending, u.tx, u.step, u.readOnly = nil, nil, nil, false
 	u.reads(nil, false)
@@ -158,8 +158,8 @@ func (u *userConn) ended() {
 	}
 }
 
-// reads notes what keeps a snapshot open from now on, and whether it keeps
-// others from writing; nil: nothing does.
+// reads records the current holder of a snapshot, or nil, and whether it keeps others from
+// writing.
 func (u *userConn) reads(h *commit.Holder, writes bool) {
 	if u.open != nil {
 		u.db.reads.remove(u.open)
@@ -169,8 +169,8 @@ func (u *userConn) reads(h *commit.Holder, writes bool) {
 	}
 }
 
-// IsValid implements driver.Validator, which is asked when the connection goes
-// back to the pool: whatever was read on it is closed.
+// IsValid implements driver.Validator. database/sql calls it when the connection goes back to
+// the pool, after closing its rows.
 func (u *userConn) IsValid() bool {
 	u.reads(nil, false)
 	return true
@@ -181,12 +181,12 @@ func (u *userConn) CheckNamedValue(arg *driver.NamedValue) error {
 	return u.Conn.(driver.NamedValueChecker).CheckNamedValue(arg)
 }
 
-// withTurn marks the context of the transaction of a StepTx, which has taken its
-// turn; the value is its *stepGuard.
+// withTurn marks the context of the transaction of a StepTx, which has taken its turn. The
+// value is its *stepGuard.
 type withTurn struct{}
 
-// BeginTx implements driver.ConnBeginTx. A transaction that may write waits for
-// its turn, not for the database's lock.
+// BeginTx implements driver.ConnBeginTx. A transaction that may write waits for its turn, not
+// for the database's lock.
 func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	u.ended()
 	reads := opts.ReadOnly && opts.Isolation == driver.IsolationLevel(sql.LevelDefault)
@@ -218,10 +218,10 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	return userTx{tx, u}, nil
 }
 
-// inTurn runs a statement that may write. Outside a transaction that has the
-// turn it waits for its own turn, not for the database's lock, and keeps it as
-// long as the connection keeps the lock, as after a statement BEGIN IMMEDIATE.
-// A VACUUM takes none: it is long, and with INTO, as a backup, only reads.
+// inTurn runs a statement that may write. Outside a transaction with the turn it waits for its
+// own turn, not for the database's lock. It keeps the turn as long as the connection keeps the
+// lock, for example after a statement BEGIN IMMEDIATE. A VACUUM takes no turn: it is long, and
+// with INTO, as in a backup, it only reads.
 func (u *userConn) inTurn(ctx context.Context, query string, statement func() error) error {
 	if u.Raw().GetAutocommit() {
 		if err := u.db.checkPlace(); err != nil {
@@ -237,7 +237,7 @@ func (u *userConn) inTurn(ctx context.Context, query string, statement func() er
 		u.end = giveBack
 	}
 	err := u.step.watch(statement)
-	if u.end != nil && u.Raw().TxnState("main") != sqlite3.TXN_WRITE { // it is over, or a full disk or its own ROLLBACK ended it
+	if u.end != nil && u.Raw().TxnState("main") != sqlite3.TXN_WRITE { // it ended, or a full disk or its own ROLLBACK ended it
 		u.end()
 		u.end = nil
 	}
@@ -255,7 +255,7 @@ type userTx struct {
 	u *userConn
 }
 
-// Commit commits and notifies listeners of what was enqueued.
+// Commit commits and notifies listeners of the enqueued tasks.
 func (t userTx) Commit() error {
 	if err := t.u.db.checkPlace(); err != nil {
 		return errors.Join(err, t.Rollback())
@@ -284,9 +284,9 @@ func (t userTx) Rollback() error {
 	return err
 }
 
-// callTable holds the functions that are to run inside the SQL function
-// weaver_call: the one way onto the connection of a *sql.Tx that obeys
-// database/sql's locks, so that a rollback by an ended context waits for us.
+// callTable holds functions to run inside the SQL function weaver_call. Only this way onto the
+// connection of a *sql.Tx respects database/sql's locks, so that a rollback by an ended
+// context waits for the function.
 type callTable struct {
 	mu    sync.Mutex
 	next  int64

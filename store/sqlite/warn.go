@@ -13,11 +13,11 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
-// slowReader is how long a read may take without a warning. While it goes on
-// the write-ahead log cannot start over, and grows with every commit.
+// slowReader is the maximum duration of a read without a warning. During a read the
+// write-ahead log cannot start over, and grows with every commit.
 const slowReader = 5 * time.Second
 
-// openReads are the reads and transactions of this process that go on.
+// openReads holds the open reads and transactions of this process.
 type openReads struct {
 	mu   sync.Mutex
 	open map[*commit.Holder]bool // whether it keeps others from writing
@@ -38,13 +38,13 @@ func (o *openReads) remove(h *commit.Holder) {
 	delete(o.open, h)
 }
 
-// slowRead is one that is open for long.
+// slowRead is a read or transaction that is open for long.
 type slowRead struct {
 	*commit.Holder
 	writes bool
 }
 
-// slow returns those that are open for long, the oldest first.
+// slow returns the slow reads, the oldest first.
 func (o *openReads) slow() []slowRead {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,10 +58,9 @@ func (o *openReads) slow() []slowRead {
 	return list
 }
 
-// Warnings implements store.Warner. It warns of readers and transactions that
-// are open for more than 5 seconds (of this program with the line that began
-// them, of others when the log has become long), and of a machine's clock that
-// was set.
+// Warnings implements store.Warner. It warns of readers and transactions that are open for
+// more than 5 seconds: those of this program with the line that began them, those of others
+// once the log has become long. It also warns of a machine's clock that was set.
 func (db *DB) Warnings(context.Context) []store.Warning {
 	list := db.clock.warnings()
 	if db.memory {
@@ -104,7 +103,7 @@ func logSize(path string) int64 {
 	return info.Size()
 }
 
-// warnings say how the machine's clock was set.
+// warnings returns warnings about changes of the machine's clock.
 func (s *storeClock) warnings() (list []store.Warning) {
 	if by := s.Ahead(); by > 0 {
 		list = append(list, store.Warning{

@@ -8,13 +8,13 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// Every worker of a file holds a lock in the folder <database>.workers (package
-// workerlock). A database in memory has none: one process has it.
+// Every worker of a file holds a lock in the folder <database>.workers (package workerlock). A
+// database in memory has no locks, because one process uses it.
 
 const sqlWorkerIDs = `SELECT worker_id FROM weaver_workers WHERE namespace = ?1`
 
-// deadWorkers tries the locks of all other workers. It does so outside any
-// transaction; ids are random and never come back.
+// deadWorkers tries the locks of all other workers, outside of any transaction. Worker IDs are
+// random and never reused.
 func (db *DB) deadWorkers(ctx context.Context, ns string) (*workerlock.Dead, error) {
 	var ids []store.WorkerID
 	if db.locks == nil {

@@ -13,36 +13,36 @@ import (
 )
 
 const (
-	// checkpointPages is the length of the write-ahead log, in pages of 8 KiB,
-	// from which on the writer copies it into the database.
+	// checkpointPages is the length of the write-ahead log, in pages of 8 KiB, from which on
+	// the writer copies it into the database.
 	checkpointPages = 2000
 	pageSize        = 8 << 10
-	// shrinkEvery is how often a log over the limit is copied and cut down.
+	// shrinkEvery is the minimum interval between two attempts to copy and truncate an
+	// oversized log.
 	shrinkEvery = time.Second
-	// shrinkTries is how often the log is copied beside a writer that adds to it
-	// meanwhile, before the rest is copied with the lead.
+	// shrinkTries is the number of copies next to a writer that extends the log, before the
+	// rest is copied with the lead.
 	shrinkTries = 8
-	// shrinkWait is how long the cutting of a log waits, with the lead, for
-	// readers that are just ending.
+	// shrinkWait is the wait, with the lead, for readers that are about to end before the log
+	// is truncated.
 	shrinkWait = 20 * time.Millisecond
 )
 
-// checkpoints is what a writer knows of its log. The leader uses it; shrink runs
-// beside it.
+// checkpoints is a writer's state about its log. The leader uses it; shrink runs concurrently.
 type checkpoints struct {
 	pages int // length of the log after the last commit
-	next  int // the length that asks for the next checkpoint
+	next  int // the length that triggers the next checkpoint
 
-	heldSince atomic.Int64 // since when a reader keeps a part from being copied, in ns; 0: none does
+	heldSince atomic.Int64 // start time of a reader's hold on a part of the log, in ns; 0: no hold
 
 	shrinking atomic.Bool
-	shrunk    time.Time    // when shrink was last started
+	shrunk    time.Time    // start of the last shrink
 	group     *group.Group // of shrink
-	conn      *conn.Conn   // of shrink, kept from one to the next
+	conn      *conn.Conn   // of shrink, reused
 	closed    sync.Once
 }
 
-// note takes the length of the log after a commit.
+// note records the length of the log after a commit.
 func (c *checkpoints) note(pages int) {
 	if pages < c.pages {
 		c.next = checkpointPages // it started over
@@ -50,8 +50,8 @@ func (c *checkpoints) note(pages int) {
 	c.pages = pages
 }
 
-// held notes whether a checkpoint found that a reader keeps a part of the log from
-// being copied.
+// held records whether a checkpoint found a reader that keeps a part of the log from being
+// copied.
 func (c *checkpoints) held(held bool) {
 	if !held {
 		c.heldSince.Store(0)
@@ -60,8 +60,8 @@ func (c *checkpoints) held(held bool) {
 	c.heldSince.CompareAndSwap(0, time.Now().UnixNano())
 }
 
-// LogHeld returns since when a reader, of whatever process, keeps a part of the
-// log from being copied; the zero time: as far as is known none does.
+// LogHeld returns the time since which a reader, of any process, keeps a part of the log from
+// being copied. Zero means that no such reader is known.
 func (w *Writer) LogHeld() time.Time {
 	if ns := w.log.heldSince.Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -69,12 +69,13 @@ func (w *Writer) LogHeld() time.Time {
 	return time.Time{}
 }
 
-// checkpointIfLong copies the log into the database. The leader does it after
-// its group has its answers and before it hands over the lead: only then is
-// the log quiet, so that it can be copied to its end and start over; beside a
-// busy writer it would grow without end. 2,000 pages take some 10 ms. A reader
-// with an old snapshot ends the copying early: then the next try comes after
-// another 2,000 pages, and a log that became long that way is shrunk.
+// checkpointIfLong copies the log into the database. The leader runs it after its group has
+// its answers and before it hands over the lead. Only then is the log quiet, so that it can be
+// copied to its end and start over; with a busy writer it would grow without end. 2,000 pages
+// take about 10 ms.
+//
+// A reader with an old snapshot ends the copying early. Then the next try comes after another
+// 2,000 pages, and a log that became long this way is shrunk.
 func (w *Writer) checkpointIfLong() {
 	if w.shrinkIfLong() || w.log.pages < w.log.next {
 		return
@@ -87,8 +88,8 @@ func (w *Writer) checkpointIfLong() {
 	}
 }
 
-// shrinkIfLong starts shrink when the log is over its limit, once a second, and
-// reports whether it is. It is called with the lead.
+// shrinkIfLong starts shrink if the log is over its limit, at most once a second, and reports
+// whether the log is over its limit. The caller has the lead.
 func (w *Writer) shrinkIfLong() bool {
 	l := &w.log
 	if w.cfg.Connect == nil || l.pages*pageSize <= w.cfg.LogLimit {
@@ -106,10 +107,10 @@ func (w *Writer) shrinkIfLong() bool {
 	return true
 }
 
-// shrink copies a long log on a connection of its own, beside the writer, which
-// need not wait for gigabytes. What was written meanwhile it copies with the lead,
-// when no more is written, and there cuts the log down to nothing. A reader with
-// an old snapshot ends it early. Failures do no harm: the next one tries again.
+// shrink copies a long log on its own connection, concurrently with the writer, which need not
+// wait for gigabytes. It then takes the lead, copies the remaining pages and truncates the
+// log. A reader with an old snapshot ends it early. Failures do no harm: the next shrink tries
+// again.
 func (w *Writer) shrink(ctx context.Context) {
 	l := &w.log
 	if l.conn == nil {
@@ -137,7 +138,7 @@ func (w *Writer) shrink(ctx context.Context) {
 	_ = w.Exclusive(ctx, func(c *conn.Conn) { w.truncate(c) }) // closed, or ctx ended
 }
 
-// truncate cuts the log down, with the lead. It fails while it is read.
+// truncate truncates the log, with the lead. It fails while the log is being read.
 func (w *Writer) truncate(c *conn.Conn) {
 	if c.Raw().BusyTimeout(shrinkWait) != nil {
 		return
@@ -150,8 +151,7 @@ func (w *Writer) truncate(c *conn.Conn) {
 	_ = c.Raw().BusyTimeout(w.cfg.Busy) // it fails only without a connection
 }
 
-// close waits for shrink. It is called when the queue is closed, so that no
-// other one begins.
+// close waits for shrink. The queue is closed, so no other shrink begins.
 func (c *checkpoints) close() {
 	c.closed.Do(func() {
 		_ = c.group.Wait() // its functions return nil

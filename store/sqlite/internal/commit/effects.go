@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// publish makes the effects of committed operations known.
+// publish announces the effects of committed operations.
 func (w *Writer) publish(ops []*batch.Op[*Op], claims []*WaitingClaim) {
 	external := w.external
 	w.external = false
@@ -27,9 +27,8 @@ func (w *Writer) publish(ops []*batch.Op[*Op], claims []*WaitingClaim) {
 	}
 }
 
-// Apply makes the effects of one committed operation known. It may run beside
-// the leader for those of a caller's transaction, which claims and ends
-// nothing.
+// Apply announces the effects of one committed operation. It may run concurrently with the
+// leader for the effects of a caller's transaction, which claims and ends nothing.
 func (w *Writer) Apply(fx *sqlstore.Effects) {
 	w.cfg.Lanes.Observe(fx.NS, fx.Lanes)
 	w.memory.Apply(fx)

@@ -22,11 +22,10 @@ const (
 	sqlUndo      = "ROLLBACK TO op"
 )
 
-// errRolledBack is the error of an operation during which the transaction
-// ended.
+// errRolledBack is the error of an operation during which the transaction ended.
 var errRolledBack = errors.New("the database rolled the transaction back")
 
-// commit is the queue's commit function: it runs with the lead.
+// commit is the queue's commit function. It runs with the lead.
 func (w *Writer) commit(g *batch.Group[*Op]) {
 	ops, claims := w.commitGroup(g)
 	w.noteRefusal(ops)
@@ -36,10 +35,9 @@ func (w *Writer) commit(g *batch.Group[*Op]) {
 	w.checkpointIfLong()
 }
 
-// commitGroup takes a group and commits it. It returns the operations, with
-// their errors, and the waiting claims that were committed with them. Whatever
-// happens in it, the turn is given back and no transaction stays open: a panic
-// must not keep other callers from writing.
+// commitGroup takes a group and commits it. It returns the operations, with their errors, and
+// the waiting claims that were committed with them. It always releases the turn and leaves no
+// transaction open: even a panic must not keep other callers from writing.
 func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims []*WaitingClaim) {
 	start := time.Now()
 	ctx, between := g.Context(), func() {}
@@ -81,8 +79,8 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 		if claims, ok = w.together(ops); ok {
 			break
 		}
-		// Nothing of the group is in the database. Each operation again, with
-		// a transaction of its own: the one at fault gets the error.
+		// Nothing of the group is stored. Each operation runs again in its own transaction, so
+		// that only the failing one gets the error.
 		for _, o := range ops {
 			if o.Err = w.begin(context.Background(), time.Now()); o.Err == nil {
 				var more []*WaitingClaim
@@ -95,8 +93,8 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 	return ops, claims
 }
 
-// begin starts the transaction and looks for external writes. start is when the
-// leader began to wait for it; the end of ctx ends the wait for the database's lock.
+// begin starts the transaction and checks for external writes. start is the begin of the
+// leader's wait. The end of ctx ends the wait for the database's lock.
 func (w *Writer) begin(ctx context.Context, start time.Time) error {
 	wait := w.conn.Interruptible(ctx)
 	err := w.conn.Stmt(sqlBegin).Run()
@@ -117,10 +115,9 @@ func (w *Writer) begin(ctx context.Context, start time.Time) error {
 	return err
 }
 
-// together runs a group in the open transaction, each operation in its own
-// savepoint, and commits. It reports false when the whole transaction is lost
-// and the group has to be done again; otherwise the operations' errors are
-// final.
+// together runs a group in the open transaction, each operation in its own savepoint, and
+// commits. It returns false if the whole transaction is lost and the group must run again.
+// Otherwise the operations' errors are final.
 func (w *Writer) together(ops []*batch.Op[*Op]) (claims []*WaitingClaim, ok bool) {
 	done := make([]*Op, 0, len(ops))
 	for _, o := range ops {
@@ -140,7 +137,7 @@ func (w *Writer) together(ops []*batch.Op[*Op]) (claims []*WaitingClaim, ok bool
 		w.rollback()
 		return nil, false
 	}
-	// Crash here: nothing was acknowledged, and nothing is there after recovery.
+	// Crash here: nothing was acknowledged, and nothing is stored after recovery.
 	if err := w.commitTx(); err != nil {
 		w.rollback()
 		w.waiting.putBack(claims...)
@@ -149,15 +146,15 @@ func (w *Writer) together(ops []*batch.Op[*Op]) (claims []*WaitingClaim, ok bool
 	return claims, true
 }
 
-// inSavepoint runs fn in a savepoint, which is undone when fn fails. It
-// reports false when the transaction is lost.
+// inSavepoint runs fn in a savepoint, and rolls the savepoint back if fn fails. It returns
+// false if the transaction is lost.
 func (w *Writer) inSavepoint(fn func() error) bool {
 	if w.conn.Stmt(sqlSavepoint).Run() != nil {
 		return false
 	}
 	err := fn()
-	// An interrupt, a full disk or an I/O error inside a statement rolls back
-	// everything, and the next statement would commit by itself.
+	// An interrupt, a full disk or an I/O error inside a statement rolls back everything, and
+	// the next statement would commit by itself.
 	if w.conn.Autocommit() {
 		return false
 	}
@@ -167,9 +164,8 @@ func (w *Writer) inSavepoint(fn func() error) bool {
 	return w.conn.Stmt(sqlRelease).Run() == nil
 }
 
-// single runs one operation in the open transaction and ends that. When only
-// the waiting claims behind it lose the transaction, that is not its error: it
-// runs once more, without them.
+// single runs one operation in the open transaction and ends the transaction. If only the
+// waiting claims lose the transaction, the operation runs once more without them.
 func (w *Writer) single(o *Op) (claims []*WaitingClaim, err error) {
 	claims, lost, err := w.trySingle(o, true)
 	if !lost {
@@ -182,7 +178,7 @@ func (w *Writer) single(o *Op) (claims []*WaitingClaim, err error) {
 	return claims, err
 }
 
-// trySingle reports lost when waiting claims lost the transaction.
+// trySingle returns lost if waiting claims lost the transaction.
 func (w *Writer) trySingle(o *Op, withClaims bool) (claims []*WaitingClaim, lost bool, err error) {
 	err = w.run(o)
 	if err == nil && w.conn.Autocommit() {
@@ -196,8 +192,8 @@ func (w *Writer) trySingle(o *Op, withClaims bool) (claims []*WaitingClaim, lost
 		}
 	}
 	if err == nil {
-		// Crash here: nothing was acknowledged; the log's next reader drops
-		// what has no commit mark.
+		// Crash here: nothing was acknowledged; the log's next reader drops everything without
+		// a commit mark.
 		err = w.commitTx()
 	}
 	if err != nil {
@@ -244,7 +240,7 @@ func (w *Writer) run(o *Op) (err error) {
 	return o.Run(&tx)
 }
 
-// rollback ends the transaction if there still is one.
+// rollback ends the transaction if it is open.
 func (w *Writer) rollback() {
 	w.cfg.Lanes.Ended(false)
 	w.conn.Reset()
@@ -253,7 +249,7 @@ func (w *Writer) rollback() {
 	}
 }
 
-// noteRefusal remembers whether the disk refused every operation of the group.
+// noteRefusal records whether the disk refused every operation of the group.
 func (w *Writer) noteRefusal(ops []*batch.Op[*Op]) {
 	if len(ops) == 0 {
 		return

@@ -10,37 +10,36 @@ import (
 )
 
 const (
-	// lookEvery is the interval at which the path of the file is checked: the folder may be
-	// removed or replaced while processes run.
+	// lookEvery is the interval at which the path of the file is checked, because the folder
+	// may be removed or replaced while processes run.
 	lookEvery = time.Second
-	// A process polls at linePause until it is first in line, then at turnPause until the
-	// turn is free.
+	// A process polls at linePause until it is first in line, then at turnPause until the turn
+	// is free.
 	linePause = time.Millisecond
 	turnPause = 250 * time.Microsecond
 )
 
 const (
-	writeByte  = 0       // locked by the process that writes
+	writeByte  = 0       // locked by the writing process
 	firstByte  = 1       // the first ticket
-	urgentPart = 1 << 59 // by how much the ticket of an urgent transaction is lower: 18 years
+	urgentPart = 1 << 59 // subtracted from the ticket of an urgent transaction: 18 years
 )
 
 // processes queues the processes that want to write to one database file. SQLite's own lock
-// has no queue: a waiting process polls, and loses against processes that write all the
-// time.
+// has no queue: a waiting process polls, and loses against processes that write constantly.
 //
-// A process that wants to write while another one writes or waits takes a ticket:
-// it locks the byte of a file whose number is the time in nanoseconds. It is first in line
-// when no byte below is locked; then it takes the lock of byte 0, and gives its ticket
-// back. Tickets of urgent transactions are below all others.
+// A process that wants to write while another one writes or waits takes a ticket: it locks the
+// byte of a file whose number is the time in nanoseconds. It is first in line when no lower
+// byte is locked. Then it takes the lock of byte 0 and releases its ticket. Tickets of urgent
+// transactions are below all others.
 //
-// Nothing depends on it: SQLite's lock decides who writes. A process goes on without a turn
-// when there is no folder, when it may not open the file, when the system has no such
-// locks, or when the turn is not free for longer than patience (a process that is stopped
-// may hold it). The system drops the locks of a process that ends.
+// Safety does not depend on it: SQLite's lock decides which process writes. A process
+// continues without a turn if there is no folder, if it cannot open the file, or if the system
+// has no such locks. It also continues if the turn is not free within patience, because a
+// stopped process may hold it. The system drops the locks of a process that ends.
 //
-// It waits by polling, so that it works inside a testing/synctest bubble. Only the caller that
-// holds the process's own turn may use it.
+// It waits by polling, so that it works inside a testing/synctest bubble. Only the holder of
+// the process's own turn may use it.
 type processes struct {
 	// openFile opens the file whose bytes are locked; nil disables turns.
 	openFile func() (*os.File, error)
@@ -50,8 +49,8 @@ type processes struct {
 	looked time.Time
 }
 
-// take waits for the turn of this process and returns the function that gives it back,
-// which may be called more than once. Its error is the cause of ctx.
+// take waits for the turn of this process and returns the function that releases it, which may
+// be called more than once. Its error is the cause of ctx.
 func (p *processes) take(ctx context.Context, urgent bool) (giveBack func(), err error) {
 	none := func() {}
 	f := p.open()
@@ -87,10 +86,11 @@ func (p *processes) take(ctx context.Context, urgent bool) (giveBack func(), err
 	return none, nil
 }
 
-// takeTicket locks the byte of the time. Another process may have the same one.
+// takeTicket locks the byte of the current time. If another process has it, it takes a later
+// byte.
 func takeTicket(f *os.File, urgent bool) (ticket int64, ok bool) {
 	const tries = 1000
-	ticket = max(time.Now().UnixNano(), urgentPart+firstByte) // the latter of a clock that is wrong
+	ticket = max(time.Now().UnixNano(), urgentPart+firstByte) // the minimum covers a wrong clock
 	if urgent {
 		ticket -= urgentPart
 	}
@@ -120,7 +120,7 @@ func (p *processes) open() *os.File {
 		}
 		p.close()
 	}
-	// The first worker makes the folder. Without workers there are no leases to renew in time.
+	// The first worker creates the folder. Without workers no lease needs a timely renewal.
 	f, err := p.openFile()
 	if err != nil {
 		return nil
@@ -136,7 +136,7 @@ func (p *processes) open() *os.File {
 // close closes the file. The caller ensures that no turn is held or awaited.
 func (p *processes) close() {
 	if p.file != nil {
-		_ = p.file.Close() // which has no locks
+		_ = p.file.Close() // it holds no locks
 		p.file = nil
 	}
 }

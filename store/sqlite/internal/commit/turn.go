@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// Turn waits for the turn to write, in this process and between processes, for a
-// transaction on another connection, and returns the function that gives it back, which may be called
-// more than once. It returns the cause of ctx when that ends first, and a
-// HeldError when one holder that is not Bounded keeps the turn for longer than
-// the busy timeout.
+// Turn waits for the turn to write, in this process and between processes, for a transaction
+// on another connection. It returns the function that releases the turn, which may be called
+// more than once. It returns the cause of ctx if ctx ends first, and a HeldError if one holder
+// that is not Bounded keeps the turn for longer than the busy timeout.
 func (w *Writer) Turn(ctx context.Context, h *Holder) (giveBack func(), err error) {
 	here, err := w.turns.take(ctx, h, w.cfg.Busy)
 	if err != nil {
@@ -29,39 +28,37 @@ func (w *Writer) Turn(ctx context.Context, h *Holder) (giveBack func(), err erro
 	return func() { between(); here() }, nil
 }
 
-// HeldError says that a transaction of this program kept the turn for long.
+// HeldError means that a transaction of this program kept the turn for too long.
 type HeldError struct{ Holder string }
 
 // Error names the transaction, its age, and the line that began it.
 func (e *HeldError) Error() string { return "an open transaction of the caller writes: " + e.Holder }
 
-// turns is the queue of those in this process that want to write: the leader
-// of the group commit, and transactions on other connections. SQLite lets only
-// one of them write, and waiting for its lock is polling, in which whoever asks
-// most often wins.
+// turns is the queue of this process's writers: the leader of the group commit, and
+// transactions on other connections. SQLite allows one of them to write. Waiting for its lock
+// means polling, which favours the most frequent poller.
 //
-// The leader is next after each other transaction, so that heartbeats, which
-// come first in its group, wait for one of those at most; the others come in
-// the order in which they asked. As the leader asks anew for each group, groups
-// and other transactions alternate when there are many of both.
+// The leader is next after each other transaction, so that heartbeats, which come first in its
+// group, wait for at most one of them. The others come in the order of their requests. The
+// leader asks anew for each group, so groups and other transactions alternate under load.
 //
 // The zero value is ready for use.
 type turns struct {
 	mu     sync.Mutex
 	holder *Holder
-	leader *waiter   // waits; nil: it does not
-	others []*waiter // in the order in which they asked
+	leader *waiter   // nil: the leader does not wait
+	others []*waiter // in the order of their requests
 }
 
-// Holder is who has the turn, for the errors of those who wait.
+// Holder describes the holder of the turn, for the errors of waiters.
 type Holder struct {
-	// What it is, as in "a transaction of DB()".
+	// What is the kind of the holder, such as "a transaction of DB()".
 	What string
-	// Bounded says that the holder gives the turn back within a limit of its
-	// own, however long that is.
+	// Bounded means that the holder releases the turn within its own limit, however long that
+	// is.
 	Bounded bool
 
-	since   time.Time // it has the turn
+	since   time.Time // when it got the turn
 	callers []uintptr
 }
 
@@ -70,17 +67,17 @@ type waiter struct {
 	got    chan struct{} // closed when it has the turn
 }
 
-// NewHolder returns a holder that the calling goroutine will be.
+// NewHolder returns a holder for the calling goroutine.
 func NewHolder(what string, bounded bool) *Holder {
 	callers := make([]uintptr, 32)
 	return &Holder{What: what, Bounded: bounded, since: time.Now(), callers: callers[:runtime.Callers(2, callers)]}
 }
 
-// Since returns when it began, or got the turn.
+// Since returns the time when it began, or got the turn.
 func (h *Holder) Since() time.Time { return h.since }
 
-// String says what the holder is, since when it has the turn, and which line of
-// the program began it.
+// String describes the holder: its kind, the time for which it has the turn, and the line that
+// began it.
 func (h *Holder) String() string {
 	text := fmt.Sprintf("%s, open for %v", h.What, time.Since(h.since).Round(time.Millisecond))
 	if at := h.BegunAt(); at != "" {
@@ -91,8 +88,8 @@ func (h *Holder) String() string {
 
 const module = "github.com/goweaver/weaver/"
 
-// BegunAt returns the innermost line of the program itself, not of the packages
-// through which it began, as file:line.
+// BegunAt returns the innermost line of the program itself as file:line, skipping the packages
+// through which the transaction began.
 func (h *Holder) BegunAt() string {
 	if len(h.callers) == 0 {
 		return ""
@@ -133,7 +130,7 @@ func (t *turns) take(ctx context.Context, h *Holder, busy time.Duration) (giveBa
 // groupCommit holds the turn for the leader.
 var groupCommit = &Holder{What: "the group commit", Bounded: true}
 
-// lead waits for the leader's turn, which is next; release gives it back.
+// lead waits for the leader's turn, which is next. release gives the turn back.
 func (t *turns) lead(ctx context.Context, busy time.Duration) error {
 	t.mu.Lock()
 	if t.holder == nil {
@@ -147,7 +144,7 @@ func (t *turns) lead(ctx context.Context, busy time.Duration) error {
 	return t.wait(ctx, w, busy)
 }
 
-// wait waits for a turn that was asked for.
+// wait waits for a requested turn.
 func (t *turns) wait(ctx context.Context, w *waiter, busy time.Duration) (err error) {
 	timer := time.NewTimer(busy)
 	defer timer.Stop()
@@ -168,7 +165,7 @@ func (t *turns) wait(ctx context.Context, w *waiter, busy time.Duration) (err er
 		}
 	}
 	if !t.leave(w) {
-		t.release() // it has just been given the turn
+		t.release() // it has just received the turn
 	}
 	return err
 }
@@ -188,8 +185,7 @@ func (t *turns) current() *Holder {
 	return t.holder
 }
 
-// leave takes a waiter out of the queue. It reports false when the waiter has
-// the turn.
+// leave removes a waiter from the queue. It returns false if the waiter has the turn.
 func (t *turns) leave(w *waiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,7 +200,7 @@ func (t *turns) leave(w *waiter) bool {
 	return i >= 0
 }
 
-// release gives the turn back.
+// release releases the turn.
 func (t *turns) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

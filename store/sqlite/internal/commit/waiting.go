@@ -11,37 +11,35 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 )
 
-// WaitingClaim is a claim that found nothing due and waits. A group that makes
-// something due runs it in its own transaction.
+// WaitingClaim is a claim that found nothing due and waits. A group that makes a task due runs
+// it in its own transaction.
 type WaitingClaim struct {
 	op   *Op
 	done chan error // its answer; buffered
 
-	taken   bool      // a transaction runs it that is not committed yet
-	takenAt time.Time // when that last began
-	givenUp bool      // while it was taken: it waits no longer if it gets nothing
+	taken   bool      // a transaction that is not committed yet runs it
+	takenAt time.Time // start of the last such transaction
+	givenUp bool      // given up while taken: it does not wait again if it gets nothing
 }
 
-// errGivenUp answers a claim that was given up while a transaction ran it, and
-// got nothing from that.
+// errGivenUp answers a claim that was given up while a transaction ran it, and got no tasks.
 var errGivenUp = errors.New("the claim was given up")
 
-// NewWaitingClaim returns a claim that run carries out.
+// NewWaitingClaim returns a claim that run executes.
 func NewWaitingClaim(ns string, run func(*Tx) error) *WaitingClaim {
 	return &WaitingClaim{op: &Op{NS: ns, Run: run}, done: make(chan error, 1)}
 }
 
-// TakenAt returns when the transaction began that answered the claim.
+// TakenAt returns the start of the transaction that answered the claim.
 func (c *WaitingClaim) TakenAt() time.Time { return c.takenAt }
 
-// Wait has c wait from the operation's commit on, so that no group between the
-// two is missed.
+// Wait makes c wait from the operation's commit on, so that it misses no group in between.
 func (tx *Tx) Wait(c *WaitingClaim) { tx.op.waiting = c }
 
-// Wait waits for a claim to be answered, up to limit, a wake-up, or the end of
-// ctx; then it reports false, and the claim is given up. batch.ErrClosed means
-// that the writer was closed; batch.ErrTaken that ctx ended, or a panic came,
-// while the claim was being committed.
+// Wait waits for the answer of a claim, until limit, a wake-up, or the end of ctx. Without an
+// answer it returns false, and the claim is given up. batch.ErrClosed means that the writer
+// was closed. batch.ErrTaken means that ctx ended, or a panic came, while the claim was being
+// committed.
 func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration, wake <-chan struct{}) (answered bool, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -67,12 +65,11 @@ func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration,
 	}
 }
 
-// piggyback runs waiting claims behind the operations of a group, in the
-// group's transaction, each in its own savepoint, and returns those that it
-// answers: they got tasks, or looked at as many rows as they may. It reports
-// false when the transaction is lost.
+// piggyback runs waiting claims after the operations of a group, in the group's transaction,
+// each in its own savepoint. It returns the claims that it answers: they got tasks, or reached
+// their row limit. It returns false if the transaction is lost.
 func (w *Writer) piggyback(ops ...*Op) (claims []*WaitingClaim, ok bool) {
-	var done []string // namespaces
+	var done []string // handled namespaces
 	for _, o := range ops {
 		if !o.fx.Notice.Due || slices.Contains(done, o.NS) {
 			continue
@@ -108,14 +105,14 @@ type waitingClaims struct {
 	list []*WaitingClaim
 }
 
-// add has a claim wait. It is called with the lead, so no group was missed.
+// add makes a claim wait. The caller has the lead, so the claim misses no group.
 func (l *waitingClaims) add(c *WaitingClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, c)
 }
 
-// take returns the claims of a namespace, for the transaction that is open.
+// take returns the claims of a namespace, for the open transaction.
 func (l *waitingClaims) take(ns string) []*WaitingClaim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +126,8 @@ func (l *waitingClaims) take(ns string) []*WaitingClaim {
 	return claims
 }
 
-// putBack has claims wait on that got nothing, or whose transaction is lost,
-// unless they were given up meanwhile.
+// putBack makes claims wait again that got nothing, or whose transaction is lost, unless they
+// were given up meanwhile.
 func (l *waitingClaims) putBack(claims ...*WaitingClaim) {
 	if len(claims) == 0 {
 		return
@@ -145,7 +142,7 @@ func (l *waitingClaims) putBack(claims ...*WaitingClaim) {
 	}
 }
 
-// answer ends the waiting of claims whose transaction is committed.
+// answer answers claims whose transaction is committed.
 func (l *waitingClaims) answer(claims []*WaitingClaim) {
 	if len(claims) == 0 {
 		return
@@ -158,8 +155,8 @@ func (l *waitingClaims) answer(claims []*WaitingClaim) {
 	}
 }
 
-// giveUp ends the waiting of a claim. It reports false when a transaction has
-// the claim or answered it: then its answer comes.
+// giveUp ends the wait of a claim. It returns false if a transaction runs or answered the
+// claim: then its answer comes.
 func (l *waitingClaims) giveUp(c *WaitingClaim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +169,7 @@ func (l *waitingClaims) giveUp(c *WaitingClaim) bool {
 	return true
 }
 
-// closeAll answers all claims: the writer is closing.
+// closeAll answers all claims, because the writer is closing.
 func (l *waitingClaims) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,8 +179,8 @@ func (l *waitingClaims) closeAll() {
 	l.list = nil
 }
 
-// fail answers the claims whose transaction ended in a panic: whether they
-// were committed is not known.
+// fail answers the claims whose transaction ended in a panic. The outcome of their commit is
+// unknown.
 func (l *waitingClaims) fail() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,26 +16,26 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// minStall is a third of the shortest lease: a shorter wait for the write lock
-// makes no worker miss its lease.
+// minStall is a third of the shortest lease: a shorter wait for the write lock makes no worker
+// miss its lease.
 const minStall = time.Second / 3
 
-// Config is what New needs.
+// Config configures New.
 type Config struct {
 	Conn   *conn.Conn    // the connection that writes; the writer closes it
-	Busy   time.Duration // how long to wait while one transaction of the program writes
-	Lanes  *lane.Cache   // notified of external writes and of what claims saw
+	Busy   time.Duration // maximum wait while one transaction of the program writes
+	Lanes  *lane.Cache   // receives external writes and claims' observations
 	Notify func(ns string, n store.Notice)
-	// NotifyAll gives a notice to the listeners of all namespaces.
+	// NotifyAll sends a notice to the listeners of all namespaces.
 	NotifyAll func(n store.Notice)
 	Now       func() time.Time // the store's clock; nil: store.Now
-	// Connect opens a connection on which a log of more than LogLimit bytes is
-	// copied and cut down; nil: none is.
+	// Connect opens a connection for copying and truncating a log of more than LogLimit bytes.
+	// nil disables this.
 	Connect  func() (*conn.Conn, error)
 	LogLimit int
-	// Begun is called in each transaction before its operations, and Ending
-	// before its COMMIT; an error refuses them. external says that another
-	// connection committed. Both may be nil.
+	// Begun is called in each transaction before its operations, and Ending before its COMMIT;
+	// an error refuses them. external reports that another connection committed. Both may be
+	// nil.
 	Begun  func(c *conn.Conn, external bool) error
 	Ending func(c *conn.Conn) error
 	// OpenTurns opens the lock file by which processes take turns; nil disables turns.
@@ -43,8 +43,7 @@ type Config struct {
 	Faults    *Faults // set by tests only
 }
 
-// Faults lets tests make the database fail where it matters. Nil functions do
-// nothing.
+// Faults lets tests inject database failures. Nil functions do nothing.
 type Faults struct {
 	OnOp     func(*conn.Conn) error          // before each operation
 	OnCommit func(commit func() error) error // around COMMIT
@@ -54,24 +53,23 @@ type Faults struct {
 type Writer struct {
 	cfg       Config
 	queue     *batch.Queue[*Op]
-	turns     turns     // who of this process writes
-	processes processes // which process writes
+	turns     turns     // the turns of writers in this process
+	processes processes // the turns of writing processes
 	waiting   waitingClaims
-	refused   atomic.Bool // the disk took nothing of the last group
+	refused   atomic.Bool // the disk refused the whole last group
 	log       checkpoints
 
 	// Used by the leader only.
 	conn        *conn.Conn
 	memory      sqlstore.Memory // its generations are as of dataVersion
-	dataVersion int64           // as last seen: it changes when another connection commits
+	dataVersion int64           // last value seen; changes when another connection commits
 	seenVersion bool
 	external    bool      // another connection committed since the last notice
-	stalled     time.Time // when the write lock was last waited for long …
+	stalled     time.Time // end of the last long wait for the write lock
 	stalledFor  time.Duration
 }
 
-// New returns a writer on a connection. External commits are noticed from its
-// return on.
+// New returns a writer on a connection. It notices external commits from its return on.
 func New(cfg Config) (*Writer, error) {
 	w := &Writer{cfg: cfg, conn: cfg.Conn, processes: processes{openFile: cfg.OpenTurns, patience: cfg.Busy / 2}}
 	w.log.next, w.log.group = checkpointPages, group.New(context.Background())
@@ -79,8 +77,8 @@ func New(cfg Config) (*Writer, error) {
 		w.cfg.Now = store.Now
 	}
 	w.queue = batch.New(sqlstore.MaxWeight, w.commit)
-	// The hook also switches off SQLite's own checkpoints, which would run
-	// inside COMMIT, before any caller got its answer.
+	// The hook also switches off SQLite's own checkpoints, which would run inside COMMIT,
+	// before any caller got its answer.
 	w.conn.Raw().WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		w.log.note(pages)
 		return nil
@@ -88,46 +86,43 @@ func New(cfg Config) (*Writer, error) {
 	return w, w.compareVersion()
 }
 
-// Op is one operation of one caller: a pure function of its transaction. It
-// may run more than once, so it must set all its results each time and must
-// not touch anything else; what follows from its commit stands in the
-// transaction's Effects.
+// Op is one operation of one caller: a pure function of its transaction. It may run more than
+// once, so it must set all its results each time and touch nothing else. The consequences of
+// its commit are in the transaction's Effects.
 type Op struct {
 	NS     string
 	Run    func(*Tx) error
-	Weight int  // rows to be changed; at least 1 counts
-	Urgent bool // goes before all that are not
+	Weight int  // changed rows; counted as at least 1
+	Urgent bool // takes precedence over operations that are not urgent
 
 	// Of the last run:
 	fx      sqlstore.Effects
 	waiting *WaitingClaim // the claim found nothing and waits
 }
 
-// Tx is what an operation sees of its transaction.
+// Tx is an operation's view of its transaction.
 type Tx struct {
 	Conn    *conn.Conn
-	Now     time.Time // the store's clock, taken once per operation
+	Now     time.Time // the store's clock, read once per operation
 	Effects *sqlstore.Effects
 
 	op *Op
 }
 
-// Do has op committed together with what other callers write meanwhile, and
-// returns its error. It returns batch.ErrClosed after Close, the cause of ctx
-// when the operation was given up before a group took it, and batch.ErrTaken
-// when a group had it already.
+// Do commits op together with concurrent writes of other callers, and returns its error. It
+// returns batch.ErrClosed after Close, the cause of ctx if the operation was given up before a
+// group took it, and batch.ErrTaken if a group had it already.
 func (w *Writer) Do(ctx context.Context, op *Op) error {
 	return w.queue.Do(ctx, &batch.Op[*Op]{Do: op, Weight: op.Weight, Urgent: op.Urgent})
 }
 
-// Exclusive runs fn with the connection while no group is being committed, in
-// the order of the queue. Errors are those of Do.
+// Exclusive runs fn with the connection while no group is being committed, in the order of the
+// queue. Errors are those of Do.
 func (w *Writer) Exclusive(ctx context.Context, fn func(*conn.Conn)) error {
 	return w.queue.Exclusive(ctx, func() { fn(w.conn) })
 }
 
-// Peek looks for external commits, unless a group is being committed, which
-// looks itself.
+// Peek checks for external commits, unless a group is being committed, which checks by itself.
 func (w *Writer) Peek() {
 	w.queue.TryExclusive(func() {
 		if w.compareVersion() == nil {
@@ -137,17 +132,15 @@ func (w *Writer) Peek() {
 	})
 }
 
-// Refused reports whether the disk took nothing of the last group.
+// Refused reports whether the disk refused the whole last group.
 func (w *Writer) Refused() bool { return w.refused.Load() }
 
-// Stalled returns when and for how long the writer last waited for the write
-// lock, if that was long enough to make workers miss their leases. Operations
-// may call it.
+// Stalled returns the end and the duration of the writer's last wait for the write lock that
+// was long enough to make workers miss their leases. Operations may call it.
 func (w *Writer) Stalled() (until time.Time, d time.Duration) { return w.stalled, w.stalledFor }
 
-// Close has the operations that wait committed, answers the waiting claims
-// with batch.ErrClosed, runs fn, and closes the connection. Only the first
-// call does anything.
+// Close commits the waiting operations, answers the waiting claims with batch.ErrClosed, runs
+// fn, and closes the connection. Only the first call has an effect.
 func (w *Writer) Close(fn func()) (err error) {
 	w.log.group.Cancel(nil)
 	w.queue.Close(func() {
@@ -162,8 +155,7 @@ func (w *Writer) Close(fn func()) (err error) {
 
 const sqlDataVersion = "PRAGMA data_version"
 
-// compareVersion compares data_version, which other connections' commits
-// change.
+// compareVersion compares data_version, which changes with other connections' commits.
 func (w *Writer) compareVersion() error {
 	st := w.conn.Stmt(sqlDataVersion)
 	var v int64

@@ -1,9 +1,9 @@
-// Package conn is a raw SQLite connection with prepared statements (package
-// internal/sqlstmt), and what belongs to it: the file layer, a pool for readers,
-// and the meaning of SQLite's error codes.
+// Package conn wraps a raw SQLite connection with prepared statements (package
+// internal/sqlstmt). It also has the file layer, a pool for readers, and the meaning of
+// SQLite's error codes.
 //
-// It knows no tables. What always holds: a [Conn] and its statements are used by
-// one goroutine at a time, and a statement is prepared once per connection.
+// It knows no tables. Invariants: one goroutine at a time uses a [Conn] and its statements,
+// and a statement is prepared once per connection.
 package conn
 
 import (
@@ -28,11 +28,11 @@ func New(raw *sqlite3.Conn) *Conn {
 	return &Conn{raw: raw, stmts: make(map[string]*stmt), cache: sqlstmt.NewCache()}
 }
 
-// Config says how Open opens a connection.
+// Config configures Open.
 type Config struct {
 	Name        string        // a file's name or a URI
 	URI         bool          // Name is a URI
-	Busy        time.Duration // how long a statement waits for a lock
+	Busy        time.Duration // maximum wait of a statement for a lock
 	Synchronous string        // the value of the pragma
 	ReadOnly    bool          // statements that write fail
 }
@@ -50,8 +50,8 @@ func Open(cfg Config) (*Conn, error) {
 	c := New(raw)
 	err = raw.BusyTimeout(cfg.Busy)
 	if err == nil {
-		// Plans do not depend on the values of parameters: without this, SQLite
-		// prepares a statement again when the parameter of its LIMIT changes.
+		// Plans do not depend on the values of parameters. Without this, SQLite prepares a
+		// statement again when the parameter of its LIMIT changes.
 		_, err = raw.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
 	}
 	if err == nil {
@@ -60,8 +60,8 @@ func Open(cfg Config) (*Conn, error) {
 	switch {
 	case err != nil:
 	case cfg.ReadOnly:
-		// The file handle itself is not read-only: after a crash the first
-		// reader may have to recover the log.
+		// The file handle itself is not read-only: after a crash the first reader may have to
+		// recover the log.
 		err = c.Script("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
 	default:
 		err = c.Script("PRAGMA cache_size=-32000")
@@ -87,7 +87,7 @@ func (c *Conn) Forget() {
 	clear(c.stmts)
 }
 
-// Reset ends the statements that an error left in the middle of their rows.
+// Reset ends statements that an error left in the middle of their rows.
 func (c *Conn) Reset() {
 	for _, s := range c.stmts {
 		_ = s.raw.Reset() // repeats the statement's last error
@@ -97,13 +97,12 @@ func (c *Conn) Reset() {
 // Raw returns the driver's connection.
 func (c *Conn) Raw() *sqlite3.Conn { return c.raw }
 
-// Autocommit reports whether the connection has no open transaction. SQLite
-// ends one by itself when a statement is interrupted, the disk is full or I/O
-// fails; every further statement would then commit by itself.
+// Autocommit reports whether the connection has no open transaction. SQLite ends a transaction
+// by itself when a statement is interrupted, the disk is full or I/O fails. Every further
+// statement would then commit by itself.
 func (c *Conn) Autocommit() bool { return c.raw.GetAutocommit() }
 
-// HasMoved reports whether the connection's file is not the one that has its name
-// now.
+// HasMoved reports whether another file now has the name of the connection's file.
 func (c *Conn) HasMoved() bool {
 	file, err := c.raw.FileControl("main", sqlite3.FCNTL_FILE_POINTER)
 	if f, ok := file.(vfs.FileHasMoved); ok && err == nil {
@@ -130,23 +129,22 @@ func (c *Conn) Pragma(sql string) (string, error) {
 	return v, st.Err()
 }
 
-// Interruptible makes the connection's statements end with ctx, until the
-// returned function is called. It is for readers: an interrupt inside a write
-// rolls back the work of all callers.
+// Interruptible makes the connection's statements end with ctx, until undo is called. It is
+// for readers: an interrupt inside a write rolls back the work of all callers.
 func (c *Conn) Interruptible(ctx context.Context) (undo func()) {
 	old := c.raw.SetInterrupt(ctx)
 	return func() { c.raw.SetInterrupt(old) }
 }
 
-// Stmt returns the prepared statement for sql. It must not be asked for again
-// while its rows are being read.
+// Stmt returns the prepared statement for sql. The caller must not request it again while it
+// reads its rows.
 func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
 	if s := c.stmts[sql]; s != nil {
 		return s.handle.Again()
 	}
 	raw, _, err := c.raw.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
-		return sqlstmt.Failed(err) // not kept: the schema may come later
+		return sqlstmt.Failed(err) // not kept: the schema may be created later
 	}
 	s := &stmt{conn: c.raw, raw: raw}
 	s.handle = sqlstmt.New(s, c.cache)
@@ -154,12 +152,11 @@ func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
 	return s.handle
 }
 
-// Cache returns what the connection remembers of its rows.
+// Cache returns the connection's cache of row values.
 func (c *Conn) Cache() *sqlstmt.Cache { return c.cache }
 
-// Steps returns how many steps the programs of its statements have made since
-// the last call: a measure of how much was read and written that does not depend
-// on the machine.
+// Steps returns the number of virtual machine steps of its statements since the last call: a
+// measure of the work that does not depend on the machine.
 func (c *Conn) Steps() (n int) {
 	for _, s := range c.stmts {
 		n += s.raw.Status(sqlite3.STMTSTATUS_VM_STEP, true)

@@ -12,12 +12,11 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// MigrateAdvice is what to do about a schema that is missing or old.
+// MigrateAdvice is the instruction for a missing or old schema.
 const MigrateAdvice = "run `weaver migrate up` or call db.Migrate"
 
-// Classify returns the port's error that an error of SQLite stands for, and
-// what to do about it. kind is nil when err has no code of SQLite, or one
-// without a meaning of its own.
+// Classify returns the port's error for an error of SQLite, and an instruction. kind is nil if
+// err has no SQLite code, or a code without a special meaning.
 func Classify(err error) (advice string, kind error) {
 	var code sqlite3.ErrorCode
 	if !errors.As(err, &code) {
@@ -48,7 +47,7 @@ func Classify(err error) (advice string, kind error) {
 	return "", nil
 }
 
-// classifySystem looks at what the operating system said.
+// classifySystem classifies the error of the operating system.
 func classifySystem(err error) (advice string, kind error) {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), isQuota(err):

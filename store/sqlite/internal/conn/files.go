@@ -12,11 +12,10 @@ import (
 // layers guards the registration of our file layers.
 var layers sync.Mutex
 
-// Layer returns the name of the file layer that our connections use: the one
-// called base ("" is the operating system's), with files that are as private as
-// the database's and errors that keep their cause. The driver forgets what the system said with the next call, and
-// SQLite cleans up after an error through the same file layer; SQLite's own
-// codes stay.
+// Layer returns the name of our connections' file layer over base ("" is the operating
+// system's). Its files are as private as the database's, and its errors keep their cause. The
+// driver forgets the system's error with the next call, and SQLite cleans up after an error
+// through the same file layer. SQLite's own codes stay unchanged.
 func Layer(base string) string {
 	layers.Lock()
 	defer layers.Unlock()
@@ -35,8 +34,8 @@ func Layer(base string) string {
 	return name
 }
 
-// files is a file layer whose errors keep what the operating system said, and
-// whose new files have the mode of the database's.
+// files is a file layer whose errors keep the operating system's error, and whose new files
+// have the mode of the database's file.
 type files struct{ vfs.VFSFilename }
 
 // OpenFilename implements vfs.VFSFilename.
@@ -49,7 +48,7 @@ func (l files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	return f, flags, err
 }
 
-// wholeFile is what the store needs of a file. (Memory is not mapped.)
+// wholeFile is the set of file methods that the store needs. (Memory is not mapped.)
 type wholeFile interface {
 	vfs.FileLockState
 	vfs.FileHasMoved

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by a [Pool] that was closed.
+// ErrClosed is returned by a closed [Pool].
 var ErrClosed = errors.New("no more operations are taken")
 
 const (
@@ -14,10 +14,10 @@ const (
 	sqlRollback  = "ROLLBACK"
 )
 
-// Pool is a small pool of connections that read beside the writer.
+// Pool is a small pool of connections that read concurrently with the writer.
 type Pool struct {
 	open  func() (*Conn, error)
-	slots chan struct{} // one token per read that goes on
+	slots chan struct{} // one token for each running read
 
 	mu     sync.Mutex
 	idle   []*Conn
@@ -29,12 +29,11 @@ func NewPool(n int, open func() (*Conn, error)) *Pool {
 	return &Pool{open: open, slots: make(chan struct{}, n)}
 }
 
-// Read runs fn in a read transaction of its own, whose statements end with
-// ctx. It returns the cause of ctx when that ends first, and [ErrClosed] after
-// Close.
+// Read runs fn in its own read transaction, whose statements end with ctx. It returns the
+// cause of ctx if ctx ends first, and [ErrClosed] after Close.
 //
-// Transactions should be short: an old snapshot keeps the write-ahead log from
-// starting over, so long reads page through several of them.
+// Transactions should be short. An old snapshot keeps the write-ahead log from starting over,
+// so long reads page through several transactions.
 func (p *Pool) Read(ctx context.Context, fn func(*Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -75,8 +74,8 @@ func (p *Pool) get() (*Conn, error) {
 	if c != nil || err != nil {
 		return c, err
 	}
-	// Outside the lock: SQLite may have to wait for a file lock here, and other
-	// readers wait for the mutex without a limit.
+	// Outside the lock: SQLite may have to wait for a file lock here, and other readers wait
+	// for the mutex without a limit.
 	return p.open()
 }
 
@@ -115,8 +114,7 @@ func (p *Pool) Idle(fn func(*Conn)) {
 	}
 }
 
-// Close closes the idle connections; those in use follow when they are put
-// back.
+// Close closes the idle connections. Connections in use are closed when they are put back.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

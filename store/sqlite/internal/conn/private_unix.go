@@ -9,11 +9,11 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// createBeside creates a journal or log, and with a log the file of its shared
-// memory, with the mode and, where that is allowed, the owner of the database's
-// file: the users that may open the one must be able to open the others, and no
-// other user. (The driver leaves their modes to the umask.) Files that exist stay as
-// they are; what keeps one from being created the driver finds as well.
+// createBeside creates a journal or a log, and with a log its shared memory file. They get the
+// mode and, where that is allowed, the owner of the database's file. Exactly the users that
+// may open the database must be able to open them. (The driver leaves their modes to the
+// umask.) Existing files stay as they are. createBeside ignores errors, because the driver
+// meets them too.
 func createBeside(name *vfs.Filename, flags vfs.OpenFlag) {
 	if flags&vfs.OPEN_CREATE == 0 || flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) == 0 {
 		return
@@ -35,7 +35,7 @@ func createBeside(name *vfs.Filename, flags vfs.OpenFlag) {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			_ = f.Chown(int(st.Uid), int(st.Gid)) // root may
 		}
-		_ = f.Chmod(info.Mode().Perm()) // whatever the umask is; one that only the owner can use is safe
+		_ = f.Chmod(info.Mode().Perm()) // regardless of the umask; a file that only its owner can use is safe
 		_ = f.Close()                   // it is empty
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
-// stmt is a prepared statement as package sqlstmt uses it.
+// stmt implements sqlstmt.Driver.
 type stmt struct {
 	conn   *sqlite3.Conn
 	raw    *sqlite3.Stmt

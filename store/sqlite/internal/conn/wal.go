@@ -15,14 +15,13 @@ const (
 	sqlUseWAL      = "PRAGMA journal_mode=WAL"
 )
 
-// UseWAL switches the connection's file to write-ahead logging, once in the
-// file's life. SQLite does not wait for the lock that the switch needs, which
-// another process that opens the same new file may hold for a moment: UseWAL
-// tries for up to busy. limit is the size in bytes to which the log's file is
-// cut down when it starts over.
+// UseWAL switches the connection's file to write-ahead logging, once in the file's life.
+// SQLite does not wait for the lock that the switch needs, which another process opening the
+// same new file may hold for a moment. UseWAL retries for up to busy. limit is the size in
+// bytes to which the log file is truncated when it starts over.
 func (c *Conn) UseWAL(ctx context.Context, busy time.Duration, limit int) error {
 	if !vfs.SupportsSharedMemory {
-		return nil // one process, one journal: slower, and just as safe
+		return nil // one process, one journal: slower, and equally safe
 	}
 	deadline := time.Now().Add(busy)
 	for {
@@ -44,7 +43,7 @@ func (c *Conn) UseWAL(ctx context.Context, busy time.Duration, limit int) error 
 	}
 }
 
-// sleep waits, but not longer than ctx.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
