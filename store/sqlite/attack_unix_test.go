@@ -15,10 +15,11 @@ import (
 
 const otherUser = 65534
 
-// What another user put into a shared folder, under a name that is waited for, is not used.
+// Files that another user planted in a shared folder, under a name that the store expects, are
+// not used.
 func TestAttackForeignFiles(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 { // only root can give files away
+	if os.Geteuid() != 0 { // only root can change the owner of files
 		return
 	}
 	for _, name := range []string{"w.db", "w.db-wal", "w.db-shm", "w.db-journal", "w.db.workers", "w.db.logs", "w.db.blobs"} {
@@ -43,7 +44,7 @@ func TestAttackForeignFiles(t *testing.T) {
 			}
 			_, err = sqlite.Open(t.Context(), path)
 			says(t, err, store.ErrUnavailable, file, "belongs to user 65534", "`chown 0 "+file+"`")
-			if err := os.Chmod(dir, 0o755); err != nil { // who may write to it is trusted
+			if err := os.Chmod(dir, 0o755); err != nil { // every user that may write to it is trusted
 				t.Fatal(err)
 			}
 			openFile(t, path)
@@ -51,11 +52,11 @@ func TestAttackForeignFiles(t *testing.T) {
 	}
 }
 
-// A link that another user put into a shared folder is not followed, wherever on the way it
-// stands.
+// A link that another user planted in a shared folder is not followed, in any part of the
+// path.
 func TestAttackLinks(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 { // only root can give files away
+	if os.Geteuid() != 0 { // only root can change the owner of files
 		return
 	}
 	own, shared := t.TempDir(), t.TempDir()
@@ -79,7 +80,7 @@ func TestAttackLinks(t *testing.T) {
 	openFile(t, at("through"))
 }
 
-// A folder of locks in which another user can make workers look dead is not used.
+// A lock folder in which another user can make workers look dead is not used.
 func TestAttackLockFolder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

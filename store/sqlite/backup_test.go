@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A backup that is made while others write is the store as it was at one instant.
+// A backup made during writes is the store at one instant.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestBackupIsRefused(t *testing.T) {
 	}
 }
 
-// The copy of a file that an earlier version made gives back its space.
+// The copy of a file from an earlier version returns its free space.
 func TestTheBackupOfAnOldFileShrinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

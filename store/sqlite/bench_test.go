@@ -18,7 +18,7 @@ const (
 	benchType = "acme.bench.noop.v1"
 )
 
-// modes are the two ways to commit that users choose between.
+// modes are the two commit modes that users choose between.
 var modes = []struct {
 	name string
 	sync sqlite.Sync
@@ -77,8 +77,8 @@ func successes(cs []store.Claimed) []store.Finish {
 	return fins
 }
 
-// BenchmarkNoop is claim and finish of no-op tasks, attempt rows included, in
-// batches of 1,000: the store's share of a task's life after the enqueue.
+// BenchmarkNoop measures claim and finish of no-op tasks, including attempt rows, in batches
+// of 1,000: the store's share of a task's life after the enqueue.
 func BenchmarkNoop(b *testing.B) {
 	perMode(b, func(b *testing.B, db *sqlite.DB) {
 		enqueueAll(b, db, b.N, 1000)
@@ -98,7 +98,7 @@ func BenchmarkNoop(b *testing.B) {
 	})
 }
 
-// BenchmarkFinish ends plain tasks one by one, each with a commit of its own.
+// BenchmarkFinish ends plain tasks one by one, each with its own commit.
 func BenchmarkFinish(b *testing.B) {
 	perMode(b, func(b *testing.B, db *sqlite.DB) {
 		enqueueAll(b, db, b.N, 1000)
@@ -142,8 +142,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueueShared is single enqueues by many callers, which share
-// commits.
+// BenchmarkEnqueueShared measures single enqueues by many callers, which share commits.
 func BenchmarkEnqueueShared(b *testing.B) {
 	perMode(b, func(b *testing.B, db *sqlite.DB) {
 		ids := task.NewIDs(nil)
@@ -160,7 +159,7 @@ func BenchmarkEnqueueShared(b *testing.B) {
 	})
 }
 
-// BenchmarkStepSequential is one task that records one step after the other.
+// BenchmarkStepSequential measures one task that records steps one after the other.
 func BenchmarkStepSequential(b *testing.B) {
 	perMode(b, func(b *testing.B, db *sqlite.DB) {
 		enqueueAll(b, db, 1, 1)
@@ -186,7 +185,7 @@ func BenchmarkStepSequential(b *testing.B) {
 	})
 }
 
-// BenchmarkStepShared is the same from many tasks at once.
+// BenchmarkStepShared measures steps of many concurrent tasks.
 func BenchmarkStepShared(b *testing.B) {
 	perMode(b, func(b *testing.B, db *sqlite.DB) {
 		enqueueAll(b, db, 50, 50)
@@ -215,8 +214,7 @@ func BenchmarkStepShared(b *testing.B) {
 	})
 }
 
-// BenchmarkClaimIdle is a claim that finds nothing beside a million rows of
-// the future.
+// BenchmarkClaimIdle measures a claim that finds nothing due among a million future rows.
 func BenchmarkClaimIdle(b *testing.B) {
 	db := openFile(b, filepath.Join(b.TempDir(), "bench.db"))
 	ids := task.NewIDs(nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The row of a job is hot: what counts for a budget changes it in the statement that
-// counts the job's tasks, and only in jobs that have a budget of this kind.
+// The row of a job is hot. Usage of a budget changes it in the statement that counts the job's
+// tasks, and only in jobs with a budget of this kind.
 func TestBudgetsChangeTheJobOnce(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)

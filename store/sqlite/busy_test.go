@@ -16,11 +16,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// shortly is a busy timeout that a test lets pass.
+// shortly is a busy timeout that a test lets expire.
 const shortly = 20 * time.Millisecond
 
-// Every kind of write says that the lock is taken, reads go on, and nothing is
-// left over when the lock is free again.
+// Every kind of write reports the taken lock, reads continue, and no error remains once the
+// lock is free again.
 func TestBusyWriters(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(shortly))
@@ -42,8 +42,8 @@ func TestBusyWriters(t *testing.T) {
 	f.sound(ids...)
 }
 
-// A program starts while another one has a long transaction open, which a worker
-// that runs survives, too: nothing is to be migrated, and it joins when it can.
+// A program starts while another one has a long transaction open. A running worker survives
+// such a transaction too: no migration is missing, and it joins when it can.
 func TestStartBesideALongTransaction(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, path string) (*sqlite.DB, *sql.Tx){
@@ -62,7 +62,7 @@ func TestStartBesideALongTransaction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // where a busy timeout takes no time
+			synctest.Test(t, func(t *testing.T) { // in a bubble a busy timeout takes no time
 				path := filepath.Join(t.TempDir(), "w.db")
 				shut(t, openOnce(t, path))
 				db, tx := open(t, path)
@@ -90,8 +90,7 @@ func TestStartBesideALongTransaction(t *testing.T) {
 	}
 }
 
-// A write outside the caller's own open transaction cannot succeed. It must not
-// wait for ever, either.
+// A write outside the caller's own open transaction cannot succeed. It must not wait forever.
 func TestBusyByOneself(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(shortly))
@@ -107,7 +106,7 @@ func TestBusyByOneself(t *testing.T) {
 	f.sound(idsOf(sub)...)
 }
 
-// Writers wait for a lock that is given up in time.
+// Writers wait for a lock that is released in time.
 func TestBusyForAWhile(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(waitLimit))
@@ -128,11 +127,11 @@ func TestBusyForAWhile(t *testing.T) {
 	f.sound(idsOf(sub)...)
 }
 
-// A transaction that read before another connection wrote cannot write any more:
-// its enqueue says so, and what to do.
+// A transaction that read before another connection wrote cannot write any more. The error of
+// its enqueue names the remedy.
 func TestBusyDeferredTransaction(t *testing.T) {
 	t.Parallel()
-	f := fileFixture(t, sqlite.BusyTimeout(waitLimit)) // it is refused at once all the same
+	f := fileFixture(t, sqlite.BusyTimeout(waitLimit)) // it is refused at once nevertheless
 	tx := f.begin()
 	for _, sql := range []string{"ROLLBACK", "BEGIN DEFERRED", "SELECT count(*) FROM weaver_tasks"} {
 		if _, err := tx.ExecContext(t.Context(), sql); err != nil {

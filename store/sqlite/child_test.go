@@ -13,15 +13,14 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Some tests need a second process. It is this test binary, started again in
-// one of the roles below.
+// Some tests need a second process: this test binary, started again in one of the roles below.
 const (
 	childRole = "WEAVER_TEST_ROLE"
 	childFile = "WEAVER_TEST_FILE"
 )
 
-// roles are what another process can do with a database. It reads commands
-// from in, a line each, and must return when that ends.
+// roles are the programs of another process. Each reads commands from in, one on a line, and
+// must return when in ends.
 var roles = map[string]func(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error{
 	"migrate": childMigrates,
 	"enqueue": childEnqueues,
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// opened runs fn with the database of another process.
+// opened runs fn with a database opened by another process.
 func opened(ctx context.Context, path string, fn func(db *sqlite.DB) error) error {
 	db, err := sqlite.Open(ctx, path, sqlite.Synchronous(sqlite.SyncOff))
 	if err != nil {
@@ -113,20 +112,20 @@ func (c *child) readLine() string {
 	c.t.Helper()
 	line, ok := c.next()
 	if !ok {
-		_ = c.cmd.Wait() // ProcessState has how it ended
+		_ = c.cmd.Wait() // ProcessState has the reason of its end
 		c.ended = true
 		c.t.Fatalf("the other process ended: %v\n%s", c.cmd.ProcessState, c.stderr.String())
 	}
 	return line
 }
 
-// next returns the next whole line; none when the process has ended.
+// next returns the next whole line, or false when the process has ended.
 func (c *child) next() (string, bool) {
 	line, err := c.out.ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err == nil
 }
 
-// rest returns all whole lines to come.
+// rest returns all remaining whole lines.
 func (c *child) rest() (lines []string) {
 	for {
 		line, ok := c.next()
@@ -137,22 +136,21 @@ func (c *child) rest() (lines []string) {
 	}
 }
 
-// kill ends the process with SIGKILL, or what the system has for that, and
-// waits for its end.
+// kill ends the process with SIGKILL, or the system's equivalent, and waits for its end.
 func (c *child) kill() {
 	c.t.Helper()
 	c.ended = true
 	if err := c.cmd.Process.Kill(); err != nil {
 		c.t.Errorf("kill: %v", err)
 	}
-	_, _ = c.cmd.Process.Wait() // the pipe stays open for what it printed
+	_, _ = c.cmd.Process.Wait() // the pipe stays open for its output
 }
 
 // end lets the process end by itself.
 func (c *child) end() {
 	c.t.Helper()
 	c.ended = true
-	_ = c.in.Close() // it may have gone already
+	_ = c.in.Close() // the process may have ended already
 	lines := c.rest()
 	if err := c.cmd.Wait(); err != nil {
 		c.t.Errorf("the other process: %v\n%s\n%s", err, strings.Join(lines, "\n"), c.stderr.String())

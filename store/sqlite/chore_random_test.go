@@ -13,10 +13,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Random jobs whose edges are marked a few at a time end as those do whose edges
-// are marked all at once: all kinds of edges, one kind for each task, failures that
-// are allowed, and tasks that decompose, or call others, or wait for signals, some of
-// which are cancelled meanwhile.
+// Random jobs whose edges are marked a few at a time end like jobs whose edges are marked all
+// at once. The jobs have all kinds of edges, one kind for each task, and allowed failures.
+// Tasks decompose, call others, or wait for signals, and some are cancelled meanwhile.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -33,7 +32,7 @@ func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	db.Whole, db.Part = 3, 3 // jobs are stored in parts, too
+	db.Whole, db.Part = 3, 3 // jobs are also stored in parts
 	f := fixtureOn(t, db)
 	defer func(moves int) { rules.MaxMoves = moves }(rules.MaxMoves)
 	whole := memstore.New()
@@ -55,7 +54,7 @@ func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	}
 }
 
-// randomJob drafts a job in which each task may need any of those before.
+// randomJob drafts a job in which each task may need any earlier task.
 func (f *fixture) randomJob(r *rand.Rand) store.Submission {
 	kinds := []task.EdgeKind{task.OnSuccess, task.OnFailed, task.OnFailed, task.OnDone}
 	sub := store.Submission{Job: &task.NewJob{ID: f.ids.New(), Name: "random"}}
@@ -78,8 +77,8 @@ func (f *fixture) randomJob(r *rand.Rand) store.Submission {
 	return sub
 }
 
-// runJob ends whatever is due in one batch, a few times, retries or cancels a task,
-// and does so again. It returns what became of the tasks each time.
+// runJob ends every due task in one batch, a few times, then retries or cancels a task, and
+// repeats. It returns the states of the tasks after each round.
 func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed uint64) (seen []string) {
 	f.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -107,7 +106,7 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 		if err != nil {
 			f.Fatal(err)
 		}
-		refused := "" // the texts name children, whose ids differ
+		refused := "" // the texts name children, whose IDs differ
 		if got[0].Err != nil {
 			refused = "refused"
 		}
@@ -116,7 +115,7 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 	return seen
 }
 
-// finishChores has everything done that was left for later.
+// finishChores works off all chores.
 func (f *fixture) finishChores(s store.Store, ns string) {
 	f.Helper()
 	for more := true; more; {
@@ -169,8 +168,8 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
 	}
 }
 
-// spend records a step that costs something for some of the attempts. What it leaves
-// to be done is done then, as it would be between two calls of a worker.
+// spend records a step with a cost for some of the attempts. It then works off the chores, as
+// would happen between two calls of a worker.
 func (f *fixture) spend(s store.Store, ns string, r *rand.Rand, claimed []store.Claimed) {
 	f.Helper()
 	var recs []store.Record
@@ -187,8 +186,8 @@ func (f *fixture) spend(s store.Store, ns string, r *rand.Rand, claimed []store.
 	f.finishChores(s, ns)
 }
 
-// waitFor has a task call others, or wait for a signal, now and then, and says what
-// it waits for.
+// waitFor sometimes makes a task call others, or wait for a signal, and returns its waiting
+// reason.
 func (f *fixture) waitFor(s store.Store, ns string, c store.Claimed, r *rand.Rand) task.Waiting {
 	f.Helper()
 	for _, step := range c.Steps { // it began before
@@ -217,12 +216,12 @@ func (f *fixture) waitFor(s store.Store, ns string, c store.Claimed, r *rand.Ran
 		f.Fatal(err)
 	}
 	if got[0].Err != nil || got[0].Step.State != task.StepWaiting {
-		return task.WaitNone // it is too deep, or is to end, or the signal was there
+		return task.WaitNone // it is too deep, was asked to end, or the signal existed
 	}
 	return why
 }
 
-// ends describes the tasks of a job and what it counts, and checks the store.
+// ends describes the tasks of a job and its counters, and checks the store.
 func (f *fixture) ends(s store.Store, ns string, sub store.Submission) (ends []string) {
 	f.Helper()
 	snap, err := s.Snapshot(f.Context(), ns)
@@ -235,7 +234,7 @@ func (f *fixture) ends(s store.Store, ns string, sub store.Submission) (ends []s
 	for i := range snap.Tasks {
 		if t := &snap.Tasks[i]; t.JobID == sub.Job.ID {
 			if t.State.Terminal() {
-				t.RemainingDeps = 0 // it means nothing any more
+				t.RemainingDeps = 0 // it has no meaning any more
 			}
 			ends = append(ends, fmt.Sprintf("%s %s/%s %d %s", t.Node, t.State, t.Waiting, t.RemainingDeps, t.End().Kind))
 		}

@@ -10,12 +10,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The suite in storetest shows what becomes of work that is too much for one
-// transaction. These show that it is not done in one, and that the end of the
-// process between two leaves nothing half done.
+// The suite in storetest covers the results of work that exceeds one transaction. These tests
+// check that it takes several transactions, and that a crash between two leaves nothing half
+// done.
 
-// fan submits a job of a task and n that need it, with an edge of a kind each,
-// unless change takes that from the last one.
+// fan submits a job of a task and n dependents, each with an edge of the kind, unless change
+// removes the edge of the last one.
 func (f *fixture) fan(n int, kind task.EdgeKind, change ...func(last *task.New)) (job, need task.ID) {
 	f.Helper()
 	sub := f.drafts(n + 1)
@@ -44,7 +44,7 @@ func (f *fixture) operate(cmd store.Command) store.CommandResult {
 	return got[0]
 }
 
-// dieAfter has all commits fail but the first n, as if the process died there.
+// dieAfter fails all commits after the first n, as if the process died there.
 func (f *fixture) dieAfter(n int) {
 	f.db.OnCommit(func(commit func() error) error {
 		if n--; n < 0 {
@@ -66,13 +66,13 @@ func (f *fixture) chores() []store.ChoreRow {
 	return snap.Chores
 }
 
-// elsewhere is the same file as another process has it.
+// elsewhere opens the same file as another process would.
 func (f *fixture) elsewhere() *fixture {
 	f.Helper()
 	return &fixture{T: f.T, db: openFile(f.T, f.db.Path()), ids: f.ids}
 }
 
-// reapChores works off all chores and returns in how many reaps.
+// reapChores works off all chores and returns the number of reaps.
 func (f *fixture) reapChores() int {
 	f.Helper()
 	for n := 1; ; n++ {
@@ -127,8 +127,7 @@ func TestCancelOfAJobThatWasCutShort(t *testing.T) {
 	}
 	f.db.OnCommit(nil)
 	f.chores()
-	// The one that needs nothing is ready; it must not start, and none may be
-	// retried yet.
+	// The task without needs is ready. It must not start, and no task may be retried yet.
 	f.states(map[task.State]int{task.Ready: 1})
 	for other := f.elsewhere(); len(f.chores()) > 0; {
 		claim, err := other.db.Claim(t.Context(), fixNS, fixClaim("w", 10))
@@ -190,8 +189,8 @@ func TestRetryThatWasCutShort(t *testing.T) {
 	}
 }
 
-// A dependent that ends while a chore brings others back does not come back with them if
-// its cleanup completed, unless the retry keeps steps.
+// A dependent that ends while a chore revives others is not revived with them if its cleanup
+// completed, unless the retry keeps steps.
 func TestRetryLeavesOutWhatCleanedUpMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
@@ -234,7 +233,7 @@ func TestRetryLeavesOutWhatCleanedUpMeanwhile(t *testing.T) {
 	}
 }
 
-// Each bite costs what the one before did, however much is done already.
+// Each bite costs as much as the one before, regardless of the finished work.
 func TestBitesDoNotGrow(t *testing.T) {
 	t.Parallel()
 	f := memoryFixture(t)

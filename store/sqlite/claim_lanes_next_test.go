@@ -9,12 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Thousands of lanes are not read again with every commit of others. A worker
-// that found nothing must then come back when they are, or it would not meet
-// what another process made due before its next poll.
+// Thousands of lanes are not read again with every external commit. A worker that found
+// nothing must claim again after the next reading, or it would find tasks of another process
+// only at its next poll.
 func TestNextWhenLanesAreReadLate(t *testing.T) {
 	t.Parallel()
-	const ns, took = "ns", time.Hour // the machine is slow
+	const ns, took = "ns", time.Hour // as on a slow machine
 	db, err := OpenMemory(t.Context())
 	if err != nil {
 		t.Fatal(err)

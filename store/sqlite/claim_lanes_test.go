@@ -9,9 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Many lanes are not read again with every commit of others. Still what this
-// process enqueues is found at once, also in a lane that had no rows, and also
-// by a caller's transaction, which is another connection's.
+// Many lanes are not read again with every external commit. Tasks that this process enqueues
+// are nevertheless found at once, also in a lane without rows, and also from a caller's
+// transaction on another connection.
 func TestNewLanesAmongMany(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, newNoteStore(t).db)

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// No code of the store leaves a dispatch row to a task that is not claimable,
-// so the rows here are written by SQL. A claim must not follow them.
+// The store never leaves a dispatch row to a task that is not claimable, so SQL writes the
+// rows here. A claim must not follow them.
 func TestStrayDispatchRows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestStrayDispatchRows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Of the four only the need of the other may run.
+		// Of the four tasks only the need of the other task may run.
 		if got := f.claim("w", 10); len(got) != 1 || got[0].Task.ID != needs.Tasks[0].ID {
 			t.Errorf("claimed %d tasks, want the one that is claimable (not %v, %v or %v)", len(got), ended, asked, needs.Tasks[1].ID)
 		}

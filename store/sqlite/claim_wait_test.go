@@ -11,11 +11,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// waitSuite is a store in a bubble whose claims wait, and whose commits are counted.
+// waitSuite is a store in a bubble with waiting claims and counted commits.
 type waitSuite struct {
 	*fixture
 	commits int
-	fail    func() error // before the next commit, once
+	fail    func() error // called before the next commit, once
 }
 
 func inWaitSuite(t *testing.T, name string, play func(s *waitSuite)) {
@@ -41,15 +41,14 @@ func inWaitSuite(t *testing.T, name string, play func(s *waitSuite)) {
 	})
 }
 
-// answer is what a claim that waited returned.
+// answer is the result of a waiting claim.
 type answer struct {
 	store.ClaimResult
 	err error
 	at  time.Time
 }
 
-// startClaim asks for work that is not there yet and returns when the claim
-// waits.
+// startClaim starts a claim for future work and returns when the claim waits.
 func (s *waitSuite) startClaim(ctx context.Context, wait time.Duration, change ...func(*store.ClaimRequest)) <-chan answer {
 	s.Helper()
 	return s.startClaimUntil(ctx, wait, nil, change...)
@@ -229,7 +228,7 @@ func TestClaimsThatWait(t *testing.T) {
 	})
 
 	inWaitSuite(t, "do not make the write fail that they share a commit with", func(s *waitSuite) {
-		// A claim that cannot write its row, because its lease id is known.
+		// A claim that cannot write its row, because its lease ID exists.
 		ids := s.enqueue(1)
 		claimed := s.claim("w", 1)
 		ch := s.startClaim(s.Context(), time.Minute, func(r *store.ClaimRequest) { r.LeaseID = claimed[0].Lease.ID })

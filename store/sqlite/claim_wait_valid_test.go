@@ -8,9 +8,9 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A lease counts from just before the transaction that granted it (R5): later,
-// and the worker relies on it for longer than it lasts; earlier, and it is over
-// before its handler begins.
+// A lease counts from just before the transaction that granted it (R5). With a later start the
+// worker would rely on it for too long. With an earlier start it would be over before its
+// handler begins.
 func TestWaitingClaimsSayWhenTheirTransactionBegan(t *testing.T) {
 	t.Parallel()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A program that starts after the machine's clock was set back goes on from the
-// time that the file knows, and so does one that has it open.
+// A program that starts after the machine's clock was set back continues from the time in the
+// file, and so does a program that has the file open.
 func TestClockIsKeptInTheFile(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(f *fixture){
@@ -59,13 +59,12 @@ func TestClockIsKeptInTheFile(t *testing.T) {
 	}
 }
 
-// thirtyYears brings the clock of a bubble, which begins in 2000, to a time that a
-// machine of today may show.
+// thirtyYears moves the clock of a bubble, which begins in 2000, to a plausible time.
 const thirtyYears = 30 * 365 * 24 * time.Hour
 
 func at(due time.Time) func(*task.New) { return func(n *task.New) { n.At = due } }
 
-// A clock that was years ahead once is not followed, and not kept.
+// A clock that was once years ahead is neither followed nor stored.
 func TestClockWasWrong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestClockWasWrong(t *testing.T) {
 	})
 }
 
-// A person has all programs of a store take the machine's time.
+// An operator makes all programs of a store take the machine's time.
 func TestAcceptClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +114,8 @@ func TestAcceptClock(t *testing.T) {
 	})
 }
 
-// The clock is written down with what is written anyway, once a second, and by
-// no transaction that writes nothing.
+// Write transactions store the clock, at most once a second. A transaction without a write
+// does not.
 func TestClockIsKeptOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +142,7 @@ func TestClockIsKeptOnceASecond(t *testing.T) {
 	})
 }
 
-// In memory there is no other process, and nothing is kept.
+// In memory there is no other process, and the clock is not stored.
 func TestClockInMemory(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, memory(t))

@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// How long claims and ends take beside a collector that removes old tasks as the
-// engine does, and alone.
+// BenchmarkClaimBesideCollect measures claims and ends with and without a collector that
+// removes old tasks as the engine does.
 func BenchmarkClaimBesideCollect(b *testing.B) {
 	const old = 200_000
 	for _, beside := range []bool{false, true} {

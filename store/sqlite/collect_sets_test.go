@@ -20,10 +20,10 @@ func (f *fixture) record(rec store.Record) {
 	}
 }
 
-// collectTasks asks for the oldest tasks that have ended.
+// collectTasks asks for the oldest ended tasks.
 var collectTasks = store.CollectRequest{Retain: []store.Retention{{}}, After: rules.CollectCursor{Stage: rules.CollectTasks}.String()}
 
-// noisy records n events of a task that runs.
+// noisy records n events of a running task.
 func (f *fixture) noisy(c store.Claimed, n int) {
 	f.Helper()
 	var events []store.EventRow
@@ -35,7 +35,7 @@ func (f *fixture) noisy(c store.Claimed, n int) {
 	}
 }
 
-// Tasks that go together leave nothing in any table.
+// Tasks that are removed together leave no row in any table.
 func TestCollectInSets(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -85,8 +85,8 @@ func TestCollectInSets(t *testing.T) {
 	f.sound(young...)
 }
 
-// A set is made of tasks of which all records were seen: not when others, which stay,
-// have so many that some were not looked at.
+// A set consists of tasks whose recorded rows were all seen. There is no set if remaining
+// tasks have so many rows that some were not read.
 func TestCollectInSetsSeesAll(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -105,7 +105,7 @@ func TestCollectInSetsSeesAll(t *testing.T) {
 	f.sound(stays)
 }
 
-// A set moves no more rows than a bite has room for.
+// A set moves at most the rows that fit into a bite.
 func TestCollectInSetsIsBounded(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -113,7 +113,7 @@ func TestCollectInSetsIsBounded(t *testing.T) {
 	f.finish(f.claim("w", len(ids))...)
 	req := collectTasks
 	req.Limit = 9
-	for left := len(ids); left > 0; { // of two rows each: the task and its attempt
+	for left := len(ids); left > 0; { // two rows each: the task and its attempt
 		got, err := f.db.Collect(t.Context(), fixNS, req)
 		if err != nil || got.Tasks == 0 || got.Tasks > 5 {
 			t.Fatalf("a bite of 9 rows did %+v, %v", got, err)
@@ -156,7 +156,7 @@ func TestCollectInSetsLooksAgain(t *testing.T) {
 	}
 }
 
-// Tasks that chores remove have gone already.
+// Tasks in removal by chores count as removed.
 func TestCollectInSetsLeavesChores(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -178,8 +178,8 @@ func TestCollectInSetsLeavesChores(t *testing.T) {
 	f.sound()
 }
 
-// A task stays until its children are stored, also when nothing else says that it has
-// some.
+// A task stays until its children are stored, even if only the drafts show that it has
+// children.
 func TestCollectInSetsLeavesDrafts(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -188,7 +188,7 @@ func TestCollectInSetsLeavesDrafts(t *testing.T) {
 	f.end(f.decomposing(root, task.JoinComplete, 3))
 	var fins []store.Finish
 	for _, c := range f.claim("w", 3) {
-		fins = append(fins, f.decomposing(c, task.JoinComplete, rules.MaxMoves/2+1)) // there is room for the first one's children
+		fins = append(fins, f.decomposing(c, task.JoinComplete, rules.MaxMoves/2+1)) // there is room for the first task's children
 	}
 	f.dieAfter(1)
 	if _, err := f.db.Finish(t.Context(), fixNS, fins...); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// collectAll makes one pass of a collector, by the rule, and returns what it did
-// and in how many bites.
+// collectAll makes one pass of a collector with the rule, and returns its result and the
+// number of bites.
 func (f *fixture) collectAll(retain ...store.Retention) (all store.CollectResult, bites int) {
 	f.Helper()
 	req := store.CollectRequest{Retain: retain}
@@ -30,7 +30,7 @@ func (f *fixture) collectAll(retain ...store.Retention) (all store.CollectResult
 	}
 }
 
-// A file gives the space of what was removed back to the file system.
+// A file returns the space of removed rows to the file system.
 func TestTheFileShrinks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -49,7 +49,7 @@ func TestTheFileShrinks(t *testing.T) {
 		}
 		return info.Size()
 	}
-	if err := f.db.Exec(t.Context(), "CREATE TABLE user (data); INSERT INTO user SELECT zeroblob(8 << 20); DROP TABLE user"); err != nil { // free pages
+	if err := f.db.Exec(t.Context(), "CREATE TABLE user (data); INSERT INTO user SELECT zeroblob(8 << 20); DROP TABLE user"); err != nil { // creates free pages
 		t.Fatal(err)
 	}
 	before := size()
@@ -62,7 +62,7 @@ func TestTheFileShrinks(t *testing.T) {
 	}
 }
 
-// A file of an earlier version keeps its free pages, and goes on to use them.
+// A file of an earlier version keeps its free pages, and continues to use them.
 func TestAnOldFileDoesNotShrink(t *testing.T) {
 	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), sqlite.OldFile())
@@ -84,9 +84,8 @@ func TestAnOldFileDoesNotShrink(t *testing.T) {
 	}
 }
 
-// What a bite begins moves twice the limit at most; the rest of a large task, of its
-// children and of a large job are chores, and a crash between two bites leaves
-// nothing half done.
+// The begin of a removal moves at most twice the limit. Chores do the rest of a large task, of
+// its children and of a large job. A crash between two bites leaves nothing half done.
 func TestCollectIsBounded(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db")))

@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/store/storetest"
 )
 
-// The suite is the specification. Concurrent cases are repeated less than in
-// its default: each has its own file, and SQLite has one writer anyway.
+// The suite is the specification. Concurrent cases are repeated less often than by default,
+// because each has its own file, and SQLite has one writer anyway.
 func TestConformanceFile(t *testing.T) {
 	t.Parallel()
 	h := harness("sqlite file", func(t *testing.T) *sqlite.DB {
@@ -50,7 +50,7 @@ func TestConformanceMemory(t *testing.T) {
 		}
 		return db
 	})
-	h.Share = 10 // in a file it plays all
+	h.Share = 10 // the file harness plays all
 	if sampled {
 		h.Share = 50
 	}
@@ -67,8 +67,7 @@ func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness 
 	}
 }
 
-// migrated is a file that was migrated and holds nothing. To migrate one takes
-// longer than most cases run.
+// migrated is a migrated, empty file. Migrating takes longer than most cases run.
 var migrated = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "weaver-sqlite-")
 	if err != nil {
@@ -86,7 +85,7 @@ var migrated = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// openFile opens a file, without waiting for the disk. A new one is migrated.
+// openFile opens a file without waiting for the disk. A new file is migrated.
 func openFile(t testing.TB, path string, opts ...sqlite.Option) *sqlite.DB {
 	t.Helper()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task without an option that costs more runs the statements, and writes the rows,
-// of these numbers: alone and in a batch. A change of one of them is a decision.
+// A plain task runs exactly these numbers of statements and writes these numbers of rows,
+// alone and in a batch. Changing one of them is a decision.
 func TestCost_PlainTask(t *testing.T) {
 	t.Parallel()
 	labelled := func(n *task.New) { n.Labels = map[string]string{"team": "pay"} }
@@ -31,7 +31,7 @@ func TestCost_PlainTask(t *testing.T) {
 			t.Parallel()
 			f := memoryFixture(t)
 			var line string
-			for range 2 { // the first round reads the lanes, too
+			for range 2 { // the first round also reads the lanes
 				var got []string
 				costs := func(what string, do func()) {
 					n, rows, err := f.db.CountWrites(t.Context(), do)
@@ -76,7 +76,7 @@ func (f *fixture) steps(claimed []store.Claimed, i int) {
 	}
 }
 
-// endAll finishes the attempts of claimed tasks with an outcome, a failure for good.
+// endAll finishes the attempts of claimed tasks with an outcome. A failure is permanent.
 func (f *fixture) endAll(claimed []store.Claimed, o task.Outcome) {
 	f.Helper()
 	if o == task.OutcomeSuccess {

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// childStorms writes from many goroutines until it is killed, and says what
-// was acknowledged: a line of ids per submission.
+// childStorms writes from many goroutines until it is killed, and prints acknowledged
+// submissions, one line of IDs each.
 func childStorms(ctx context.Context, path string, _ *bufio.Scanner, out io.Writer) error {
 	return opened(ctx, path, func(db *sqlite.DB) error {
 		db.Whole, db.Part = 2, 2 // the tasks of a job are stored in several transactions
@@ -42,12 +42,12 @@ func childStorms(ctx context.Context, path string, _ *bufio.Scanner, out io.Writ
 	})
 }
 
-// storm does one thing of the i-th kind and returns the tasks that it stored.
+// storm performs one operation of the i-th kind and returns its stored tasks.
 func storm(ctx context.Context, db *sqlite.DB, i int) ([]task.ID, error) {
 	f := &fixture{db: db, ids: task.NewIDs(nil)}
 	var sub store.Submission
 	switch i % 3 {
-	case 0: // what fills more than one page
+	case 0: // fills more than one page
 		sub = f.drafts(3, bulky, func(n *task.New) { n.Labels = map[string]string{"k": "v"} })
 	case 1: // a job, whose tasks are stored together or not at all
 		sub = f.drafts(4)
@@ -58,7 +58,7 @@ func storm(ctx context.Context, db *sqlite.DB, i int) ([]task.ID, error) {
 				sub.Tasks[j].Needs = []task.Edge{{Needs: sub.Tasks[0].ID, Kind: task.OnSuccess}}
 			}
 		}
-	default: // a small one, and work
+	default: // a small task, and work
 		sub = f.drafts(1)
 	}
 	if err := f.submit(ctx, sub); err != nil || i%3 != 2 {
@@ -76,9 +76,8 @@ func storm(ctx context.Context, db *sqlite.DB, i int) ([]task.ID, error) {
 	return idsOf(sub), nil
 }
 
-// A process is killed in the middle of a storm of writes. Everything that
-// was acknowledged to it is there when the file is opened again, and nothing is
-// there by half.
+// A process is killed in the middle of a storm of writes. Everything acknowledged to it is
+// stored when the file is opened again, and nothing is stored half.
 func TestKilledInAStorm(t *testing.T) {
 	t.Parallel()
 	for _, acknowledged := range []int{20, 90} {
@@ -93,7 +92,7 @@ func TestKilledInAStorm(t *testing.T) {
 			lines = append(lines, c.readLine())
 		}
 		c.kill()
-		lines = append(lines, c.rest()...) // what was left in the pipe
+		lines = append(lines, c.rest()...) // the rest of the pipe
 
 		f = fixtureOn(t, openFile(t, path))
 		snap, err := f.db.Snapshot(t.Context(), fixNS)
@@ -124,6 +123,6 @@ func TestKilledInAStorm(t *testing.T) {
 		if got := f.one("PRAGMA integrity_check"); got != "ok" {
 			t.Errorf("integrity_check: %s", got)
 		}
-		f.finish(f.claim("w", 10)...) // and work goes on
+		f.finish(f.claim("w", 10)...) // and work continues
 	}
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// engineRig is an engine over a disk that fails, with tasks of three steps.
+// engineRig is an engine over a failing disk, with tasks of three steps.
 type engineRig struct {
 	*rig
 	typ    *weaver.Type[int, string]
 	eng    *weaver.Engine
-	steps  atomic.Int64 // step functions that were begun
+	steps  atomic.Int64 // started step functions
 	stop   context.CancelFunc
 	ended  chan error
 	handle []*weaver.Handle[string]
@@ -88,8 +88,7 @@ func (h *engineRig) begun(ctx context.Context, name string) {
 	}
 }
 
-// submit enqueues tasks, again and again until the store acknowledges
-// them.
+// submit enqueues tasks repeatedly until the store acknowledges them.
 func (h *engineRig) submit(tasks int) {
 	var wg sync.WaitGroup
 	h.handle = make([]*weaver.Handle[string], tasks)
@@ -109,7 +108,7 @@ func (h *engineRig) submit(tasks int) {
 	wg.Wait()
 }
 
-// all waits until every task has ended well.
+// all waits until every task has succeeded.
 func (h *engineRig) all(at string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 10*time.Minute)
@@ -122,7 +121,7 @@ func (h *engineRig) all(at string) {
 	}
 }
 
-// leave stops the engine and looks at what is in the file.
+// leave stops the engine and checks the file.
 func (h *engineRig) leave(at string) {
 	h.Helper()
 	h.stop()
@@ -139,9 +138,9 @@ func (h *engineRig) leave(at string) {
 	}
 }
 
-// While an engine works the disk fails, for less than a lease or for much
-// longer. Then it works again, and so does the engine: every task ends well,
-// and no completed step runs again.
+// The disk fails while an engine works, for less than a lease or for much longer. After the
+// disk works again the engine continues: every task succeeds, and no completed step runs
+// again.
 func TestEngineOverADiskThatFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -184,8 +183,8 @@ func TestEngineOverADiskThatFails(t *testing.T) {
 	}
 }
 
-// playEngine has an engine do its work while the disk fails from the n-th
-// operation on, and reports whether it did.
+// playEngine runs an engine while the disk fails from the n-th operation on, and reports
+// whether it failed.
 func (df diskFault) playEngine(t *testing.T, tasks, n int, outage time.Duration) bool {
 	t.Helper()
 	h := openEngineRig(t)

@@ -15,25 +15,25 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// diskFault is a way in which a disk fails, at the n-th operation of a kind.
+// diskFault is a failure of the disk at the n-th operation of a kind.
 type diskFault struct {
 	name   string
-	counts disktest.Kind // what n counts
+	counts disktest.Kind // the kind of operation that n counts
 	err    error
 	lasts  bool // until it is lifted; otherwise it fails once
-	scarce bool // what needs no new space goes on
+	scarce bool // operations without new space succeed
 	torn   bool // half of a write arrives
-	cache  int  // pages that the writer may keep; fewer make it write inside statements
+	cache  int  // cache pages of the writer; few pages make it write inside statements
 
-	want    error    // what callers get …
-	message []string // … and what its message contains
-	maybe   bool     // what got an error may have happened all the same
+	want    error    // expected error of callers
+	message []string // parts of its message
+	maybe   bool     // a failed call may have taken effect
 }
 
 const smallCache = 5
 
-// causesAreReported: the operating system's error for a write reaches the
-// caller, though SQLite cleans up after an error through the same file layer.
+// causesAreReported means that the operating system's error for a write reaches the caller,
+// although SQLite cleans up after an error through the same file layer.
 const causesAreReported = true
 
 var (
@@ -70,8 +70,7 @@ func (df diskFault) plan(n int) disktest.Plan {
 		if hit {
 			began = true
 		}
-		// A disk that takes nothing more still opens what is there, unless it is
-		// read-only.
+		// A full disk still opens existing files, unless it is read-only.
 		if op.Kind == disktest.Open && !errors.Is(df.want, store.ErrReadOnly) {
 			return nil
 		}
@@ -95,7 +94,7 @@ func (df diskFault) start(t *testing.T, plan disktest.Plan, opts ...sqlite.Optio
 			t.Fatal(err)
 		}
 	}
-	// The connections that read are open before the diskFault begins.
+	// The reading connections are open before the fault begins.
 	if _, bad, err := r.view(); err != nil || len(bad) > 0 {
 		t.Fatal(err, bad)
 	}
@@ -103,10 +102,9 @@ func (df diskFault) start(t *testing.T, plan disktest.Plan, opts ...sqlite.Optio
 	return r
 }
 
-// The disk fails at any one operation of the script, once or until it is
-// lifted. What was acknowledged is there after the end of the process, what
-// got an error is not, callers get an error that says why, and when the disk
-// works again so does the same handle.
+// The disk fails at any one operation of the script, once or until it is lifted. Acknowledged
+// calls survive the end of the process, failed calls have no effect, and their errors name the
+// cause. When the disk works again, so does the same handle.
 func TestDiskFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -135,8 +133,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// play plays the script with a failure at the n-th operation, and returns how
-// many callers got an error.
+// play plays the script with a failure at the n-th operation, and returns the number of failed
+// calls.
 func (df diskFault) play(t *testing.T, n int) int {
 	t.Helper()
 	r := df.start(t, df.plan(n))
@@ -152,10 +150,10 @@ func (df diskFault) play(t *testing.T, n int) int {
 			t.Errorf("%s: %s:\n%v", at, msg, err)
 		}
 	}
-	// As the end of the process leaves it.
+	// As left by the end of the process.
 	f, bad, err := lookAt(t, t.TempDir(), r.files())
 	r.check(at+", then kill", f, bad, err, df.maybe)
-	// As this process sees it.
+	// As seen by this process.
 	f, bad, err = r.view()
 	r.check(at+", seen from here", f, bad, err, false)
 
@@ -163,12 +161,12 @@ func (df diskFault) play(t *testing.T, n int) int {
 	r.resume()
 	r.close()
 	f, bad, err = look(t, r.path)
-	// The same leases were finished by then: that may be there.
+	// The same leases were finished by then: these ends may be stored.
 	r.check(at+", then work went on", f, bad, err, true)
 	return len(errs)
 }
 
-// unlike says what an error lacks.
+// unlike returns the missing part of an error.
 func (df diskFault) unlike(err error) string {
 	if errors.As(err, new(driversError)) {
 		return ""
@@ -187,7 +185,7 @@ func (df diskFault) unlike(err error) string {
 	return ""
 }
 
-// check reports what a file has that it must not, or has not.
+// check reports differences between a file and the ledger.
 func (r *rig) check(at string, f *found, bad []string, err error, maybe bool) {
 	r.Helper()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// While nothing can be written, Ready says why; afterwards it
-// returns nil, also when nothing was written in the meantime.
+// While writes fail, Ready returns the reason. Afterwards it returns nil, even without a write
+// in between.
 func TestReadySaysWhyNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, df := range map[string]diskFault{

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ledger keeps what callers asked for and the answers that they got, with the
-// positions in the disk's history between which it happened.
+// ledger records callers' requests and their answers, with the positions in the disk's history
+// before and after.
 type ledger struct {
 	now func() int
 
@@ -24,11 +24,11 @@ type recordedCall struct {
 	begin, end int
 	err        error
 	over       bool
-	// shows returns how many of its marks are in the file, and of how many.
+	// shows returns the number of its marks in the file, and their total.
 	shows func(f *found) (marks, of int)
 }
 
-// amount says how much of a recordedCall is in a file.
+// amount is the part of a recordedCall that is in a file.
 type amount int
 
 const (
@@ -51,7 +51,7 @@ func (d *recordedCall) amount(f *found) amount {
 	return half
 }
 
-// do runs a call and keeps it.
+// do runs a call and records it.
 func (l *ledger) do(what string, shows func(*found) (int, int), call func() error) error {
 	d := &recordedCall{what: what, shows: shows, begin: l.now()}
 	l.mu.Lock()
@@ -65,7 +65,7 @@ func (l *ledger) do(what string, shows func(*found) (int, int), call func() erro
 	return err
 }
 
-// errs returns the errors that callers got.
+// errs returns the errors of callers.
 func (l *ledger) errs() (errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,18 +77,18 @@ func (l *ledger) errs() (errs []error) {
 	return errs
 }
 
-// verdict is what a comparison of a file with the ledger found.
+// verdict is the result of comparing a file with the ledger.
 type verdict struct {
-	acked int      // calls that were acknowledged
-	lost  []string // of them, those that the file does not hold
-	wrong []string // everything else that must not be
+	acked int      // acknowledged calls
+	lost  []string // acknowledged calls that the file lacks
+	wrong []string // every other difference
 }
 
-// always is a position behind every history.
+// always is a position after every history.
 const always = int(^uint(0) >> 1)
 
-// compare compares the ledger with the file as it was at a position of the
-// history. What got an error must not be there, or may with maybe.
+// compare compares the ledger with the file at a position of the history. Failed calls must
+// not be stored, or may be with maybe.
 func (l *ledger) compare(f *found, at int, maybe bool) (v verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,9 +135,9 @@ func tally(ok ...bool) (n int) {
 	return n
 }
 
-// What calls leave in a file.
+// The traces of calls in a file.
 
-// showsAll adds up what the parts of a call leave.
+// showsAll sums the traces of the parts of a call.
 func showsAll(parts []func(*found) (int, int)) func(*found) (int, int) {
 	return func(f *found) (n, of int) {
 		for _, shows := range parts {
@@ -159,7 +159,7 @@ func showsTasks(sub store.Submission, order string) func(*found) (int, int) {
 			for i := range f.snap.Jobs {
 				n += tally(f.snap.Jobs[i].ID == sub.Job.ID)
 			}
-			for _, c := range f.snap.Chores { // which stores the others
+			for _, c := range f.snap.Chores { // it stores the others
 				if c.Kind == store.ChoreEnqueue && c.Subject == sub.Job.ID.String() {
 					n += c.Children
 				}
@@ -173,8 +173,7 @@ func showsTasks(sub store.Submission, order string) func(*found) (int, int) {
 	}
 }
 
-// showsLease counts the tasks that run or ran under a lease: as many as were
-// claimed, or nothing.
+// showsLease counts the tasks that run or ran under a lease: all claimed tasks, or no task.
 func showsLease(id task.LeaseID, claimed *[]store.Claimed) func(*found) (int, int) {
 	return func(f *found) (n, of int) {
 		for _, t := range f.tasks {

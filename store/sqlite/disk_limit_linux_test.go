@@ -20,11 +20,11 @@ import (
 
 func init() { roles["limited"] = childIsLimited }
 
-// childIsLimited writes from several goroutines while the system limits how
-// long its files may become. A limit needs no rights and is met like the end of
-// a disk: a write arrives in part, and the next one not at all.
+// childIsLimited writes from several goroutines while the system limits the length of its
+// files. A limit needs no rights and acts like the end of a disk: a write arrives in part, and
+// the next one not at all.
 func childIsLimited(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error {
-	signal.Ignore(syscall.SIGXFSZ) // or the first such write ends the process
+	signal.Ignore(syscall.SIGXFSZ) // otherwise the first such write ends the process
 	var old syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		return err
@@ -50,8 +50,8 @@ func childIsLimited(ctx context.Context, path string, in *bufio.Scanner, out io.
 	return errors.Join(in.Err(), db.Close())
 }
 
-// limitedWork writes until a call of each goroutine fails, or a while, and
-// reports the result of each call.
+// limitedWork writes until a call of each goroutine fails, or for a while, and reports the
+// result of each call.
 func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
 	var mu sync.Mutex // a line is written at once
 	var wg sync.WaitGroup
@@ -78,7 +78,7 @@ func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
 	return err
 }
 
-// limited is what the other process printed.
+// limited is the output of the other process.
 type limited struct {
 	stored, refused []string
 	errs            []string
@@ -101,9 +101,8 @@ func (l *limited) read(c *child) {
 	}
 }
 
-// The system refuses to make files longer, from any size on. The process ends
-// there, or goes on when the limit is gone: what was acknowledged is there, what was
-// refused is not.
+// The system refuses to extend files, from any size on. The process ends there, or continues
+// when the limit is lifted. Acknowledged calls are stored, refused calls are not.
 func TestFileSizeLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -120,7 +119,7 @@ func TestFileSizeLimit(t *testing.T) {
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// At any place in a page, and of a sector.
+		// At any place in a page, and in a sector.
 		bytes := len(image) + 1 + i*1_000_003/limits
 		c := startChild(t, "limited", path)
 		var got limited

@@ -59,8 +59,7 @@ func newLogged(t *testing.T) *logged {
 	return l
 }
 
-// wants checks that a damaged log gives back the commits up to one length of
-// it, whole, and nothing of the others.
+// wants checks that a damaged log restores exactly the commits up to a length of it.
 func (l *logged) wants(what, dir string, log []byte, intact int) {
 	l.Helper()
 	f, bad, err := lookAt(l, dir, map[string][]byte{l.path: l.db, l.path + "-wal": log})
@@ -82,7 +81,7 @@ func (l *logged) wants(what, dir string, log []byte, intact int) {
 	}
 }
 
-// A log that ends early, wherever, gives back the commits that are whole in it.
+// A log truncated at any place restores the complete commits in it.
 func TestTruncatedLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -107,7 +106,7 @@ func TestTruncatedLog(t *testing.T) {
 	})
 }
 
-// A log with a wrong bit ends before the frame that has it.
+// A log with a wrong bit ends before the damaged frame.
 func TestGarbledLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -142,7 +141,7 @@ func TestGarbledLog(t *testing.T) {
 	})
 }
 
-// After a damaged log work goes on with what is left.
+// After damage to the log, work continues with the restored commits.
 func TestWorkAfterATruncatedLog(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLogged(t)
@@ -175,8 +174,8 @@ func TestWorkAfterATruncatedLog(t *testing.T) {
 	})
 }
 
-// A log of a version that SQLite does not know is not thrown away: opening
-// says that the file cannot be used.
+// A log of an unknown version is not discarded: Open returns an error that the file is
+// unusable.
 func TestLogOfAnotherVersion(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLogged(t)

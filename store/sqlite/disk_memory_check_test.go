@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// agrees compares what the store knows with the file, while the clock stands.
+// agrees compares the store's caches with the file while the clock stands.
 func (m *memoryRig) agrees(at string) {
 	m.Helper()
 	defer m.forget()
@@ -28,8 +28,8 @@ func (m *memoryRig) agrees(at string) {
 	m.endsItsClaims(at)
 }
 
-// forget drops the disk's history, which is of no use here, and would be kept until
-// the end of the test.
+// forget drops the disk's history, which is not used here and would stay in memory until the
+// end of the test.
 func (m *memoryRig) forget() {
 	m.hist, m.led.now = nil, nil
 	if _, err := m.disk.Record(); err != nil {
@@ -37,7 +37,7 @@ func (m *memoryRig) forget() {
 	}
 }
 
-// waitIdle waits until no call goes on, the repeats of failed claims among them.
+// waitIdle waits until no call is running, including repetitions of failed claims.
 func (m *memoryRig) waitIdle() {
 	time.Sleep(2 * time.Millisecond)
 	synctest.Wait()
@@ -52,7 +52,7 @@ func (m *memoryRig) snapshot() *store.Snapshot {
 	return snap
 }
 
-// keepsItsLeases: a heartbeat renews what the file says is leased, and nothing else.
+// keepsItsLeases checks that a heartbeat renews exactly the leases in the file.
 func (m *memoryRig) keepsItsLeases(at string, db *sqlite.DB) {
 	m.Helper()
 	snap := m.snapshot()
@@ -90,8 +90,8 @@ func (m *memoryRig) keepsItsLeases(at string, db *sqlite.DB) {
 	}
 }
 
-// due returns the tasks of a queue that may be claimed now, and how far away the
-// next one is; 0: there is none.
+// due returns the claimable tasks of a queue, and the time until the next one; 0: there is no
+// next one.
 func due(snap *store.Snapshot, queue string) (ids []task.ID, next time.Duration) {
 	queues := make(map[task.ID]string)
 	for i := range snap.Tasks {
@@ -111,8 +111,8 @@ func due(snap *store.Snapshot, queue string) (ids []task.ID, next time.Duration)
 	return ids, next
 }
 
-// findsWhatIsDue: one claim takes every due task of the file, and knows when the
-// next one comes. The claim that waits has taken its own already.
+// findsWhatIsDue checks that one claim takes every due task of the file, and returns the time
+// of the next one. The waiting claim has taken its own tasks already.
 func (m *memoryRig) findsWhatIsDue(at string) {
 	m.Helper()
 	snap := m.snapshot()
@@ -150,8 +150,8 @@ func (m *memoryRig) takesAll(at string, want []task.ID, next time.Duration) {
 	}
 }
 
-// secondProcess: another process sees the same leases, and each notices what the
-// other one enqueues.
+// secondProcess checks that another process sees the same leases, and that each process
+// notices the other's enqueues.
 func (m *memoryRig) secondProcess(at string) {
 	m.Helper()
 	if m.other == nil {
@@ -172,13 +172,13 @@ func (m *memoryRig) secondProcess(at string) {
 	}
 }
 
-// endsItsClaims: the row of a claim is there as long as one of its tasks runs,
-// whichever calls had failed. Leases of before a restore end with a cancel.
+// endsItsClaims checks that the row of a claim exists exactly while one of its tasks runs,
+// regardless of failed calls. Leases from before a restore end with a cancel.
 func (m *memoryRig) endsItsClaims(at string) {
 	m.Helper()
 	for {
 		snap := m.snapshot()
-		running := make(map[string]bool) // lease ids
+		running := make(map[string]bool) // lease IDs
 		var next *task.Task
 		for i := range snap.Tasks {
 			if t := &snap.Tasks[i]; t.State == task.Running {
@@ -198,7 +198,7 @@ func (m *memoryRig) endsItsClaims(at string) {
 			break
 		}
 		m.end(at, snap, next)
-		m.waitIdle() // the claim that waits may have got a dependent
+		m.waitIdle() // the waiting claim may have got a dependent
 		if left, _ := due(m.snapshot(), task.DefaultQueue); len(left) > 0 {
 			m.takesAll(at+", at the end", left, 0)
 		}

@@ -15,11 +15,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a process knows in memory (lanes, claims, generations, waiting claims)
-// changes only after the commit. So after a disk that failed at any one operation,
-// whatever the store believes agrees with the file: it finds each due task without
-// another enqueue, answers waiting claims, keeps exactly the leases that the file
-// has, and a second process sees the same.
+// A process's caches (lanes, claims, generations, waiting claims) change only after the
+// commit. After a disk failure at any one operation they therefore agree with the file. The
+// store finds each due task without another enqueue, answers waiting claims, and keeps exactly
+// the leases in the file. A second process sees the same.
 func TestMemoryAgreesWithTheFileAfterADiskFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -42,7 +41,7 @@ func TestMemoryAgreesWithTheFileAfterADiskFault(t *testing.T) {
 	}
 }
 
-// sweepMemory plays the script with a fault at each point, or at some.
+// sweepMemory plays the script with a fault at each point, or at some points.
 func (df diskFault) sweepMemory(t *testing.T, beside string) {
 	t.Helper()
 	dry := startMemory(t, df, nil, beside)
@@ -70,28 +69,28 @@ func (df diskFault) sweepMemory(t *testing.T, beside string) {
 	if faults == 0 && points > 1 {
 		t.Error("no operation failed: the test sees nothing")
 	}
-	if errs == 0 && df.lasts { // a single fault may hit a claim that waits, and nobody else
+	if errs == 0 && df.lasts { // a single fault may affect only a waiting claim
 		t.Error("the disk failed until it was mended, and no caller got an error")
 	}
 }
 
-// memoryRig is a rig whose callers remember what they were answered.
+// memoryRig is a rig whose callers remember their answers.
 type memoryRig struct {
 	*rig
 	beside string
-	other  *sqlite.DB // another process on the file; nil: there is none yet
+	other  *sqlite.DB // another process on the file, or nil
 
 	mu     sync.Mutex
-	leases map[task.ID]task.Lease // the last that a caller got for a task
-	ended  []task.ID              // that listeners were notified of
-	wake   chan struct{}          // of the waiting claims, as the engine has it
+	leases map[task.ID]task.Lease // the last lease that a caller got for a task
+	ended  []task.ID              // ended tasks in the listeners' notices
+	wake   chan struct{}          // of the waiting claims, as in the engine
 	stop   func()
 }
 
 const waitingQueue = "waiting"
 
-// startMemory opens a database for a fault, with a claimer that waits in the
-// store for tasks of waitingQueue.
+// startMemory opens a database for a fault, with a claimer that waits in the store for tasks
+// of waitingQueue.
 func startMemory(t *testing.T, df diskFault, plan disktest.Plan, beside string) *memoryRig {
 	t.Helper()
 	m := &memoryRig{rig: df.start(t, nil), beside: beside, leases: make(map[task.ID]task.Lease), wake: make(chan struct{}, 1)}
@@ -137,7 +136,7 @@ func (m *memoryRig) closeOther() {
 	m.other = nil
 }
 
-// notified is what the engine does with a notice.
+// notified handles a notice like the engine.
 func (m *memoryRig) notified(n store.Notice) {
 	m.mu.Lock()
 	m.ended = append(m.ended, n.Tasks...)
@@ -150,16 +149,15 @@ func (m *memoryRig) notified(n store.Notice) {
 	}
 }
 
-// claimWaiting claims the tasks of waitingQueue as an engine does: it waits in
-// the store, asks again when it is woken, and looks a claim up whose answer is an
-// error. It has no poll.
+// claimWaiting claims the tasks of waitingQueue like an engine. It waits in the store, claims
+// again when it is woken, and looks up a claim whose answer is an error. It does not poll.
 func (m *memoryRig) claimWaiting(ctx context.Context) {
 	for ctx.Err() == nil {
 		req := fixClaim("w", 10)
 		req.LeaseID, req.TTL, req.Queues = m.leaseID(), hour, map[string]int{waitingQueue: 10}
 		res, err := m.db.ClaimOrWait(ctx, fixNS, req, 24*hour, m.wake)
 		for err != nil && ctx.Err() == nil {
-			time.Sleep(time.Millisecond) // as short as the engine's pause is long
+			time.Sleep(time.Millisecond) // short, where the engine's pause is long
 			req.Again = true
 			res, err = m.db.Claim(ctx, fixNS, req)
 		}
@@ -196,8 +194,8 @@ func (m *memoryRig) grab(n int) (claimed []store.Claimed) {
 
 func onWaitingQueue(n *task.New) { n.Queue = waitingQueue }
 
-// memoryScript plays every kind of call whose commit changes what is known in
-// memory, alone and in groups in which one call reads what another one wrote.
+// memoryScript plays every kind of call whose commit changes the caches, alone and in groups
+// in which one call reads the writes of another.
 func (m *memoryRig) memoryScript() {
 	m.enqueue("five", m.submission(5))
 	m.enqueue("a later one", m.submission(1, func(n *task.New) { n.Delay = time.Minute }))
@@ -212,7 +210,7 @@ func (m *memoryRig) memoryScript() {
 	b := m.grab(10)                                                     // no row of the lane is left
 	gone := m.submission(1, long, func(n *task.New) { n.Priority = 7 }) // the only row of its lane
 	m.enqueue("one that is cancelled in a group", gone)
-	m.neighbour("second") // so the claim of the group reads the lanes again, without that one
+	m.neighbour("second") // so the claim of the group reads the lanes again, without that lane
 	m.together(
 		func() { m.cancel(gone.Tasks[0].ID) },
 		func() { m.grab(10) },
@@ -222,7 +220,7 @@ func (m *memoryRig) memoryScript() {
 	if len(a) == 3 {
 		m.finish(task.OutcomeSuccess, task.Succeeded, a[0])
 		m.together(
-			func() { m.finish(task.OutcomeSuccess, task.Succeeded, b...) }, // of the job: the claim that waits has one
+			func() { m.finish(task.OutcomeSuccess, task.Succeeded, b...) }, // of the job: the waiting claim has one of its tasks
 			func() { m.finish(task.OutcomeFailure, task.Failed, a[1]) },
 			func() { m.grab(1) },
 		)
@@ -239,7 +237,7 @@ func (m *memoryRig) memoryScript() {
 	synctest.Wait()
 }
 
-// neighbour is a commit on another connection, after which lanes are read again.
+// neighbour commits on another connection, after which lanes are read again.
 func (m *memoryRig) neighbour(note string) {
 	switch {
 	case m.other != nil:
@@ -257,7 +255,7 @@ func (m *memoryRig) neighbour(note string) {
 	}
 }
 
-// restore has all leases of before it end.
+// restore ends all earlier leases.
 func (m *memoryRig) restore() {
 	_ = m.led.do("a restore", nil, func() error {
 		res, err := m.db.Operate(m.Context(), fixNS, store.Restored{})

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// begin is the first minute of a database: it is made, migrated and used.
+// begin is the first minute of a database: it is created, migrated and used.
 func (r *rig) begin(opts ...sqlite.Option) error {
 	if err := r.open(opts...); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (r *rig) begin(opts ...sqlite.Option) error {
 	return errors.Join(r.led.errs()...)
 }
 
-// A disk fails while a database is made. When it works again, the same calls
-// make it.
+// A disk fails while a database is created. When it works again, the same calls create the
+// database.
 func TestNewFileOverADiskThatFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -61,8 +61,7 @@ func TestNewFileOverADiskThatFails(t *testing.T) {
 	})
 }
 
-// again begins once more on a disk that works, with new tasks, and looks for
-// the old ones.
+// again runs begin on a working disk, with new tasks, and checks the old tasks.
 func (r *rig) again(at string) {
 	r.Helper()
 	before := r.led.calls
@@ -77,8 +76,8 @@ func (r *rig) again(at string) {
 	r.check(at, f, bad, err, false)
 }
 
-// The power fails while a database is made. What is left can be opened and
-// migrated, and has what was acknowledged.
+// The power fails while a database is created. The remains can be opened and migrated, and
+// have every acknowledged call.
 func TestPowerFailsOverANewFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -92,10 +91,10 @@ func TestPowerFailsOverANewFile(t *testing.T) {
 		t.Logf("%d points, %d with a loss", sum.points, sum.lost)
 		r.none("acknowledged work is lost", sum.losses)
 		r.none("the file is not in order", sum.broken)
-		// The control, and a warning: where the folder is not synced with the
-		// new log, the journal of the file's first transaction can come back. It
-		// takes back the whole file, log and all: of files as earlier versions made
-		// them. In others the first transaction makes nothing but the first page.
+		// The control, and a warning: if the folder is not synced with the new log, the
+		// journal of the file's first transaction can come back. For files made by earlier
+		// versions it rolls back the whole file including the log. For other files the first
+		// transaction writes only the first page.
 		r = emptyRig(t, nil)
 		if err := r.begin(sqlite.OldFile()); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ type cut struct {
 	at       int
 	survival disktest.Survival
 	seed     uint64
-	drops    bool // what a failed sync was about is lost for good
+	drops    bool // the pages of a failed sync are lost permanently
 }
 
 func (c cut) String() string {
@@ -33,17 +33,17 @@ func (c cut) String() string {
 	return s
 }
 
-// powerLosses sums up what many power failures lost.
+// powerLosses sums up the losses of many power failures.
 type powerLosses struct {
 	points int
-	lost   int      // points at which something acknowledged was gone
-	calls  int      // acknowledged calls that were gone, added up over the points
-	broken []string // everything that must not be at any point
+	lost   int      // points at which an acknowledged call was lost
+	calls  int      // lost acknowledged calls, summed over the points
+	broken []string // every other defect at any point
 	losses []string
 }
 
-// powerFails lets the power fail at the given positions, in every survival,
-// with several seeds for those that choose.
+// powerFails simulates a power failure at the given positions, with every survival, and with
+// several seeds for random survivals.
 func (r *rig) powerFails(positions []int, seeds int, drops bool, maybe bool) (sum powerLosses) {
 	r.Helper()
 	dir := r.TempDir()
@@ -71,7 +71,7 @@ func (r *rig) powerFails(positions []int, seeds int, drops bool, maybe bool) (su
 	return sum
 }
 
-// count adds what was found after a power failure.
+// count adds the result of a power failure.
 func (r *rig) count(c cut, f *found, bad []string, err error, maybe bool, sum *powerLosses) {
 	sum.points++
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *rig) count(c cut, f *found, bad []string, err error, maybe bool, sum *p
 	}
 }
 
-// none reports everything in list as an error, but not too much of it.
+// none reports the entries of list as errors, up to a limit.
 func (r *rig) none(what string, list []string) {
 	r.Helper()
 	if len(list) > 0 {
@@ -97,8 +97,7 @@ func (r *rig) none(what string, list []string) {
 	}
 }
 
-// positions returns all positions of a history, or one in so many of those around its
-// syncs.
+// positions returns all positions of a history, or a share of those around its syncs.
 func (r *rig) positions(share int) []int {
 	if !diskFull {
 		return some(r.hist.Syncs(), share)
@@ -110,8 +109,8 @@ func (r *rig) positions(share int) []int {
 	return all
 }
 
-// What was acknowledged survives a power failure at any moment, whatever
-// part of the unsynced writes survives.
+// Acknowledged calls survive a power failure at any moment, with any surviving part of the
+// unsynced writes.
 func TestPowerFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -126,9 +125,8 @@ func TestPowerFails(t *testing.T) {
 	})
 }
 
-// The control: without a sync at each commit the same test sees losses. What
-// is left under Normal is in order all the same; without any sync it need not
-// be.
+// The control: without a sync at each commit the same test sees losses. Under Normal the
+// remains are nevertheless in order; without any sync they may be damaged.
 func TestPowerFailsWithoutSyncs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -159,7 +157,7 @@ func TestPowerFailsWithoutSyncs(t *testing.T) {
 	}
 }
 
-// everyNth returns positions up to n, the last one among them.
+// everyNth returns positions up to n, including the last one.
 func everyNth(n, step int) (list []int) {
 	for i := 0; i < n; i += step {
 		list = append(list, i)
@@ -167,8 +165,8 @@ func everyNth(n, step int) (list []int) {
 	return append(list, n)
 }
 
-// A sync fails, work goes on, and then the power fails. Whether or not the
-// system tries those pages again, nothing acknowledged is lost.
+// A sync fails, work continues, and then the power fails. No acknowledged call is lost,
+// whether or not the system writes the pages again.
 func TestPowerFailsAfterAFailedSync(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -196,8 +194,8 @@ func TestPowerFailsAfterAFailedSync(t *testing.T) {
 	})
 }
 
-// crowd has goroutines write as fast as they can, so that their calls share
-// commits as it happens.
+// crowd makes goroutines write as fast as they can, so that their calls share commits at
+// random.
 func (r *rig) crowd(goroutines, rounds int) {
 	var wg sync.WaitGroup
 	for g := range goroutines {

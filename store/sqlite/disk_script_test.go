@@ -16,21 +16,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The script: every kind of call that writes, by itself and in groups. A call that
-// fails is not made again, and what depends on it is left out.
+// The script: every kind of write call, alone and in groups. A failed call is not repeated,
+// and calls that depend on it are left out.
 
 func (r *rig) submission(n int, change ...func(*task.New)) store.Submission {
 	f := fixture{ids: r.ids}
 	return f.drafts(n, change...)
 }
 
-// long makes a task take some pages of its own, unlike those of all others:
-// where a write is lost, no older bytes may happen to say the same.
+// long gives a task some pages of its own with unique content: after a lost write, no older
+// bytes may equal it.
 func long(n *task.New) {
 	n.Input = json.RawMessage(`"` + strings.Repeat(n.ID.String(), 800) + `"`)
 }
 
-// jobOf is a job: a task, and those that need it.
+// jobOf drafts a job: a task, and its dependents.
 func (r *rig) jobOf(n int) store.Submission {
 	sub := r.submission(n)
 	sub.Job = &task.NewJob{ID: r.ids.New(), Name: "disk"}
@@ -51,11 +51,11 @@ func (r *rig) enqueue(what string, sub store.Submission) bool {
 	return err == nil
 }
 
-// claim leases up to n tasks, for so long that no other worker gets them.
+// claim leases up to n tasks, long enough that no other worker gets them.
 func (r *rig) claim(n int) (claimed []store.Claimed) {
 	req := fixClaim("w", n)
 	req.LeaseID, req.TTL = r.leaseID(), hour
-	var got []store.Claimed // read by shows, when all is over
+	var got []store.Claimed // read by shows, after the end
 	_ = r.led.do(fmt.Sprint("claim ", n), showsLease(req.LeaseID, &got), func() error {
 		res, err := r.db.Claim(r.Context(), fixNS, req)
 		got = res.Tasks
@@ -113,7 +113,7 @@ func (r *rig) finish(outcome task.Outcome, becomes task.State, claimed ...store.
 
 const insertOrder = "INSERT INTO orders VALUES (?)"
 
-// inTx enqueues in a transaction of the user, beside a row of the user's own.
+// inTx enqueues in a transaction of the user, together with a row of the user's own.
 func (r *rig) inTx(note string) {
 	sub := r.submission(2)
 	_ = r.led.do("a user's transaction", showsTasks(sub, note), func() error {
@@ -135,8 +135,8 @@ func (r *rig) inTx(note string) {
 	})
 }
 
-// driversError is one that database/sql gave to the user: it does not
-// have the message of the store.
+// driversError is an error that database/sql returned to the user. It lacks the store's
+// message.
 type driversError struct{ error }
 
 // stepTx records a step in a transaction with a row of the user's.
@@ -164,7 +164,7 @@ func (r *rig) cancel(id task.ID) {
 	})
 }
 
-// beat renews leases; it leaves no mark that could be distinguished from another's.
+// beat renews leases; it leaves no distinguishable mark.
 func (r *rig) beat(claimed []store.Claimed) {
 	req := store.HeartbeatRequest{Worker: "w", TTL: hour}
 	for _, c := range claimed {
@@ -183,12 +183,12 @@ func (r *rig) reap() {
 	})
 }
 
-// checkpoint copies the log into the database, as the writer does when the
-// log is long. No caller gets its error.
+// checkpoint copies the log into the database, as the writer does with a long log. No caller
+// gets its error.
 func (r *rig) checkpoint() { _ = r.db.Exec(r.Context(), "PRAGMA wal_checkpoint(PASSIVE)") }
 
-// together has calls committed in one group: the writer is kept busy until
-// all of them wait, in this order.
+// together commits calls in one group: the writer is kept busy until all of them wait, in this
+// order.
 func (r *rig) together(calls ...func()) {
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
@@ -201,13 +201,13 @@ func (r *rig) together(calls ...func()) {
 	<-held
 	for _, call := range calls {
 		wg.Go(call)
-		synctest.Wait() // it waits for the writer, or needs none
+		synctest.Wait() // it waits for the writer, or need not wait
 	}
 	close(release)
 	wg.Wait()
 }
 
-// script plays everything once.
+// script plays every call once.
 func (r *rig) script() {
 	first := r.submission(5)
 	if r.enqueue("five", first) {
@@ -224,7 +224,7 @@ func (r *rig) script() {
 		r.finish(task.OutcomeSuccess, task.Succeeded, a[0])
 		r.finish(task.OutcomeFailure, task.Failed, a[1])
 	}
-	r.checkpoint() // the log begins anew
+	r.checkpoint() // the log starts over
 	r.beat(a)
 	r.enqueue("one after the checkpoint", r.submission(1))
 	b := r.claim(3)
@@ -246,8 +246,7 @@ func (r *rig) script() {
 	r.enqueue("the last", r.submission(1))
 }
 
-// resume does everything that is left to do, which must work: the disk
-// works again.
+// resume does the remaining work, which must succeed because the disk works again.
 func (r *rig) resume() {
 	r.Helper()
 	f := fixtureOn(r.T, r.db)
@@ -269,7 +268,7 @@ func (r *rig) resume() {
 	}
 }
 
-// held returns what runs under leases, or what is due when nothing does.
+// held returns the running tasks, or the due tasks if nothing runs.
 func (r *rig) held() (held []store.Claimed) {
 	r.Helper()
 	snap, err := r.db.Snapshot(r.Context(), fixNS)

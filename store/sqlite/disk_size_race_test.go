@@ -2,8 +2,8 @@
 
 package sqlite_test
 
-// One of so many points of the short sizes is played under the race detector, which
-// makes everything about ten times slower.
+// The shares of the points in the short size under the race detector, which is about ten times
+// slower.
 const (
 	diskShare  = 16
 	powerShare = 8

@@ -2,14 +2,14 @@
 
 package sqlite_test
 
-// One of so many points of the short sizes is played. With fewer points a planted
-// defect is missed (internal/mutation/guards/proofs.txt).
+// One point in each share is played. With fewer points a planted defect is missed
+// (internal/mutation/guards/proofs.txt).
 const (
 	diskShare  = 4
 	powerShare = 1 // of the power cuts of TestPowerFails
-	otherShare = 4 // of the power cuts that find no more than those
+	otherShare = 4 // of the power cuts that find nothing more
 )
 
-// memoryPoints is how many points of each kind TestMemoryAgreesWithTheFileAfterADiskFault
-// plays.
+// memoryPoints is the number of points of each kind in
+// TestMemoryAgreesWithTheFileAfterADiskFault.
 const memoryPoints = 5

@@ -18,15 +18,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The tests in disk_*_test.go play a script of calls over a disk that fails
-// (internal/faults/disktest), and compare the answers that the callers got with what a
-// plain reader of the file finds afterwards. WEAVER_DISK=full plays them in
-// their full size.
+// The tests in disk_*_test.go play a script of calls over a failing disk (internal/faults/disktest),
+// and compare the callers' answers with the file as a plain reader finds it afterwards.
+// WEAVER_DISK=full plays them in full size.
 
 // diskFull asks for the full size.
 var diskFull = os.Getenv("WEAVER_DISK") == "full"
 
-// of returns how many points to play: some, or as many as the full size has.
+// of returns the number of points to play: short, or full in the full size.
 func of(short, full int) int {
 	if diskFull {
 		return full
@@ -34,10 +33,10 @@ func of(short, full int) int {
 	return max(1, short/diskShare)
 }
 
-// spread is the distance between points, when so many of all are played.
+// spread returns the distance between played points.
 func spread(all, played int) int { return max(1, all/max(1, played)) }
 
-// some is one in so many of a list, or all of it in the full size.
+// some returns one in share of a list, or the whole list in the full size.
 func some(list []int, share int) (part []int) {
 	if diskFull {
 		return list
@@ -48,8 +47,8 @@ func some(list []int, share int) (part []int) {
 	return part
 }
 
-// inBubble runs a test under the fake clock, so that ids, times and with them
-// all pages are the same in each run.
+// inBubble runs a test under the fake clock, so that IDs, times and therefore all pages are
+// the same in each run.
 func inBubble(t *testing.T, play func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
@@ -77,8 +76,7 @@ var blank = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// rig is a database on a disk that fails, with the ledger of what its callers
-// got.
+// rig is a database on a failing disk, with the ledger of its callers' answers.
 type rig struct {
 	*testing.T
 	disk *disktest.Disk
@@ -90,7 +88,7 @@ type rig struct {
 	rng  *seeded
 }
 
-// newRig opens a fresh database on a fresh disk, which keeps a history.
+// newRig opens a new database on a new disk, which records a history.
 func newRig(t *testing.T, opts ...sqlite.Option) *rig {
 	t.Helper()
 	image, err := blank()
@@ -104,8 +102,7 @@ func newRig(t *testing.T, opts ...sqlite.Option) *rig {
 	return r
 }
 
-// emptyRig is a rig whose database is not open yet. Without an image there is
-// no file either.
+// emptyRig returns a rig whose database is not open yet. Without an image there is no file.
 func emptyRig(t *testing.T, image []byte) *rig {
 	t.Helper()
 	r := &rig{T: t, disk: disktest.New(), path: filepath.Join(t.TempDir(), "w.db"), rng: newSeeded(1)}
@@ -134,7 +131,7 @@ func (r *rig) open(opts ...sqlite.Option) (err error) {
 	return err
 }
 
-// close closes the database, on a disk that works.
+// close closes the database, on a working disk.
 func (r *rig) close() {
 	r.disk.Fail(nil)
 	if r.db == nil {
@@ -146,7 +143,7 @@ func (r *rig) close() {
 	r.db = nil
 }
 
-// seeded is a small source of bytes that repeats.
+// seeded is a small repeatable source of bytes.
 type seeded struct {
 	mu sync.Mutex
 	n  uint64
@@ -165,25 +162,24 @@ func (s *seeded) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// leaseID returns a lease id that is the same in each run.
+// leaseID returns a lease ID that is the same in each run.
 func (r *rig) leaseID() (id task.LeaseID) {
 	_, _ = r.rng.Read(id[:]) // never fails
 	return id
 }
 
-// found is what a plain reader finds in a file.
+// found is the content of a file for a plain reader.
 type found struct {
 	snap   *store.Snapshot
 	orders map[string]bool
 	tasks  map[task.ID]*task.Task
 }
 
-// look opens the file with SQLite's ordinary file layer and reads everything.
-// An error is one of the file; violations are what store.Check and
-// integrity_check find.
+// look opens the file with SQLite's ordinary file layer and reads everything. An error
+// concerns the file. violations are the findings of store.Check and integrity_check.
 func look(t testing.TB, path string) (f *found, violations []string, err error) {
 	t.Helper()
-	// This handle writes nothing that must last, so it does not wait for the disk.
+	// This handle writes nothing durable, so it does not wait for the disk.
 	db, err := sqlite.Open(t.Context(), path, sqlite.Synchronous(sqlite.SyncOff))
 	if err != nil {
 		return nil, nil, err
@@ -196,7 +192,7 @@ func look(t testing.TB, path string) (f *found, violations []string, err error) 
 	return read(t, db)
 }
 
-// view is what the rig's own handle sees.
+// view reads through the rig's own handle.
 func (r *rig) view() (*found, []string, error) { return read(r, r.db) }
 
 func read(t testing.TB, db *sqlite.DB) (f *found, violations []string, err error) {
@@ -243,7 +239,7 @@ func column(t testing.TB, db *sql.DB, query string) (values []string, err error)
 	return values, rows.Err()
 }
 
-// lookAt is look for the files of an image, in a folder of their own.
+// lookAt is look for the files of an image, in their own folder.
 func lookAt(t testing.TB, dir string, image map[string][]byte) (*found, []string, error) {
 	t.Helper()
 	path := filepath.Join(dir, "image.db")

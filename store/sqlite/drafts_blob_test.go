@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// upload announces bytes of which text is part of the hash.
+// upload announces bytes whose hash contains text.
 func (f *fixture) upload(text string) task.Blob {
 	f.Helper()
 	got, err := f.db.Operate(f.Context(), fixNS, store.Upload{ID: f.ids.New(), SHA256: strings.Repeat(text, 64), Size: 1})
@@ -19,7 +19,7 @@ func (f *fixture) upload(text string) task.Blob {
 	return got[0].Uploaded.Blob
 }
 
-// The inputs of children that are not stored yet are in use.
+// The inputs of unstored children are in use.
 func TestDraftsKeepTheirBlobs(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -45,8 +45,8 @@ func TestDraftsKeepTheirBlobs(t *testing.T) {
 	f.chores()
 }
 
-// Equal values of two steps have one reference; a rerun that takes over one of them has
-// its own.
+// Equal values of two steps share one reference. A rerun that takes over one of the steps has
+// its own reference.
 func TestRerunKeepsTheBlobOfEqualSteps(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -55,7 +55,7 @@ func TestRerunKeepsTheBlobOfEqualSteps(t *testing.T) {
 		f.Fatal(err)
 	}
 	c := f.claim("w", 1)[0]
-	for i, name := range []string{"b", "a"} { // beside each other: the later index is recorded first
+	for i, name := range []string{"b", "a"} { // the step with the later index is recorded first
 		s := task.Step{TaskID: c.Task.ID, Name: name, Index: 1 - i, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1, Try: 1, Value: b.Value()}
 		if got, err := f.db.Record(f.Context(), fixNS, store.Record{Lease: c.Lease, Step: &s}); err != nil || got[0].Err != nil {
 			f.Fatal(err, got)

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// decomposing is the end of an attempt that decomposes into n children.
+// decomposing returns the end of an attempt that decomposes into n children.
 func (f *fixture) decomposing(c store.Claimed, join task.Join, n int) store.Finish {
 	fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeDecompose, Join: join, CodeVersion: 1, Output: json.RawMessage("1")}
 	for i := range n {
@@ -19,7 +19,7 @@ func (f *fixture) decomposing(c store.Claimed, join task.Join, n int) store.Fini
 	return fin
 }
 
-// parentOf submits a job of one task and claims that.
+// parentOf submits a job of one task and claims the task.
 func (f *fixture) parentOf() store.Claimed {
 	f.Helper()
 	sub := f.drafts(1)
@@ -31,8 +31,8 @@ func (f *fixture) parentOf() store.Claimed {
 	return f.claim("w", 1)[0]
 }
 
-// The children of a decompose are stored a bite at a time, also by other processes
-// if the one that began ends between two, and whatever becomes of their parent.
+// The children of a decompose are stored bite by bite. Other processes continue if the first
+// one ends between two bites, regardless of their parent's fate.
 func TestChildrenAreStoredInBites(t *testing.T) {
 	t.Parallel()
 	n := 3*rules.MaxMoves + 7
@@ -75,7 +75,7 @@ func TestChildrenAreStoredInBites(t *testing.T) {
 			f.Fatalf("Finish: %+v, %v", got, err)
 		}
 		f.db.OnCommit(nil)
-		f.chores() // the check holds, whatever is stored
+		f.chores() // the check holds at every stage
 		if got := f.count("SELECT remaining_deps FROM weaver_tasks WHERE parent_task_id IS NULL"); got != n {
 			f.Errorf("the parent waits for %d children, want %d", got, n)
 		}
@@ -146,8 +146,8 @@ func TestChildrenAreStoredInBites(t *testing.T) {
 	})
 }
 
-// No transaction of a decompose stores more children than rules.MaxMoves, however
-// many there are, and however many tasks decompose in one batch.
+// No transaction of a decompose stores more children than rules.MaxMoves, for any number of
+// children and of decomposing tasks in one batch.
 func TestDecomposeIsBounded(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -173,8 +173,8 @@ func TestDecomposeIsBounded(t *testing.T) {
 	f.states(map[task.State]int{task.Ready: 2600, task.Pending: 3})
 }
 
-// The retry of a task with many children reads their edges, and leaves to chores
-// what it brings back: none of them is written in the same transaction.
+// The retry of a task with many children reads their edges, and leaves their revival to
+// chores: it writes no child in the same transaction.
 func TestRetryOfAParentIsBounded(t *testing.T) {
 	t.Parallel()
 	n := 3 * rules.MaxMoves

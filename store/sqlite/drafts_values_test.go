@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The inputs of children that are not stored yet are walked and replaced like others.
+// The inputs of unstored children are walked and replaced like others.
 func TestDraftsAreWalked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")

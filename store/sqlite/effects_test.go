@@ -18,9 +18,9 @@ func (f *fixture) claimRows() int {
 	return f.count("SELECT count(*) FROM weaver_claims")
 }
 
-// The reaper finds leases by the row of their claim. So it stays while one of
-// the claim's tasks runs, whichever process ends the others and however often the
-// group is retried, or the last one would be leased for ever.
+// The reaper finds leases by the row of their claim. The row must stay while one of the
+// claim's tasks runs, whichever process ends the others and however often the group is
+// retried. Otherwise the last task would be leased forever.
 func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, f *fixture, one store.Claimed){
@@ -60,7 +60,7 @@ func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 					t.Errorf("%d claims are known, want 1", n)
 				}
 				f.join("reaper")
-				for range 5 { // until the lease is over, and it is eligible to reap
+				for range 5 { // until the lease is over, and the worker is eligible to reap
 					time.Sleep(fixTTL / 3)
 					if _, err := f.db.Heartbeat(t.Context(), fixNS, store.HeartbeatRequest{Worker: "reaper", TTL: fixTTL}); err != nil {
 						t.Fatal(err)
@@ -75,8 +75,7 @@ func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 	}
 }
 
-// With its last task the row of a claim goes, however its tasks end: the
-// reaper need not come for it.
+// The row of a claim is deleted with its last task, however its tasks end, without the reaper.
 func TestAClaimGoesWithTheLastOfItsTasks(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, newNoteStore(t).db)
@@ -100,7 +99,7 @@ func TestAClaimGoesWithTheLastOfItsTasks(t *testing.T) {
 	}
 }
 
-// What was not committed is not notified, although the operation itself succeeded.
+// Uncommitted changes are not notified, even if the operation itself succeeded.
 func TestWhatIsNotCommittedIsNotNotified(t *testing.T) {
 	t.Parallel()
 	n := newNoteStore(t)
@@ -118,15 +117,15 @@ func TestWhatIsNotCommittedIsNotNotified(t *testing.T) {
 	}
 }
 
-// A claim that is to wait must be registered before its caller goes on: a
-// caller that is woken at once withdraws it.
+// A waiting claim must be registered before its caller continues, because a caller that is
+// woken at once withdraws it.
 func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := fixtureOn(t, newNoteStore(t).db)
 		f.join("w")
 		stop, _ := f.db.Notify(fixNS, func(store.Notice) {
-			synctest.Wait() // every caller that has its answer has run until it blocks
+			synctest.Wait() // every caller with its answer has run until it blocks
 		})
 		defer stop()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
@@ -154,9 +153,8 @@ func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 	})
 }
 
-// What a claim reads in a group whose commit fails does not count: the row that
-// another operation of the group had deleted is there again, and must not be
-// missed for ever.
+// A claim's reading in a group whose commit fails does not count. A row deleted by another
+// operation of the group exists again, and must not be missed forever.
 func TestLanesReadInALostGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// failure expects an error of a kind whose text helps: it names the file and
-// says what to do.
+// failure expects an error of a kind with a helpful text, which names the file and an
+// instruction.
 func failure(t *testing.T, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -168,7 +168,7 @@ func TestErrorsOfAFullDisk(t *testing.T) {
 	if _, err := db.Enqueue(t.Context(), "ns", nil, first); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Exec(t.Context(), "PRAGMA max_page_count=1"); err != nil { // no more than there are
+	if err := db.Exec(t.Context(), "PRAGMA max_page_count=1"); err != nil { // no more than the existing pages
 		t.Fatal(err)
 	}
 	_, err := db.Enqueue(t.Context(), "ns", nil, newTasks(ids, 5000))

@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-// MigrateAs migrates as a later program would, whose further migrations have these
-// texts.
+// MigrateAs migrates like a later program whose further migrations have these texts.
 func (db *DB) MigrateAs(ctx context.Context, sql ...string) error {
 	known, err := migrations()
 	if err != nil {

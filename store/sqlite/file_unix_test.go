@@ -21,8 +21,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A file that is not under its name any more takes no write: what was
-// acknowledged would be gone with it.
+// A file that lost its name takes no write, because acknowledged writes would be lost with it.
 func TestFileIsGoneWhileOpen(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(path string) error{
@@ -81,13 +80,13 @@ func TestFileIsGoneWhileOpen(t *testing.T) {
 	}
 }
 
-// A worker whose file is gone says so, each minute.
+// A worker whose file is gone logs this every minute.
 func TestWorkerSaysThatItsFileIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := fileFixture(t)
 		log, stop := f.works(weaver.Config{})
-		time.Sleep(65 * time.Second) // between two looks
+		time.Sleep(65 * time.Second) // between two checks
 		if text := log(); strings.Contains(text, "level") {
 			t.Errorf("it logged\n%s", text)
 		}
@@ -104,7 +103,7 @@ func TestWorkerSaysThatItsFileIsGone(t *testing.T) {
 	})
 }
 
-// A file that comes back under its name is written again.
+// A file that gets its name back accepts writes again.
 func TestFileComesBack(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -150,8 +149,8 @@ func TestOpenRefusesHardLinks(t *testing.T) {
 	openFile(t, path)
 }
 
-// Two names of one file, one of them a symbolic link, are one database with one
-// log and one folder of locks.
+// Two names of one file, one of them a symbolic link, are one database with one log and one
+// folder of locks.
 func TestSymlinksAreOneDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -161,7 +160,7 @@ func TestSymlinksAreOneDatabase(t *testing.T) {
 		}
 	}
 	path, link := filepath.Join(dir, "data", "w.db"), filepath.Join(dir, "links", "linked.db")
-	if err := os.Symlink("../data/w.db", link); err != nil { // to what is not there yet
+	if err := os.Symlink("../data/w.db", link); err != nil { // to a missing file
 		t.Fatal(err)
 	}
 	a := fixtureOn(t, openFile(t, link))
@@ -177,7 +176,7 @@ func TestSymlinksAreOneDatabase(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("beside the link there are %v, %v; want nothing", left, err)
 	}
-	// A link that leads elsewhere from now on changes nothing for those who have the file.
+	// Changing the link later does not affect processes that have the file open.
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +190,8 @@ func TestSymlinksAreOneDatabase(t *testing.T) {
 	}
 }
 
-// What is made is the owner's alone; what a file's owner allowed holds for the
-// files beside it.
+// New files belong to their owner only. The permissions of an existing file apply to the files
+// next to it.
 func TestModesOfFiles(t *testing.T) {
 	t.Parallel()
 	mode := func(path string) fs.FileMode {
@@ -230,11 +229,11 @@ func TestModesOfFiles(t *testing.T) {
 
 	shared := filepath.Join(t.TempDir(), "shared.db")
 	db := openOnce(t, shared)
-	shut(t, db) // the log goes with it
+	shut(t, db) // the log is removed with it
 	if err := os.Chmod(shared, 0o660); err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Chown(shared, 65534, 65534) // as root
+	_ = os.Chown(shared, 65534, 65534) // works as root
 	check(fixtureOn(t, openFile(t, shared)), 0o660)
 	owner := func(path string) uint32 {
 		t.Helper()

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// fill puts n rows into each table, and one in a hundred of that into those with
-// a row for a worker or a paused queue, as a store has them after long use: nine
-// in ten in the fixture's namespace, tasks in every state, in jobs and out of
-// them, with keys and without. The rows of one table need not agree with those of
-// another: fill is for tests of what statements read, not of what they mean. It
-// may be called once.
+// fill puts n rows into each table, and a hundredth of that into tables with a row for each
+// worker or paused queue, as in a store after long use. Nine in ten rows are in the fixture's
+// namespace. Tasks have every state, in and outside of jobs, with and without keys. The rows
+// of different tables may not agree: fill is for tests of the rows that statements read, not
+// of their meaning. It may be called once.
 func (f *fixture) fill(n int) {
 	f.Helper()
 	if err := f.db.Exec(f.Context(), "PRAGMA cache_size = -400000;"+fillScript(0, n, fillSQL)); err != nil {
@@ -18,7 +17,7 @@ func (f *fixture) fill(n int) {
 	}
 }
 
-// fillScript runs inserts from x, of the n rows that come after some.
+// fillScript runs inserts from x, for the n rows after the given number.
 func fillScript(after, n int, inserts []string) string {
 	return "BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, after+1, after+n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
 		strings.Join(inserts, ";\n") + "; COMMIT; DROP TABLE temp.x"

@@ -18,19 +18,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The suite in storetest specifies what every store does. The tests beside it
-// are about what only this one can get wrong: files, processes, transactions of
-// callers, the group commit and the plans of statements.
+// The suite in storetest specifies every store. The other tests cover the specific risks of
+// this store: files, processes, transactions of callers, the group commit and the plans of
+// statements.
 
 const (
 	fixNS   = "acme-test"
 	fixType = "acme.test.own.v1"
 	fixTTL  = 30 * time.Second
-	// waitLimit is how long a test waits for an expected event before it fails.
+	// waitLimit is the maximum wait for an expected event before a test fails.
 	waitLimit = time.Minute
 )
 
-// fixture is a store with short methods for what tests do with it.
+// fixture is a store with short methods for tests.
 type fixture struct {
 	*testing.T
 	db  *sqlite.DB
@@ -41,7 +41,7 @@ func fixtureOn(t *testing.T, db *sqlite.DB) *fixture {
 	return &fixture{T: t, db: db, ids: task.NewIDs(nil)}
 }
 
-// fileFixture is a fixture on a fresh file.
+// fileFixture returns a fixture on a new file.
 func fileFixture(t *testing.T, opts ...sqlite.Option) *fixture {
 	t.Helper()
 	return fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "weaver.db"), opts...))
@@ -67,7 +67,7 @@ func (f *fixture) drafts(n int, change ...func(*task.New)) store.Submission {
 	return store.Submission{Tasks: tasks}
 }
 
-// bulky makes a task take some pages of its own.
+// bulky gives a task some pages of its own.
 func bulky(n *task.New) {
 	n.Input = json.RawMessage(`"` + strings.Repeat("x", 20_000) + `"`)
 }
@@ -95,7 +95,7 @@ func idsOf(sub store.Submission) []task.ID {
 	return ids
 }
 
-// fixClaim is a claim of up to n tasks by a worker.
+// fixClaim returns a claim request of up to n tasks by a worker.
 func fixClaim(worker store.WorkerID, n int) store.ClaimRequest {
 	return store.ClaimRequest{
 		Worker: worker, Name: "host:1", LeaseID: task.NewLeaseID(), TTL: fixTTL, Limit: n, Slots: n,
@@ -137,7 +137,7 @@ func (f *fixture) join(worker store.WorkerID) {
 	}
 }
 
-// sound checks that the store is in order and holds exactly these tasks.
+// sound checks that the store is consistent and holds exactly these tasks.
 func (f *fixture) sound(want ...task.ID) {
 	f.Helper()
 	snap, err := f.db.Snapshot(f.Context(), fixNS)
@@ -207,14 +207,14 @@ func says(t *testing.T, err, kind error, parts ...string) {
 	}
 }
 
-// notices subscribes to a store; its notices are put into the channel.
+// notices subscribes to a store and returns a channel of its notices.
 func (f *fixture) notices() <-chan store.Notice {
 	f.Helper()
 	ch := make(chan store.Notice, 1000)
 	stop, _ := f.db.Notify(fixNS, func(n store.Notice) {
 		select {
 		case ch <- n:
-		default: // a test that makes more looks at the first ones only
+		default: // a test with more notices reads the first ones only
 		}
 	})
 	f.Cleanup(stop)
@@ -247,15 +247,15 @@ func (f *fixture) one(query string) (text string) {
 	return text
 }
 
-// fixHint is a claim of one task by its id.
+// fixHint returns a claim request for one task by its ID.
 func fixHint(worker store.WorkerID, id task.ID) store.ClaimRequest {
 	req := fixClaim(worker, 1)
 	req.IDs = []task.ID{id}
 	return req
 }
 
-// works runs a worker on the store. log returns what it logged since the last
-// time; stop ends it and returns the error of Run.
+// works runs a worker on the store. log returns its log since the last call; stop ends it and
+// returns the error of Run.
 func (f *fixture) works(cfg weaver.Config) (log func() string, stop func() error) {
 	f.Helper()
 	var text lockedText
@@ -273,7 +273,7 @@ func (f *fixture) works(cfg weaver.Config) (log func() string, stop func() error
 	})
 }
 
-// lockedText is a text that a logger writes.
+// lockedText is a buffer for a logger.
 type lockedText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -286,7 +286,7 @@ func (l *lockedText) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// take returns what was written since the last time.
+// take returns the text written since the last call.
 func (l *lockedText) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +294,7 @@ func (l *lockedText) take() string {
 	return l.text.String()
 }
 
-// memoryFixture is a fixture on a fresh database in memory.
+// memoryFixture returns a fixture on a new database in memory.
 func memoryFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, err := sqlite.OpenMemory(t.Context())

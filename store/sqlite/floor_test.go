@@ -16,8 +16,8 @@ const (
 	raises    = "DROP TABLE weaver_later;"
 )
 
-// Beside additive migrations a program that does not know them is ready, migrates
-// nothing, and works; one that is not, wherever it stands, refuses it.
+// A program is ready, migrates nothing, and works if all unknown migrations are additive. One
+// unknown migration that is not additive, at any position, makes it refuse the database.
 func TestSchemaFloor(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -52,8 +52,8 @@ func TestSchemaFloor(t *testing.T) {
 	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema)
 }
 
-// A worker goes on beside a program that made an additive migration, and stops for
-// one that is not.
+// A worker continues after another program applied an additive migration, and stops after one
+// that is not additive.
 func TestWorkerGoesOnAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// The names of a new file and of its log must last, and that of its first
-// journal must be gone: its folder is synced when they are as they shall be.
+// The names of a new file and of its log must be durable, and its first journal must stay
+// deleted: Open syncs the folder once these names are final.
 func TestOpenSyncsTheFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestOpenSyncsTheFolder(t *testing.T) {
 		shut(t, db)
 		return synced
 	}
-	for range 2 { // the log goes with the last connection, and comes again
+	for range 2 { // the log is removed with the last connection, and created again
 		if got := opened(); !slices.Equal(got, []string{dir}) {
 			t.Errorf("folders synced: %q, want %q", got, dir)
 		}

@@ -35,8 +35,8 @@ var work0005 = frozenWork{
 	},
 }
 
-// A file of 0005, with tasks that run, sleep, wait for a key, a need, a retry and
-// for children, upgrades and goes on.
+// A file of 0005, with tasks that run, sleep, wait for a key, a need, a retry or children,
+// upgrades and continues.
 func TestFrozenWorkOf0005(t *testing.T) {
 	t.Parallel()
 	work0005.test(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// work0006 was written by a program whose last migration is 0006. WEAVER_FROZEN=write
-// writes it anew only while there is no later one.
+// work0006 was written by a program whose last migration is 0006. WEAVER_FROZEN=write writes
+// it anew only while there is no later migration.
 var work0006 = frozenWork{
 	file:   "testdata/0006.db",
 	handle: handle0006,
@@ -56,8 +56,8 @@ var work0006 = frozenWork{
 
 var frozenSignal = weaver.DefineSignal[string]("word")
 
-// A file of 0006, with waits for signals, calls in flight, pauses and a budget that
-// is partly used, upgrades and goes on.
+// A file of 0006, with waits for signals, running calls, pauses and a partly used budget,
+// upgrades and continues.
 func TestFrozenWorkOf0006(t *testing.T) {
 	t.Parallel()
 	work0006.test(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// frozenChecksums are those of the migrations by which users have files, from 0001
-// on. A change to one is a migration of its own.
+// frozenChecksums are the checksums of the released migrations, from 0001 on. A change needs a
+// new migration.
 var frozenChecksums = []string{
 	"e24b259a5da4640c2a578b42017a99d000d5a186eefad5ffa8fba3faaafdc706",
 	"3eede9090623bbbb3aa84c383b5f6e3bb88015bcf213f0bc2e1c48d52c3b998e",
@@ -42,7 +42,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 // frozenFile was made by writeFrozen with only migration 0001.
 const frozenFile = "testdata/0001.db"
 
-// A file that 0001 made opens, is in order, and works on.
+// A file made by 0001 opens, is consistent, and continues to work.
 func TestFrozenFile(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("WEAVER_FROZEN") == "write" {
@@ -59,7 +59,7 @@ func TestFrozenFile(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := fixtureOn(t, openFile(t, path)) // it migrates, if there is more than 0001
+	f := fixtureOn(t, openFile(t, path)) // it migrates, if there are migrations after 0001
 	if err := f.db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestFrozenFile(t *testing.T) {
 		t.Errorf("the task with long texts: %+v, %v", long, err)
 	}
 
-	// The lease of before still holds, and what waited for its task goes on.
+	// The old lease still holds, and the dependent of its task continues.
 	lease := task.Lease{Task: running.ID, Epoch: running.Epoch, ID: running.LeaseID, Generation: snap.Generation}
 	got, err := f.db.Finish(t.Context(), fixNS, store.Finish{Lease: lease, Outcome: task.OutcomeSuccess, CodeVersion: 1})
 	if err != nil || got[0].Err != nil {
@@ -109,7 +109,7 @@ func TestFrozenFile(t *testing.T) {
 	f.finish(f.claim("w", 10)...)
 	f.sound(all...)
 	ended, _, err := f.db.List(t.Context(), fixNS, store.Filter{States: []task.State{task.Succeeded}})
-	if err != nil || len(ended) != 7 { // the two of before, the running one, its dependent, the failed one, that of the paused queue, the new one
+	if err != nil || len(ended) != 7 { // the two earlier ones, the running one, its dependent, the failed one, that of the paused queue, the new one
 		t.Errorf("%d tasks succeeded, %v; want 7", len(ended), err)
 	}
 }
@@ -123,8 +123,8 @@ func failedOf(snap *store.Snapshot) task.ID {
 	return task.ID{}
 }
 
-// writeFrozen makes frozenFile, with a page of 4 KiB to keep it small. It runs
-// with WEAVER_FROZEN=write, once for each migration that gets a file.
+// writeFrozen creates frozenFile, with a page of 4 KiB to keep it small. It runs with
+// WEAVER_FROZEN=write, once for each migration that gets a file.
 func writeFrozen(t *testing.T) {
 	t.Helper()
 	path, err := filepath.Abs(frozenFile)
@@ -158,7 +158,7 @@ func writeFrozen(t *testing.T) {
 	f.join("w")
 	text := json.RawMessage(`"` + strings.Repeat("long ", 300) + `"`)
 
-	// Two that succeeded: one with long texts, one with a step that failed once.
+	// Two succeeded tasks: one with long texts, one with a step that failed once.
 	f.enqueue(1, func(n *task.New) {
 		n.Input, n.Labels = text, map[string]string{"kind": "long"}
 	})
@@ -176,7 +176,7 @@ func writeFrozen(t *testing.T) {
 	}
 	f.finish(c)
 
-	// One that failed, one that is blocked, one that was cancelled.
+	// One failed, one blocked, one cancelled task.
 	f.enqueue(2)
 	cs := f.claim("w", 2)
 	f.end(store.Finish{
@@ -193,8 +193,8 @@ func writeFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A job of two, whose first task runs, in a queue that is paused a ready
-	// one, and one of the far future.
+	// A job of two tasks, whose first task runs; a ready task in a paused queue; and a task in
+	// the far future.
 	sub := f.drafts(2)
 	sub.Job = &task.NewJob{ID: f.ids.New(), Name: "nightly", Meta: map[string]string{"day": "1"}}
 	sub.Tasks[1].Needs = []task.Edge{{Needs: sub.Tasks[0].ID, Kind: task.OnSuccess}}
@@ -202,7 +202,7 @@ func writeFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	forever := fixClaim("w", 1)
-	forever.TTL = 1_000_000 * time.Hour // the file must be in order for as long
+	forever.TTL = 1_000_000 * time.Hour // the file must stay consistent for as long
 	if got, err := f.db.Claim(t.Context(), fixNS, forever); err != nil || len(got.Tasks) != 1 {
 		t.Fatalf("the job's first task was not claimed: %+v, %v", got, err)
 	}

@@ -16,16 +16,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A frozenWork is a file of an earlier schema with work in progress, whose program
-// was killed. Today's program upgrades it and brings the work to its end. The file
-// is written by its own test, with WEAVER_FROZEN=write, in a checkout of the commit
-// that its comment names, into which this file and that of the test are copied.
+// A frozenWork is a file of an earlier schema with work in progress, whose program was killed.
+// Today's program upgrades it and finishes the work. Its own test writes the file, with
+// WEAVER_FROZEN=write, in a checkout of the commit that its comment names. This file and the
+// test's file are copied there.
 type frozenWork struct {
 	file   string
 	fills  func(p *frozenProgram) // enqueues and operates
 	goOn   func(p *frozenProgram) // unblocks, signals, resumes
 	handle func(ctx context.Context, p *frozenProgram, kind string) (string, error)
-	states map[string]string // by input: what the file has
+	states map[string]string // by input: the states in the file
 	ends   map[string]string // by input: the outputs at the end
 	check  func(p *frozenProgram, snap *store.Snapshot)
 }
@@ -35,7 +35,7 @@ var (
 	pausedType = weaver.Define[string, string]("acme.test.frozen_paused.v1")
 )
 
-// frozenProgram is the program that writes such a file, or the one that upgrades it.
+// frozenProgram is the program that writes such a file, or the program that upgrades it.
 type frozenProgram struct {
 	*fixture
 	name   string // "old" or "new"
@@ -44,12 +44,12 @@ type frozenProgram struct {
 	found  map[string]task.ID // by input: the tasks of the file
 }
 
-// step is a step whose value says which program ran it.
+// step is a step whose value names the program that ran it.
 func (p *frozenProgram) step(ctx context.Context, name string) (string, error) {
 	return weaver.Step(ctx, name, func(context.Context) (string, error) { return p.name, nil })
 }
 
-// run is the handler: a step, what the input says, and another step.
+// run is the handler: a step, the action of the input, and another step.
 func (p *frozenProgram) run(ctx context.Context, kind string) (string, error) {
 	first, err := p.step(ctx, "first")
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *frozenProgram) works() (stop func()) {
 	}
 }
 
-// write makes the file: a copy of a store in which a program works.
+// write creates the file: a copy of a store in which a program works.
 func (w *frozenWork) write(t *testing.T) {
 	t.Helper()
 	path, err := filepath.Abs(w.file)
@@ -121,7 +121,7 @@ func (w *frozenWork) write(t *testing.T) {
 	})
 }
 
-// test upgrades the file and works on it.
+// test upgrades the file and finishes the work.
 func (w *frozenWork) test(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WEAVER_FROZEN") == "write" {
@@ -151,11 +151,11 @@ func (w *frozenWork) test(t *testing.T) {
 		}
 		w.same(t, "as the file has it", states, w.states)
 		stop := p.works()
-		time.Sleep(2 * time.Minute) // leases of before have expired
+		time.Sleep(2 * time.Minute) // the old leases have expired
 		w.goOn(p)
 		time.Sleep(time.Minute)
 		stop()
-		time.Sleep(75 * time.Minute) // without a worker, as that takes long; what has a time becomes due
+		time.Sleep(75 * time.Minute) // without a worker, which would take long; tasks with a time become due
 		stop = p.works()
 		time.Sleep(time.Minute)
 		ends := make(map[string]string)
@@ -187,7 +187,7 @@ func inputOf(t *task.Task) (text string) {
 	return text
 }
 
-// inOrder is the store, of which store.Check finds nothing wrong.
+// inOrder returns a snapshot without findings of store.Check.
 func (p *frozenProgram) inOrder() *store.Snapshot {
 	p.Helper()
 	snap, err := p.db.Snapshot(p.Context(), fixNS)

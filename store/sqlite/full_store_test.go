@@ -8,10 +8,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// In a full store every plan is the one in an empty store, and a retry reads and
-// writes what the task and its dependents need, however many others there are: a
-// statement that looked at the others held the writer for 29 ms, once for each
-// dependent. All of this whether the file was analyzed or not.
+// In a full store every plan equals the plan in an empty store. A retry reads and writes only
+// rows of the task and its dependents, for any number of other tasks. A statement that read
+// the others once held the writer for 29 ms for each dependent. This holds for analyzed and
+// unanalyzed files.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
 	others, dependents := 20_000, 2_000
@@ -38,7 +38,7 @@ func TestFullStore(t *testing.T) {
 	check("a full store that was analyzed")
 }
 
-// filledMemory is a fixture on a filled store in memory.
+// filledMemory returns a fixture on a filled store in memory.
 func filledMemory(t *testing.T, n int) *fixture {
 	t.Helper()
 	db, err := sqlite.OpenMemory(t.Context())
@@ -54,8 +54,8 @@ func filledMemory(t *testing.T, n int) *fixture {
 	return f
 }
 
-// retrySteps stores a task with dependents, which it takes with it when it fails,
-// and returns how many steps the statements of its retry take.
+// retrySteps stores a task with dependents that end when it fails, and returns the number of
+// virtual machine steps of its retry.
 func (f *fixture) retrySteps(dependents int) int {
 	f.Helper()
 	sub := f.drafts(1 + dependents)
@@ -94,7 +94,7 @@ func (f *fixture) claimOnly(id task.ID) store.Claimed {
 	return got[0]
 }
 
-// fail runs the only due task to failure.
+// fail fails the only due task.
 func (f *fixture) fail(id task.ID) {
 	f.Helper()
 	res, err := f.db.Finish(f.Context(), fixNS, store.Finish{

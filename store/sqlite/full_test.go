@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// allow lets the file grow by so many pages from now on, as a full disk would.
+// allow lets the file grow by this number of pages from now on, as on a full disk.
 func (f *fixture) allow(pages int) {
 	f.Helper()
 	now, err := f.db.WriterPragma(f.Context(), "page_count")
@@ -30,8 +30,8 @@ func (f *fixture) allow(pages int) {
 
 const plenty = 1_000_000
 
-// Many callers share commits while the disk fills up. A submission that
-// succeeded is stored whole; one that failed, not at all.
+// Many callers share commits while the disk fills up. A submission that succeeded is stored
+// completely, a failed one not at all.
 func TestFullWhileManyWrite(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -42,7 +42,7 @@ func TestFullWhileManyWrite(t *testing.T) {
 	var wg sync.WaitGroup
 	full := 0
 	for range 40 {
-		sub := f.drafts(2, bulky) // some 12 pages
+		sub := f.drafts(2, bulky) // about 12 pages
 		wg.Go(func() {
 			err := f.submit(t.Context(), sub)
 			mu.Lock()
@@ -71,14 +71,13 @@ func TestFullWhileManyWrite(t *testing.T) {
 	f.sound(kept...)
 }
 
-// A caller's transaction that meets a full disk says so, and its rollback
-// leaves nothing.
+// A caller's transaction on a full disk returns an error, and its rollback leaves nothing.
 func TestFullInACallersTransaction(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
 	kept := f.enqueue(1)
 	f.exec("CREATE TABLE orders (n INTEGER)")
-	f.db.DB().SetMaxOpenConns(1) // the limit is the connection's
+	f.db.DB().SetMaxOpenConns(1) // the limit belongs to the connection
 	f.exec(fmt.Sprintf("PRAGMA max_page_count=%d", f.count("PRAGMA page_count")+2))
 	tx := f.begin()
 	if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)"); err != nil {

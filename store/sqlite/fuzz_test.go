@@ -15,15 +15,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The namespaces of the cursor's stores: the one that is asked, and one whose
-// ids lie between its ids.
+// The namespaces of the cursor's stores: the queried one, and one whose IDs lie between its
+// IDs.
 const (
 	cursorHere  = "acme-here"
 	cursorThere = "acme-there"
 )
 
-// cursorStores returns two stores with the same 24 tasks and 8 jobs, alternately
-// here and there, and the ids of those that are here, newest first.
+// cursorStores returns two stores with the same 24 tasks and 8 jobs, alternately here and
+// there, and the IDs of those here, newest first.
 func cursorStores(f *testing.F) (stores map[string]store.Store, tasks, jobs []task.ID) {
 	f.Helper()
 	db, err := sqlite.OpenMemory(f.Context())
@@ -63,9 +63,8 @@ func cursorStores(f *testing.F) (stores map[string]store.Store, tasks, jobs []ta
 	return stores, tasks, jobs
 }
 
-// Whatever the cursor: ErrBadCursor, or what is older than it in this
-// namespace, the same from every store. A cursor that a list made leads to
-// every task once.
+// Any cursor leads to ErrBadCursor, or to the older entries of this namespace, the same from
+// every store. A cursor returned by a list leads to every task once.
 func FuzzCursor(f *testing.F) {
 	stores, tasks, jobs := cursorStores(f)
 	for _, after := range []string{
@@ -159,9 +158,8 @@ func taskIDs(list []task.Task) []task.ID {
 	return ids
 }
 
-// Whatever the file is called: an error, and nothing is left behind, or a
-// database in the file of exactly this name, also for the user's own tables,
-// that can be opened again.
+// Any file name leads to an error without remains, or to a database in the file of exactly
+// this name. The user's own tables are in the same file, and it can be opened again.
 func FuzzFileName(f *testing.F) {
 	for _, name := range []string{
 		"weaver.db", "", ".", "a\x00b", "..", "a b.db", "100%.db", "%41.db", "a?mode=memory", "a#b.db", "file:a.db", ":memory:", "file::memory:?cache=shared", "\xff.db", "é.db",
@@ -178,7 +176,7 @@ func FuzzFileName(f *testing.F) {
 		db, err := sqlite.Open(t.Context(), path, sqlite.Synchronous(sqlite.SyncOff))
 		if err == nil {
 			err = db.Migrate(t.Context())
-			if err == nil { // the user's own connections go by a URI
+			if err == nil { // the user's own connections use a URI
 				_, err = db.DB().ExecContext(t.Context(), "CREATE TABLE mine (x)")
 			}
 			err = errors.Join(err, db.Ready(t.Context()), db.Close())

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Each process remembers the generation of leases. A restore that another one
-// noted must be noticed with the next write.
+// Each process caches the generation of leases. The next write must notice a restore by
+// another process.
 func TestRestoreByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	db, other := pair(t)
@@ -33,8 +33,8 @@ func TestRestoreByAnotherProcess(t *testing.T) {
 	}
 }
 
-// A restore and a lease of before it in one group: the cached
-// generation must be neither the old one nor one that is rolled back.
+// A restore and a lease from before it in one group: the cached generation must be neither the
+// old one nor a rolled-back one.
 func TestRestoreInAGroup(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"committed": true, "rolled back": false} {

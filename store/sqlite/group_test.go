@@ -18,12 +18,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// noteStore is a store with a table of notes, whose commits can be watched.
+// noteStore is a store with a table of notes and observable commits.
 type noteStore struct {
 	*testing.T
 	db      *sqlite.DB
 	commits atomic.Int32
-	fail    func(n int32) error // the n-th COMMIT
+	fail    func(n int32) error // called with the number of the COMMIT
 }
 
 func newNoteStore(t *testing.T) *noteStore {
@@ -52,8 +52,8 @@ type execSQL = func(sql string) error
 
 func note(text string) string { return fmt.Sprintf("INSERT INTO notes VALUES ('%s')", text) }
 
-// together runs operations so that they share one group: the first one keeps
-// the lead until all others wait.
+// together runs operations that share one group: the first one keeps the lead until all others
+// wait.
 func (s *noteStore) together(ops ...func(execSQL) error) []error {
 	s.Helper()
 	release := make(chan struct{})
@@ -73,8 +73,8 @@ func (s *noteStore) together(ops ...func(execSQL) error) []error {
 	return errs
 }
 
-// No two operations that may move many rows share a group, so that a heartbeat
-// waits for one of them at most.
+// No two operations that may move many rows share a group, so that a heartbeat waits for at
+// most one of them.
 func TestNoGroupHasTwoHeavyOperations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,14 +156,14 @@ func TestGroupIsolatesFailure(t *testing.T) {
 		if got := s.notes(); got != "a b c" {
 			t.Errorf("notes %q, want a b c", got)
 		}
-		if n := s.commits.Load(); n != 2 { // the one that kept the lead, and the group
+		if n := s.commits.Load(); n != 2 { // the commit that kept the lead, and the group
 			t.Errorf("%d commits, want 2: the operations did not share one", n)
 		}
 	})
 }
 
-// An operation that loses the whole transaction must not let its neighbours'
-// statements commit by themselves, nor be done twice.
+// An operation that loses the whole transaction must neither make its neighbours' statements
+// commit by themselves nor run them twice.
 func TestGroupLosesItsTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestGroupCallerGivesUp(t *testing.T) {
 		if err := <-queued; !errors.Is(err, errOwn) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("a caller that gave up in the queue got %v", err)
 		}
-		// The next group is led by a third one; a fourth is in it and gives up.
+		// A third operation leads the next group; a fourth is in it and gives up.
 		again := make(chan struct{})
 		_, third := give(func(x execSQL) error { <-again; return nil })
 		cancelTaken, taken := give(func(x execSQL) error { return x(note("taken")) })
@@ -255,8 +255,8 @@ func TestGroupCallerGivesUp(t *testing.T) {
 	})
 }
 
-// A heartbeat that comes while the writer waits for the lock is written before
-// what waited longer.
+// A heartbeat that comes while the writer waits for the lock is written before operations that
+// waited longer.
 func TestHeartbeatsGoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,8 +314,8 @@ func crashImage(t *testing.T, path string) string {
 	return image
 }
 
-// What was acknowledged survives a crash at any moment of the next commit, and
-// what was not acknowledged is there whole or not at all.
+// Acknowledged writes survive a crash at any moment of the next commit. Unacknowledged writes
+// are stored completely or not at all.
 func TestCrashAroundCommit(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -360,7 +360,7 @@ func TestCrashAroundCommit(t *testing.T) {
 	}
 }
 
-// grouped makes calls so that they share one group, in this order.
+// grouped makes calls that share one group, in this order.
 func grouped(t *testing.T, db *sqlite.DB, calls ...func()) {
 	t.Helper()
 	release := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// OnSyncFolder has fn called instead of syncing a folder.
+// OnSyncFolder calls fn instead of syncing a folder.
 func OnSyncFolder(fn func(dir string)) Option { return func(o *options) { o.syncFolder = fn } }
 
 // Read runs fn in a read transaction.
@@ -27,8 +27,8 @@ func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql strin
 	return db.inTx(ctx, "test", in, func(t *sqlstore.Tx) error { return fn(t.Conn().(*conn.Conn).Script) })
 }
 
-// LanesTook makes believe that the lanes of a namespace, which must have been
-// read before, took so long to read.
+// LanesTook simulates that reading the lanes of a namespace, which must have been read before,
+// took this long.
 func (db *DB) LanesTook(ns string, d time.Duration) {
 	read := make(map[lane.Key]int64)
 	for _, l := range db.lanes.Lanes(ns, func(lane.Key) bool { return true }) {
@@ -37,7 +37,7 @@ func (db *DB) LanesTook(ns string, d time.Duration) {
 	db.lanes.Replace(ns, read, lane.Reading{At: time.Now(), Took: d})
 }
 
-// BeforeReads has fn called before each statement of the readers that exist.
+// BeforeReads calls fn before each statement of the existing readers.
 func (db *DB) BeforeReads(fn func(sql string)) {
 	db.readers.Idle(func(c *conn.Conn) {
 		err := c.Raw().Trace(sqlite3.TRACE_STMT, func(_ sqlite3.TraceEvent, _, sql any) error {
@@ -50,8 +50,7 @@ func (db *DB) BeforeReads(fn func(sql string)) {
 	})
 }
 
-// OnOp calls fn before each operation of the group commit, whose error it may
-// be; nil takes it away.
+// OnOp calls fn before each operation of the group commit and uses its error; nil removes it.
 func (db *DB) OnOp(fn func() error) {
 	db.faults.OnOp = nil
 	if fn != nil {
@@ -72,8 +71,8 @@ type proven struct {
 
 func (p proven) Dead(context.Context, string) (sqlstore.Dead, error) { return p.dead, nil }
 
-// CountWrites runs fn, and returns how many statements the writer has run meanwhile, and
-// how many rows these changed.
+// CountWrites runs fn, and returns the numbers of the writer's statements and of the rows that
+// they changed meanwhile.
 func (db *DB) CountWrites(ctx context.Context, fn func()) (statements int, rows int64, err error) {
 	count := func(on func(sqlite3.TraceEvent, any, any) error, sign int64) error {
 		var terr error

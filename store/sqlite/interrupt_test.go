@@ -16,8 +16,8 @@ import (
 // forever is a statement that takes hours.
 const forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT count(*) FROM n"
 
-// A statement that was not given the step's context ends with its transaction
-// all the same: it holds the write lock of the file.
+// A statement without the step's context ends with its transaction nevertheless, because it
+// holds the write lock of the file.
 func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))
@@ -49,14 +49,14 @@ func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 		if n := count(t, db, "SELECT count(*) FROM orders"); n != 0 {
 			t.Errorf("%s: %d orders are left of a transaction that was rolled back", name, n)
 		}
-		// The connection is good for the next one.
+		// The connection is usable for the next transaction.
 		if _, err := db.StepTx(t.Context(), benchNS, stepOf(c, "next"), time.Minute, func(context.Context, store.Tx) (json.RawMessage, error) { return nil, nil }); err != nil {
 			t.Errorf("%s: the next one: %v", name, err)
 		}
 	}
 }
 
-// So does one of a caller's own transaction.
+// A statement of a caller's own transaction ends with it too.
 func TestSlowStatementsEndWithACallersTransaction(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.Synchronous(sqlite.Normal))

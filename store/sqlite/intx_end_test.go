@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// noted is a caller's transaction that wrote a note of its own.
+// noted returns a caller's transaction that wrote its own note.
 func noted(t *testing.T, s *noteStore) *sql.Tx {
 	t.Helper()
 	tx := begin(t, s.db)
@@ -22,7 +22,7 @@ func noted(t *testing.T, s *noteStore) *sql.Tx {
 	return tx
 }
 
-// commits ends a caller's transaction well and looks at what is written.
+// commits commits a caller's transaction and checks the written notes.
 func commits(t *testing.T, s *noteStore, tx *sql.Tx, want string) {
 	t.Helper()
 	if err := tx.Commit(); err != nil {
@@ -33,7 +33,7 @@ func commits(t *testing.T, s *noteStore, tx *sql.Tx, want string) {
 	}
 }
 
-// Under a context that has ended nothing is enqueued.
+// With an ended context nothing is enqueued.
 func TestInTxUnderAnEndedContext(t *testing.T) {
 	t.Parallel()
 	s := newNoteStore(t)
@@ -48,9 +48,9 @@ func TestInTxUnderAnEndedContext(t *testing.T) {
 	}
 }
 
-// A context that ends while an operation runs in a caller's transaction does
-// not reach it: it is done whole, or undone whole if it failed, and the
-// transaction goes on.
+// The end of a context does not reach an operation that runs in a caller's transaction. The
+// operation completes, or is rolled back completely if it failed, and the transaction
+// continues.
 func TestInTxContextEndsInside(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"succeeds": nil, "fails": errOwn} {
@@ -77,7 +77,7 @@ func TestInTxContextEndsInside(t *testing.T) {
 	}
 }
 
-// A panic is the error of its operation. The caller's transaction goes on.
+// A panic is the error of its operation. The caller's transaction continues.
 func TestInTxPanics(t *testing.T) {
 	t.Parallel()
 	s := newNoteStore(t)
@@ -92,8 +92,8 @@ func TestInTxPanics(t *testing.T) {
 	commits(t, s, tx, "caller")
 }
 
-// The notices of an enqueue that failed are dropped: the commit of its
-// transaction does not send them.
+// The notices of a failed enqueue are dropped: the commit of its transaction does not send
+// them.
 func TestInTxFailureIsNotNotified(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, memory(t))
@@ -115,12 +115,12 @@ func TestInTxFailureIsNotNotified(t *testing.T) {
 	}
 }
 
-// A commit that fails is reported to its caller and notified to no listener.
+// A failed commit is reported to its caller and notified to no listener.
 func TestInTxCommitFails(t *testing.T) {
 	both(t, func(t *testing.T, db *sqlite.DB) {
 		var notices []store.Notice
 		stop, _ := db.Notify(benchNS, func(n store.Notice) {
-			if !n.External { // the tables are made by another connection
+			if !n.External { // another connection creates the tables
 				notices = append(notices, n)
 			}
 		})

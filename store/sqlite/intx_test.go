@@ -159,7 +159,7 @@ func TestInTxIdempotency(t *testing.T) {
 	})
 }
 
-// A failed enqueue leaves the caller's transaction as it was.
+// A failed enqueue leaves the caller's transaction unchanged.
 func TestInTxFailureIsUndone(t *testing.T) {
 	both(t, func(t *testing.T, db *sqlite.DB) {
 		tx := begin(t, db)
@@ -260,8 +260,8 @@ func TestInTxRestart(t *testing.T) {
 	}
 }
 
-// A transaction that SQLite rolled back by itself must not be begun anew by an
-// enqueue, which would then stand without what the caller wrote.
+// An enqueue must not restart a transaction that SQLite rolled back by itself, because it
+// would be stored without the caller's writes.
 func TestInTxOfARolledBackTransaction(t *testing.T) {
 	both(t, func(t *testing.T, db *sqlite.DB) {
 		tx := begin(t, db)
@@ -293,7 +293,7 @@ type postgresTx struct{}
 func (postgresTx) Driver() string { return "postgres" }
 func (postgresTx) Handle() any    { return nil }
 
-// fakeConnector is a driver that begins transactions and can do nothing else.
+// fakeConnector is a driver that only begins transactions.
 type fakeConnector struct{}
 
 func (fakeConnector) Connect(context.Context) (driver.Conn, error) { return fakeConn{}, nil }
@@ -307,5 +307,5 @@ func (fakeConn) Begin() (driver.Tx, error)           { return fakeConn{}, nil }
 func (fakeConn) Commit() error                       { return nil }
 func (fakeConn) Rollback() error                     { return nil }
 
-// sqlTx is the handle that a step's function works with.
+// sqlTx returns the handle of a step's function.
 func sqlTx(tx store.Tx) *sql.Tx { return tx.Handle().(*sql.Tx) }

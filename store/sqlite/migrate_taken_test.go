@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Whatever of the user's has a name that the schema needs is named, with what
-// to do; it stays as it is, and so does the schema.
+// The error of Migrate names any object of the user with a name that the schema needs, and an
+// instruction. The object and the schema stay unchanged.
 func TestMigrateNamesWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	for ddl, named := range map[string]string{

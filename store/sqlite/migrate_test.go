@@ -10,13 +10,13 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A schema is there whole or not at all, and a failure leaves nothing behind: when
-// its reason is gone Migrate makes all of it.
+// A schema is created completely or not at all. A failure leaves nothing behind: when its
+// cause is removed, Migrate creates the whole schema.
 func TestMigrateAllOrNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // where a busy timeout takes no time
+	synctest.Test(t, func(t *testing.T) { // in a bubble a busy timeout takes no time
 		f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
-		f.exec("CREATE TABLE weaver_audit (what TEXT)") // which the schema makes near its end
+		f.exec("CREATE TABLE weaver_audit (what TEXT)") // created near the end of the schema
 		if err := f.db.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "weaver_audit") {
 			t.Errorf("Migrate beside a table of that name: %v", err)
 		}
@@ -31,7 +31,7 @@ func TestMigrateAllOrNothing(t *testing.T) {
 	})
 }
 
-// A migration waits for what is being written: there is one writing connection.
+// A migration waits for running writes: there is one writing connection.
 func TestMigrateBesideAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,11 +53,11 @@ func TestMigrateBesideAWriter(t *testing.T) {
 	})
 }
 
-// Migrate waits for another process that writes, and does not mind what it
-// wrote: a transaction that had read before would have to begin again.
+// Migrate waits for another process that writes, and works with its changes. A transaction
+// that had read before would have to begin again.
 func TestMigrateBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // where the busy handler's sleep takes no time
+	synctest.Test(t, func(t *testing.T) { // in a bubble the busy handler's sleep takes no time
 		path := filepath.Join(t.TempDir(), "w.db")
 		db, other := raw(t, path, sqlite.BusyTimeout(time.Minute)), raw(t, path)
 		theirs := begin(t, other)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tasks of a file from before undo phases that were to clean up are in their phase: due,
+// Tasks that were to clean up, in a file from before undo phases, are in their phase: due,
 // waiting for their key, and paused.
 func TestCleanupsOfBeforeAreUndoPhases(t *testing.T) {
 	t.Parallel()

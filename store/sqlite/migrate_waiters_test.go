@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Waiters of a file from before lanes get theirs, and a key that a row of a type
-// that no worker serves held up there goes on.
+// Waiters in a file from before lanes get their lanes, and a key continues that was blocked
+// there by a row of a type without workers.
 func TestWaitersOfBeforeGetTheirLanes(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(frozenFile)

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A file may be named as WEAVER_STORE names it; the name of another kind of store is no
-// file.
+// Open accepts the file name forms of WEAVER_STORE, and refuses the name of another kind of
+// store.
 func TestOpenName(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "app.db")

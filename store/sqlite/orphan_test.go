@@ -13,8 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A look at a worker's lock leaves its file where it is, also one that may only be
-// read.
+// A check of a worker's lock leaves its file in place, even a read-only file.
 func TestOrphansTouchesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -50,8 +49,8 @@ func TestOrphansTouchesNothing(t *testing.T) {
 	}
 }
 
-// A worker that ends its task and its process between the reading of its lease and
-// the look at its lock left no orphan; nor did one whose lock file lost its name.
+// A worker that ends its task and its process between the reading of its lease and the check
+// of its lock leaves no orphan. Neither does a worker whose lock file lost its name.
 func TestOrphansOfAWorkerThatLeaves(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -78,8 +77,8 @@ func TestOrphansOfAWorkerThatLeaves(t *testing.T) {
 	wantOrphans(t, other, ids, 0)
 }
 
-// While a reader looks at a lock, a reaper and a worker that joins again wait for
-// the moment that it takes.
+// While a reader checks a lock, a reaper and a worker that joins again wait for the short
+// check.
 func TestOrphansDelayNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "w.db")

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// BenchmarkOverview reads the parts of an overview of a million tasks, with a million
-// rows of most kinds that say where tasks stand.
+// BenchmarkOverview reads the parts of an overview of a million tasks, with a million rows of
+// most kinds that define states.
 func BenchmarkOverview(b *testing.B) {
 	db := openFile(b, filepath.Join(b.TempDir(), "w.db"))
 	var fill []string

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Nothing is counted further than it has to be, and what is not exact says so.
+// Counts stop at their limit, and inexact counts are marked.
 func TestOverviewCountsSoFar(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.CountTo(3)))
@@ -53,7 +53,7 @@ func TestOverviewCountsSoFar(t *testing.T) {
 	want("four ended", map[task.State]store.Count{task.Succeeded: many}, exactly(0), exactly(0), many)
 }
 
-// Among many tasks those that succeeded are what is left, when the others are counted.
+// Succeeded tasks are the remainder of many tasks once the others are counted.
 func TestOverviewCountsTheRest(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.CountTo(3)))
@@ -80,8 +80,8 @@ func TestOverviewCountsTheRest(t *testing.T) {
 	}
 }
 
-// A page of a graph ends before it has too many edges, and has at least one node; all
-// pages are the graph.
+// A page of a graph ends before it has too many edges, and has at least one node. All pages
+// together are the graph.
 func TestAPageOfAGraphHasABoundedNumberOfEdges(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.GraphEdges(3)))
@@ -119,7 +119,7 @@ func TestAPageOfAGraphHasABoundedNumberOfEdges(t *testing.T) {
 	}
 }
 
-// A page of the audit looks at a bounded number of entries, however few match.
+// A page of the audit reads a bounded number of entries, even if few match.
 func TestAPageOfTheAuditLooksAtABoundedNumberOfEntries(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ListLooks(10)))

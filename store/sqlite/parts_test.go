@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// partsOf makes a job that is stored in six parts of the weight 6: the decision is the
-// first commit. Its last task needs all tasks without needs.
+// partsOf returns a job that is stored in six parts of the weight 6. The decision is the first
+// commit. Its last task needs all tasks without needs.
 func (f *fixture) partsOf(change ...func(*task.New)) store.Submission {
 	sub := f.drafts(21, change...)
 	sub.Job = &task.NewJob{ID: f.ids.New(), Name: "large", IdempotencyKey: "once"}
@@ -33,14 +33,14 @@ func (f *fixture) partsOf(change ...func(*task.New)) store.Submission {
 	return sub
 }
 
-const partsCommits = 7 // of partsOf, with the decision
+const partsCommits = 7 // of partsOf, including the decision
 
 func partsFixture(t *testing.T) *fixture {
 	t.Helper()
 	return fileFixture(t).inParts(6)
 }
 
-// cutShort stores a job of partsOf whose process dies after some commits.
+// cutShort stores a job of partsOf with a process that dies after some commits.
 func cutShort(t *testing.T, commits int, change ...func(*task.New)) (*fixture, store.Submission) {
 	t.Helper()
 	f := partsFixture(t)
@@ -52,13 +52,13 @@ func cutShort(t *testing.T, commits int, change ...func(*task.New)) (*fixture, s
 	return f, sub
 }
 
-// inParts has jobs that weigh more stored in parts.
+// inParts stores jobs that weigh more in parts.
 func (f *fixture) inParts(weight int) *fixture {
 	f.db.Whole, f.db.Part = weight, weight
 	return f
 }
 
-// runsWhole has the tasks of a job run, and checks that each runs once, after its needs.
+// runsWhole runs the tasks of a job, and checks that each runs once, after its needs.
 func (f *fixture) runsWhole(sub store.Submission) {
 	f.Helper()
 	ran := map[task.ID]bool{}
@@ -95,8 +95,8 @@ func (f *fixture) runsWhole(sub store.Submission) {
 	}
 }
 
-// Whichever commit fails, or is done without a reply, the job is there as a whole or not
-// at all, and the same submission again stores it once.
+// Whichever commit fails, or is done without a reply, the job is stored as a whole or not at
+// all. Repeating the submission stores it once.
 func TestLargeJob_CutShort(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -120,7 +120,7 @@ func TestLargeJob_CutShort(t *testing.T) {
 				if (err == nil) != (at > 0) {
 					t.Fatalf("Enqueue: %v", err)
 				}
-				f.chores() // the check holds, whatever is stored
+				f.chores() // the check holds at every stage
 				other := f.elsewhere().inParts(6)
 				if at == 0 && !lost {
 					other.reapChores()
@@ -134,7 +134,7 @@ func TestLargeJob_CutShort(t *testing.T) {
 					}
 				}
 				again := f.partsOf()
-				if at%2 == 0 { // the caller's retry has other IDs, that of the client the same
+				if at%2 == 0 { // the caller's retry has other IDs, the client's retry has the same
 					again = sub
 				}
 				if at == 4 || at == 0 && lost { // by a process that would store it in one transaction
@@ -158,7 +158,7 @@ func TestLargeJob_CutShort(t *testing.T) {
 	}
 }
 
-// A reaper of another process does what the submission left.
+// A reaper of another process completes the submission.
 func TestLargeJob_Reaped(t *testing.T) {
 	t.Parallel()
 	for commits := 1; commits < partsCommits; commits += 3 {
@@ -173,7 +173,7 @@ func TestLargeJob_Reaped(t *testing.T) {
 	}
 }
 
-// A job of which the store refuses a task for good ends, and reapers go on.
+// A job with a permanently refused task ends, and reapers continue.
 func TestLargeJob_Refused(t *testing.T) {
 	t.Parallel()
 	for _, reaped := range []bool{false, true} {
@@ -199,7 +199,7 @@ func TestLargeJob_Refused(t *testing.T) {
 	}
 }
 
-// A context that ends when the submission is decided leaves the rest to reapers.
+// A context that ends after the decision leaves the rest to reapers.
 func TestLargeJob_ContextEnds(t *testing.T) {
 	t.Parallel()
 	f := partsFixture(t)
@@ -305,7 +305,7 @@ func TestLargeJob_CommandsBetweenParts(t *testing.T) {
 	}
 }
 
-// A command that cannot store the parts that are left does nothing.
+// A command that cannot store the remaining parts does nothing.
 func TestLargeJob_CommandFails(t *testing.T) {
 	t.Parallel()
 	f, sub := cutShort(t, 3)
@@ -318,8 +318,7 @@ func TestLargeJob_CommandFails(t *testing.T) {
 	f.runsWhole(sub)
 }
 
-// Deadlines that pass before the last part end all tasks, as they would have in one
-// transaction.
+// Deadlines that pass before the last part end all tasks, as in one transaction.
 func TestLargeJob_DeadlineBetweenParts(t *testing.T) {
 	t.Parallel()
 	for commits := 1; commits < partsCommits; commits += 2 {
@@ -345,7 +344,7 @@ func TestLargeJob_DeadlineBetweenParts(t *testing.T) {
 	}
 }
 
-// A delay counts from the submission, whenever its part is stored.
+// A delay counts from the submission, regardless of when its part is stored.
 func TestLargeJob_DelayBetweenParts(t *testing.T) {
 	t.Parallel()
 	f, sub := cutShort(t, 2, func(n *task.New) { n.Delay = time.Minute })
@@ -355,8 +354,8 @@ func TestLargeJob_DelayBetweenParts(t *testing.T) {
 	f.runsWhole(sub)
 }
 
-// Inputs that are blobs are in use from the decision on, and are replaced like others
-// while they are drafts.
+// Inputs that are blobs are in use from the decision on. They are replaced like others while
+// they are drafts.
 func TestLargeJob_InputsOfDrafts(t *testing.T) {
 	t.Parallel()
 	f := partsFixture(t)
@@ -417,7 +416,7 @@ func TestLargeJob_InputsOfDrafts(t *testing.T) {
 	f.runsWhole(sub)
 }
 
-// What was replaced in the store is not inserted as this process has it in memory.
+// Inputs replaced in the store take precedence over the drafts in this process's memory.
 func TestLargeJob_ReplacedBetweenParts(t *testing.T) {
 	t.Parallel()
 	f, sub := cutShort(t, 2)

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Stored in parts or not, random jobs are the same.
+// Random jobs are the same whether or not they are stored in parts.
 func TestLargeJob_IsAsWhole(t *testing.T) {
 	t.Parallel()
 	whole, inParts := fileFixture(t), fileFixture(t).inParts(3)
@@ -76,7 +76,7 @@ func TestLargeJob_IsAsWhole(t *testing.T) {
 	}
 }
 
-// timeless is a snapshot without the instants of the insertion.
+// timeless returns a snapshot without the instants of the insertion.
 func (f *fixture) timeless() *store.Snapshot {
 	f.Helper()
 	s, err := f.db.Snapshot(f.Context(), fixNS)

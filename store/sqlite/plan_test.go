@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/plans.txt and schema.sql anew")
 
-// wide are the statements that look at more rows than their keys name, each with
-// why that is no harm. A page is what LIMIT ends, in an order that costs no sort.
+// wide lists the statements that read more rows than their keys name, each with the reason why
+// that is acceptable. A page is bounded by LIMIT, in an order without a sort.
 var wide = map[string]string{
 	"sqlOurTables": "sqlite_schema has a row per table",
 	"sqlVersions":  "a row per migration",
@@ -82,15 +82,15 @@ var wide = map[string]string{
 	"sqlScanUndoing": "the tasks with keys that are being undone, or gave that up",
 }
 
-// bounded is why counts of an overview may scan: each has a limit, or jumps from one
-// name to the next.
+// bounded is the reason why counts of an overview may scan: each has a limit, or jumps from
+// one name to the next.
 const bounded = "a bounded number of rows of an index, in a read"
 
 const part = "the rows of a thousand tasks"
 
 const snapshot = "a snapshot is the whole namespace"
 
-// sorts are the statements that sort what they found, each with why.
+// sorts lists the statements that sort their rows, each with the reason.
 var sorts = map[string]string{
 	"sqlOurTables": "a row per table",
 
@@ -112,10 +112,9 @@ var sorts = map[string]string{
 
 var goldenPlans = filepath.Join("testdata", "plans.txt")
 
-// The plan of every statement of the package, also of one that is new, is the one
-// in testdata/plans.txt: in an empty database, and in one that was analyzed when it
-// held next to nothing, which is when statistics mislead most. [TestFullStore] has
-// full ones.
+// The plan of every statement of the package, including new ones, equals the plan in
+// testdata/plans.txt. The test checks an empty database, and one that was analyzed when it was
+// nearly empty, where statistics mislead most. [TestFullStore] checks full ones.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	statements := statements(t)
@@ -171,7 +170,7 @@ func (f *fixture) plans(statements map[string]string) map[string]string {
 	return plans
 }
 
-// analyze has the writer collect statistics, and use them.
+// analyze makes the writer collect statistics, and use them.
 func (f *fixture) analyze() {
 	f.Helper()
 	if err := f.db.Exec(f.Context(), "ANALYZE"); err != nil {
@@ -180,15 +179,15 @@ func (f *fixture) analyze() {
 }
 
 var (
-	// harmless are the scans of no table.
+	// harmless matches scans of no table.
 	harmless = regexp.MustCompile(`^SCAN (CONSTANT ROW|\d+-ROW VALUES CLAUSE|pragma_table_info .*)$`)
 	// narrow matches a search by more than the namespace.
 	narrow = regexp.MustCompile(`^SEARCH .*\((namespace=\? AND [a-z_]+=\?.*|rowid=\?)\)$`)
 	limit  = regexp.MustCompile(`LIMIT (1|\?\d)\b`)
 )
 
-// checkPlan checks that a plan looks at few rows, by the namespace first, and
-// sorts none, or that its statement is listed with the reason.
+// checkPlan checks that a plan reads few rows, by the namespace first, and sorts no rows, or
+// that its statement is listed with the reason.
 func checkPlan(t *testing.T, name, sql, plan string) {
 	t.Helper()
 	isWide, isSorted := false, false
@@ -215,8 +214,7 @@ func checkPlan(t *testing.T, name, sql, plan string) {
 	}
 }
 
-// lineDiff returns the lines that only one of two lists of plans has, each with
-// its statement.
+// lineDiff returns the lines that only one of two lists of plans has, each with its statement.
 func lineDiff(held, got string) string {
 	lines := func(text string) (list []string) {
 		statement := ""
@@ -241,7 +239,7 @@ func lineDiff(held, got string) string {
 	return diff.String()
 }
 
-// A temporary table per row is what made the first version half as fast.
+// A temporary table per row made the first version half as fast.
 func TestHotStatementsUseNoTemporaryTables(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))

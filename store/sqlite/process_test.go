@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// pair is two handles on one file, as two processes have them.
+// pair returns two handles on one file, as in two processes.
 func pair(t *testing.T) (a, b *sqlite.DB) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -25,7 +25,7 @@ func pair(t *testing.T) (a, b *sqlite.DB) {
 
 func TestOtherHandleSeesNewLanes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // where reading the lanes takes no time
+	synctest.Test(t, func(t *testing.T) { // in a bubble reading the lanes takes no time
 		a, b := pair(t)
 		if n := claimable(t, b); n != 0 { // b knows that there are no lanes
 			t.Fatalf("claimed %d", n)
@@ -44,8 +44,8 @@ func TestOtherHandleSeesNewLanes(t *testing.T) {
 	})
 }
 
-// Within some 20 ms a handle notices that another one wrote, also when it does
-// nothing itself; and when stop returns, its goroutine has ended.
+// Within about 20 ms a handle notices another handle's write, even if it is idle. When stop
+// returns, its goroutine has ended.
 func TestOtherHandleIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func join(t *testing.T, db *sqlite.DB, id store.WorkerID) {
 	}
 }
 
-// The leases of a process that ended are taken at once: its lock is free.
+// The leases of an ended process are taken at once: its lock is free.
 func TestDeadProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -142,7 +142,7 @@ func TestDeadProcess(t *testing.T) {
 	if err != nil || len(locks) != 2 {
 		t.Fatalf("lock files %v, %v, want 2", locks, err)
 	}
-	if err := b.Close(); err != nil { // without Leave: as a crash
+	if err := b.Close(); err != nil { // without Leave: as in a crash
 		t.Fatal(err)
 	}
 	got := reap()
@@ -222,8 +222,8 @@ func TestStepTx(t *testing.T) {
 			t.Fatalf("StepTx = %+v, %v", got, err)
 		}
 		orders(1)
-		// The answer was lost and the step is tried again: its writes must not
-		// be there twice.
+		// The answer was lost and the step is tried again: its writes must not be stored
+		// twice.
 		again, err := db.StepTx(t.Context(), benchNS, stepOf(c, "save"), time.Second, insert)
 		if err != nil || string(again.Step.Value) != "7" {
 			t.Errorf("StepTx again = %+v, %v", again, err)
@@ -245,8 +245,8 @@ func TestStepTx(t *testing.T) {
 	})
 }
 
-// While a step's transaction is open the others wait; when it takes too long
-// it is rolled back, and they go on even if its function does not.
+// While a step's transaction is open the others wait. If it takes too long it is rolled back,
+// and they continue even if its function does not.
 func TestStepTxTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 
 const rareType, otherType = "acme.test.rare.v1", "acme.test.other.v1"
 
-// listed is a store of n tasks, of which every hundredth is of a rare type, and
-// as many jobs.
+// listed returns a store of n tasks, of which every hundredth has a rare type, and n jobs.
 func listed(t *testing.T, looks, n int) (f *fixture, rare []task.ID) {
 	t.Helper()
 	f = fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ListLooks(looks)))
@@ -40,8 +39,8 @@ func listed(t *testing.T, looks, n int) (f *fixture, rare []task.ID) {
 	return f, rare
 }
 
-// A page looks at a bounded number of rows, however many there are and however
-// few match, and its cursor goes on behind what it looked at.
+// A page reads a bounded number of rows, for any number of rows and matches. Its cursor
+// continues after the rows read.
 func TestAPageLooksAtABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	filters := map[string]store.Filter{
@@ -69,7 +68,7 @@ func TestAPageLooksAtABoundedNumberOfRows(t *testing.T) {
 	compare := func(what string, read func(f *fixture) error) {
 		t.Helper()
 		a, b := steps(few, func() error { return read(few) }), steps(many, func() error { return read(many) })
-		if b > a+a/10 { // they found not the same
+		if b > a+a/10 { // they did not find the same tasks
 			t.Errorf("a page of %s takes %d steps among 1,000 tasks and %d among 3,000", what, a, b)
 		}
 	}
@@ -130,8 +129,7 @@ func (f *fixture) pages(filter store.Filter) (all []task.ID, pages int) {
 	}
 }
 
-// A range of the time of the enqueue costs what is in it: neither newer nor older tasks
-// are looked at.
+// A range of enqueue times costs only the tasks in it: neither newer nor older tasks are read.
 func TestARangeOfTimeIsOfIDs(t *testing.T) {
 	t.Parallel()
 	const looks = 100

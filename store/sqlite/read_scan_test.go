@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// scanned is a store in which every table has rows, seen three at a time.
+// scanned returns a store with rows in every table, read three at a time.
 func scanned(t *testing.T) *fixture {
 	t.Helper()
 	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ScanPage(3)))
@@ -37,7 +37,7 @@ func scanned(t *testing.T) *fixture {
 	return f
 }
 
-// violations are those that a check finds, sorted.
+// violations returns the findings of a check, sorted.
 func violations(list []store.Violation) []string {
 	var out []string
 	for _, v := range list {
@@ -47,7 +47,7 @@ func violations(list []store.Violation) []string {
 	return out
 }
 
-// What a check of the whole finds a check by parts finds, wherever it is.
+// A check by parts finds everything that a check of the whole finds, at any place.
 func TestScanFindsWhatASnapshotShows(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{
@@ -106,8 +106,8 @@ func TestScanFindsWhatASnapshotShows(t *testing.T) {
 	}
 }
 
-// What a part holds does not grow with the store: a check of 10⁷ tasks fits into
-// memory, also when they are of one job.
+// A part does not grow with the store: a check of 10⁷ tasks fits into memory, even if they
+// belong to one job.
 func TestScanIsBounded(t *testing.T) {
 	t.Parallel()
 	n := 20_000 // 200 pages

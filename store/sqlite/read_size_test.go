@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What is read of one job or task does not depend on how many others there are:
-// 100,000 with WEAVER_READS=full.
+// Reads of one job or task do not depend on the number of others: 100,000 with
+// WEAVER_READS=full.
 func TestReadsOfOneDoNotGrow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -31,8 +31,8 @@ func TestReadsOfOneDoNotGrow(t *testing.T) {
 	}
 }
 
-// readStepsAmong stores so many jobs of two tasks, of which the second needs the
-// first, and returns the steps that reads of the one in their middle take.
+// readStepsAmong stores this number of jobs of two tasks, of which the second needs the first.
+// It returns the virtual machine steps of reads of the middle job.
 func readStepsAmong(t *testing.T, jobs int) map[string]int {
 	t.Helper()
 	db, err := sqlite.OpenMemory(t.Context())

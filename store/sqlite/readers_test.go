@@ -25,8 +25,7 @@ func TestReadersCannotWrite(t *testing.T) {
 	says(t, err, store.ErrReadOnly)
 }
 
-// taken is a file layer on which no file can be locked newly while locked is
-// true.
+// taken is a file layer that refuses new file locks while locked is true.
 type taken struct {
 	vfs.VFSFilename
 	locked atomic.Bool
@@ -65,12 +64,12 @@ func (f *takenFile) Lock(lock vfs.LockLevel) error {
 
 var takenFiles atomic.Int32
 
-// The first reader opens a connection and has to wait in SQLite. The next ones
-// must not wait for it, but in SQLite as it does, where a limit applies.
+// The first reader opens a connection and waits in SQLite. The next readers must not wait for
+// it, but in SQLite like it, with a timeout.
 func TestReadersConnectBesideEachOther(t *testing.T) {
 	t.Parallel()
 	layer := &taken{VFSFilename: vfs.Find("").(vfs.VFSFilename)}
-	name := fmt.Sprintf("taken-%d", takenFiles.Add(1)) // of a run of its own (-count)
+	name := fmt.Sprintf("taken-%d", takenFiles.Add(1)) // unique for each run (-count)
 	vfs.Register(name, layer)
 	t.Cleanup(func() { vfs.Unregister(name) })
 	synctest.Test(t, func(t *testing.T) {
@@ -111,9 +110,9 @@ func TestReadersConnectBesideEachOther(t *testing.T) {
 	})
 }
 
-// The clock of a snapshot must not be behind what it shows, or due tasks
-// would look as if they were not. Here a task is enqueued just before the
-// snapshot is fixed, which is when its first statement begins.
+// The clock of a snapshot must not be behind its contents, or due tasks would not look due.
+// Here a task is enqueued just before the snapshot is fixed, which happens when its first
+// statement begins.
 func TestTheClockOfASnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,16 +14,16 @@ import (
 // otherUID is a user that owns none of the test's files.
 const otherUID = 65534
 
-// unprivileged runs fn as a user that permissions apply to. For root that is
-// this thread with another file system user, which lasts until fn is done.
+// unprivileged runs fn as a user without root's rights. For root it changes this thread's file
+// system user until fn is done.
 func unprivileged(t *testing.T, fn func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		fn()
 		return
 	}
-	// The call is for one thread only, unlike Setuid, and never fails: it
-	// returns the user before.
+	// Unlike Setuid, the call affects one thread only, and never fails: it returns the
+	// previous user.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, otherUID, 0, 0)
@@ -31,7 +31,7 @@ func unprivileged(t *testing.T, fn func()) {
 	fn()
 }
 
-// readOnlyFolder makes a folder with a database, both with the given modes.
+// readOnlyFolder creates a folder with a database, both with the given modes.
 func readOnlyFolder(t *testing.T, folder, file os.FileMode) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 	}
 }
 
-// Whether a file exists in a folder that may not be entered cannot be known.
+// In a folder without search permission the existence of a file is unknown.
 func TestOpenInAClosedFolder(t *testing.T) {
 	t.Parallel()
 	path := readOnlyFolder(t, 0, 0o666)

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// fallback opens databases for reading only, as SQLite's own file layer does
-// when a file may not be written. The driver's refuses to open those.
+// fallback opens databases read-only, like SQLite's own file layer does for a file without
+// write permission. The driver's layer refuses to open those.
 type fallback struct{ vfs.VFSFilename }
 
 // OpenFilename implements vfs.VFSFilename.
@@ -22,12 +22,11 @@ func (l fallback) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File
 	return l.VFSFilename.OpenFilename(name, flags)
 }
 
-// A database that was opened for reading only is refused by Open, and not by
-// each write.
+// Open, not each write, refuses a database that was opened read-only.
 func TestOpenFallsBackToReading(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
-	db := openFile(t, path) // open all the while, so that there is a log to read
+	db := openFile(t, path) // open throughout, so that there is a log to read
 	vfs.Register("fallback", fallback{vfs.Find("").(vfs.VFSFilename)})
 	t.Cleanup(func() { vfs.Unregister("fallback") })
 	got, err := sqlite.Open(t.Context(), path, sqlite.VFS("fallback"))

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// looksDead is a worker that looks dead, until it is asked in a transaction.
+// looksDead is a worker that looks dead until a transaction confirms it.
 type looksDead struct {
 	id      store.WorkerID
 	confirm func() ([]store.WorkerID, error)
@@ -19,7 +19,7 @@ func (d looksDead) Confirm(*sqlstore.Tx) ([]store.WorkerID, error) { return d.co
 func (d looksDead) Forget([]store.WorkerID)                        {}
 func (d looksDead) Close()                                         {}
 
-// What is no longer proven in the transaction of the reap takes no leases.
+// A death that is not confirmed in the transaction of the reap takes no leases.
 func TestReapConfirmsDeaths(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, memory(t))

@@ -10,9 +10,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// After a long wait for the write lock a dead worker looks like one that waited
-// for the same lock, so the reaper gives all workers a TTL to renew (R7). The
-// busy handler sleeps, so the wait takes no time in a bubble.
+// After a long wait for the write lock a dead worker looks like a worker that waited for the
+// same lock. The reaper therefore gives all workers a TTL to renew (R7). The busy handler
+// sleeps, so the wait takes no time in a bubble.
 func TestReapWarmsUpAfterALongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestReapWarmsUpAfterALongWait(t *testing.T) {
 		f := fixtureOn(t, openFile(t, path, sqlite.BusyTimeout(time.Minute)))
 		f.enqueue(1)
 		f.claim("doomed", 1)
-		beat := func(d time.Duration) { // every TTL/3: its own silence is not the subject of this test
+		beat := func(d time.Duration) { // every TTL/3, because the reaper's own silence is not tested here
 			for f.join("reaper"); d > 0; d -= fixTTL / 3 {
 				time.Sleep(fixTTL / 3)
 				f.join("reaper")
@@ -56,9 +56,8 @@ func TestReapWarmsUpAfterALongWait(t *testing.T) {
 	})
 }
 
-// The wall clock is set back by an hour, so the rows of workers are an hour in
-// the future. The reaper warms up again, and does not wait for that hour to
-// pass.
+// The wall clock is set back by an hour, so the rows of workers are an hour in the future. The
+// reaper warms up again, and does not wait for that hour to pass.
 func TestReapAfterTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

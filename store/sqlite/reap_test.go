@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A claim whose leases were renewed is looked at again when they end, so that
-// it does not take the place of one with an expired lease, however few rows a
-// reap looks at.
+// A claim whose leases were renewed is checked again when they end. It does not take the place
+// of a claim with an expired lease, even if a reap reads few rows.
 func TestReapLooksPastRenewedClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fixtureOn(t, newNoteStore(t).db)

@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// The leases of a worker with the same ID in another namespace do not keep the
-// row of a worker that is gone: every reap would read that row, and its lock
-// file would stay.
+// Leases of a worker with the same ID in another namespace do not keep the row of a worker
+// that is gone. Otherwise every reap would read that row, and its lock file would stay.
 func TestReapForgetsWorkersByNamespace(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(f *fixture){
@@ -48,7 +47,7 @@ func TestReapForgetsWorkersByNamespace(t *testing.T) {
 	}
 }
 
-// warmUp has a worker observed without a gap until it is eligible to reap.
+// warmUp observes a worker without a gap until it is eligible to reap.
 func (f *fixture) warmUp(worker store.WorkerID) {
 	f.Helper()
 	f.join(worker)
@@ -58,9 +57,8 @@ func (f *fixture) warmUp(worker store.WorkerID) {
 	}
 }
 
-// The row of a claim whose tasks ended through another process remains until
-// the reaper reads it. It stands for no lease, so the row of its worker is
-// removed all the same.
+// The row of a claim whose tasks ended through another process remains until the reaper reads
+// it. It stands for no lease, so the row of its worker is deleted nevertheless.
 func TestReapForgetsWorkersWithEmptyClaims(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ended, left int }{

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// What the database refuses for good ends the task, on every path on which an engine writes.
+// A permanent refusal by the database ends the task, on every path on which an engine writes.
 func TestRefusedWrites(t *testing.T) {
 	t.Parallel()
 	refusetest.Run(t, func(t *testing.T, w refusetest.Write) store.Store {

@@ -2,8 +2,9 @@
 
 package sqlite_test
 
-// repeat is how often concurrent cases of the conformance suite run.
+// repeat is the number of runs of concurrent cases of the conformance suite.
 const repeat = 40
 
-// sampled: the suite plays its core, with all concurrent topics, and one in ten of the rest.
+// sampled makes the suite play its core, with all concurrent topics, and one in ten of the
+// other cases.
 const sampled = false

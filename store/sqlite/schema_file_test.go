@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// schema.sql is what the migrations make, one after the other, of an empty
-// database: its tables and indexes, and its one row, the generation.
+// schema.sql is the schema that the migrations create in an empty database: its tables and
+// indexes, and its one row, the generation.
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
 	known, err := migrate.Load(os.DirFS("."), "migrations")

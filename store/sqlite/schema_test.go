@@ -20,7 +20,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// unmigrated is a fixture on a fresh file without a schema.
+// unmigrated returns a fixture on a new file without a schema.
 func unmigrated(t *testing.T, path string, opts ...sqlite.Option) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), path, opts...)
@@ -31,7 +31,7 @@ func unmigrated(t *testing.T, path string, opts ...sqlite.Option) *fixture {
 	return fixtureOn(t, db)
 }
 
-// What failed for want of a schema must not stick in a prepared statement.
+// A failure for lack of a schema must not stick in a prepared statement.
 func TestSchemaComesLater(t *testing.T) {
 	t.Parallel()
 	f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"))
@@ -48,7 +48,7 @@ func TestSchemaComesLater(t *testing.T) {
 	f.sound(ids...)
 }
 
-// Tables with our names that Weaver did not make: the file is refused.
+// A file with tables of our names that Weaver did not create is refused.
 func TestForeignDatabase(t *testing.T) {
 	t.Parallel()
 	for _, create := range []string{
@@ -71,7 +71,7 @@ func TestForeignDatabase(t *testing.T) {
 	}
 }
 
-// A worker whose schema a newer program migrates stops by itself and says why.
+// A worker whose schema a newer program migrates stops by itself and logs the reason.
 func TestWorkerStopsWhenTheSchemaIsNewer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestMigrateFromProcesses(t *testing.T) {
 		c.readLine()
 	}
 	for _, c := range children {
-		c.send("go") // all at once, on a file that is not there yet
+		c.send("go") // all at once, on a missing file
 	}
 	for _, c := range children {
 		c.end()
@@ -169,8 +169,8 @@ func TestMigrateFromProcesses(t *testing.T) {
 	}
 }
 
-// SQLite does not wait for the lock that the switch to write-ahead logging
-// needs, so Open does.
+// SQLite does not wait for the lock that the switch to write-ahead logging needs, so Open
+// does.
 func TestOpenWaitsToSwitchTheJournal(t *testing.T) {
 	t.Parallel()
 	for _, givesUp := range []bool{true, false} {
@@ -181,7 +181,7 @@ func TestOpenWaitsToSwitchTheJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer theirs.Close()
-			tx, err := theirs.BeginTx(t.Context(), nil) // they begin to make it
+			tx, err := theirs.BeginTx(t.Context(), nil) // the other connection begins to create it
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,14 +235,13 @@ func TestSynchronousAndJournal(t *testing.T) {
 	}
 }
 
-// The schema itself refuses rows that contradict each other, whatever the code
-// does.
+// The schema itself refuses contradictory rows, regardless of the code.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	const newTask = "INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, plain, created_at, updated_at, idempotency_key) VALUES "
 	for name, pair := range map[string]struct {
 		first, second string
-		both          bool // are accepted
+		both          bool // both are accepted
 	}{
 		"a lease without running":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET lease_id = x'01'", false},
 		"running without a lease":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET state = 'running'", false},

@@ -18,7 +18,7 @@ import (
 
 const secret = "4929-1234-5678"
 
-// told is a task that has ended, with n steps whose values have the secret.
+// told returns an ended task with n steps whose values contain the secret.
 func (f *fixture) told(n int) task.ID {
 	f.Helper()
 	sub := f.drafts(1)
@@ -43,7 +43,7 @@ func (f *fixture) told(n int) task.ID {
 	return c.Task.ID
 }
 
-// holds reports which files of the database have the secret.
+// holds returns the files of the database that contain the secret.
 func (f *fixture) holds() (files []string) {
 	f.Helper()
 	for _, suffix := range []string{"", "-wal"} {
@@ -58,8 +58,8 @@ func (f *fixture) holds() (files []string) {
 	return files
 }
 
-// A process that dies between two bites, or before the file is clean, leaves what the
-// next one needs to go on.
+// A process that dies between two bites, or before the file is clean, leaves enough for the
+// next process to continue.
 func TestForgetThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -92,7 +92,7 @@ func TestForgetThatWasCutShort(t *testing.T) {
 	other.chores()
 }
 
-// A scrub that fails is done by the next one.
+// The next scrub completes a failed scrub.
 func TestScrubBesideAReader(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(50*time.Millisecond))

@@ -9,14 +9,14 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// statements returns the SQL statements of the store, by their names.
+// statements returns the SQL statements of the store by name.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	return sqltext.All(t, map[string]string{"versionColumns": sqlite.VersionColumns}, ".")
 }
 
-// crossNamespaces are the statements that may touch a table of ours without a
-// namespace, each with why.
+// crossNamespaces lists the statements that may touch a table of ours without a namespace,
+// each with the reason.
 var crossNamespaces = map[string]string{
 	"sqlVersions":    "the schema is of all namespaces",
 	"sqlAddVersion":  "the schema is of all namespaces",
@@ -35,12 +35,12 @@ var crossNamespaces = map[string]string{
 var (
 	// ours matches a use of one of our tables, with its alias.
 	ours = regexp.MustCompile(`(?:FROM|INTO|UPDATE|JOIN)\s+(weaver_\w+)(?:\s+([a-z])\b)?`)
-	// literals are SQL texts, whose words are no part of the statement.
+	// literals matches SQL string literals, whose words do not belong to the statement.
 	literals = regexp.MustCompile(`'[^']*'`)
 )
 
-// No statement reads or writes rows of two namespaces: wherever it uses a
-// table of ours it compares the namespace of that table, or sets it.
+// No statement reads or writes rows of two namespaces: for each use of a table of ours it
+// compares the namespace of that table, or sets it.
 func TestEveryStatementHasANamespace(t *testing.T) {
 	t.Parallel()
 	for name, sql := range statements(t) {
@@ -50,9 +50,8 @@ func TestEveryStatementHasANamespace(t *testing.T) {
 		sql := literals.ReplaceAllString(sql, "''")
 		uses := ours.FindAllStringSubmatchIndex(sql, -1)
 		for i, use := range uses {
-			// What is said of a table stands between its use and the end of its
-			// own SELECT: the next use may be a subquery, whose predicate counts for
-			// itself, so that each use needs one of its own.
+			// The predicate of a table stands between its use and the end of its own SELECT.
+			// The next use may be a subquery with its own predicate, so each use needs one.
 			end := len(sql)
 			if i+1 < len(uses) {
 				end = uses[i+1][0]
@@ -73,8 +72,8 @@ func TestEveryStatementHasANamespace(t *testing.T) {
 	}
 }
 
-// endsWithNamespace reports whether the outermost WHERE, which comes after
-// subqueries in a SET or a SELECT list, compares the namespace.
+// endsWithNamespace reports whether the outermost WHERE, which comes after subqueries in a SET
+// or a SELECT list, compares the namespace.
 func endsWithNamespace(sql string) bool {
 	i := strings.LastIndex(sql, "\nWHERE namespace = ?1")
 	return i >= 0

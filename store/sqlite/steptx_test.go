@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A record without a step is the caller's mistake: it is refused before the
-// function runs.
+// A record without a step is the caller's mistake: it is refused before the function runs.
 func TestStepTxOfNoStep(t *testing.T) {
 	t.Parallel()
 	db := memory(t)
@@ -28,9 +27,8 @@ func TestStepTxOfNoStep(t *testing.T) {
 	}
 }
 
-// A function's panic goes on to its caller, but not before its transaction is
-// rolled back: without a limit nothing else would end it, and no other
-// write could begin.
+// A function's panic reaches its caller, but only after its transaction is rolled back.
+// Without a limit nothing else would end the transaction, and no other write could begin.
 func TestStepTxPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Groups and step transactions of one process take the turn to write one after
-// the other, however long each takes. If they waited for SQLite's lock instead,
-// they would fail after the busy timeout.
+// Groups and step transactions of one process take the turn to write one after the other,
+// however long each takes. If they waited for SQLite's lock instead, they would fail after the
+// busy timeout.
 
-// openShortBusy opens a file with a short busy timeout. In a bubble the busy
-// handler's sleep takes no time.
+// openShortBusy opens a file with a short busy timeout. In a bubble the busy handler's sleep
+// takes no time.
 func openShortBusy(t *testing.T) *sqlite.DB {
 	t.Helper()
 	return openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
@@ -51,8 +51,8 @@ func TestAHeartbeatWaitsForAStepTransaction(t *testing.T) {
 	})
 }
 
-// committing holds the commit of a write until release is called, which waits
-// for its end.
+// committing holds the commit of a write until release is called. release waits for the end of
+// the write.
 func committing(t *testing.T, db *sqlite.DB) (release func()) {
 	t.Helper()
 	goOn, ended := make(chan struct{}), make(chan error, 1)
@@ -112,15 +112,15 @@ func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 			t.Error("a step transaction whose context ended waits for the group")
 		}
 		release()
-		// It took no turn, so it has none to give back.
+		// It took no turn, so it has no turn to release.
 		if _, err := db.StepTx(t.Context(), benchNS, stepOf(c, "next"), time.Minute, valueless); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
 	})
 }
 
-// The wait for a transaction of another process does not count against the limit
-// of the function, or a step would fail because others write.
+// The wait for a transaction of another process does not count against the limit of the
+// function. Otherwise a step would fail because of other writers.
 func TestAStepTransactionWaitsForAnotherProcess(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second

@@ -17,15 +17,14 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// forms are the ways in which user code returns an error that it met.
+// forms are the ways in which user code returns an error.
 var forms = map[string]func(error) error{
 	"raw":     func(err error) error { return err },
 	"wrapped": func(err error) error { return fmt.Errorf("save the user: %w", err) },
 	"joined":  func(err error) error { return errors.Join(errors.New("twice"), fmt.Errorf("save: %w", err)) },
 }
 
-// What the driver says of a moment, user code meets too, on connections of its
-// own and on those of DB.
+// User code gets the driver's transient errors too, on its own connections and on those of DB.
 func TestTransientErrorsOfTheDriver(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -58,7 +57,7 @@ func TestTransientErrorsOfTheDriver(t *testing.T) {
 	}
 }
 
-// A step that meets a locked database has no result: RecordError records none,
+// A step that meets a locked database has no result: RecordError does not record the error,
 // and the next attempt runs the step's function again.
 func TestRecordErrorBesideALock(t *testing.T) {
 	t.Parallel()

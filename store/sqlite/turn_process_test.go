@@ -13,14 +13,14 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Two DBs of one file are like two processes: neither lets the other starve, however many
-// transactions it begins.
+// Two DBs of one file act like two processes: neither starves the other, regardless of the
+// number of its transactions.
 func TestProcessesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "weaver.db")
 		f := fixtureOn(t, openFile(t, path))
-		f.join("worker") // makes the folder
+		f.join("worker") // creates the folder
 		other := fixtureOn(t, openFile(t, path))
 		ctx, stop := context.WithCancel(t.Context())
 		var begun atomic.Int64
@@ -60,7 +60,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 }
 
 // A call that leads the group commit gives up when its context ends, while another process
-// writes, and the next one leads.
+// writes, and the next call leads.
 func TestLeaderGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, workers := range map[string]bool{"in line": true, "without turns": false} {

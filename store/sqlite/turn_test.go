@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A caller's transaction waits for its turn, not for the database's lock: the
-// time others take does not add up to the busy timeout.
+// A caller's transaction waits for its turn, not for the database's lock: the durations of the
+// other transactions do not add up to the busy timeout.
 func TestCallersTransactionsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestCallersTransactionsWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// However a transaction ends, its turn is given back; one that only reads needs
-// none.
+// A transaction releases its turn, whichever way it ends. A transaction that only reads needs
+// no turn.
 func TestCallersTransactionsGiveTheirTurnBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestCallersTransactionsGiveTheirTurnBack(t *testing.T) {
 	})
 }
 
-// A transaction that is left open is named to all who write.
+// The error of every writer names a transaction that was left open.
 func TestTransactionLeftOpen(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(shortly))
@@ -149,8 +149,8 @@ func TestTransactionLeftOpen(t *testing.T) {
 	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, "a statement of DB(), open for ", "_test.go:")
 }
 
-// Between any two step transactions a heartbeat has its turn: it waits for the
-// one that runs, not for those that wait as it does.
+// Between any two step transactions a heartbeat has its turn: it waits for the running
+// transaction, not for waiting ones.
 func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 	})
 }
 
-// A lease that was lost while its step transaction waited for its turn runs
-// nothing: the function may do what another attempt does now.
+// A step transaction whose lease was lost while it waited for its turn does not run its
+// function, because another attempt may do the same work now.
 func TestStepTransactionLooksAtItsLeaseAfterWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

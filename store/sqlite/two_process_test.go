@@ -24,7 +24,7 @@ func produce(ctx context.Context, db *sqlite.DB, ids *task.IDs) (task.ID, error)
 	return n.ID, err
 }
 
-// childEnqueues stores a task per command and says which, and when.
+// childEnqueues stores a task for each command and prints its ID and the time.
 func childEnqueues(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error {
 	return opened(ctx, path, func(db *sqlite.DB) error {
 		ids := task.NewIDs(nil)
@@ -39,12 +39,12 @@ func childEnqueues(ctx context.Context, path string, in *bufio.Scanner, out io.W
 	})
 }
 
-// What another process enqueues is noticed here, and can be claimed at once.
+// Tasks that another process enqueues are noticed here, and can be claimed at once.
 func TestOtherProcessIsNoticed(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
 	if got := f.claim("w", 1); len(got) != 0 {
-		t.Fatalf("claimed %v of nothing", got) // and knows from now on that there is nothing
+		t.Fatalf("claimed %v of nothing", got) // from now on it knows that no task is due
 	}
 	notices := f.notices()
 	c := startChild(t, "enqueue", f.db.Path())
@@ -87,8 +87,8 @@ func childHolds(ctx context.Context, path string, in *bufio.Scanner, out io.Writ
 	})
 }
 
-// The leases of a process that was killed are taken at once, long before they
-// expire; those of a living process are not.
+// The leases of a killed process are taken at once, long before they expire; those of a living
+// process are not.
 func TestKilledProcessLosesItsLeases(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -116,7 +116,7 @@ func TestKilledProcessLosesItsLeases(t *testing.T) {
 		}
 		c.kill()
 		got := reap()
-		if round == 3 { // the third loss in a row is the budget
+		if round == 3 { // the third consecutive loss exhausts the budget
 			if len(got) != 1 || got[0].State != task.Failed || !got[0].Crash {
 				t.Errorf("reaped %+v in round 3, want one poisoned task", got)
 			}
@@ -137,7 +137,7 @@ func TestKilledProcessLosesItsLeases(t *testing.T) {
 	f.sound(ids...)
 }
 
-// work claims and finishes tasks in small batches until none is left.
+// work claims and finishes tasks in small batches until no task is left.
 func work(ctx context.Context, db *sqlite.DB, worker store.WorkerID, done func(task.ID)) error {
 	for {
 		got, err := db.Claim(ctx, fixNS, fixClaim(worker, 5))
@@ -163,13 +163,13 @@ func childWorks(ctx context.Context, path string, _ *bufio.Scanner, out io.Write
 	})
 }
 
-// Two processes that work on one queue do every task exactly once.
+// Two processes on one queue run every task exactly once.
 func TestTwoProcessesShareAQueue(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
 	ids := f.enqueue(600)
 	c := startChild(t, "work", f.db.Path())
-	times := map[string]int{c.readLine(): 1} // it is at work
+	times := map[string]int{c.readLine(): 1} // it is working
 	if err := work(t.Context(), f.db, "here", func(id task.ID) { times[id.String()]++ }); err != nil {
 		t.Fatal(err)
 	}

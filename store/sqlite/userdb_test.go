@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A caller's transaction waits for others as long as the store does: it begins
-// when they end in time, and gives up when they do not.
+// A caller's transaction waits as long for others as the store does: it begins when they end
+// in time, and otherwise gives up.
 func TestCallersTransactionsWaitForOthers(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]time.Duration{"for a while": 2 * time.Second, "for long": 30 * time.Second} {
@@ -49,7 +49,7 @@ func TestCallersTransactionsWaitForOthers(t *testing.T) {
 	}
 }
 
-// What a caller's transaction read cannot change before it writes.
+// Rows that a caller's transaction read cannot change before it writes.
 func TestCallersTransactionsBeginImmediate(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -70,8 +70,8 @@ func TestCallersTransactionsBeginImmediate(t *testing.T) {
 	f.sound(idsOf(sub)...)
 }
 
-// The user's own tables have the names that come to mind first, and stand in
-// the same file as ours, whichever were made first.
+// The user's own tables may have common names, and are in the same file as ours, regardless of
+// which were created first.
 func TestUsersOwnTables(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"made before Migrate": true, "made after Migrate": false} {

@@ -2,7 +2,7 @@ package sqlite_test
 
 import "testing"
 
-// The writer cuts the log down to 64 MiB when it starts over.
+// The writer truncates the log to 64 MiB when it starts over.
 func TestTheWriterLimitsTheLog(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)

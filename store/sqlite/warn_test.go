@@ -62,7 +62,7 @@ func (f *fixture) reserved() *sql.Conn {
 	return c
 }
 
-// Whatever of this program keeps a snapshot for more than five seconds is named,
+// A warning names any holder in this program that keeps a snapshot for more than five seconds,
 // with the line that began it.
 func TestWarnsOfSlowReaders(t *testing.T) {
 	t.Parallel()
@@ -145,8 +145,7 @@ func TestWarnsOfSlowReaders(t *testing.T) {
 	})
 }
 
-// A reader lets the log grow. When it ends the log is cut down, also when
-// nothing more is written.
+// A reader lets the log grow. When it ends the log is truncated, even without further writes.
 func TestLogIsCutAfterALongReader(t *testing.T) {
 	t.Parallel()
 	for _, more := range []bool{false, true} {
@@ -174,7 +173,7 @@ func TestLogIsCutAfterALongReader(t *testing.T) {
 					grow()
 				}
 				synctest.Wait()
-				if got := size(); got > 4*limit { // a second of writes more
+				if got := size(); got > 4*limit { // a second of further writes
 					t.Errorf("without readers the log has %d bytes", got)
 				}
 				tx, err := other.db.DB().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
@@ -218,7 +217,7 @@ func TestLogIsCutAfterALongReader(t *testing.T) {
 	}
 }
 
-// The file of a log that starts over is cut to the limit.
+// The file of a log that starts over is truncated to the limit.
 func TestLogLimit(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Share takes a worker's lock as a look at it does, until the result is called.
+// Share takes a worker's lock like a check of it, until the result is called.
 func (db *DB) Share(ns string, id store.WorkerID) (giveBack func(), err error) {
 	f, err := os.OpenFile(db.LockPath(ns, id), os.O_RDONLY, 0)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A worker that joins removes lock files that prove nothing any more, and no
-// others: the file of a dead worker that has a row proves its death.
+// A joining worker removes lock files that prove nothing any more, and no others: the file of
+// a dead worker with a row proves its death.
 func TestJoinSweepsLockFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -32,7 +32,7 @@ func TestJoinSweepsLockFiles(t *testing.T) {
 		return there
 	}
 	long := time.Now().Add(-time.Hour)
-	lock := func(first string) string { return strings.Repeat(first, 24) } // as those that a store makes
+	lock := func(first string) string { return strings.Repeat(first, 24) } // like those that a store creates
 	file := func(name string) string {
 		t.Helper()
 		name = filepath.Join(path+".workers", name)
@@ -107,8 +107,7 @@ func TestWorkerLocks(t *testing.T) {
 	}
 }
 
-// A worker that joins removes lock files that a store made, and nothing else
-// that lies in the folder.
+// A joining worker removes only lock files that a store created from the folder.
 func TestJoinLeavesForeignFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
@@ -147,14 +146,14 @@ func TestJoinLeavesForeignFiles(t *testing.T) {
 	}
 }
 
-// A lock counts only while its file has its name: between the opening of a file
-// and the locking of it another process may have removed it.
+// A lock counts only while its file has its name: between the opening and the locking of a
+// file another process may have removed it.
 func TestLockOfAFileThatLostItsName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
 	mine, other := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
 
-	once := sync.OnceFunc(func() { // as a worker that joins sweeps the folder
+	once := sync.OnceFunc(func() { // like a joining worker that sweeps the folder
 		files, err := filepath.Glob(path + ".workers/*")
 		if err != nil || len(files) != 1 {
 			t.Errorf("lock files: %v, %v", files, err)
@@ -169,8 +168,8 @@ func TestLockOfAFileThatLostItsName(t *testing.T) {
 	mine.db.BeforeLock(nil)
 	says(t, other.db.Join(t.Context(), fixNS, store.WorkerInfo{ID: "w", TTL: fixTTL}), store.ErrConflict)
 
-	// The same when a reaper asks whether it is dead: it leaves and joins again
-	// between the two, so that the file that the reaper opened is free.
+	// The same for a reaper that checks whether the worker is dead. The worker leaves and
+	// joins again in between, so that the file opened by the reaper is free.
 	mine.enqueue(1)
 	mine.claim("w", 1)
 	other.db.BeforeLock(sync.OnceFunc(func() {

@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a claim reads and writes does not depend on how many rows of a
-// concurrency key are due or wait, nor what the end of a holder does: 100,000
-// with WEAVER_READS=full.
+// The reads and writes of a claim, and of the end of a holder, do not depend on the number of
+// due or waiting rows of a concurrency key: 100,000 with WEAVER_READS=full.
 func TestClaimsBesideAKeyDoNotGrow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -23,15 +22,15 @@ func TestClaimsBesideAKeyDoNotGrow(t *testing.T) {
 	}
 	few := writeStepsBeside(t, 1_000)
 	for what, steps := range writeStepsBeside(t, many) {
-		// A few steps depend on the order of ids.
+		// A few steps depend on the order of IDs.
 		if steps > few[what]+100 || steps == 0 {
 			t.Errorf("%s takes %d steps beside %d rows and %d beside 1,000", what, steps, many, few[what])
 		}
 	}
 }
 
-// writeStepsBeside returns the steps of the writer for what happens beside so
-// many rows of a key.
+// writeStepsBeside returns the writer's steps for operations next to this number of rows of a
+// key.
 func writeStepsBeside(t *testing.T, rows int) map[string]int {
 	t.Helper()
 	steps := make(map[string]int)

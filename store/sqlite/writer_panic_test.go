@@ -5,11 +5,11 @@ import (
 	"testing/synctest"
 )
 
-// A panic while committing is the error of its group. It leaves no transaction
-// open, and gives back the turn to write.
+// A panic during a commit is the error of its group. It leaves no transaction open, and the
+// turn to write is released.
 func TestWritesGoOnAfterAPanic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // it fails when a goroutine waits for ever
+	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine waits forever
 		s := newNoteStore(t)
 		s.fail = func(n int32) error {
 			if n == 1 {

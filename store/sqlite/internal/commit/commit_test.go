@@ -19,8 +19,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The tests of package sqlite show the group commit at work on a real schema.
-// These show what a caller of this package relies on.
+// The tests of package sqlite show the group commit on a real schema. These tests cover this
+// package's contract with its callers.
 
 const (
 	ns   = "acme-test"
@@ -89,7 +89,7 @@ func (s *suite) notes() string {
 	return strings.Join(list, " ")
 }
 
-// Effects are applied after the commit, and never when it failed.
+// Effects are applied after the commit, and never after a failed commit.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -111,7 +111,7 @@ func TestEffects(t *testing.T) {
 	})
 }
 
-// The last task of a claim is known to be the last one, and only after commits.
+// The last task of a claim is recognized as the last one, and only after commits.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -142,8 +142,8 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// A generation that an operation changes is not remembered from before, nor
-// while its transaction is open.
+// A generation changed by an operation is not cached from before, nor while its transaction is
+// open.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -170,8 +170,7 @@ func TestGenerations(t *testing.T) {
 	})
 }
 
-// While the turn is taken no group is committed; waiting for it ends with the
-// context.
+// While the turn is taken no group is committed. The wait for it ends with the context.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -200,8 +199,8 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// The leader is next after each other transaction, the others come in their
-// order, and no one waits for the leader twice.
+// The leader is next after each other transaction, the others come in their order, and no
+// transaction waits for the leader twice.
 func TestTurnsAlternate(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -221,7 +220,7 @@ func TestTurnsAlternate(t *testing.T) {
 				order = append(order, name) // the turn is the lock
 				time.Sleep(busy / 2)
 				giveBack()
-				giveBack() // again: it does not give away another's turn
+				giveBack() // again: it does not release another's turn
 			})
 			synctest.Wait()
 		}
@@ -245,8 +244,8 @@ func TestTurnsAlternate(t *testing.T) {
 	})
 }
 
-// A holder that keeps the turn is named to those who wait, with its line and
-// its age; one that is bounded is waited for.
+// The error of a waiter names a holder that keeps the turn, with its line and its age. A
+// bounded holder is waited for.
 func TestTurnHeldForLong(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -286,8 +285,8 @@ func TestTurnHeldForLong(t *testing.T) {
 	})
 }
 
-// A waiting claim runs in the transaction that makes a task due, once; one
-// that gets nothing waits on.
+// A waiting claim runs in the transaction that makes a task due, once. A claim that gets
+// nothing continues to wait.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
@@ -327,8 +326,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// A claim that is woken while a transaction runs it, and gets nothing from that
-// or loses it, is answered: its caller asks again, as it was told to.
+// A claim that is woken while a transaction runs it, and gets nothing from the transaction or
+// loses it, is answered: its caller claims again.
 func TestWakeWhileTaken(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string]error{"it gets nothing": nil, "the transaction is lost": errOwn} {
@@ -338,7 +337,7 @@ func TestWakeWhileTaken(t *testing.T) {
 				wake := make(chan struct{}, 1)
 				claim := commit.NewWaitingClaim(ns, func(tx *commit.Tx) error {
 					wake <- struct{}{}
-					time.Sleep(time.Second) // the waiting goroutine hears it meanwhile
+					time.Sleep(time.Second) // meanwhile the waiting goroutine receives the wake-up
 					if commits != nil {
 						tx.Effects.Claimed(task.NewLeaseID(), sqlstore.Claim{Tasks: 1})
 					}

@@ -54,8 +54,7 @@ var noteColumns = sqlstmt.Columns[note]{
 
 const sqlInsert = "INSERT INTO notes (id, n, text, map) VALUES (?1, ?2, ?3, ?4)"
 
-// What is bound comes back, also when only some parameters change from one use
-// of a statement to the next.
+// Bound values come back, even if only some parameters change between two uses of a statement.
 func TestBindAndScan(t *testing.T) {
 	t.Parallel()
 	c := notes(t, ":memory:")
@@ -92,7 +91,7 @@ func TestBindAndScan(t *testing.T) {
 	}
 }
 
-// An error sticks to its use of a statement, and not to the next one.
+// An error sticks to its use of a statement, but not to the next one.
 func TestErrorsStick(t *testing.T) {
 	t.Parallel()
 	c := notes(t, ":memory:")
@@ -136,7 +135,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A pool reads snapshots beside a writer, cannot write, and ends with Close.
+// A pool reads snapshots concurrently with a writer, cannot write, and ends with Close.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")

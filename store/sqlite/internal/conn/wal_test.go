@@ -9,7 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// The log that one large transaction made long is cut down when it starts over.
+// A log that became long by one large transaction is truncated when it starts over.
 func TestUseWALLimitsTheLog(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 10
