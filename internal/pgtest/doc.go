@@ -1,6 +1,6 @@
-// Package pgtest provides PostgreSQL for tests: a new database ([URL]), a server of their own
-// that they may stop, kill, pause or replace by its standby ([Start]), PgBouncer in front of
-// it ([Bouncer]), and a failing network ([NewProxy]).
+// Package pgtest provides PostgreSQL for tests. [URL] creates a database. [Start] starts a
+// server of the test's own, which it may stop, kill, pause or replace by its standby.
+// [Bouncer] starts PgBouncer in front of a server, and [NewProxy] a failing network.
 //
 // Everything runs in a temporary folder on free ports of 127.0.0.1, and ends with the program
 // that started it, however the program ends. The programs are installed on the machine by

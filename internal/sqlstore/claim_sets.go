@@ -95,7 +95,7 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 	return due, left == 0, first.Done()
 }
 
-// dueRows returns the rows read by ClaimLane, in its answer's encoding.
+// dueRows decodes the rows read by ClaimLane from its answer.
 func dueRows(list []byte, k lane.Key) []candidate {
 	const id, size = len(task.ID{}), len(task.ID{}) + 8
 	due := make([]candidate, 0, len(list)/size)

@@ -18,8 +18,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The tests in disk_*_test.go play a script of calls over a failing disk (internal/faults/disktest),
-// and compare the callers' answers with the file as a plain reader finds it afterwards.
+// The tests in disk_*_test.go play a script of calls over a failing disk (internal/faults/disktest).
+// Afterwards they compare the callers' answers with the file as a plain reader finds it.
 // WEAVER_DISK=full plays them in full size.
 
 // diskFull asks for the full size.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fill puts n rows into each table, and a hundredth of that into tables with a row for each
-// worker or paused queue, as in a store after long use. Nine in ten rows are in the fixture's
+// fill puts n rows into each table, as in a store after long use. Tables with a row for each
+// worker or paused queue get a hundredth of that. Nine in ten rows are in the fixture's
 // namespace. Tasks have every state, in and outside of jobs, with and without keys. The rows
 // of different tables may not agree: fill is for tests of the rows that statements read, not
 // of their meaning. It may be called once.

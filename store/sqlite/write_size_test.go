@@ -10,7 +10,7 @@ import (
 )
 
 // The reads and writes of a claim, and of the end of a holder, do not depend on the number of
-// due or waiting rows of a concurrency key: 100,000 with WEAVER_READS=full.
+// due or waiting rows of a concurrency key. The test uses 100,000 rows with WEAVER_READS=full.
 func TestClaimsBesideAKeyDoNotGrow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")

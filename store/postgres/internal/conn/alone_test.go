@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// What is sent alone commits together, in one round trip, and its rows can be read; an
-// error of the server or of the function leaves nothing of it.
+// Statements sent by Alone commit together in one round trip, and their rows can be read. An
+// error of the server or of the function leaves no change.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{ModeDirect, ModePooled} { // with BEGIN and COMMIT through a pooler
@@ -72,8 +72,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// The answer to what was sent alone is lost: the outcome is unknown, and it is not run
-// again. What was never sent did nothing, and runs again on another connection.
+// If the answer to Alone is lost, the outcome is unknown, and it does not run again. If it was
+// never sent, it had no effect and runs again on another connection.
 func TestLostAlone(t *testing.T) {
 	t.Parallel()
 	for where, unknown := range map[string]bool{"write": false, "read": true} {

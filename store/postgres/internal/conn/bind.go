@@ -10,13 +10,13 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// How long a buffer may be that a parameter is bound to again, in bytes.
+// Maximum sizes in bytes of buffers that are kept for the next binding of a parameter.
 const (
 	maxKept      = 64 << 10
 	maxKeptArray = 1 << 20
 )
 
-// BindInt binds a number to a parameter of a type of numbers, or a flag (0 is false).
+// BindInt binds a number to a parameter of a numeric type, or of a flag (0 is false).
 func (s *Stmt) BindInt(i int, v int64) error {
 	buf, err := s.buffer(i, 8, maxKept)
 	if err == nil {
@@ -42,7 +42,7 @@ func (s *Stmt) BindNull(i int) error {
 // BindText binds a text.
 func (s *Stmt) BindText(i int, v string) error { return bindBytes(s, i, v) }
 
-// BindRawText binds text or JSON that is bytes already; they are copied.
+// BindRawText binds text or JSON from bytes, which are copied.
 func (s *Stmt) BindRawText(i int, v []byte) error { return bindBytes(s, i, v) }
 
 // BindBlob binds bytes, which are copied.
@@ -60,7 +60,7 @@ func bindBytes[B string | []byte](s *Stmt, i int, v B) error {
 	return nil
 }
 
-// buffer returns the parameter's empty buffer, for n bytes.
+// buffer returns the parameter's empty buffer with room for n bytes.
 func (s *Stmt) buffer(i, n, limit int) ([]byte, error) {
 	if i < 1 || i > len(s.params) {
 		return nil, fmt.Errorf("there are %d", len(s.params))
@@ -76,7 +76,8 @@ func (s *Stmt) set(i int, buf []byte) {
 	delete(s.refused, i)
 }
 
-// refuse notes that a value was not bound: the statement does not run with another one.
+// refuse records that a value was not bound, so that the statement does not run with the
+// previous value.
 func (s *Stmt) refuse(i int, err error) error {
 	err = fmt.Errorf("parameter %d: %w, in the statement %s", i, err, s.text)
 	if s.refused == nil {
@@ -137,14 +138,14 @@ func appendBytes[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error)
 	return buf, nil
 }
 
-// elements are the types of arrays, with those of their elements.
+// elements maps array types to the types of their elements.
 var elements = map[uint32]uint32{
 	1000: oidBool, 1001: oidBytea, 1005: oidInt2, 1007: oidInt4, 1016: oidInt8, 1009: oidText, 1015: oidVarchar,
 	199: oidJSON, 3807: oidJSONB, 2951: oidUUID, 1022: oidFloat8,
 }
 
-// Array is the value of a parameter that is an array, of which a statement makes rows
-// with unnest. Its first error is returned when the statement is run.
+// Array is the value of an array parameter, from which a statement makes rows with unnest.
+// Running the statement returns its first error.
 type Array struct {
 	buf   []byte // with room for the header
 	elem  uint32
@@ -155,7 +156,7 @@ type Array struct {
 
 const arrayHeader = 20 // dimensions, has NULLs, type of elements, length, first index
 
-// Array returns the empty array that parameter i has from now on.
+// Array sets parameter i to a new empty array and returns it.
 func (s *Stmt) Array(i int) *Array {
 	a := &Array{}
 	buf, err := s.buffer(i, arrayHeader, maxKeptArray)
@@ -172,7 +173,7 @@ func (s *Stmt) Array(i int) *Array {
 	return a
 }
 
-// Len returns how many elements the array has.
+// Len returns the number of elements.
 func (a *Array) Len() int { return a.n }
 
 // Null appends NULL.
@@ -220,7 +221,7 @@ func addBytes[B string | []byte](a *Array, v B) {
 	a.n++
 }
 
-// appendElement appends a text or blob with its length, as arrays and rows have it.
+// appendElement appends a text or blob with its length, as in arrays and rows.
 func appendElement[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error) {
 	at := len(buf)
 	buf, err := appendBytes(append(buf, 0, 0, 0, 0), oid, v)
@@ -230,7 +231,7 @@ func appendElement[B string | []byte](buf []byte, oid uint32, v B) ([]byte, erro
 	return buf, err
 }
 
-// appendNull appends NULL, as arrays and rows have it.
+// appendNull appends NULL, as in arrays and rows.
 func appendNull(buf []byte) []byte { return append(buf, 0xff, 0xff, 0xff, 0xff) }
 
 func (a *Array) add(b []byte, null bool, err error) {

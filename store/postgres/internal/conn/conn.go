@@ -18,38 +18,37 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Mode says how the server is reached.
+// Mode is the way to reach the server.
 type Mode uint8
 
-// Modes. A pooler may give every transaction another session of the server, so
-// through one nothing is kept in a session: no names of statements, no settings.
+// The modes. A pooler may run each transaction in another session of the server, so through a
+// pooler no state is kept in a session: neither statement names nor settings.
 const (
-	ModeAuto   Mode = iota // asked of each connection
-	ModeDirect             // a session of the server's own for each connection
+	ModeAuto   Mode = iota // detected for each connection
+	ModeDirect             // each connection has its own session of the server
 	ModePooled             // through a transaction pooler
 )
 
-// Settings are what all connections of a store have in common. Zero values are the
-// defaults.
+// Settings are the shared settings of a store's connections. Zero values are the defaults.
 type Settings struct {
 	Schema           string           // of the tables; "weaver"
 	StatementTimeout time.Duration    // the server ends a longer statement; 30 s
-	LockTimeout      time.Duration    // and one that waits longer for a lock; 10 s
-	IdleTimeout      time.Duration    // and a transaction that does nothing for longer; 1 min
-	RoundTimeout     time.Duration    // how long an answer is waited for; the statement's timeout and 15 s
-	Mode             Mode             // how the server is reached
-	PlansLast        time.Duration    // how long a session keeps the plans of its statements; 5 s
-	Clock            func() time.Time // the time of a transaction; nil asks the server's clock
-	Redone           func(err error)  // is told why a transaction runs again; may be nil
-	Dial             pgconn.DialFunc  // nil notices a peer that is gone after 30 s
+	LockTimeout      time.Duration    // and a statement that waits longer for a lock; 10 s
+	IdleTimeout      time.Duration    // and a transaction that is idle for longer; 1 min
+	RoundTimeout     time.Duration    // maximum wait for an answer; the statement's timeout plus 15 s
+	Mode             Mode             // the way to reach the server
+	PlansLast        time.Duration    // maximum age of a session's plans; 5 s
+	Clock            func() time.Time // the time of a transaction; nil: the server's clock
+	Redone           func(err error)  // called with the reason before a transaction runs again; may be nil
+	Dial             pgconn.DialFunc  // nil notices a lost peer after 30 s
 }
 
-// common is what the connections of a store share.
+// common is the shared state of a store's connections.
 type common struct {
 	Settings
-	key       string   // of a Conn among the custom data of a *pgconn.PgConn
+	key       string   // of a Conn in the custom data of a *pgconn.PgConn
 	path      string   // the search_path
-	described sync.Map // a text → its *description
+	described sync.Map // text → its *description
 }
 
 var commons atomic.Int64
@@ -64,7 +63,7 @@ func newCommon(s Settings) *common {
 		s.Schema = "weaver"
 	}
 	if s.Dial == nil {
-		// What the system does about a silent peer by default takes hours.
+		// By default the system waits for hours for a silent peer.
 		alive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 		s.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: alive}).DialContext
 	}
@@ -81,7 +80,7 @@ func setDefault(d *time.Duration, v time.Duration) {
 	}
 }
 
-// adopt sets in a configuration what every connection of our own has.
+// adopt sets the settings of our own connections in a configuration.
 func (m *common) adopt(cfg *pgconn.Config) {
 	cfg.DialFunc = m.Dial
 	if cfg.ConnectTimeout <= 0 {
@@ -96,8 +95,8 @@ func (m *common) adopt(cfg *pgconn.Config) {
 	}
 }
 
-// statementName returns the name of a prepared statement: the same text has the same
-// name, everywhere.
+// statementName returns the name of a prepared statement. Equal texts have equal names on all
+// connections.
 func (m *common) statementName(sql string) string {
 	sum := sha256.Sum256([]byte(m.Schema + "\x00" + sql))
 	return "w" + hex.EncodeToString(sum[:12])
@@ -107,31 +106,31 @@ func (m *common) statementName(sql string) string {
 type Conn struct {
 	*common
 	pg    *pgconn.PgConn
-	lease *pgxpool.Conn // in a pool: what is given back
-	own   bool          // nobody else uses the connection
+	lease *pgxpool.Conn // in a pool: the connection to release
+	own   bool          // the connection is not shared
 	stmts map[string]*Stmt
 
 	handles map[string]*sqlstmt.Stmt
 	cache   *sqlstmt.Cache
 
-	asked  bool // how the server is reached
+	asked  bool // the mode was detected
 	direct bool
 	kept   bool // the session has the settings
 
-	planned time.Time // since when it keeps plans
+	planned time.Time // begin of the time for which it keeps plans
 
 	ctx    context.Context // of the transaction
 	pipe   *pgconn.Pipeline
 	cancel context.CancelFunc // of pipe's context
-	queue  []*run             // what was sent into pipe
-	size   int                // about how many bytes of pipe are not on their way
-	failed *run               // which run the last round trip failed at
+	queue  []*run             // requests sent into pipe
+	size   int                // approximate bytes of pipe that are not flushed
+	failed *run               // the run at which the last round trip failed
 	rounds int
 
 	txState
 }
 
-// Connect opens a connection of its own.
+// Connect opens a connection that is not in a pool.
 func Connect(ctx context.Context, cfg *pgconn.Config, s Settings) (*Conn, error) {
 	m := newCommon(s)
 	cfg = cfg.Copy()
@@ -149,7 +148,7 @@ func Connect(ctx context.Context, cfg *pgconn.Config, s Settings) (*Conn, error)
 	return c, nil
 }
 
-// of returns the Conn of a connection; it stays the same as long as that lives.
+// of returns the Conn of a connection, the same one for the connection's lifetime.
 func (m *common) of(pg *pgconn.PgConn) *Conn {
 	if c, ok := pg.CustomData()[m.key].(*Conn); ok {
 		return c
@@ -170,8 +169,8 @@ func (c *Conn) Close() error {
 // [Conn.Flush].
 func (c *Conn) PgConn() *pgconn.PgConn { return c.pg }
 
-// Stmt returns the handle of a statement, which must not be asked for again while its
-// rows are being read. A text that cannot be prepared is an error of its first use.
+// Stmt returns the handle of a statement. The caller must not request it again while it reads
+// its rows. If the text cannot be prepared, the first use returns the error.
 func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
 	raw, err := c.statement(sql)
 	if err != nil {
@@ -197,22 +196,23 @@ func (c *Conn) StmtIDs(sql string, i int, ids []task.ID) *sqlstmt.Stmt {
 	return st
 }
 
-// StmtArrays is Stmt, and that by which its arrays are bound; nil: it cannot be prepared.
+// StmtArrays is Stmt that also returns the statement for binding its arrays; nil if it cannot
+// be prepared.
 func (c *Conn) StmtArrays(sql string) (*sqlstmt.Stmt, *Stmt) { return c.Stmt(sql), c.stmts[sql] }
 
-// Cache returns what the connection remembers of its rows.
+// Cache returns the connection's cache of row values.
 func (c *Conn) Cache() *sqlstmt.Cache { return c.cache }
 
-// Direct reports whether the connection has a session of the server for itself.
+// Direct reports whether the connection has its own session of the server.
 func (c *Conn) Direct() bool { return c.direct }
 
-// Rounds returns how many round trips the connection has made.
+// Rounds returns the number of round trips of the connection.
 func (c *Conn) Rounds() int { return c.rounds }
 
-// settle asks how the server is reached, once per connection, and gives the session
-// of a connection of our own its settings.
+// settle detects the mode, once per connection, and sets the settings in the session of our
+// own connection.
 func (c *Conn) settle(ctx context.Context) error {
-	mine := c.own && c.pg.TxStatus() == 'I' // in a user's transaction they would end with it
+	mine := c.own && c.pg.TxStatus() == 'I' // in a user's transaction the settings would end with it
 	if c.asked && (c.kept || !c.direct || !mine) {
 		return nil
 	}
@@ -220,8 +220,7 @@ func (c *Conn) settle(ctx context.Context) error {
 	if c.asked { // a user had it since
 		direct = c.direct
 	} else if c.Mode == ModeAuto {
-		// A pooler shows its own port to the server, and its clients a process id of
-		// its own making.
+		// A pooler shows its own port to the server, and its own process IDs to its clients.
 		row, err := c.ask(ctx, "SELECT inet_client_port()::text, pg_backend_pid()::text")
 		if err != nil {
 			return err
@@ -263,5 +262,6 @@ func (c *Conn) ask(ctx context.Context, sql string, args ...string) ([]string, e
 	return row, nil
 }
 
-// millis is a duration as the server's settings have it; 0 would be no limit.
+// millis formats a duration for the server's settings. The minimum is 1, because 0 means no
+// limit.
 func millis(d time.Duration) string { return fmt.Sprint(max(1, d.Milliseconds())) }

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Copy runs a COPY … FROM STDIN (FORMAT binary) in the transaction, with what rows has.
-// What is queued goes before it.
+// Copy runs a COPY … FROM STDIN (FORMAT binary) in the transaction, with the data of rows.
+// Queued statements run before it.
 func (c *Conn) Copy(sql string, rows *Rows) error {
 	if !c.open {
 		return errors.New("no transaction is open")
@@ -21,30 +21,31 @@ func (c *Conn) Copy(sql string, rows *Rows) error {
 	c.rounds++
 	if _, err := c.pg.CopyFrom(ctx, rows, sql); err != nil {
 		c.err = c.explain(c.ctx, err)
-		if rows.err != nil { // which ended it
+		if rows.err != nil { // it ended the COPY
 			c.err = rows.err
 		}
 	}
 	return c.err
 }
 
-// Rows are what a COPY reads: rows that begin alike, in its binary format.
+// Rows is the input of a COPY in its binary format: rows whose first fields are equal.
 type Rows struct {
 	n     int
-	alike []byte                 // the number of fields, and those that all rows have
+	alike []byte                 // the number of fields, and the fields shared by all rows
 	own   func(i int, f *Fields) // appends the fields of row i
-	next  int                    // row to be made
-	part  Fields                 // rows that were made
-	from  int                    // where in them the next Read begins
+	next  int                    // index of the next row to encode
+	part  Fields                 // encoded rows
+	from  int                    // offset of the next Read in part
 	ended bool
 	err   error // of a value that cannot be sent
 }
 
-// rowsPart is about how many bytes of rows are made at once. The server works on them
-// meanwhile.
+// rowsPart is the approximate number of bytes of rows encoded at once. The server works on
+// them meanwhile.
 const rowsPart = 32 << 10
 
-// NewRows returns n rows of so many fields: those of alike, and then those that own appends.
+// NewRows returns n rows with this number of fields: the fields of alike, then the fields that
+// own appends.
 func NewRows(n, fields int, alike *Fields, own func(i int, f *Fields)) *Rows {
 	r := &Rows{n: n, own: own, err: alike.err}
 	r.alike = append(binary.BigEndian.AppendUint16(nil, uint16(fields)), alike.buf...)
@@ -80,14 +81,14 @@ func (r *Rows) fill() {
 	}
 }
 
-// Fields are fields of a row. The first that cannot be sent ends the COPY.
+// Fields are fields of a row. The first field that cannot be sent ends the COPY.
 type Fields struct {
 	buf   []byte
-	small bool // the next one is a smallint
+	small bool // the next field is a smallint
 	err   error
 }
 
-// As says which type in PostgreSQL the next field has.
+// As sets the PostgreSQL type of the next field.
 func (f *Fields) As(typ string) *Fields {
 	f.small = typ == "smallint"
 	return f
@@ -108,7 +109,7 @@ func (f *Fields) Int(v int64) {
 // Text appends a text.
 func (f *Fields) Text(v string) { f.set(appendElement(f.buf, oidText, v)) }
 
-// RawText appends a text that is bytes already.
+// RawText appends a text given as bytes.
 func (f *Fields) RawText(v []byte) { f.set(appendElement(f.buf, oidText, v)) }
 
 // Blob appends a bytea.
@@ -117,7 +118,7 @@ func (f *Fields) Blob(v []byte) { f.set(appendElement(f.buf, oidBytea, v)) }
 // Fail refuses a value that cannot be encoded.
 func (f *Fields) Fail(err error) { f.set(nil, err) }
 
-// set keeps what was appended; of a value that cannot be sent, the error.
+// set keeps the appended field, or the first error.
 func (f *Fields) set(buf []byte, err error) {
 	if err == nil {
 		f.buf = buf

@@ -11,10 +11,10 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// MigrateAdvice is what to do about a schema that is missing or old.
+// MigrateAdvice is the instruction for a missing or old schema.
 const MigrateAdvice = "run `weaver migrate up` or call db.Migrate"
 
-// SQLSTATEs that mean something here.
+// SQLSTATEs that are handled here.
 const (
 	codeCannotConnectNow = "57P03"
 	codeCachedPlan       = "0A000"
@@ -25,14 +25,14 @@ const (
 )
 
 var (
-	// errBroken is what a connection answers once it is lost.
+	// errBroken is the error of every call on a lost connection.
 	errBroken = errors.New("the connection to the server is lost")
 	errSilent = errors.New("no answer")
-	// errOutdated: a statement was sent with the types that it had before a migration.
+	// errOutdated means that a statement was sent with its types from before a migration.
 	errOutdated = errors.New("the tables of a prepared statement have changed: run the transaction again")
 )
 
-// meaning is what a SQLSTATE stands for.
+// meaning is the meaning of a SQLSTATE.
 type meaning struct {
 	advice string
 	kind   error
@@ -83,9 +83,9 @@ var meanings = map[string]meaning{
 	"XX002":              {"the server found a damaged index: REINDEX it", store.ErrNotDatabase},
 }
 
-// Classify returns the port's error that an error of PostgreSQL or of the way to it
-// stands for, and what to do about it. kind is nil when err is neither, or has no
-// meaning of its own; it is the context's error when that ended the call.
+// Classify returns the port's error for an error of PostgreSQL or of the connection to it, and
+// an instruction. kind is nil for other errors, and for errors without a special meaning. It
+// is the context's error if the context ended the call.
 func Classify(err error) (advice string, kind error) {
 	var pg *pgconn.PgError
 	var dial *pgconn.ConnectError
@@ -117,9 +117,9 @@ func Classify(err error) (advice string, kind error) {
 	return "", nil
 }
 
-// Redo reports whether a transaction that failed with err did nothing and should be
-// run again as a whole: a deadlock, a serialization failure, or a prepared statement
-// that the server forgot or whose tables were migrated.
+// Redo reports whether a transaction that failed with err had no effect and should run again
+// as a whole. Causes are a deadlock, a serialization failure, or a prepared statement that the
+// server forgot or whose tables were migrated.
 func Redo(err error) bool {
 	if errors.Is(err, store.ErrUnknown) {
 		return false
@@ -128,8 +128,8 @@ func Redo(err error) bool {
 	return outdated(err) || errors.As(err, &pg) && (pg.Code == codeSerialization || pg.Code == codeDeadlock)
 }
 
-// outdated reports whether an error is about the prepared statement, not about what
-// it does.
+// outdated reports whether an error concerns the preparation of a statement, not its
+// execution.
 func outdated(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -138,8 +138,8 @@ func outdated(err error) bool {
 	return errors.Is(err, errOutdated)
 }
 
-// isLost reports whether err is the loss of a connection on which nothing was
-// committed, and which another one may replace at once.
+// isLost reports whether err is the loss of a connection on which nothing was committed, so
+// that another connection may replace it at once.
 func isLost(err error) bool {
 	var pg *pgconn.PgError
 	switch {

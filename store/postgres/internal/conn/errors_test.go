@@ -71,7 +71,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// What a server or the way to it really answers, without the password.
+// The errors of a real server and of the connection to it do not contain the password.
 func TestWrongURLs(t *testing.T) {
 	t.Parallel()
 	url := database(t)

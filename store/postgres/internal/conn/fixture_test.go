@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// wire counts what is written to the server, and can be cut.
+// wire counts writes to the server, and can be cut.
 type wire struct {
 	net.Conn
 	writes *atomic.Int64
@@ -32,7 +32,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// dialer wraps what it dials.
+// dialer wraps the connections that it dials.
 func dialer(writes *atomic.Int64, onSend func(b []byte) error) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -97,7 +97,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// want fails unless err has all the texts.
+// want fails unless err contains all the texts.
 func want(t testing.TB, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -122,7 +122,7 @@ func statement(t testing.TB, c *Conn, sql string) *Stmt {
 	return s
 }
 
-// exec queues a statement with numbers.
+// exec queues a statement with numeric parameters.
 func exec(t testing.TB, c *Conn, sql string, args ...int64) {
 	t.Helper()
 	s := statement(t, c, sql)
@@ -132,7 +132,7 @@ func exec(t testing.TB, c *Conn, sql string, args ...int64) {
 	check(t, s.Exec())
 }
 
-// one returns the number that a query answers.
+// one returns the numeric result of a query.
 func one(t testing.TB, c *Conn, sql string) int64 {
 	t.Helper()
 	s := statement(t, c, sql)
@@ -144,5 +144,5 @@ func one(t testing.TB, c *Conn, sql string) int64 {
 	return n
 }
 
-// soon is a RoundTimeout for answers that do not come. Those that come have the default.
+// soon is a RoundTimeout for missing answers. Answers that arrive use the default.
 const soon = 100 * time.Millisecond

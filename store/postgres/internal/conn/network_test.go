@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Through a transaction pooler nothing is kept in a session of the server, which
-// another client has next.
+// Through a transaction pooler no state is kept in a session of the server, which another
+// client uses next.
 func TestBouncer(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -50,8 +50,8 @@ func TestBouncer(t *testing.T) {
 	}
 }
 
-// A network that swallows packets: nothing waits longer than it may, and what was
-// to be committed is unknown only if the server was asked.
+// With a network that swallows packets no call exceeds its timeout. The outcome of a commit is
+// unknown only if the commit was sent to the server.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	url := database(t)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// plansLast is how long a connection keeps the plans of its statements. They go by the
-// rows that there are when they are made: what was planned while the tables were empty
-// scans them, also once they have millions of rows, until the server collects
-// statistics, which takes a minute. All plans together cost about 20 ms.
+// plansLast is the default maximum age of a connection's plans. A plan depends on the row
+// counts when it is made. A plan for empty tables scans them, even once they have millions of
+// rows, until the server collects statistics, which takes a minute. Making all plans again
+// costs about 20 ms.
 const plansLast = 5 * time.Second
 
-// replan queues that all statements are planned anew, if it is time.
+// replan queues new planning of all statements if the plans are too old.
 func (c *Conn) replan() error {
 	if !c.direct {
 		return nil // a statement without a name keeps no plan
@@ -28,14 +28,14 @@ func (c *Conn) replan() error {
 	return err
 }
 
-// planner is how statements are planned: for any parameters. A plan for those at hand
-// reads the whole namespace when there are many IDs among them and the server has no
-// statistics, as after a restore.
+// planner are settings that force generic plans. A plan for the current parameters reads the
+// whole namespace if it has many IDs and the server has no statistics, for example after a
+// restore.
 var planner = []struct{ name, value string }{
 	{"plan_cache_mode", "force_generic_plan"},
 }
 
-// setPlanner is the part of a SELECT that has the session plan so.
+// setPlanner returns the SELECT expressions that set planner in the session.
 func setPlanner() string {
 	var parts []string
 	for _, p := range planner {

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// ErrClosed is returned by a [Pool] that was closed.
+// ErrClosed is returned by a closed [Pool].
 var ErrClosed = errors.New("no more operations are taken")
 
 // Pool is a pool of connections. Statements stay prepared with the connection.
@@ -26,7 +26,7 @@ type Pool struct {
 	closed atomic.Bool
 }
 
-// Open returns a pool of its own. It connects when a connection is first needed.
+// Open returns a new pool. It connects when a connection is first needed.
 func Open(ctx context.Context, cfg *pgxpool.Config, s Settings) (*Pool, error) {
 	m := newCommon(s)
 	cfg = cfg.Copy()
@@ -51,11 +51,11 @@ func Open(ctx context.Context, cfg *pgxpool.Config, s Settings) (*Pool, error) {
 	return &Pool{common: m, pool: pool, own: true}, nil
 }
 
-// ours marks the context of those who take a connection for statements of this package.
+// ours marks the context of callers that take a connection for statements of this package.
 type ours struct{}
 
-// unsettle takes our settings from the session of a connection that somebody else gets:
-// tables of a program are not looked for among ours.
+// unsettle removes our settings from the session of a connection that a program gets, so that
+// the program's tables are not looked up in our schema.
 func (m *common) unsettle(ctx context.Context, pg *pgconn.PgConn) error {
 	c, ok := pg.CustomData()[m.key].(*Conn)
 	if !ok || !c.kept {
@@ -72,20 +72,20 @@ func Share(pool *pgxpool.Pool, s Settings) *Pool { return &Pool{common: newCommo
 // Raw returns the driver's pool.
 func (p *Pool) Raw() *pgxpool.Pool { return p.pool }
 
-// Close ends the taking of connections; a pool of its own waits for those in use and
-// closes them.
+// Close stops handing out connections. A pool from Open waits for those in use and closes
+// them.
 func (p *Pool) Close() {
 	if !p.closed.Swap(true) && p.own {
 		p.pool.Close()
 	}
 }
 
-// Of returns a connection of somebody else, e.g. that of a caller's transaction, for
-// [Conn.Join].
+// Of returns the Conn of another owner's connection, for example of a caller's transaction,
+// for [Conn.Join].
 func (p *Pool) Of(pg *pgconn.PgConn) *Conn { return p.of(pg) }
 
-// Acquire takes a connection out of the pool; Release must follow. It waits for one no
-// longer than RoundTimeout.
+// Acquire takes a connection out of the pool. It waits at most RoundTimeout. A call of Release
+// must follow.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
@@ -105,7 +105,7 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// refused says why there is no connection.
+// refused returns the reason why no connection is available.
 func (p *Pool) refused(ctx, bounded context.Context, err error) error {
 	all := p.pool.Config().MaxConns
 	used := p.pool.Stat().AcquiredConns() >= all
@@ -124,7 +124,7 @@ func (p *Pool) refused(ctx, bounded context.Context, err error) error {
 	return err
 }
 
-// Release puts a connection back. A transaction that is still open is rolled back.
+// Release puts a connection back. It rolls back an open transaction.
 func (p *Pool) Release(c *Conn) {
 	lease := c.lease
 	if lease == nil {
@@ -135,21 +135,21 @@ func (p *Pool) Release(c *Conn) {
 		_ = c.Flush() // nobody waits for the answer
 	}
 	c.lease, c.ctx = nil, context.Background()
-	lease.Release() // closes it if it is broken or in a transaction
+	lease.Release() // closes the connection if it is broken or in a transaction
 }
 
-// maxRedo is how often a transaction is run again.
+// maxRedo is the maximum number of repetitions of a transaction.
 const maxRedo = 10
 
-// Tx runs fn in a transaction, and again as a whole after a deadlock, a serialization
-// failure, or when the connection turns out to be lost at the first try: fn must
-// not keep what it did before. It commits when fn returns nil.
+// Tx runs fn in a transaction and commits when fn returns nil. It runs fn again as a whole
+// after a deadlock, a serialization failure, or if the connection turns out to be lost at the
+// first try. fn must not keep results of an earlier run.
 func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
 	return p.redone(ctx, func() error { return p.once(ctx, readOnly, fn) })
 }
 
-// TxOn is Tx, on a connection of the caller's that is in no transaction and that nobody
-// else uses meanwhile. When that is lost the transaction is not run again.
+// TxOn is Tx on a connection of the caller's that is in no transaction and not in use
+// elsewhere. If the connection is lost the transaction does not run again.
 func (p *Pool) TxOn(ctx context.Context, pg *pgconn.PgConn, fn func(*Conn) error) error {
 	if p.closed.Load() {
 		return ErrClosed
@@ -161,8 +161,8 @@ func (p *Pool) TxOn(ctx context.Context, pg *pgconn.PgConn, fn func(*Conn) error
 	})
 }
 
-// Alone has what queue sends committed in one round trip, and then calls read for the
-// rows. queue waits for no answer, and is called again as fn of [Pool.Tx] is.
+// Alone commits the statements that queue sends in one round trip, and then calls read for the
+// rows. queue waits for no answer, and may be called again like fn of [Pool.Tx].
 func (p *Pool) Alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
 	return p.redone(ctx, func() error {
 		c, err := p.Acquire(ctx)
@@ -184,7 +184,7 @@ func (p *Pool) Alone(ctx context.Context, queue func(*Conn) error, read func() e
 	})
 }
 
-// redone runs a transaction, and again as long as that helps.
+// redone runs a transaction, and again as long as that can help.
 func (p *Pool) redone(ctx context.Context, once func() error) error {
 	for try := 0; ; try++ {
 		err := once()
@@ -217,7 +217,7 @@ func (p *Pool) once(ctx context.Context, readOnly bool, fn func(*Conn) error) er
 	return c.run(ctx, readOnly, fn)
 }
 
-// run runs fn in a transaction, which is left open when that fails.
+// run runs fn in a transaction. It leaves the transaction open if fn fails.
 func (c *Conn) run(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
 	if err := c.Begin(ctx, readOnly); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (c *Conn) run(ctx context.Context, readOnly bool, fn func(*Conn) error) err
 	return c.Commit()
 }
 
-// pause is how long to wait before the next try: up to 1 ms, 2 ms, 4 ms … 100 ms.
+// pause returns the wait before the next try: up to 1 ms, 2 ms, 4 ms … 100 ms.
 func pause(try int) time.Duration {
 	return rand.N(min(time.Millisecond<<try, 100*time.Millisecond))
 }

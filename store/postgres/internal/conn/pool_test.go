@@ -19,8 +19,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Two transactions that lock crosswise: one is chosen, run again as a whole, and
-// both are done.
+// Two transactions lock crosswise. The server aborts one of them, which runs again as a whole,
+// and both complete.
 func TestDeadlockIsRedone(t *testing.T) {
 	t.Parallel()
 	p := open(t, database(t), Settings{})
@@ -55,7 +55,7 @@ func TestDeadlockIsRedone(t *testing.T) {
 	}))
 }
 
-// An error that comes every time ends after a bounded number of tries; another one at once.
+// A repeated error ends after a bounded number of tries. Any other error ends at once.
 func TestRedoIsBounded(t *testing.T) {
 	t.Parallel()
 	p := open(t, database(t), Settings{})
@@ -86,11 +86,11 @@ func TestRedoIsBounded(t *testing.T) {
 	}
 }
 
-// cutter is a connection that a test takes the answers from.
+// cutter is a connection whose answers a test suppresses.
 type cutter struct {
 	net.Conn
-	when  []byte // what is sent before the cut
-	where string // "write": it is not sent; "read": its answer is lost; "hang": it does not come
+	when  []byte // sent before the cut
+	where string // "write": it is not sent; "read": its answer is lost; "hang": its answer does not come
 	cut   atomic.Bool
 }
 
@@ -115,8 +115,8 @@ func (c *cutter) Read(b []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// An answer to COMMIT that is lost: the outcome is unknown, and it is not run again.
-// One that was never sent did nothing.
+// If the answer to COMMIT is lost, the outcome is unknown, and the transaction does not run
+// again. A COMMIT that was never sent had no effect.
 func TestLostCommit(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -163,7 +163,7 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// A session that an administrator ends: the next transaction runs on another one.
+// If an administrator ends a session, the next transaction runs in another one.
 func TestSessionIsTerminated(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -201,8 +201,8 @@ func beginPgx(t *testing.T, pool *pgxpool.Pool, options pgx.TxOptions) pgx.Tx {
 	return tx
 }
 
-// A transaction of the caller's, used by pgx before and after, on a pool of the
-// caller's: it has its settings back, and its statements.
+// A caller's transaction on the caller's pool, which pgx uses before and after, gets its
+// settings and its statements back.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -216,7 +216,7 @@ func TestJoin(t *testing.T) {
 			tx := beginPgx(t, pool, pgx.TxOptions{})
 			_, err = tx.Exec(ctx, "SET LOCAL search_path = public, weaver; SET LOCAL statement_timeout = 12345; CREATE TEMP TABLE counters (id bigint, n bigint) ON COMMIT DROP")
 			check(t, err)
-			if round == 1 { // the session has the statements, and we do not know
+			if round == 1 { // the session has the statements, but we do not know it
 				delete(tx.Conn().PgConn().CustomData(), p.key)
 			}
 
@@ -268,7 +268,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A session whose statements were taken away gets them again.
+// A session whose statements were removed gets them again.
 func TestStatementsAreGone(t *testing.T) {
 	t.Parallel()
 	cfg, err := pgxpool.ParseConfig(database(t))
@@ -300,7 +300,7 @@ func TestStatementsAreGone(t *testing.T) {
 	}))
 }
 
-// A serialization failure, which only a caller's transaction can have.
+// Only a caller's transaction can have a serialization failure.
 func TestSerializationFailure(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -325,7 +325,7 @@ func TestSerializationFailure(t *testing.T) {
 	check(t, tx.Rollback(ctx))
 }
 
-// What is left in a transaction does not come out of the pool again.
+// The state of an unfinished transaction does not come out of the pool again.
 func TestPoolRollsBack(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -346,7 +346,7 @@ func TestPoolRollsBack(t *testing.T) {
 		case 2: // failed
 			exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
 			want(t, c.Flush(), "23505")
-		case 3: // failed, and nobody has asked
+		case 3: // failed, without a read of the error
 			exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -357,7 +357,7 @@ func TestPoolRollsBack(t *testing.T) {
 		}
 		cancel()
 		p.Release(c)
-		p.Release(c) // nothing
+		p.Release(c) // has no effect
 	}
 	func() {
 		defer func() { _ = recover() }()
@@ -382,7 +382,7 @@ func TestPoolRollsBack(t *testing.T) {
 	}
 }
 
-// Nobody waits for a connection without an end.
+// The wait for a connection has a limit.
 func TestPoolIsInUse(t *testing.T) {
 	t.Parallel()
 	cfg, err := pgxpool.ParseConfig(database(t))
@@ -402,7 +402,7 @@ func TestPoolIsInUse(t *testing.T) {
 	}
 }
 
-// A server that is silent while a connection was idle is noticed.
+// A server that became silent while a connection was idle is noticed.
 func TestSilentWhileIdle(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, database(t))
@@ -412,7 +412,7 @@ func TestSilentWhileIdle(t *testing.T) {
 		return p.Tx(t.Context(), true, func(c *Conn) error { _, err := c.Now(); return err })
 	}
 	check(t, read())
-	timer := time.NewTimer(1100 * time.Millisecond) // the pool asks a connection that was idle for a second
+	timer := time.NewTimer(1100 * time.Millisecond) // the pool pings a connection that was idle for a second
 	<-timer.C
 	proxy.Swallow(pgtest.Both)
 	p.RoundTimeout = soon
@@ -424,7 +424,7 @@ func TestSilentWhileIdle(t *testing.T) {
 	check(t, read())
 }
 
-// Requests work in a bubble of testing/synctest, whose time goes on between them.
+// Requests work in a bubble of testing/synctest, whose time continues between them.
 func TestBubble(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -452,8 +452,8 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// Who takes a connection out of the pool for himself gets a session without our
-// settings, however often the pool used it, and the pool gets it back with them.
+// A program that takes a connection out of the pool gets a session without our settings,
+// however often the pool used it. The pool gets the connection back with the settings.
 func TestUsersOfThePool(t *testing.T) {
 	t.Parallel()
 	p := open(t, database(t), Settings{Mode: ModeDirect})

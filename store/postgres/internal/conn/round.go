@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// maxUnsent is from how many bytes on what is queued is put on its way before
-// anybody asks for an answer, so that the server works on it already.
+// maxUnsent is the number of queued bytes from which on they are sent before an answer is
+// requested, so that the server works on them already.
 const maxUnsent = 32 << 10
 
-// run is one request in a round trip, and its answer.
+// run is one request in a round trip, with its answer.
 type run struct {
 	kind runKind
-	stmt *Stmt // nil for what is not a statement of a user
+	stmt *Stmt // nil for a request that is not a user's statement
 	tx   uint64
 
 	done    bool
@@ -30,12 +30,12 @@ type runKind uint8
 
 const (
 	runStatement runKind = iota
-	runControl           // BEGIN, COMMIT and the like
+	runControl           // BEGIN, COMMIT and others
 	runPrepare
 	runClose
 )
 
-// enter makes sure that something can be queued.
+// enter ensures that requests can be queued.
 func (c *Conn) enter() error {
 	switch {
 	case c.err != nil:
@@ -54,14 +54,14 @@ func (c *Conn) enter() error {
 	return nil
 }
 
-// push appends what was just sent into the pipeline.
+// push records a request that was just sent into the pipeline.
 func (c *Conn) push(r *run, size int) {
 	r.tx = c.tx
 	c.queue = append(c.queue, r)
 	c.size += size + 64
 	if c.size >= maxUnsent {
 		c.size = 0
-		_ = c.pipe.Flush() // an error comes again from the Sync
+		_ = c.pipe.Flush() // the Sync returns the same error
 	}
 }
 
@@ -76,8 +76,8 @@ func (c *Conn) control(sql string) (*run, error) {
 	return r, nil
 }
 
-// Flush sends what is queued and reads the answers. It returns the error that the
-// transaction failed with.
+// Flush sends the queued requests and reads the answers. It returns the error with which the
+// transaction failed.
 func (c *Conn) Flush() error {
 	if c.pipe == nil {
 		return c.err
@@ -126,7 +126,7 @@ func (c *Conn) receive(p *pgconn.Pipeline, queue []*run) error {
 		switch {
 		case synced:
 			return first
-		case isAnswer(err): // e.g. of a constraint that is checked at the end
+		case isAnswer(err): // for example of a constraint that is checked at the end
 		case err != nil:
 			return first
 		case res == nil:
@@ -135,7 +135,7 @@ func (c *Conn) receive(p *pgconn.Pipeline, queue []*run) error {
 	}
 }
 
-// lost notes that a run did not happen, or failed.
+// lost records that a run did not happen, or failed.
 func (c *Conn) lost(r *run, err error) {
 	r.done = true
 	if r.err == nil {
@@ -162,7 +162,7 @@ func (r *run) receive(p *pgconn.Pipeline) error {
 	case *pgconn.StatementDescription:
 		r.desc = res
 		if d := r.stmt.desc; d != nil && !d.sameTypes(res) {
-			return errOutdated // what is queued behind it was sent as d says
+			return errOutdated // requests queued behind it were encoded as d says
 		}
 		return nil
 	case *pgconn.ResultReader:
@@ -193,7 +193,7 @@ func (r *run) receive(p *pgconn.Pipeline) error {
 	return fmt.Errorf("%w: the server answered something else than was asked for (%T)", errBroken, res)
 }
 
-// explain adds the statement to an error that is about its text or its values.
+// explain adds the statement to an error that concerns its text or its values.
 func (r *run) explain(err error) error {
 	var pg *pgconn.PgError
 	if r.stmt == nil || !errors.As(err, &pg) || len(pg.Code) != 5 {
@@ -209,7 +209,8 @@ func (r *run) explain(err error) error {
 	return err
 }
 
-// explain says of an error that is not the server's answer why there is none.
+// explain explains a missing answer: it returns the cause of an error that did not come from
+// the server.
 func (c *Conn) explain(ctx context.Context, err error) error {
 	switch {
 	case isAnswer(err), errors.Is(err, errOutdated):
@@ -226,7 +227,7 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", errBroken, err)
 }
 
-// isAnswer reports whether an error is what the server said.
+// isAnswer reports whether an error came from the server.
 func isAnswer(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg)

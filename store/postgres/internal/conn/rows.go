@@ -46,8 +46,7 @@ func typeName(oid uint32) string {
 	return "a type with the OID " + strconv.FormatUint(uint64(oid), 10)
 }
 
-// columnTypes returns the types of columns, or an error if one of them is not read
-// here.
+// columnTypes returns the types of columns, or an error if a type is not supported here.
 func columnTypes(fields []pgconn.FieldDescription) ([]uint32, error) {
 	types := make([]uint32, len(fields))
 	for i := range fields {
@@ -79,9 +78,9 @@ func isBytesType(oid uint32) bool {
 // rows are all rows of an answer.
 type rows struct {
 	cols  []uint32
-	arena []byte // all values, one after the other
-	ends  []int  // where each value ends; its complement for NULL
-	at    int    // the current row counts from 1
+	arena []byte // all values, concatenated
+	ends  []int  // the end of each value; its complement for NULL
+	at    int    // the current row, counted from 1
 }
 
 // types sets the types of the columns from an answer.
@@ -92,13 +91,13 @@ func (r *rows) types(fields []pgconn.FieldDescription) {
 	}
 }
 
-// size is how much all rows of an answer take.
+// size is the memory of all rows of an answer.
 type size struct{ bytes, values int }
 
-// maxExpected bounds the memory that is allocated for an answer before it arrives, in bytes.
+// maxExpected bounds the memory allocated for an answer before it arrives, in bytes.
 const maxExpected = 1 << 20
 
-// expect allocates memory for an answer of a size: that of the last one.
+// expect allocates memory for an answer as large as the last one.
 func (r *rows) expect(s size) {
 	if s.bytes <= maxExpected {
 		r.arena, r.ends = make([]byte, 0, s.bytes), make([]int, 0, s.values)
@@ -125,7 +124,7 @@ func (r *rows) next() bool {
 	return true
 }
 
-// cell returns a value of the current row as the server sent it, nil for NULL.
+// cell returns a value of the current row in the server's encoding, nil for NULL.
 func (r *rows) cell(i int) []byte {
 	k := (r.at-1)*len(r.cols) + i
 	if r.at == 0 || i >= len(r.cols) || k >= len(r.ends) || r.ends[k] < 0 {
@@ -140,7 +139,7 @@ func (r *rows) cell(i int) []byte {
 	return r.arena[begin:r.ends[k]:r.ends[k]]
 }
 
-// int returns a number; 0 for NULL and for a text that is none.
+// int returns a number; 0 for NULL and for a text that is not a number.
 func (r *rows) int(i int) int64 {
 	b := r.cell(i)
 	if b == nil {
@@ -168,7 +167,7 @@ func (r *rows) int(i int) int64 {
 	return 0
 }
 
-// raw returns the bytes of a text or blob, of a number its digits, nil for NULL.
+// raw returns the bytes of a text or blob, the digits of a number, nil for NULL.
 func (r *rows) raw(i int) []byte {
 	b := r.cell(i)
 	switch {

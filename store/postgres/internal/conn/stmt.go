@@ -9,28 +9,28 @@ import (
 
 // Stmt is a prepared statement. Parameters count from 1, columns from 0.
 //
-// Exec and Send queue a run of it. Rows of several runs that were sent are read in
-// their order: Step to the end, Reset, Step again.
+// Exec and Send queue a run. The rows of several sent runs are read in order: Step to the end,
+// Reset, Step again.
 type Stmt struct {
 	c        *Conn
 	text     string // for PostgreSQL
 	desc     *description
 	prepared bool // under its name, on this connection
 
-	params  [][]byte      // as they are sent; nil is NULL
-	kept    [][]byte      // what params had last, to be filled again
-	arrays  []*Array      // parameters that are arrays
+	params  [][]byte      // in the encoding of the protocol; nil is NULL
+	kept    [][]byte      // the last buffers of params, for reuse
+	arrays  []*Array      // array parameters
 	refused map[int]error // parameters whose last value was refused
 
 	answered size // of the last answer
 
 	last *run   // of Exec
 	sent []*run // of Send, not begun
-	cur  *run   // whose rows are read
+	cur  *run   // the run whose rows are read
 	err  error
 }
 
-// description is what the server says of a text.
+// description is the server's description of a text.
 type description struct {
 	pgconn.StatementDescription
 	columns []uint32 // the types of the columns
@@ -42,12 +42,12 @@ func (d *description) sameTypes(now *pgconn.StatementDescription) bool {
 		func(oid uint32, f pgconn.FieldDescription) bool { return oid == f.DataTypeOID })
 }
 
-// asBinary are the formats of all parameters and columns.
+// asBinary is the format of all parameters and columns.
 var asBinary = []int16{1}
 
-// Statement returns the prepared statement of a text, which [Translate] translates.
-// A text that no connection has met before costs a round trip. What the caller binds,
-// the text's handle (see Stmt) does not know: it binds everything again.
+// Statement returns the prepared statement of a text, which [Translate] translates. A text
+// that is new to all connections costs a round trip. The text's handle (see Stmt) does not
+// know the caller's bindings: it binds everything again.
 func (c *Conn) Statement(sql string) (*Stmt, error) {
 	delete(c.handles, sql)
 	return c.statement(sql)
@@ -89,13 +89,13 @@ func (s *Stmt) prepare() error {
 	return err
 }
 
-// describe asks the server what it makes of the text.
+// describe requests the server's description of the text.
 func (s *Stmt) describe() error {
 	name := ""
 	if s.named() {
 		name = s.c.statementName(s.text)
 	}
-	if err := s.c.Flush(); err != nil { // an error here is not about this statement
+	if err := s.c.Flush(); err != nil { // an error here does not concern this statement
 		return err
 	}
 	s.desc = nil
@@ -116,8 +116,8 @@ func (s *Stmt) describe() error {
 	return nil
 }
 
-// sendPrepare queues the preparation under a name, which is freed before: a
-// connection that others use too may have had the statement already.
+// sendPrepare queues the preparation under a name. It frees the name first, because a shared
+// connection may have prepared the statement already.
 func (s *Stmt) sendPrepare(name string) (*run, error) {
 	c := s.c
 	if err := c.enter(); err != nil {
@@ -170,7 +170,7 @@ func (s *Stmt) queue() (*run, error) {
 	return r, nil
 }
 
-// forget drops what belongs to a transaction that is over.
+// forget drops the state of an ended transaction.
 func (s *Stmt) forget() {
 	if s.last != nil && s.last.tx != s.c.tx {
 		s.last = nil
@@ -183,20 +183,20 @@ func (s *Stmt) forget() {
 	}
 }
 
-// Params returns how many parameters the statement has.
+// Params returns the number of parameters.
 func (s *Stmt) Params() int { return len(s.params) }
 
-// Columns returns how many columns its rows have.
+// Columns returns the number of columns of the rows.
 func (s *Stmt) Columns() int { return len(s.desc.Fields) }
 
-// Exec queues a run of the statement, whose rows nobody reads.
+// Exec queues a run of the statement without reading its rows.
 func (s *Stmt) Exec() error {
 	r, err := s.queue()
 	s.last = r
 	return err
 }
 
-// Changes returns how many rows the last Exec changed; it waits for the answer.
+// Changes returns the number of rows that the last Exec changed. It waits for the answer.
 func (s *Stmt) Changes() (int, error) {
 	s.forget()
 	if s.last == nil {
@@ -208,8 +208,8 @@ func (s *Stmt) Changes() (int, error) {
 	return int(s.last.changed), s.last.err
 }
 
-// Send queues a run of the statement, whose rows Step reads later: so several
-// statements are asked in one round trip.
+// Send queues a run of the statement whose rows Step reads later, so that several statements
+// share one round trip.
 func (s *Stmt) Send() error {
 	s.forget()
 	r, err := s.queue()
@@ -219,8 +219,8 @@ func (s *Stmt) Send() error {
 	return err
 }
 
-// Step goes to the next row and reports whether there is one. Without a run that was
-// sent, the first call makes one.
+// Step goes to the next row and reports whether there is one. Without a sent run, the first
+// call starts one.
 func (s *Stmt) Step() bool {
 	s.forget()
 	if s.err != nil {
@@ -242,7 +242,7 @@ func (s *Stmt) Step() bool {
 	return s.err == nil && s.cur.next()
 }
 
-// Err returns why Step returned false; nil at the end of the rows.
+// Err returns the reason why Step returned false; nil at the end of the rows.
 func (s *Stmt) Err() error { return s.err }
 
 // Reset ends the reading of rows. Parameters keep their values.
@@ -283,7 +283,7 @@ func (s *Stmt) Raw(i int) []byte {
 	return s.cur.raw(i)
 }
 
-// Row sets vals to the values of the row: int64, []byte or nil each.
+// Row sets vals to the values of the row, each an int64, []byte or nil.
 func (s *Stmt) Row(vals []any) error {
 	if s.cur == nil || len(vals) > len(s.cur.cols) {
 		return fmt.Errorf("a row of %d columns was asked for, in the statement %s", len(vals), s.text)

@@ -11,14 +11,14 @@ import (
 
 const sqlInsertThing = "INSERT INTO things (id, name, data, small, mid, flag, doc, docb) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
 
-// modes are the ways of using a server, which all answer the same.
+// modes runs a test in each mode; the answers must be the same.
 func modes(t *testing.T, test func(t *testing.T, s Settings)) {
 	for name, mode := range map[string]Mode{"direct": ModeDirect, "pooled": ModePooled} {
 		t.Run(name, func(t *testing.T) { test(t, Settings{Mode: mode}) })
 	}
 }
 
-// Every value comes back as it was bound.
+// Every bound value comes back unchanged.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -47,7 +47,7 @@ func TestValues(t *testing.T) {
 			} else {
 				data := bytes.Clone(v.data)
 				check(t, ins.BindBlob(3, data))
-				clear(data) // only valid during the call
+				clear(data) // valid during the call only
 			}
 			bindAny(t, ins, 4, v.small)
 			bindAny(t, ins, 5, v.mid)
@@ -115,8 +115,8 @@ func same(got, want any) bool {
 	return got == want
 }
 
-// Bindings stay from one use to the next, and a value that does not fit is refused
-// with its parameter, its type and what to do.
+// Bindings persist from one use to the next. The error of a refused value names its parameter,
+// its type and an instruction.
 func TestBindings(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -147,7 +147,7 @@ func TestBindings(t *testing.T) {
 			0: {func() error { return ins.BindNull(0) }, []string{"parameter 0"}},
 		} {
 			want(t, test.bind(), test.texts...)
-			want(t, ins.Exec(), test.texts...) // not with what was bound before
+			want(t, ins.Exec(), test.texts...) // not with the previous value
 			if i >= 1 && i <= 8 {
 				check(t, ins.BindNull(i))
 			}
@@ -156,7 +156,7 @@ func TestBindings(t *testing.T) {
 			want(t, ins.BindText(2, text), "parameter 2", "UTF-8")
 			want(t, ins.BindRawText(7, []byte(text)), "parameter 7", "UTF-8")
 			check(t, ins.BindBlob(3, []byte(text)))
-			want(t, ins.Exec(), "UTF-8") // not with what was bound before
+			want(t, ins.Exec(), "UTF-8") // not with the previous value
 			check(t, ins.BindNull(7))
 			check(t, ins.BindText(2, "a text"))
 		}
@@ -200,7 +200,7 @@ func TestTextOrder(t *testing.T) {
 	}
 }
 
-// What runs is queued, and sent with the next question: one write for all.
+// Statements are queued, and sent with the next request for an answer: one write for all.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -219,7 +219,7 @@ func TestOneRoundTrip(t *testing.T) {
 				exec(t, c, add, i+1, 5)
 			}
 			up := statement(t, c, add)
-			// Two reads of one statement and one of another, asked for together.
+			// Two reads of one statement and one of another, requested together.
 			sel := statement(t, c, count)
 			for _, to := range []int64{10, 3} {
 				check(t, sel.BindInt(1, to))
@@ -250,7 +250,7 @@ func TestOneRoundTrip(t *testing.T) {
 	})
 }
 
-// A batch that is larger than what the system buffers on either side.
+// A batch that is larger than the system's buffers on either side.
 func TestLargeRoundTrip(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})
@@ -274,7 +274,7 @@ func TestLargeRoundTrip(t *testing.T) {
 	c.Rollback()
 }
 
-// Arrays, for unnest.
+// Arrays for unnest.
 func TestArrays(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -282,7 +282,7 @@ func TestArrays(t *testing.T) {
 		c := connect(t, url, s)
 		begin(t, c)
 		ins := statement(t, c, "INSERT INTO things (id, name, data, small, flag, doc) SELECT * FROM unnest(CAST(?1 AS bigint[]), CAST(?2 AS text[]), CAST(?3 AS bytea[]), CAST(?4 AS smallint[]), CAST(?5 AS boolean[]), CAST(?6 AS json[]))")
-		for round, n := range []int{0, 1, 3000, 2} { // buffers are used again
+		for round, n := range []int{0, 1, 3000, 2} { // buffers are reused
 			ids, names, data, small, flags, docs := ins.Array(1), ins.Array(2), ins.Array(3), ins.Array(4), ins.Array(5), ins.Array(6)
 			for i := range n {
 				ids.Int(int64(round*10_000 + i))
@@ -316,7 +316,7 @@ func TestArrays(t *testing.T) {
 	})
 }
 
-// What a transaction left unread is not read by the next one.
+// Unread rows of a transaction are not read by the next one.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})
@@ -363,8 +363,8 @@ func TestLeftovers(t *testing.T) {
 	c.Rollback()
 }
 
-// A handle, which skips the binding of what it bound before, knows nothing of what was
-// bound beside it.
+// A handle, which skips unchanged bindings, does not know bindings made directly on the
+// statement.
 func TestStatementBesideItsHandle(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})

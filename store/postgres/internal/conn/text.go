@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-var translated sync.Map // a text for SQLite → the same for PostgreSQL
+var translated sync.Map // a text for SQLite → the text for PostgreSQL
 
-// Translate returns a statement written for SQLite as PostgreSQL reads it:
+// Translate returns a statement written for SQLite in PostgreSQL's syntax:
 //
-//   - ?1 is $1
+//   - ?1 becomes $1
 //
 //   - INDEXED BY name and NOT INDEXED are left out
 //
-//   - CROSS JOIN is JOIN
+//   - CROSS JOIN becomes JOIN
 //
-//   - the comment /*lock*/ is FOR UPDATE, /*lock o*/ is FOR UPDATE OF o, and
-//     /*claim o*/ is FOR UPDATE OF o SKIP LOCKED
+//   - the comment /*lock*/ becomes FOR UPDATE, /*lock o*/ becomes FOR UPDATE OF o, and
+//     /*claim o*/ becomes FOR UPDATE OF o SKIP LOCKED
 //
-//   - /*end_*/state is end_state, the column that an index has here, and an UPDATE of
+//   - /*end_*/state becomes end_state, a column that has an index here, and an UPDATE of
 //     weaver_tasks that assigns the state assigns end_state too
 //
-//   - IN (/*ids*/?2) is = ANY(CAST($2 AS bytea[])): the parameter is a list of IDs
+//   - IN (/*ids*/?2) becomes = ANY(CAST($2 AS bytea[])): the parameter is a list of IDs
 //
-// What stands in quotes and in other comments stays as it is.
+// Quoted texts and other comments stay unchanged.
 func Translate(sql string) string {
 	if t, ok := translated.Load(sql); ok {
 		return t.(string)
@@ -62,11 +62,11 @@ func translate(sql string) string {
 	return b.String()
 }
 
-// idsMark stands behind the word IN of a list of IDs.
+// idsMark follows the word IN before a list of IDs.
 const idsMark = " (/*ids*/?"
 
-// word returns what becomes of the word of n bytes that sql begins with, and how
-// much of sql that is.
+// word returns the replacement of the word of n bytes at the start of sql, and the number of
+// bytes that it replaces.
 func word(sql string, n int) (text string, used int) {
 	switch sql[:n] {
 	case "INDEXED":
@@ -96,7 +96,7 @@ func word(sql string, n int) (text string, used int) {
 	return sql[:n], n
 }
 
-// follows reports whether the next word of sql is w, and where that ends.
+// follows reports whether the next word of sql is w, and returns its end.
 func follows(sql, w string) (end int, ok bool) {
 	i := 0
 	for i < len(sql) && isSpace(sql[i]) {
@@ -109,8 +109,7 @@ func follows(sql, w string) (end int, ok bool) {
 	return end, end == len(sql) || !isWord(sql[end])
 }
 
-// verbatim returns how long the quoted text or comment is that sql begins with; 0
-// for neither.
+// verbatim returns the length of the quoted text or comment at the start of sql, or 0.
 func verbatim(sql string) int {
 	end := func(after int, mark string) int {
 		if at := strings.Index(sql[after:], mark); at >= 0 {
@@ -119,7 +118,7 @@ func verbatim(sql string) int {
 		return len(sql)
 	}
 	switch {
-	case sql[0] == '\'' || sql[0] == '"': // a doubled quote is two texts in a row
+	case sql[0] == '\'' || sql[0] == '"': // a doubled quote is two consecutive texts
 		return end(1, sql[:1])
 	case strings.HasPrefix(sql, "--"):
 		return end(2, "\n")
@@ -129,8 +128,7 @@ func verbatim(sql string) int {
 	return 0
 }
 
-// lockClause returns the clause that a comment stands for; what is no such comment
-// as it is.
+// lockClause returns the clause for a comment. It returns other comments unchanged.
 func lockClause(text string) string {
 	if text == "/*end_*/" {
 		return "end_"
@@ -154,7 +152,7 @@ func lockClause(text string) string {
 	return text
 }
 
-// ParamCount returns how many parameters a translated text has.
+// ParamCount returns the number of parameters of a translated text.
 func ParamCount(text string) (n int) {
 	for i := 0; i < len(text); {
 		if skip := verbatim(text[i:]); skip > 0 {

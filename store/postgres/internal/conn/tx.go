@@ -13,25 +13,25 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// ErrEnded: something else than Commit or Rollback ended the transaction; what it did
-// may be there.
+// ErrEnded means that the transaction ended by something other than Commit or Rollback. Its
+// changes may be stored.
 var ErrEnded = errors.New("the transaction was ended by a statement inside it")
 
-// endTimeout is how long the end of a transaction that failed may take.
+// endTimeout is the maximum time for ending a failed transaction.
 const endTimeout = 5 * time.Second
 
-// txState is what a connection knows of its transaction.
+// txState is a connection's state of its transaction.
 type txState struct {
-	tx       uint64 // counts the transactions
+	tx       uint64 // number of transactions so far
 	open     bool
 	readOnly bool
-	begun    int      // the round trips before it
+	begun    int      // round trips before it
 	joined   bool     // the transaction is a caller's
 	saved    []string // the settings of a caller's transaction
 	clock    *Stmt
 	now      time.Time
-	err      error        // that the transaction failed with
-	after    func() error // is called when it is committed
+	err      error        // the error with which the transaction failed
+	after    func() error // called when the transaction is committed
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 	sqlIdle  = "SELECT set_config('idle_in_transaction_session_timeout', CAST(?1 AS text), true)"
 )
 
-// A transaction's settings, and what they are before.
+// sqlSet sets a transaction's settings, and sqlSettings reads the previous values.
 var sqlSet, sqlSettings = settings()
 
 func settings() (set, read string) {
@@ -55,13 +55,13 @@ func settings() (set, read string) {
 	return "SELECT " + strings.Join(sets, ", "), "SELECT " + strings.Join(reads, ", ")
 }
 
-// Use sets the context of statements that run outside of a transaction: what is sent
-// together then commits together.
+// Use sets the context of statements outside of a transaction. Statements that are sent
+// together then commit together.
 func (c *Conn) Use(ctx context.Context) { c.ctx = ctx }
 
-// Begin queues the begin of a transaction, whose statements all end with ctx, and the
-// question for the server's time. Isolation is READ COMMITTED; a transaction that only
-// reads sees one state of the database.
+// Begin queues the begin of a transaction, whose statements all end with ctx, and the query
+// for the server's time. Isolation is READ COMMITTED; a read-only transaction sees one state
+// of the database.
 func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
 	if c.open {
 		return errors.New("the connection has an open transaction: end it first")
@@ -92,8 +92,8 @@ func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
 	return err
 }
 
-// Join makes a transaction that a caller has begun on this connection the current one,
-// with our search_path and timeouts, until Leave.
+// Join makes a caller's open transaction on this connection the current one, with our
+// search_path and timeouts, until Leave.
 func (c *Conn) Join(ctx context.Context) error {
 	switch {
 	case c.open:
@@ -137,8 +137,8 @@ func (c *Conn) join() error {
 	return s.Reset()
 }
 
-// Leave ends the use of a caller's transaction, which gets its settings back. It returns
-// the error that the transaction failed with: then it can only be rolled back.
+// Leave ends the use of a caller's transaction and restores its settings. It returns the error
+// with which the transaction failed: then it can only be rolled back.
 func (c *Conn) Leave() error {
 	if !c.open || !c.joined {
 		return errors.New("no transaction was joined")
@@ -149,7 +149,7 @@ func (c *Conn) Leave() error {
 			err = c.Flush()
 		}
 	}
-	_ = c.Flush() // what is left of an error is not the caller's
+	_ = c.Flush() // a remaining error does not concern the caller
 	c.end()
 	return err
 }
@@ -186,7 +186,7 @@ func (c *Conn) setOurs() error {
 	return c.set(values...)
 }
 
-// exec queues a statement with texts.
+// exec queues a statement with text parameters.
 func (c *Conn) exec(sql string, values ...string) error {
 	s, err := c.Statement(sql)
 	for i := 0; err == nil && i < len(values); i++ {
@@ -211,8 +211,8 @@ func (c *Conn) askTime() error {
 	return s.Send()
 }
 
-// Now returns the time that the transaction began at, by the server's clock. It waits
-// for the answer to what is queued before.
+// Now returns the start time of the transaction by the server's clock. It waits for the
+// answers to the queued requests before it.
 func (c *Conn) Now() (time.Time, error) {
 	if !c.open {
 		return time.Time{}, errors.New("no transaction is open")
@@ -227,9 +227,8 @@ func (c *Conn) Now() (time.Time, error) {
 	return c.now, c.clock.Reset()
 }
 
-// Commit ends the transaction. The error wraps [store.ErrUnknown] when the server was
-// asked to commit and its answer was lost, and is [ErrEnded] when there is nothing left
-// to commit.
+// Commit ends the transaction. The error wraps [store.ErrUnknown] if COMMIT was sent and its
+// answer was lost. It is [ErrEnded] if the transaction has already ended.
 func (c *Conn) Commit() error {
 	switch {
 	case !c.open || c.joined:
@@ -249,7 +248,7 @@ func (c *Conn) Commit() error {
 	}
 	err = c.Flush()
 	switch {
-	case r.err == nil && r.tag == "COMMIT": // whatever came after
+	case r.err == nil && r.tag == "COMMIT": // regardless of later errors
 		err = nil
 	case err == nil:
 		err = fmt.Errorf("the server answered %s to COMMIT: a statement of the transaction had failed", r.tag)
@@ -266,13 +265,13 @@ func (c *Conn) Commit() error {
 	return err
 }
 
-// alone commits what queue sends without a BEGIN: what is sent up to the end of a round
-// trip is one transaction. The session has our settings.
+// alone commits the statements that queue sends without a BEGIN: the requests up to the end of
+// a round trip are one transaction. The session has our settings.
 func (c *Conn) alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	c.open = false // nothing to be rolled back is ever left
+	c.open = false // there is never anything to roll back
 	err := c.replan()
 	if err == nil {
 		err = queue(c)
@@ -292,33 +291,32 @@ func (c *Conn) alone(ctx context.Context, queue func(*Conn) error, read func() e
 	return err
 }
 
-// discard gives up statements that were queued; the connection is lost with them.
+// discard drops queued statements. If statements are queued, it closes the connection.
 func (c *Conn) discard() {
 	if slices.ContainsFunc(c.queue, func(r *run) bool { return r.kind == runStatement }) {
-		_ = c.Close() // the server never sees the end of it
+		_ = c.Close() // the server never receives their end
 		c.drop()
 	}
 	c.end()
 }
 
-// mayHaveCommitted reports whether a round trip that failed may have committed in its
-// last run.
+// mayHaveCommitted reports whether a failed round trip may have committed in its last run.
 func (c *Conn) mayHaveCommitted(commit *run, err error) bool {
 	var pg *pgconn.PgError
 	switch {
 	case c.readOnly:
 		return false
 	case errors.As(err, &pg):
-		// An error ends the transaction. That of a session that is lost may come from
-		// a pooler, which does not know; the server itself ends no session between
-		// the commit and its answer.
+		// An error ends the transaction. The error of a lost session may come from a pooler,
+		// which does not know the outcome. The server itself ends no session between the
+		// commit and its answer.
 		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit) && pg.Routine != "ProcessInterrupts"
 	}
 	return !pgconn.SafeToRetry(err)
 }
 
-// Rollback ends the transaction without a trace, if there is one. If that is not
-// possible, the connection is closed, which does the same.
+// Rollback ends the transaction without a trace, if there is one. If that is impossible, it
+// closes the connection, which has the same effect.
 func (c *Conn) Rollback() {
 	if !c.open || c.joined {
 		return
@@ -349,7 +347,7 @@ func (c *Conn) Rollback() {
 	}
 }
 
-// drop forgets what was queued on a connection that is closed.
+// drop clears the queue of a closed connection.
 func (c *Conn) drop() {
 	if c.pipe != nil {
 		_ = c.Flush() // fails at once
@@ -359,12 +357,12 @@ func (c *Conn) drop() {
 // Savepoint queues a savepoint.
 func (c *Conn) Savepoint(name string) error { return c.savepoint("SAVEPOINT ", name) }
 
-// Release queues the end of a savepoint; what came after it stays.
+// Release queues the end of a savepoint and keeps its changes.
 func (c *Conn) Release(name string) error { return c.savepoint("RELEASE SAVEPOINT ", name) }
 
-// RollbackTo undoes what came after a savepoint, also after an error.
+// RollbackTo rolls back to a savepoint, also after an error.
 func (c *Conn) RollbackTo(name string) error {
-	_ = c.Flush() // an error is what is being undone
+	_ = c.Flush() // the error is being rolled back
 	if c.pg.IsClosed() {
 		return errors.Join(c.err, errBroken)
 	}

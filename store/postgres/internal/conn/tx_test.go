@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// An error in the middle of what is queued: nothing after it happens, everyone gets
-// it, and the next transaction is well.
+// After an error in the middle of the queue no later request takes effect, every request gets
+// the error, and the next transaction works.
 func TestErrorInThePipeline(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -57,7 +57,7 @@ func TestErrorInThePipeline(t *testing.T) {
 	})
 }
 
-// The error is found by COMMIT, if nobody asked before.
+// COMMIT returns the error if no earlier call did.
 func TestCommitFindsTheError(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})
@@ -199,8 +199,8 @@ func TestPlanIsOutdated(t *testing.T) {
 	})
 }
 
-// A connection that prepares a statement as another one has described it before a
-// migration does not read rows as if they had the columns of then.
+// A connection that prepares a statement by another connection's description from before a
+// migration does not read rows with the old columns.
 func TestDescriptionIsOutdated(t *testing.T) {
 	t.Parallel()
 	p := open(t, database(t), Settings{Mode: ModeDirect})
@@ -250,7 +250,7 @@ func TestDescriptionIsOutdated(t *testing.T) {
 	}
 }
 
-// A transaction that was ended from inside is not taken for committed.
+// A transaction that ended from inside does not count as committed.
 func TestEndedFromInside(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})
@@ -271,7 +271,7 @@ func TestEndedFromInside(t *testing.T) {
 	want(t, c.Commit(), "answered ROLLBACK")
 }
 
-// What ends with its context ends at once, and a lost connection answers at once.
+// A call ends at once with its context, and a call on a lost connection fails at once.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -320,7 +320,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// An answer that does not come is waited for no longer than RoundTimeout.
+// The wait for a missing answer ends after RoundTimeout.
 func TestRoundTimeout(t *testing.T) {
 	t.Parallel()
 	c := connect(t, database(t), Settings{})

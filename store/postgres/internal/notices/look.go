@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// look looks every second, while there are listeners, for what they wait for.
+// look polls every second, while there are listeners, for the changes that they wait for.
 func (n *Notices) look(ctx context.Context) error {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(lookEvery*9/10 + rand.N(lookEvery/5))
@@ -34,7 +34,7 @@ func (n *Notices) look(ctx context.Context) error {
 	return nil
 }
 
-// listened returns the namespaces that have listeners.
+// listened returns the namespaces with listeners.
 func (n *Notices) listened() (list []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (n *Notices) listened() (list []string) {
 	return list
 }
 
-// lookAt looks at one namespace.
+// lookAt polls one namespace.
 func (n *Notices) lookAt(ctx context.Context, ns string) {
 	w := n.wanted(ns)
 	call, cancel := context.WithTimeout(ctx, answerWithin)
@@ -56,7 +56,7 @@ func (n *Notices) lookAt(ctx context.Context, ns string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && len(w.Awaited) > 0:
-		n.cfg.Listeners.Notify(ns, store.Notice{Tasks: w.Awaited}) // they see by themselves that the store is away
+		n.cfg.Listeners.Notify(ns, store.Notice{Tasks: w.Awaited}) // they notice by themselves that the store is unavailable
 	case err == nil:
 		n.cfg.Listeners.Notify(ns, n.noticeOf(ns, &found))
 	}
@@ -68,7 +68,7 @@ func (n *Notices) wanted(ns string) (w Wanted) {
 	w.Running = slices.Collect(maps.Keys(s.running))
 	awaiting := slices.Collect(maps.Values(s.awaiting))
 	n.mu.Unlock()
-	for _, ids := range awaiting { // which take locks of their own
+	for _, ids := range awaiting { // the functions take their own locks
 		w.Awaited = append(w.Awaited, ids()...)
 	}
 	slices.SortFunc(w.Awaited, task.ID.Compare)
@@ -76,13 +76,13 @@ func (n *Notices) wanted(ns string) (w Wanted) {
 	return w
 }
 
-// noticeOf returns what is new of what was found.
+// noticeOf returns the news in a poll's result.
 func (n *Notices) noticeOf(ns string, found *Found) store.Notice {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.of(ns)
 	for _, list := range [][]task.ID{found.Stopped, found.Cancels} {
-		for _, id := range list { // of those that were asked to cancel it is said once
+		for _, id := range list { // a cancel request is announced once
 			delete(s.running, id)
 		}
 	}

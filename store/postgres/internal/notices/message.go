@@ -17,14 +17,14 @@ func Channel(schema, ns string) string {
 	return "weaver_" + hex.EncodeToString(sum[:16])
 }
 
-// lockOf is the advisory lock that processes hold, shared, whose callers wait for tasks
-// or jobs of a namespace.
+// lockOf returns the advisory lock of a namespace. Processes whose callers wait for its tasks
+// or jobs hold it, shared.
 func lockOf(schema, ns string) int64 {
 	sum := sha256.Sum256([]byte("weaver awaits\x00" + schema + "\x00" + ns))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// news is what is to be told.
+// news is the content of the next notification.
 type news struct {
 	due     bool
 	cancels ids
@@ -33,7 +33,7 @@ type news struct {
 	events  ids // tasks with new event rows
 }
 
-// ids are some IDs, and whether there were more.
+// ids is a limited list of IDs. more reports that IDs were left out.
 type ids struct {
 	list []task.ID
 	more bool
@@ -45,7 +45,7 @@ func (l *ids) add(list []task.ID) {
 	l.list = append(l.list, list[:min(free, len(list))]...)
 }
 
-// addNew is add for IDs that may be there already.
+// addNew is add without duplicates.
 func (l *ids) addNew(list []task.ID) {
 	for _, id := range list {
 		if !slices.Contains(l.list, id) {
@@ -56,7 +56,7 @@ func (l *ids) addNew(list []task.ID) {
 
 func (n *news) empty() bool { return !n.due && len(n.cancels.list) == 0 && !n.named() }
 
-// named reports whether there is something for those who wait for tasks and jobs.
+// named reports whether there is news for callers that wait for tasks and jobs.
 func (n *news) named() bool { return len(n.tasks.list)+len(n.jobs.list)+len(n.events.list) > 0 }
 
 func (n *news) add(got *store.Notice) {
@@ -67,18 +67,19 @@ func (n *news) add(got *store.Notice) {
 	n.events.addNew(got.Events)
 }
 
-// message is what a notice says. One that says that something is due is empty.
+// message is the content of a notification. A message that only says that a task is due is
+// empty.
 type message struct {
 	Due     bool      `json:"due,omitempty"`
 	Cancels []task.ID `json:"cancels,omitempty"`
 	Tasks   []task.ID `json:"tasks,omitempty"`
 	Jobs    []task.ID `json:"jobs,omitempty"`
 	Events  []task.ID `json:"events,omitempty"`
-	More    bool      `json:"more,omitempty"` // than it can name
+	More    bool      `json:"more,omitempty"` // there are more than it can name
 }
 
-// payloads returns what is told to those who wait for work only, and to those who wait
-// for tasks and jobs too.
+// payloads returns the payload for processes that wait for work only, and the payload for
+// processes that also wait for tasks and jobs.
 func (n *news) payloads() (short, full string) {
 	m := message{Due: n.due, Cancels: n.cancels.list, More: n.cancels.more}
 	short = m.String()
@@ -93,7 +94,7 @@ func (n *news) payloads() (short, full string) {
 	return short, m.String()
 }
 
-// String is the payload.
+// String returns the payload.
 func (m *message) String() string {
 	if len(m.Cancels)+len(m.Tasks)+len(m.Jobs)+len(m.Events) == 0 && !m.More {
 		return ""
@@ -102,8 +103,8 @@ func (m *message) String() string {
 	return string(text)
 }
 
-// notice returns what a payload says. What cannot be read was sent by another version
-// of this program.
+// notice returns the notice in a payload. An unreadable payload comes from another version of
+// this program.
 func notice(payload string) store.Notice {
 	if payload == "" {
 		return store.Notice{Due: true}

@@ -84,8 +84,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a worker's row says changes at most once a second, and says that it is busy when
-// for a second no claim found nothing.
+// A worker's row changes at most once a second. It says busy after a second without a claim
+// that found nothing.
 func TestWorkerSays(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -94,7 +94,7 @@ func TestWorkerSays(t *testing.T) {
 		name string
 		w    worker
 		idle bool
-		in   time.Duration // until it is written; < 0: at once
+		in   time.Duration // time until it is written; < 0: at once
 	}{
 		{"new", worker{}, false, 0},
 		{"found nothing", worker{idle: true}, true, -1},

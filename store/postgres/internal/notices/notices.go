@@ -14,105 +14,106 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrNotDirect: the connection does not end at the server, where no session can be kept.
+// ErrNotDirect means that the connection does not end at the server, so that no session can be
+// kept.
 var ErrNotDirect = errors.New("the connection to the server is not direct")
 
-// Config is what Notices need.
+// Config configures Notices.
 type Config struct {
-	// Schema of the tables.
+	// Schema is the schema of the tables.
 	Schema string
-	// Dial makes a session; ErrNotDirect: not at the moment. Nil: nothing is told to
-	// other processes, nor heard from them.
+	// Dial opens a session. ErrNotDirect means that a session is impossible at the moment. If
+	// Dial is nil, no notification is sent or received.
 	Dial func(ctx context.Context) (*pgx.Conn, error)
-	// Look finds what changed, of what a process waits for.
+	// Look returns the changes that a process waits for.
 	Look func(ctx context.Context, ns string, w Wanted) (Found, error)
-	// Listeners of this process.
+	// Listeners are the listeners of this process.
 	Listeners *notify.Listeners
 }
 
-// Wanted is what a process waits for.
+// Wanted lists the tasks and jobs that a process waits for.
 type Wanted struct {
-	Running []task.ID // tasks that it runs, as far as it knows
+	Running []task.ID // tasks that it runs, to its knowledge
 	Awaited []task.ID // tasks and jobs that its callers wait for
 }
 
-// Found is what became of it.
+// Found is the result of a poll.
 type Found struct {
 	Cancels []task.ID     // running tasks that were asked to cancel
 	Stopped []task.ID     // tasks that do not run any more
 	Over    []task.ID     // awaited tasks and jobs that ended, are blocked or do not exist
-	Due     time.Time     // the soonest deadline; zero: none is set
-	In      time.Duration // so long until then
-	Chores  bool          // work is left to reapers
+	Due     time.Time     // the earliest deadline; zero: no deadline is set
+	In      time.Duration // the time until then
+	Chores  bool          // chores are left
 }
 
 const (
-	// tellEvery is how long after it told something a process tells again.
+	// tellEvery is the minimum interval between two notifications of a process.
 	tellEvery = 50 * time.Millisecond
-	// sayEvery is how long after its row was written a worker writes it again.
+	// sayEvery is the minimum interval between two writes of a worker's row.
 	sayEvery = time.Second
-	// sayAgain is how often an idle worker writes it all the same: its row may have been
-	// made anew.
+	// sayAgain is the interval at which an idle worker writes its row in any case, because the
+	// row may have been recreated.
 	sayAgain = 30 * time.Second
-	// lookEvery is how often a process looks by itself.
+	// lookEvery is the poll interval.
 	lookEvery = time.Second
-	// keepFor is how long the session listens when nobody wants it any more: somebody
-	// may soon.
+	// keepFor is the time for which the session keeps listening without a listener, because a
+	// listener may soon return.
 	keepFor = 10 * time.Second
-	// lastWord is how long Close waits for what is still to be told.
+	// lastWord is the maximum time for which Close waits for the last notification.
 	lastWord = 500 * time.Millisecond
-	// maxIDs bounds what one notice names.
+	// maxIDs is the maximum number of IDs in one notice.
 	maxIDs = 100
-	// maxRunning bounds what is remembered of tasks that run here.
+	// maxRunning is the maximum number of cached running tasks.
 	maxRunning = 1 << 16
 )
 
-// Notices are those of a process. It is safe for concurrent use.
+// Notices are the notifications of a process. It is safe for concurrent use.
 type Notices struct {
 	cfg   Config
 	roles *group.Group
 	wake  chan struct{} // for look: there is a listener
-	ended chan struct{} // closed when nothing is told any more; nil: nothing is
+	ended chan struct{} // closed after the last notification; nil: there is no session
 
 	mu        sync.Mutex
 	spaces    map[string]*space
 	interrupt context.CancelFunc // ends the session's wait; nil: it does not wait
-	poked     bool               // since the session last looked for something to do
+	poked     bool               // set since the session last checked for work
 	looking   bool
 	closing   bool
-	told      time.Time // when something was last told
+	told      time.Time // time of the last notification
 }
 
-// space is what concerns a namespace.
+// space is the state of a namespace.
 type space struct {
 	listeners int
-	awaiting  map[int]func() []task.ID // what callers wait for
+	awaiting  map[int]func() []task.ID // the tasks and jobs that callers wait for
 	next      int
-	left      time.Time // when the last listener or caller went
+	left      time.Time // when the last listener or caller left
 	heard     bool      // the session listens for it
-	locked    bool      // the session holds the lock of those who wait
-	news      news      // that is not told yet
+	locked    bool      // the session holds the lock of waiting callers
+	news      news      // not sent yet
 	workers   map[store.WorkerID]*worker
 	running   map[task.ID]bool
-	deadline  time.Time // that was last announced
-	inTx      time.Time // when a caller's transaction last carried a notice
+	deadline  time.Time // the last announced deadline
+	inTx      time.Time // when a caller's transaction last contained a notice
 }
 
-// worker is one of this process.
+// worker is a worker of this process.
 type worker struct {
 	idle  bool      // its last claim found nothing
 	since time.Time // when it first claimed tasks after that
-	says  bool      // what its row says
-	wrote time.Time // when that was written
+	says  bool      // idle according to its row
+	wrote time.Time // when the row was written
 }
 
-// New returns Notices. They must be closed.
+// New returns Notices. The caller must close them.
 func New(cfg Config) *Notices {
 	return &Notices{cfg: cfg, roles: group.New(context.Background()), wake: make(chan struct{}, 1), spaces: make(map[string]*space)}
 }
 
-// Close tells what is still to be told, for a short while at most, and ends the
-// session. It may be called again.
+// Close sends the last notification, within a short time, and ends the session. It may be
+// called again.
 func (n *Notices) Close() {
 	n.mu.Lock()
 	first := !n.closing
@@ -132,7 +133,7 @@ func (n *Notices) Close() {
 	_ = n.roles.Wait() // its functions return nil
 }
 
-// of returns what concerns a namespace. The caller holds the lock.
+// of returns the state of a namespace. The caller holds the lock.
 func (n *Notices) of(ns string) *space {
 	s := n.spaces[ns]
 	if s == nil {
@@ -142,7 +143,7 @@ func (n *Notices) of(ns string) *space {
 	return s
 }
 
-// connect has the session begin. The caller holds the lock.
+// connect starts the session. The caller holds the lock.
 func (n *Notices) connect() {
 	if n.cfg.Dial != nil && n.ended == nil && !n.closing {
 		n.ended = make(chan struct{})
@@ -150,7 +151,7 @@ func (n *Notices) connect() {
 	}
 }
 
-// poke has the session look for something to do. The caller holds the lock.
+// poke makes the session check for work. The caller holds the lock.
 func (n *Notices) poke() {
 	n.poked = true
 	if n.interrupt != nil {
@@ -158,8 +159,8 @@ func (n *Notices) poke() {
 	}
 }
 
-// Listen calls fn with the notices of a namespace until stop returns, with those of
-// other processes too.
+// Listen calls fn with the notices of a namespace until stop returns, including notices of
+// other processes.
 func (n *Notices) Listen(ns string, fn func(store.Notice)) (stop func()) {
 	remove := n.cfg.Listeners.Add(ns, fn)
 	n.begin(ns, func(s *space) bool {
@@ -176,8 +177,8 @@ func (n *Notices) Listen(ns string, fn func(store.Notice)) (stop func()) {
 	})
 }
 
-// Await is Listen for callers that wait for the tasks and jobs that ids returns: what
-// becomes of them is looked up too.
+// Await is Listen for callers that wait for the tasks and jobs that ids returns. Polls look
+// for their ends too.
 func (n *Notices) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func()) {
 	remove := n.Listen(ns, fn)
 	var key int
@@ -195,8 +196,7 @@ func (n *Notices) Await(ns string, ids func() []task.ID, fn func(store.Notice)) 
 	}
 }
 
-// begin adds a listener or a caller that waits; add reports whether the session is
-// ready for it.
+// begin adds a listener or a waiting caller. add reports whether the session is ready for it.
 func (n *Notices) begin(ns string, add func(*space) (ready bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,7 +214,7 @@ func (n *Notices) begin(ns string, add func(*space) (ready bool)) {
 	}
 }
 
-// Committed tells the other processes what was committed here.
+// Committed notifies the other processes of a commit of this process.
 func (n *Notices) Committed(ns string, got *store.Notice) {
 	if n.cfg.Dial == nil || !got.Due && len(got.Tasks)+len(got.Jobs)+len(got.Cancels)+len(got.Events) == 0 {
 		return
@@ -232,7 +232,8 @@ func (n *Notices) Committed(ns string, got *store.Notice) {
 	}
 }
 
-// InTx reports whether a caller's transaction is to carry a notice: one of 50 ms does.
+// InTx reports whether a caller's transaction should contain a notice: one in each 50 ms
+// should.
 func (n *Notices) InTx(ns string) bool {
 	if n.cfg.Dial == nil {
 		return false
@@ -247,13 +248,13 @@ func (n *Notices) InTx(ns string) bool {
 	return true
 }
 
-// Claimed notes what a claim got.
+// Claimed records the result of a claim.
 func (n *Notices) Claimed(ns string, req *store.ClaimRequest, res *store.ClaimResult) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.of(ns)
 	if len(s.running)+len(res.Tasks) > maxRunning {
-		clear(s.running) // hints only
+		clear(s.running) // they are hints only
 	}
 	for i := range res.Tasks {
 		s.running[res.Tasks[i].Task.ID] = true
@@ -276,7 +277,7 @@ func (n *Notices) Claimed(ns string, req *store.ClaimRequest, res *store.ClaimRe
 		}
 		return
 	case res.Next >= 0 && res.Next < tellEvery:
-		return // something is due, or soon
+		return // a task is due, now or soon
 	}
 	w.idle, w.since = true, time.Time{}
 	if !w.says {
@@ -285,7 +286,7 @@ func (n *Notices) Claimed(ns string, req *store.ClaimRequest, res *store.ClaimRe
 	}
 }
 
-// Finished notes attempts that ended.
+// Finished records ended attempts.
 func (n *Notices) Finished(ns string, fins []store.Finish) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -295,15 +296,15 @@ func (n *Notices) Finished(ns string, fins []store.Finish) {
 	}
 }
 
-// Left forgets a worker.
+// Left removes a worker.
 func (n *Notices) Left(ns string, id store.WorkerID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.of(ns).workers, id)
 }
 
-// change reports what a worker's row should say, and when it is to be written; zero:
-// it says so. A worker is busy when for a while no claim of it found nothing.
+// change returns the idle state that a worker's row should have, and the time to write it;
+// zero: the row has it. A worker is busy after a while without a claim that found nothing.
 func (w *worker) change() (idle bool, at time.Time) {
 	busyAt := w.since.Add(sayEvery)
 	switch {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	answerWithin = 5 * time.Second  // else the session is broken
-	askEvery     = 10 * time.Second // whether a session that heard nothing still answers
+	answerWithin = 5 * time.Second  // otherwise the session is broken
+	askEvery     = 10 * time.Second // interval of pings of a silent session
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// keep keeps the session until ctx ends, or until Close and nothing is to be told.
+// keep keeps the session until ctx ends, or until Close with nothing left to send.
 func (n *Notices) keep(ctx context.Context) error {
 	defer close(n.ended)
 	pause := firstPause
@@ -66,8 +66,7 @@ type session struct {
 	failed time.Time // when it last refused a statement
 }
 
-// serve does what there is to do until the session breaks. It returns nil when nothing
-// will be.
+// serve works until the session breaks. It returns nil when no work is left or expected.
 func (n *Notices) serve(ctx context.Context, s *session) error {
 	n.forget()
 	if err := s.exec(ctx, `SELECT set_config('search_path', $1, false), set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '5s', false)`,
@@ -88,8 +87,8 @@ func (n *Notices) serve(ctx context.Context, s *session) error {
 	}
 }
 
-// forget forgets what the session before has done. The rows of workers are written
-// again: they may have been made anew.
+// forget resets the state of the previous session. The rows of workers are written again,
+// because they may have been recreated.
 func (n *Notices) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +102,7 @@ func (n *Notices) forget() {
 	}
 }
 
-// todo is what there is to do.
+// todo is the current work of the session.
 type todo struct {
 	listen, unlisten []string // namespaces
 	lock, unlock     []string
@@ -111,11 +110,11 @@ type todo struct {
 	tell             []telling
 	own              []string // workers of this process
 	ask              bool
-	end              bool      // nothing is left to do, and nothing will be
-	at               time.Time // when there is more
+	end              bool      // no work is left or expected
+	at               time.Time // time of the next work
 }
 
-// row is what the row of a worker is to say.
+// row is the wanted content of a worker's row.
 type row struct {
 	ns   string
 	id   store.WorkerID
@@ -127,7 +126,7 @@ type telling struct {
 	news news
 }
 
-// next returns what there is to do now.
+// next returns the current work.
 func (n *Notices) next(s *session) (do todo) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -171,8 +170,8 @@ func (n *Notices) next(s *session) (do todo) {
 	return do
 }
 
-// differ adds a name to what is to be begun or ended, and notes that it is: if that
-// fails the session does.
+// differ adds a name to the names to begin or to end, and records the change. If the change
+// fails the session ends.
 func differ(want, keep bool, is *bool, ns string, begin, end *[]string) {
 	switch {
 	case want && !*is:
@@ -189,8 +188,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// do does it. Workers look once more when it is known that they hear what is told from
-// now on.
+// do does the work. Workers claim once more when it is certain that they receive later
+// notifications.
 func (s *session) do(ctx context.Context, do *todo) error {
 	for _, ns := range do.listen {
 		if err := s.exec(ctx, "LISTEN "+pgx.Identifier{Channel(s.n.cfg.Schema, ns)}.Sanitize()); err != nil {
@@ -213,7 +212,7 @@ func (s *session) do(ctx context.Context, do *todo) error {
 		}
 	}
 	for _, ns := range append(do.listen, do.lock...) {
-		// What was told before is not known here.
+		// Earlier notifications are unknown here.
 		s.n.cfg.Listeners.Notify(ns, store.Notice{External: true})
 	}
 	if err := s.tell(ctx, do); err != nil {
@@ -228,8 +227,8 @@ func (s *session) do(ctx context.Context, do *todo) error {
 	return nil
 }
 
-// exec runs a statement. An error of the server is kept for a pause only: the schema
-// may not be there yet.
+// exec runs a statement. An error of the server only causes a pause, because the schema may be
+// created later.
 func (s *session) exec(ctx context.Context, sql string, args ...any) error {
 	_, err := s.run(ctx, sql, args...)
 	return err
@@ -267,8 +266,8 @@ func (s *session) write(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// said notes what the row of a worker says now; there may be none. It reports whether
-// the worker is to look once more.
+// said records the current content of a worker's row, which may be missing. It reports whether
+// the worker must claim once more.
 func (n *Notices) said(r *row, written bool) (look bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -279,12 +278,12 @@ func (n *Notices) said(r *row, written bool) (look bool) {
 	before := w.says
 	w.says = r.idle && written
 	if written && !r.idle {
-		w.idle = w.since.IsZero() // else it found nothing meanwhile
+		w.idle = w.since.IsZero() // otherwise it found nothing meanwhile
 	}
 	return w.says && !before
 }
 
-// An exclusive lock that cannot be had says that another session holds it, shared.
+// If an exclusive lock is not available, another session holds it, shared.
 const sqlTell = `
 SELECT pg_notify(t.channel, CASE WHEN t.awaited THEN t.long ELSE t.short END) FROM (
   SELECT n.channel, n.short, n.long, n.cancels,
@@ -295,7 +294,7 @@ SELECT pg_notify(t.channel, CASE WHEN t.awaited THEN t.long ELSE t.short END) FR
     AS n (namespace, channel, lock, short, long, due, ids, cancels) OFFSET 0) t
 WHERE t.idle OR t.awaited OR t.cancels`
 
-// tell tells the others, in one statement for all namespaces.
+// tell notifies the other processes, in one statement for all namespaces.
 func (s *session) tell(ctx context.Context, do *todo) error {
 	if len(do.tell) == 0 {
 		return nil
@@ -317,7 +316,7 @@ func (s *session) tell(ctx context.Context, do *todo) error {
 	return s.exec(ctx, sqlTell, do.own, spaces, channels, locks, shorts, longs, due, named, cancels)
 }
 
-// wait hears what others tell, until there is something to do.
+// wait receives notifications until there is work.
 func (s *session) wait(ctx context.Context, until time.Time) error {
 	for {
 		waiting, cancel := context.WithDeadline(ctx, until)
@@ -349,10 +348,10 @@ func (s *session) wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// hear gives a notice of another process to the listeners.
+// hear passes a notice of another process to the listeners.
 func (s *session) hear(got *pgconn.Notification) {
 	if got.PID == s.c.PgConn().PID() {
-		return // what it told itself
+		return // sent by this session
 	}
 	s.asked = time.Now()
 	for _, ns := range s.n.listened() {

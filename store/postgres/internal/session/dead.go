@@ -11,19 +11,19 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Dead are workers that are proven dead, by their locks of this machine or by their
-// sessions. It implements sqlstore.Dead and sqlstore.Confirmer, and must be closed.
+// Dead are workers that are proven dead, by their locks on this machine or by their sessions.
+// It implements sqlstore.Dead and sqlstore.Confirmer, and must be closed.
 type Dead struct {
-	*workerlock.Dead // by their locks of this machine
+	*workerlock.Dead // by their locks on this machine
 	ns               string
 	sessions         map[store.WorkerID]int64 // by their sessions, with LastSeen of their rows
 }
 
-// lookWait is how long a reaper waits for a look at most: it has more to do.
+// lookWait is a reaper's maximum wait for a look, because it has further work.
 const lookWait = time.Second
 
-// Dead looks again, and returns the dead workers of a namespace. That a look fails is
-// no error: then there are fewer proofs.
+// Dead looks again, and returns the dead workers of a namespace. A failed look is not an
+// error: it only means fewer proofs.
 func (o *Observer) Dead(ctx context.Context, ns string) *Dead {
 	o.Watch(ns)
 	fresh := freshLook
@@ -52,17 +52,16 @@ func (o *Observer) Dead(ctx context.Context, ns string) *Dead {
 	return d
 }
 
-// IDs returns the workers. Those that are proven dead by their sessions have to be
-// confirmed.
+// IDs returns the workers. Those proven dead by their sessions need a confirmation.
 func (d *Dead) IDs() []store.WorkerID {
 	return append(d.Dead.IDs(), slices.Collect(maps.Keys(d.sessions))...)
 }
 
-// The last look may be a moment old: the worker may have come back. Its row stays
-// locked, so that it comes back after this transaction.
+// The last look may be a moment old, and the worker may have come back. Its row stays locked,
+// so that it comes back after this transaction.
 const sqlConfirm = `SELECT 1 FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2 AND last_seen = ?3 /*lock*/`
 
-// Confirm implements sqlstore.Confirmer: it returns the workers that are dead in the
+// Confirm implements sqlstore.Confirmer. It returns the workers that are dead in the
 // transaction that takes their leases.
 func (d *Dead) Confirm(t *sqlstore.Tx) ([]store.WorkerID, error) {
 	ids := d.Dead.IDs()

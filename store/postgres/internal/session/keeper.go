@@ -14,18 +14,18 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Conn is a connection that is a session of the server. It is used by one goroutine at
-// a time. An error that is not the server's answer breaks it.
+// Conn is a connection that is a session of the server. One goroutine at a time uses it. An
+// error that is not the server's answer breaks it.
 type Conn interface {
-	// Lock takes an advisory lock: ErrHeld if another session has it. The session of
-	// the backend before, which this one replaces, is ended if it still has it (0:
-	// there is none).
+	// Lock takes an advisory lock. It returns ErrHeld if another session has the lock. before
+	// is the backend of the session that this one replaces (0: no session); if that session
+	// still has the lock, Lock ends it.
 	Lock(ctx context.Context, lock int64, before uint32) error
-	// Unlock gives an advisory lock back.
+	// Unlock releases an advisory lock.
 	Unlock(ctx context.Context, lock int64) error
-	// Answer asks for the least that the server can answer.
+	// Answer makes the smallest possible request.
 	Answer(ctx context.Context) error
-	// PID returns the number of the server's backend.
+	// PID returns the process ID of the server's backend.
 	PID() uint32
 	// Broken reports whether the session has ended.
 	Broken() bool
@@ -35,32 +35,32 @@ type Conn interface {
 	Raw() *pgconn.PgConn
 }
 
-// Config is what a Keeper needs.
+// Config configures a Keeper.
 type Config struct {
-	// Dial makes a session. ErrNotDirect: there can be none.
+	// Dial opens a session. ErrNotDirect means that a session is impossible.
 	Dial func(ctx context.Context) (Conn, error)
-	// Announce writes a promise into the row of a worker, and that it is seen now, which must
-	// change last_seen, in a transaction of its own. It is called in every session but
-	// the first, once that holds the lock.
+	// Announce writes a promise into the row of a worker, and records that it is seen now,
+	// which must change last_seen, in its own transaction. It is called in every session
+	// except the first, once the session holds the lock.
 	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID, p Promise) error
-	// Withdraw is the same on another connection, for a worker that keeps no session
-	// for now; no promise with fewer withdrawals may be written later. May be nil.
+	// Withdraw is Announce on another connection, for a worker that keeps no session for now.
+	// No promise with fewer withdrawals may be written later. May be nil.
 	Withdraw func(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error
 	Log      *slog.Logger
 }
 
-// Promise is what a worker says in its row of its session. One that was withdrawn may
-// still be on its way, in a session that was given up: it has fewer withdrawals.
+// Promise is a worker's statement in its row about its session. A withdrawn promise may still
+// be in flight, in a session that was given up: it has fewer withdrawals.
 type Promise struct {
 	Grace       time.Duration // 0: there is no session
-	Withdrawals int           // before it
+	Withdrawals int           // number of earlier withdrawals
 }
 
 // Keeper keeps the session of the workers of a process. It is safe for concurrent use.
 type Keeper struct {
 	cfg     Config
-	turn    chan struct{} // has a value while the connection is used
-	wake    chan struct{} // there may be something to do for run
+	turn    chan struct{} // has a value while the connection is in use
+	wake    chan struct{} // run may have work
 	roles   *group.Group
 	closing func() error    // close, once
 	done    <-chan struct{} // of roles
@@ -68,13 +68,13 @@ type Keeper struct {
 	mu          sync.Mutex
 	conn        Conn // nil: there is no session
 	before      uint32
-	last        time.Time // when the last request that was answered was sent
-	down        time.Time // since when there is no session; zero: there is one
+	last        time.Time // when the last answered request was sent
+	down        time.Time // begin of the time without a session; zero: there is one
 	plain       bool      // no worker relies on a session, see withdraw
 	withdrawals int
 	workers     map[key]*worker
 	until       time.Time     // leases may be held until then
-	made        chan struct{} // closed, and made anew, when there is a session again
+	made        chan struct{} // closed and replaced when there is a session again
 }
 
 type worker struct {
@@ -82,7 +82,7 @@ type worker struct {
 	since time.Time // see store.Session
 }
 
-// New returns a Keeper, which connects when the first worker joins. It must be closed.
+// New returns a Keeper, which connects when the first worker joins. The caller must close it.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), made: make(chan struct{}),
@@ -93,21 +93,21 @@ func New(cfg Config) *Keeper {
 	return k
 }
 
-// Close ends the session. Workers that did not leave look dead from then on. It may be
-// called again.
+// Close ends the session. Workers that did not leave look dead from then on. It may be called
+// again.
 func (k *Keeper) Close() error { return k.closing() }
 
 func (k *Keeper) close() error {
 	k.roles.Cancel(errClosed)
 	err := k.roles.Wait()
-	k.turn <- struct{}{} // for good
+	k.turn <- struct{}{} // never released
 	if conn := k.current(); conn != nil {
 		conn.Close()
 	}
 	return err
 }
 
-// use waits for the connection; leave gives it back.
+// use waits for the connection; leave releases it.
 func (k *Keeper) use(ctx context.Context) error {
 	select {
 	case k.turn <- struct{}{}:
@@ -134,9 +134,9 @@ func (k *Keeper) current() Conn {
 	return k.conn
 }
 
-// Join takes the lock of a worker, with how long it relies on its leases without an
-// answer. On an error the worker has no session; ErrNotDirect says that none is
-// possible. A worker that has joined before stays joined.
+// Join takes the lock of a worker. grace is the time for which the worker relies on its leases
+// without an answer. On an error the worker has no session; ErrNotDirect means that a session
+// is impossible. A worker that has joined before stays joined.
 func (k *Keeper) Join(ctx context.Context, ns string, id store.WorkerID, grace time.Duration) error {
 	if grace <= 0 {
 		return fmt.Errorf("join %s with a session: the grace is %s, want more than 0", id, grace)
@@ -177,7 +177,7 @@ func (k *Keeper) Join(ctx context.Context, ns string, id store.WorkerID, grace t
 	return nil
 }
 
-// Leave gives the lock of a worker back. The last worker ends the session.
+// Leave releases the lock of a worker. The last worker ends the session.
 func (k *Keeper) Leave(ctx context.Context, ns string, id store.WorkerID) {
 	w := key{ns, id}
 	using := k.use(ctx) == nil
@@ -204,7 +204,7 @@ func (k *Keeper) Leave(ctx context.Context, ns string, id store.WorkerID) {
 	}
 }
 
-// promise returns what a worker can say of its session now.
+// promise returns the current promise of a worker.
 func (k *Keeper) promise(ns string, id store.WorkerID) Promise {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,8 +229,8 @@ func (k *Keeper) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return store.Session{Last: k.last, Since: w.since}, true
 }
 
-// Leased says that leases may be held for d from now on: the session is asked each
-// second until then.
+// Leased records that leases may be held for d from now on. Until then the session is pinged
+// every second.
 func (k *Keeper) Leased(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,12 +240,11 @@ func (k *Keeper) Leased(d time.Duration) {
 	}
 }
 
-// readyWait is how long Ready waits for a session that is being made again, at most.
+// readyWait is the maximum wait of Ready for a session that is being restored.
 const readyWait = 2 * time.Second
 
-// Ready returns when the session answered a moment ago, so that leases that are
-// granted now can be relied on. ErrDown: it does not. Without workers, and while they
-// keep no session, it does nothing.
+// Ready returns when the session has just answered, so that leases granted now can be relied
+// on, or ErrDown. Without workers, and while they keep no session, it does nothing.
 func (k *Keeper) Ready(ctx context.Context) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, part(ctx, readyWait), ErrDown)
@@ -272,8 +271,8 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	}
 }
 
-// Run runs a function on the connection: heartbeats. If that succeeds the session has
-// answered. It has half of the workers' grace. ErrDown: there is no session.
+// Run runs a function on the connection, for heartbeats. A success counts as an answer of the
+// session. The limit is half of the workers' grace. ErrDown means that there is no session.
 func (k *Keeper) Run(ctx context.Context, fn func(ctx context.Context, c Conn) error) error {
 	if err := k.use(ctx); err != nil {
 		return err
@@ -286,8 +285,7 @@ func (k *Keeper) Run(ctx context.Context, fn func(ctx context.Context, c Conn) e
 	return k.request(ctx, conn, k.grace()/2, fn)
 }
 
-// ask has the session answer, if it did not a moment ago. The end of asking breaks it
-// off.
+// ask pings the session unless it has just answered. The end of asking aborts the ping.
 func (k *Keeper) ask(waiting, asking context.Context) error {
 	if err := k.use(waiting); err != nil {
 		return err
@@ -306,7 +304,7 @@ func (k *Keeper) ask(waiting, asking context.Context) error {
 	err := k.request(asking, conn, k.grace()/4, func(ctx context.Context, c Conn) error {
 		err := c.Answer(ctx)
 		if err != nil {
-			c.Close() // whatever it is in the middle of
+			c.Close() // it may be in the middle of a request
 		}
 		return err
 	})
@@ -339,7 +337,7 @@ func (k *Keeper) request(ctx context.Context, conn Conn, limit time.Duration, fn
 	return err
 }
 
-// lost notes that the session has ended.
+// lost records that the session has ended.
 func (k *Keeper) lost(conn Conn, err error) {
 	conn.Close()
 	k.mu.Lock()
@@ -354,7 +352,7 @@ func (k *Keeper) lost(conn Conn, err error) {
 	}
 }
 
-// grace returns the shortest of the workers.
+// grace returns the shortest grace of the workers.
 func (k *Keeper) grace() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -375,5 +373,5 @@ func (k *Keeper) shortest() time.Duration {
 	return least
 }
 
-// interval is how often the session is asked; the mutex is held.
+// interval returns the ping interval of the session. The mutex is held.
 func (k *Keeper) interval() time.Duration { return min(time.Second, k.shortest()/4) }

@@ -21,23 +21,22 @@ const (
 
 var errCut = errors.New("the test cut the connection")
 
-// server is a server without a server: what its sessions hold, and whether it can be
-// reached.
+// server is a fake server: the state of its sessions and its reachability.
 type server struct {
 	mu       sync.Mutex
-	refuses  bool             // connections
+	refuses  bool             // it refuses connections
 	swallows bool             // nothing is answered, nothing fails
-	locks    map[int64]uint32 // which session holds them
+	locks    map[int64]uint32 // lock → the session that holds it
 	lastPID  uint32
 	open     map[uint32]*fakeConn
 	answers  int
 	seen     map[key]int64 // LastSeen of rows
 	grace    time.Duration
 	heal     chan struct{} // closed when it answers again
-	away     bool          // for sessions of observers
-	life     int           // ends those when it changes
+	away     bool          // unreachable for sessions of observers
+	life     int           // a change ends the sessions of observers
 	looks    int
-	announce func() // before a worker is announced
+	announce func() // called before a worker is announced
 }
 
 func newServer() *server {
@@ -50,7 +49,7 @@ type fakeConn struct {
 	broken bool
 }
 
-// swallow makes the server answer nothing, or lets it answer again.
+// swallow makes the server stop or resume answering.
 func (s *server) swallow(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func (s *server) refuse(on bool) {
 	s.refuses = on
 }
 
-// cut ends all sessions; the clients see that with their next request.
+// cut ends all sessions. The clients notice with their next request.
 func (s *server) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *server) cut() {
 	clear(s.open)
 }
 
-// cutClients ends all connections, and the server does not notice.
+// cutClients ends all connections without the server noticing.
 func (s *server) cutClients() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +216,8 @@ func keeping(t *testing.T, test func(t *testing.T, s *server, k *Keeper)) {
 	})
 }
 
-// silent returns for how long the session has not answered, and whether leases of
-// before this instant are trusted.
+// silent returns the time without an answer of the session, and whether leases from before the
+// instant are trusted.
 func (k *Keeper) silent(t *testing.T, before time.Time) (d time.Duration, trusted bool) {
 	t.Helper()
 	s, ok := k.Session(testNS, "w")
@@ -281,7 +280,7 @@ func TestAHeartbeatIsAnAnswer(t *testing.T) {
 	})
 }
 
-// What the worker trusts after an outage, and how long that may be.
+// The trust of the worker after an outage, by its duration.
 func TestOutages(t *testing.T) {
 	for name, c := range map[string]struct {
 		outage func(s *server) (mend func())
@@ -342,7 +341,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// No answer of a new session counts before the worker is noted as seen in it.
+// No answer of a new session counts before the session has recorded the worker as seen.
 func TestAnnouncedBeforeItCounts(t *testing.T) {
 	keeping(t, func(t *testing.T, s *server, k *Keeper) {
 		time.Sleep(time.Second)
@@ -455,7 +454,7 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
-// A worker that joins while the session is away makes one for all.
+// A worker that joins while the session is away restores it for all.
 func TestJoinMakesTheSessionForAll(t *testing.T) {
 	keeping(t, func(t *testing.T, s *server, k *Keeper) {
 		s.swallow(true)

@@ -84,8 +84,8 @@ func TestChild(t *testing.T) {
 	select {}
 }
 
-// A process that is killed is found dead: on its machine by its lock, elsewhere after the
-// grace and a second. One that is stopped is not.
+// A killed process is found dead: on its own machine by its lock, elsewhere after the grace
+// and a second. A stopped process is not.
 func TestKilledProcesses(t *testing.T) {
 	t.Parallel()
 	t.Run("on another machine", func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestKilledProcesses(t *testing.T) {
 		o := d.observer(nil) // it sees no folder
 		<-o.looks
 		c.signal(syscall.SIGSTOP)
-		for range 4 { // the first may be of before; the others are for longer than the grace
+		for range 4 { // the first may be earlier; the others exceed the grace
 			if s := <-o.looks; !s.Held {
 				t.Fatal("a process that is stopped has lost its session")
 			}
@@ -113,7 +113,7 @@ func TestKilledProcesses(t *testing.T) {
 	t.Run("on this machine", func(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
-		c := d.start(filepath.Join(t.TempDir(), "workers"), time.Hour) // its session shows nothing for so long
+		c := d.start(filepath.Join(t.TempDir(), "workers"), time.Hour) // its session proves nothing in this time
 		o := d.observer(workerlock.In(t.TempDir()))
 		<-o.looks
 		if ids := o.Dead(t.Context(), ns).IDs(); len(o.found) != 0 || len(ids) != 0 {
@@ -129,9 +129,9 @@ func TestKilledProcesses(t *testing.T) {
 	})
 }
 
-// confirm checks that the death of the worker w is confirmed while its row is as it
-// was seen, that a worker that comes back waits for the transaction, and that its
-// death is not confirmed once it was seen.
+// confirm checks that the death of the worker w is confirmed while its row is unchanged. A
+// worker that comes back waits for the transaction. Its death is not confirmed once it was
+// seen.
 func (d *database) confirm(o *session.Observer) {
 	d.Helper()
 	cfg, err := pgconn.ParseConfig(d.url)

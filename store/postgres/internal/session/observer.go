@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Seen is what a look says of a worker that has claims.
+// Seen is the result of a look at a worker with claims.
 type Seen struct {
 	NS       string
 	ID       store.WorkerID
@@ -28,58 +28,57 @@ type Looker interface {
 	Close()
 }
 
-// ObserverConfig is what an Observer needs.
+// ObserverConfig configures an Observer.
 type ObserverConfig struct {
-	// Dial makes the session of a Looker. Looks that are not made in one session say
-	// that workers have no Grace.
+	// Dial opens the session of a Looker. Looks that do not share one session must return
+	// workers without a Grace.
 	Dial func(ctx context.Context) (Looker, error)
-	// Own reports whether a worker is one of this process.
+	// Own reports whether a worker belongs to this process.
 	Own func(ns string, id store.WorkerID) bool
-	// Found is told, at each look, of namespaces with workers that are dead. It must
-	// not block.
+	// Found is called, at each look, with each namespace that has dead workers. It must not
+	// block.
 	Found  func(ns string)
-	Folder *workerlock.Folder // for locks of this machine; may be nil
+	Folder *workerlock.Folder // for locks on this machine; may be nil
 	Asked  bool               // it looks only when Dead is called
 	Log    *slog.Logger
 }
 
 const (
 	lookEvery  = 800 * time.Millisecond // while others have claims
-	lookIdle   = 2 * time.Second        // while no others have any
-	locksEvery = 200 * time.Millisecond // at locks of this machine
+	lookIdle   = 2 * time.Second        // while no others have claims
+	locksEvery = 200 * time.Millisecond // at locks on this machine
 	lookLimit  = 5 * time.Second
-	freshLook  = 100 * time.Millisecond // Dead looks again after that
+	freshLook  = 100 * time.Millisecond // Dead looks again if the last look is older
 )
 
 // Observer finds dead workers. It is safe for concurrent use.
 type Observer struct {
 	cfg     ObserverConfig
-	turn    chan struct{} // has a value while the session is used
+	turn    chan struct{} // has a value while the session is in use
 	wake    chan struct{}
 	roles   *group.Group
 	closing func() error    // close, once
 	done    <-chan struct{} // of roles
 
-	looker Looker // with the turn
+	looker Looker // protected by turn
 
 	mu      sync.Mutex
 	watched map[string]bool
 	workers map[key]*observed // in this session
-	looked  time.Time         // when the last look began
-	warned  bool              // of looks that fail
+	looked  time.Time         // begin of the last look
+	warned  bool              // of failing looks
 }
 
-// observed is what this session has seen of a worker.
+// observed is this session's observation of a worker.
 type observed struct {
 	Seen
-	held bool      // it was held once
-	free time.Time // since when it was found free at each look; zero: it was not
-	base int64     // LastSeen at the first of these
+	held bool      // its lock was seen held
+	free time.Time // begin of the looks that found it free; zero: it was not free
+	base int64     // LastSeen at the first of these looks
 	dead bool
 }
 
-// Observe returns an Observer, which must be closed. It looks once it watches a
-// namespace.
+// Observe returns an Observer, which must be closed. It looks once it watches a namespace.
 func Observe(cfg ObserverConfig) *Observer {
 	o := &Observer{
 		cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
@@ -92,7 +91,7 @@ func Observe(cfg ObserverConfig) *Observer {
 	return o
 }
 
-// Watch has the workers of a namespace looked at from now on.
+// Watch makes the Observer look at the workers of a namespace from now on.
 func (o *Observer) Watch(ns string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +111,7 @@ func (o *Observer) Close() error { return o.closing() }
 func (o *Observer) close() error {
 	o.roles.Cancel(errClosed)
 	err := o.roles.Wait()
-	o.turn <- struct{}{} // for good
+	o.turn <- struct{}{} // never released
 	if o.looker != nil {
 		o.looker.Close()
 	}
@@ -132,8 +131,7 @@ func (o *Observer) run(ctx context.Context) error {
 	return nil
 }
 
-// watchLocks looks at the locks of this machine until it is time to look at the
-// database.
+// watchLocks looks at the locks on this machine until the next look at the database.
 func (o *Observer) watchLocks(ctx context.Context, until time.Time) {
 	places := o.places()
 	for ctx.Err() == nil {
@@ -150,7 +148,7 @@ func (o *Observer) watchLocks(ctx context.Context, until time.Time) {
 	}
 }
 
-// tell tells of namespaces with dead workers.
+// tell reports namespaces with dead workers.
 func (o *Observer) tell(free map[string]bool) {
 	o.mu.Lock()
 	for w, s := range o.workers {
@@ -166,7 +164,7 @@ func (o *Observer) tell(free map[string]bool) {
 	}
 }
 
-// freeLocks returns the namespaces with workers whose locks of this machine look free.
+// freeLocks returns the namespaces with workers whose locks on this machine look free.
 func (o *Observer) freeLocks(places map[key]workerlock.Place) map[string]bool {
 	free := make(map[string]bool)
 	for w, p := range places {
@@ -177,7 +175,7 @@ func (o *Observer) freeLocks(places map[key]workerlock.Place) map[string]bool {
 	return free
 }
 
-// places returns where the locks of this machine are.
+// places returns the places of the locks on this machine.
 func (o *Observer) places() map[key]workerlock.Place {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,7 +198,7 @@ func (o *Observer) namespaces() []string {
 	return all
 }
 
-// next returns when to look at the database again: soon enough to find the end of a
+// next returns the time of the next look at the database, soon enough to find the end of a
 // worker's grace.
 func (o *Observer) next() time.Time {
 	o.mu.Lock()
@@ -221,8 +219,8 @@ func (o *Observer) next() time.Time {
 	return at
 }
 
-// look looks once, if the last look is older than fresh. It reports whether what is
-// known is of this session.
+// look looks once, if the last look is older than fresh. It reports whether the observations
+// are of this session.
 func (o *Observer) look(ctx context.Context, fresh time.Duration) bool {
 	select {
 	case o.turn <- struct{}{}:
@@ -243,7 +241,7 @@ func (o *Observer) look(ctx context.Context, fresh time.Duration) bool {
 	limit, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	if o.looker == nil {
-		o.forget() // what was seen in another session
+		o.forget() // observations of another session
 		looker, err := o.cfg.Dial(limit)
 		if err != nil {
 			o.failed(ctx, err)
@@ -274,14 +272,14 @@ func (o *Observer) failed(ctx context.Context, err error) {
 	}
 }
 
-// forget forgets what was seen.
+// forget discards all observations.
 func (o *Observer) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.workers)
 }
 
-// compare takes in what a look saw that was asked for and answered then.
+// compare records the result of a look that was requested and answered at these times.
 func (o *Observer) compare(seen []Seen, asked, answered time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// fakeLooker looks at a server without a server.
+// fakeLooker looks at a fake server.
 type fakeLooker struct {
 	s    *server
 	life int
 }
 
-// observe makes a session that ends with the server's life.
+// observe opens a session that ends with the server's life.
 func (s *server) observe(context.Context) (Looker, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *server) set(change func()) {
 	change()
 }
 
-// observing plays a test with an Observer of a server on which the worker holds its
-// lock and has claims.
+// observing plays a test with an Observer of a server on which the worker holds its lock and
+// has claims.
 func observing(t *testing.T, test func(t *testing.T, s *server, o *Observer, found *atomic.Int64)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,8 @@ func observing(t *testing.T, test func(t *testing.T, s *server, o *Observer, fou
 	})
 }
 
-// diesAfter returns when the worker is found dead, or 0 within a minute.
+// diesAfter returns the time until the worker is found dead, or 0 if it is not within a
+// minute.
 func diesAfter(found *atomic.Int64) time.Duration {
 	began := time.Now()
 	for time.Since(began) < time.Minute {
@@ -146,7 +147,7 @@ func TestNoProofByASession(t *testing.T) {
 			s.cut()
 			for range 6 {
 				time.Sleep(testGrace)
-				s.set(func() { s.seen[testWorker]++ }) // a session that ended at once noted it
+				s.set(func() { s.seen[testWorker]++ }) // recorded by a session that ended at once
 			}
 		},
 		"the server restarted": func(s *server) {
@@ -230,15 +231,15 @@ func TestLooksWithoutClaimsOfOthers(t *testing.T) {
 
 func (s *server) lookedAt() int { s.mu.Lock(); defer s.mu.Unlock(); return s.looks }
 
-// Whatever happens to the session of a worker, its leases are not taken for its death
-// while it trusts them; and when its process is dead they are.
+// Regardless of the fate of a worker's session, its leases are not taken as of a dead worker
+// while the worker trusts them. They are taken when its process is dead.
 func TestNoTrustedLeaseIsTaken(t *testing.T) {
 	taken, kept := 0, 0
 	for seed := range uint64(60) {
 		keeping(t, func(t *testing.T, s *server, k *Keeper) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			s.set(func() { s.seen[testWorker] = 1 })
-			granted := time.Now() // when the claim of the leases that the worker has was asked for
+			granted := time.Now() // when the claim of the worker's leases was requested
 			trusted := func() error {
 				session, _ := k.Session(testNS, "w")
 				if silence := time.Since(session.Last); silence < testGrace && !granted.Before(session.Since) {
@@ -257,12 +258,12 @@ func TestNoTrustedLeaseIsTaken(t *testing.T) {
 					s.refuse(true)
 					time.Sleep(time.Duration(r.IntN(14000)) * time.Millisecond)
 					s.refuse(false)
-				case 2: // it loses it unseen, and what it sends
+				case 2: // it loses its session unnoticed, with the data in flight
 					s.swallow(true)
 					s.cut()
 					time.Sleep(time.Duration(r.IntN(14000)) * time.Millisecond)
 					s.swallow(false)
-				case 3: // it has it for a moment only, between two looks
+				case 3: // it has a session for a moment only, between two looks
 					for range 5 {
 						s.cut()
 						s.refuse(true)
@@ -278,7 +279,7 @@ func TestNoTrustedLeaseIsTaken(t *testing.T) {
 					dead := o.Dead(t.Context(), testNS)
 					for id, base := range dead.sessions {
 						if s.seenOf(key{testNS, id}) != base {
-							continue // as Confirm finds it
+							continue // as in Confirm
 						}
 						if err := trusted(); err != nil {
 							t.Error(err)

@@ -16,19 +16,19 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Server says how sessions of a server are made.
+// Server configures the sessions of a server.
 type Server struct {
 	Config *pgconn.Config
 	Schema string // of the tables
-	// Named says that the user named this URL for sessions: it is taken for direct.
+	// Named means that the user named this URL for sessions: it counts as direct.
 	Named bool
 }
 
 // pg is a session of PostgreSQL.
 type pg struct{ conn *pgconn.PgConn }
 
-// A server that other settings tell to end idle sessions must not end this one; and
-// one whose client vanished with its machine should notice that before the leases end.
+// A server with settings that end idle sessions must not end this one. A server whose client
+// vanished with its machine must notice that before the leases end.
 const sqlSettle = `
 SELECT set_config(s.name, v.value, false) FROM (VALUES
 	('search_path', $1), ('idle_session_timeout', '0'), ('statement_timeout', '60s'), ('lock_timeout', '10s'),
@@ -37,7 +37,7 @@ SELECT set_config(s.name, v.value, false) FROM (VALUES
 
 const sqlDirect = `SELECT coalesce(inet_client_port(), 0), pg_is_in_recovery()::int, pg_backend_pid()`
 
-// Dial makes a session. Errors: ErrNotDirect, ErrStandby, those of the connection.
+// Dial opens a session. Errors: ErrNotDirect, ErrStandby, those of the connection.
 func (s *Server) Dial(ctx context.Context) (Conn, error) {
 	c, err := s.connect(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) Dial(ctx context.Context) (Conn, error) {
 	return c, nil
 }
 
-// Observe makes a session of a Looker. Errors are those of Dial.
+// Observe opens a session of a Looker. Errors are those of Dial.
 func (s *Server) Observe(ctx context.Context) (Looker, error) {
 	c, err := s.connect(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) connect(ctx context.Context) (*pg, error) {
 	return c, nil
 }
 
-// settle checks a new connection before it changes anything of its session.
+// settle checks a new connection before it changes its session.
 func (s *Server) settle(ctx context.Context, c *pg) error {
 	rows, err := c.rows(ctx, sqlDirect)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *pg) Broken() bool { return c.conn.IsClosed() }
 func (c *pg) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_ = c.conn.Close(ctx) // the server sees the end of the connection at the latest
+	_ = c.conn.Close(ctx) // at the latest the server notices the end of the connection
 }
 
 // Answer implements Conn.
@@ -137,8 +137,8 @@ AND classid::bigint = $1::bigint AND objid::bigint = $2::bigint AND pid = $3::in
 	lockTries = 100 // of 20 ms each, for a session that was told to end
 )
 
-// Lock implements Conn. A session whose connection was cut lives on the server until
-// that notices.
+// Lock implements Conn. A session whose connection was cut exists on the server until the
+// server notices.
 func (c *pg) Lock(ctx context.Context, lock int64, before uint32) error {
 	for try := range lockTries {
 		rows, err := c.rows(ctx, sqlLock, strconv.FormatInt(lock, 10))
@@ -162,7 +162,7 @@ func (c *pg) Lock(ctx context.Context, lock int64, before uint32) error {
 	return ErrHeld
 }
 
-// halves returns what pg_locks shows of a lock.
+// halves returns a lock in the form of pg_locks.
 func halves(lock int64) (high, low string) {
 	return strconv.FormatUint(uint64(lock)>>32, 10), strconv.FormatUint(uint64(uint32(lock)), 10)
 }
@@ -210,11 +210,11 @@ func (l looker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {
 }
 
 func namesJSON(names []string) string {
-	text, _ := json.Marshal(names) // strings have no errors
+	text, _ := json.Marshal(names) // encoding strings does not fail
 	return string(text)
 }
 
-// parseSeen reads a row of sqlLook.
+// parseSeen parses a row of sqlLook.
 func parseSeen(r [][]byte) (Seen, error) {
 	last, err := strconv.ParseInt(string(r[2]), 10, 64)
 	grace, err2 := strconv.ParseInt(string(r[3]), 10, 64)

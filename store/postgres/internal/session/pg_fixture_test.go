@@ -34,7 +34,7 @@ func newDatabase(t *testing.T) *database {
 	return open(t, pgtest.Migrated(t, "session", migrate))
 }
 
-// migrate makes the tables as the migrations do.
+// migrate creates the tables as the migrations do.
 func migrate(url string) error {
 	files, err := filepath.Glob("../../migrations/*.sql")
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *database) number(sql string, args ...any) (n int64) {
 	return n
 }
 
-// server is how sessions of a URL are made.
+// server returns the configuration for sessions of a URL.
 func server(t *testing.T, url string) *session.Server {
 	t.Helper()
 	cfg, err := pgconn.ParseConfig(url)
@@ -92,7 +92,7 @@ func server(t *testing.T, url string) *session.Server {
 	return &session.Server{Config: cfg, Schema: "weaver"}
 }
 
-// joined writes the row of a worker that holds a claim.
+// joined writes the row of a worker with a claim.
 func (d *database) joined(id store.WorkerID, grace time.Duration, p workerlock.Place) {
 	d.Helper()
 	d.exec(`INSERT INTO weaver.weaver_workers (ttl, last_seen, heartbeats_since, namespace, worker_id, name, session_grace, lock_host, lock_path, lock_file)
@@ -120,11 +120,11 @@ func (d *database) keeper(s *session.Server) *session.Keeper {
 // observed is an Observer of the namespace.
 type observed struct {
 	*session.Observer
-	looks chan session.Seen // at the worker w, once each was compared with those before
-	found chan time.Time    // a death
+	looks chan session.Seen // looks at the worker w, each sent after the comparison with earlier looks
+	found chan time.Time    // time of a death
 }
 
-// observer returns an Observer that looks for locks of this machine in a folder.
+// observer returns an Observer that looks for locks on this machine in a folder.
 func (d *database) observer(folder *workerlock.Folder) observed {
 	d.Helper()
 	o := observed{looks: make(chan session.Seen), found: make(chan time.Time, 1)}
@@ -152,7 +152,7 @@ func (d *database) observer(folder *workerlock.Folder) observed {
 	return o
 }
 
-// looker tells of each look when the next one begins.
+// looker reports each look when the next one begins.
 type looker struct {
 	session.Looker
 	looks chan session.Seen
@@ -170,13 +170,13 @@ func (l *looker) Look(ctx context.Context, namespaces []string) (seen []session.
 	return l.last, err
 }
 
-// locks returns how many advisory locks the database's sessions hold.
+// locks returns the number of advisory locks held by the database's sessions.
 func (d *database) locks() int64 {
 	d.Helper()
 	return d.number(`SELECT count(*) FROM pg_locks l JOIN pg_database b ON b.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`)
 }
 
-// until waits for a condition of the server, which tells nobody.
+// until polls for a condition of the server without a signal.
 func (d *database) until(what string, ok func() bool) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), time.Minute)

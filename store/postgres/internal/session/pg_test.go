@@ -59,7 +59,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// Settings of the server or the role that end idle sessions do not end this one.
+// Settings of the server or the role that end idle sessions do not end this session.
 func TestTheSessionsSettings(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -106,7 +106,7 @@ func TestLocks(t *testing.T) {
 			t.Errorf("after the unlock %d locks are held, %v", d.locks(), err)
 		}
 	}
-	// Only the session that is replaced is ended.
+	// Only the replaced session is ended.
 	one, two, three := dial(), dial(), dial()
 	if err := one.Lock(t.Context(), 5, 0); err != nil {
 		t.Fatal(err)
@@ -119,12 +119,11 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// A session that an operator ends is made again, and its worker trusts its leases all
-// the while.
+// A session that an operator ends is restored, and its worker trusts its leases throughout.
 func TestTerminatedSessionsComeBack(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	const grace = 10 * time.Minute // however long it takes
+	const grace = 10 * time.Minute // longer than any delay
 	d.joined("w", grace, workerlock.Place{})
 	k := d.keeper(server(t, d.url))
 	began := time.Now()
@@ -145,9 +144,9 @@ func TestTerminatedSessionsComeBack(t *testing.T) {
 	}
 }
 
-// A request that the network swallows breaks its session when its time is over, and so do
-// tries to make one. When the network is back another session replaces the broken one,
-// which the server may still have.
+// A request that the network swallows breaks its session when its time is over, and attempts
+// to open one fail. When the network is back another session replaces the broken one, which
+// the server may still have.
 func TestAnOutageOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []pgtest.Direction{pgtest.ToServer, pgtest.ToClient} {

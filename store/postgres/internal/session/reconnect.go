@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 )
 
-// run asks the session while leases are held, and makes it again when it was lost.
+// run pings the session while leases are held, and restores it after a loss.
 func (k *Keeper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		k.mu.Lock()
@@ -27,20 +27,20 @@ func (k *Keeper) run(ctx context.Context) error {
 		case due != 0:
 			wait(k.done, due, k.wake)
 		default:
-			_ = k.ask(ctx, ctx) // it is lost, and the next round makes it again
+			_ = k.ask(ctx, ctx) // on an error it is lost, and the next round restores it
 		}
 	}
 	return nil
 }
 
-// needed reports whether a session has to be made.
+// needed reports whether a session must be opened.
 func (k *Keeper) needed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.conn == nil && len(k.workers) > 0
 }
 
-// reconnect makes the session again, however long that takes.
+// reconnect restores the session, however long that takes.
 func (k *Keeper) reconnect(ctx context.Context) {
 	began := time.Now()
 	for pause := firstPause; ctx.Err() == nil && k.needed(); pause = min(2*pause, maxPause) {
@@ -60,7 +60,7 @@ func (k *Keeper) reconnect(ctx context.Context) {
 	}
 }
 
-// replace makes conn the session, unless a worker that joined made one meanwhile.
+// replace makes conn the session, unless a joining worker opened one meanwhile.
 func (k *Keeper) replace(ctx context.Context, conn Conn) error {
 	if err := k.use(ctx); err != nil {
 		conn.Close()
@@ -76,9 +76,9 @@ func (k *Keeper) replace(ctx context.Context, conn Conn) error {
 	return k.establish(limit, conn)
 }
 
-// establish makes conn the session: it takes the locks of all workers and then notes
-// that they are seen. No answer counts before that: see the package comment. The
-// connection is in use.
+// establish makes conn the session: it takes the locks of all workers and then records that
+// they are seen. No answer counts before that: see the package comment. The connection is in
+// use.
 func (k *Keeper) establish(ctx context.Context, conn Conn) error {
 	k.mu.Lock()
 	before := k.before
@@ -87,7 +87,7 @@ func (k *Keeper) establish(ctx context.Context, conn Conn) error {
 		workers[w] = s.grace
 	}
 	plain, withdrawals := k.plain, k.withdrawals
-	if plain { // from now on they rely on a session again; their rows say so later
+	if plain { // they rely on a session again; their rows say so later
 		k.plain, k.last = false, time.Now()
 	}
 	k.mu.Unlock()
@@ -116,8 +116,8 @@ func (k *Keeper) establish(ctx context.Context, conn Conn) error {
 	return nil
 }
 
-// distrust ends the trust in the leases of workers whose session was silent for longer
-// than their grace; the mutex is held.
+// distrust ends the trust in the leases of workers whose session was silent for longer than
+// their grace. The mutex is held.
 func (k *Keeper) distrust(now time.Time) {
 	for _, w := range k.workers {
 		if silence(k.last, now) > w.grace {
@@ -126,10 +126,11 @@ func (k *Keeper) distrust(now time.Time) {
 	}
 }
 
-// withdraw lets the workers work without a session when none could be made for long
-// although the database can be reached: their leases then last until they expire, and
-// their deaths are found then. why is returned when that is not so. Their rows say it
-// before they rely on it; what others concluded before that ends with Since.
+// withdraw lets the workers continue without a session if they could not open a session for
+// long although the database is reachable. Their leases then last until they expire, and their
+// deaths are found then. Otherwise withdraw returns why. The workers' rows record the
+// withdrawal before the workers rely on it. Leases taken by earlier conclusions of other
+// processes are older than Since, so the workers do not trust them.
 func (k *Keeper) withdraw(ctx context.Context, why error) error {
 	k.mu.Lock()
 	away := k.conn == nil && !k.down.IsZero() && time.Since(k.down) >= max(2*k.shortest(), leastAway)
@@ -168,11 +169,11 @@ func (k *Keeper) withdraw(ctx context.Context, why error) error {
 	return nil
 }
 
-// leastAway is how long a session has to be away before workers go on without one.
+// leastAway is the minimum time without a session before workers continue without one.
 const leastAway = 5 * time.Second
 
-// silence returns how long it is from the last answer to now, by the clock that says
-// more: the monotonic one stands still while the machine sleeps.
+// silence returns the time from the last answer to now, by the clock with the larger
+// difference: the monotonic clock stands still while the machine sleeps.
 func silence(last, now time.Time) time.Duration {
 	return max(now.Sub(last), now.Round(0).Sub(last.Round(0)))
 }
@@ -182,9 +183,9 @@ const (
 	maxPause   = time.Second
 )
 
-// dial connects, however long that takes; nil: no session is needed any more. Two
-// tries go on beside each other: quick ones, so that a server that can be reached
-// again is reached at once, and patient ones, for servers that are far away.
+// dial connects, however long that takes. It returns nil if no session is needed any more. Two
+// loops try concurrently. Quick tries reach a recovered server at once, and patient tries
+// reach distant servers.
 func (k *Keeper) dial(ctx context.Context) Conn {
 	tries := group.New(ctx)
 	found := make(chan Conn)
@@ -231,7 +232,7 @@ func (k *Keeper) dial(ctx context.Context) Conn {
 	select {
 	case conn = <-found:
 	case <-ended:
-	case <-made: // by a worker that joined
+	case <-made: // by a joining worker
 	}
 	tries.Cancel(errClosed)
 	_ = ends.Wait() // they return no errors

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A worker whose session cannot be made again for long works without one, and with one
-// again once there is a way.
+// A worker whose session cannot be restored for long works without one, and with one again
+// when it becomes possible.
 func TestWorksWithoutASession(t *testing.T) {
 	keeping(t, func(t *testing.T, s *server, k *Keeper) {
 		var said []int
@@ -79,7 +79,7 @@ func TestWorksWithoutASession(t *testing.T) {
 	})
 }
 
-// A reaper whose look hangs has time left for what expired.
+// A reaper whose look hangs has time left for expired leases.
 func TestALookThatHangsLeavesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := Observe(ObserverConfig{

@@ -16,26 +16,26 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Options are what Workers need.
+// Options configure Workers.
 type Options struct {
-	// Server makes sessions; nil: through a pooler, there are none.
+	// Server opens sessions; nil means that sessions are impossible, as through a pooler.
 	Server *Server
-	// Rows runs a statement with text parameters, on any connection, and returns the
-	// rows as texts.
+	// Rows runs a statement with text parameters, on any connection, and returns the rows as
+	// texts.
 	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
-	// Announce notes a worker as seen; see Config.
+	// Announce records a worker as seen; see Config.
 	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID, p Promise) error
 	// Withdraw withdraws its promise; see Config.
 	Withdraw func(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error
-	// Found is told of namespaces with dead workers; see ObserverConfig.
+	// Found is called with each namespace that has dead workers; see ObserverConfig.
 	Found  func(ns string)
 	Folder *workerlock.Folder // see OpenFolder; may be nil
 	Asked  bool               // see ObserverConfig
 	Log    *slog.Logger
 }
 
-// Workers proves that workers are dead: those of this process to others, and others to
-// this process.
+// Workers proves deaths of workers: of this process's workers to other processes, and of
+// others to this process.
 type Workers struct {
 	opts     Options
 	keeper   *Keeper // nil: no sessions
@@ -45,8 +45,8 @@ type Workers struct {
 	mine map[key]bool
 }
 
-// OpenFolder returns the folder for the worker locks of a store, which is named by its
-// generation: below dir, or where all programs of this user look ("").
+// OpenFolder returns the folder for the worker locks of a store, named by the store's
+// generation. It is below dir, or if dir is "" in the common folder of this user's programs.
 func OpenFolder(dir, generation string) (*workerlock.Folder, error) {
 	if !workerlock.Supported {
 		return nil, nil
@@ -77,7 +77,7 @@ func Open(o Options) *Workers {
 	return w
 }
 
-// Close ends the sessions and drops the locks. Workers that did not leave look dead from
+// Close ends the sessions and releases the locks. Workers that did not leave look dead from
 // then on.
 func (w *Workers) Close() error {
 	err := w.observer.Close()
@@ -94,15 +94,15 @@ func (w *Workers) own(ns string, id store.WorkerID) bool {
 	return w.mine[key{ns, id}]
 }
 
-// Proof is what a worker's row says of what proves its death.
+// Proof is the content of a worker's row that lets others prove its death.
 type Proof struct {
 	Promise
 	Place workerlock.Place
 }
 
-// Join takes the locks of a worker, before its row is written. It may be called again.
-// Without a session, or a lock of this machine, the worker's death is found later.
-// store.ErrConflict: another process has joined as this worker.
+// Join takes the locks of a worker, before its row is written. It may be called again. Without
+// a session, or a lock on this machine, the worker's death is found later. store.ErrConflict
+// means that another process has joined as this worker.
 func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (Proof, error) {
 	var p Proof
 	err := w.opts.Folder.Hold(ctx, ns, info.ID)
@@ -134,10 +134,10 @@ func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (
 	return p, nil
 }
 
-// joinLimit is how long a worker that joins waits for its session at most.
+// joinLimit is a joining worker's maximum wait for its session.
 const joinLimit = 3 * time.Second
 
-// keepSession makes the session of a worker. It takes half of the time at most: a
+// keepSession opens the session of a worker. It takes at most half of the time, because a
 // server that does not answer there may answer elsewhere.
 func (w *Workers) keepSession(ctx context.Context, ns string, info *store.WorkerInfo) error {
 	ctx, cancel := context.WithTimeout(ctx, part(ctx, joinLimit))
@@ -148,8 +148,8 @@ func (w *Workers) keepSession(ctx context.Context, ns string, info *store.Worker
 const sqlProof = `
 UPDATE weaver_workers SET lock_host = ?3, lock_path = ?4, lock_file = ?5 WHERE namespace = ?1 AND worker_id = ?2`
 
-// Write writes what Join returned into the worker's row, in the transaction that writes
-// that.
+// Write writes the result of Join into the worker's row, in the transaction that writes the
+// row.
 func (p *Proof) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
 	err := t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Text(3, p.Place.Host).Text(4, p.Place.Path).Text(5, p.Place.File).Run()
 	if err != nil || p.Grace <= 0 {
@@ -158,7 +158,7 @@ func (p *Proof) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
 	return p.Promise.Write(t, ns, id)
 }
 
-// A grace below 0 counts the withdrawals.
+// A negative grace is the number of withdrawals.
 const (
 	sqlPromise  = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2 AND session_grace >= ?4`
 	sqlWithdraw = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2`
@@ -169,12 +169,12 @@ func (p Promise) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
 	return t.Conn().Stmt(sqlPromise).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).Int(4, -int64(p.Withdrawals)).Run()
 }
 
-// WriteWithdrawal writes into a worker's row that its promise is withdrawn.
+// WriteWithdrawal records the withdrawal of a promise in a worker's row.
 func WriteWithdrawal(t *sqlstore.Tx, ns string, id store.WorkerID, withdrawals int) error {
 	return t.Conn().Stmt(sqlWithdraw).Text(1, ns).Text(2, string(id)).Int(3, -int64(withdrawals)).Run()
 }
 
-// The paths of all workers, of whatever namespace and machine.
+// The paths of all workers, of any namespace and machine.
 const sqlPaths = `SELECT lock_path FROM weaver_workers WHERE lock_path <> ''`
 
 // Joined removes lock files that prove nothing, after a worker got its row.
@@ -184,7 +184,7 @@ func (w *Workers) Joined(ctx context.Context) {
 	}
 	rows, err := w.opts.Rows(ctx, sqlPaths)
 	if err != nil {
-		return // the next one does it
+		return // the next call does it
 	}
 	known := make(map[string]bool, len(rows))
 	for _, r := range rows {
@@ -193,8 +193,8 @@ func (w *Workers) Joined(ctx context.Context) {
 	w.opts.Folder.Sweep(ctx, known)
 }
 
-// Left gives the locks of a worker back, after its row has gone: until then its free
-// locks would be taken for its death.
+// Left releases the locks of a worker after its row was deleted. Before that its free locks
+// would prove its death.
 func (w *Workers) Left(ctx context.Context, ns string, id store.WorkerID) {
 	if w.keeper != nil {
 		w.keeper.Leave(ctx, ns, id)
@@ -205,7 +205,7 @@ func (w *Workers) Left(ctx context.Context, ns string, id store.WorkerID) {
 	delete(w.mine, key{ns, id})
 }
 
-// Kill makes the process of a worker look dead on this machine. For tests.
+// Kill makes the process of a worker look dead on this machine. It is for tests.
 func (w *Workers) Kill(id store.WorkerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +225,7 @@ func (w *Workers) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return w.keeper.Session(ns, id)
 }
 
-// BeforeClaim returns when leases that are granted now can be relied on; see Ready.
+// BeforeClaim returns when leases granted now can be relied on; see Ready.
 func (w *Workers) BeforeClaim(ctx context.Context) error {
 	if w.keeper == nil {
 		return nil
@@ -233,16 +233,16 @@ func (w *Workers) BeforeClaim(ctx context.Context) error {
 	return w.keeper.Ready(ctx)
 }
 
-// Leased says that leases may be held for d from now on, after each claim and each
-// heartbeat with leases.
+// Leased records that leases may be held for d from now on. It is called after each claim and
+// each heartbeat with leases.
 func (w *Workers) Leased(d time.Duration) {
 	if w.keeper != nil {
 		w.keeper.Leased(d)
 	}
 }
 
-// Heartbeat runs fn on the connection of the session. ErrDown: there is none at the
-// moment, or none at all; fn then has to run elsewhere.
+// Heartbeat runs fn on the connection of the session. ErrDown means that there is no session,
+// now or at all; then fn must run elsewhere.
 func (w *Workers) Heartbeat(ctx context.Context, ns string, id store.WorkerID, fn func(ctx context.Context, c Conn) error) error {
 	if _, ok := w.Session(ns, id); !ok {
 		return ErrDown
@@ -250,15 +250,15 @@ func (w *Workers) Heartbeat(ctx context.Context, ns string, id store.WorkerID, f
 	return w.keeper.Run(ctx, fn)
 }
 
-// Dead returns the workers of a namespace that are dead; see Observer.
+// Dead returns the dead workers of a namespace; see Observer.
 func (w *Workers) Dead(ctx context.Context, ns string) *Dead { return w.observer.Dead(ctx, ns) }
 
-// LooksDead returns which workers' locks of this machine look free. It writes nothing.
+// LooksDead returns the workers whose locks on this machine look free. It writes nothing.
 func (w *Workers) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
 	return looksDead(ctx, w.opts.Rows, w.opts.Folder, ns, workers)
 }
 
-// Visitor is what a process without workers sees.
+// Visitor is the view of a process without workers.
 type Visitor struct {
 	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error) // see Options
 }
@@ -290,7 +290,7 @@ func looksDead(ctx context.Context, rows func(ctx context.Context, sql string, p
 	return dead, nil
 }
 
-// rowsLooker looks at locks of this machine only, on any connections.
+// rowsLooker looks only at locks on this machine, on any connection.
 type rowsLooker struct {
 	rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
 }
@@ -306,7 +306,7 @@ func (l rowsLooker) Look(ctx context.Context, namespaces []string) ([]Seen, erro
 		if seen[i], err = parseSeen(r); err != nil {
 			return nil, err
 		}
-		seen[i].Grace = 0 // what other sessions hold cannot be compared from look to look
+		seen[i].Grace = 0 // locks of other sessions cannot be compared between looks
 	}
 	return seen, nil
 }

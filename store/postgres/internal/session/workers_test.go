@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres/internal/session"
 )
 
-// rows runs statements on a connection of its own each.
+// rows runs each statement on its own connection.
 func (d *database) rows(ctx context.Context, sql string, params ...string) ([][][]byte, error) {
 	cfg := server(d.T, d.url)
 	c, err := cfg.Dial(ctx)
@@ -34,7 +34,7 @@ func (d *database) rows(ctx context.Context, sql string, params ...string) ([][]
 	return r.Rows, r.Err
 }
 
-// workers returns what a process has that looks for locks in a folder.
+// workers returns the Workers of a process that looks for locks in a folder.
 func (d *database) workers(dir string, direct bool) (w *session.Workers, found chan string) {
 	d.Helper()
 	folder, err := session.OpenFolder(dir, "generation")
@@ -123,7 +123,7 @@ func TestWorkersOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// A worker that leaves gives its locks back, and is not dead.
+// A worker that leaves releases its locks, and is not dead.
 func TestAWorkerThatLeft(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -146,7 +146,7 @@ func TestAWorkerThatLeft(t *testing.T) {
 	}
 }
 
-// Joining goes on without a session and without a lock of this machine.
+// Join succeeds without a session and without a lock on this machine.
 func TestJoinWithoutProofs(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -110,8 +110,8 @@ type Tx struct {
 }
 
 // Do commits op together with concurrent writes of other callers, and returns its error. It
-// returns batch.ErrClosed after Close, the cause of ctx if the operation was given up before a
-// group took it, and batch.ErrTaken if a group had it already.
+// returns batch.ErrClosed after Close. If ctx ends, it returns the cause of ctx if no group
+// took the operation before, else batch.ErrTaken.
 func (w *Writer) Do(ctx context.Context, op *Op) error {
 	return w.queue.Do(ctx, &batch.Op[*Op]{Do: op, Weight: op.Weight, Urgent: op.Urgent})
 }
