@@ -13,22 +13,22 @@ import (
 var (
 	IdempotencyKey = &Of[string]{Spec: Spec{
 		Name: "IdempotencyKey", Key: "idempotency_key", In: HTTP, Example: "order-17",
-		Doc: "While a task of the type has this key, that one is the answer, and none is stored.",
+		Doc: "If a task of the type has this key, the enqueue returns that task and stores no new one.",
 	}, Check: CheckKey, in: func(n *task.New) *string { return &n.IdempotencyKey }}
 
 	Coalesce = &Of[bool]{Spec: Spec{
 		Name: "Coalesce", Key: "coalesce", In: HTTP, Example: true,
-		Doc: "A task with its key that has not started takes the input, instead of a second one.",
+		Doc: "An unstarted task with the same key takes the input, and no second task is stored.",
 	}, in: func(n *task.New) *bool { return &n.Coalesce }}
 
 	RequireSameInput = &Of[bool]{Spec: Spec{
 		Name: "RequireSameInput", Key: "require_same_input", In: HTTP, Example: true, Short: true, // clients look
-		Doc: "While a task has the IdempotencyKey and another input, it is a conflict.",
+		Doc: "If a task with the IdempotencyKey has another input, the enqueue is a conflict.",
 	}, in: func(n *task.New) *bool { return &n.RequireSameInput }}
 
 	Queue = &Of[string]{Spec: Spec{
 		Name: "Queue", Key: "queue", In: Type | Child | HTTP, Example: "reports", Default: strconv.Quote(task.DefaultQueue), Short: true,
-		Doc: "The line that the task waits in.",
+		Doc: "The queue in which the task waits.",
 	}, Check: CheckKey, in: func(n *task.New) *string { return &n.Queue }}
 
 	Priority = &Of[int]{
@@ -69,7 +69,7 @@ var (
 	MaxAttempts = &Of[int]{
 		Spec: Spec{
 			Name: "MaxAttempts", Key: "max_attempts", In: Type | Child | HTTP, Example: 3, Default: strconv.Itoa(task.DefaultMaxAttempts), Short: true,
-			Doc: "How often the task may fail before it is given up.",
+			Doc: "The maximum number of failed attempts before the task fails.",
 		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.MaxAttempts },
@@ -77,7 +77,7 @@ var (
 	MaxRepairs = &Of[int]{
 		Spec: Spec{
 			Name: "MaxRepairs", Key: "max_repairs", In: Type | HTTP, Example: 1, Default: strconv.Itoa(task.DefaultMaxRepairs), Short: true,
-			Doc: "How often its input may be repaired; 0: never.",
+			Doc: "The maximum number of repairs of its input; 0: no repair.",
 		},
 		Check: want(atLeast(0), "0 or more"),
 		in:    func(n *task.New) *int { return &n.MaxRepairs },
@@ -85,20 +85,20 @@ var (
 	MaxNoProgress = &Of[int]{
 		Spec: Spec{
 			Name: "MaxNoProgress", Key: "max_no_progress", In: Type | Child | HTTP, Example: 20, Default: strconv.Itoa(task.DefaultMaxNoProgress), Short: true,
-			Doc: "How many attempts in a row may record nothing new.",
+			Doc: "The maximum number of consecutive attempts without a new record.",
 		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.MaxNoProgress },
 	}
 	CleanupWhenCancelled = &Of[bool]{Spec: Spec{
 		Name: "CleanupWhenCancelled", Key: "cleanup_when_cancelled", In: Type | Child | HTTP, Example: true, Short: true,
-		Doc:   "The task runs once more when it is cancelled while it waits.",
+		Doc:   "A task that is cancelled while it waits runs once more to clean up.",
 		Label: "when cancelled", On: "its cleanups run before it ends",
 	}, in: func(n *task.New) *bool { return &n.CleanupWhenCancelled }}
 	MaxCost = &Of[int64]{
 		Spec: Spec{
 			Name: "MaxCost", Key: "max_cost", In: Type | Child | HTTP, Example: int64(5_000_000), Short: true,
-			Doc: "What its steps may spend, in micro-units.",
+			Doc: "The maximum cost of its steps, in micro-units.",
 		},
 		Check: want(func(n int64) bool { return n >= 0 }, "micro-units, or 0 for no limit"),
 		in:    func(n *task.New) *int64 { return &n.MaxCost },
@@ -106,7 +106,7 @@ var (
 	Backoff = &Of[time.Duration]{
 		Spec: Spec{
 			Name: "Backoff", Key: "backoff", In: Type | Child | HTTP, Example: time.Second, Default: "2s", Short: true,
-			Doc: "The pause before the second attempt, which doubles for each further one.",
+			Doc: "The pause before the second attempt; it doubles for each further attempt.",
 		},
 		Check: want(positive, "at least a microsecond"),
 		in:    func(n *task.New) *time.Duration { return &n.Backoff },
@@ -122,7 +122,7 @@ var (
 	Timeout = &Of[time.Duration]{
 		Spec: Spec{
 			Name: "Timeout", Key: "timeout", In: Type | Child | HTTP, Example: 2 * time.Minute, Short: true,
-			Doc: "Bounds one attempt.",
+			Doc: "The maximum duration of one attempt.",
 		},
 		Check: want(func(d time.Duration) bool { return d == 0 || positive(d) }, "at least a microsecond, or 0 for none"),
 		in:    func(n *task.New) *time.Duration { return &n.Timeout },
@@ -130,7 +130,7 @@ var (
 	SchemaVersion = &Of[int]{
 		Spec: Spec{
 			Name: "SchemaVersion", Key: "schema_version", In: Type | HTTP, Example: 1, Default: "1", Short: true,
-			Doc: "The shape of the input inside one major version of the task type.",
+			Doc: "The version of the input within one major version of the task type.",
 		},
 		Check: want(atLeast(1), "at least 1"),
 		in:    func(n *task.New) *int { return &n.SchemaVersion },

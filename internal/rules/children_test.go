@@ -103,7 +103,7 @@ func TestTaskWaitsForChildren(t *testing.T) {
 		"one was cancelled":                {[]rules.Need{orphanedChild}, true},
 		"one of an earlier wave":           {[]rules.Need{badChild, child(4, task.Succeeded, "", "")}, false},
 		"one has not ended":                {[]rules.Need{runningChild}, false},
-		"a need failed, which is no child": {edges(ifDone(failed)), false},
+		"a need failed, but it is not a child": {edges(ifDone(failed)), false},
 	} {
 		if got := rules.WrongChild(tc.needs) != nil; got != tc.want {
 			t.Errorf("%s: %v", name, got)

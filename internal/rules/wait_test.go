@@ -207,7 +207,7 @@ func TestCheckWait(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 		if !rules.IsWait(&rec) && tc.ok {
-			t.Errorf("%s is no wait", tc.name)
+			t.Errorf("%s: not a wait", tc.name)
 		}
 	}
 	rec := store.Record{Lease: task.Lease{Task: task.ID{1}}, Timeout: time.Minute, Step: waitStep(nil)}

@@ -67,7 +67,7 @@ func (fs Fields[T]) Of(names ...string) Fields[T] {
 	for _, name := range names {
 		i := fs.index(name)
 		if i < 0 {
-			panic("sqlstmt: there is no column " + name)
+			panic("sqlstmt: unknown column " + name)
 		}
 		some = append(some, fs[i])
 	}

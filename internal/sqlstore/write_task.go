@@ -247,7 +247,7 @@ func fill(text string, values map[string]string) string {
 		name, after, _ := strings.Cut(rest, "}")
 		v, ok := values[name]
 		if !ok {
-			panic("sqlstore: there is no value " + name)
+			panic("sqlstore: unknown value " + name)
 		}
 		text = before + v + after
 	}

@@ -95,7 +95,7 @@ func TestTextThatIsNotCopied(t *testing.T) {
 	for range 700 {
 		sub.Tasks = append(sub.Tasks, w.draft(func(n *task.New) { n.Input = []byte("\"\xff\"") }))
 	}
-	if _, err := w.db.Enqueue(t.Context(), planNS, nil, sub); err == nil || !strings.Contains(err.Error(), "stores no text that is not UTF-8") || strings.Contains(err.Error(), "COPY") {
+	if _, err := w.db.Enqueue(t.Context(), planNS, nil, sub); err == nil || !strings.Contains(err.Error(), "stores only UTF-8 text") || strings.Contains(err.Error(), "COPY") {
 		t.Errorf("Enqueue: %v", err)
 	}
 	w.enqueue(700) // also when the connection is that one

@@ -37,7 +37,7 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 		return 0, fmt.Errorf("%w: a database in memory has no backup", store.ErrUnavailable)
 	}
 	if strings.ContainsRune(path, 0) || path == "" {
-		return 0, fmt.Errorf("%q: %w: that is no name of a file", path, store.ErrUnavailable)
+		return 0, fmt.Errorf("%q: %w: not a file name; name a new file", path, store.ErrUnavailable)
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return 0, err

@@ -153,7 +153,7 @@ func (s schema) Exec(sql string) error {
 		return nil
 	}
 	if taken := nameTaken.FindStringSubmatch(err.Error()); taken != nil && strings.Contains(err.Error(), "already") {
-		return fmt.Errorf("%s: %w: the %s %s is there, which Weaver did not make: rename it, or give Weaver a file of its own; nothing was changed",
+		return fmt.Errorf("%s: %w: the %s %s exists, but Weaver did not create it: rename it, or give Weaver a file of its own; nothing was changed",
 			s.path, store.ErrForeignDatabase, taken[1], taken[2])
 	}
 	return err

@@ -12,11 +12,11 @@ import (
 func TestMigrateNamesWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	for ddl, named := range map[string]string{
-		"CREATE TABLE weaver_audit (what TEXT)":                               "the table weaver_audit is there, which Weaver did not make",
-		"CREATE VIEW weaver_steps AS SELECT 1":                                "the view weaver_steps is there, which Weaver did not make",
-		"CREATE TABLE mine (a); CREATE INDEX weaver_tasks_by_job ON mine (a)": "the index weaver_tasks_by_job is there, which Weaver did not make",
-		"CREATE TABLE mine (a); CREATE INDEX weaver_payloads ON mine (a)":     "the index weaver_payloads is there, which Weaver did not make",
-		"CREATE TABLE weaver_tasks_by_job (what TEXT)":                        "the table weaver_tasks_by_job is there, which Weaver did not make",
+		"CREATE TABLE weaver_audit (what TEXT)":                               "the table weaver_audit exists, but Weaver did not create it",
+		"CREATE VIEW weaver_steps AS SELECT 1":                                "the view weaver_steps exists, but Weaver did not create it",
+		"CREATE TABLE mine (a); CREATE INDEX weaver_tasks_by_job ON mine (a)": "the index weaver_tasks_by_job exists, but Weaver did not create it",
+		"CREATE TABLE mine (a); CREATE INDEX weaver_payloads ON mine (a)":     "the index weaver_payloads exists, but Weaver did not create it",
+		"CREATE TABLE weaver_tasks_by_job (what TEXT)":                        "the table weaver_tasks_by_job exists, but Weaver did not create it",
 	} {
 		f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"))
 		f.exec(ddl)

@@ -133,7 +133,7 @@ func appendBytes[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error)
 	}
 	// The server's error would end the transaction.
 	if text := buf[at:]; bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
-		return nil, fmt.Errorf("%w: PostgreSQL stores no text that is not UTF-8 or has a NUL byte: remove what is not text, or encode it", store.ErrRefused)
+		return nil, fmt.Errorf("%w: PostgreSQL stores only UTF-8 text without NUL bytes: remove the other bytes, or encode them", store.ErrRefused)
 	}
 	return buf, nil
 }

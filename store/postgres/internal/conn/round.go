@@ -190,7 +190,7 @@ func (r *run) receive(p *pgconn.Pipeline) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: the server answered something else than was asked for (%T)", errBroken, res)
+	return fmt.Errorf("%w: unexpected answer of the server (%T)", errBroken, res)
 }
 
 // explain adds the statement to an error that concerns its text or its values.

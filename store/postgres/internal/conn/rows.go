@@ -52,7 +52,7 @@ func columnTypes(fields []pgconn.FieldDescription) ([]uint32, error) {
 	for i := range fields {
 		types[i] = fields[i].DataTypeOID
 		if !isIntType(types[i]) && !isBytesType(types[i]) && types[i] != oidJSONB {
-			return nil, fmt.Errorf("column %d (%s) is %s, which is not read: CAST it AS BIGINT or TEXT", i+1, fields[i].Name, typeName(types[i]))
+			return nil, fmt.Errorf("column %d (%s) has the unsupported type %s: CAST it AS BIGINT or TEXT", i+1, fields[i].Name, typeName(types[i]))
 		}
 	}
 	return types, nil

@@ -45,7 +45,7 @@ var (
 	// ErrStandby means that the server is read-only.
 	ErrStandby = errors.New("the server is a standby")
 	// ErrDown means that there is no session at the moment; it is being restored.
-	ErrDown = errors.New("the session with the database was lost and is being made again")
+	ErrDown = errors.New("the session with the database was lost and is being restored")
 	// ErrHeld means that another session holds the worker's lock.
 	ErrHeld = errors.New("another session holds the lock of this worker")
 

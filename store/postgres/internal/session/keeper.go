@@ -347,7 +347,7 @@ func (k *Keeper) lost(conn Conn, err error) {
 	}
 	k.mu.Unlock()
 	if mine {
-		k.cfg.Log.Warn("the session with the database was lost: it is made again", "error", err)
+		k.cfg.Log.Warn("the session with the database was lost and is being restored", "error", err)
 		k.wakeRun()
 	}
 }

@@ -268,7 +268,7 @@ func (o *Observer) failed(ctx context.Context, err error) {
 	o.warned = true
 	o.mu.Unlock()
 	if !again && ctx.Err() == nil {
-		o.cfg.Log.Warn("look whether other workers live: leases of dead ones have to expire meanwhile", "error", err)
+		o.cfg.Log.Warn("cannot check whether other workers live: leases of dead workers must expire meanwhile", "error", err)
 	}
 }
 

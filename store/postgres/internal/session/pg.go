@@ -190,7 +190,7 @@ func (l looker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {
 		return nil, err
 	}
 	if len(results) != 2 {
-		return nil, fmt.Errorf("%d answers to 2 questions", len(results))
+		return nil, fmt.Errorf("%d results of 2 statements", len(results))
 	}
 	held := make(map[string]bool, len(results[1].Rows))
 	for _, r := range results[1].Rows {

@@ -54,7 +54,7 @@ func (k *Keeper) reconnect(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			k.cfg.Log.Warn("make the session with the database again", "error", err)
+			k.cfg.Log.Warn("restore the session with the database", "error", err)
 		}
 		wait(k.done, pause, nil)
 	}
@@ -165,7 +165,7 @@ func (k *Keeper) withdraw(ctx context.Context, why error) error {
 	k.distrust(time.Now())
 	k.plain = true
 	k.mu.Unlock()
-	k.cfg.Log.Warn("no session with the database can be made: workers go on without one, so that their deaths are found only on their machine, or when their leases expire")
+	k.cfg.Log.Warn("cannot open a session with the database: workers continue without one, so their deaths are found only on their machine, or when their leases expire")
 	return nil
 }
 

@@ -96,13 +96,13 @@ func TestErrorsStick(t *testing.T) {
 	t.Parallel()
 	c := notes(t, ":memory:")
 	if err := c.Stmt(sqlInsert).JSON(4, func() {}).Null(1).Null(2).Null(3).Run(); err == nil {
-		t.Error("a value that is no JSON was stored")
+		t.Error("a value that is not JSON was stored")
 	}
 	if err := c.Stmt(sqlInsert).Null(1).Null(2).Null(3).Bytes(4, []byte("{")).Run(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := noteColumns.All(c.Stmt("SELECT " + noteColumns.List() + " FROM notes")); err == nil {
-		t.Error("a map that is no JSON was read")
+		t.Error("a map that is not JSON was read")
 	}
 	const early = "SELECT n FROM later"
 	if err := c.Stmt(early).Done(); err == nil {
