@@ -67,7 +67,7 @@ func CallChild(child task.New, parent string, call *task.Step, i int, mayFail bo
 }
 
 // CountsCalls reports whether ends of children count for the calls of a task. They do not once
-// the task has ended or was asked to end. A retry counts them anew ([CallsLeft]).
+// the task has ended or was asked to end. A retry counts them again ([CallsLeft]).
 func CountsCalls(s task.State, asked bool) bool { return !s.Terminal() && !asked }
 
 // CallsLeft returns, for each call of a retried task, the number of stored children that are

@@ -40,8 +40,8 @@ func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, 
 	return rows, err
 }
 
-// sqlInsertEvents writes a chunk of rows. Those that stand there already were written
-// by an earlier try of the same report.
+// sqlInsertEvents writes a chunk of rows. Existing rows were written by an earlier try of the
+// same report.
 var (
 	sqlInsertEvents = newChunkSQL(func(n int) string { return insertEvents("weaver_events", n) })
 	sqlInsertLogs   = newChunkSQL(func(n int) string { return insertEvents("weaver_logs", n) })

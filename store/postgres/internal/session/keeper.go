@@ -194,7 +194,7 @@ func (k *Keeper) Leave(ctx context.Context, ns string, id store.WorkerID) {
 	k.mu.Unlock()
 	k.wakeRun()
 	switch {
-	case !using || !joined || conn == nil: // a lock without a row harms nobody
+	case !using || !joined || conn == nil: // a lock without a row does no harm
 	case empty:
 		conn.Close()
 	default:
