@@ -98,11 +98,11 @@ func TestTaskWaitsForChildren(t *testing.T) {
 		needs []rules.Need
 		want  bool
 	}{
-		"all succeeded":                    {[]rules.Need{goodChild, goodChild}, false},
-		"one failed":                       {[]rules.Need{goodChild, badChild}, true},
-		"one was cancelled":                {[]rules.Need{orphanedChild}, true},
-		"one of an earlier wave":           {[]rules.Need{badChild, child(4, task.Succeeded, "", "")}, false},
-		"one has not ended":                {[]rules.Need{runningChild}, false},
+		"all succeeded":                        {[]rules.Need{goodChild, goodChild}, false},
+		"one failed":                           {[]rules.Need{goodChild, badChild}, true},
+		"one was cancelled":                    {[]rules.Need{orphanedChild}, true},
+		"one of an earlier wave":               {[]rules.Need{badChild, child(4, task.Succeeded, "", "")}, false},
+		"one has not ended":                    {[]rules.Need{runningChild}, false},
 		"a need failed, but it is not a child": {edges(ifDone(failed)), false},
 	} {
 		if got := rules.WrongChild(tc.needs) != nil; got != tc.want {

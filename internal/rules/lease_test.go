@@ -21,7 +21,7 @@ func TestLeaseClock(t *testing.T) {
 			"an outage that lets a lease expire, renewed every third of it, leaves a gap": ttl-c.Heartbeat() > c.Gap(),
 			"a warm-up is as long as every lease that seems to have expired":              c.WarmUp() >= ttl && c.WarmUpLimit() > c.WarmUp(),
 			"a worker that renewed its lease in time has not stopped":                     c.Silence() > c.Heartbeat(),
-			"a wait for the lock of a heartbeat is not a stall":                              c.Stall() <= c.Gap(),
+			"a wait for the lock of a heartbeat is not a stall":                           c.Stall() <= c.Gap(),
 			"a transaction of a step leaves time for a renewal":                           c.StepTx()+c.HeartbeatCall() < c.Validity(),
 			"looks come before the next leases end":                                       c.Reap()+c.ReapJitter() < ttl,
 			"a worker is forgotten long after its leases":                                 c.Forget() > 2*ttl,
