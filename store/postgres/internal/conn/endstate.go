@@ -3,9 +3,9 @@ package conn
 import "strings"
 
 // weaver_tasks has a column that SQLite lacks: end_state, the state of a task that ended
-// without success, else NULL. The index of those tasks is over it: an index over state would
-// be written with every claim and every finish. Each statement that writes the state writes
-// end_state too; the assignment is added here, so that no statement can lack it.
+// without success, else NULL. It has the index of those tasks, because every claim and every
+// finish would write an index on state. Each statement that writes the state must write
+// end_state too. The assignment is added here, so that no statement can lack it.
 
 const updateTasks = "UPDATE weaver_tasks "
 
@@ -45,8 +45,8 @@ func withEndStates(sql string) string {
 	return b.String()
 }
 
-// assignment returns the length of the assignment that sql begins with, and whether a comma
-// and another one follow.
+// assignment returns the length of the first assignment of sql, and whether a comma and
+// another assignment follow.
 func assignment(sql string) (n int, more bool) {
 	for depth := 0; n < len(sql); {
 		if skip := verbatim(sql[n:]); skip > 0 {
@@ -78,10 +78,10 @@ func assignment(sql string) (n int, more bool) {
 	return n, false
 }
 
-// endState returns the assignment of end_state that follows an assignment of the state.
+// endState returns the assignment of end_state to append to an assignment of the state.
 func endState(state string) string {
 	switch state {
-	case "'running'", "'succeeded'": // end_state is NULL before: only tasks that did not end get there
+	case "'running'", "'succeeded'": // end_state is NULL before: only unfinished tasks get there
 		return ""
 	case "'ready'", "'pending'":
 		return ", end_state = NULL"
