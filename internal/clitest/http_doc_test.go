@@ -34,15 +34,24 @@ func session(t *testing.T, page string) (list []shown) {
 	return list
 }
 
-// The session of docs/http.md is run as it is there, in one shell, and prints what it
-// shows; … stands for anything. Only the port is another one. curl and jq are those
+// TestPages runs the sessions of pages in docs, each in one shell, and compares the
+// output; … matches any text. Only the port of a server differs. curl and jq are those
 // below: they need not be installed.
-func TestHTTPPage(t *testing.T) {
+func TestPages(t *testing.T) {
 	t.Parallel()
+	for _, page := range []string{"http.md", "operating.md"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runPage(t, "../../docs/"+page)
+		})
+	}
+}
+
+func runPage(t *testing.T, page string) {
 	dir := t.TempDir()
-	steps := session(t, "../../docs/http.md")
+	steps := session(t, page)
 	const base, serve = "http://127.0.0.1:8080", "weaver serve "
-	script := "set -u\nURL=none\n"
+	script := "set -u\nURL=none\nSERVER=\n"
 	for i, s := range steps {
 		if file, is := strings.CutPrefix(s.command, "cat "); is && !strings.Contains(s.output, "…") {
 			write(t, filepath.Join(dir, file), s.output)
@@ -55,7 +64,7 @@ func TestHTTPPage(t *testing.T) {
 		}
 		script += fmt.Sprintf("{ %s\n} >out.%d 2>&1\n", command, i)
 	}
-	script += "echo stopping; kill $SERVER; wait $SERVER; echo ended $?\n"
+	script += "echo stopping; test -z \"$SERVER\" || { kill $SERVER; wait $SERVER; }; echo ended $?\n"
 	write(t, filepath.Join(dir, "session.sh"), script)
 	p := startProgram(t, dir, "sh", "session.sh")
 	p.end()
@@ -64,7 +73,7 @@ func TestHTTPPage(t *testing.T) {
 		got := read(t, filepath.Join(dir, fmt.Sprintf("out.%d", i)))
 		want := "^" + strings.ReplaceAll(regexp.QuoteMeta(s.output), "…", ".*?") + "$"
 		if !strings.HasPrefix(s.command, serve) && !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("$ %s\nprints\n%s\nand docs/http.md shows\n%s", s.command, got, s.output)
+			t.Errorf("$ %s\nprints\n%s\nand %s shows\n%s", s.command, got, page, s.output)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// The section "Over HTTP" of the README is run as it is there, behind the README's
-// program, which then does the task that curl submitted. Only the port is another one.
+// TestE2EReadmeHTTP runs the commands of docs/getting-started.md, "From another language",
+// after the README's program, which then runs the task that curl submitted. Only the port differs.
 func TestE2EReadmeHTTP(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
 	t.Parallel()
-	_, section, found := strings.Cut(read(t, "../../README.md"), "\n## Over HTTP\n")
+	_, section, found := strings.Cut(read(t, "../../docs/getting-started.md"), "\n## From another language\n")
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(section)
 	if !found || block == nil {
-		t.Fatal("README.md has no commands over HTTP")
+		t.Fatal("docs/getting-started.md has no commands over HTTP")
 	}
 	const base, serve = "http://127.0.0.1:8080", "weaver serve "
 	var token, server, submit string
@@ -60,28 +60,24 @@ kill $SERVER; wait $SERVER
 	p.says("hello Ada, you are number 42 <nil>", `"task_type":"acme.demo.greet.v1","disposition":"created"`, "again", `"state":"succeeded"`)
 }
 
-// The pipelines of the README work with the commands that it gives, and the second one runs as
-// it stands there.
+// TestReadmePipeline runs the README's pipeline as it stands there, and its commands.
 func TestReadmePipeline(t *testing.T) {
 	t.Parallel()
-	dir, readme := t.TempDir(), read(t, "../../README.md")
-	for _, name := range []string{"nightly.yaml", "report.yaml"} {
-		block := regexp.MustCompile("(?s)```yaml\n# " + name + "[^\n]*\n(.*?)```").FindStringSubmatch(readme)
-		if block == nil {
-			t.Fatal("README.md has no " + name)
-		}
-		write(t, filepath.Join(dir, name), block[1])
+	dir := t.TempDir()
+	block := regexp.MustCompile("(?s)```yaml\n# report.yaml\n(.*?)```").FindStringSubmatch(read(t, "../../README.md"))
+	if block == nil {
+		t.Fatal("README.md has no report.yaml")
 	}
+	write(t, filepath.Join(dir, "report.yaml"), block[1])
 	for _, step := range []struct {
 		args []string
 		code int
 		says string
 	}{
-		{[]string{"check", "nightly.yaml"}, 0, "no mistakes"},
-		{[]string{"submit", "nightly.yaml"}, 0, ""},
-		{[]string{"why", "nightly/clean"}, 0, "clean"},
-		{[]string{"why", "nightly"}, 0, `Task "fetch"`},
+		{[]string{"check", "report.yaml"}, 0, "no mistakes"},
 		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 1, "ok: waits for a person: Publish 2026-11-21?"},
+		{[]string{"why", "report"}, 0, "Publish 2026-11-21?"},
+		{[]string{"logs", "report/convert[north]"}, 0, "north of 2026-11-21"},
 		{[]string{"task", "unblock", "report/ok"}, 0, ""},
 		{[]string{"run", "report.yaml", "-p", "day=2026-11-21"}, 0, "publish| published 7"},
 	} {

@@ -1,0 +1,304 @@
+// Package docs_test holds the Go code of the guides in this folder, so that it is compiled
+// and run. TestGoBlocks compares the pages with it.
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/blob/zstd"
+	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/codec/aesgcm"
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/weavertest"
+)
+
+// The world of the guides: an order, a payment partner, a warehouse.
+
+type Order struct {
+	ID    string
+	Cents int
+}
+
+type Receipt struct{ Order string }
+
+type partner struct{ charged, refunded []string }
+
+func (p *partner) Charge(_ context.Context, o Order, _ ...string) (Receipt, error) {
+	p.charged = append(p.charged, o.ID)
+	return Receipt{Order: o.ID}, nil
+}
+
+func (p *partner) Refund(_ context.Context, args ...any) error {
+	p.refunded = append(p.refunded, fmt.Sprint(args...))
+	return nil
+}
+
+type depot struct{ closed bool }
+
+func (d *depot) Ship(context.Context, Order) error {
+	if d.closed {
+		return weaver.Permanent(errors.New("the warehouse is closed"))
+	}
+	return nil
+}
+
+var (
+	psp       = &partner{}
+	warehouse = &depot{}
+
+	PlaceOrder = weaver.Define[Order, Receipt]("guide.shop.order.v1")
+	Refund     = weaver.Define[Order, string]("guide.shop.refund.v1")
+	Publish    = weaver.Define[string, string]("guide.report.publish.v1")
+	Remind     = weaver.Define[string, weaver.None]("guide.shop.remind.v1")
+	Count      = weaver.Define[string, int]("guide.file.count.v1")
+	Total      = weaver.Define[[]string, int]("guide.file.total.v1")
+	Decision   = weaver.Define[string, string]("guide.report.decide.v1")
+	Charge     = weaver.Define[Payment, string]("guide.shop.charge.v1")
+)
+
+// getting-started.md
+
+func order(ctx context.Context, o Order) (Receipt, error) {
+	receipt, err := weaver.Step(ctx, "charge", func(ctx context.Context) (Receipt, error) {
+		return psp.Charge(ctx, o, weaver.Current(ctx).StepKey("charge")) // the key is the same in every attempt
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipt, weaver.Do(ctx, "ship", func(ctx context.Context) error { return warehouse.Ship(ctx, o) })
+}
+
+func newEngine(db weaver.Store, handlers []weaver.Handler, timed func(weaver.HandlerFunc) weaver.HandlerFunc) (*weaver.Engine, error) {
+	eng, err := weaver.New(db, weaver.Config{
+		Handlers: handlers,
+		Plugins: []weaver.Plugin{
+			weaver.PersistLogs(), weaver.PersistEvents(), // keep them for Client.Subscribe and `weaver logs`
+			schema.Plugin(), // announce the JSON Schemas of the types
+			weaver.PluginFunc(func(s *weaver.Setup) error { s.WrapHandler(timed); return nil }),
+		},
+		Retain: []weaver.Retention{
+			weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)), // the first rule that matches decides
+			weaver.Retain(30 * 24 * time.Hour),
+		},
+		Bucket: blob.Dir("app.db.blobs", zstd.Codec()), // for artifacts, and for values over 64 KiB
+	})
+	return eng, err
+}
+
+// testing.md
+
+func TestRefund(t *testing.T) {
+	e := weavertest.New(t, Refund.Handler(refund))
+	h, err := Refund.Enqueue(t.Context(), e, Order{ID: "o-7", Cents: 25_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weavertest.RunUntilIdle(t, e)              // the handler asks a person
+	weavertest.Advance(t, e, 3*24*time.Hour)   // three days pass
+	err = e.Unblock(t.Context(), h.ID(), true) // the person agrees
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := weavertest.Continue(t, e, Refund, h.ID()); out != "refunded" {
+		t.Errorf("output %q", out)
+	}
+}
+
+func TestOrder_SurvivesCrashes(t *testing.T) {
+	e := weavertest.New(t, PlaceOrder.Handler(order))
+	receipt := weavertest.Replay(t, e, PlaceOrder, Order{ID: "o-8", Cents: 100})
+	if receipt.Order != "o-8" {
+		t.Errorf("receipt %+v", receipt)
+	}
+}
+
+// waits.md
+
+func charge(context.Context, string) error { return nil }
+
+func remind(ctx context.Context, customer string) (weaver.None, error) {
+	if err := weaver.Sleep(ctx, "trial", 30*24*time.Hour); err != nil {
+		return weaver.None{}, err
+	}
+	return weaver.None{}, weaver.Do(ctx, "charge", func(ctx context.Context) error { return charge(ctx, customer) })
+}
+
+var Approved = weaver.DefineSignal[bool]("approved")
+
+func publish(ctx context.Context, report string) (string, error) {
+	yes, ok, err := Approved.Wait(ctx, "manager", 48*time.Hour) // ok is false after 48 hours without a signal
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "nobody answered", nil
+	case !yes:
+		return "refused", nil
+	}
+	return "published " + report, nil
+}
+
+func refund(ctx context.Context, o Order) (string, error) {
+	approved, err := weaver.Ask[bool](ctx, "large refund", fmt.Sprintf("Refund %d cents?", o.Cents), weaver.AnswerWithin(7*24*time.Hour))
+	if errors.Is(err, weaver.ErrNoAnswer) || err == nil && !approved {
+		return "refused", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "refunded", nil
+}
+
+func total(ctx context.Context, files []string) (int, error) {
+	counts, err := weaver.CallAll(ctx, "count", Count, files, weaver.Queue("small"))
+	if err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum, nil
+}
+
+func race(ctx context.Context, report string) (string, error) {
+	var yes bool
+	first, err := weaver.Race(ctx, "decision", weaver.OnSignal(Approved, &yes), weaver.OnSleep(time.Hour))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("case %d of %s: %t", first, report, yes), nil
+}
+
+func TestWaits(t *testing.T) {
+	e := weavertest.New(t, Remind.Handler(remind), Publish.Handler(publish), Decision.Handler(race), Total.Handler(total),
+		Count.Handler(func(_ context.Context, file string) (int, error) { return len(file), nil }))
+	weavertest.Run(t, e, Remind, "ann")
+	if out := weavertest.Run(t, e, Publish, "may"); out != "nobody answered" {
+		t.Errorf("publish without a signal: %q", out)
+	}
+	h, err := Publish.Enqueue(t.Context(), e, "june")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Approved.Send(t.Context(), e, h.ID(), "click-77", true); err != nil {
+		t.Fatal(err)
+	}
+	if out := weavertest.Continue(t, e, Publish, h.ID()); out != "published june" {
+		t.Errorf("publish with a signal: %q", out)
+	}
+	if out := weavertest.Run(t, e, Decision, "may"); out != "case 1 of may: false" {
+		t.Errorf("race: %q", out)
+	}
+	if sum := weavertest.Run(t, e, Total, []string{"a", "bc"}); sum != 3 {
+		t.Errorf("total: %d", sum)
+	}
+}
+
+// jobs.md
+
+var (
+	Extract = weaver.Define[string, []int]("guide.report.extract.v1")
+	Sum     = weaver.Define[weaver.None, int]("guide.report.sum.v1")
+	Alert   = weaver.Define[string, weaver.None]("guide.report.alert.v1")
+)
+
+func nightly(ctx context.Context, client *weaver.Client, day string) (*weaver.JobHandle, error) {
+	j := weaver.NewJob("nightly", weaver.Budget{MaxAttemptsPerTask: 3, MaxDuration: 2 * time.Hour})
+	extract := j.Add("extract", Extract.With(day))
+	sum := j.Add("sum", Sum.With(weaver.None{}), weaver.Needs(extract))
+	j.Add("alert", Alert.With("the report of "+day+" failed"), weaver.IfFailed(extract, sum))
+	return client.Submit(ctx, j, weaver.IdempotencyKey("nightly/"+day))
+}
+
+func sum(ctx context.Context, _ weaver.None) (int, error) {
+	rows, err := Extract.Output(ctx, "extract")
+	total := 0
+	for _, n := range rows {
+		total += n
+	}
+	return total, err
+}
+
+func TestNightly(t *testing.T) {
+	e := weavertest.New(t, Sum.Handler(sum),
+		Extract.Handler(func(context.Context, string) ([]int, error) { return []int{20, 22}, nil }),
+		Alert.Handler(func(context.Context, string) (weaver.None, error) { return weaver.None{}, errors.New("not needed") }))
+	h, err := nightly(t.Context(), e.Client, "2026-11-20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	weavertest.RunUntilIdle(t, e)
+	res, err := h.Wait(t.Context())
+	if err != nil || res.State != weaver.JobSucceeded {
+		t.Fatalf("the job: %+v, %v", res, err)
+	}
+	if again, err := nightly(t.Context(), e.Client, "2026-11-20"); err != nil || again.ID() != h.ID() {
+		t.Errorf("submitted again: %v, %v", again, err)
+	}
+}
+
+// deciders.md
+
+func withDeciders(db weaver.Store, handlers []weaver.Handler, byCost weaver.Decider) (*weaver.Engine, error) {
+	cards := decide.Func(func(in decide.Input) decide.Decision {
+		if in.Error.Code != "card_refused" { // weaver.WithCode
+			return decide.Decision{} // no opinion
+		}
+		return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{
+			Policy: "cards", Version: 1, Text: "the customer gives another card",
+			Evidence: map[string]any{"attempts": in.Task.AttemptCount + 1},
+		}}
+	})
+	eng, err := weaver.New(db, weaver.Config{Decider: decide.Chain(cards, byCost), Handlers: handlers})
+	return eng, err
+}
+
+func command(handlers []weaver.Handler, byCost weaver.Decider) {
+	cli.Main(cli.App{Handlers: handlers, Deciders: map[string]weaver.Decider{"cost": byCost}})
+}
+
+func routed(charge, chargeV2 func(context.Context, Payment) (string, error)) weaver.Config {
+	cfg := weaver.Config{
+		Handlers: []weaver.Handler{
+			Charge.Handler(charge),
+			Charge.Handler(chargeV2, weaver.HandlerName("canary"), weaver.CodeVersion(2)),
+		},
+		Router: decide.Rules{{Type: Charge.Name(), Metadata: map[string]string{"tenant": "t1"}, Handler: "canary"}},
+	}
+	return cfg
+}
+
+// postgres.md
+
+func openPostgres(ctx context.Context) (*postgres.DB, error) {
+	db, err := postgres.Open(ctx, "postgres://weaver@db.example/app") // was: sqlite.Open(ctx, "app.db")
+	return db, err
+}
+
+// privacy.md
+
+func labelled(ctx context.Context, client *weaver.Client, in Payment) (*weaver.Handle[string], error) {
+	h, err := Charge.Enqueue(ctx, client, in, weaver.Label("subject", "42"))
+	return h, err
+}
+
+func sealed(db weaver.Store, handlers []weaver.Handler) (*weaver.Engine, error) {
+	key, err := aesgcm.Open("weaver.keys") // made by `weaver codec key k1 >weaver.keys`
+	if err != nil {
+		return nil, err
+	}
+	eng, err := weaver.New(db, weaver.Config{Codec: key, Handlers: handlers})
+	return eng, err
+}
+
+var _ = []any{newEngine, withDeciders, command, routed, labelled, sealed, openPostgres}
