@@ -1,5 +1,3 @@
-// Package docs_test holds the Go code of the guides in this folder, so that it is compiled
-// and run. TestGoBlocks compares the pages with it.
 package docs_test
 
 import (
@@ -21,7 +19,8 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// The world of the guides: an order, a payment partner, a warehouse.
+// The code of each guide stands below its name; TestGoBlocks compares them.
+// What they have in common: an order, a payment partner, a warehouse.
 
 type Order struct {
 	ID    string

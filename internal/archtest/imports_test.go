@@ -145,6 +145,7 @@ var importRules = map[string]rule{
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},
+	"docs":         {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }

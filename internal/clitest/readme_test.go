@@ -1,6 +1,7 @@
 package clitest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,5 +87,34 @@ func TestReadmePipeline(t *testing.T) {
 			t.Fatalf("%v: exit code %d, want %d:\n%s", step.args, code, step.code, p.stdout.String())
 		}
 		p.says(step.says)
+	}
+}
+
+// TestPipelineBlocks checks the YAML blocks of docs/pipelines.md. A block whose first line is a
+// comment with a path is a file that others include; a block without a name gets one.
+func TestPipelineBlocks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"check"}
+	for i, block := range regexp.MustCompile("(?s)```yaml\n(# (\\S+\\.yaml)\n)?(.*?)```").FindAllStringSubmatch(read(t, "../../docs/pipelines.md"), -1) {
+		name, text := block[2], block[3]
+		if name == "" {
+			name = fmt.Sprintf("block%d.yaml", i)
+			args = append(args, name)
+			if !strings.Contains("\n"+text, "\nname:") {
+				text = "name: block\n" + text
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), text)
+	}
+	if len(args) < 8 {
+		t.Fatalf("docs/pipelines.md has %d blocks: has its form changed?", len(args)-1)
+	}
+	p := start(t, dir, args...)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.stdout.String())
 	}
 }
