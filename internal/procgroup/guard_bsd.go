@@ -4,7 +4,7 @@ package procgroup
 
 import "os"
 
-// newTable opens a temporary file that has no name any more.
+// newTable creates a temporary file and removes its name.
 func newTable() (*os.File, error) {
 	f, err := os.CreateTemp("", "weaver-guard-*")
 	if err != nil {

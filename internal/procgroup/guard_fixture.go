@@ -11,7 +11,7 @@ import (
 
 var errNoGuard = errors.New("there is no guard")
 
-// EndGuard kills the guard, as an operator who cleans up might. It is for tests.
+// EndGuard kills the guard, as an operator might while cleaning up. It is for tests.
 func EndGuard() error {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()
@@ -25,7 +25,7 @@ func EndGuard() error {
 	return err
 }
 
-// Guarded returns the process groups that the guard would end now. It is for tests.
+// Guarded returns the process groups in the guard's table. It is for tests.
 func Guarded() ([]string, error) {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()

@@ -2,7 +2,7 @@
 
 package procgroup
 
-// seat is a place in a table that only Unix has.
+// seat is a slot in the guard's table, which exists only on Unix.
 type seat struct{}
 
 func readyGuard() {}

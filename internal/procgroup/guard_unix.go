@@ -12,45 +12,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The guard ends the process groups of commands when this process is killed:
-// a shell that waits for the end of a pipe whose other end only this process
-// holds, and then kills the groups that are listed in a file which both have
-// open. To list a group or strike it out is one write to that file (in memory,
-// on Linux): it wakes no process, cannot block, and what the guard finds is what
-// was true at the moment of the kill. (Lines sent through the pipe would wake
-// the shell twice per command, which it reads byte by byte.)
+// The guard ends the process groups of commands when this process is killed. It is a shell that waits for the end of
+// a pipe whose other end only this process holds. It then kills the groups listed in a file that both have open.
+// Listing or removing a group is one write to that file (in memory on Linux): the write wakes no process, cannot
+// block, and the guard always finds the state at the moment of the kill. Lines sent through the pipe were rejected:
+// the shell reads byte by byte, and would wake twice per command.
 //
-// There is one guard per process, not per Config: handlers are not notified
-// when their engine is done, so it can only end with the process. Without /bin/sh
-// there is none, and a killed worker leaves behind what its commands started
-// (on Linux the command itself is killed by the kernel).
+// There is one guard per process, not per Config: handlers are not notified when their engine stops, so the guard can
+// only end with the process. Without /bin/sh there is no guard, and a killed worker leaves behind the processes that
+// its commands started. On Linux the kernel kills the command itself.
 var guard guardian
 
 type guardian struct {
 	mu    sync.Mutex
 	table *os.File
-	pipe  *os.File // its end is what the guard waits for
-	shell int      // its process id
-	bad   bool     // it could not be started: not tried again
+	pipe  *os.File // the guard waits for the end of this pipe
+	shell int      // process ID
+	bad   bool     // the guard could not be started; there is no second attempt
 	free  []seat
 	seats seat
 }
 
-// seat is a line of the table, counted from 1. 0 is none.
+// seat is a line of the table, counted from 1; 0 means no line.
 type seat int
 
-// seatSize is the length of a line: a process id and its line end.
+// seatSize is the length of a line in bytes: a process ID, padding and a newline.
 const seatSize = 12
 
-// guardScript runs with the pipe as standard input and the table as 3. It
-// ignores what a terminal or a service manager sends to everybody.
+// guardScript reads the pipe as standard input and the table as descriptor 3. It ignores the signals that a terminal
+// or service manager sends to all processes.
 const guardScript = `trap '' HUP INT QUIT TERM
 while read -r line; do :; done
 while read -r pgid; do
 	[ -z "$pgid" ] || kill -s KILL -- "-$pgid"
 done <&3`
 
-// readyGuard makes sure that the guard is there before a command is.
+// readyGuard starts the guard before the first command starts.
 func readyGuard() {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()
@@ -59,7 +56,7 @@ func readyGuard() {
 	}
 }
 
-// guardGroup lists a group until its seat is freed.
+// guardGroup adds a group to the table; freeing the seat removes it.
 func guardGroup(pgid int) seat {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()
@@ -87,11 +84,11 @@ func (s seat) leave() {
 }
 
 func (g *guardian) write(s seat, text string) {
-	// A table that cannot be written to protects less; nothing else is lost.
+	// A failed write leaves this group unprotected and has no other effect.
 	_, _ = g.table.WriteAt(fmt.Appendf(nil, "%-*s\n", seatSize-1, text), int64(s-1)*seatSize)
 }
 
-// fell looks whether the guard was ended from outside.
+// fell reports whether the guard was ended from outside.
 func (g *guardian) fell() bool {
 	pid, err := unix.Wait4(g.shell, nil, unix.WNOHANG, nil)
 	return pid == g.shell || errors.Is(err, syscall.ECHILD)
@@ -117,7 +114,7 @@ func (g *guardian) start() error {
 	}
 	defer shut(null)
 	shell, err := os.StartProcess("/bin/sh", []string{"weaver-guard", "-c", guardScript}, &os.ProcAttr{
-		Dir:   "/", // it must not keep a file system busy
+		Dir:   "/", // a working directory elsewhere would keep its file system busy
 		Env:   []string{},
 		Files: []*os.File{r, null, null, g.table},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
@@ -126,7 +123,7 @@ func (g *guardian) start() error {
 		shut(w)
 		return err
 	}
-	shut(g.pipe) // of the one that fell
+	shut(g.pipe) // the pipe of the guard that was ended
 	g.shell, g.pipe = shell.Pid, w
-	return shell.Release() // fell waits for it
+	return shell.Release() // fell reaps the shell
 }

@@ -1,10 +1,8 @@
-// Package procgroup starts a program as the leader of a process group of its own, and
-// ends the group: SIGTERM first, SIGKILL when its time is up. What a leader that ended
-// left in its group is ended, too.
+// Package procgroup starts a program as the leader of its own process group and ends the group: SIGTERM first,
+// SIGKILL after the grace period. When the leader ends, the package also ends the remaining members of the group.
 //
-// When this process is killed, its groups are: see guard_unix.go. A process that made a
-// session or group of its own is not followed. Windows has no such groups: only the
-// leader is ended there, without being asked.
+// When this process is killed, its groups are killed too: see guard_unix.go. A process that creates its own session
+// or group is not followed. Windows has no such groups: there the package kills only the leader, without SIGTERM.
 package procgroup
 
 import (
@@ -13,47 +11,44 @@ import (
 	"time"
 )
 
-// leftoverGrace is how long what a leader left in its group may go on after SIGTERM.
+// leftoverGrace is the time between SIGTERM and SIGKILL for members that outlive their leader.
 const leftoverGrace = 500 * time.Millisecond
 
-// killedLimit is how long the members of a killed group may take to go: one
-// that hangs in the kernel, or that is not reaped, is not waited for for ever.
+// killedLimit is the maximum wait for the members of a killed group to disappear. A member that hangs in the kernel,
+// or that is never reaped, does not block the caller forever.
 const killedLimit = time.Second
 
-// Process is a program that runs. On Unix it is a process group; on other systems
-// only its leader can be ended.
+// Process is a running program. On Unix it is a process group; on other systems only its leader can be ended.
 //
-// Nothing is signalled after it is gone, when its id may be another's: for
-// that reason the leader is reaped under mu, where awaitLeader can see its end
-// and leave it a zombie.
+// No signal is sent after the process is gone, because its ID may then belong to another process. For this reason the
+// leader is reaped under mu; awaitLeader sees its end and leaves it a zombie.
 type Process struct {
 	leader *os.Process
-	seat   seat // of its group in the guard's table
-	zombie bool // the leader has ended, and its id is still taken
+	seat   seat // the group's line in the guard's table
+	zombie bool // the leader has ended but still holds its ID
 
 	mu      sync.Mutex
 	ended   bool  // the leader has ended
-	gone    bool  // and the group is empty, or was given up
-	asked   bool  // the group got SIGTERM; once, because a second one means haste to some
-	stopped error // the first cause for which a running leader was terminated
+	gone    bool  // the group is empty, or the package gave up on it
+	asked   bool  // the group got SIGTERM; only once, because some programs hurry on a second one
+	stopped error // the first cause for ending a running leader
 	killAt  time.Time
 	killer  *time.Timer
-	member  int // of the group, seen alive; for remains
+	member  int // a member seen alive, for remains
 }
 
-// Program says what to start.
+// Program describes the program to start.
 type Program struct {
-	Path           string // of the file, found
+	Path           string // of the executable file
 	Argv, Env      []string
-	Dir            string   // in which it runs; "" means that of this process
-	Stdout, Stderr *os.File // writing ends; they stay the caller's to close
+	Dir            string   // working directory; "" means that of this process
+	Stdout, Stderr *os.File // write ends; the caller closes them
 }
 
-// Start starts a program; its standard input is empty. The caller calls Await and then
-// Clear, and has locked its goroutine to its thread until Await has returned: on Linux
-// the leader is killed when the thread that started it ends (PR_SET_PDEATHSIG), and the
-// Go runtime ends threads when a goroutine dies that is locked to one, which any code of
-// this process may do. It costs no thread more, as waiting takes one anyway.
+// Start starts a program with empty standard input. The caller must call Await and then Clear. It must lock its
+// goroutine to its thread before Start and until Await returns: on Linux the kernel kills the leader when the thread
+// that started it ends (PR_SET_PDEATHSIG). The Go runtime ends a thread when a goroutine locked to it exits, which
+// any code of this process may do. The lock costs no extra thread, because waiting occupies one anyway.
 func Start(what Program) (*Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
 	if err != nil {
@@ -70,25 +65,23 @@ func Start(what Program) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Crash here: the leader is killed by its parent-death signal, and has had
-	// no time to start others.
+	// Crash here: the parent-death signal kills the leader, which had no time to start other processes.
 	return &Process{leader: leader, seat: guardGroup(leader.Pid)}, nil
 }
 
-// Pid returns the process id of the leader, which is the id of the group.
+// Pid returns the process ID of the leader, which is also the ID of the group.
 func (p *Process) Pid() int { return p.leader.Pid }
 
-// Await returns when the leader has ended, on systems that can wait for that without
-// reaping it; elsewhere at once. What remains of the group is for Clear.
+// Await waits until the leader has ended, without reaping it. On systems that cannot wait this way it returns at
+// once. Clear handles the rest of the group.
 func (p *Process) Await() { p.zombie = p.awaitLeader() }
 
-// Stopped returns the cause for which a running leader was ended, nil if it ended by
-// itself. It may be called when Clear has returned.
+// Stopped returns the cause for which a running leader was ended, or nil if it ended by itself. Call it after Clear
+// has returned.
 func (p *Process) Stopped() error { return p.stopped }
 
-// End asks the group to end, and kills it when it has not after grace; at once if that is
-// 0. It may be called several times, from several goroutines; a later call may shorten
-// the time of an earlier one.
+// End asks the group to end and kills it after the grace period; a grace of 0 kills it at once. End is safe for
+// concurrent use and may be called several times: a later call may shorten the grace period.
 func (p *Process) End(cause error, grace time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,11 +108,10 @@ func (p *Process) End(cause error, grace time.Duration) {
 	})
 }
 
-// vanished reports whether no process of the group is there to signal. The caller holds
-// mu.
+// vanished reports whether the group has no process left to signal. The caller holds mu.
 func (p *Process) vanished() bool { return p.gone || p.ended && !p.remains() }
 
-// Clear reaps the leader, which has ended, and ends what remains of its group.
+// Clear reaps the ended leader and ends the remaining members of its group.
 func (p *Process) Clear() (*os.ProcessState, error) {
 	state, err := p.reap()
 	for pause := time.Millisecond; !p.cleared(); pause = min(2*pause, 50*time.Millisecond) {
@@ -128,11 +120,11 @@ func (p *Process) Clear() (*os.ProcessState, error) {
 	return state, err
 }
 
-// reap makes the leader's id free, unless others are in its group.
+// reap reaps the leader. Its ID becomes free unless the group has other members.
 func (p *Process) reap() (*os.ProcessState, error) {
 	if !p.zombie {
-		// Waiting and reaping are one here, and cannot be done under mu: just
-		// after it a signal may go to a group that does not exist any more.
+		// Waiting and reaping are one step here and cannot run under mu: right after it a signal may go to a group
+		// that no longer exists.
 		state, err := p.leader.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -146,21 +138,20 @@ func (p *Process) reap() (*os.ProcessState, error) {
 	return state, err
 }
 
-// leaderIsGone notes that only others can remain in the group. The caller holds mu.
+// leaderIsGone records that only other members can remain in the group. The caller holds mu.
 func (p *Process) leaderIsGone() {
 	p.ended = true
-	// A process id is not given out while a group has it, and this follows the
-	// reaping within microseconds: either the group still has members, or the
-	// signal goes nowhere.
+	// The kernel does not reuse a process ID while a group has it, and this code runs within microseconds of the
+	// reaping. So either the group still has members, or the signal reaches no process.
 	if !p.ask() {
 		p.leave()
-	} else if p.stopped == nil { // or else they keep the time that they were given
+	} else if p.stopped == nil { // otherwise the members keep their grace period
 		p.killAt = time.Now().Add(leftoverGrace)
 	}
 }
 
-// ask asks the group to end, unless it was asked, and reports whether there
-// is one. The caller holds mu.
+// ask sends SIGTERM to the group unless it was sent before, and reports whether the group exists. The caller holds
+// mu.
 func (p *Process) ask() bool {
 	if p.asked {
 		return p.remains()
@@ -169,7 +160,7 @@ func (p *Process) ask() bool {
 	return p.terminate()
 }
 
-// cleared looks whether the group is empty, and kills it when its time is up.
+// cleared reports whether the group is empty, and kills it when its grace period is over.
 func (p *Process) cleared() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +181,7 @@ func (p *Process) cleared() bool {
 	return p.gone
 }
 
-// leave forgets the group. The caller holds mu.
+// leave marks the group as gone and frees its seat. The caller holds mu.
 func (p *Process) leave() {
 	p.gone = true
 	p.seat.leave()
@@ -199,7 +190,7 @@ func (p *Process) leave() {
 	}
 }
 
-// shut closes files whose contents do not matter any more.
+// shut closes files whose close errors do not matter.
 func shut(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttr makes the command the leader of a session, which is also a
-// process group. In the worker's session a command that reads from the
-// terminal would be stopped, and its task hang; so it has no terminal.
+// processAttr makes the command the leader of a session, which is also a process group. The session has no terminal.
+// In the worker's session a command that reads from the terminal would be stopped, and its task would hang.
 func processAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitLeader returns when the leader has ended, and does not reap it. It
-// reports false where the system cannot wait like that.
+// awaitLeader waits until the leader has ended, without reaping it. It returns false if the system cannot wait this
+// way.
 func (p *Process) awaitLeader() bool {
 	for {
 		var info unix.Siginfo
@@ -29,17 +28,16 @@ func (p *Process) awaitLeader() bool {
 	}
 }
 
-// leaderEnded looks whether the leader has ended.
+// leaderEnded reports whether the leader has ended.
 func (p *Process) leaderEnded() bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, p.leader.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	return err == nil && info.Signo != 0
 }
 
-// lives reports whether a group that exists has a member that is no zombie.
-// Orphans that ended are reaped by process 1, which takes its time in some
-// containers, or never does it; the kernel does not distinguish them. The
-// processes are looked through only for a command that left some behind.
+// lives reports whether an existing group has a member that is not a zombie. Process 1 reaps orphans that ended; in
+// some containers it does so late or never, and kill(2) does not tell zombies apart. The process table is scanned
+// only for a command that left members behind.
 func (p *Process) lives() bool {
 	if p.member != 0 && groupState(strconv.Itoa(p.member), p.leader.Pid) == alive {
 		return true
@@ -64,7 +62,7 @@ func (p *Process) lives() bool {
 			dead++
 		}
 	}
-	// None seen at all: this /proc shows other processes than those of this namespace.
+	// No member seen: this /proc shows another PID namespace.
 	return err != nil || dead == 0 && p.signal(0)
 }
 
@@ -76,13 +74,13 @@ const (
 	alive
 )
 
-// groupState looks how a process is, if it belongs to a group; proc_pid_stat(5).
+// groupState returns the state of a process if it belongs to the group; see proc_pid_stat(5).
 func groupState(pid string, pgid int) state {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return other
 	}
-	// pid (name) state ppid pgrp …; the name may have spaces and parentheses.
+	// The format is "pid (name) state ppid pgrp …"; the name may have spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 3 || string(fields[2]) != strconv.Itoa(pgid) {
 		return other

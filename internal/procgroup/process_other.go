@@ -10,7 +10,7 @@ func (p *Process) awaitLeader() bool { return false }
 
 func (p *Process) leaderEnded() bool { return false }
 
-// terminate ends the leader: there is no polite way, and there are no groups.
+// terminate kills the leader: the system has neither a SIGTERM nor process groups.
 func (p *Process) terminate() bool {
 	if p.ended {
 		return false
@@ -19,6 +19,6 @@ func (p *Process) terminate() bool {
 	return true
 }
 
-func (p *Process) kill() { _ = p.leader.Kill() } // it may have ended
+func (p *Process) kill() { _ = p.leader.Kill() } // the leader may have ended
 
 func (p *Process) remains() bool { return false }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminate asks the group to end and reports whether there is one. A stopped
-// process has to be continued to receive it.
+// terminate sends SIGTERM to the group and reports whether the group exists. SIGCONT follows, because a stopped
+// process only receives SIGTERM once it continues.
 func (p *Process) terminate() bool {
 	if !p.signal(syscall.SIGTERM) {
 		return false
@@ -21,10 +21,10 @@ func (p *Process) terminate() bool {
 
 func (p *Process) kill() { p.signal(syscall.SIGKILL) }
 
-// remains reports whether the group, whose leader was reaped, has members.
+// remains reports whether the group has members after its leader was reaped.
 func (p *Process) remains() bool {
-	// Orphans become children of this process when it is the first of a
-	// container, or a subreaper. No other process reaps them then.
+	// Orphans become children of this process if it is process 1 of a container or a subreaper. No other process
+	// reaps them then.
 	for {
 		pid, err := unix.Wait4(-p.leader.Pid, nil, unix.WNOHANG, nil)
 		if errors.Is(err, syscall.EINTR) {
@@ -37,8 +37,8 @@ func (p *Process) remains() bool {
 	return p.signal(0) && p.lives()
 }
 
-// signal reports whether the group has members. Members that may not be signalled
-// (set-user-id programs) count: they are.
+// signal sends s and reports whether the group has members. Members that may not be signalled (set-user-ID programs)
+// count.
 func (p *Process) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-p.leader.Pid, s), syscall.ESRCH)
 }
