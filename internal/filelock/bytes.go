@@ -10,22 +10,22 @@ import (
 	"syscall"
 )
 
-// Bytes: this system has locks of single bytes that belong to the open file, as the other
-// locks of this package do. A byte need not be in the file.
+// Bytes reports whether the system supports locks of single bytes. Like the other locks of this package they belong
+// to the open file. The byte may lie past the end of the file.
 const Bytes = true
 
-// TryByte takes the lock of a byte of an open file if it is free.
+// TryByte locks a byte of an open file if no other open file holds that lock.
 func TryByte(f *os.File, at int64) bool {
 	return lockRange(f, setLock, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: at, Len: 1}) == nil
 }
 
-// UnlockByte frees the lock of a byte of an open file, if that has it.
+// UnlockByte releases the lock of a byte, if the open file holds it.
 func UnlockByte(f *os.File, at int64) {
 	_ = lockRange(f, setLock, &syscall.Flock_t{Type: syscall.F_UNLCK, Start: at, Len: 1})
 }
 
-// LockedRange reports whether another open file has the lock of a byte from one on and
-// before another one; math.MaxInt64: of all that follow.
+// LockedRange reports whether another open file holds the lock of a byte in [from, before). Pass math.MaxInt64 as
+// before for no upper limit.
 func LockedRange(f *os.File, from, before int64) bool {
 	l := &syscall.Flock_t{Type: syscall.F_WRLCK, Start: from, Len: before - from}
 	if before == math.MaxInt64 {

@@ -1,6 +1,6 @@
 package filelock
 
-// The locks of open files (fcntl F_OFD_SETLK, F_OFD_GETLK).
+// Commands for open file description locks (fcntl F_OFD_SETLK, F_OFD_GETLK).
 const (
 	getLock = 36
 	setLock = 37

@@ -4,14 +4,14 @@ package filelock
 
 import "os"
 
-// Bytes: this system has no locks of single bytes that belong to an open file.
+// Bytes is false: the system has no byte locks that belong to an open file.
 const Bytes = false
 
-// TryByte takes no lock.
+// TryByte always returns false.
 func TryByte(*os.File, int64) bool { return false }
 
 // UnlockByte does nothing.
 func UnlockByte(*os.File, int64) {}
 
-// LockedRange knows of no lock.
+// LockedRange always returns false.
 func LockedRange(*os.File, int64, int64) bool { return false }

@@ -1,14 +1,12 @@
-// Package filelock has the locks of files with which processes of one machine tell that
-// they live. A lock belongs to the open file, not to the process: two openings in one
-// process exclude each other. It ends with the file, or with the process, however that
-// ends.
+// Package filelock locks files, so that processes of one machine can tell which of them are alive. A lock belongs to
+// the open file, not to the process: two opens in one process exclude each other. The system releases the lock when
+// the file is closed or the process ends, however it ends.
 package filelock
 
 import "os"
 
-// Close frees the lock of an open file, if that has it, and closes the file. Closing alone
-// is not enough: a program that is being started has copies of all descriptors until it
-// executes, and while one of them is open the lock is held.
+// Close releases the lock of an open file, if it holds one, and closes the file. Closing alone is not enough: a
+// program that is being started holds copies of all descriptors until it executes, and each copy keeps the lock.
 func Close(f *os.File) error {
 	Unlock(f)
 	return f.Close()

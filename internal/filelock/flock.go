@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// Supported: this system has locks.
+// Supported reports whether the system has file locks.
 const Supported = true
 
-// NoFollow is a flag of os.OpenFile that keeps a lock from being taken on what a symbolic
-// link leads to.
+// NoFollow is a flag of os.OpenFile that refuses symbolic links, so that a lock is never taken on the target of a
+// link.
 const NoFollow = syscall.O_NOFOLLOW
 
-// Try takes the lock of an open file if it is free.
+// Try takes the exclusive lock of an open file if it is free.
 func Try(f *os.File) (bool, error) { return try(f, syscall.LOCK_EX) }
 
-// TryShare takes the lock of an open file if none has it for itself. Others may share it.
+// TryShare takes a shared lock of an open file unless another holds it exclusively.
 func TryShare(f *os.File) (bool, error) { return try(f, syscall.LOCK_SH) }
 
 func try(f *os.File, how int) (bool, error) {
@@ -32,11 +32,11 @@ func try(f *os.File, how int) (bool, error) {
 	}
 }
 
-// Lock waits until it has the lock of an open file.
+// Lock waits for the exclusive lock of an open file.
 func Lock(f *os.File) error { return flock(f, syscall.LOCK_EX) }
 
-// Unlock frees the lock of an open file, if that has it.
-func Unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) } // it goes with the file at the latest
+// Unlock releases the lock of an open file, if it holds one.
+func Unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) } // closing the file releases it at the latest
 
 func flock(f *os.File, how int) error {
 	for {
@@ -46,7 +46,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// OwnerOf returns the user that owns a file.
+// OwnerOf returns the user ID that owns a file.
 func OwnerOf(info os.FileInfo) (uid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -4,23 +4,23 @@ package filelock
 
 import "os"
 
-// Supported: this system has no locks.
+// Supported is false: the system has no file locks.
 const Supported = false
 
-// NoFollow is no flag here.
+// NoFollow has no effect on this system.
 const NoFollow = 0
 
-// Try takes no lock.
+// Try always returns false.
 func Try(*os.File) (bool, error) { return false, nil }
 
-// TryShare takes no lock.
+// TryShare always returns false.
 func TryShare(*os.File) (bool, error) { return false, nil }
 
-// Lock takes no lock, and does not wait.
+// Lock returns at once without a lock.
 func Lock(*os.File) error { return nil }
 
 // Unlock does nothing.
 func Unlock(*os.File) {}
 
-// OwnerOf does not know.
+// OwnerOf always returns false.
 func OwnerOf(os.FileInfo) (uid int, ok bool) { return 0, false }

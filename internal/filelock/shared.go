@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// CheckShared refuses files that another user may have put into a folder that everybody can
-// write to, where this process expects its own: who waits for a name there can have a
-// program use a file of theirs. Such a file belongs to this user, to root, to the owner of
-// the folder, or to one of owners. What is not there is no trouble, and nor is a folder
-// that not everybody can write to: who may write to it is trusted.
+// CheckShared refuses a file that another user may have planted in a world-writable folder. Without this check that
+// user could make a program open their file under the expected name. Accepted owners are this user, root, the owner
+// of the folder, and owners. A missing file passes, and so does each file in a folder that is not world-writable:
+// whoever may write to such a folder is trusted.
 func CheckShared(owners []int, paths ...string) error {
 	for _, path := range paths {
 		folder, err := os.Stat(filepath.Dir(path))
@@ -30,9 +29,8 @@ func CheckShared(owners []int, paths ...string) error {
 // maxLinks limits the symbolic links that CheckLinks follows.
 const maxLinks = 40
 
-// CheckLinks refuses an absolute path that leads through a symbolic link which another user
-// may have put into a folder that everybody can write to. It belongs to this user, to root,
-// or to the owner of the folder.
+// CheckLinks refuses an absolute path that passes through a symbolic link in a world-writable folder, unless the link
+// belongs to this user, to root, or to the owner of the folder.
 func CheckLinks(path string) error {
 	at, rest := filepath.VolumeName(path)+string(filepath.Separator), filepath.Clean(path)
 	for links := 0; ; {
@@ -45,7 +43,7 @@ func CheckLinks(path string) error {
 		at, rest = filepath.Join(at, name), below
 		info, err := os.Lstat(at)
 		if err != nil {
-			return nil // what is not there leads nowhere
+			return nil // a missing file cannot be a link
 		}
 		if info.Mode()&os.ModeSymlink == 0 {
 			continue
@@ -56,7 +54,7 @@ func CheckLinks(path string) error {
 			}
 		}
 		if to, err = os.Readlink(at); err != nil || links == maxLinks {
-			return nil // to open it says so
+			return nil // opening the path reports the error
 		}
 		links++
 		if !filepath.IsAbs(to) {
@@ -66,9 +64,8 @@ func CheckLinks(path string) error {
 	}
 }
 
-// CheckFolder refuses a folder for locks in which others could remove or replace the locks:
-// one that does not belong to a user that CheckShared accepts, that everybody can write to,
-// or that is a link. One that is not there is no trouble.
+// CheckFolder refuses a lock folder in which other users could remove or replace the locks: a folder whose owner
+// CheckShared does not accept, a world-writable folder, or a link. A missing folder passes.
 func CheckFolder(owners []int, dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -88,7 +85,7 @@ func CheckFolder(owners []int, dir string) error {
 	return nil
 }
 
-// OwnersOf returns who owns a file, if it is there and that is known.
+// OwnersOf returns the owner of a file, or nil if the file is missing or its owner unknown.
 func OwnersOf(path string) (owners []int) {
 	if info, err := os.Stat(path); err == nil {
 		if uid, known := OwnerOf(info); known {
@@ -98,7 +95,7 @@ func OwnersOf(path string) (owners []int) {
 	return owners
 }
 
-// foreignOwner reports whether a file belongs to another user than those who are trusted.
+// foreignOwner reports whether a file belongs to a user who is not trusted.
 func foreignOwner(path string, folder os.FileInfo, owners []int) (uid int, foreign bool) {
 	info, err := os.Lstat(path)
 	if err != nil {
