@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Dead are workers proven dead, with their locks, which keep two reapers from
-// removing one file twice. It must be closed.
+// Dead holds the locks of workers that are proven dead, so that two reapers never remove the same file. The caller
+// must close it.
 type Dead struct {
 	folder *Folder
 	ns     string
@@ -21,9 +21,8 @@ type Dead struct {
 
 func (l *Folder) newDead(ns string) *Dead { return &Dead{l, ns, make(map[store.WorkerID]*os.File)} }
 
-// Dead tries the locks of workers, and keeps those that are free. A worker whose
-// lock this Folder holds is not tried. It must not be called inside a transaction;
-// ids are random and never come back.
+// Dead tries the locks of workers and keeps those that are free. It skips a worker whose lock this Folder holds. Do
+// not call it inside a transaction. Worker IDs are random and never reused.
 func (l *Folder) Dead(ctx context.Context, ns string, ids []store.WorkerID) *Dead {
 	dead := l.newDead(ns)
 	if l == nil || l.trust() != nil {
@@ -34,21 +33,20 @@ func (l *Folder) Dead(ctx context.Context, ns string, ids []store.WorkerID) *Dea
 		if l.holds(path) {
 			continue
 		}
-		if f, err := l.take(ctx, path, existing); err == nil { // else there is no proof
+		if f, err := l.take(ctx, path, existing); err == nil { // an error proves nothing
 			dead.files[id] = f
 		}
 	}
 	return dead
 }
 
-// IDs returns them.
+// IDs returns the IDs of the dead workers.
 func (d *Dead) IDs() []store.WorkerID { return slices.Collect(maps.Keys(d.files)) }
 
-// Forget deletes the lock files of workers that have no row any more. One that remains
-// does no harm.
+// Forget deletes the lock files of workers whose rows are gone. A file that stays behind does no harm.
 func (d *Dead) Forget(ids []store.WorkerID) {
 	for _, id := range ids {
-		path := d.folder.Path(d.ns, id) // of one that was silent for long
+		path := d.folder.Path(d.ns, id) // the worker has been silent for long
 		if f := d.files[id]; f != nil {
 			path = f.Name()
 		}
@@ -58,22 +56,21 @@ func (d *Dead) Forget(ids []store.WorkerID) {
 	}
 }
 
-// Close gives the locks back.
+// Close releases the locks.
 func (d *Dead) Close() {
 	for _, f := range d.files {
 		_ = filelock.Close(f)
 	}
 }
 
-// LooksDead reports whether a worker's lock is proven free. It takes the lock shared,
-// for as long as it takes to compare two names, and neither creates nor removes a
-// file. What that does to others:
+// LooksDead reports whether a worker's lock is proven free. It holds a shared lock while it compares two file names,
+// and neither creates nor removes a file. Effects on other processes:
 //
 //   - A reaper or a joining worker that meets the shared lock tries again
-//     ([lockFile]): it takes nothing for held that is only looked at.
-//   - A worker that lives holds its lock exclusively, so it is never found free. It
-//     has it before others know of it, so no worker is found in the moment between
-//     the creation of its file and the locking of it.
+//     ([lockFile]): a shared lock never counts as held.
+//   - A live worker holds its lock exclusively, so its lock is never found free. It
+//     takes the lock before others learn of it, so no reader sees the file between
+//     its creation and its locking.
 //   - A lock file that lost its name proves nothing, as for a reaper.
 func (l *Folder) LooksDead(ns string, id store.WorkerID) bool {
 	if l == nil {
@@ -91,8 +88,8 @@ func (l *Folder) LooksDead(ns string, id store.WorkerID) bool {
 	return free
 }
 
-// share opens a file and takes its lock shared, if that is free and the file has its
-// name. nil: there is no file, or one that may not be read.
+// share opens a file and takes its lock shared if the lock is free and the file still has its name. It returns nil if
+// the file is missing or not readable.
 func (l *Folder) share(path string) (f *os.File, free bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|filelock.NoFollow, 0)
 	if err != nil {
@@ -105,20 +102,19 @@ func (l *Folder) share(path string) (f *os.File, free bool) {
 	return f, err == nil && free && isAt(f, path)
 }
 
-// young is how long a lock file may wait for its worker's row: a worker takes the
-// lock first.
+// young is the time for which Sweep spares a lock file without a worker row: a worker takes its lock before it writes
+// its row.
 const young = time.Minute
 
-// Sweep removes lock files that prove nothing: those of workers that were killed
-// before they had a row, or that another database of this name had. known are the
-// paths of the workers that have a row, read before. What it cannot remove stays; it
-// is only a file. The folder may be that of another program, too: only empty regular
-// files with names of ours are touched.
+// Sweep removes lock files that prove nothing: those of workers that were killed before they had a row, and those of
+// another database with the same name. known are the paths of workers with a row, read before the call. A file that
+// Sweep cannot remove stays and does no harm. Other programs may use the folder too: Sweep touches only empty regular
+// files with lock file names.
 func (l *Folder) Sweep(ctx context.Context, known map[string]bool) {
 	if l == nil {
 		return
 	}
-	// Those that came after the rows were read are young.
+	// Files created after the rows were read are young.
 	files, _ := os.ReadDir(l.dir)
 	for _, f := range files {
 		path := l.dir + "/" + f.Name()

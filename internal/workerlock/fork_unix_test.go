@@ -10,9 +10,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A program that is being started has a copy of every descriptor of this
-// process until it executes, and with it the worker locks. A lock that is given
-// up must be free all the same.
+// A program that is being started holds a copy of every descriptor of this process until it executes, and with them
+// the worker locks. A released lock must be free nevertheless.
 func TestLocksAreFreeBesideAFork(t *testing.T) {
 	t.Parallel()
 	for what, giveUp := range map[string]func(t *testing.T, mine, other *Folder) []int{
@@ -56,8 +55,8 @@ func TestLocksAreFreeBesideAFork(t *testing.T) {
 	}
 }
 
-// forked returns copies of the descriptors of locks, as a process has them that is
-// being forked off, until it executes its program.
+// forked returns copies of the descriptors of locks, like those of a forked process that has not yet executed its
+// program.
 func forked[K comparable](t *testing.T, files map[K]*os.File) (fds []int) {
 	t.Helper()
 	for _, f := range files {

@@ -9,30 +9,29 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Place says where a worker's lock is, to processes that share only a database with
-// it. The zero Place proves nothing.
+// Place locates a worker's lock for processes that share only a database with the worker. The zero Place proves
+// nothing.
 //
-// A process that finds the file of a Place, and its lock free, knows that the worker
-// is dead. There is no false proof:
+// A process that finds the file of a Place, and its lock free, knows that the worker is dead. A false proof is
+// impossible:
 //
 //   - Another machine has another Host. (Containers of one machine share its kernel,
 //     and so its Host.)
-//   - Where Path leads to another file, in another mount namespace or after the file
-//     was made again, File differs: the worker that lives keeps its file open, so
-//     neither the device nor the inode can be another file's in that kernel.
-//   - Path is named after namespace and worker, so a row that is wrong leads to no
-//     other worker's file, and opens nothing but lock files.
-//   - A lock file is never seen unlocked by a row that leads to it: the row is written
-//     after it was locked, and a worker that makes its file again keeps the old one
-//     open until the new one is locked.
+//   - Path may lead to another file, in another mount namespace or after the file was
+//     recreated. Then File differs: a live worker keeps its file open, so no other file
+//     of that kernel can have its device and inode.
+//   - Path contains a hash of namespace and worker ID. A wrong row leads to no other
+//     worker's file and opens nothing but lock files.
+//   - A row never leads to an unlocked file of a live worker: the row is written after
+//     the file was locked. A worker that recreates its file keeps the old one open until
+//     the new one is locked.
 type Place struct {
-	Host string // the boot id of the machine
+	Host string // the machine's boot ID
 	Path string // absolute
 	File string // device and inode
 }
 
-// Place returns where the lock of a worker is that this Folder holds. It is zero
-// where the system cannot name the machine.
+// Place returns the place of a lock that this Folder holds. It is zero if the system has no ID for the machine.
 func (l *Folder) Place(ns string, id store.WorkerID) Place {
 	host := bootID()
 	if l == nil || host == "" {
@@ -59,8 +58,7 @@ func (l *Folder) Place(ns string, id store.WorkerID) Place {
 	return Place{Host: host, Path: path, File: file}
 }
 
-// DeadAt is Dead for workers whose locks are where their Places say, in any folder of
-// this machine.
+// DeadAt is Dead for workers whose locks lie at their Places, in any folder of this machine.
 func (l *Folder) DeadAt(ctx context.Context, ns string, places map[store.WorkerID]Place) *Dead {
 	dead := l.newDead(ns)
 	for id, p := range places {
@@ -74,8 +72,8 @@ func (l *Folder) DeadAt(ctx context.Context, ns string, places map[store.WorkerI
 	return dead
 }
 
-// leadsTo reports whether Path leads to a lock file of the worker, and to the one that
-// is meant. Before it is opened: opening a device may do something.
+// leadsTo reports whether Path leads to the lock file of the worker and the file has the expected identity. It checks
+// this before the open, because opening a device may have side effects.
 func (p Place) leadsTo(ns string, id store.WorkerID) bool {
 	if !filepath.IsAbs(p.Path) || filepath.Base(p.Path) != name(ns, id) {
 		return false
@@ -84,7 +82,7 @@ func (p Place) leadsTo(ns string, id store.WorkerID) bool {
 	return err == nil && info.Mode().IsRegular() && fileID(info) == p.File
 }
 
-// takeAt takes the lock of a worker where its Place says; nil: that proves nothing.
+// takeAt takes the lock of a worker at its Place. It returns nil if that proves nothing.
 func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Place) *os.File {
 	if !p.leadsTo(ns, id) {
 		return nil
@@ -100,11 +98,10 @@ func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Pla
 	return f
 }
 
-// Here reports whether a Place is one of this machine. Another process of it may not
-// see the file.
+// Here reports whether a Place is on this machine. The file may still be invisible to this process.
 func (l *Folder) Here(p Place) bool { return l != nil && p.Host != "" && p.Host == bootID() }
 
-// LooksDeadAt is LooksDead for a worker whose lock is where its Place says.
+// LooksDeadAt is LooksDead for a worker whose lock lies at its Place.
 func (l *Folder) LooksDeadAt(ns string, id store.WorkerID, p Place) bool {
 	if !l.Here(p) || l.holds(l.Path(ns, id)) || !p.leadsTo(ns, id) {
 		return false

@@ -4,7 +4,7 @@ package workerlock
 
 import "os"
 
-// bootID names this run of this machine's kernel: only Linux has one.
+// bootID returns "": only Linux has boot IDs.
 var bootID = func() string { return "" }
 
 func fileID(os.FileInfo) string { return "" }

@@ -12,8 +12,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// deadAt reports whether a process with a folder of its own finds the worker w dead
-// by what its row says.
+// deadAt reports whether a process with its own folder finds the worker w dead from the Place in its row.
 func deadAt(t *testing.T, p Place) bool {
 	t.Helper()
 	return deadBy(t, In(t.TempDir()), p)
@@ -58,7 +57,7 @@ func TestAFreeLockElsewhereProvesDeath(t *testing.T) {
 	}
 }
 
-// The lock is free in all of these cases, and proves nothing.
+// The lock is free in each of these cases, and proves nothing.
 func TestNoProofFromElsewhere(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(t *testing.T, p *Place){
@@ -77,7 +76,7 @@ func TestNoProofFromElsewhere(t *testing.T) {
 			made(t, p.Path)
 		},
 		"a file that was made again": func(t *testing.T, p *Place) {
-			again := p.Path + ".again" // beside the old one, or it might get its inode
+			again := p.Path + ".again" // created while the old file exists, so that it cannot get its inode
 			made(t, again)
 			if err := os.Rename(again, p.Path); err != nil {
 				t.Fatal(err)
@@ -118,7 +117,7 @@ func TestNoProofFromElsewhere(t *testing.T) {
 	}
 }
 
-// made makes an empty file and returns what identifies it.
+// made creates an empty file and returns its identity.
 func made(t *testing.T, path string) string {
 	t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -131,9 +130,8 @@ func made(t *testing.T, path string) string {
 	return fileID(info)
 }
 
-// A worker whose file was removed makes another one. What its row still says leads
-// to nothing free, also in the moment before the new file is locked, whose inode
-// would be that of the old one if that had been closed.
+// A worker whose file was removed creates another. Its row leads to no free lock, not even before the new file is
+// locked: were the old file closed by then, the new one could get its inode.
 func TestAFileMadeAgainHasAnotherInode(t *testing.T) {
 	t.Parallel()
 	mine, _ := joined(t)
@@ -160,7 +158,7 @@ func TestMakePrivate(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		make func(dir string) error
-		want string // in the error; "": none
+		want string // expected in the error; "" expects success
 	}{
 		"a new folder":            {func(string) error { return nil }, ""},
 		"one that is there":       {func(dir string) error { return os.Mkdir(dir, 0o700) }, ""},
@@ -181,7 +179,7 @@ func TestMakePrivate(t *testing.T) {
 			dir := filepath.Join(parent, "weaver")
 			if err := c.make(dir); err != nil {
 				if os.IsPermission(err) {
-					return // only root can make such a folder
+					return // only root can create such a folder
 				}
 				t.Fatal(err)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/internal/filelock"
 )
 
-// DefaultDir returns the folder of this user for locks on this machine: it is the same
-// for all processes of the user, as far as they see the same files.
+// DefaultDir returns this user's folder for locks on this machine. All processes of the user that see the same files
+// get the same folder.
 func DefaultDir() string {
 	uid := os.Geteuid()
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -21,9 +21,8 @@ func DefaultDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("weaver-workers-%d", uid))
 }
 
-// MakePrivate makes a folder for locks, which this user alone can write to: who can
-// remove or replace a lock file can make its worker look dead. Its parent must exist.
-// Errors say what is wrong with the folder.
+// MakePrivate creates a lock folder that only this user can write to: a user who can remove or replace a lock file
+// can make its worker look dead. The parent folder must exist. Errors describe the defect of the folder.
 func MakePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("folder for worker locks: %w", err)

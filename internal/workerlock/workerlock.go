@@ -1,13 +1,11 @@
 // Package workerlock proves on one machine that a worker's process is dead.
 //
-// Every worker holds an operating-system lock on a file of its own in a folder.
-// The system drops the lock when the process ends, however it ends, so a lock that
-// can be taken proves its worker dead. No file, or a system without such locks,
-// proves nothing: those leases have to expire.
+// Every worker holds an operating-system lock on its own file in a folder. The system releases the lock when the
+// process ends, however it ends, so a lock that can be taken proves its worker dead. A missing file, or a system
+// without such locks, proves nothing: those leases have to expire.
 //
-// Processes that share the folder by its name (beside a database file) look at a
-// worker's file by that name. Processes that share only a database say in it where
-// the file is: see [Place].
+// Processes that know the folder (it lies next to the database file) find a worker's file by its name. Processes that
+// share only a database read the file's location from it: see [Place].
 package workerlock
 
 import (
@@ -28,24 +26,22 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Supported says whether the system has such locks.
+// Supported reports whether the system has such locks.
 const Supported = filelock.Supported
 
-// Folder is a folder of lock files, and those of its locks that this Folder holds.
-// It is safe for concurrent use. A nil Folder is one without locks: its methods do
-// nothing, and prove nothing.
+// Folder is a folder of lock files, together with the locks that this Folder holds. It is safe for concurrent use. A
+// nil Folder has no locks: its methods do nothing and prove nothing.
 type Folder struct {
 	dir string
-	as  owned.As // of the folder and its files
+	as  owned.As // owner of the folder and its files
 
 	mu   sync.Mutex
 	held map[string]*os.File // by path
 
-	opened func() // called before a file that was opened is locked; set by tests only
+	opened func() // called between opening and locking a file; set by tests only
 }
 
-// In returns a Folder, which is made when the first lock is taken. Without
-// Supported it is nil.
+// In returns a Folder; the first lock creates the folder on disk. It returns nil if the system has no such locks.
 func In(dir string) *Folder {
 	if !filelock.Supported {
 		return nil
@@ -53,8 +49,7 @@ func In(dir string) *Folder {
 	return &Folder{dir: dir, held: make(map[string]*os.File)}
 }
 
-// Beside is In for the folder of a database's file, to whose owner and group it and its
-// files belong.
+// Beside is In for the folder next to a database file. The folder and its files get the owner and group of that file.
 func Beside(database, dir string) *Folder {
 	l := In(dir)
 	if l != nil {
@@ -63,7 +58,7 @@ func Beside(database, dir string) *Folder {
 	return l
 }
 
-// name names a worker's lock file. Ids are the caller's: hashed, they can be no
+// name returns the name of a worker's lock file. Callers choose worker IDs; the hash keeps an ID from acting as a
 // path.
 func name(ns string, id store.WorkerID) string {
 	sum := sha256.Sum256([]byte(ns + "\x00" + string(id)))
@@ -73,7 +68,7 @@ func name(ns string, id store.WorkerID) string {
 // lockName matches the names of lock files.
 var lockName = regexp.MustCompile(`^[0-9a-f]{24}$`)
 
-// Path returns the path of a worker's lock file; "" without locks.
+// Path returns the path of a worker's lock file, or "" without locks.
 func (l *Folder) Path(ns string, id store.WorkerID) string {
 	if l == nil {
 		return ""
@@ -81,8 +76,8 @@ func (l *Folder) Path(ns string, id store.WorkerID) string {
 	return l.dir + "/" + name(ns, id)
 }
 
-// Hold takes a worker's lock, if this Folder does not hold it already.
-// store.ErrConflict: another process has it.
+// Hold takes a worker's lock, unless this Folder holds it already. It returns store.ErrConflict if another process
+// holds the lock.
 func (l *Folder) Hold(ctx context.Context, ns string, id store.WorkerID) error {
 	if l == nil {
 		return nil
@@ -95,10 +90,9 @@ func (l *Folder) Hold(ctx context.Context, ns string, id store.WorkerID) error {
 		if isAt(old, path) {
 			return nil
 		}
-		// It was forgotten while it was silent, and its file removed. The old file
-		// stays open until the new one is locked, which so cannot get its inode: a
-		// row that names the old one (Place) does not lead to the new one before
-		// that is locked.
+		// A reaper removed the file of this silent worker. The old file stays open until the new one is locked, so
+		// the new one cannot get its inode. A row that names the old file (Place) therefore does not lead to the new
+		// one before that is locked.
 		defer func() { _ = filelock.Close(old) }()
 		delete(l.held, path)
 	}
@@ -110,12 +104,11 @@ func (l *Folder) Hold(ctx context.Context, ns string, id store.WorkerID) error {
 	return nil
 }
 
-// maxTries is how often a lock file is created again that another process
-// removed before it was locked, which takes a sweep in just that moment, and how
-// often a lock is tried that readers look at.
+// maxTries limits two kinds of retries: creating a file that a sweep removed just before it was locked, and locking a
+// file whose lock readers share for a moment.
 const maxTries = 100
 
-// create creates a lock file, if there is none, and locks it.
+// create opens a lock file, creating it if it is missing, and locks it.
 func (l *Folder) create(ctx context.Context, path string) (*os.File, error) {
 	if err := l.as.MkdirAll(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -132,15 +125,14 @@ func (l *Folder) create(ctx context.Context, path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, errNameless)
 }
 
-// errNameless: a file was removed between its opening and its locking.
+// errNameless reports a file that was removed between its opening and its locking.
 var errNameless = errors.New("the lock file was removed")
 
-// existing opens a file that is there.
+// existing opens an existing file.
 func existing(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) }
 
-// take opens a file and locks it. A lock proves something only while
-// its file has its name: errNameless. store.ErrConflict: another process has the
-// lock.
+// take opens a file and locks it. A lock proves something only while its file has its name: otherwise take returns
+// errNameless. It returns store.ErrConflict if another process holds the lock.
 func (l *Folder) take(ctx context.Context, path string, open func(path string, flags int) (*os.File, error)) (*os.File, error) {
 	f, err := open(path, os.O_RDWR|filelock.NoFollow)
 	if err != nil {
@@ -163,9 +155,8 @@ func (l *Folder) take(ctx context.Context, path string, open func(path string, f
 	return nil, err
 }
 
-// lockFile takes the lock of an open file, unless another process has it. A
-// reader that looks whether a worker is dead (LooksDead) shares the lock for a moment:
-// a lock that can be shared is held by no worker and no reaper, and is tried again.
+// lockFile takes the lock of an open file unless another process holds it. LooksDead shares the lock for a moment; a
+// lock that can be shared is held by no worker and no reaper, so lockFile tries again.
 func lockFile(ctx context.Context, f *os.File) (bool, error) {
 	for range maxTries {
 		if ok, err := filelock.Try(f); ok || err != nil {
@@ -194,8 +185,8 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, named)
 }
 
-// OpenFile opens, or makes, a file of the Folder that is no lock of a worker. It does not
-// make the folder: [fs.ErrNotExist].
+// OpenFile opens or creates a file of the Folder that is not a worker's lock. If the folder is missing it returns
+// [fs.ErrNotExist].
 func (l *Folder) OpenFile(name string) (*os.File, error) {
 	if l == nil {
 		return nil, fs.ErrNotExist
@@ -206,7 +197,7 @@ func (l *Folder) OpenFile(name string) (*os.File, error) {
 	return l.as.Open(filepath.Join(l.dir, name), os.O_RDWR|filelock.NoFollow)
 }
 
-// Release gives a lock up and removes its file.
+// Release releases a lock and removes its file.
 func (l *Folder) Release(ns string, id store.WorkerID) {
 	if l == nil {
 		return
@@ -216,15 +207,14 @@ func (l *Folder) Release(ns string, id store.WorkerID) {
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
 		if isAt(f, path) {
-			_ = os.Remove(path) // a reaper removes a file that remains
+			_ = os.Remove(path) // a reaper removes a file that stays behind
 		}
 		_ = filelock.Close(f)
 		delete(l.held, path)
 	}
 }
 
-// Drop gives the lock of a worker up and keeps its file, as the end of its process
-// would.
+// Drop releases the lock of a worker and keeps its file, as if the process had ended.
 func (l *Folder) Drop(ns string, id store.WorkerID) {
 	if l == nil {
 		return
@@ -238,8 +228,8 @@ func (l *Folder) Drop(ns string, id store.WorkerID) {
 	}
 }
 
-// Close drops the locks and keeps the files: a worker that did not leave looks
-// dead, and its leases need not expire.
+// Close releases the locks and keeps the files: a worker that did not leave looks dead, so its leases need not
+// expire.
 func (l *Folder) Close() {
 	if l == nil {
 		return
@@ -258,6 +248,6 @@ func (l *Folder) holds(path string) bool {
 	return l.held[path] != nil
 }
 
-// BeforeLock has fn called between the opening of a lock file and its locking; nil
-// takes it away. For tests, which do nothing else meanwhile.
+// BeforeLock makes the Folder call fn between opening and locking a lock file; nil removes fn. It is for tests that
+// use the Folder from one goroutine.
 func (l *Folder) BeforeLock(fn func()) { l.opened = fn }

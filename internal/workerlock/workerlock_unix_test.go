@@ -16,7 +16,7 @@ import (
 
 const testNS = "test"
 
-// joined returns two Folders of one folder; the first holds the lock of the worker w.
+// joined returns two Folders for the same directory; the first holds the lock of the worker w.
 func joined(t *testing.T) (mine, other *Folder) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "workers")
@@ -28,7 +28,7 @@ func joined(t *testing.T) (mine, other *Folder) {
 	return mine, other
 }
 
-// dead reports whether a Folder proves the worker w dead by its name.
+// dead reports whether a Folder proves the worker w dead by the name of its file.
 func (l *Folder) dead(t *testing.T) bool {
 	t.Helper()
 	d := l.Dead(t.Context(), testNS, []store.WorkerID{"w"})
@@ -54,7 +54,7 @@ func TestAFreeLockProvesDeath(t *testing.T) {
 	if err := mine.Hold(t.Context(), testNS, "w"); err != nil {
 		t.Fatal(err)
 	}
-	mine.Release(testNS, "w") // it leaves
+	mine.Release(testNS, "w") // the worker leaves
 	if other.LooksDead(testNS, "w") || other.dead(t) {
 		t.Error("a worker that left, and has no file, is found dead")
 	}
@@ -81,7 +81,7 @@ func TestForgetRemovesTheFile(t *testing.T) {
 	}
 }
 
-// takenFrom returns the death of a worker whose file lies in another folder.
+// takenFrom returns the proof of death for a worker whose file lies in another folder.
 func (l *Folder) takenFrom(other *Folder, id store.WorkerID) *Dead {
 	dead := l.newDead(testNS)
 	if f, err := other.take(context.Background(), other.Path(testNS, id), existing); err == nil {
@@ -90,7 +90,7 @@ func (l *Folder) takenFrom(other *Folder, id store.WorkerID) *Dead {
 	return dead
 }
 
-// A lock that is looked at is not held.
+// A shared lock does not count as held.
 func TestDeadWhileLookedAt(t *testing.T) {
 	t.Parallel()
 	mine, other := joined(t)
