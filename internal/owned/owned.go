@@ -1,14 +1,12 @@
-// Package owned makes files and folders that belong to the owner and group of another
-// file: what is kept beside a database is of use to whoever may open the database, also
-// when root made it.
+// Package owned creates files and folders with the owner and group of another file. Files next to a database must
+// stay usable by everyone who may open the database, even if root created them.
 //
-// Root may give a file to any user. Another user may give it one of its own groups, and
-// stays its owner; the group then has the access that it has to the database. What
-// cannot be given stays with the user who made it.
+// Root may give a file to any user. Another user may only give it one of its own groups and stays the owner; that
+// group gets the access that it has to the database. If a file cannot be given away, it stays with the user who
+// created it.
 //
-// Only what a call made itself is given away, by its open file: in a folder that others
-// can write to a name may lead elsewhere a moment later. Files that exist stay as they
-// are.
+// Only files that the call itself created are given away, through their open file: in a folder that others can write
+// to, a name may lead elsewhere a moment later. Existing files stay unchanged.
 package owned
 
 import (
@@ -18,15 +16,14 @@ import (
 	"path/filepath"
 )
 
-// As is a file whose owner, group and mode others get. The zero value gives nothing away.
+// As names the file whose owner, group and mode are copied. The zero value copies nothing.
 type As struct {
-	Path string // "": nothing is given away
-	// OwnerOnly gives the owner and group, and leaves the mode: what is made stays private.
+	Path string // "" copies nothing
+	// OwnerOnly copies the owner and group but not the mode, so that new files stay private.
 	OwnerOnly bool
 }
 
-// Mkdir makes a folder, for its owner alone if there is no file to go by. Error:
-// [fs.ErrExist].
+// Mkdir creates a folder; without a Path only its owner can use it. It returns [fs.ErrExist] if the folder exists.
 func (as As) Mkdir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -36,16 +33,16 @@ func (as As) Mkdir(dir string) error {
 	}
 	f, err := os.OpenFile(dir, os.O_RDONLY|noFollow, 0)
 	if err != nil {
-		return nil // it is there, and private
+		return nil // the folder exists and is private
 	}
 	as.Give(f)
 	return f.Close()
 }
 
-// MkdirAll makes a folder and those above it.
+// MkdirAll creates a folder and its missing parents.
 func (as As) MkdirAll(dir string) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return os.MkdirAll(dir, 0o700) // which says what else is there
+		return os.MkdirAll(dir, 0o700) // returns the error if this is not a folder
 	}
 	if above := filepath.Dir(dir); above != dir {
 		if err := as.MkdirAll(above); err != nil {
@@ -58,8 +55,8 @@ func (as As) MkdirAll(dir string) error {
 	return nil
 }
 
-// Open opens a file, which it makes if there is none, for its owner alone if there is no
-// file to go by. flags are those of [os.OpenFile] besides O_CREATE.
+// Open opens a file and creates it if it is missing; without a Path only its owner can use a new file. flags are
+// those of [os.OpenFile] without O_CREATE.
 func (as As) Open(path string, flags int) (*os.File, error) {
 	for try := 0; ; try++ {
 		f, err := os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
@@ -70,17 +67,17 @@ func (as As) Open(path string, flags int) (*os.File, error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		// It may be removed in between.
+		// Another process may remove the file before this call opens it.
 		if f, err = os.OpenFile(path, flags, 0); try == maxTries || !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
 	}
 }
 
-// maxTries limits the tries to open a file that others make and remove concurrently.
+// maxTries limits the attempts to open a file that others create and remove concurrently.
 const maxTries = 100
 
-// Give gives away a file or folder that this process just made.
+// Give gives away a file or folder that this process just created.
 func (as As) Give(f *os.File) {
 	if as.Path == "" {
 		return
@@ -98,12 +95,12 @@ func (as As) Give(f *os.File) {
 		return
 	}
 	if mode := modeOf(like, made.IsDir(), theirs); mode != made.Mode().Perm() {
-		_ = f.Chmod(mode) // whatever the umask is; one that only the owner can use is safe
+		_ = f.Chmod(mode) // whatever the umask is; failure leaves a file that only its owner can use, which is safe
 	}
 }
 
-// modeOf is the mode that goes with that of a file: whoever may read that may enter a
-// folder. Without theirs the group is another one, and gets nothing.
+// modeOf returns the mode for a new file or folder: a user who may read the model file may enter the folder. If the
+// group could not be copied (theirs is false), the group gets no access.
 func modeOf(like fs.FileInfo, dir, theirs bool) fs.FileMode {
 	mode := like.Mode().Perm()&0o666 | 0o600
 	if !theirs {

@@ -9,5 +9,5 @@ import (
 
 const noFollow = 0
 
-// give does nothing here, where files have no owner that could be changed so.
+// give does nothing: files have no Unix owner on this system.
 func give(*os.File, fs.FileInfo, fs.FileInfo) bool { return true }

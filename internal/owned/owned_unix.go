@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// noFollow keeps a link from being given away in the place of a folder.
+// noFollow makes the open fail if a link has replaced the folder, so that the link's target is not given away.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_DIRECTORY
 
-// give changes the owner and group of f to those of like, as far as that is allowed, and
-// reports whether its group is that one now.
+// give changes the owner and group of f to those of like as far as the system allows. It reports whether f now has
+// the group of like.
 func give(f *os.File, made, like fs.FileInfo) (theirs bool) {
 	is, ok := made.Sys().(*syscall.Stat_t)
 	want, also := like.Sys().(*syscall.Stat_t)

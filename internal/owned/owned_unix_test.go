@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/internal/owned"
 )
 
-// What is made goes by the file: its mode, and where this user is root its owner and
-// group. Files that exist, links among them, stay as they are.
+// New files copy the mode of the model file and, for root, its owner and group. Existing files, links included, stay
+// unchanged.
 func TestAs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
