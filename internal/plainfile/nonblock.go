@@ -4,5 +4,5 @@ package plainfile
 
 import "syscall"
 
-// nonBlocking is a flag of os.OpenFile with which the open of a pipe does not wait.
+// nonBlocking is a flag of os.OpenFile that opens a pipe without waiting.
 const nonBlocking = syscall.O_NONBLOCK

@@ -1,4 +1,4 @@
 package plainfile
 
-// nonBlocking is no flag here, and there are no pipes.
+// nonBlocking has no effect: this system has no pipes.
 const nonBlocking = 0

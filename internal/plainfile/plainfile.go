@@ -1,5 +1,5 @@
-// Package plainfile opens files that a person named. Reading a pipe or a device waits for
-// whoever writes to it, possibly for ever, so these are refused at once.
+// Package plainfile opens files that a user named. Reading a pipe or device can block forever, so Open refuses them
+// at once.
 package plainfile
 
 import (
@@ -13,15 +13,15 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the cause of the error for a pipe, a device, a socket or a folder.
+// ErrNotRegular is the cause of the error for a pipe, device, socket or folder.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens a file for reading. What is not a regular file is refused, but the null device,
-// which is empty. The open itself does not wait either.
+// Open opens a regular file or the null device for reading, and refuses everything else. The open itself never
+// blocks.
 func Open(path string) (*os.File, error) { return open(path, false) }
 
-// OpenStream is Open for a file that the process reads once, for its user: descriptors that
-// the user handed over, as /dev/stdin and the shell's <(command), are read too.
+// OpenStream is Open for a file that the process reads once for its user. It also accepts descriptors from the user,
+// such as /dev/stdin and the shell's <(command).
 func OpenStream(path string) (*os.File, error) { return open(path, true) }
 
 func open(path string, streams bool) (*os.File, error) {
@@ -42,7 +42,7 @@ func open(path string, streams bool) (*os.File, error) {
 	return f, nil
 }
 
-// Check refuses what is not a regular file, but the null device.
+// Check returns an error unless the file is a regular file or the null device.
 func Check(path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
@@ -68,7 +68,7 @@ func kind(m fs.FileMode) string {
 	return "something else"
 }
 
-// handedOver reports whether a path is a descriptor of this process.
+// handedOver reports whether a path names a descriptor of this process.
 func handedOver(path string) bool {
 	path = filepath.Clean(path)
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")

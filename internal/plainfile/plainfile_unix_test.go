@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/internal/plainfile"
 )
 
-// Pipes, devices and folders are refused without a wait; the null device is empty.
+// Open refuses pipes, devices and folders without waiting; the null device reads as empty.
 func TestOpen_RefusesWhatWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
