@@ -1,5 +1,5 @@
-// Package privatefile looks at who else can read or write a file of secrets: tokens,
-// passwords and keys. Where the system has no owners and modes it finds nothing.
+// Package privatefile checks whether other users can read or write a file of secrets: tokens, passwords or keys. On a
+// system without owners and modes every file passes.
 package privatefile
 
 import (
@@ -10,10 +10,9 @@ import (
 	"github.com/goweaver/weaver/internal/filelock"
 )
 
-// Check returns an error if other users can change or replace a file, and otherwise a
-// warning if they can read it; "" if they cannot. Both have the command that mends it. Links
-// are followed. What is not there, or cannot be looked at, is no trouble here: to open it says
-// so.
+// Check returns an error if other users can change or replace a file, and a warning if they can read it. Both name
+// the command that fixes it. Check follows links. A file that is missing or cannot be inspected passes: opening it
+// reports the error.
 func Check(path string) (warning string, err error) {
 	full, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -26,7 +25,7 @@ func Check(path string) (warning string, err error) {
 	uid, known := filelock.OwnerOf(info)
 	mode := info.Mode().Perm()
 	switch {
-	case !known || !info.Mode().IsRegular(): // a pipe of the shell, for example
+	case !known || !info.Mode().IsRegular(): // such as a pipe of the shell
 		return "", nil
 	case uid != os.Geteuid() && uid != 0:
 		return "", fmt.Errorf("%s belongs to user %d, who can change it: `chown %d %s` if you trust what is in it", path, uid, os.Geteuid(), path)
