@@ -1,5 +1,5 @@
-// Package jsonfields tells the fields of a struct as encoding/json sees them. Schemas of
-// task types and of the HTTP API are made from that.
+// Package jsonfields returns the fields of a struct as encoding/json sees them. The schemas of task types and of the
+// HTTP API are built from them.
 package jsonfields
 
 import (
@@ -15,20 +15,20 @@ type Field struct {
 	Name     string
 	Type     reflect.Type
 	Tag      reflect.StructTag
-	Quoted   bool // its value is encoded inside a string
-	Optional bool // a value that says nothing is left out: omitempty or omitzero
+	Quoted   bool // the value is encoded inside a string
+	Optional bool // omitempty or omitzero leaves an empty value out
 
-	Struct reflect.Type // that has the field, which may be embedded
+	Struct reflect.Type // the struct that declares the field, possibly embedded
 	GoName string
 
-	tagged bool // its name comes from a tag
-	depth  int  // how many embedded structs it lies in
+	tagged bool // the name comes from a tag
+	depth  int  // depth of embedding
 	order  []int
 }
 
-// Of returns the fields that encoding/json writes and reads of a struct, in their
-// order: those of embedded structs are its own, of two with one name the one that is
-// embedded less deeply counts, then the one whose tag says so, else none of them.
+// Of returns the fields that encoding/json reads and writes for a struct, in order. Fields of embedded structs are
+// included. Of two fields with the same name the less deeply embedded one counts, then the one with a tag; if both
+// are equal, neither counts.
 func Of(t reflect.Type) []Field {
 	byName := make(map[string][]Field)
 	collect(t, nil, nil, func(f Field) { byName[f.Name] = append(byName[f.Name], f) })
@@ -55,8 +55,8 @@ func Of(t reflect.Type) []Field {
 	return fields
 }
 
-// collect calls add for each candidate. on are the structs around t, which are not
-// entered again: what they have lies less deep.
+// collect calls add for each candidate field. on holds the structs that enclose t; collect does not enter them again,
+// because their fields are already present at a lesser depth.
 func collect(t reflect.Type, on []reflect.Type, at []int, add func(Field)) {
 	if slices.Contains(on, t) {
 		return
@@ -94,7 +94,7 @@ func collect(t reflect.Type, on []reflect.Type, at []int, add func(Field)) {
 	}
 }
 
-// quotable reports whether the option "string" does something to a type.
+// quotable reports whether the option "string" has an effect on a type.
 func quotable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
@@ -105,8 +105,7 @@ func quotable(t reflect.Type) bool {
 	return false
 }
 
-// validName reports whether encoding/json takes a name of a tag: else the name is the
-// field's.
+// validName reports whether encoding/json accepts the name of a tag; otherwise it uses the name of the field.
 func validName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)

@@ -12,9 +12,9 @@ import (
 	"github.com/goweaver/weaver/internal/typo"
 )
 
-// Mistake words an error of encoding/json for the one who wrote the JSON: which field is
-// wrong, what it takes and what it has. into is the type that was decoded. An error that
-// says that already is returned as it is; the others are wrapped.
+// Mistake rewords an error of encoding/json for the author of the JSON: the field, the type it takes, and the value
+// it has. into is the type that was decoded. An error that already says so is returned unchanged; other errors are
+// wrapped.
 func Mistake(err error, into reflect.Type) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -33,7 +33,7 @@ func Mistake(err error, into reflect.Type) error {
 	return err
 }
 
-// mistake is an error in other words.
+// mistake is a reworded error.
 type mistake struct {
 	text string
 	err  error
@@ -42,11 +42,11 @@ type mistake struct {
 func (m *mistake) Error() string { return m.text }
 func (m *mistake) Unwrap() error { return m.err }
 
-// maxListed is how many fields a message lists.
+// maxListed is the maximum number of fields in a message.
 const maxListed = 12
 
-// meant says which field a name was probably meant to be. encoding/json does not tell
-// in which object the name stands, so those of all are looked at.
+// meant suggests the field that an unknown name was probably meant to be. encoding/json does not report the object
+// that holds the name, so meant searches the fields of all objects.
 func meant(name string, into reflect.Type) string {
 	best, least := "", 3
 	all := names(into, make(map[reflect.Type]bool), nil)
@@ -64,8 +64,8 @@ func meant(name string, into reflect.Type) string {
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// names adds the names of the fields that JSON of a type may have, in any object. seen are
-// the types that were looked at.
+// names appends the names of all fields that JSON of a type may have, at any depth. seen holds the types already
+// visited.
 func names(t reflect.Type, seen map[reflect.Type]bool, all []string) []string {
 	if seen[t] {
 		return all
@@ -87,20 +87,20 @@ func names(t reflect.Type, seen map[reflect.Type]bool, all []string) []string {
 	return all
 }
 
-// Wrong says that JSON is no value of a type. what is its kind, with a number that the type
-// cannot have ("string", "number 1.5"), as encoding/json says it.
+// Wrong returns a message for JSON that does not fit a type. The string what names the kind of the value, with a number that is out
+// of range ("string", "number 1.5"), in the words of encoding/json.
 func Wrong(t reflect.Type, what string) string {
 	wanted := Wanted(t)
 	if n, number := strings.CutPrefix(what, "number "); number && !strings.ContainsAny(n, ".eE") && !strings.Contains(wanted, "bits") {
 		switch t.Kind() {
-		case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64: // it is a whole number, and too large
+		case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64: // a whole number that is too large
 			wanted += fmt.Sprintf(" of %d bits", t.Bits())
 		}
 	}
 	return fmt.Sprintf("want %s, and it is a JSON %s", wanted, what)
 }
 
-// Wanted says what JSON a type takes: "a string", say.
+// Wanted returns the JSON that a type takes, such as "a string".
 func Wanted(t reflect.Type) string {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "a string"

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// maxShape is the largest shape in bytes; a type that needs more has none.
+// maxShape is the maximum size of a shape in bytes; a larger type gets an empty shape.
 const maxShape = 4 << 10
 
-// Shape describes what encoding/json decodes into a type, for programs that lack the type:
-// the name of a basic type, [ELEMENT], {"FIELD": …} or, for a map, {"": ELEMENT}. Where the
-// type decodes itself or contains itself, it says "any". "" means that anything is allowed.
+// Shape describes the JSON that encoding/json decodes into a type, for programs that lack the type: the name of a
+// basic type, [ELEMENT], {"FIELD": …} or, for a map, {"": ELEMENT}. A type that decodes itself or contains itself is
+// "any". The shape "" allows any JSON.
 func Shape(t reflect.Type) string {
 	shape := shapeOf(t, nil)
 	if shape == any("any") {
@@ -36,7 +36,7 @@ var basics = map[string]reflect.Type{
 	"uintptr": reflect.TypeFor[uintptr](), "float32": reflect.TypeFor[float32](), "float64": reflect.TypeFor[float64](),
 }
 
-// shapeOf describes t inside the types on.
+// shapeOf describes t; on holds the enclosing types.
 func shapeOf(t reflect.Type, on []reflect.Type) any {
 	for t.Kind() == reflect.Pointer && len(on) < 100 {
 		on, t = append(on, t), t.Elem()
@@ -85,8 +85,8 @@ func decodesItself(t reflect.Type) bool {
 	return false
 }
 
-// CheckShape reports why JSON does not decode into the type that a [Shape] describes, as
-// [Mistake] words it. A shape that this program cannot read allows anything.
+// CheckShape returns an error, worded by [Mistake], if JSON does not decode into the type that a [Shape] describes. A
+// shape that this program cannot read allows any JSON.
 func CheckShape(shape string, raw json.RawMessage) error {
 	var described any
 	if shape == "" || len(shape) > maxShape || json.Unmarshal([]byte(shape), &described) != nil {
@@ -103,7 +103,7 @@ func CheckShape(shape string, raw json.RawMessage) error {
 
 var errShape = errors.New("not a shape")
 
-// typeOf makes a type that decodes what the described one does.
+// typeOf returns a type that decodes the same JSON as the described one.
 func typeOf(shape any) (reflect.Type, error) {
 	switch s := shape.(type) {
 	case string:
@@ -133,7 +133,7 @@ func typeOf(shape any) (reflect.Type, error) {
 			if err != nil || name == "" {
 				return nil, errShape
 			}
-			tag := "json:" + strconv.Quote(name+",") // the comma: the name "-" is one
+			tag := "json:" + strconv.Quote(name+",") // the comma allows the name "-"
 			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", len(fields)), Type: elem, Tag: reflect.StructTag(tag)})
 		}
 		return reflect.StructOf(fields), nil

@@ -36,7 +36,7 @@ type answer struct {
 	Tree     tree              `json:"tree"`
 }
 
-// A shape refuses what the type refuses, in the same words, but where the type decodes itself.
+// A shape refuses the same JSON as its type, with the same message, except where the type decodes itself.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	if got, want := jsonfields.Shape(reflect.TypeFor[struct {
