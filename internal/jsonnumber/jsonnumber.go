@@ -1,5 +1,5 @@
-// Package jsonnumber keeps the digits of JSON numbers. encoding/json makes a float64 of a
-// number in an any: two 64-bit IDs that differ in the last digit become the same one.
+// Package jsonnumber keeps the digits of JSON numbers. encoding/json decodes a number in an any to a float64, which
+// makes two 64-bit IDs that differ in the last digit equal.
 package jsonnumber
 
 import (
@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Equal reports whether two JSON numbers have the same value, in all digits: 1.0 equals 1
-// and 10e-1.
+// Equal reports whether two JSON numbers have the same exact value: 1.0 equals 1 and 10e-1.
 func Equal(a, b json.Number) bool {
 	if a == b {
 		return true
@@ -36,7 +35,7 @@ type decimal struct {
 	exponent int64
 }
 
-// maxExponent is the largest exponent that is read. Larger ones are compared as text.
+// maxExponent is the largest exponent that is parsed; larger ones are compared as text.
 const maxExponent = math.MaxInt64 / 4
 
 func parse(text string) (d decimal, ok bool) {
@@ -64,8 +63,7 @@ func parse(text string) (d decimal, ok bool) {
 	return d, true
 }
 
-// Unmarshal is [json.Unmarshal], with a [json.Number] in the place of each number in an
-// any.
+// Unmarshal is [json.Unmarshal], but decodes each number in an any to a [json.Number].
 func Unmarshal(raw []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -78,8 +76,7 @@ func Unmarshal(raw []byte, v any) error {
 	return nil
 }
 
-// Plain returns a value that was decoded with a [json.Number] for each number: a number
-// is a float64 where that prints as the same number, else it stays as it is.
+// Plain replaces each [json.Number] in a decoded value by a float64 if that prints as the same number.
 func Plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -96,13 +93,13 @@ func Plain(v any) any {
 	return v
 }
 
-// PlainMap is Plain for each value of a map.
+// PlainMap applies Plain to each value of a map.
 func PlainMap(m map[string]any) {
 	for key := range m {
 		m[key] = Plain(m[key])
 	}
 }
 
-// exact reports whether a float64 has no neighbour that is an integer but is not
-// representable: 2^53 prints like itself, and may have been 2^53+1.
+// exact reports whether f identifies its integer exactly. From 2^53 on it does not: 2^53 prints like itself and may
+// have been 2^53+1.
 func exact(f float64) bool { return math.Abs(f) < 1<<53 || f != math.Trunc(f) || math.Abs(f) >= 1e21 }

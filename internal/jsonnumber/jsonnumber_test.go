@@ -42,7 +42,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// A value that is decoded and encoded again has the numbers that it had.
+// A value that is decoded and encoded again keeps its numbers.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]any{
