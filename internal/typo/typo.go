@@ -1,10 +1,8 @@
-// Package typo counts the typos between two words, to find the one that was
-// meant.
+// Package typo measures the distance between two words, to suggest the word that a user meant.
 package typo
 
-// Distance is how many bytes must be added, dropped or replaced to make one
-// word of the other (Levenshtein). It stops counting above the limit, and is
-// limit+1 then.
+// Distance returns the number of bytes to add, drop or replace to turn one word into the other (Levenshtein). It
+// stops counting above the limit and then returns limit+1.
 func Distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

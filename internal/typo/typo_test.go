@@ -21,10 +21,10 @@ func TestDistance(t *testing.T) {
 		{"kitten", "sitting", 5, 3},
 		{"kitten", "sitting", 3, 3},
 		{"kitten", "sitting", 2, 3},    // counting stops
-		{"kitten", "sitting", 1, 2},    // earlier
+		{"kitten", "sitting", 1, 2},    // counting stops earlier
 		{"ab", "ba", 1, 2},             // over the limit only in the last place
-		{"a", "abcdef", 2, 3},          // the lengths decide
-		{"abcdefgh", "stuvwxyz", 2, 3}, // no row is near
+		{"a", "abcdef", 2, 3},          // the lengths alone exceed the limit
+		{"abcdefgh", "stuvwxyz", 2, 3}, // no row stays below the limit
 	} {
 		for _, pair := range [][2]string{{tc.a, tc.b}, {tc.b, tc.a}} {
 			if got := typo.Distance(pair[0], pair[1], tc.limit); got != tc.want {
