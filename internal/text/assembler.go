@@ -7,29 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is how many characters a line of an [Assembler] has at most; a
-// longer line is split.
+// MaxLine is the maximum length of an [Assembler] line in characters; a longer line is split.
 const MaxLine = 4000
 
-// Assembler makes printable lines of a stream that arrives in arbitrary
-// blocks: a block may end inside a line, a character or an escape sequence.
-// Escape sequences are dropped wholly, other control characters replaced.
-// The zero value is ready.
+// Assembler splits a stream that arrives in arbitrary blocks into printable lines: a block may end inside a line, a
+// character or an escape sequence. It drops escape sequences and replaces other control characters. The zero value is
+// ready to use.
 type Assembler struct {
-	Colors bool // keep the sequences that set colours (SGR); each line that has some ends with a reset
+	Colors bool // keep colour sequences (SGR); a line with colours ends with a reset
 
-	split  [utf8.UTFMax]byte // the first bytes of a character
+	split  [utf8.UTFMax]byte // the first bytes of an incomplete character
 	nsplit int
 	pos    position
-	fresh  bool // the next character begins the line anew: progress bars rewrite theirs
+	fresh  bool // the next character starts the line again, as progress bars do
 	line   []byte
-	chars  int // of line
+	chars  int // length of line in characters
 
-	params  []byte // with Colors: of the control sequence so far
-	colored bool   // line has a sequence
+	params  []byte // with Colors: parameters of the current control sequence
+	colored bool   // line contains a colour sequence
 }
 
-// position is the place of a stream relative to escape sequences.
+// position is the position of a stream relative to escape sequences.
 type position uint8
 
 const (
@@ -41,14 +39,14 @@ const (
 	inEnd              // after an ESC in a string: half an ST
 )
 
-// Write takes a block and hands out every line that it completes.
+// Write processes a block and calls line for every line that it completes.
 func (a *Assembler) Write(block string, line func(string)) {
 	if a.nsplit > 0 {
 		block = string(a.split[:a.nsplit]) + block
 		a.nsplit = 0
 	}
 	for block != "" {
-		if n := a.plain(block); n > 0 { // the usual case, quickly
+		if n := a.plain(block); n > 0 { // fast path for the common case
 			a.line = append(a.line, block[:n]...)
 			a.chars += n
 			block = block[n:]
@@ -64,7 +62,7 @@ func (a *Assembler) Write(block string, line func(string)) {
 	}
 }
 
-// plain is how many bytes of a block can be taken over as they are.
+// plain returns the number of leading bytes of a block that can be copied unchanged.
 func (a *Assembler) plain(block string) int {
 	if a.pos != inText || a.fresh {
 		return 0
@@ -89,7 +87,7 @@ func (a *Assembler) Rest() string {
 // Seen returns the unfinished line so far.
 func (a *Assembler) Seen() string { return a.closed(bytes.TrimRight(a.line, " ")) }
 
-// closed returns a line with its colours ended.
+// closed returns a line that ends with a colour reset if it has colours.
 func (a *Assembler) closed(line []byte) string {
 	if a.colored {
 		return string(line) + "\x1b[0m"
@@ -104,8 +102,7 @@ func (a *Assembler) rune(r rune, line func(string)) {
 		a.text(r, line)
 		return
 	}
-	// A line break ends every sequence: one that is never closed must not
-	// swallow the rest of the output.
+	// A line break ends every sequence: an unterminated one must not swallow the rest of the output.
 	if r == '\n' || r == '\x18' || r == '\x1a' {
 		a.pos = inText
 		if r == '\n' {
@@ -118,7 +115,7 @@ func (a *Assembler) rune(r rune, line func(string)) {
 		a.escape(r, line)
 	case inCharset:
 		if r < 0x20 || r > 0x2f {
-			a.pos = inText // the character that is named
+			a.pos = inText // this character selects the character set
 		}
 	case inControl:
 		a.control(r, line)
@@ -138,7 +135,7 @@ func (a *Assembler) rune(r rune, line func(string)) {
 	}
 }
 
-// escape takes what follows an ESC.
+// escape handles the character after an ESC.
 func (a *Assembler) escape(r rune, line func(string)) {
 	switch {
 	case r == '[':
@@ -157,7 +154,7 @@ func (a *Assembler) escape(r rune, line func(string)) {
 	}
 }
 
-// control takes the inside of a control sequence.
+// control handles a character inside a control sequence.
 func (a *Assembler) control(r rune, line func(string)) {
 	switch {
 	case r >= 0x20 && r <= 0x3f: // parameters
@@ -166,7 +163,7 @@ func (a *Assembler) control(r rune, line func(string)) {
 		}
 	case r >= 0x40 && r <= 0x7e:
 		a.pos = inText
-		if r == 'G' { // the cursor goes to a column: what spinners do
+		if r == 'G' { // the cursor moves to a column, as spinners do
 			a.fresh = true
 		}
 		if r == 'm' && a.Colors {
@@ -180,10 +177,10 @@ func (a *Assembler) control(r rune, line func(string)) {
 	}
 }
 
-// maxParams is how long the parameters of a colour are at most.
+// maxParams is the maximum length of the parameters of a colour sequence in bytes.
 const maxParams = 32
 
-// color keeps the control sequence that was read, if it sets colours.
+// color keeps the control sequence just read if it sets colours.
 func (a *Assembler) color() {
 	if len(a.params) > maxParams || len(bytes.TrimLeft(a.params, "0123456789;:")) > 0 {
 		return
@@ -195,7 +192,7 @@ func (a *Assembler) color() {
 	a.colored = true
 }
 
-// text takes a character outside escape sequences.
+// text handles a character outside escape sequences.
 func (a *Assembler) text(r rune, line func(string)) {
 	switch r {
 	case '\n':
@@ -207,7 +204,7 @@ func (a *Assembler) text(r rune, line func(string)) {
 		a.fresh = true
 	case '\b':
 		if a.colored {
-			return // what stands before may be a sequence
+			return // the text before it may be part of a sequence
 		}
 		if _, size := utf8.DecodeLastRune(a.line); size > 0 {
 			a.line = a.line[:len(a.line)-size]
@@ -243,15 +240,14 @@ func (a *Assembler) add(r rune, line func(string)) {
 	a.chars++
 }
 
-// The joiners of emoji and of Indic and Persian script: of the characters
-// that are not seen, these do no harm.
+// Joiners of emoji and of Indic and Persian script. Other invisible characters are replaced; these do no harm.
 const (
 	nonJoiner = '\u200c'
 	joiner    = '\u200d'
 )
 
-// shown is what stands for a character. Among those that are replaced are the
-// ones that change the direction of what follows.
+// shown returns the printable form of a character. It replaces, among others, characters that change the direction of
+// the text that follows.
 func shown(r rune) rune {
 	if unicode.IsGraphic(r) || r == joiner || r == nonJoiner {
 		return r

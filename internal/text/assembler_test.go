@@ -74,7 +74,7 @@ func TestAssembler(t *testing.T) {
 	}
 }
 
-// No output of a command can act on a terminal.
+// No output of a command can control a terminal.
 func FuzzAssembler(f *testing.F) {
 	f.Add("a\x1b[31mb\x1b]0;t\a\xff\u202e", 3)
 	f.Fuzz(func(t *testing.T, in string, at int) {
@@ -101,7 +101,7 @@ func TestSeen(t *testing.T) {
 	var a Assembler
 	for _, step := range []struct{ block, want string }{
 		{" 10", " 10"},
-		{" %\r", " 10 %"}, // until the next one is written
+		{" %\r", " 10 %"}, // until the next line overwrites it
 		{" 20 %", " 20 %"},
 		{"\x1b[", " 20 %"},
 		{"31m!", " 20 %!"},
@@ -114,7 +114,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// With Colors a line keeps its colours, and nothing else that acts on a terminal.
+// With Colors a line keeps its colours and no other control sequence.
 func TestAssemblerColors(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -5,20 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// Cleaner takes out of a stream what acts on a terminal, and keeps the rest as it is: lines of
-// any length, tabs, and their breaks. It knows the same sequences as an [Assembler]. A carriage
-// return alone, which would write over what stands there, begins a new line. The zero value
-// is ready.
+// Cleaner removes terminal control sequences from a stream and keeps the rest unchanged: lines of any length, tabs
+// and line breaks. It recognizes the same sequences as an [Assembler]. A lone carriage return, which would overwrite
+// the line, starts a new line. The zero value is ready to use.
 type Cleaner struct {
-	Colors bool // keep the sequences that set colours (SGR)
+	Colors bool // keep colour sequences (SGR)
 
-	a       Assembler // its place in a sequence
-	split   []byte    // the first bytes of a character
+	a       Assembler // tracks the position in a sequence
+	split   []byte    // the first bytes of an incomplete character
 	cr      bool      // the last character was a carriage return
 	colored bool
 }
 
-// Clean returns what is left of a block.
+// Clean returns the cleaned text of a block.
 func (c *Cleaner) Clean(block string) string {
 	if len(c.split) > 0 {
 		block = string(c.split) + block
@@ -57,18 +56,18 @@ func (c *Cleaner) rune(out *strings.Builder, r rune) {
 			return
 		}
 	}
-	c.a.rune(r, func(string) { out.WriteByte('\n') }) // a break that ends a sequence
+	c.a.rune(r, func(string) { out.WriteByte('\n') }) // a line break that ends a sequence
 	if len(c.a.line) > 0 {
 		out.Write(c.a.line)
 		c.colored = c.colored || c.a.colored
 	}
-	if c.a.fresh { // a cursor that goes to a column, or a carriage return behind a sequence
+	if c.a.fresh { // the cursor moved to a column, or a carriage return followed a sequence
 		c.cr = true
 	}
 	c.a.empty()
 }
 
-// End ends the stream, and returns what has to follow.
+// End ends the stream and returns the text still due.
 func (c *Cleaner) End() string {
 	var end string
 	if len(c.split) > 0 && c.a.pos == inText {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Span is a duration in whole seconds, with at most two units.
+// Span formats a duration in whole seconds with at most two units.
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(big, small time.Duration, b, s string) string {
@@ -16,7 +16,7 @@ func Span(d time.Duration) string {
 		}
 		return fmt.Sprintf("%d%s", d/big, b)
 	}
-	if d == math.MaxInt64 { // as much as a difference of times can be
+	if d == math.MaxInt64 { // the largest difference of two times
 		return "over 292 years"
 	}
 	switch d = max(d, 0); {
@@ -30,7 +30,7 @@ func Span(d time.Duration) string {
 	return two(day, time.Hour, "d", "h")
 }
 
-// Took is how long something lasted: "120ms", "1.2s", "1m5s".
+// Took formats an elapsed time: "120ms", "1.2s", "1m5s".
 func Took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -43,8 +43,7 @@ func Took(d time.Duration) string {
 	return Span(d)
 }
 
-// Until is the time that remains before an instant: "2s", rounded up, or "a
-// moment" when none does.
+// Until formats the remaining time, rounded up: "2s", or "a moment" if no time remains.
 func Until(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -58,7 +57,7 @@ func Until(d time.Duration) string {
 	return Span(d + time.Second - 1)
 }
 
-// Setting is a configured duration as Go writes it, without zero units.
+// Setting formats a configured duration like Go, without zero units.
 func Setting(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -62,9 +62,8 @@ func TestSetting(t *testing.T) {
 	}
 }
 
-// A configured duration is printed so that it can be typed again. A
-// distance has at most two units and is not off by more than one of the
-// smaller.
+// A configured duration is printed in a form that can be parsed again. A span has at most two units and an error of
+// at most one of the smaller unit.
 func FuzzSpans(f *testing.F) {
 	for _, d := range []int64{0, 1, -1, 999_999_999, int64(time.Minute), int64(90 * time.Second), int64(10 * time.Minute), int64(time.Hour), int64(25 * time.Hour), int64(48 * time.Hour), math.MaxInt64, math.MinInt64, int64(time.Hour + time.Second), int64(100 * time.Minute)} {
 		f.Add(d)
@@ -75,7 +74,7 @@ func FuzzSpans(f *testing.F) {
 			t.Errorf("%v is printed as %s, which is %v, %v", d, text.Setting(d), back, err)
 		}
 		if d < 0 || d == math.MaxInt64 {
-			return // callers turn those around; the largest is no figure
+			return // callers negate negative values; the largest value has no figure
 		}
 		span := text.Span(d)
 		days, rest := time.Duration(0), span

@@ -6,14 +6,12 @@ import (
 	"unicode"
 )
 
-// escapes are how encoding/json writes what HTML pages must not have.
+// escapes maps the escapes that encoding/json writes for HTML safety to their characters.
 var escapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
 
-// PlainJSON is JSON with <, > and & as themselves. Recorded values that encoding/json
-// wrote by its defaults have \u003c, \u003e and \u0026 in their place, which mean the
-// same and which people cannot read. Characters that act on a terminal and that
-// encoding/json does not escape are escaped: DEL, C1, and those that change the direction
-// of what follows.
+// PlainJSON returns JSON with <, > and & unescaped. By default encoding/json records them as \u003c, \u003e and
+// \u0026, which mean the same but are hard to read. PlainJSON escapes characters that control a terminal and that
+// encoding/json leaves unescaped: DEL, C1, and those that change the direction of the text that follows.
 func PlainJSON(raw string) string { return escapeActing(plainHTML(raw)) }
 
 func escapeActing(raw string) string {
@@ -52,7 +50,7 @@ func plainHTML(raw string) string {
 				continue
 			}
 		}
-		b.WriteString(raw[:2]) // an escaped backslash begins no other escape
+		b.WriteString(raw[:2]) // an escaped backslash starts no other escape
 		raw = raw[2:]
 	}
 }

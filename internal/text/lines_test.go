@@ -44,8 +44,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// A recorded text becomes one printable line that is not too wide, and stays
-// so.
+// OneLine returns a printable line within the limit, and is idempotent.
 func FuzzOneLine(f *testing.F) {
 	for _, recorded := range []string{"", "plain", "日本語", " two\n lines\t", "bell\a and \x1b[2J", "日本語のとても長いメッセージ", "\xff\xfe", "a\u2028b", "\u202ereversed", "e\u0301", "\u00a0", "\ufeff"} {
 		f.Add(recorded, uint8(8))

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// LogLine shows a stored line of a log or chunk of a stream; false: the event is neither.
+// LogLine formats a stored log line or stream chunk; it returns false for any other event.
 func LogLine(ev event.Event, zone *time.Location) (string, bool) {
 	at := ev.Head().At.In(zone).Format("2006-01-02 15:04:05.000")
 	switch ev := ev.(type) {

@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// ShellWord makes a word safe to paste into a shell.
+// ShellWord quotes a word so that it is safe to paste into a shell.
 func ShellWord(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)

@@ -1,7 +1,6 @@
-// Package text has what the views for people share: colours, counts, spans of
-// time, how wide a text is on a terminal, and how a recorded text becomes
-// printable. It prints nothing itself, and knows no sentence about tasks:
-// those are in internal/explain.
+// Package text formats text for the views that people read: colours, counts, time spans, the width of a text on a
+// terminal, and printable forms of recorded texts. It prints nothing itself. Sentences about tasks are in
+// internal/explain.
 package text
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Painter colours text, when it is on.
+// Painter colours text if On is set.
 type Painter struct{ On bool }
 
-// The colours in use, as ANSI codes.
+// Colours, as ANSI codes.
 const (
 	Bold    = "1"
 	Faint   = "2"
@@ -30,7 +29,7 @@ const (
 	Cyan    = "36"
 )
 
-// Paint returns the text in a colour; "" is none.
+// Paint returns the text in a colour; "" means uncoloured.
 func (p Painter) Paint(color, text string) string {
 	if !p.On || color == "" || text == "" {
 		return text
@@ -38,7 +37,7 @@ func (p Painter) Paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// StateColor is the colour of a task's or job's state; "" for pending.
+// StateColor returns the colour for the state of a task or job; "" for pending.
 func StateColor[S ~string](state S) string {
 	switch task.State(state) {
 	case task.Ready:
@@ -57,7 +56,7 @@ func StateColor[S ~string](state S) string {
 	return ""
 }
 
-// Width is how many columns of a terminal a printable text takes.
+// Width returns the number of terminal columns of a printable text.
 func Width(text string) int {
 	if isASCII(text) {
 		return len(text)
@@ -74,7 +73,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// Cut makes a text fit into limit columns. What is cut off leaves a "…".
+// Cut shortens a text to limit columns. A shortened text ends in "…".
 func Cut(text string, limit int) string {
 	switch {
 	case limit <= 0:
@@ -97,9 +96,8 @@ func Cut(text string, limit int) string {
 	return b.String() + "…"
 }
 
-// Printable replaces what could act on a terminal: recorded texts come from
-// handlers and producers. Line breaks stay. [Lines] also drops escape
-// sequences.
+// Printable replaces characters that could control a terminal: recorded texts come from handlers and producers. It
+// keeps line breaks. [Lines] also drops escape sequences.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -114,7 +112,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Plural counts things: "1 task", "2 tasks".
+// Plural formats a count with its noun: "1 task", "2 tasks".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -122,8 +120,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Stop ends a sentence, which may end in a quoted message with a stop of its
-// own.
+// Stop ends a sentence with a full stop. A sentence that ends in a quoted message may already have one.
 func Stop(sentence string) string {
 	if strings.HasSuffix(sentence, ".") || strings.HasSuffix(sentence, "?") || strings.HasSuffix(sentence, "!") {
 		return sentence
