@@ -8,27 +8,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Verb is what an action does to its target.
+// Verb is the effect of an action on its target.
 type Verb string
 
-// The verbs of actions.
+// Verbs of actions.
 const (
 	VerbCancel     Verb = "cancel"     // ArgForce, ArgAbandonUndo
-	VerbRepair     Verb = "repair"     // needs the input
+	VerbRepair     Verb = "repair"     // needs an input
 	VerbRerun      Verb = "rerun"      // ArgFrom
-	VerbReschedule Verb = "reschedule" // to now
+	VerbReschedule Verb = "reschedule" // sets the due time to now
 	VerbResume     Verb = "resume"
 	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost, ArgKeepSteps, ArgCleanup
-	VerbRun        Verb = "run"     // start a worker that takes the task over: no door but the command line can
-	VerbSignal     Verb = "signal"  // ArgName; needs the payload
+	VerbRun        Verb = "run"     // start a worker that takes over the task; only the command line can
+	VerbSignal     Verb = "signal"  // ArgName; needs a payload
 	VerbUnblock    Verb = "unblock" // ArgAsk
 	VerbWhy        Verb = "why"     // explain another task
 )
 
-// TargetKind says what an action is about.
+// TargetKind is the kind of an action's target.
 type TargetKind string
 
-// The kinds of targets.
+// Kinds of targets.
 const (
 	TargetTask  TargetKind = "task"
 	TargetJob   TargetKind = "job"
@@ -36,39 +36,38 @@ const (
 	TargetType  TargetKind = "type"
 )
 
-// Target is what an action is about: the ID of a task or job, or the name of a queue or
-// task type.
+// Target identifies the object of an action: the ID of a task or job, or the name of a queue or task type.
 type Target struct {
 	Kind TargetKind `json:"kind"`
 	ID   string     `json:"id"`
 }
 
-// Args are what a verb is given, beside its target; its zero value is none.
+// Args holds the arguments of a verb. Its zero value means no arguments.
 type Args struct {
 	Force       bool   `json:"force,omitempty"`
-	Ask         string `json:"ask,omitempty"`  // the question that is answered
-	From        string `json:"from,omitempty"` // a step
-	Name        string `json:"name,omitempty"` // of a signal
+	Ask         string `json:"ask,omitempty"`  // the question to answer
+	From        string `json:"from,omitempty"` // step name
+	Name        string `json:"name,omitempty"` // signal name
 	AddAttempts int64  `json:"add_attempts,omitempty"`
 	AddCost     int64  `json:"add_cost,omitempty"` // micro-units
 	KeepSteps   bool   `json:"keep_steps,omitempty"`
-	Cleanup     bool   `json:"cleanup,omitempty"` // of the undo alone
+	Cleanup     bool   `json:"cleanup,omitempty"` // retry only the undo
 	AbandonUndo bool   `json:"abandon_undo,omitempty"`
 }
 
-// Action is what a person can do about where a task or job stands. A door renders it:
-// CLI as the arguments of a command, HTTP as a request, a page as a button.
+// Action is a step that an operator can take for a task or job. Each interface renders it in its own way: the CLI as
+// command arguments, the HTTP API as a request, the web page as a button.
 type Action struct {
 	Verb       Verb   `json:"verb"`
 	Target     Target `json:"target"`
-	NeedsInput bool   `json:"needs_input,omitempty"` // it cannot be done without a JSON value that a person gives
+	NeedsInput bool   `json:"needs_input,omitempty"` // requires a JSON value from the operator
 	Args       Args   `json:"args,omitzero"`
 
-	Command string `json:"command"` // the whole command line
+	Command string `json:"command"` // complete command line
 	Effect  string `json:"effect"`
 }
 
-// on is an action on a task.
+// on returns an action on a task.
 func on(t task.ID, verb Verb, effect string) Action {
 	return Action{Verb: verb, Target: Target{TargetTask, t.String()}, Effect: effect}
 }
@@ -83,7 +82,7 @@ func (a Action) needsInput() Action {
 	return a
 }
 
-// shown returns an action with its command line.
+// shown returns the action with its command line.
 func (e *Explainer) shown(a Action) Action {
 	if args := a.CLI(); args != nil {
 		a.Command = e.Command(args...)
@@ -91,7 +90,7 @@ func (e *Explainer) shown(a Action) Action {
 	return a
 }
 
-// CLI returns the arguments of the command that does it, nil if Command alone says it.
+// CLI returns the command arguments of the action, or nil if only Command can express it.
 func (a Action) CLI() []string {
 	id := a.Target.ID
 	switch a.Verb {
@@ -117,7 +116,7 @@ func (a Action) CLI() []string {
 		return append([]string{"task", "rerun", id}, flag("--from", a.Args.From)...)
 	}
 	args := []string{string(a.Target.Kind), string(a.Verb)}
-	if a.Target.Kind == TargetJob { // the flags come last
+	if a.Target.Kind == TargetJob { // flags come last
 		args = append(args, id)
 	}
 	if a.Verb == VerbReschedule {
@@ -150,7 +149,7 @@ func (a Action) CLI() []string {
 	return args
 }
 
-// plain are the words for an argument, which may look like a flag.
+// plain returns the words for an argument, which may look like a flag.
 func plain(value string) []string {
 	if strings.HasPrefix(value, "-") {
 		return []string{"--", value}
@@ -158,7 +157,7 @@ func plain(value string) []string {
 	return []string{value}
 }
 
-// flag are the words for a flag, whose value may look like another one.
+// flag returns the words for a flag, whose value may itself look like a flag.
 func flag(name, value string) []string {
 	if strings.HasPrefix(value, "-") {
 		return []string{name + "=" + value}
@@ -166,8 +165,8 @@ func flag(name, value string) []string {
 	return []string{name, value}
 }
 
-// HTTP returns the request that does it, below the root of the API; Args are its body. An
-// action that a server cannot do has none: "", "".
+// HTTP returns the request for the action, relative to the API root; Args is its body. It returns "", "" for an
+// action that a server cannot perform.
 func (a Action) HTTP() (method, path string) {
 	base := map[TargetKind]string{TargetTask: "/v1/tasks/", TargetJob: "/v1/jobs/", TargetQueue: "/v1/queues/", TargetType: "/v1/types/"}[a.Target.Kind] + url.PathEscape(a.Target.ID) + "/"
 	switch a.Verb {
@@ -179,8 +178,7 @@ func (a Action) HTTP() (method, path string) {
 	return "POST", base + string(a.Verb)
 }
 
-// InputName returns under which name the value that a person gives belongs into the body
-// of that request, "" if there is none.
+// InputName returns the body field for the operator's value, or "" if the action takes no value.
 func (a Action) InputName() string {
 	switch {
 	case !a.NeedsInput:

@@ -10,9 +10,8 @@ import (
 // approveType is the task type that asks a person: builtin.Approve.
 const approveType = "weaver.person.approve.v1"
 
-// Question is what a blocked task of builtin.Approve asks a person; "" for a
-// task of another type, and for one that waits for something else. e is its
-// error.
+// Question returns the question of a blocked builtin.Approve task. It returns "" for a task of another type and for
+// one that waits for something else. e is the error of the task.
 func Question(typeName string, e *task.Error) string {
 	if typeName != approveType || e == nil || e.Ask == "" {
 		return ""
@@ -20,9 +19,8 @@ func Question(typeName string, e *task.Error) string {
 	return text.OneLine(strings.TrimPrefix(e.Message, e.Ask+": "), MaxMessage)
 }
 
-// WaitsForPerson is a task with a question as the end of a line that begins with
-// its name.
+// WaitsForPerson returns the end of a line that begins with the name of a task that asks a question.
 func WaitsForPerson(question string) string { return "waits for a person: " + question }
 
-// refusal is an answer that refuses, as a command line has it.
+// refusal is the command-line form of a negative answer.
 const refusal = `'{"approved": false, "reason": "…"}'`

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Budget lists the limits of a job, the totals with what is used of them: "attempts 3
-// of 50, duration 1h"; "" without any.
+// Budget lists the limits of a job, with the usage of each total: "attempts 3 of 50, duration 1h". It returns "" for
+// a job without limits.
 func Budget(j *task.Job) string {
 	b := &j.Budget
 	var parts []string
@@ -28,7 +28,7 @@ func Budget(j *task.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// Cost is what the steps of a task have spent, and may; "" if neither.
+// Cost returns the cost that the steps of a task have spent and its limit, or "" if both are zero.
 func Cost(t *task.Task) string {
 	switch {
 	case t.MaxCost > 0:
@@ -39,7 +39,7 @@ func Cost(t *task.Task) string {
 	return ""
 }
 
-// budgetNote says what a job has used of its totals.
+// budgetNote describes the usage of a job's totals.
 func (c Clock) budgetNote(j *task.Job) string {
 	var parts []string
 	if b := &j.Budget; b.MaxTotalAttempts > 0 {
@@ -61,8 +61,8 @@ func (c Clock) budgetNote(j *task.Job) string {
 	return said + "."
 }
 
-// RaiseArgs are the arguments of the command that raises the budget of a job by what
-// it needs to go on; nil: it lacks nothing.
+// RaiseArgs returns the arguments of the command that raises a job's budget far enough to continue. It returns nil if
+// no limit is used up.
 func RaiseArgs(j *task.Job) []string {
 	if a := raise(j, ""); a.Args != (Args{}) {
 		return a.CLI()
@@ -70,7 +70,7 @@ func RaiseArgs(j *task.Job) []string {
 	return nil
 }
 
-// raise is the action that raises the budget of a job by what it needs to go on.
+// raise returns the action that raises a job's budget far enough to continue.
 func raise(j *task.Job, effect string) Action {
 	a := Action{Verb: VerbRetry, Target: Target{TargetJob, j.ID.String()}, Effect: effect}
 	if j.AttemptsUsedUp() {
@@ -82,8 +82,7 @@ func raise(j *task.Job, effect string) Action {
 	return a
 }
 
-// retryArgs are what the retry of a task is given: more cost for one that spent more
-// than its own limit.
+// retryArgs returns the arguments for retrying a task: more cost for a task that exceeded its own limit.
 func retryArgs(t *task.Task) (args Args) {
 	if kindOf(t) == task.KindBudget && t.MaxCost > 0 && t.Cost > t.MaxCost {
 		args.AddCost = t.Cost - t.MaxCost + max(t.MaxCost/2, 1)
@@ -91,13 +90,12 @@ func retryArgs(t *task.Task) (args Args) {
 	return args
 }
 
-// spentByJob reports whether a task ended because its job's budget is used up, and not
-// its own.
+// spentByJob reports whether a task ended because the budget of its job, not its own, is used up.
 func spentByJob(t *task.Task) bool {
 	return kindOf(t) == task.KindBudget && !t.JobID.IsZero() && !(t.MaxCost > 0 && t.Cost > t.MaxCost)
 }
 
-// idle says that a task that is blocked for its budget has made no progress.
+// idle describes a task that is blocked because its attempts made no progress.
 func idle(t *task.Task) string {
 	return fmt.Sprintf(": %s in a row recorded nothing new (max_no_progress %d). The last error",
 		text.Plural(t.IdleAttempts, "attempt"), cmp.Or(t.MaxNoProgress, task.DefaultMaxNoProgress))

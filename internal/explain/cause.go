@@ -10,15 +10,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxCauses is how many needs, holders or tasks of a job are listed one by one.
+// maxCauses is the maximum number of needs, holders or job tasks that are listed one by one.
 const maxCauses = 5
 
-// walk is the making of one explanation: it follows waits from task to task.
+// walk builds one explanation: it follows waits from task to task.
 type walk struct {
 	*Explainer
 	known   Known
-	missing []task.ID        // whose histories are needed and not in known
-	seen    map[task.ID]bool // tasks that were explained already: needs may form a diamond
+	missing []task.ID        // tasks whose histories are needed but not in known
+	seen    map[task.ID]bool // tasks already explained: needs may form a diamond
 	actions []Action
 }
 
@@ -26,8 +26,7 @@ func newWalk(e *Explainer, known Known) *walk {
 	return &walk{Explainer: e, known: known, seen: make(map[task.ID]bool)}
 }
 
-// history looks a task up. ok is false when it was not read yet, h is nil when
-// it no longer exists.
+// history looks up a task. ok is false if the history was not read yet; h is nil if the task no longer exists.
 func (w *walk) history(id task.ID) (h *store.History, ok bool) {
 	if h, ok = w.known[id]; !ok && !slices.Contains(w.missing, id) {
 		w.missing = append(w.missing, id)
@@ -35,9 +34,8 @@ func (w *walk) history(id task.ID) (h *store.History, ok bool) {
 	return h, ok
 }
 
-// causes follows what a task waits for, or what ended it, to the root, and
-// collects on the way what a person can do there. subject begins the
-// sentences.
+// causes follows the wait or the failure of a task to its root. On the way it collects the actions for operators.
+// subject begins the sentences.
 func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	t := &h.Task
 	switch {
@@ -53,14 +51,14 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Failed && kindOf(t) == task.KindDependencyFailed:
 		causes := w.needs(h, subject+" needed", depth, wrongChild(h.Needs))
-		if len(causes) == 0 { // they were retried since
+		if len(causes) == 0 { // the children were retried since
 			w.act(h, depth)
 		}
 		return causes
 	case t.State == task.Cancelled && (kindOf(t) == task.KindDependencyFailed || kindOf(t) == task.KindNotNeeded):
 		causes := w.needs(h, subject+" needed", depth, unmetNeed(h.Needs))
 		if len(causes) == 0 && kindOf(t) == task.KindDependencyFailed {
-			// Its need was retried since, or was deleted: only then it can be retried by itself.
+			// The need was retried or deleted since: only then can the task be retried by itself.
 			w.act(h, depth)
 		}
 		return causes
@@ -78,7 +76,7 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	return nil
 }
 
-// failedRepair says why the last repair of a task that is blocked did not succeed.
+// failedRepair says why the last repair of a blocked task failed.
 func failedRepair(h *store.History) []Cause {
 	t := &h.Task
 	for i := range h.Needs {
@@ -94,9 +92,8 @@ func failedRepair(h *store.History) []Cause {
 	return nil
 }
 
-// unmetNeed reports whether a task cannot run for a need: it did not end as the
-// edge asks for. That none failed of those whose failure it would run for is the
-// reason if there is no other.
+// unmetNeed returns a test for needs whose end keeps a task from running. A need for failure that did not fail counts
+// only if no other need is unmet.
 func unmetNeed(needs []store.Need) func(store.Need) bool {
 	unmet := func(n store.Need) bool {
 		holds, ended := n.Kind.Holds(n.End())
@@ -109,7 +106,7 @@ func unmetNeed(needs []store.Need) func(store.Need) bool {
 	return unmet
 }
 
-// needs lists the needs that count, those that want a person first.
+// needs lists the needs that match counts; those that wait for a person come first.
 func (w *walk) needs(h *store.History, begin string, depth int, counts func(store.Need) bool) []Cause {
 	open := slices.DeleteFunc(slices.Clone(h.Needs), func(n store.Need) bool { return !counts(n) })
 	slices.SortStableFunc(open, func(a, b store.Need) int { return urgency(b.State) - urgency(a.State) })
@@ -123,7 +120,7 @@ func (w *walk) needs(h *store.History, begin string, depth int, counts func(stor
 	return causes
 }
 
-// urgency orders needs: those that do not move by themselves come first.
+// urgency orders needs: those that cannot proceed by themselves rank highest.
 func urgency(s task.State) int {
 	return slices.Index([]task.State{task.Succeeded, task.Pending, task.Ready, task.Running, task.Cancelled, task.Failed, task.Blocked}, s)
 }
@@ -141,7 +138,7 @@ func (w *walk) need(n store.Need, begin string, depth int) Cause {
 	c.State = h.Task.State
 	as := condition(n.Kind)
 	if n.Awaited > 0 {
-		as = "" // it waits for the end of its children, whatever that is
+		as = "" // the task waits for any end of its children
 	}
 	c.Sentence = fmt.Sprintf("%s %s%s, which %s", begin, Label(&h.Task), as, w.TaskState(h))
 	switch {
@@ -158,7 +155,7 @@ func (w *walk) need(n store.Need, begin string, depth int) Cause {
 	return c
 }
 
-// condition words edges that are not for success.
+// condition returns the words for edges that do not require success.
 func condition(k task.EdgeKind) string {
 	switch k {
 	case task.OnFailed:
@@ -169,8 +166,7 @@ func condition(k task.EdgeKind) string {
 	return ""
 }
 
-// holders lists the tasks that have the concurrency key, or what comes first
-// while the key has room.
+// holders lists the tasks that hold the concurrency key, or the first waiter if the key has room.
 func (w *walk) holders(h *store.History, subject string) []Cause {
 	waiter := subject
 	if subject == "It" {
@@ -201,13 +197,13 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 	return causes
 }
 
-// ahead says what comes before a waiter of a key that has room.
+// ahead describes the task that comes before this waiter of a key with room.
 func (w *walk) ahead(h *store.History, waiter string) Cause {
 	var first *store.History
 	if !h.Ahead.IsZero() {
 		first, _ = w.history(h.Ahead)
 	}
-	if first == nil { // not read yet, or deleted between the two reads, or about to be woken
+	if first == nil { // not read yet, deleted between the two reads, or about to become ready
 		return Cause{Kind: CauseKey, Sentence: fmt.Sprintf("The key has room: %s becomes ready in a moment.", waiter)}
 	}
 	w.add(on(h.Ahead, VerbWhy, "tells why the task that comes first has not started"))
@@ -217,7 +213,7 @@ func (w *walk) ahead(h *store.History, waiter string) Cause {
 	}
 }
 
-// pause says by which operator the task, its type or its queue was paused.
+// pause names the operator who paused the task, its type or its queue.
 func (w *walk) pause(h *store.History) []Cause {
 	p, what := h.QueuePause, "The queue was paused "
 	switch h.Task.Pause {
@@ -232,13 +228,12 @@ func (w *walk) pause(h *store.History) []Cause {
 	return []Cause{{Kind: CausePause, Sentence: text.Stop(what + w.When(p.At) + By(p.Actor, p.Reason))}}
 }
 
-// act adds what a person can do about the task that was asked for, or about
-// one that is the root of its wait.
+// act adds the operator's actions for the explained task, or for a task at the root of its wait.
 func (w *walk) act(h *store.History, depth int) {
 	t := &h.Task
 	name, asked := Short(t), depth == 1
 	switch {
-	case t.Forgotten: // nothing starts it again
+	case t.Forgotten: // no action can start the task again
 	case t.Undo != nil && w.gone(t) == "":
 		w.actUndo(t, asked)
 	case t.State == task.Blocked:
@@ -304,9 +299,8 @@ func (w *walk) act(h *store.History, depth int) {
 	}
 }
 
-// actUnreadable adds what lets a task go on that could not read something: its input, which its
-// attempt's outcome says, or else a checkpoint, an artifact, or whatever its worker had no
-// key or no bucket for.
+// actUnreadable adds the actions for a task that could not read a value. The attempt's outcome names the input.
+// Otherwise the value is a checkpoint, an artifact, or one for which the worker has no key or bucket.
 func (w *walk) actUnreadable(h *store.History) {
 	t, name := &h.Task, Short(&h.Task)
 	if n := len(h.Attempts); n == 0 || h.Attempts[n-1].Outcome == task.OutcomeDecodeFailed {
@@ -321,13 +315,13 @@ func (w *walk) actUnreadable(h *store.History) {
 	}
 }
 
-// hasNeeds reports whether a task needs others, without which it cannot be rerun.
+// hasNeeds reports whether a task has needs; such a task cannot be rerun.
 func hasNeeds(h *store.History) bool {
 	return slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 && n.Step == "" })
 }
 
-// RerunFrom is the step of a blocked task whose recorded value does not decode, from
-// which a rerun goes on; "" if there is none, or a rerun is refused.
+// RerunFrom returns the step of a blocked task whose recorded value does not decode; a rerun can start from it. It
+// returns "" if there is no such step or a rerun is refused.
 func RerunFrom(h *store.History) string {
 	t := &h.Task
 	if t.State != task.Blocked || kindOf(t) != task.KindDecode || hasNeeds(h) {
@@ -336,7 +330,7 @@ func RerunFrom(h *store.History) string {
 	return t.Error.Step
 }
 
-// WaitsForTime reports whether a pending task waits for a time alone.
+// WaitsForTime reports whether a pending task waits only for a time.
 func WaitsForTime(why task.Waiting) bool {
 	switch why {
 	case task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep:
@@ -345,7 +339,7 @@ func WaitsForTime(why task.Waiting) bool {
 	return false
 }
 
-// add adds an action once.
+// add adds an action unless it is already listed.
 func (w *walk) add(a Action) {
 	if a = w.shown(a); !slices.Contains(w.actions, a) {
 		w.actions = append(w.actions, a)

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The root of a wait is found through the needs between, and the command
-// that helps is the root's.
+// The explanation follows needs to the root of a wait and suggests the command for the root.
 func TestWhyFollowsNeedsToTheRoot(t *testing.T) {
 	t.Parallel()
 	extract := a(3, task.Blocked, named("extract"), waits(task.WaitManual, time.Time{}), failed(task.KindHandler, "needs an approved budget"))
@@ -53,7 +52,7 @@ func TestWhyFollowsCancelledNeedsToTheRoot(t *testing.T) {
 		`  It needed "load" (00000000000000000000000004) to fail, which succeeded 1m ago (2026-11-20T11:59:00Z).`)
 	neverSays(t, text, "weaver task")
 
-	// The need that failed is the reason, not the one that did not.
+	// The failed need is the reason, not the need that did not fail.
 	both := a(1, task.Cancelled, named("both"), failed(task.KindDependencyFailed, ""), func(h *store.History) {
 		h.Needs = []store.Need{
 			{ID: id(3), Kind: task.OnSuccess, State: task.Failed, Done: true},
@@ -71,7 +70,7 @@ func TestWhyOfAnAllowedFailure(t *testing.T) {
 	says(t, why(t, lint), "It failed 1m ago (2026-11-20T11:59:00Z), which the job allows: handler_error: untidy.")
 }
 
-// A task that runs if one of its needs fails waits for the rest when one did.
+// A task that runs if one of its needs fails waits for the remaining needs after one failed.
 func TestWhyWaitsForTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	x, y, tool := a(2, task.Failed, named("x")), a(3, task.Running, named("y")), a(4, task.Running, named("tool"))
@@ -84,8 +83,7 @@ func TestWhyWaitsForTheFirstFailure(t *testing.T) {
 	neverSays(t, text, `waits for "y"`)
 }
 
-// When the need was retried in the meantime only the task itself can be
-// retried.
+// After the need was retried, only the task itself can be retried.
 func TestWhyCancelledNeedIsGoneOn(t *testing.T) {
 	t.Parallel()
 	extract := a(3, task.Running, named("extract"))
@@ -131,7 +129,7 @@ func TestWhyDepthLimit(t *testing.T) {
 	}
 }
 
-// A need of two needs is explained once.
+// A need shared by two needs is explained once.
 func TestWhyDiamond(t *testing.T) {
 	t.Parallel()
 	root := a(4, task.Blocked, named("root"), waits(task.WaitManual, time.Time{}))
@@ -144,7 +142,7 @@ func TestWhyDiamond(t *testing.T) {
 		t.Errorf("the same help is offered %d times:\n%s", n, text)
 	}
 
-	// What is behind it too.
+	// The tasks behind it are explained once, too.
 	below := a(5, task.Blocked, named("below"), waits(task.WaitManual, time.Time{}))
 	root = a(4, task.Pending, named("root"), waits(task.WaitDeps, time.Time{}), needs(need(below, false)))
 	if text := why(t, top, left, right, root, below); strings.Count(text, `"root" waits for "below"`) != 1 {
@@ -158,8 +156,7 @@ func TestWhyNeedIsGone(t *testing.T) {
 	says(t, why(t, h), "  It waits for 00000000000000000000000009, which is not there any more.")
 }
 
-// A task that ends with its children says which of them it failed for, and what to
-// do there.
+// The explanation of a parent names the children it failed for and their actions.
 func TestWhyAParentFailed(t *testing.T) {
 	t.Parallel()
 	parent := a(1, task.Failed, failed(task.KindDependencyFailed, "its child x ended failed"))

@@ -12,14 +12,11 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Event is an event as the end of a line that begins with the task's name:
-// "started, attempt 2 of 5"; "" for events that are not about the start or
-// the end of an attempt.
+// Event returns the end of a line that begins with the task's name: "started, attempt 2 of 5". It returns "" for
+// events other than the start or end of an attempt.
 //
-// h is what a view knows of the task after the event: Task, and Needs with
-// names and states. It is nil for a view that has the event alone; that view
-// does not show what the task wrote either, so it gets the whole message of
-// an error.
+// h holds the task after the event: Task, and Needs with names and states. It is nil for a view that only has the
+// event. Such a view does not show the task's output either, so it gets the whole message of an error.
 func (c Clock) Event(ev event.Event, h *store.History) string {
 	switch ev := ev.(type) {
 	case event.TaskStarted:
@@ -30,7 +27,7 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		allowed := ""
 		if ev.Allowed {
 			allowed = whichAllowed
-			if ev.JobID.IsZero() { // a repair, whose task goes on without it
+			if ev.JobID.IsZero() { // a repair; the task continues without a job
 				allowed = ", which its task allows"
 			}
 		}
@@ -93,7 +90,7 @@ func whichCrashed(crash bool) string {
 // requestType is the task type that calls a URL: builtin.Request.
 const requestType = "weaver.http.request.v1"
 
-// status is the status that a request got, as the end of a line.
+// status returns the HTTP status of a request as the end of a line.
 func status(ev event.TaskSucceeded) string {
 	if ev.TaskType != requestType {
 		return ""
@@ -105,8 +102,7 @@ func status(ev event.TaskSucceeded) string {
 	return fmt.Sprintf(": %d", out.Status)
 }
 
-// countedNo is the number of an attempt that ended among those that count,
-// where that is known.
+// countedNo returns the number of an ended attempt among the attempts that count, if known; otherwise it returns no.
 func countedNo(no int, h *store.History) int {
 	if h == nil {
 		return no
@@ -139,13 +135,12 @@ func (c Clock) started(no int, h *store.History) string {
 	case try > 1:
 		return fmt.Sprintf("started, attempt %d", try)
 	case no > 1:
-		return "started again" // after a sleep, or when its worker was lost
+		return "started again" // after a sleep or a lost worker
 	}
 	return "started"
 }
 
-// InAttempt is " in attempt 2" for the second of the attempts that count, and
-// "" for the first.
+// InAttempt returns " in attempt 2" for the second attempt that counts, and so on; "" for the first.
 func InAttempt(counted int) string {
 	if counted < 2 {
 		return ""
@@ -153,9 +148,8 @@ func InAttempt(counted int) string {
 	return fmt.Sprintf(" in attempt %d", counted)
 }
 
-// Turn is a change for which there is no event, as the end of a sentence that begins
-// with the task: one out of a state back to pending or ready. It is "" for
-// other changes.
+// Turn describes a change without an event as the end of a sentence that begins with the task: a change back to
+// pending or ready. It returns "" for other changes.
 func Turn(from, to task.State) string {
 	if to != task.Pending && to != task.Ready {
 		return ""
@@ -171,8 +165,7 @@ func Turn(from, to task.State) string {
 	return ""
 }
 
-// JobBlocked is why a job is blocked: which of its tasks, by name, wait for a
-// person.
+// JobBlocked names the tasks of a blocked job that wait for a person.
 func JobBlocked(ev event.JobBlocked) string {
 	if len(ev.Blocked) == 0 {
 		return "its tasks wait for each other"

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A view that knows the task counts its attempts and leaves output out; one
-// that has the event alone gets the whole message.
+// A view that knows the task counts its attempts and omits output; a view of the event alone gets the whole message.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	head := event.Header{AttemptNo: 3}

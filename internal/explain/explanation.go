@@ -10,25 +10,25 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Explanation is why a task or job stands where it does.
+// Explanation explains the state of a task or job.
 type Explanation struct {
 	Kind    string       `json:"kind"` // task or job
 	ID      task.ID      `json:"id"`
 	JobID   task.ID      `json:"job_id,omitzero"`
-	Name    string       `json:"name,omitempty"` // of the job, or of the task inside its job
+	Name    string       `json:"name,omitempty"` // name of the job, or of the task inside its job
 	Type    string       `json:"task_type,omitempty"`
 	State   string       `json:"state"`
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
-	Until   time.Time    `json:"until,omitzero"`       // when it goes on by itself, if that is known
-	Root    string       `json:"root_cause,omitempty"` // the task behind a wait or a failure, its error, and how it leads here
+	Until   time.Time    `json:"until,omitzero"`       // when it continues by itself, if known
+	Root    string       `json:"root_cause,omitempty"` // the task behind a wait or failure, its error, and the path from it
 	Summary string       `json:"summary"`
 	Because []Cause      `json:"because,omitempty"`
 	Past    []Happening  `json:"past,omitempty"`
 	Notes   []string     `json:"notes,omitempty"`
-	Actions []Action     `json:"actions,omitempty"` // what a person can do
+	Actions []Action     `json:"actions,omitempty"` // possible operator actions
 }
 
-// Title says what is explained: `Task 01J… "sum", of type acme.demo.sum.v1`.
+// Title names the explained task or job: `Task 01J… "sum", of type acme.demo.sum.v1`.
 func (x *Explanation) Title() string {
 	title := "Task " + x.ID.String()
 	if x.Kind == "job" {
@@ -46,7 +46,7 @@ func (x *Explanation) Title() string {
 	return title
 }
 
-// Cause is one reason behind a state, with the reasons behind it.
+// Cause is one reason for a state, with its own causes.
 type Cause struct {
 	Kind     CauseKind  `json:"kind"`
 	TaskID   task.ID    `json:"task_id,omitzero"`
@@ -55,55 +55,49 @@ type Cause struct {
 	Because  []Cause    `json:"because,omitempty"`
 }
 
-// CauseKind says what a cause is about.
+// CauseKind is the kind of a cause.
 type CauseKind string
 
-// The kinds of causes.
+// Kinds of causes.
 const (
-	CauseNeed  CauseKind = "need"  // a task that it waits for, or that failed it
+	CauseNeed  CauseKind = "need"  // a task that it waits for, or for which it failed
 	CauseKey   CauseKind = "key"   // a task that holds its concurrency key
-	CausePause CauseKind = "pause" // the pause of its queue
+	CausePause CauseKind = "pause" // the pause of the task, its type or its queue
 	CauseTask  CauseKind = "task"  // a task of the job
-	CauseMore  CauseKind = "more"  // causes that are only counted
+	CauseMore  CauseKind = "more"  // further causes, counted only
 )
 
-// Known are histories that the caller has read, by task. A nil history is
-// that of a task that no longer exists.
+// Known maps task IDs to the histories that the caller has read. A nil history marks a task that no longer exists.
 type Known map[task.ID]*store.History
 
-// Explainer makes explanations from what its caller has read. An explanation
-// follows needs from task to task; whose histories it lacks, it returns, and
-// the caller reads those and asks again, until none are missing. Each such
-// round goes one task deeper.
+// Explainer builds explanations from histories that its caller has read. An explanation follows needs from task to
+// task and returns the IDs of missing histories. The caller reads those and asks again until no history is missing.
+// Each round goes one task deeper.
 type Explainer struct {
 	Clock
 
-	// Command writes a command line for a person who uses the same store and
-	// namespace: Command("why", id).
+	// Command returns a command line for a user of the same store and namespace: Command("why", id).
 	Command func(args ...string) string
 
-	// Depth is how far needs are followed, at least 1. The root cause is named
-	// however far it is.
+	// Depth is the maximum depth of needs to follow, at least 1. The root cause is named at any depth.
 	Depth int
 
-	// Root is the way from the task that is explained to its root cause, as
-	// [RootOf] has it; nil: none is known.
+	// Root is the path from the explained task to its root cause, as returned by [RootOf]; nil if unknown.
 	Root []*task.Task
 }
 
-// Running are the running tasks of one type.
+// Running holds the running tasks of one type.
 type Running struct {
 	Tasks []task.Task
-	More  bool // Tasks is only the first page of them
+	More  bool // Tasks is only the first page
 }
 
-// Task explains a task. running is only looked at when the task is ready: it
-// has the running tasks of its type. The explanation is whole when missing is
-// empty.
+// Task explains a task. running holds the running tasks of its type; Task uses it only for a ready task. The
+// explanation is complete when missing is empty.
 func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Explanation, missing []task.ID) {
 	t := &h.Task
 	walk := *e
-	if len(e.Root) > e.Depth { // only the ends of the way are listed
+	if len(e.Root) > e.Depth { // list only the two ends of the path
 		walk.Depth = 1
 	}
 	w := newWalk(&walk, known)
@@ -130,7 +124,7 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 	return x, w.missing
 }
 
-// schemaNote says that a worker with an older handler is none for this task.
+// schemaNote says that a worker with an older handler skips this task.
 func schemaNote(t *task.Task) string {
 	if t.SchemaVersion <= 1 {
 		return ""
@@ -138,8 +132,8 @@ func schemaNote(t *task.Task) string {
 	return fmt.Sprintf(" Its input has schema version %d: a worker whose handler reads older ones only leaves it.", t.SchemaVersion)
 }
 
-// workersNote says whether tasks like this one run anywhere: the store knows
-// what runs, not which workers could run it.
+// workersNote says whether tasks of this type run anywhere: the store knows running tasks, not the workers that could
+// run more.
 func (c Clock) workersNote(t *task.Task, running Running) string {
 	n := len(running.Tasks)
 	if n == 0 {

@@ -54,19 +54,19 @@ func TestWhyConcurrency(t *testing.T) {
 	h := a(1, task.Pending, waits(task.WaitConcurrency, ago(time.Hour)), with(func(k *task.Task) { k.ConcurrencyKey, k.ConcurrencyLimit = "org_1", 1 }))
 	says(t, why(t, h), "  The key has room: this one becomes ready in a moment.")
 
-	// The key has room, and no worker takes what comes first.
+	// The key has room, but no worker starts the task that comes first.
 	first := a(2, task.Ready, waits("", ago(2*time.Hour)))
 	h.Ahead = first.Task.ID
 	says(t, why(t, h, first),
 		"  The key has room. A task of the same type in the same queue comes first, 00000000000000000000000002 (acme.billing.charge.v1), which is ready since 2h ago (2026-11-20T10:00:00Z) and waits for a worker.",
 		"  weaver why 00000000000000000000000002")
-	h.Holders = []task.ID{id(3)} // and one runs beside
+	h.Holders = []task.ID{id(3)} // another task holds the key at the same time
 	says(t, why(t, h, first), "  The key has room. A task of the same type in the same queue comes first, 00000000000000000000000002 (acme.billing.charge.v1), which is ready since 2h ago (2026-11-20T10:00:00Z) and waits for a worker.")
-	h.Ahead = id(4) // it was deleted in between
+	h.Ahead = id(4) // deleted between the two reads
 	says(t, why(t, h), "  The key has room: this one becomes ready in a moment.")
 	h.Ahead = task.ID{}
 
-	h.Holders = []task.ID{id(2), id(3)} // the second was deleted in between
+	h.Holders = []task.ID{id(2), id(3)} // the second was deleted between the two reads
 	says(t, why(t, h, holder),
 		"  The key is held by 00000000000000000000000002 (acme.billing.charge.v1), which is running on web1:7, in its attempt 1, which began 1m ago (2026-11-20T11:59:00Z); this one runs when it leaves, after those that were due earlier.",
 		"  weaver why 00000000000000000000000002")
@@ -118,7 +118,7 @@ func TestWhyDependents(t *testing.T) {
 	neverSays(t, why(t, a(1, task.Succeeded, dependents(task.Cancelled, true))), "because of it")
 }
 
-// Until is known while a task waits for a time, and not afterwards.
+// Until is set only while a task waits for a time.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[task.State]time.Time{task.Pending: in(time.Hour), task.Ready: {}, task.Running: {}, task.Failed: {}} {
@@ -129,7 +129,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// What text has in lines, JSON has in fields.
+// The JSON form has a field for each line of the text.
 func TestWhyJSON(t *testing.T) {
 	t.Parallel()
 	extract := a(3, task.Blocked, named("extract"), waits(task.WaitManual, time.Time{}))

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The instant at which the tests ask, and what lies around it.
+// The instant of the explanations, and instants around it.
 var (
 	now   = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock = explain.Clock{Now: now, Zone: time.UTC}
@@ -25,18 +25,17 @@ func id(n byte) task.ID { return task.ID{15: n} }
 
 const charge = "acme.billing.charge.v1"
 
-// book are ready-made histories and jobs.
+// book holds histories and jobs for the tests.
 type book struct {
 	tasks   []store.History
-	job     task.Job // with inJob
+	job     task.Job // set with inJob
 	inJob   []task.Task
 	running explain.Running
 	root    []*task.Task
 	gone    map[task.ID][]string
 }
 
-// explain asks about a task, or about the job with the zero ID, and reads the
-// histories that are missing from the book.
+// explain explains a task, or the job if the ID is zero. It reads missing histories from the book.
 func (b book) explain(t *testing.T, about task.ID, depth int) *explain.Explanation {
 	t.Helper()
 	e := explain.Explainer{
@@ -75,7 +74,7 @@ func (b book) history(want task.ID) *store.History {
 	return nil
 }
 
-// shown is an explanation as lines, as the command line prints it.
+// shown returns an explanation as lines, as the command line prints it.
 func shown(x *explain.Explanation) string {
 	lines := []string{x.Title(), x.Root, x.Summary}
 	var causes func(list []explain.Cause, margin string)
@@ -96,7 +95,7 @@ func shown(x *explain.Explanation) string {
 	return strings.Join(lines, "\n")
 }
 
-// a is a task with usual values.
+// a returns the history of a task with default values.
 func a(n byte, state task.State, change ...func(*store.History)) store.History {
 	h := store.History{Task: task.Task{
 		ID: id(n), Type: charge, Queue: "billing", Priority: 5, State: state,
@@ -138,7 +137,7 @@ func runs(no int, worker string, since, leaseEnd time.Time) func(*store.History)
 	}
 }
 
-// tried adds an attempt that took one second.
+// tried adds an attempt of one second.
 func tried(no int, worker string, at time.Time, o task.Outcome, e *task.Error) func(*store.History) {
 	return func(h *store.History) {
 		h.Task.AttemptNo = no
@@ -163,13 +162,13 @@ func with(change func(t *task.Task)) func(*store.History) {
 	return func(h *store.History) { change(&h.Task) }
 }
 
-// why asks for the first task of the histories.
+// why explains the first task of the histories.
 func why(t *testing.T, hs ...store.History) string {
 	t.Helper()
 	return shown(book{tasks: hs}.explain(t, hs[0].Task.ID, 10))
 }
 
-// says fails the test for every line that the text does not have.
+// says fails the test for every line that the text lacks.
 func says(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	have := strings.Split(text, "\n")
@@ -180,7 +179,7 @@ func says(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// neverSays fails the test for every part that the text has.
+// neverSays fails the test for every part that the text contains.
 func neverSays(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -190,7 +189,7 @@ func neverSays(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// undoAttempts are attempts of an undo phase, the first of which began half an hour ago.
+// undoAttempts adds attempts of an undo phase; the first began half an hour ago.
 func undoAttempts(outcomes ...task.Outcome) func(*store.History) {
 	return func(h *store.History) {
 		for i, o := range outcomes {

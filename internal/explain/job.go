@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Job explains a job by those of its tasks that decide its state. The
-// explanation is whole when missing is empty; see [Explainer].
+// Job explains a job by the tasks that decide its state. The explanation is complete when missing is empty; see
+// [Explainer].
 func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explanation, missing []task.ID) {
 	w := newWalk(e, known)
 	x = &Explanation{
@@ -40,7 +40,7 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 	return x, w.missing
 }
 
-// severity orders the tasks that decide the state of a job: the higher comes first.
+// severity orders the tasks that decide the state of a job: higher values come first.
 func (c Clock) severity(t *task.Task) int {
 	if c.gone(t) != "" {
 		return 3
@@ -62,14 +62,13 @@ func (w *walk) jobTask(t *task.Task) Cause {
 		return c
 	}
 	w.seen[t.ID] = true
-	// Depth two, as for the need of a task: the actions are those that serve the job.
+	// Depth 2, as for the need of a task: only actions that help the job are listed.
 	c.Because = w.causes(h, Short(&h.Task), 2)
 	return c
 }
 
-// decisive picks the tasks that make a job what it is: those that move, those
-// that hold it up, or those because of which it did not succeed. Tasks that failed count
-// before the job ends, too.
+// decisive returns the tasks that decide the state of a job: those that can proceed, those that hold it up, or those
+// for which it did not succeed. Failed tasks also count before the job ends.
 func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 	pick := func(ok func(*task.Task) bool) (some []*task.Task) {
 		for i := range tasks {
@@ -79,7 +78,7 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		}
 		return some
 	}
-	stands := func(t *task.Task) bool { // it waits for no other task
+	stands := func(t *task.Task) bool { // waits for no other task
 		return !t.State.Terminal() && !t.Waiting.OnTasks()
 	}
 	wrong := func(t *task.Task) bool { return t.End().Against() && kindOf(t) != task.KindDependencyFailed }
@@ -98,7 +97,7 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		roots := pick(func(t *task.Task) bool {
 			return wrong(t) && !(t.State == task.Cancelled && kindOf(t) == task.KindBudget)
 		})
-		if len(roots) == 0 { // what used the budget up succeeded
+		if len(roots) == 0 { // the task that used up the budget succeeded
 			roots = pick(wrong)
 		}
 		if len(roots) == 0 {
@@ -109,8 +108,8 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 	return nil
 }
 
-// JobState is a job's state as the end of a sentence that begins with the
-// job, with the counts and words of [JobResult]. It has no full stop.
+// JobState returns the end of a sentence that begins with the job, with the counts and words of [JobResult]. It has
+// no full stop.
 func (c Clock) JobState(j *task.Job, tasks []task.Task) string {
 	n, lost := j.Counters, lossWords(countOf(tasks))
 	if lost != "" {
@@ -142,7 +141,7 @@ func (c Clock) JobState(j *task.Job, tasks []task.Task) string {
 // whichAllowed follows a failure that does not count against the job.
 const whichAllowed = ", which the job allows"
 
-// allowedOf counts the failures that a job allows; "" if there are none.
+// allowedOf counts the failures that a job allows; "" if there are no such failures.
 func allowedOf(n task.JobCounters) string {
 	if n.Allowed == 0 {
 		return ""
@@ -150,8 +149,7 @@ func allowedOf(n task.JobCounters) string {
 	return fmt.Sprintf(", %d failed%s", n.Allowed, whichAllowed)
 }
 
-// Allowed is what follows the word for a task's state: that its job allows the
-// failure, or "".
+// Allowed returns a suffix for a task's state if its job allows the failure, else "".
 func Allowed(t *task.Task) string {
 	if t.End().Allowed() {
 		return whichAllowed
@@ -192,7 +190,7 @@ func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
 	return notes
 }
 
-// countOf counts a job's tasks.
+// countOf counts the tasks of a job.
 func countOf(tasks []task.Task) *Tally {
 	var n Tally
 	for i := range tasks {
@@ -202,8 +200,7 @@ func countOf(tasks []task.Task) *Tally {
 	return &n
 }
 
-// lossWords counts what did not succeed, in the words of every view: "1 failed, 2
-// were cancelled".
+// lossWords counts the tasks that did not succeed, in the words of every view: "1 failed, 2 were cancelled".
 func lossWords(n *Tally) string {
 	var parts []string
 	if n.Failed > 0 {
@@ -225,9 +222,8 @@ func cancelWords(n *Tally) (parts []string) {
 	return parts
 }
 
-// JobResult is how a job ended, or how far it is, in one sentence: state is
-// its verb ("failed after"), which a view may colour, and detail what follows
-// the time that it took ("1 of 7 tasks failed, 2 were cancelled").
+// JobResult describes the end or the progress of a job in one sentence. state is the verb ("failed after"), which a
+// view may colour. detail follows the elapsed time ("1 of 7 tasks failed, 2 were cancelled").
 func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 	state, detail = jobDetail(j, tasks)
 	if j.State == task.JobCancelled {
@@ -238,7 +234,7 @@ func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 	return state, detail
 }
 
-// jobDetail is [JobResult] without who cancelled the job.
+// jobDetail is [JobResult] without the actor who cancelled the job.
 func jobDetail(j *task.Job, tasks []task.Task) (state, detail string) {
 	n := countOf(tasks)
 	all := text.Plural(n.Total, "task")

@@ -11,8 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// jobOf is a job of ready-made tasks, with the counters and the state that
-// follow from them.
+// jobOf returns a job with the given tasks and the counters and state that follow from them.
 func jobOf(change func(*task.Job), hs ...store.History) book {
 	j := task.Job{ID: id(99), Name: "nightly", CreatedAt: ago(time.Hour)}
 	var tasks []task.Task
@@ -142,7 +141,7 @@ func TestWhyJobTellsAFewTasks(t *testing.T) {
 func TestJobResult(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		states        string // of the tasks: s f a(llowed to fail) c n(ot needed) b p
+		states        string // task states: s f a(llowed to fail) c n(ot needed) b p
 		job           task.JobState
 		state, detail string
 	}{
@@ -186,8 +185,7 @@ func TestJobResult(t *testing.T) {
 	}
 }
 
-// The views of a finished job count its failed and cancelled tasks alike: what a
-// sentence says is the number that a list has.
+// Sentences and lists about a finished job count its failed and cancelled tasks the same way.
 func TestJobsAreCountedAlike(t *testing.T) {
 	t.Parallel()
 	broken := a(1, task.Failed, named("extract"), failed(task.KindHandler, "no such host"))

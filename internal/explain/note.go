@@ -11,9 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Status is a task's state in a word or two, with the time that it took or
-// that remains, and a shorter form for narrow screens. took is how long its
-// last attempt lasted.
+// Status returns a task's state in a word or two, with its elapsed or remaining time, and a shorter form for narrow
+// screens. took is the duration of its last attempt.
 func Status(t *task.Task, took time.Duration, now time.Time) (long, short string) {
 	switch t.State {
 	case task.Running:
@@ -48,7 +47,7 @@ func Status(t *task.Task, took time.Duration, now time.Time) (long, short string
 	return string(t.State), string(t.State)
 }
 
-// Note is what there is to say of a task beside its state, on one line.
+// Note returns details about a task, in addition to its state, on one line.
 func (c Clock) Note(t *task.Task) string {
 	said := ""
 	switch t.State {
@@ -102,11 +101,11 @@ func (c Clock) waitNote(t *task.Task) string {
 	return Waits(t, nil)
 }
 
-// maxNeeds is how many needs a note names.
+// maxNeeds is the maximum number of needs in a note.
 const maxNeeds = 5
 
-// Waits is why a ready or pending task does not run, in a few words; "" when
-// it only waits for a time. needs are its needs as far as they are known.
+// Waits says in a few words why a ready or pending task does not run. It returns "" for a task that only waits for a
+// time. needs are the known needs of the task.
 func Waits(t *task.Task, needs []store.Need) string {
 	if t.State == task.Ready {
 		return "waits for a worker"
@@ -114,12 +113,12 @@ func Waits(t *task.Task, needs []store.Need) string {
 	switch t.Waiting {
 	case task.WaitDeps:
 		if lost := unmet(needs); lost != "" {
-			return lost // it is about to be cancelled
+			return lost // about to be cancelled
 		}
 		if failed, some := needNames(needs, func(n *store.Need) bool { return n.Kind == task.OnFailed && n.End().WentWrong() }); some {
 			needs = slices.DeleteFunc(slices.Clone(needs), func(n store.Need) bool { return n.Kind == task.OnFailed })
 			if len(needs) == 0 {
-				return failed + " failed" // it is about to be ready
+				return failed + " failed" // about to become ready
 			}
 		}
 		if len(needs) == 0 {
@@ -130,7 +129,7 @@ func Waits(t *task.Task, needs []store.Need) string {
 			return !ended || !holds && n.Kind != task.OnFailed
 		})
 		if !some {
-			return "" // it is about to be ready, or is not needed
+			return "" // about to become ready, or not needed
 		}
 		return "needs " + open + conditionOf(needs)
 	case task.WaitSignal:
@@ -160,7 +159,7 @@ func Waits(t *task.Task, needs []store.Need) string {
 	return "waits: " + string(t.Waiting)
 }
 
-// conditionOf is condition for needs that all have one.
+// conditionOf is condition for needs with the same edge kind.
 func conditionOf(needs []store.Need) string {
 	for i := range needs {
 		if needs[i].Kind != needs[0].Kind {
@@ -170,8 +169,8 @@ func conditionOf(needs []store.Need) string {
 	return condition(needs[0].Kind)
 }
 
-// Cancelled is why a cancelled task was cancelled, in a few words; "" when no
-// reason is recorded. needs are its needs as far as they are known.
+// Cancelled says in a few words why a task was cancelled; "" if no reason is recorded. needs are the known needs of
+// the task.
 func (c Clock) Cancelled(t *task.Task, needs []store.Need) string {
 	said := ""
 	switch kindOf(t) {
@@ -188,8 +187,8 @@ func (c Clock) Cancelled(t *task.Task, needs []store.Need) string {
 	return said
 }
 
-// overBudget says that a task ended because its job lasted for as long as its
-// budget allows; "" when that is not known, or the task's own deadline came first.
+// overBudget describes a task that ended because the duration budget of its job was used up. It returns "" if that is
+// unknown or the task's own deadline came first.
 func (c Clock) overBudget(t *task.Task) string {
 	j := c.OfJob
 	if j == nil || kindOf(t) != task.KindDeadline || j.Budget.MaxDuration <= 0 || !t.DeadlineAt.Equal(j.DeadlineAt) {
@@ -198,7 +197,7 @@ func (c Clock) overBudget(t *task.Task) string {
 	return fmt.Sprintf("the job reached budget.max_duration (%s)", text.Setting(j.Budget.MaxDuration))
 }
 
-// cancelledBecause words the reasons of a cancel that no operator asked for.
+// cancelledBecause returns the words for a cancel that no operator requested.
 func cancelledBecause(kind task.ErrorKind) string {
 	switch kind {
 	case task.KindDependencyFailed:
@@ -211,7 +210,7 @@ func cancelledBecause(kind task.ErrorKind) string {
 	return ""
 }
 
-// unmet names the needs that did not succeed; "" when none is known.
+// unmet names the needs that did not succeed; "" if all did, as far as known.
 func unmet(needs []store.Need) string {
 	lost, some := needNames(needs, func(n *store.Need) bool {
 		holds, ended := n.Kind.Holds(n.End())
@@ -223,9 +222,8 @@ func unmet(needs []store.Need) string {
 	return lost + " did not succeed"
 }
 
-// needNames lists certain needs by name: "a, b and 3 more". some
-// is false when there are none. Only names that are shown are made printable:
-// a task may have many needs, and a tree is drawn often.
+// needNames lists the selected needs by name: "a, b and 3 more". some is false if no need is selected. Only the names
+// shown are made printable, because a task may have many needs and a tree is redrawn often.
 func needNames(needs []store.Need, in func(*store.Need) bool) (said string, some bool) {
 	var names []string
 	more := 0

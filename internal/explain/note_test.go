@@ -117,8 +117,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// A task that ended with its job's time says so, and not that it had a deadline; one
-// with a deadline of its own that came first has that.
+// A task that ended with its job's duration budget names the budget, unless its own deadline came first.
 func TestCancelledByTheBudget(t *testing.T) {
 	t.Parallel()
 	c := clock

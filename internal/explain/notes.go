@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// notes are facts beside the state that decide what comes next, one sentence
-// or more each.
+// notes returns the facts, in addition to the state, that affect the future of a task; each has one or more
+// sentences.
 func (c Clock) notes(h *store.History) []string {
 	t := &h.Task
 	return slices.DeleteFunc(slices.Concat([]string{
@@ -36,7 +36,7 @@ func (c Clock) notes(h *store.History) []string {
 	}), func(note string) bool { return note == "" })
 }
 
-// unknownNote: the last attempt that ended ran with an input without one of its fields.
+// unknownNote describes the last ended attempt if it ran with an input that lacks a field.
 func unknownNote(h *store.History) string {
 	if len(h.Attempts) == 0 {
 		return ""
@@ -48,7 +48,7 @@ func unknownNote(h *store.History) string {
 	return fmt.Sprintf("Its input was decoded without a field that it has: %s.", text.OneLine(field, MaxNote))
 }
 
-// rerunNote: the task that this one repeats.
+// rerunNote names the task that this task repeats.
 func rerunNote(t *task.Task) string {
 	if t.RerunOf.IsZero() {
 		return ""
@@ -56,7 +56,7 @@ func rerunNote(t *task.Task) string {
 	return fmt.Sprintf("It repeats task %s.", t.RerunOf)
 }
 
-// undoOfNote: the task that this one undoes.
+// undoOfNote names the task that this task undoes.
 func undoOfNote(t *task.Task) string {
 	if t.UndoOf.IsZero() {
 		return ""
@@ -64,7 +64,7 @@ func undoOfNote(t *task.Task) string {
 	return fmt.Sprintf("It undoes what task %s did, for task %s, which called that.", t.UndoOf, t.ParentID)
 }
 
-// leaseNote: whether the worker of a running task renews its lease.
+// leaseNote says whether the worker of a running task renews its lease.
 func (c Clock) leaseNote(t *task.Task) string {
 	if t.State != task.Running || c.gone(t) != "" {
 		return ""
@@ -80,8 +80,7 @@ func (c Clock) leaseNote(t *task.Task) string {
 	return note
 }
 
-// cancelNote: a request to end that the handler has not followed yet, or did
-// not have to.
+// cancelNote describes a cancel request that the handler has not followed yet or did not have to follow.
 func cancelNote(t *task.Task) string {
 	if !t.CancelRequested || t.State == task.Cancelled {
 		return ""
@@ -105,7 +104,7 @@ func cancelNote(t *task.Task) string {
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
 }
 
-// notRun is the last attempt of a task if its worker could not run it.
+// notRun returns the last attempt of a task if the worker could not run it.
 func notRun(h *store.History) *task.Attempt {
 	if n := len(h.Attempts); n > 0 && h.Attempts[n-1].Outcome == task.OutcomeReleased && h.Attempts[n-1].Error != nil {
 		return &h.Attempts[n-1]
@@ -113,7 +112,7 @@ func notRun(h *store.History) *task.Attempt {
 	return nil
 }
 
-// notRunNote: the workers that released the task because they could not run it.
+// notRunNote names the workers that released the task because they could not run it.
 func notRunNote(h *store.History) string {
 	last := notRun(h)
 	if last == nil || h.Task.State.Terminal() {
@@ -132,7 +131,7 @@ func notRunNote(h *store.History) string {
 		times(n), text.OneLine(strings.Join(workers, ", "), MaxMessage), text.Stop(text.OneLine(last.Error.Message, MaxMessage)))
 }
 
-// crashNote: leases lost in a row, which end as poison.
+// crashNote describes consecutive lost leases, which end as poison.
 func crashNote(h *store.History) string {
 	t := &h.Task
 	if t.CrashCount == 0 && t.QuarantineLosses == 0 || t.State == task.Succeeded {
@@ -162,7 +161,7 @@ func (c Clock) deadlineNote(t *task.Task) string {
 	case t.DeadlineAt.IsZero() || t.State.Terminal():
 		return ""
 	case t.CancelRequested && t.State != task.Running:
-		return "" // it cleans up, and its deadline does not matter any more
+		return "" // the task cleans up, and its deadline no longer applies
 	case c.Passed(t.DeadlineAt):
 		return fmt.Sprintf("Its deadline passed %s: a worker that is up ends it.", c.When(t.DeadlineAt))
 	case t.State == task.Pending && t.ReadyAt.After(t.DeadlineAt):
@@ -171,7 +170,7 @@ func (c Clock) deadlineNote(t *task.Task) string {
 	return fmt.Sprintf("If it has not ended %s, its deadline, it is cancelled.", c.When(t.DeadlineAt))
 }
 
-// answerNote: until when a question waits for its answer.
+// answerNote names the time limit for the answer to a question.
 func (c Clock) answerNote(t *task.Task) string {
 	if t.State != task.Blocked || t.Error == nil || t.Error.AskUntil.IsZero() {
 		return ""
@@ -206,7 +205,7 @@ func attemptsNote(t *task.Task) string {
 	return said + "."
 }
 
-// costNote: what its steps have spent.
+// costNote describes the cost that the steps have spent.
 func costNote(t *task.Task) string {
 	if cost := Cost(t); cost != "" {
 		return "Its steps have spent " + cost + "."
@@ -214,14 +213,13 @@ func costNote(t *task.Task) string {
 	return ""
 }
 
-// pauseNotes: pauses of the task, its type or its queue that are not what the
-// task waits for first.
+// pauseNotes describes pauses of the task, its type or its queue, except the pause that the wait already names.
 func (c Clock) pauseNotes(h *store.History) (notes []string) {
 	t := &h.Task
 	if t.State.Terminal() {
 		return nil
 	}
-	shown := task.PauseNone // by what it waits for
+	shown := task.PauseNone // the pause that the wait already names
 	if t.Waiting == task.WaitPaused {
 		shown = cmp.Or(t.Pause, task.PauseQueue)
 	}
@@ -242,7 +240,7 @@ func (c Clock) pauseNotes(h *store.History) (notes []string) {
 	return notes
 }
 
-// stepsNote: the steps that another attempt does not run again.
+// stepsNote names the steps that another attempt does not run again.
 func stepsNote(h *store.History) string {
 	if h.Task.State == task.Succeeded {
 		return ""
@@ -259,7 +257,7 @@ func stepsNote(h *store.History) string {
 	return "Recorded and not run again: " + named("step", done) + "."
 }
 
-// ranCleanup is the first completed cleanup of a task, "" if there is none.
+// ranCleanup returns the first completed cleanup of a task, or "".
 func ranCleanup(h *store.History) string {
 	for i := range h.Steps {
 		if s := &h.Steps[i]; s.RanCleanup() {
@@ -269,7 +267,7 @@ func ranCleanup(h *store.History) string {
 	return ""
 }
 
-// cleanupNote: a cleanup that refuses the retry of its task, or one that runs again.
+// cleanupNote describes a cleanup that prevents a retry of its task, or one that runs again.
 func cleanupNote(h *store.History) string {
 	var past []string
 	for i := range h.Steps {
@@ -287,7 +285,7 @@ func cleanupNote(h *store.History) string {
 	return ""
 }
 
-// unreachedNote: a finished task whose last attempt ignored recorded steps.
+// unreachedNote describes recorded steps that the last attempt of a finished task ignored.
 func unreachedNote(h *store.History) string {
 	if !h.Task.State.Terminal() || len(h.Attempts) == 0 {
 		return ""
@@ -303,8 +301,8 @@ func unreachedNote(h *store.History) string {
 	return fmt.Sprintf("Its last attempt never reached the recorded %s: %s. What they recorded had no part in the result.", named("step", last.StepsUnreached), why)
 }
 
-// otherVersion returns the code version that recorded a step which an attempt never
-// reached, if it differs from that of the attempt; 0: no version says that the code changed.
+// otherVersion returns the code version that recorded a step which an attempt never reached. It returns 0 if no
+// version differs from that of the attempt.
 func otherVersion(h *store.History, last *task.Attempt) int {
 	versions := make(map[int]int, len(h.Attempts))
 	for i := range h.Attempts {
@@ -320,8 +318,7 @@ func otherVersion(h *store.History, last *task.Attempt) int {
 	return 0
 }
 
-// dependentsNote: the tasks that wait for this one, or that were cancelled
-// because of it.
+// dependentsNote names the tasks that wait for this task or were cancelled because of it.
 func dependentsNote(h *store.History) string {
 	var waiting, gone []string
 	for _, d := range h.Dependents {

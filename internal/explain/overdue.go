@@ -9,16 +9,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// overdueAfter is for how long a handler may go on after the end of its context
-// before it is said to ignore it: as long as the engine waits before it logs it.
+// overdueAfter is the delay after which a handler that continues past the end of its context counts as overdue. The
+// engine logs it after the same delay.
 const overdueAfter = time.Minute
 
-// contextEnd is when the context of a running task's handler ended, zero if it
-// has not or the store does not know, and the words for it: ", but it timed out".
+// contextEnd returns the time at which the context of a running task's handler ended, and the words for the cause: ",
+// but it timed out". The time is zero if the context has not ended or the store cannot tell.
 func (c Clock) contextEnd(h *store.History) (at time.Time, because string) {
 	t := &h.Task
 	if t.State != task.Running || c.Passed(t.LeaseExpiresAt) || c.gone(t) != "" {
-		return time.Time{}, "" // without a lease there may be no handler any more
+		return time.Time{}, "" // without a lease the handler may have ended
 	}
 	end := func(when time.Time, said string) {
 		if c.Passed(when) && (at.IsZero() || when.Before(at)) {
@@ -29,7 +29,7 @@ func (c Clock) contextEnd(h *store.History) (at time.Time, because string) {
 		end(t.StartedAt.Add(t.Timeout), "but it timed out")
 	}
 	if !t.DeadlineAt.IsZero() && t.DeadlineAt.Before(t.StartedAt) {
-		end(t.StartedAt, "and was asked to end") // it was started to clean up
+		end(t.StartedAt, "and was asked to end") // started to clean up
 	} else {
 		end(t.DeadlineAt, "but its deadline passed")
 	}
@@ -47,8 +47,7 @@ func (c Clock) overdue(h *store.History) bool {
 	return !at.IsZero() && c.Now.Sub(at) >= overdueAfter
 }
 
-// asked is what follows "is running": that it should have ended, with its
-// punctuation.
+// asked returns the suffix for "is running", with punctuation, if the handler should have ended.
 func (c Clock) asked(h *store.History) string {
 	at, because := c.contextEnd(h)
 	switch {
@@ -64,7 +63,7 @@ func (c Clock) asked(h *store.History) string {
 	return ""
 }
 
-// timeoutNote says when the attempt times out, or that it did.
+// timeoutNote says when the attempt times out or timed out.
 func (c Clock) timeoutNote(t *task.Task) string {
 	if t.Timeout <= 0 {
 		return ""
@@ -76,8 +75,8 @@ func (c Clock) timeoutNote(t *task.Task) string {
 	return fmt.Sprintf(" The attempt timed out %s: its handler's context has ended, and its handler has yet to return.", c.When(at))
 }
 
-// overdueNote counts the running tasks whose handlers ignore the end of their
-// contexts: they hold slots that others wait for.
+// overdueNote counts the running tasks whose handlers ignore the end of their contexts: they occupy slots that other
+// tasks wait for.
 func (c Clock) overdueNote(running Running) string {
 	n := 0
 	for i := range running.Tasks {

@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that waits behind a handler that ignores the end of its context has
-// that in its explanation, and what ends the holder.
+// A task that waits for a handler which ignores the end of its context says so, and suggests how to end the holder.
 func TestWhyHandlersThatIgnoreTheirContext(t *testing.T) {
 	t.Parallel()
 	began := ago(10 * time.Minute)
@@ -72,7 +71,7 @@ func TestWhyReadyBehindOverdueHandlers(t *testing.T) {
 	}
 }
 
-// What has passed is not said to lie ahead.
+// A timeout in the past is not announced as coming.
 func TestWhyAttemptTimedOut(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Running, runs(1, "web1:7", ago(time.Minute), in(20*time.Second)), with(func(k *task.Task) { k.Timeout = 58 * time.Second }))

@@ -12,8 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Happening is one thing of a task's past: an attempt with the decision after
-// it, or an operator's command.
+// Happening is one event in a task's past: an attempt with the decision after it, or an operator's command.
 type Happening struct {
 	At       time.Time         `json:"at"`
 	Attempt  *task.Attempt     `json:"attempt,omitempty"`
@@ -22,8 +21,7 @@ type Happening struct {
 	Sentence string            `json:"sentence"`
 }
 
-// Past lists what happened to a task, in the order of time. The result refers
-// to h.
+// Past lists the past of a task in time order. The result refers to h.
 func (c Clock) Past(h *store.History) []Happening {
 	var past []Happening
 	for i := range h.Attempts {
@@ -43,8 +41,7 @@ func (c Clock) Past(h *store.History) []Happening {
 	return past
 }
 
-// Earlier counts happenings that are not listed one by one: "Before that: 4
-// attempts (4 suspended)".
+// Earlier counts happenings that are not listed one by one: "Before that: 4 attempts (4 suspended)".
 func Earlier(past []Happening) string {
 	counts := make(map[task.Outcome]int)
 	var order []task.Outcome
@@ -69,8 +66,8 @@ func Earlier(past []Happening) string {
 	return line
 }
 
-// Attempt describes one attempt: where it ran, how it ended, and what was
-// decided after it. d may be nil; steps are those of the task.
+// Attempt describes one attempt: its worker, its outcome, and the decision after it. d may be nil; steps are the
+// steps of the task.
 func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Attempt %d began %s", a.No, c.When(a.StartedAt))
@@ -90,7 +87,7 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 	}
 	if d != nil {
 		d := *d
-		if a.Error != nil { // said above
+		if a.Error != nil { // the line above has the error
 			d.Reason.Text = strings.TrimSuffix(d.Reason.Text, ": "+a.Error.Message)
 		}
 		b.WriteString(" " + c.Decision(&d))
@@ -98,8 +95,7 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 	return b.String()
 }
 
-// Routed is the handler that a router chose for an attempt, with the reason; "" if
-// there was no choice.
+// Routed returns the handler that a router chose for an attempt, with the reason; "" if there was no choice.
 func Routed(a *task.Attempt) string {
 	if a.Handler == "" && a.RouteReason == "" {
 		return ""
@@ -114,7 +110,7 @@ func Routed(a *task.Attempt) string {
 	return said
 }
 
-// outcome is the verb for how an attempt ended.
+// outcome returns the verb for the outcome of an attempt.
 func outcome(a *task.Attempt) string {
 	switch a.Outcome {
 	case task.OutcomeSuccess:
@@ -151,7 +147,7 @@ func outcome(a *task.Attempt) string {
 	return "ended (" + string(a.Outcome) + ")"
 }
 
-// reasonOf is the error of an attempt, unless the verb of its outcome has it.
+// reasonOf returns the error of an attempt, unless the verb of its outcome already states it.
 func reasonOf(a *task.Attempt) string {
 	if a.Error == nil || a.Outcome == task.OutcomeLeaseLost {
 		return ""
@@ -162,10 +158,10 @@ func reasonOf(a *task.Attempt) string {
 	return ": " + text.OneLine(a.Error.Message, MaxMessage)
 }
 
-// ranSteps names the steps that an attempt completed, and those that it only tried.
+// ranSteps names the steps that an attempt completed and those that it only tried.
 func ranSteps(a *task.Attempt, steps []task.Step) string {
 	var ran, tried, undone, standing []string
-	for i := range slices.Backward(steps) { // about as they were undone
+	for i := range slices.Backward(steps) { // approximately the order in which they were undone
 		switch s := &steps[i]; {
 		case s.Kind != task.KindUndo || s.AttemptNo != a.No:
 		case s.State == task.StepCompleted:
@@ -183,7 +179,7 @@ func ranSteps(a *task.Attempt, steps []task.Step) string {
 	}
 	for _, name := range a.StepsRun {
 		switch {
-		case slices.Contains(ran, name) || slices.Contains(tried, name): // once a try
+		case slices.Contains(ran, name) || slices.Contains(tried, name): // name each step once per attempt
 		case completedIn(a, name, steps):
 			ran = append(ran, name)
 		default:
@@ -201,8 +197,8 @@ func ranSteps(a *task.Attempt, steps []task.Step) string {
 	return undid
 }
 
-// completedIn reports whether an attempt recorded a value of a step. A step that failed,
-// also one that recorded its error, or that the end of its attempt cut off, has none.
+// completedIn reports whether an attempt recorded a value of a step. A step has no value if it failed, recorded its
+// error, or was interrupted by the end of its attempt.
 func completedIn(a *task.Attempt, name string, steps []task.Step) bool {
 	for i := range steps {
 		s := &steps[i]
@@ -223,10 +219,10 @@ func failedTries(a *task.Attempt, steps []task.Step) int {
 	return n
 }
 
-// maxNamed is how many children a decision names at most.
+// maxNamed is the maximum number of children that a decision names.
 const maxNamed = 1000
 
-// Decision says what was decided after an attempt, and why.
+// Decision describes the decision after an attempt and its reason.
 func (c Clock) Decision(d *task.Decision) string {
 	said := ""
 	switch d.Kind {
@@ -262,7 +258,7 @@ func (c Clock) Decision(d *task.Decision) string {
 	return text.Stop(said)
 }
 
-// operated is how the audited commands read in the past tense.
+// operated maps audited commands to their past tense.
 var operated = map[string]string{
 	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it", "reschedule": "rescheduled it", "signal": "sent it a signal",
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Each attempt is described with what was decided after it, and operators' verbs
-// stand where they happened.
+// Each attempt is described with the decision after it; operators' commands appear in time order.
 func TestWhyPast(t *testing.T) {
 	t.Parallel()
 	boom := &task.Error{Kind: task.KindHandler, Message: "boom\nat line 3", Step: "charge"}
@@ -50,8 +49,8 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
-// Only a step that recorded a value "ran": one that failed, recorded its error or was cut
-// off was tried, and is named once.
+// Only a step that recorded a value "ran". A step that failed, recorded its error or was interrupted was "tried", and
+// is named once.
 func TestAttempt_StepsTried(t *testing.T) {
 	t.Parallel()
 	at := task.Attempt{No: 2, StepsRun: []string{"value", "fails", "fails", "error kept", "cut off", "begun"}, StartedAt: ago(time.Minute), FinishedAt: ago(time.Second), Outcome: task.OutcomeCancelled}
@@ -99,8 +98,7 @@ func TestRoutedAttempt(t *testing.T) {
 	}
 }
 
-// The action that retries a task says so when a cleanup may have undone steps that
-// will not run again.
+// The retry action warns that a cleanup may have undone steps that will not run again.
 func TestWhyRetryAfterACleanup(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Failed, failed(task.KindHandler, "no seat"), func(h *store.History) {

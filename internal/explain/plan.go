@@ -7,9 +7,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// UndoPlan says in a sentence what becomes of the effects of a task.
+// UndoPlan describes in a sentence the future of a task's effects.
 func (c Clock) UndoPlan(p *task.UndoPlan) string {
-	n := 0 // effects; a point of no return is none
+	n := 0 // effects; a point of no return does not count
 	for i := range p.Effects {
 		if p.Effects[i].Kind != task.KindPoint {
 			n++
@@ -52,7 +52,7 @@ func stand(n int) string {
 	return "stand"
 }
 
-// PlannedUndo says in a few words what will happen to an effect of a task in a given state.
+// PlannedUndo describes in a few words the undo of one effect of a task in state s.
 func PlannedUndo(s task.State, e *task.UndoEffect) string {
 	switch e.Undo {
 	case task.EffectDeclared:

@@ -11,11 +11,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// RootOf follows what a task waits for, or what it was cancelled for, to the
-// root: a task that itself waits for no other and ended for none. The
-// result is the shortest way there, from a need of t to the root; nil: t needs
-// nothing that holds it. Of several roots it is the one that most wants a person.
-// tasks and edges are those of t's job.
+// RootOf follows the waits of a task, or the cause of its cancellation, to the root: a task that waits for no other
+// and ended for no other. It returns the shortest path from a need of t to the root, or nil if no need holds t. Of
+// several roots it picks the one that most urgently needs a person. tasks and edges are those of t's job.
 func RootOf(t *task.Task, tasks []task.Task, edges []store.GraphEdge) []*task.Task {
 	if !held(t) {
 		return nil
@@ -28,7 +26,7 @@ func RootOf(t *task.Task, tasks []task.Task, edges []store.GraphEdge) []*task.Ta
 	for _, e := range edges {
 		needs[e.To] = append(needs[e.To], e)
 	}
-	from := map[task.ID]*task.Task{t.ID: nil} // who led to a task
+	from := map[task.ID]*task.Task{t.ID: nil} // predecessor of each task
 	var root *task.Task
 	for next := []*task.Task{t}; len(next) > 0; next = next[1:] {
 		last, at := true, next[0]
@@ -55,7 +53,7 @@ func RootOf(t *task.Task, tasks []task.Task, edges []store.GraphEdge) []*task.Ta
 	return path
 }
 
-// held reports whether a task waits for others, or was cancelled, or failed, for one.
+// held reports whether a task waits for other tasks, or was cancelled or failed because of one.
 func held(t *task.Task) bool {
 	switch t.State {
 	case task.Pending:
@@ -66,8 +64,7 @@ func held(t *task.Task) bool {
 	return false
 }
 
-// holds reports whether an edge of a task is one that it waits for, or was
-// cancelled for.
+// holds reports whether a task waits for the need of this edge, or ended because of it.
 func holds(t *task.Task, e store.GraphEdge, need *task.Task) bool {
 	switch {
 	case !held(t):
@@ -75,15 +72,15 @@ func holds(t *task.Task, e store.GraphEdge, need *task.Task) bool {
 	case t.State == task.Pending:
 		called := t.Waiting == task.WaitChildren && t.Join == task.JoinNone
 		return !e.Decided && called == (e.Step != "")
-	case t.State == task.Failed: // for a child
+	case t.State == task.Failed: // failed because of a child
 		return e.Awaited > 0 && e.Step == "" && need.State.Terminal() && need.State != task.Succeeded
 	}
 	met, ended := e.Kind.Holds(need.End())
 	return ended && !met
 }
 
-// rootSentence names the root cause first, and then how a task depends on it:
-// "c5 failed: exit status 1; c299 needs it through c298 … c6."
+// rootSentence names the root cause first and then the path to the task: "c5 failed: exit status 1; c299 needs it
+// through c298 … c6."
 func (c Clock) rootSentence(t *task.Task, path []*task.Task) string {
 	if len(path) == 0 {
 		return ""
@@ -92,8 +89,7 @@ func (c Clock) rootSentence(t *task.Task, path []*task.Task) string {
 	return text.Stop(fmt.Sprintf("%s; %s needs it%s", c.rootState(root), plainName(t), through(between)))
 }
 
-// maxThrough is how many tasks between a task and its root cause are named one by
-// one.
+// maxThrough is the maximum number of intermediate tasks that are named one by one.
 const maxThrough = 3
 
 func through(between []*task.Task) string {
@@ -113,8 +109,7 @@ func through(between []*task.Task) string {
 
 func plainName(t *task.Task) string { return text.OneLine(cmp.Or(t.Node, t.ID.String()), MaxNote) }
 
-// rootState is a root cause as the beginning of a sentence, with the first line of
-// its error.
+// rootState returns the beginning of a sentence about a root cause, with the first line of its error.
 func (c Clock) rootState(t *task.Task) string {
 	said := plainName(t) + " "
 	switch {
@@ -138,7 +133,7 @@ func (c Clock) rootState(t *task.Task) string {
 	return said + c.TaskState(&store.History{Task: *t})
 }
 
-// headline is [Headline] without that a command wrote nothing.
+// headline is [Headline] without the remark that a command wrote nothing.
 func headline(e *task.Error) string {
 	if e == nil {
 		return noError
@@ -146,7 +141,7 @@ func headline(e *task.Error) string {
 	return strings.TrimSuffix(Headline(e), "; it wrote nothing")
 }
 
-// rootCause is the root of a wait that is too long to be listed need by need.
+// rootCause returns the root of a wait whose path is too long to list need by need.
 func (w *walk) rootCause(path []*task.Task) []Cause {
 	h, _ := w.history(path[len(path)-1].ID)
 	if h == nil || w.seen[h.Task.ID] { // not read yet, or deleted in between
@@ -164,8 +159,7 @@ func (w *walk) rootCause(path []*task.Task) []Cause {
 	}}
 }
 
-// jobRoot names the first of the tasks that decide a job's state, and how many
-// there are besides.
+// jobRoot describes the first task that decides a job's state and counts the others.
 func (c Clock) jobRoot(state task.JobState, deciding []*task.Task, tasks []task.Task) string {
 	for _, t := range deciding {
 		if state == task.JobRunning && (len(c.Gone[t.ID]) > 0 || t.State == task.Blocked) {
@@ -204,8 +198,8 @@ func (c Clock) jobRoot(state task.JobState, deciding []*task.Task, tasks []task.
 	return text.Stop(said)
 }
 
-// JobGone says that the processes that ran some of a job's tasks are dead, and what
-// goes on; "" when none is known to be.
+// JobGone names the tasks of a job whose worker processes are dead and the command that continues them. It returns ""
+// if no process is known to be dead.
 func (c Clock) JobGone(tasks []task.Task) string {
 	var names []string
 	help := ""

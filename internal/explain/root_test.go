@@ -11,8 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// chain is c0 … cn-1, each of which needs the one before: root is c0, and made the
-// others, in the order of the names.
+// chain returns c0 … cn-1, each of which needs the one before. root is c0; others makes the rest, in name order.
 func chain(n byte, root store.History, others func(byte, store.History) store.History) []store.History {
 	hs := []store.History{root}
 	for i := byte(1); i < n; i++ {
@@ -29,7 +28,7 @@ func waitsFor(i byte, n store.History) store.History {
 	return a(i+1, task.Pending, named(fmt.Sprintf("c%d", i)), waits(task.WaitDeps, time.Time{}), needs(need(n, false)))
 }
 
-// edgesOf are the edges and tasks of histories.
+// edgesOf returns the edges and tasks of histories.
 func edgesOf(hs []store.History) (tasks []task.Task, edges []store.GraphEdge) {
 	for _, h := range hs {
 		tasks = append(tasks, h.Task)
@@ -40,7 +39,7 @@ func edgesOf(hs []store.History) (tasks []task.Task, edges []store.GraphEdge) {
 	return tasks, edges
 }
 
-// whyWithRoot explains the last of the histories, whose job has all of them.
+// whyWithRoot explains the last of the histories, which form one job.
 func whyWithRoot(t *testing.T, depth int, hs ...store.History) *explain.Explanation {
 	t.Helper()
 	last := hs[len(hs)-1]
@@ -49,8 +48,7 @@ func whyWithRoot(t *testing.T, depth int, hs ...store.History) *explain.Explanat
 	return b.explain(t, last.Task.ID, depth)
 }
 
-// However long the way, the first sentence names the root cause, its error, and the
-// way, shortened in the middle.
+// The first sentence names the root cause, its error, and the path, shortened in the middle if it is long.
 func TestRootComesFirst(t *testing.T) {
 	t.Parallel()
 	broken := a(1, task.Failed, named("c0"), failed(task.KindHandler, "exit status 1; it wrote last:\nno such file"))
@@ -84,7 +82,7 @@ func TestRootComesFirst(t *testing.T) {
 	}
 }
 
-// A long way is listed at its ends only, and what helps is still offered.
+// A long path is listed only at its ends, and still offers the actions at the root.
 func TestRootOfALongWay(t *testing.T) {
 	t.Parallel()
 	broken := a(1, task.Failed, named("c0"), failed(task.KindHandler, "exit status 1"))
@@ -99,13 +97,13 @@ func TestRootOfALongWay(t *testing.T) {
 	if n := strings.Count(text, "\n"); n > 8 {
 		t.Errorf("the explanation has %d lines:\n%s", n, text)
 	}
-	// One that the whole tree of needs reaches is not listed twice.
+	// A root that the tree of needs reaches is listed once.
 	text = shown(whyWithRoot(t, 10, chain(5, broken, cancelledFor)...))
 	neverSays(t, text, "Behind it")
 	says(t, text, `        "c1" needed "c0" (00000000000000000000000001), which failed 1m ago (2026-11-20T11:59:00Z): handler_error: exit status 1.`)
 }
 
-// Of several roots the one that most wants a person is named, on the shortest way.
+// Of several roots the sentence names the one that most urgently needs a person, by the shortest path.
 func TestRootOfSeveral(t *testing.T) {
 	t.Parallel()
 	runner := a(1, task.Running, named("runs"), runs(1, "web1:7", ago(time.Minute), in(time.Second)))
@@ -116,7 +114,7 @@ func TestRootOfSeveral(t *testing.T) {
 	if x := whyWithRoot(t, 10, runner, stuck, done, far, top); x.Root != "stuck is blocked; top needs it through c3." {
 		t.Errorf("the root is %q", x.Root)
 	}
-	// Its need was retried since.
+	// The need was retried since.
 	again := a(1, task.Running, named("again"))
 	if x := whyWithRoot(t, 10, again, cancelledFor(4, again)); x.Root != "" {
 		t.Errorf("the root of a task whose need runs again is %q", x.Root)
@@ -146,7 +144,7 @@ func TestJobRootComesFirst(t *testing.T) {
 	}
 }
 
-// A running task whose process is dead says so, and what goes on with it.
+// A running task whose process is dead says so and names the command that continues it.
 func TestWhyProcessIsGone(t *testing.T) {
 	t.Parallel()
 	runner := a(1, task.Running, named("c0"), runs(1, "web1:7", ago(time.Minute), in(20*time.Second)), with(func(k *task.Task) { k.Timeout = time.Second }))

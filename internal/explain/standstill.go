@@ -9,10 +9,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Standstill says why no task of a job runs or is about to, as the end of a
-// sentence that begins with the job: its tasks wait for a queue that is paused,
-// for a concurrency key that other jobs hold, or for a person. It is "" for a job
-// of which a task runs or is ready, and for one that waits for a time only.
+// Standstill says why no task of a job runs or is about to run, as the end of a sentence that begins with the job.
+// Its tasks wait for a paused queue, for a concurrency key that other jobs hold, or for a person. It returns "" for a
+// job with a running or ready task, and for a job that only waits for a time.
 func Standstill(tasks []task.Task) string {
 	type wait struct {
 		why   string

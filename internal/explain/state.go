@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TaskState is a task's state as the end of a sentence that begins with the
-// task: "is blocked: …", "waits for its retry, …". It has no full stop.
+// TaskState returns the end of a sentence that begins with the task: "is blocked: …", "waits for its retry, …". It
+// has no full stop.
 func (c Clock) TaskState(h *store.History) string {
 	t := &h.Task
 	switch t.State {
@@ -37,7 +37,7 @@ func (c Clock) TaskState(h *store.History) string {
 		}
 		return said
 	case task.Ready:
-		if t.ReadyAt.After(c.Now) { // by a clock that is a little ahead of the reader's
+		if t.ReadyAt.After(c.Now) { // the store's clock is slightly ahead of the reader's
 			return "is ready and " + Waits(t, nil)
 		}
 		return "is ready since " + c.When(t.ReadyAt) + " and " + Waits(t, nil)
@@ -45,7 +45,7 @@ func (c Clock) TaskState(h *store.History) string {
 	return c.waits(h)
 }
 
-// cancelled is what follows "was cancelled", with its punctuation.
+// cancelled returns the suffix for "was cancelled", with its punctuation.
 func (c Clock) cancelled(t *task.Task) string {
 	switch kind := kindOf(t); kind {
 	case task.KindDeadline:
@@ -72,7 +72,7 @@ func (c Clock) cancelled(t *task.Task) string {
 	return ""
 }
 
-// blocked is what follows "is blocked", with its punctuation.
+// blocked returns the suffix for "is blocked", with its punctuation.
 func blocked(t *task.Task) string {
 	said := " and waits for a person"
 	switch t.Waiting {
@@ -93,8 +93,7 @@ func blocked(t *task.Task) string {
 	return said
 }
 
-// blockedBy is the message of a handler that asked for a person, or the error
-// that a person has to look at.
+// blockedBy returns the message of a handler that asked for a person, or the error that a person must look at.
 func blockedBy(t *task.Task, limit int) string {
 	e, asked := t.Error, Question(t.Type, t.Error)
 	switch {
@@ -108,7 +107,7 @@ func blockedBy(t *task.Task, limit int) string {
 	return Failure(e, limit)
 }
 
-// waits is why a pending task does not run.
+// waits says why a pending task does not run.
 func (c Clock) waits(h *store.History) string {
 	t := &h.Task
 	due := c.When(t.ReadyAt)
@@ -120,7 +119,7 @@ func (c Clock) waits(h *store.History) string {
 	}
 	switch t.Waiting {
 	case task.WaitNone, task.WaitDelay:
-		if t.AttemptNo > 0 { // an operator put it off when it was due again
+		if t.AttemptNo > 0 { // an operator postponed it when it was due again
 			return "was rescheduled and is due " + due
 		}
 		return "was enqueued for later and is due " + due
@@ -171,13 +170,12 @@ func (c Clock) waits(h *store.History) string {
 	return orElse("waits: " + string(t.Waiting))
 }
 
-// awaited reports whether a task waits for the end of a need. It waits for none
-// whose failure it would run for once one of those failed, and not for its children,
-// which have ended.
+// awaited returns a test for the needs whose end a task waits for. Once a need for failure has failed, the other
+// needs for failure do not count. Children do not count here.
 func awaited(needs []store.Need) func(store.Need) bool {
 	asked := func(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnSuccess && !n.Done }
 	if slices.ContainsFunc(needs, asked) {
-		return asked // its handler asked for that one: the others do not count any more
+		return asked // the handler asked for this need; the other needs no longer count
 	}
 	started := slices.ContainsFunc(needs, func(n store.Need) bool {
 		return n.Kind == task.OnFailed && n.Done && n.End().WentWrong()
@@ -185,7 +183,7 @@ func awaited(needs []store.Need) func(store.Need) bool {
 	return func(n store.Need) bool { return n.Awaited == 0 && !n.Done && !(started && n.Kind == task.OnFailed) }
 }
 
-// openNeeds counts what a task still waits for.
+// openNeeds counts the needs that a task still waits for.
 func openNeeds(needs []store.Need) string {
 	open := 0
 	counts := awaited(needs)
@@ -206,13 +204,13 @@ func openNeeds(needs []store.Need) string {
 	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, all)
 }
 
-// isChild reports whether a need is a child of the task that it decomposed into.
+// isChild reports whether a need is a child of the task's decomposition.
 func isChild(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnDone && n.Step == "" }
 
-// openChild reports whether a task waits for the end of a child.
+// openChild reports whether a need is a child that has not ended.
 func openChild(n store.Need) bool { return isChild(n) && !n.Done }
 
-// lastChildren reports whether a need is a child of the last decomposition.
+// lastChildren returns a test for the children of the last decomposition.
 func lastChildren(needs []store.Need) func(store.Need) bool {
 	last := 0
 	for _, n := range needs {
@@ -223,14 +221,13 @@ func lastChildren(needs []store.Need) func(store.Need) bool {
 	return func(n store.Need) bool { return isChild(n) && n.Awaited == last }
 }
 
-// wrongChild reports whether a task failed for a child: it did not succeed.
+// wrongChild returns a test for the children of the last decomposition that did not succeed.
 func wrongChild(needs []store.Need) func(store.Need) bool {
 	of := lastChildren(needs)
 	return func(n store.Need) bool { return of(n) && n.State.Terminal() && n.State != task.Succeeded }
 }
 
-// openChildren counts the children that a task still waits for, of those of its
-// last decomposition.
+// openChildren counts the children of the last decomposition that a task still waits for.
 func openChildren(needs []store.Need) string {
 	open, all := 0, 0
 	of := lastChildren(needs)
@@ -255,7 +252,7 @@ func children(n int) string {
 	return fmt.Sprint(n, " children")
 }
 
-// sleepStep names the sleep that a task is in.
+// sleepStep names the current sleep of a task.
 func sleepStep(h *store.History) string {
 	name := ""
 	for _, st := range h.Steps {
@@ -269,7 +266,7 @@ func sleepStep(h *store.History) string {
 	return fmt.Sprintf(" in %q", text.OneLine(name, MaxNote))
 }
 
-// whatIsPaused says what of a task is paused. its comes before "queue" and "type".
+// whatIsPaused names the paused object: the task, its type or its queue. its comes before "queue" and "type".
 func whatIsPaused(t *task.Task, its string, most int) string {
 	switch t.Pause {
 	case task.PauseTask:

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Every reason to wait has its sentence.
+// Each reason to wait has its own sentence.
 func TestWhyPending(t *testing.T) {
 	t.Parallel()
 	soon := in(90 * time.Second)
@@ -49,7 +49,7 @@ func TestWhyPending(t *testing.T) {
 	}
 }
 
-// Every way to end, or to stand, has its sentence.
+// Each final or blocked state has its own sentence.
 func TestWhyStates(t *testing.T) {
 	t.Parallel()
 	minuteAgo := "1m ago (2026-11-20T11:59:00Z)"

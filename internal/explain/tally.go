@@ -7,16 +7,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tally counts tasks by the words for their states. The zero value is that of
-// no tasks.
+// Tally counts tasks by the words for their states. Its zero value counts no tasks.
 type Tally struct {
 	Total, Running, Failed, Blocked, Retrying, Succeeded, Cancelled, Ready, Waiting int
 
-	NotNeeded int // cancelled, and not against the job
-	Allowed   int // failed, which the job allows
+	NotNeeded int // cancelled, but not counted against the job
+	Allowed   int // failed, but the job allows it
 }
 
-// Add counts a task by its state, and how it ended.
+// Add counts a task by its state and the way it ended.
 func (t *Tally) Add(end task.End, waiting task.Waiting) {
 	state := end.State
 	t.Total++
@@ -44,10 +43,10 @@ func (t *Tally) Add(end task.End, waiting task.Waiting) {
 	}
 }
 
-// Done is how many of the tasks have ended.
+// Done returns the number of ended tasks.
 func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled + t.NotNeeded + t.Allowed }
 
-// Words lists what there is: "200 succeeded, 71 waiting".
+// Words lists the counts above zero: "200 succeeded, 71 waiting".
 func (t *Tally) Words() string {
 	var parts []string
 	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Allowed, "failed as allowed"}, TallyPart{t.NotNeeded, "not needed"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
@@ -58,8 +57,7 @@ func (t *Tally) Words() string {
 	return strings.Join(parts, ", ")
 }
 
-// News are the parts that a short line shows beside [Tally.Done], the most
-// important first; those of no task are left out.
+// News returns the counts above zero that a short line shows in addition to [Tally.Done], most important first.
 func (t *Tally) News() []TallyPart {
 	var parts []TallyPart
 	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Allowed, "failed as allowed"}, TallyPart{t.NotNeeded, "not needed"}) {
@@ -80,10 +78,10 @@ type TallyPart struct {
 	Word string
 }
 
-// String is the part as text: "3 running".
+// String formats the part: "3 running".
 func (p TallyPart) String() string { return fmt.Sprintf("%d %s", p.N, p.Word) }
 
-// Retrying reports whether a failed attempt will be followed by another one.
+// Retrying reports whether a task waits for another attempt after a failed one.
 func Retrying(state task.State, waiting task.Waiting) bool {
 	return state == task.Pending && waiting == task.WaitRetry
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undoTries counts the attempts of an undo phase that failed since it began, or was last
-// tried again by an operator, and returns the error of the last of them.
+// undoTries returns the number of failed attempts of an undo phase and the error of the last. It counts from the
+// start of the phase or from the last retry by an operator.
 func undoTries(h *store.History) (n int, last *task.Error) {
 	for i := range h.Attempts {
 		if a := &h.Attempts[i]; a.Outcome == task.OutcomeUndoFailed && a.No > h.Task.Undo.Since && !a.StartedAt.Before(h.Task.Undo.Began) {
@@ -18,8 +18,8 @@ func undoTries(h *store.History) (n int, last *task.Error) {
 	return n, last
 }
 
-// undo is that a task is being undone before it ends: when, for which end, and how its
-// last try failed.
+// undo describes a task that is being undone before it ends: the due time, the state it will end in, and the error of
+// the last try.
 func (c Clock) undo(h *store.History, due string) string {
 	t := &h.Task
 	p := t.Undo
@@ -53,7 +53,7 @@ func (c Clock) undo(h *store.History, due string) string {
 	return said
 }
 
-// undoing is that a task is being undone, or undoes another one of its job.
+// undoing says that a task is being undone, or that it undoes another task of its job.
 func undoing(t *task.Task) string {
 	if t.Undo.Runs() {
 		return "undoes a task of its job"
@@ -61,8 +61,7 @@ func undoing(t *task.Task) string {
 	return "is being undone"
 }
 
-// waitsForChildren reports whether the last attempt of an undo phase left a task to wait for
-// its children.
+// waitsForChildren reports whether the last attempt of an undo phase left a task waiting for its children.
 func (c Clock) waitsForChildren(h *store.History) bool {
 	if len(h.Attempts) == 0 {
 		return false
@@ -71,7 +70,7 @@ func (c Clock) waitsForChildren(h *store.History) bool {
 	return a.Outcome == task.OutcomeSuspended && !a.StartedAt.Before(h.Task.Undo.Began)
 }
 
-// undoNote: a task that is undone before it ends, or whose undo was given up.
+// undoNote describes a task that is being undone before it ends, or whose undo was abandoned.
 func undoNote(t *task.Task) string {
 	p := t.Undo
 	if p == nil {
@@ -97,7 +96,7 @@ func undoNote(t *task.Task) string {
 	return fmt.Sprintf("Its handler is called for its cleanups, with a context that has ended. One that fails is tried again; then the task ends %s. What needs the task waits until then.", p.EndsAs)
 }
 
-// Undo is the undo phase of a task in a few words; "": it is in none.
+// Undo describes the undo phase of a task in a few words; "" outside an undo phase.
 func (c Clock) Undo(t *task.Task) string {
 	switch p := t.Undo; {
 	case p == nil:
@@ -121,8 +120,7 @@ func (c Clock) Undo(t *task.Task) string {
 	}
 }
 
-// actUndo adds what a person can do about a task that is being undone, or whose undo was
-// given up.
+// actUndo adds the operator's actions for a task that is being undone, or whose undo was abandoned.
 func (w *walk) actUndo(t *task.Task, asked bool) {
 	p, name := t.Undo, Short(t)
 	undo := "the undo of " + name

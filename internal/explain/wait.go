@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// openWaits are the steps in which a task waits, for a signal or for the children of
-// a call. What came second in a race is not waited for any more.
+// openWaits returns the steps in which a task waits for a signal or for the children of a call. The losing cases of a
+// decided race are not waits.
 func openWaits(h *store.History) []task.Step {
 	decided := make(map[string]bool)
 	for i := range h.Steps {
@@ -21,7 +21,7 @@ func openWaits(h *store.History) []task.Step {
 	}
 	var open []task.Step
 	for _, st := range h.Steps {
-		race := st.Name[:max(0, strings.LastIndexByte(st.Name, '['))] // of a case: "name[0]"
+		race := st.Name[:max(0, strings.LastIndexByte(st.Name, '['))] // a race case: "name[0]"
 		if st.State == task.StepWaiting && !decided[race] {
 			open = append(open, st)
 		}
@@ -29,8 +29,7 @@ func openWaits(h *store.History) []task.Step {
 	return open
 }
 
-// inWaits says what a task waits for that a signal, the end of a child, or a time
-// lets go on.
+// inWaits describes the waits of a task inside its handler, which a signal, the end of a child, or a time ends.
 func (c Clock) inWaits(h *store.History) string {
 	open := openWaits(h)
 	parts := make([]string, 0, maxCauses)
@@ -64,7 +63,7 @@ func (c Clock) inWait(st *task.Step) string {
 	return said
 }
 
-// openCalled reports whether a task waits for the end of a child of a call.
+// openCalled returns a test for unfinished children of a call.
 func openCalled(h *store.History) func(store.Need) bool {
 	calls := make(map[string]bool)
 	for _, st := range openWaits(h) {
@@ -73,7 +72,7 @@ func openCalled(h *store.History) func(store.Need) bool {
 	return func(n store.Need) bool { return calls[n.Step] && !n.Done }
 }
 
-// signal adds how to send the signals that a task waits for.
+// signal adds the actions that send the awaited signals.
 func (w *walk) signal(h *store.History) {
 	name := Short(&h.Task)
 	for _, st := range openWaits(h) {
@@ -83,7 +82,7 @@ func (w *walk) signal(h *store.History) {
 	}
 }
 
-// WaitsForSignals are the names of the signals that a task waits for, each once.
+// WaitsForSignals returns the names of the signals that a task waits for, each once.
 func WaitsForSignals(h *store.History) (names []string) {
 	for _, st := range openWaits(h) {
 		if st.Kind == task.KindSignal && !slices.Contains(names, st.Signal) {
@@ -93,7 +92,7 @@ func WaitsForSignals(h *store.History) (names []string) {
 	return names
 }
 
-// StepWait is what a step waits or waited for, in a few words; "" if it does not.
+// StepWait describes the past or present wait of a step in a few words; "" for a step without a wait.
 func (c Clock) StepWait(st *task.Step) string {
 	switch {
 	case st.Kind == task.KindSleep:

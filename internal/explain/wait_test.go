@@ -17,7 +17,7 @@ func callStep(name string, left int) task.Step {
 	return task.Step{Name: name, Kind: task.KindCall, State: task.StepWaiting, Children: 10, ChildrenLeft: left, ChildrenStored: 10}
 }
 
-// The waits of a handler are named, with what lets them go on.
+// The explanation names the waits of a handler and the events that end them.
 func TestWhyWaitInAHandler(t *testing.T) {
 	t.Parallel()
 	said := `It waits for the signal "approved" in "manager", since 1m ago (2026-11-20T11:59:00Z)`
@@ -46,7 +46,7 @@ func TestWhyWaitInAHandler(t *testing.T) {
 			`It waits for 3 of 10 children of the call "fan", and goes on in 1m (2026-11-20T12:01:00Z) at the latest.`,
 			"  It waits for 00000000000000000000000002 (acme.billing.charge.v1), which is blocked and waits for a person.",
 		}},
-		{task.WaitSignal, time.Time{}, []task.Step{ // the race is over: what lost it is not waited for
+		{task.WaitSignal, time.Time{}, []task.Step{ // the race is decided: its losing case is not a wait
 			{Name: "first", Kind: task.KindRace, State: task.StepCompleted, Value: json.RawMessage("0")}, callStep("first[1]", 2), signalStep("manager", time.Time{}),
 		}, []string{said + "."}},
 	} {
@@ -56,7 +56,7 @@ func TestWhyWaitInAHandler(t *testing.T) {
 	}
 }
 
-// A wait that timed out records nothing that a person could look for.
+// A wait that timed out points to no recorded value.
 func TestStepWait(t *testing.T) {
 	t.Parallel()
 	timedOut := signalStep("manager", ago(time.Minute))

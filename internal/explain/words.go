@@ -11,14 +11,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// MaxMessage is how many columns of a recorded message a sentence quotes, and
-// MaxNote how many a table does.
+// MaxMessage is the maximum width in columns of a recorded message in a sentence, and MaxNote that in a table.
 const (
 	MaxMessage = 300
 	MaxNote    = 60
 )
 
-// Label names a task in a sentence: by its name in the job when it has one.
+// Label names a task in a sentence, by its name in the job if it has one.
 func Label(t *task.Task) string {
 	if t.Node != "" {
 		return fmt.Sprintf("%q (%s)", text.OneLine(t.Node, MaxNote), t.ID)
@@ -26,7 +25,7 @@ func Label(t *task.Task) string {
 	return fmt.Sprintf("%s (%s)", t.ID, t.Type)
 }
 
-// Short is [Label] without the ID, for a task that was named before.
+// Short is [Label] without the ID, for a task named before.
 func Short(t *task.Task) string {
 	if t.Node != "" {
 		return fmt.Sprintf("%q", text.OneLine(t.Node, MaxNote))
@@ -34,9 +33,8 @@ func Short(t *task.Task) string {
 	return t.ID.String()
 }
 
-// Failure is an error with its kind and whole message on one line:
-// `handler_error in step "charge": card refused`. The message takes at most
-// limit columns.
+// Failure returns an error with its kind and whole message on one line: `handler_error in step "charge": card
+// refused`. The message takes at most limit columns.
 func Failure(e *task.Error, limit int) string {
 	if e == nil {
 		return noError
@@ -49,15 +47,15 @@ func Failure(e *task.Error, limit int) string {
 		return head + ": " + message
 	case head == string(e.Kind):
 		return message
-	default: // the step is not in the message
+	default: // the message does not name the step
 		return head + strings.TrimPrefix(message, string(e.Kind))
 	}
 }
 
 const noError = "no error is recorded"
 
-// FailureHead is what comes before an error's message: its kind, its code if it
-// has one, and its step unless the message names it.
+// FailureHead returns the words before an error's message: its kind, its code if it has one, and its step unless the
+// message names it.
 func FailureHead(e *task.Error) string {
 	head := string(e.Kind)
 	if e.Code != "" {
@@ -69,9 +67,8 @@ func FailureHead(e *task.Error) string {
 	return fmt.Sprintf("%s in step %q", head, text.OneLine(e.Step, MaxNote))
 }
 
-// Headline is an error in a few words, for views that show what the task
-// wrote beside it: the first line of its message, with its kind unless that
-// goes without saying.
+// Headline returns an error in a few words, for views that also show the task's output: the first line of its
+// message, with its kind unless the reader can infer it.
 func Headline(e *task.Error) string {
 	line := Head(e.Message)
 	switch {
@@ -83,14 +80,14 @@ func Headline(e *task.Error) string {
 	return string(e.Kind) + ": " + line
 }
 
-// impliesKind reports whether a reader of an error's first line knows its
-// kind: an ordinary failure needs none, and some messages begin with it.
+// impliesKind reports whether the first line of an error implies its kind: an ordinary failure needs no kind, and
+// some messages begin with it.
 func impliesKind(e *task.Error, line string) bool {
 	return e.Kind == task.KindHandler || e.Kind == task.KindNone || strings.HasPrefix(line, string(e.Kind)) || e.SaysKind()
 }
 
-// Head is the first line of a message, without the words that introduce the
-// next lines: "exit status 3; it wrote last:" is "exit status 3".
+// Head returns the first line of a message without the words that introduce the next lines: "exit status 3; it wrote
+// last:" becomes "exit status 3".
 func Head(message string) string {
 	line := text.FirstLine(message, text.MaxLine)
 	introduces := strings.HasSuffix(line, ":")
@@ -101,14 +98,13 @@ func Head(message string) string {
 	return line
 }
 
-// wrote is the second line of a command's error, before the last lines that it
-// wrote; see builtin.ExitError.
+// wrote matches the second line of a command's error, which introduces the last lines of output; see
+// builtin.ExitError.
 var wrote = regexp.MustCompile(`^It wrote (?:last:|(\d+) lines in all(?:, last:|\.))$`)
 
-// FailureLines is an error in at most limit lines and one that counts what is
-// not shown: the first and the last ones. Those of a command's error end with
-// the last lines that it wrote; logs is the command line that shows all of
-// them, if there is one.
+// FailureLines returns the first and last lines of an error: at most limit lines, plus one that counts the omitted
+// lines. The error of a command ends with its last lines of output. logs is the command line that shows the whole
+// output, if there is one.
 func FailureLines(e *task.Error, limit int, logs string) []string {
 	if e == nil {
 		return []string{noError}
@@ -135,9 +131,8 @@ func FailureLines(e *task.Error, limit int, logs string) []string {
 	return slices.Concat(lines[:1], []string{note}, rest[len(rest)-shown:])
 }
 
-// lastWritten returns the last lines that a command wrote from the lines of its
-// error, and how many it wrote. One that is in the first line of the error
-// alone does not count. It is false for an error of another kind.
+// lastWritten returns the last lines of output from the lines of a command's error, and the number of lines that the
+// command wrote. Output that only appears in the first line does not count. ok is false for an error of another kind.
 func lastWritten(lines []string) (last []string, count int, ok bool) {
 	if len(lines) < 2 {
 		return nil, 0, false
@@ -157,7 +152,7 @@ func lastWritten(lines []string) (last []string, count int, ok bool) {
 	return last, count, err == nil
 }
 
-// Who is who did something and why, as recorded: "ops: too late".
+// Who returns the actor and the reason as recorded: "ops: too late".
 func Who(actor, reason string) string {
 	if actor != "" && reason != "" {
 		return actor + ": " + reason
@@ -165,7 +160,7 @@ func Who(actor, reason string) string {
 	return actor + reason
 }
 
-// By is [Who] as a part of a sentence: " by ops: too late".
+// By returns [Who] as a part of a sentence: " by ops: too late".
 func By(actor, reason string) string {
 	said := Who(text.OneLine(actor, MaxNote), text.OneLine(reason, MaxMessage))
 	switch {
@@ -177,8 +172,7 @@ func By(actor, reason string) string {
 	return " by " + said
 }
 
-// Progress is a progress report: "3 of 10: reading". The message takes at most
-// limit columns.
+// Progress formats a progress report: "3 of 10: reading". The message takes at most limit columns.
 func Progress(p *task.Progress, limit int) string {
 	said := fmt.Sprintf("%g", p.Current)
 	if p.Total > 0 {
@@ -199,7 +193,7 @@ func listed(names []string, more int) string {
 	return said
 }
 
-// quoted lists the first names: `"a", "b" and 3 more`.
+// quoted lists the first names in quotes: `"a", "b" and 3 more`.
 func quoted(names []string) string {
 	const limit = 8
 	shown := make([]string, min(len(names), limit))
@@ -209,7 +203,7 @@ func quoted(names []string) string {
 	return listed(shown, len(names)-len(shown))
 }
 
-// named lists things by name: `step "a"`, `steps "a", "b" and 3 more`.
+// named lists names with their noun: `step "a"`, `steps "a", "b" and 3 more`.
 func named(noun string, names []string) string {
 	if len(names) > 1 {
 		noun += "s"
@@ -227,7 +221,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// kindOf is the kind of a task's error.
+// kindOf returns the kind of a task's error.
 func kindOf(t *task.Task) task.ErrorKind {
 	if t.Error == nil {
 		return task.KindNone

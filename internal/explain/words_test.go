@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// An error has a long form, a short one, and one of several lines.
+// An error has a long form, a short form, and a form of several lines.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -50,7 +50,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What is not shown of a command's output is counted, wherever it was left out.
+// Omitted lines of a command's output are counted, wherever they were omitted.
 func TestFailureLinesOfACommand(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

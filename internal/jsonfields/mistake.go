@@ -87,8 +87,8 @@ func names(t reflect.Type, seen map[reflect.Type]bool, all []string) []string {
 	return all
 }
 
-// Wrong returns a message for JSON that does not fit a type. The string what names the kind of the value, with a number that is out
-// of range ("string", "number 1.5"), in the words of encoding/json.
+// Wrong returns a message for JSON that does not fit a type. The string what names the kind of the value in the
+// words of encoding/json, with a number that is out of range: "string", "number 1.5".
 func Wrong(t reflect.Type, what string) string {
 	wanted := Wanted(t)
 	if n, number := strings.CutPrefix(what, "number "); number && !strings.ContainsAny(n, ".eE") && !strings.Contains(wanted, "bits") {
