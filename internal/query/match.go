@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Row reports whether a task can match what its Filter does not say, as far as that
-// can be told without its values; see NeedsValues.
+// Row reports whether a task can match the terms that the query's Filter does not cover, as far as its row tells
+// without its values; see NeedsValues.
 func (q *Query) Row(t *task.Task) bool {
 	for i := range q.terms {
 		c := &q.terms[i]
@@ -36,7 +36,7 @@ func (c *term) row(t *task.Task) bool {
 	case fieldJob:
 		return c.has(t.JobID.String())
 	case fieldUndo:
-		if t.Waiting == task.WaitDeps { // the undo of a task, before its job has ended
+		if t.Waiting == task.WaitDeps { // the undo of a task whose job has not ended yet
 			return false
 		}
 		return c.undo(t.Undo, t.State)
@@ -46,14 +46,14 @@ func (c *term) row(t *task.Task) bool {
 	case "":
 		return c.stands(t)
 	}
-	return true // input, output
+	return true // decided by Values: input and output
 }
 
 func (c *term) has(text string) bool {
 	return slices.ContainsFunc(c.values, func(v value) bool { return v.text == text })
 }
 
-// stands reports whether a word stands in what is looked through for it.
+// stands reports whether one of the term's words occurs in the searched texts of a task.
 func (c *term) stands(t *task.Task) bool {
 	texts := []string{t.Node, t.IdempotencyKey, t.ConcurrencyKey}
 	if e := t.Error; e != nil {
@@ -63,12 +63,11 @@ func (c *term) stands(t *task.Task) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(folded(s), word) })
 }
 
-// folded is a text as words are compared: in lower case, with one space for many, line
-// breaks included.
+// folded normalizes a text for comparing words: lower case, with single spaces for spaces and line breaks.
 func folded(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
 
-// NeedsValues reports which values of a task must be there before Values can tell.
-// Texts of errors are masked with what the values hide.
+// NeedsValues reports which values of a task Values needs. Values also masks the texts of errors with the secrets in
+// them.
 func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
 	for i := range q.terms {
 		switch q.terms[i].field {
@@ -85,13 +84,13 @@ func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
 	return input, output
 }
 
-// AsksForValues reports whether a term is about inputs or outputs.
+// AsksForValues reports whether a term refers to inputs or outputs.
 func (q *Query) AsksForValues() bool {
 	return slices.ContainsFunc(q.terms, func(t term) bool { return t.field == fieldInput || t.field == fieldOutput })
 }
 
-// Values reports whether a task of which Row holds matches. shown is the same task as
-// readers see it: what is hidden there is not looked at.
+// Values reports whether a task that passed Row matches. shown is the same task as readers see it: hidden values
+// never match.
 func (q *Query) Values(t, shown *task.Task) bool {
 	for i := range q.terms {
 		c := &q.terms[i]
@@ -113,13 +112,13 @@ func (q *Query) Values(t, shown *task.Task) bool {
 	return true
 }
 
-// within reports whether a value has one of the term's under its path.
+// within reports whether the value under the term's path equals one of the term's values.
 func (c *term) within(whole json.RawMessage) bool {
 	found, ok := follow(whole, c.path)
 	return ok && slices.ContainsFunc(c.values, func(v value) bool { return v.equals(found) })
 }
 
-// follow returns what stands in a value under a path.
+// follow returns the part of a value under a path.
 func follow(v json.RawMessage, path []string) (json.RawMessage, bool) {
 	for _, segment := range path {
 		switch v = bytes.TrimLeft(v, " \t\r\n"); {
@@ -151,7 +150,7 @@ func follow(v json.RawMessage, path []string) (json.RawMessage, bool) {
 	return v, true
 }
 
-// equals reports whether a JSON value is the one that is meant.
+// equals reports whether a JSON value equals v.
 func (v *value) equals(found json.RawMessage) bool {
 	found = bytes.TrimSpace(found)
 	if len(found) > 0 && found[0] == '"' {
@@ -161,6 +160,6 @@ func (v *value) equals(found json.RawMessage) bool {
 	if len(found) > MaxText || v.quoted {
 		return false
 	}
-	var compact bytes.Buffer // of [ ] and the like
+	var compact bytes.Buffer // of [ ] and similar
 	return json.Compact(&compact, found) == nil && compact.String() == v.text
 }

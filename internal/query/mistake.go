@@ -8,12 +8,12 @@ import (
 	"github.com/goweaver/weaver/internal/typo"
 )
 
-// Mistake says why a text is no query.
+// Mistake describes a syntax error in a query.
 type Mistake struct {
-	Column int      // of the character at which it is, from 1
-	What   string   // is wrong
-	Meant  string   // what was probably meant; "": unknown
-	Words  []string // that could stand there; nil: it is not about a word
+	Column int      // of the character in error, from 1
+	What   string   // the error
+	Meant  string   // the suggested word; "" if unknown
+	Words  []string // words allowed there; nil if the error is not about a word
 }
 
 // Error implements error.
@@ -30,10 +30,10 @@ func (m *Mistake) Error() string {
 	return s
 }
 
-// maxTypos is how far a word may be from the one that was meant.
+// maxTypos is the maximum distance between a word and its suggestion.
 const maxTypos = 2
 
-// nearest returns the one of words that another one was probably meant to be.
+// nearest returns the element of words that word was probably meant to be.
 func nearest(word string, words []string) string {
 	best, least := "", maxTypos+1
 	for _, w := range words {
@@ -45,7 +45,7 @@ func nearest(word string, words []string) string {
 	return best
 }
 
-// unknown is the mistake of a word that is none of those there are.
+// unknown returns the Mistake for a word that is not in words.
 func unknown(column int, what, word string, words []string) *Mistake {
 	return &Mistake{Column: column, What: what, Meant: nearest(word, words), Words: slices.Clone(words)}
 }

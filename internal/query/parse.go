@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Parse reads a text. Times like -2h are counted from now. An error is a *Mistake.
+// Parse parses a query. Times like -2h are relative to now. An error is a *Mistake.
 func Parse(text string, now time.Time) (Query, error) {
 	if len(text) > MaxText {
 		return Query{}, &Mistake{Column: utf8.RuneCountInString(text[:MaxText]) + 1, What: fmt.Sprintf("the query has %d bytes: at most %d", len(text), MaxText)}
@@ -43,7 +43,7 @@ type parser struct {
 	text   []rune
 	at     int
 	now    time.Time
-	before map[string]int // columns of the terms that were read, by what they say something about
+	before map[string]int // columns of the parsed terms, by field, operator and path
 }
 
 func (p *parser) wrong(at int, format string, args ...any) *Mistake {
@@ -56,7 +56,7 @@ func (p *parser) space() {
 	}
 }
 
-// next is the character that comes, 0 at the end.
+// next returns the next character, or 0 at the end.
 func (p *parser) next() rune {
 	if p.at == len(p.text) {
 		return 0
@@ -64,7 +64,7 @@ func (p *parser) next() rune {
 	return p.text[p.at]
 }
 
-// until reads up to a space, one of the characters, or the end.
+// until reads up to a space, one of the characters in stop, or the end.
 func (p *parser) until(stop string) string {
 	from := p.at
 	for p.at < len(p.text) && !unicode.IsSpace(p.text[p.at]) && !strings.ContainsRune(stop, p.text[p.at]) {
@@ -73,7 +73,7 @@ func (p *parser) until(stop string) string {
 	return string(p.text[from:p.at])
 }
 
-// quoted reads a text in quotes.
+// quoted reads a quoted text.
 func (p *parser) quoted() (string, *Mistake) {
 	open := p.at
 	var b strings.Builder
@@ -125,7 +125,7 @@ func (p *parser) term() (term, error) {
 	return t, nil
 }
 
-// ended makes sure that a term does not go on.
+// ended returns a Mistake unless the term ends here.
 func (p *parser) ended(from int) *Mistake {
 	if p.at < len(p.text) && !unicode.IsSpace(p.text[p.at]) {
 		return p.wrong(p.at, "want a space after the term that begins in column %d", from+1)
@@ -185,7 +185,7 @@ func (p *parser) qualified() (t term, err *Mistake) {
 	return t, p.ended(from)
 }
 
-// again refuses a second term about the same.
+// again refuses a second term with the same field, operator and path.
 func (p *parser) again(t *term, from int) *Mistake {
 	about := t.field + string(t.op) + strings.Join(t.path, "\x00")
 	if column, found := p.before[about]; found {
@@ -202,7 +202,7 @@ func (p *parser) again(t *term, from int) *Mistake {
 	return nil
 }
 
-// path reads the segments behind a field, each behind its dot.
+// path reads the segments after a field; a dot precedes each.
 func (p *parser) path() (path []string, err *Mistake) {
 	for p.next() == '.' {
 		p.at++
@@ -220,7 +220,7 @@ func (p *parser) path() (path []string, err *Mistake) {
 	return path, nil
 }
 
-// value reads one of the values of a term.
+// value reads one value of a term.
 func (p *parser) value(t *term, f *field) (v value, err *Mistake) {
 	from := p.at
 	if p.next() == '"' {
@@ -239,11 +239,11 @@ func (p *parser) value(t *term, f *field) (v value, err *Mistake) {
 	return v, nil
 }
 
-// field says how terms of a field are written.
+// field describes the syntax of a field's terms.
 type field struct {
 	ops   string
 	usage string
-	path  bool // has segments
+	path  bool // takes a path
 	empty bool // a value may be ""
 	check func(p *parser, at int, v *value) *Mistake
 }
@@ -280,7 +280,7 @@ func oneOf[T ~string](what string, list []T) func(*parser, int, *value) *Mistake
 	}
 }
 
-// checkType checks a type, or the beginning of types.
+// checkType checks a task type or a prefix of task types.
 func checkType(p *parser, at int, v *value) *Mistake {
 	begin, pattern := strings.CutSuffix(v.text, ".*")
 	switch {
@@ -304,16 +304,16 @@ func checkID(p *parser, at int, v *value) *Mistake {
 	return nil
 }
 
-// maxDays keeps spans within what a time can be.
+// maxDays limits durations to the range of time.Time.
 const maxDays = 100 * 366
 
-// checkTime makes an instant of a time.
+// checkTime converts a time to an instant.
 func checkTime(p *parser, at int, v *value) *Mistake {
 	when, ok := p.instant(v.text)
 	if !ok {
 		return p.wrong(at, "%.40q is no time: want 2026-01-02T03:04:05Z, 2026-01-02 (UTC), or a time ago: -2h, -90m, -7d", v.text)
 	}
-	if when.Before(time.Unix(0, 0)) { // a time that a program left unset: the zero time would select every task
+	if when.Before(time.Unix(0, 0)) { // an unset time of a program: the zero time would select every task
 		return p.wrong(at, "%.40q is before 1970, and nothing was enqueued then: is it a time that was not set?", v.text)
 	}
 	v.text = when.UTC().Format(time.RFC3339Nano)

@@ -1,18 +1,16 @@
-// Package query is the language in which lists of tasks are asked for, in one line:
+// Package query parses the one-line language that selects tasks:
 //
 //	state:failed,blocked type:acme.billing.* queue:billing waiting:signal error:timeout
 //	label.team=pay input.order.id=42 created>-2h key:evt-456 node:sum "no such card"
 //
-// undo: is open, blocked (open, and for a person), failed (given up) or abandoned.
-// All terms must hold; commas are "any of". Texts with spaces, commas or quotes stand in
-// double quotes, with \" and \\ in them. A text without a qualifier is looked for, in
-// whatever case, in the last error (message, code and step), the task's name in its job
-// and its keys.
+// The states of undo: are open, blocked (open and waiting for a person), failed and abandoned (by an operator). A
+// task must match all terms; commas separate alternatives. Texts with spaces, commas or quotes stand in double
+// quotes, with \" and \\ inside. A text without a qualifier is searched, ignoring case, in the last error (message,
+// code and step), the task's name in its job, and its keys.
 //
-// Paths in values lead through objects by key and through arrays by number
-// (input.items.0.id); keys with dots, spaces and the like stand in quotes. Their values
-// are compared as JSON text: 42 and 42.0 differ. One without quotes also means the
-// JSON string of it, one in quotes means that alone.
+// Paths in values lead through objects by key and through arrays by number (input.items.0.id); keys with dots, spaces
+// and similar characters stand in quotes. Values are compared as JSON text: 42 and 42.0 differ. An unquoted value
+// also matches the JSON string with the same text; a quoted value matches only that string.
 package query
 
 import (
@@ -24,27 +22,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// MaxText is how many bytes the text of a query may have.
+// MaxText is the maximum length of a query in bytes.
 const MaxText = 2 << 10
 
-// Query is what a text asks for. The zero value asks for every task.
+// Query is a parsed query. The zero value matches every task.
 type Query struct{ terms []term }
 
 // term is one condition.
 type term struct {
-	field  string   // "": words
-	op     rune     // : = < >
-	path   []string // of label (the key), input and output
-	values []value  // any of them
+	field  string   // "" for words
+	op     rune     // one of : = < >
+	path   []string // the key of a label; the path into input or output
+	values []value  // alternatives
 }
 
-// value is what a term compares with.
+// value is an operand of a term.
 type value struct {
 	text   string
-	quoted bool // of input and output: it means the JSON string alone
+	quoted bool // for input and output: only the JSON string matches
 }
 
-// The fields that terms name.
+// Fields that terms can name.
 const (
 	fieldState   = "state"
 	fieldType    = "type"
@@ -62,7 +60,7 @@ const (
 	fieldJob     = "job"
 )
 
-// Words are the qualifiers that there are.
+// Words returns all qualifiers.
 func Words() []string {
 	return []string{
 		"state:", "type:", "queue:", "waiting:", "error:", "undo:", "label.KEY=", "input.PATH=", "output.PATH=",
@@ -70,7 +68,7 @@ func Words() []string {
 	}
 }
 
-// Exact reports whether the Filter says all that the query does.
+// Exact reports whether the Filter covers the whole query.
 func (q *Query) Exact() bool {
 	for i := range q.terms {
 		if !q.terms[i].indexed() {
@@ -80,7 +78,7 @@ func (q *Query) Exact() bool {
 	return true
 }
 
-// Relative reports whether a query's text has a time that is counted from now.
+// Relative reports whether a query contains a time relative to now.
 func Relative(text string, now time.Time) bool {
 	q, err := Parse(text, now)
 	if err != nil {
@@ -90,7 +88,7 @@ func Relative(text string, now time.Time) bool {
 	return err == nil && q.String() != then.String()
 }
 
-// indexed reports whether a store.Filter says the same as the term.
+// indexed reports whether a store.Filter expresses the term exactly.
 func (t *term) indexed() bool {
 	switch t.field {
 	case fieldState, fieldType, fieldWaiting, fieldError, fieldCreated:
@@ -101,7 +99,7 @@ func (t *term) indexed() bool {
 	return false
 }
 
-// Filter returns what a store knows of the query.
+// Filter returns the part of the query that a store can evaluate.
 func (q *Query) Filter() (f store.Filter) {
 	for i := range q.terms {
 		if q.terms[i].indexed() {
@@ -116,16 +114,15 @@ func (q *Query) Filter() (f store.Filter) {
 	return f
 }
 
-// The states of an undo phase.
+// States of an undo phase.
 const (
-	undoOpen      = "open"      // it is not over
-	undoBlocked   = "blocked"   // it waits for a person
-	undoFailed    = "failed"    // it was given up, and no operator has accepted that
-	undoAbandoned = "abandoned" // an operator gave it up, or accepted that it was given up
+	undoOpen      = "open"      // not finished
+	undoBlocked   = "blocked"   // waits for a person
+	undoFailed    = "failed"    // failed, and no operator has accepted that
+	undoAbandoned = "abandoned" // abandoned by an operator, or failed and accepted
 )
 
-// hintUndo narrows a filter to tasks whose undo phase may be in a state, as far as other
-// terms do not.
+// hintUndo narrows a filter to tasks whose undo phase may be in a state, unless other terms already narrow it.
 func hintUndo(f *store.Filter, state string) {
 	states := map[string][]task.State{
 		undoOpen: {task.Pending, task.Running, task.Blocked}, undoBlocked: {task.Blocked}, undoFailed: {task.Failed}, undoAbandoned: {task.Failed},
@@ -138,7 +135,7 @@ func hintUndo(f *store.Filter, state string) {
 	}
 }
 
-// undo reports whether the undo phase of a task is in a state.
+// undo reports whether the undo phase of a task is in one of the term's states.
 func (t *term) undo(p *task.UndoPhase, s task.State) bool {
 	switch {
 	case p == nil:
@@ -174,7 +171,7 @@ func (t *term) narrow(f *store.Filter) {
 		}
 		f.Labels[t.path[0]] = first
 	case fieldCreated:
-		at, _ := time.Parse(time.RFC3339Nano, first) // as the parser wrote it
+		at, _ := time.Parse(time.RFC3339Nano, first) // the parser wrote this format
 		if t.op == '>' {
 			f.CreatedAfter = at
 		} else {
@@ -191,7 +188,7 @@ func listOf[T ~string](t *term) []T {
 	return list
 }
 
-// idOf is an id that the parser has read before.
+// idOf converts an ID that the parser has checked.
 func idOf(text string) task.ID {
 	id, _ := task.ParseID(text)
 	return id
@@ -229,7 +226,7 @@ func (q Query) String() string {
 	return b.String()
 }
 
-// write writes a text, in quotes if it is empty, or has spaces or special characters.
+// write appends a text, quoted if it is empty or contains spaces or special characters.
 func write(b *strings.Builder, text, special string) {
 	if text != "" && !strings.ContainsAny(text, special) && !strings.ContainsFunc(text, unicode.IsSpace) {
 		b.WriteString(text)

@@ -121,7 +121,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// What is hidden does not match, nor does what stands in its place.
+// A hidden value does not match, and neither does its placeholder.
 func TestMatchHidden(t *testing.T) {
 	t.Parallel()
 	of := task.Task{Input: json.RawMessage(`{"card":{"n":"4711"},"id":1}`), Error: &task.Error{Message: "card 4711"}}
