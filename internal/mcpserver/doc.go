@@ -1,9 +1,7 @@
-// Package mcpserver lets programs that speak the Model Context Protocol look at the tasks
-// of a store, and operate them if they may.
+// Package mcpserver serves the Model Context Protocol: programs can inspect the tasks of a store and, if allowed,
+// operate them.
 //
-// By default it only reads, and shows no values: neither inputs and outputs nor the
-// values of steps. Values that it shows are masked as their tasks say. An answer has a
-// limited size and says what was left out. What a tool cannot do is an answer of that
-// tool, with what to do instead; it does not end the session. Messages of errors are
-// shown always, masked like values.
+// By default it only reads and shows no values: no inputs, outputs or step values. Values that it shows are masked as
+// their tasks define. An answer has a limited size and states omissions. A failing tool returns its error with a
+// suggestion as its answer; the session continues. Error messages are always shown, masked like values.
 package mcpserver

@@ -8,24 +8,24 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// shown is an error that says to whoever called a tool what is wrong, and nothing else.
+// shown is an error whose text may be shown to the caller of a tool.
 type shown struct{ error }
 
 func (s shown) Unwrap() error { return s.error }
 
-// Said marks an error whose text is for whoever called a tool.
+// Said marks an error whose text is meant for the caller of a tool.
 func Said(err error) error { return shown{err} }
 
 func say(format string, args ...any) error { return shown{fmt.Errorf(format, args...)} }
 
-// failures are errors of the store. Their texts may name folders, hosts and users: what
-// is shown is the name of the error alone.
+// failures are errors of the store. Their texts may name folders, hosts and users, so only the name of the error is
+// shown.
 var failures = []error{
 	weaver.ErrUnavailable, weaver.ErrBusy, weaver.ErrFull, weaver.ErrReadOnly, weaver.ErrNotMigrated, weaver.ErrNewerSchema,
 	weaver.ErrNotDatabase, weaver.ErrForeignDatabase, weaver.ErrUnknown, weaver.ErrClosed, weaver.ErrNoBucket, weaver.ErrOtherBucket,
 }
 
-// mistakes are errors that a caller can avoid, with what to do about them.
+// mistakes are errors that a caller can avoid, with a suggestion for each.
 var mistakes = []struct {
 	err  error
 	what string
@@ -46,8 +46,8 @@ var mistakes = []struct {
 	{weaver.ErrBlobGone, ""},
 }
 
-// explained is the error as a tool answers it, with what to do. What is unknown is
-// logged, and not shown.
+// explained returns the answer of a tool for an error, with a suggestion. It logs an unknown error and hides its
+// text.
 func (t tools) explained(ctx context.Context, tool string, err error) error {
 	is := func(target error) bool { return errors.Is(err, target) }
 	for _, failure := range failures {

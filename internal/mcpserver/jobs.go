@@ -73,7 +73,7 @@ func (t tools) jobs(ctx context.Context, in jobsInput) (string, error) {
 	return text(p)
 }
 
-// noneOf says what of a filter that finds nothing may have been meant in another way.
+// noneOf suggests corrections for a filter that matches no task: unknown task types and empty queues.
 func (t tools) noneOf(ctx context.Context, in *listInput) string {
 	var notes []string
 	if known, err := t.Types(ctx); err == nil {
@@ -95,7 +95,7 @@ func (t tools) noneOf(ctx context.Context, in *listInput) string {
 	return strings.Join(notes, "; ")
 }
 
-// didYouMean names the known word that is nearest, if one is near.
+// didYouMean suggests the nearest known word, if one is near.
 func didYouMean[S ~string](word string, known []S) string {
 	best, least := "", 3
 	for _, k := range known {

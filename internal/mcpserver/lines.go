@@ -12,19 +12,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Codes of JSON-RPC.
+// Error codes of JSON-RPC.
 const (
 	codeParse   = -32700
 	codeInvalid = -32600
 )
 
-// messages hands on the lines of a stream that are messages of JSON-RPC, and answers the
-// others: one line that cannot be read does not end a session.
+// messages passes on the lines of a stream that are JSON-RPC messages and answers the others itself, so that one
+// malformed line does not end the session.
 type messages struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	line []byte // what is left of the message that is handed on
+	line []byte // unread rest of the current message
 }
 
 // Read implements io.Reader.
@@ -51,7 +51,7 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, of which it keeps maxBody bytes and one at most.
+// next reads a line and keeps at most maxBody+1 bytes of it.
 func (m *messages) next() (line []byte, err error) {
 	for {
 		part, err := m.in.ReadSlice('\n')
@@ -62,7 +62,7 @@ func (m *messages) next() (line []byte, err error) {
 	}
 }
 
-// check says what is wrong with a line.
+// check returns the error code and the error of a malformed line.
 func check(line []byte) (code int, wrong error) {
 	if len(line) > maxBody {
 		return codeInvalid, fmt.Errorf("the line has more than %d bytes", maxBody)
@@ -79,7 +79,7 @@ func check(line []byte) (code int, wrong error) {
 	return 0, nil
 }
 
-// refuse answers a line that is no message, with its id if that can be read.
+// refuse answers a malformed line, with its ID if that can be read.
 func (m *messages) refuse(line []byte, code int, wrong error) error {
 	var of struct {
 		ID json.RawMessage `json:"id"`
@@ -103,8 +103,7 @@ func (m *messages) refuse(line []byte, code int, wrong error) error {
 	return err
 }
 
-// locked is a stream to which several goroutines write whole messages, and which is not
-// this package's to close.
+// locked is a writer that several goroutines use for whole messages. Close does not close the underlying stream.
 type locked struct {
 	mu sync.Mutex
 	w  io.Writer

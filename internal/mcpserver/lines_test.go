@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/internal/mcpserver"
 )
 
-// A line that is no message is answered, and the session goes on.
+// A malformed line is answered, and the session continues.
 func TestServe_AnswersLinesThatAreNoMessages(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -20,7 +20,7 @@ func TestServe_AnswersLinesThatAreNoMessages(t *testing.T) {
 	}
 	lines := []struct {
 		in   string
-		code int // 0: no answer
+		code int // 0 expects no answer
 		id   string
 	}{
 		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, 1, "1"},

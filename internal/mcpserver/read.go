@@ -19,7 +19,7 @@ import (
 const (
 	defaultRows = 20
 	maxRows     = 100
-	maxHistory  = 50 // attempts, decisions and steps of show_task, the last ones; effects of undo_plan, the first
+	maxHistory  = 50 // attempts, decisions and steps in show_task (the last ones); effects in undo_plan (the first ones)
 	maxMessage  = 500
 )
 
@@ -82,8 +82,8 @@ func said(e *task.Error) string {
 
 type page[T any] struct {
 	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"` // give it as after to go on
-	Note  string `json:"note,omitempty"` // what may have been meant
+	Next  string `json:"next,omitempty"` // pass it as after for the next page
+	Note  string `json:"note,omitempty"` // possible corrections of the filter
 }
 
 func (t tools) list(ctx context.Context, in listInput) (string, error) {
@@ -131,8 +131,7 @@ type eitherInput struct {
 	ID string `json:"id" jsonschema:"the job or task: an id, the beginning of one (4 characters or more), the name of a job, which is its latest, or JOB/TASK"`
 }
 
-// view is what show_task shows: named fields only, so that no value is among them that
-// was not meant to be.
+// view is the answer of show_task. It has named fields only, so that it never contains a value by accident.
 type view struct {
 	row
 	Priority    int               `json:"priority"`
@@ -150,7 +149,7 @@ type view struct {
 	Steps       []step            `json:"steps,omitempty"`
 	Input       string            `json:"input,omitempty"`
 	Output      string            `json:"output,omitempty"`
-	Note        string            `json:"note,omitempty"` // what was left out
+	Note        string            `json:"note,omitempty"` // omissions
 }
 
 type attempt struct {
@@ -223,7 +222,7 @@ func (t tools) show(ctx context.Context, in idInput) (string, error) {
 // last returns the end of a list.
 func last[T any](list []T) []T { return list[max(0, len(list)-maxHistory):] }
 
-// value is a value as it may be shown.
+// value returns a value in the form that may be shown.
 func (t tools) value(raw json.RawMessage) string {
 	if !t.ShowPayloads {
 		return ""
@@ -266,14 +265,14 @@ func (t tools) undoPlan(ctx context.Context, in idInput) (string, error) {
 	return text(v)
 }
 
-// planView is an undo plan as undo_plan shows it.
+// planView is the answer of undo_plan.
 type planView struct {
 	TaskID  task.ID      `json:"task_id"`
 	State   task.State   `json:"state"`
-	EndsAs  task.State   `json:"ends_as,omitempty"` // it is being undone, or that was given up
+	EndsAs  task.State   `json:"ends_as,omitempty"` // the undo is running or was abandoned
 	ToUndo  int          `json:"to_undo"`
 	Effects []effectView `json:"effects"`
-	Note    string       `json:"note,omitempty"` // what was left out
+	Note    string       `json:"note,omitempty"` // omissions
 }
 
 type effectView struct {
@@ -312,7 +311,7 @@ func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
 		for n < len(answer) && !utf8.RuneStart(answer[n]) {
 			n++
 		}
-		if line := strings.IndexByte(answer[n-1:], '\n'); line >= 0 && line < maxText/2 { // else one line is longer than that
+		if line := strings.IndexByte(answer[n-1:], '\n'); line >= 0 && line < maxText/2 { // otherwise the line is longer than half an answer
 			n += line
 		}
 	}

@@ -24,41 +24,41 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Config says what a server does, and for whom.
+// Config configures a server for one caller.
 type Config struct {
-	Version string         // of the program, for clients
+	Version string         // program version, reported to clients
 	Client  *weaver.Client // required
 
-	// Find finds what an argument names: an id, the beginning of one, JOB/TASK, or the name
-	// of a job, which is its latest. Of its errors those of Said are shown. Default: ids only.
+	// Find resolves an argument: an ID, the beginning of one, JOB/TASK, or the name of a job, which means its latest
+	// run. Only errors marked by Said are shown. By default only IDs are accepted.
 	Find func(ctx context.Context, what Kind, name string) (task.ID, error)
 
-	// Why explains where a task or job stands; Logs returns what the commands of a task
-	// wrote, 0 meaning its last attempt, or the end of it, and how many bytes are before that. Types lists the task types that may be enqueued,
-	// and Draft makes a task of one. Of their errors those of Said, and those of package
-	// weaver that a caller can avoid, are shown. Required.
+	// Why explains the state of a task or job. Logs returns the end of the output of a task's commands in an attempt
+	// (0: the last one), and the number of bytes before it. Types lists the task types that may be enqueued, and
+	// Draft builds a task of one type. Errors marked by Said, and those of package weaver that a caller can avoid,
+	// are shown. All four are required.
 	Why   func(ctx context.Context, id task.ID) (string, error)
 	Logs  func(ctx context.Context, id task.ID, attempt int) (end string, before int64, err error)
 	Types func(ctx context.Context) ([]string, error)
 	Draft func(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error)
 
-	AllowWrites  bool   // there are tools that change something
-	ShowPayloads bool   // values and logs are shown
-	ToShow       string // what shows them, for messages; default "start the server with --show-payloads"
-	Actor        string // in the audit; default "mcp"
+	AllowWrites  bool   // offer tools that change tasks
+	ShowPayloads bool   // show values and logs
+	ToShow       string // how to enable ShowPayloads, for messages; default "start the server with --show-payloads"
+	Actor        string // actor in the audit; default "mcp"
 
-	Logger *slog.Logger // failures, which are not shown as they are; default slog.Default()
+	Logger *slog.Logger // logs failures that are hidden from the caller; default slog.Default()
 }
 
 const (
-	maxText  = 64 << 10 // bytes of an answer
-	maxValue = 4 << 10  // bytes of a value in it
-	maxBody  = 8 << 20  // bytes of a request over HTTP
+	maxText  = 64 << 10 // maximum answer, in bytes
+	maxValue = 4 << 10  // maximum value in an answer, in bytes
+	maxBody  = 8 << 20  // maximum HTTP request, in bytes
 )
 
 const instructions = "Tools for the jobs and tasks of a Weaver store. why answers what is the matter with a job, by its name, or with a task; list_jobs, list_tasks and counts say what there is."
 
-// New returns a server with the tools that a Config allows.
+// New returns a server with the tools that the Config allows.
 func New(c Config) (*mcp.Server, error) {
 	if c.Client == nil || c.Why == nil || c.Logs == nil || c.Types == nil || c.Draft == nil {
 		return nil, errors.New("an MCP server needs Client, Why, Logs, Types and Draft")
@@ -75,13 +75,12 @@ func New(c Config) (*mcp.Server, error) {
 	return s, nil
 }
 
-// ErrDenied is what an access decision returns for a request that may do nothing.
+// ErrDenied is returned by an access function to deny a request.
 var ErrDenied = errors.New("access denied")
 
-// Handler serves the protocol over HTTP. Each request is decided upon by itself: access
-// returns the Config for the one who sent it, or an error, and there are no sessions that
-// another one could take over. ErrDenied is answered by 401, other errors by 503. The Host
-// of a request is access's to look at, too.
+// Handler serves the protocol over HTTP. Each request is authorized separately: access returns the Config for its
+// sender, or an error. There are no sessions that another sender could take over. ErrDenied is answered by 401, any
+// other error by 503. access must also check the Host of a request.
 func Handler(access func(*http.Request) (Config, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := access(r)
@@ -101,20 +100,19 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 	})
 }
 
-// tools are the tools of one server.
+// tools holds the tools of one server.
 type tools struct {
 	Config
 	args map[string]arguments // by tool
 }
 
-// arguments are those of a tool.
+// arguments describes the arguments of a tool.
 type arguments struct {
 	names, required []string
-	decode          func(json.RawMessage) error // reports a value of another type
+	decode          func(json.RawMessage) error // reports a value of the wrong type
 }
 
-// meant answers calls of tools that there are not, and arguments that a tool does not have,
-// with what may have been meant.
+// meant answers calls of unknown tools, and calls with unknown arguments, with a suggestion.
 func (t tools) meant(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if call, is := req.(*mcp.CallToolRequest); is && call.Params != nil {
@@ -177,8 +175,8 @@ func add[In any](t tools, s *mcp.Server, name, about string, hints *mcp.ToolAnno
 	})
 }
 
-// exact reads the arguments of a tool, which the library has checked, once more: in what
-// it makes of them a number of a value has the digits that a float64 keeps.
+// exact decodes the arguments of a tool again after the library has checked them. The library's decoding keeps only
+// the digits of a number that a float64 holds.
 func exact[In any](args json.RawMessage, in *In) error {
 	if len(args) == 0 {
 		return nil
@@ -196,8 +194,7 @@ func exact[In any](args json.RawMessage, in *In) error {
 	return nil
 }
 
-// checkTexts refuses arguments with texts that no store has. Values are not looked at:
-// their JSON is kept as it is.
+// checkTexts refuses arguments with texts that no store accepts. It skips values: their JSON is stored unchanged.
 func checkTexts(args reflect.Value) error {
 	if args.Kind() != reflect.Struct {
 		return nil
@@ -231,17 +228,17 @@ func checkTexts(args reflect.Value) error {
 	return nil
 }
 
-// Kind says what an argument may name.
+// Kind is the kind of object that an argument may name.
 type Kind int
 
-// What an argument names.
+// Kinds of named objects.
 const (
 	Task Kind = iota
 	Job
 	Either // a job or a task
 )
 
-// find finds what an argument names.
+// find resolves an argument to the ID of the named object.
 func (t tools) find(ctx context.Context, what Kind, name string) (task.ID, error) {
 	name = strings.TrimSpace(name)
 	got, err := task.ParseID(name)
@@ -256,7 +253,7 @@ func (t tools) find(ctx context.Context, what Kind, name string) (task.ID, error
 	return got, say("id %q is no id: give all 26 characters of it, as list_tasks prints them", short(name, 64))
 }
 
-// short cuts a text that is longer than limit bytes, between characters.
+// short truncates a text to limit bytes, between characters.
 func short(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -267,7 +264,7 @@ func short(s string, limit int) string {
 	return fmt.Sprintf("%s… (%d bytes more)", s[:limit], len(s)-limit)
 }
 
-// text writes an answer as JSON.
+// text encodes an answer as JSON.
 func text(v any) (string, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -276,9 +273,8 @@ func text(v any) (string, error) {
 	return string(raw), nil
 }
 
-// Serve speaks the protocol over a pair of streams until in ends, or ctx does. A line that
-// is no message is answered, and the session goes on. What goes wrong in it is logged;
-// nothing but the protocol is written to out.
+// Serve speaks the protocol over a pair of streams until in or ctx ends. It answers a malformed line and continues
+// the session. It logs the session's errors and writes only protocol messages to out.
 func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
 	w := &locked{w: out}
 	return s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(&messages{in: bufio.NewReader(in), out: w}), Writer: w})

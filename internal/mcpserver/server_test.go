@@ -28,7 +28,7 @@ type card struct {
 
 var pay = weaver.Define[card, weaver.None]("acme.bank.pay.v1", weaver.NoRetry())
 
-// config has a store with one task, which failed.
+// config returns a Config whose store has one failed task.
 func config(t *testing.T) (mcpserver.Config, task.ID) {
 	t.Helper()
 	st := memstore.New()
@@ -84,7 +84,7 @@ func dial(t *testing.T, to mcp.Transport) *mcp.ClientSession {
 	return cs
 }
 
-// call returns what a tool answers, and whether that is an error.
+// call returns the answer of a tool and reports whether it is an error.
 func call(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) (string, bool) {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
@@ -155,7 +155,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Arguments with texts that no store has are refused with their name, by every tool.
+// Every tool refuses arguments with texts that no store accepts, and names the argument.
 func TestTextsAreChecked(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -197,7 +197,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// The retry of a task whose cleanup ran is refused with what to do instead.
+// A retry of a task whose cleanup ran is refused with a suggestion.
 func TestRetryAfterCleanup(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -227,7 +227,7 @@ func TestRetryAfterCleanup(t *testing.T) {
 	}
 }
 
-// An undo that was given up is tried again, or abandoned.
+// A failed undo can be retried or abandoned.
 func TestUndoVerbs(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -260,7 +260,7 @@ func TestUndoVerbs(t *testing.T) {
 	}
 }
 
-// The plan of an undo has no values, and says what it leaves out.
+// The plan of an undo contains no values and states its omissions.
 func TestUndoPlan(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -335,7 +335,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// Over HTTP each request is decided upon by itself.
+// Over HTTP each request is authorized separately.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -388,7 +388,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// Numbers reach the store as they were sent: not as what a float64 keeps of them.
+// Numbers reach the store with all their digits.
 func TestNumbersStayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	c, _ := config(t)
@@ -433,8 +433,7 @@ func TestNumbersStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// What the server met is told by its name, if it has one, and logged: it may name folders
-// and hosts.
+// An error of the store is answered by its name, if it has one, and logged: its text may name folders and hosts.
 func TestFailuresAreNotShown(t *testing.T) {
 	t.Parallel()
 	c, id := config(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// writes are the names of the tools that change something.
+// writes lists the tools that change tasks.
 var writes = []string{"enqueue", "retry", "cancel", "unblock"}
 
 func (t tools) addWrites(s *mcp.Server) {
