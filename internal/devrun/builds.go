@@ -10,15 +10,14 @@ import (
 	"github.com/goweaver/weaver/internal/filelock"
 )
 
-// The builds of a Run are in a folder that has the file buildsLock, which its process
-// keeps locked. By that the next Run knows the folders of processes that were killed.
+// The builds of a Run are in a folder with a file named buildsLock, which its process keeps locked. The lock tells
+// the next Run which folders belong to killed processes.
 const (
 	buildsPrefix = "weaver-dev-"
 	buildsLock   = "lock"
 )
 
-// makeBuilds makes the folder for builds, and removes those that are left over. remove
-// removes it.
+// makeBuilds creates the folder for builds and removes leftover ones. The remove function removes the new folder.
 func (r *Runner) makeBuilds() (path string, remove func() error, err error) {
 	parent, err := filepath.Abs(cmp.Or(lookup(r.config.Env, "GOTMPDIR"), os.TempDir()))
 	if err != nil {
@@ -29,14 +28,14 @@ func (r *Runner) makeBuilds() (path string, remove func() error, err error) {
 		return "", nil, err
 	}
 	unlock, err := lockBuilds(path)
-	if err != nil || unlock == nil { // it works without, but no later run removes what is left over
+	if err != nil || unlock == nil { // works without a lock, but later runs do not remove leftover builds
 		unlock = func() error { return nil }
 	}
 	return path, func() error { return errors.Join(unlock(), os.RemoveAll(path)) }, nil
 }
 
-// lockBuilds makes the lock file of a folder. It has its name when it is locked, so that
-// no other process finds it free. unlock is nil where there are no locks.
+// lockBuilds creates the lock file of a folder. The file gets its name after it was locked, so that no other process
+// finds it free. unlock is nil on systems without locks.
 func lockBuilds(path string) (unlock func() error, err error) {
 	f, err := os.CreateTemp(path, buildsLock)
 	if err != nil {
@@ -52,8 +51,7 @@ func lockBuilds(path string) (unlock func() error, err error) {
 	return func() error { return filelock.Close(f) }, nil
 }
 
-// sweepBuilds removes what processes left over that were killed. What it cannot remove
-// stays until the next time.
+// sweepBuilds removes builds of killed processes. Folders that it cannot remove stay until the next run.
 func sweepBuilds(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -66,8 +64,8 @@ func sweepBuilds(parent string) {
 	}
 }
 
-// sweepBuild removes a folder whose lock is free. One without a lock is being made, or
-// of a program that has none.
+// sweepBuild removes a folder whose lock is free. A folder without a lock file is just being created, or belongs to a
+// program without locks.
 func sweepBuild(path string) {
 	name := filepath.Join(path, buildsLock)
 	info, err := os.Lstat(name)

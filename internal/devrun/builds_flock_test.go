@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/internal/devrun"
 )
 
-// A process that is killed leaves its builds; the next one removes them, and leaves alone
-// those of processes that live, and what it does not know.
+// A killed process leaves its builds behind. The next run removes them, and keeps those of live processes and unknown
+// folders.
 func TestBuildsOfTheKilledAreRemoved(t *testing.T) {
 	t.Parallel()
 	temp, w := t.TempDir(), newWitness(t)

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// plan is how a command is run.
+// plan describes how to build and run a command.
 type plan struct {
-	dir    string   // in which it runs
-	argv   []string // of the program; with a build the first is the binary's path
-	build  []string // arguments of go build, to which -o is still to be added; nil: nothing is built
-	gobin  string   // the go command, as it was written
-	what   string   // what is built, for messages
-	folder string   // of the program's sources
+	dir    string   // working directory
+	argv   []string // command of the program; with a build the binary's path becomes the first element
+	build  []string // arguments of go build without -o; nil: no build
+	gobin  string   // the go command as the user wrote it
+	what   string   // name of the built program, for messages
+	folder string   // folder of the program's sources
 }
 
-// newPlan reads a command. `go run` becomes a build and a run of the binary: the go
-// command ends at a SIGTERM without waiting for its program.
+// newPlan parses a command. It turns `go run` into a build and a run of the binary, because the go command ends on
+// SIGTERM without waiting for its program.
 func newPlan(dir string, command []string) (plan, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func newPlan(dir string, command []string) (plan, error) {
 	case len(rest) == 0:
 		return plan{}, fmt.Errorf("%s names no package: add it, for example go run ./cmd/app", strings.Join(command, " "))
 	case packages == 0 && strings.Contains(rest[0], "@"):
-		return asIs, nil // of another module, in a fixed version
+		return asIs, nil // a fixed version of another module
 	case packages == 0:
 		packages = 1
 	}
@@ -69,11 +69,11 @@ func newPlan(dir string, command []string) (plan, error) {
 	return p, nil
 }
 
-// alone are the flags of go build that have no value of their own behind them.
+// alone lists the flags of go build that take no separate value.
 var alone = []string{"a", "race", "msan", "asan", "cover", "v", "work", "x", "linkshared", "modcacherw", "trimpath", "buildvcs", "json"}
 
-// buildFlags separates the flags of go run, and follows -C. ok is false for flags that a
-// build does not know, or that print instead of running.
+// buildFlags separates the flags of go run and follows -C. ok is false for flags that go build lacks, or that print
+// instead of running.
 func buildFlags(dir string, args []string) (flags []string, folder string, rest []string, ok bool) {
 	folder = dir
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -101,9 +101,8 @@ func buildFlags(dir string, args []string) (flags []string, folder string, rest 
 	return flags, folder, args, true
 }
 
-// root returns the folder that is watched: that of the module which contains the
-// program's folder. Without a module it is that folder alone, without those below it
-// (deep is false): it may be anyone's home.
+// root returns the folder to watch: the module that contains the program's folder. Without a module it is the
+// program's folder alone, without subfolders (deep is false), because it may be a home directory.
 func (p *plan) root() (folder string, deep bool) {
 	start := p.folder
 	if real, err := filepath.EvalSymlinks(start); err == nil {

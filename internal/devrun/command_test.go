@@ -22,7 +22,7 @@ func TestCommands(t *testing.T) {
 		"go run sub/a.go sub/b.go x":        {dir, at("sub"), []string{"", "x"}, []string{"build", "-buildvcs=false", "sub/a.go", "sub/b.go"}},
 		"go run -C sub ./app":               {at("sub"), at("sub/app"), []string{""}, []string{"build", "-buildvcs=false", "./app"}},
 		"go run example.com/app":            {dir, dir, []string{""}, []string{"build", "-buildvcs=false", "example.com/app"}},
-		// Run as they are.
+		// Commands that run unchanged.
 		"go run example.com/app@v1.2.3": {dir, dir, []string{"go", "run", "example.com/app@v1.2.3"}, nil},
 		"go run -exec time .":           {dir, dir, []string{"go", "run", "-exec", "time", "."}, nil},
 		"go test ./...":                 {dir, dir, []string{"go", "test", "./..."}, nil},
@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// write makes a file, and the folders above it.
+// write creates a file and its missing parent folders.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -1,12 +1,11 @@
-// Package devrun runs a program while it is being worked on: it starts it, prints what it
-// writes, and restarts it when the Go files of its module change.
+// Package devrun runs a program during development: it starts the program, prints its output, and restarts it when Go
+// files of its module change.
 //
-// The old program goes on while the new one is built. If the build fails it stays, else
-// it gets SIGTERM and the time to drain, and the new one starts when it is gone. A program that
-// fails starts again by itself, after a pause that doubles with each failure soon after its
-// start. Nothing
-// of a program is left when Run returns, except what made a session of its own. Files
-// that are embedded, and those of other modules (go.work, replace), are not watched.
+// The old program keeps running during the build of the new one. If the build fails the old one stays. Otherwise it
+// gets SIGTERM and time to drain, and the new one starts after it has ended. A failed program restarts by itself; the
+// pause doubles with each failure soon after its start. When Run returns all processes of the program have ended,
+// except those that created their own session. Embedded files and files of other modules (go.work, replace) are not
+// watched.
 package devrun
 
 import (
@@ -26,15 +25,15 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 )
 
-// Config says what to run.
+// Config configures a Runner.
 type Config struct {
 	Command []string // the program and its arguments, or go run …
-	Dir     string   // in which it runs; default the current folder
-	Env     []string // of the program and of its builds, as NAME=VALUE; default that of this process
-	Output  *Output  // for the program's lines ("app"), those of builds ("build") and of this package ("dev")
+	Dir     string   // working directory; default the current folder
+	Env     []string // environment of the program and its builds, as NAME=VALUE; default that of this process
+	Output  *Output  // receives lines of the program ("app"), of builds ("build") and of this package ("dev")
 
-	DrainTimeout time.Duration // how long a program may go on after SIGTERM; default 10 s
-	Poll         time.Duration // how often files are looked at; default 500 ms
+	DrainTimeout time.Duration // time between SIGTERM and SIGKILL; default 10 s
+	Poll         time.Duration // interval between scans of the files; default 500 ms
 }
 
 const (
@@ -44,14 +43,14 @@ const (
 
 	defaultDrain = 10 * time.Second
 	defaultPoll  = 500 * time.Millisecond
-	buildGrace   = time.Second // for a build whose result is no longer wanted
+	buildGrace   = time.Second // grace period for a build whose result is no longer wanted
 )
 
-// A program that ends by itself so soon is not started again at once, however often
-// files change: it may be the one that changes them.
+// A program that fails within soon of its start counts as failing at once. After the second such failure in a row the
+// restart waits, even if files change: the program may be the one that changes them.
 const (
 	soon      = 2 * time.Second
-	firstWait = 2 * time.Second // from start to start, after the second such end; then doubled
+	firstWait = 2 * time.Second // from start to start after the second failure; doubles from then on
 	maxWait   = 16 * time.Second
 )
 
@@ -68,7 +67,7 @@ type Runner struct {
 	stop   sync.Once
 }
 
-// New checks a Config. It starts nothing.
+// New checks a Config and returns its Runner. It starts no process.
 func New(c Config) (*Runner, error) {
 	if c.Output == nil {
 		c.Output = NewOutput(io.Discard)
@@ -91,12 +90,12 @@ func New(c Config) (*Runner, error) {
 	return &Runner{config: c, plan: p, now: make(chan struct{})}, nil
 }
 
-// StopNow kills the program instead of waiting until it has drained. It is for the second
-// interrupt; the end of Run's context is the first.
+// StopNow kills the program instead of waiting until it has drained. Call it on the second interrupt; the first one
+// ends the context of Run.
 func (r *Runner) StopNow() { r.stop.Do(func() { close(r.now) }) }
 
-// Run runs the program until ctx ends, then lets it drain. It is to be called once. That
-// the program fails is printed and no error.
+// Run runs the program until ctx ends and then lets it drain. Call it once. A failure of the program is printed and
+// is not an error of Run.
 func (r *Runner) Run(ctx context.Context) (err error) {
 	temp, remove, err := r.makeBuilds()
 	if err != nil {
@@ -105,7 +104,7 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	root, deep := r.plan.root()
 	w := &watcher{root: root, deep: deep, poll: r.config.Poll}
-	w.seen = w.scan() // before the first build: what changes during it is noticed
+	w.seen = w.scan() // before the first build, so that changes during it are noticed
 	g := group.New(context.WithoutCancel(ctx))
 	changes := make(chan []string)
 	watching, stopWatching := context.WithCancel(ctx)
@@ -122,18 +121,18 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 	return errors.Join(err, g.Wait())
 }
 
-// turn is one call of Run. Its fields belong to the goroutine of Run.
+// turn is one call of Run. Only the goroutine of Run uses its fields.
 type turn struct {
 	*Runner
 	g    *group.Group
 	temp string
 
-	current *program // nil: none runs
-	argv    []string // of the current program, or of the last one
+	current *program // nil: no program is running
+	argv    []string // of the current or last program
 	sum     [sha256.Size]byte
 	builds  int
-	last    time.Time // the start of the last program
-	brief   int       // programs in a row that failed soon after their start
+	last    time.Time // start of the last program
+	brief   int       // consecutive programs that failed soon after their start
 }
 
 func (t *turn) say(format string, args ...any) {
@@ -142,7 +141,7 @@ func (t *turn) say(format string, args ...any) {
 
 func (t *turn) loop(ctx context.Context, changes <-chan []string) error {
 	t.restart(ctx, "")
-	var again <-chan time.Time // of a program that failed
+	var again <-chan time.Time // restart timer after a failure
 	for {
 		var ended chan struct{}
 		if t.current != nil {
@@ -173,8 +172,8 @@ func (t *turn) loop(ctx context.Context, changes <-chan []string) error {
 	}
 }
 
-// restart builds the program and starts it in place of the current one. Because is why;
-// "" at the beginning.
+// restart builds the program and replaces the current one. because is the reason for the message, "" on the first
+// start.
 func (t *turn) restart(ctx context.Context, because string) {
 	argv, sum, ok := t.plan.argv, [sha256.Size]byte{}, true
 	if t.plan.build != nil {
@@ -185,7 +184,7 @@ func (t *turn) restart(ctx context.Context, because string) {
 	}
 	if t.current != nil {
 		select {
-		case <-t.current.done: // during the build
+		case <-t.current.done: // ended during the build
 			t.ended()
 		default:
 		}
@@ -216,12 +215,12 @@ func (t *turn) restart(ctx context.Context, because string) {
 	t.start(argv)
 }
 
-// backoff is the pause before a program that failed starts again by itself.
+// backoff returns the pause before a failed program restarts by itself.
 func (t *turn) backoff() time.Duration {
 	return min(time.Second<<min(max(t.brief-1, 0), 10), maxWait)
 }
 
-// start starts the program; none runs.
+// start starts the program. The caller makes sure that no program is running.
 func (t *turn) start(argv []string) {
 	t.argv, t.last = argv, time.Now()
 	p, err := start(t.g, t.config.Output, sourceApp, t.plan.dir, t.config.Env, argv)
@@ -233,7 +232,7 @@ func (t *turn) start(argv []string) {
 	t.say("started as process %d", p.process.Pid())
 }
 
-// wait returns when a program may be started again.
+// wait waits until a program may be started again.
 func (t *turn) wait(ctx context.Context) error {
 	if t.brief < 2 {
 		return ctx.Err()
@@ -246,7 +245,7 @@ func (t *turn) wait(ctx context.Context) error {
 	return pause(ctx, rest)
 }
 
-// build compiles the program and returns how the binary is run, and what identifies it.
+// build compiles the program and returns the command that runs the binary, and the hash of the binary.
 func (t *turn) build(ctx context.Context) (argv []string, sum [sha256.Size]byte, ok bool) {
 	t.builds++
 	folder := filepath.Join(t.temp, fmt.Sprint(t.builds))
@@ -255,8 +254,8 @@ func (t *turn) build(ctx context.Context) (argv []string, sum [sha256.Size]byte,
 		t.say("%v", err)
 		return nil, sum, false
 	}
-	// With a folder as output, what is no program is an error of the build. What an
-	// interrupted build leaves behind is removed with the rest.
+	// With a folder as output, go build fails for a package that is not a program. Files left by an interrupted build
+	// are removed with the folder.
 	args := append([]string{t.plan.gobin, "build", "-o", folder + string(filepath.Separator)}, t.plan.build[1:]...)
 	env := withLast(t.config.Env, "GOTMPDIR="+scratch)
 	p, err := start(t.g, t.config.Output, sourceBuild, t.plan.dir, env, args)
@@ -281,7 +280,7 @@ func (t *turn) build(ctx context.Context) (argv []string, sum [sha256.Size]byte,
 	return append([]string{binary}, t.plan.argv[1:]...), sum, true
 }
 
-// only returns the single file of a folder, and the sum of its contents.
+// only returns the single file of a folder and the hash of its contents.
 func only(folder string) (path string, sum [sha256.Size]byte, err error) {
 	entries, err := os.ReadDir(folder)
 	if err == nil && len(entries) != 1 {
@@ -303,15 +302,14 @@ func only(folder string) (path string, sum [sha256.Size]byte, err error) {
 	return path, [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// drop removes a binary that is not run any more. One that cannot be removed now goes
-// with the folder.
+// drop removes a binary that is no longer used. A binary that cannot be removed now goes with the folder.
 func (t *turn) drop(argv []string) {
 	if t.plan.build != nil && len(argv) > 0 {
 		_ = os.RemoveAll(filepath.Dir(argv[0]))
 	}
 }
 
-// end asks the current program to end, and waits until it is gone.
+// end asks the current program to end and waits until it is gone.
 func (t *turn) end(why error) {
 	p := t.current
 	if p == nil {
@@ -328,7 +326,7 @@ func (t *turn) end(why error) {
 	}
 	switch {
 	case p.process.Stopped() == nil:
-		t.say("the program %s", p.how()) // before it was asked
+		t.say("the program %s", p.how()) // it ended before it was asked
 	case time.Since(asked) >= t.config.DrainTimeout:
 		t.say("the program did not end within %s and was killed", t.config.DrainTimeout)
 	default:
@@ -337,7 +335,7 @@ func (t *turn) end(why error) {
 	}
 }
 
-// ended notes that the current program ended by itself, and reports whether it succeeded.
+// ended records that the current program ended by itself, and reports whether it succeeded.
 func (t *turn) ended() bool {
 	p := t.current
 	t.current = nil
@@ -350,7 +348,7 @@ func (t *turn) ended() bool {
 	return p.succeeded()
 }
 
-// changed says which files did.
+// changed names the changed files for a message.
 func changed(files []string) string {
 	if len(files) > maxListed {
 		return fmt.Sprintf("%s and %d more files changed", strings.Join(files[:maxListed], ", "), len(files)-maxListed)
@@ -358,14 +356,13 @@ func changed(files []string) string {
 	return strings.Join(files, ", ") + " changed"
 }
 
-// withLast returns an environment in which each variable has its last value only: programs
-// would take the first.
+// withLast returns an environment that keeps only the last value of each variable: programs would use the first.
 func withLast(env []string, more ...string) []string {
 	var list []string
 	seen := make(map[string]bool)
 	for _, pair := range slices.Backward(slices.Concat(env, more)) {
 		name, _, _ := strings.Cut(pair, "=")
-		if name == "" || !seen[name] { // on Windows there are some without a name
+		if name == "" || !seen[name] { // Windows has variables without a name
 			seen[name] = true
 			list = append(list, pair)
 		}
@@ -374,7 +371,7 @@ func withLast(env []string, more ...string) []string {
 	return list
 }
 
-// lookup returns the value of a variable; "" if there is none.
+// lookup returns the value of a variable, or "" if it is not set.
 func lookup(env []string, name string) string {
 	for _, pair := range env {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -8,22 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine is the most bytes of a line that is printed as one; longer ones are cut into
-// several.
+// maxLine is the maximum length in bytes of a printed line; a longer line is split.
 const maxLine = 16 << 10
 
-// Output writes lines of several sources to one writer, each when it is complete. Its
-// methods may be called from several goroutines.
+// Output writes lines of several sources to one writer, each when it is complete. It is safe for concurrent use.
 type Output struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// NewOutput returns an Output that calls w.Write once per line. An error of w is ignored:
-// a program goes on when its screen is gone.
+// NewOutput returns an Output that calls w.Write once per line. It ignores errors of w: a program continues when its
+// terminal is gone.
 func NewOutput(w io.Writer) *Output { return &Output{w: w} }
 
-// Print writes the lines of a text, each behind the name of its source.
+// Print writes the lines of a text, each prefixed with the name of its source.
 func (o *Output) Print(source, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -32,11 +30,11 @@ func (o *Output) Print(source, text string) {
 	}
 }
 
-// splitter prints what a program writes, as soon as a line is complete.
+// splitter prints each line of a program's output as soon as it is complete.
 type splitter struct {
 	out    *Output
 	source string
-	line   []byte // that is not complete
+	line   []byte // the incomplete line
 }
 
 func (s *splitter) write(data []byte) {
@@ -61,20 +59,20 @@ func (s *splitter) write(data []byte) {
 	}
 }
 
-// flush prints the line as it is.
+// flush prints the current line.
 func (s *splitter) flush() {
 	s.out.Print(s.source, string(s.line))
 	s.line = s.line[:0]
 }
 
-// end prints a last line that was not ended.
+// end prints an unterminated last line.
 func (s *splitter) end() {
 	if len(s.line) > 0 {
 		s.flush()
 	}
 }
 
-// runeBoundary returns how much of b can be printed without a character being cut in two.
+// runeBoundary returns the length of the longest prefix of b that ends between two characters.
 func runeBoundary(b []byte) int {
 	for i := 1; i < utf8.UTFMax; i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {

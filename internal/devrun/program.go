@@ -14,26 +14,26 @@ import (
 	"github.com/goweaver/weaver/internal/procgroup"
 )
 
-// program is a process group that runs, or ran.
+// program is a process group that is running or has ended.
 type program struct {
 	process *procgroup.Process
 	began   time.Time
-	gone    atomic.Bool // the whole group
+	gone    atomic.Bool // the whole group has ended
 
-	done chan struct{} // closed when the group is gone and what it wrote is printed
-	// Set when done is closed.
+	done chan struct{} // closed after the group has ended and its output is printed
+	// Set before done is closed.
 	state *os.ProcessState
 	err   error // of waiting
 	took  time.Duration
 }
 
-// start starts a program, whose output is printed as source's.
+// start starts a program and prints its output under the name source.
 func start(g *group.Group, out *Output, source, dir string, env, argv []string) (*program, error) {
 	path, err := find(dir, argv[0])
 	if err != nil {
 		return nil, err
 	}
-	r, w, err := os.Pipe() // one for both streams: they keep their order
+	r, w, err := os.Pipe() // one pipe for both streams keeps their order
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
@@ -70,14 +70,14 @@ func start(g *group.Group, out *Output, source, dir string, env, argv []string) 
 	return p, nil
 }
 
-// What is read when the group is gone. A pipe that has not ended is held open by a
-// process that made a session of its own; all that the group wrote is in it already.
+// Limits for reading after the group has ended. If the pipe is still open then, a process with its own session holds
+// it. All output of the group is already in the pipe.
 const (
-	lateWait  = 500 * time.Millisecond // in which nothing comes
-	lateBytes = 1 << 20                // the most that a pipe holds
+	lateWait  = 500 * time.Millisecond // time without output
+	lateBytes = 1 << 20                // capacity of a pipe
 )
 
-// leave lets read come to an end.
+// leave marks the group as gone and lets read finish.
 func (p *program) leave(r *os.File) {
 	p.gone.Store(true)
 	if r.SetReadDeadline(time.Now().Add(lateWait)) != nil { // Windows
@@ -85,28 +85,28 @@ func (p *program) leave(r *os.File) {
 	}
 }
 
-// read prints what the program writes until its end, and closes r.
+// read prints the program's output until its end, and closes r.
 func (p *program) read(r *os.File, lines *splitter) error {
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // r was only read
 	defer lines.end()
 	buf := make([]byte, 32<<10)
 	for waited, late := time.Duration(0), 0; waited < lateWait && late < lateBytes; {
 		began := time.Now()
 		n, err := r.Read(buf)
 		if p.gone.Load() {
-			// Time in which the screen took no lines does not count.
+			// Time during which the terminal blocked does not count.
 			waited, late = waited+time.Since(began), late+n
 			_ = r.SetReadDeadline(time.Now().Add(lateWait - waited))
 		}
 		lines.write(buf[:n])
 		if err != nil {
-			return nil // the end, or nothing came for lateWait
+			return nil // the end, or no output for lateWait
 		}
 	}
 	return nil
 }
 
-// how says how a program ended.
+// how describes the end of a program.
 func (p *program) how() string {
 	if p.err != nil {
 		return fmt.Sprintf("ended: %v", p.err)

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/internal/devrun"
 )
 
-// helperEnv makes this test binary a program that is run.
+// helperEnv selects a helper program in this test binary.
 const helperEnv = "DEVRUN_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -29,11 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// written is how many lines a program writes: more than are read at once, and less than
-// a pipe holds.
+// written is the number of lines that a program writes: more than one read returns, less than a pipe holds.
 const written = 4000
 
-// help is what the programs do. Each holds a connection for as long as it lives.
+// help runs a helper program. Each holds a connection while it is alive.
 func help(name string) {
 	conn, err := net.Dial("tcp", os.Getenv("WITNESS"))
 	if err != nil {
@@ -41,15 +40,15 @@ func help(name string) {
 	}
 	defer func() { _ = conn.Close() }()
 	switch name {
-	case "stubborn": // ignores what asks it to end
+	case "stubborn": // ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 		fmt.Println("stubborn runs")
 		select {}
-	case "parent": // leaves a stubborn child behind when it ends
+	case "parent": // leaves a stubborn child behind
 		ask := make(chan os.Signal, 1)
-		signal.Notify(ask, syscall.SIGTERM) // before the test hears that it runs
+		signal.Notify(ask, syscall.SIGTERM) // before the test learns that it runs
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), helperEnv+"=stubborn") // the last one counts
+		child.Env = append(os.Environ(), helperEnv+"=stubborn") // the last value counts
 		child.Stdout = os.Stdout
 		if err := child.Start(); err != nil {
 			panic(err)
@@ -66,7 +65,7 @@ func help(name string) {
 			err = r.Run(context.Background())
 		}
 		panic(err)
-	case "writer": // writes much, and ends in the middle of a line
+	case "writer": // writes many lines and ends in the middle of one
 		for i := range written {
 			fmt.Println("line", i)
 		}
@@ -74,11 +73,11 @@ func help(name string) {
 	}
 }
 
-// screen collects what is printed.
+// screen collects the printed lines.
 type screen struct {
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed when there is another line
+	more  chan struct{} // closed when a new line arrives
 	read  int           // lines that next has passed
 }
 
@@ -91,7 +90,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next waits for a line that has a text in it, after the one that was found last.
+// next waits for a line that contains a text, after the last line that it found.
 func (s *screen) next(t *testing.T, text string) string {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -120,7 +119,7 @@ func (s *screen) text() string {
 	return strings.Join(s.lines, "\n")
 }
 
-// run is a Runner at work.
+// run is a running Runner.
 type run struct {
 	*screen
 	runner *devrun.Runner
@@ -152,7 +151,7 @@ func start(t *testing.T, c devrun.Config) *run {
 	return at
 }
 
-// stop ends the context and waits for the end.
+// stop ends the context and waits for Run to return.
 func (r *run) stop(t *testing.T) {
 	t.Helper()
 	r.cancel()
@@ -166,7 +165,7 @@ func (r *run) stop(t *testing.T) {
 	}
 }
 
-// witness says whether the programs are gone that dialled it.
+// witness tells whether the programs that connected to it have ended.
 type witness struct{ net.Listener }
 
 func newWitness(t *testing.T) witness {
@@ -183,7 +182,7 @@ func (w witness) env(helper string) []string {
 	return append(os.Environ(), helperEnv+"="+helper, "WITNESS="+w.Addr().String())
 }
 
-// gone waits for the end of so many programs.
+// gone waits for the end of the given number of programs.
 func (w witness) gone(t *testing.T, programs int) {
 	t.Helper()
 	for range programs {
@@ -201,8 +200,7 @@ func (w witness) gone(t *testing.T, programs int) {
 	}
 }
 
-// source is a program that says which version it is, when it is asked to end, and
-// ends with a code if it has one.
+// source returns a program that prints its version and a line on SIGTERM; it runs the statement atOnce at its start.
 func source(version, atOnce string) string {
 	return `package main
 
@@ -234,8 +232,8 @@ func module(t *testing.T) (dir string, edit func(text string)) {
 	return dir, func(text string) { write(t, filepath.Join(dir, "cmd", "app", "main.go"), text) }
 }
 
-// The new program starts when the old one has drained; a build that fails leaves the old
-// one alone, and so does one that changes nothing.
+// The new program starts after the old one has drained. A failed build and a change without effect keep the old
+// program.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir, edit := module(t)
@@ -270,8 +268,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A program that ends by itself is started again by a change; at once after a run that
-// lasted, later after runs that failed at once.
+// A program that ended by itself is restarted by a change: at once after a long run, later after runs that failed at
+// once.
 func TestExit(t *testing.T) {
 	t.Parallel()
 	dir, edit := module(t)
@@ -295,7 +293,7 @@ func TestExit(t *testing.T) {
 	r.stop(t)
 }
 
-// Ending while a program is built ends the build.
+// Stopping during a build ends the build.
 func TestStopDuringBuild(t *testing.T) {
 	t.Parallel()
 	dir, edit := module(t)
@@ -336,7 +334,7 @@ func TestStubborn(t *testing.T) {
 	}
 }
 
-// What a program started ends with it, and with the runner that is killed.
+// Processes of the program end with it, and also when the runner is killed.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	t.Run("of a program that ends", func(t *testing.T) {
@@ -354,7 +352,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Parallel()
 		w := newWitness(t)
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(w.env("runner"), "GOTMPDIR="+t.TempDir()) // it cannot clean up
+		cmd.Env = append(w.env("runner"), "GOTMPDIR="+t.TempDir()) // a killed process cannot clean up
 		s := &screen{more: make(chan struct{})}
 		cmd.Stdout = s
 		if err := cmd.Start(); err != nil {
@@ -369,7 +367,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// gate is a screen that takes nothing until it is opened.
+// gate is a screen that blocks until it is opened.
 type gate struct {
 	*screen
 	open chan struct{}
@@ -380,7 +378,7 @@ func (g gate) Write(p []byte) (int, error) {
 	return g.screen.Write(p)
 }
 
-// What a program wrote is printed, although it is gone by then.
+// The last output of a program is printed even though the program has ended.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)

@@ -10,34 +10,31 @@ import (
 	"time"
 )
 
-// stamp is how a file looked.
+// stamp is the state of a file.
 type stamp struct {
 	changed int64 // in nanoseconds
 	size    int64
 }
 
-// watcher looks at files again and again, and tells which of them changed. It asks the
-// file system instead of being notified by it: that needs no watch per folder (of which
-// systems give out a limited number), notices editors that write a new file in place of
-// the old one, and works on network drives. A look at a thousand files takes some
-// milliseconds.
+// watcher scans files periodically and reports the changed ones. Scanning was chosen over file system notifications:
+// it needs no watch per folder (a limited resource on some systems), notices editors that replace a file, and works
+// on network drives. Scanning a thousand files takes some milliseconds.
 type watcher struct {
 	root string
-	deep bool // also the folders below root
+	deep bool // include the folders below root
 	poll time.Duration
 	seen map[string]stamp // by path from root
 }
 
 const (
-	quiet      = 100 * time.Millisecond // files that did not change for so long are complete
-	maxSettle  = 20                     // times quiet, after which it no longer waits for more
-	scanShare  = 20                     // looking takes at most 1/scanShare of the time
-	maxListed  = 3                      // files that a message names
+	quiet      = 100 * time.Millisecond // files unchanged for this time are complete
+	maxSettle  = 20                     // times quiet; the longest wait for further changes
+	scanShare  = 20                     // scanning takes at most 1/scanShare of the time
+	maxListed  = 3                      // maximum number of files in a message
 	testSuffix = "_test.go"
 )
 
-// run sends the changed files, until ctx ends. What changes while no receiver is there is
-// part of the next message.
+// run sends the changed files until ctx ends. Changes while no receiver is ready go into the next message.
 func (w *watcher) run(ctx context.Context, changes chan<- []string) error {
 	for {
 		began := time.Now()
@@ -71,7 +68,7 @@ func (w *watcher) run(ctx context.Context, changes chan<- []string) error {
 	}
 }
 
-// scan looks at all files. What cannot be read counts as not there.
+// scan returns the state of all files. An unreadable file counts as missing.
 func (w *watcher) scan() map[string]stamp {
 	found := make(map[string]stamp, len(w.seen))
 	_ = filepath.WalkDir(w.root, func(path string, d fs.DirEntry, err error) error {
@@ -85,7 +82,7 @@ func (w *watcher) scan() map[string]stamp {
 		case d.IsDir() || !compiled(d.Name()):
 			return nil
 		}
-		info, err := os.Stat(path) // follows links, as the compiler does
+		info, err := os.Stat(path) // follows links, like the compiler
 		if err != nil || !info.Mode().IsRegular() {
 			return nil
 		}
@@ -97,7 +94,7 @@ func (w *watcher) scan() map[string]stamp {
 	return found
 }
 
-// skipped reports whether nothing in a folder is part of the module's programs.
+// skipped reports whether a folder contains no part of the module's programs.
 func skipped(path, name string) bool {
 	if name[0] == '.' || name[0] == '_' || slices.Contains([]string{"vendor", "testdata", "node_modules"}, name) {
 		return true
@@ -106,13 +103,13 @@ func skipped(path, name string) bool {
 	return err == nil // another module
 }
 
-// compiled reports whether a file is read to build a program.
+// compiled reports whether a build reads a file.
 func compiled(name string) bool {
 	return name == "go.mod" || name == "go.sum" ||
 		strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, testSuffix) && name[0] != '.' && name[0] != '_'
 }
 
-// differences returns the files that are new, gone or other ones, sorted.
+// differences returns the new, removed and changed files, sorted.
 func differences(before, after map[string]stamp) []string {
 	var names []string
 	for name, s := range after {
@@ -129,7 +126,7 @@ func differences(before, after map[string]stamp) []string {
 	return names
 }
 
-// pause returns after d, or with the error of ctx.
+// pause waits for d, or returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
