@@ -7,16 +7,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Artifact names the link of an artifact as what holds a value.
+// Artifact is the source name for the link of an artifact.
 const Artifact = "artifact"
 
-// Artifacts masks the links of a task's artifacts as lists show them.
+// Artifacts masks the links of a task's artifacts for lists.
 func Artifacts(of []string, list []task.Artifact) {
 	New(of).artifacts(list)
 }
 
-// artifacts masks links: parts of a URL that often are secret in any case, and what
-// the rules say.
+// artifacts masks the parts of a URL that are often secret, and those that the rules select.
 func (r *Rules) artifacts(list []task.Artifact) {
 	for i := range list {
 		a := &list[i]

@@ -1,14 +1,11 @@
-// Package redact masks parts of recorded values, for everyone but handlers and typed
-// results.
+// Package redact masks parts of recorded values for all readers except handlers and typed results.
 //
-// What is masked says a list of patterns, which is stored with the task: the store's
-// readers do not have its Go types. A pattern is a path of segments between slashes.
-// The first names what holds the value ("input", "output", "step", "signal",
-// "checkpoint", "answer", "log"), the others are keys of objects, "#" an element of
-// an array, "**" any number of levels. Segments are matched as by path.Match, in
-// whatever case.
+// A list of patterns selects the masked parts. It is stored with the task, because readers of the store lack its Go
+// types. A pattern is a path of segments separated by slashes. The first segment names the source of the value
+// ("input", "output", "step", "signal", "checkpoint", "answer", "log"). The others are keys of objects, "#" for an
+// element of an array, or "**" for any number of levels. Segments are matched as by path.Match, ignoring case.
 //
-// It changes no stored value. A value that is no JSON is masked whole.
+// The package changes no stored value. A value that is not JSON is masked as a whole.
 package redact
 
 import (
@@ -22,20 +19,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Mask stands in place of what is masked.
+// Mask replaces masked parts.
 const Mask = "[redacted]"
 
 // everywhere is the first segment of patterns for all values.
 const everywhere = "*"
 
 const (
-	element = "#"    // the segment of an element of an array
-	slash   = "\x1f" // in place of a slash in a key: no * of path.Match matches one
+	element = "#"    // the segment for an element of an array
+	slash   = "\x1f" // replaces a slash in a key: no * of path.Match matches a slash
 )
 
-// CheckKey turns what a program writes into a pattern: a key, which is masked at any
-// depth ("password", "*token*"), or a path from the root of a value ("/card/number",
-// "/items/*/secret").
+// CheckKey turns a key of a program into a pattern. It accepts a key to mask at any depth ("password", "*token*"), or
+// a path from the root of a value ("/card/number", "/items/*/secret").
 func CheckKey(key string) (pattern string, err error) {
 	rest := strings.TrimPrefix(key, "/")
 	segments := strings.Split(rest, "/")
@@ -56,15 +52,15 @@ func CheckKey(key string) (pattern string, err error) {
 	return everywhere + "/" + rest, nil
 }
 
-// Literal is a key as a segment that matches it alone.
+// Literal returns the segment that matches only the given key.
 func Literal(key string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "/", slash).Replace(key)
 }
 
-// Rules are patterns. nil has none.
+// Rules is a set of patterns. A nil *Rules has no patterns.
 type Rules struct{ patterns [][]string }
 
-// New returns the rules of lists of patterns; nil: there are none.
+// New returns the rules of several pattern lists, or nil if they are empty.
 func New(lists ...[]string) *Rules {
 	var r Rules
 	for _, list := range lists {
@@ -78,7 +74,7 @@ func New(lists ...[]string) *Rules {
 	return &r
 }
 
-// With returns rules with more patterns.
+// With returns the rules with additional patterns.
 func (r *Rules) With(list []string) *Rules {
 	more := New(list)
 	switch {
@@ -90,13 +86,13 @@ func (r *Rules) With(list []string) *Rules {
 	return &Rules{slices.Concat(r.patterns, more.patterns)}
 }
 
-// JSON returns a value with what is to be masked masked. of names what holds it.
+// JSON returns a value with the selected parts masked. of names the source of the value.
 func (r *Rules) JSON(of string, value json.RawMessage) json.RawMessage {
 	masked, _ := r.apply(of, value)
 	return masked
 }
 
-// Texts returns the texts and numbers in a value that are to be masked, for Hide.
+// Texts returns the texts and numbers of a value that the rules select, for Hide.
 func (r *Rules) Texts(of string, value json.RawMessage) []string {
 	_, found := r.apply(of, value)
 	return found
@@ -121,8 +117,8 @@ func (r *Rules) apply(of string, value json.RawMessage) (json.RawMessage, []stri
 	return m.out.Bytes(), m.texts
 }
 
-// Expire returns a value in which a mark stands in place of what the rules say, and
-// whether there was something. One that is no JSON is an error.
+// Expire returns a value in which mark replaces the selected parts, and reports whether there were any. It returns an
+// error for a value that is not JSON.
 func (r *Rules) Expire(of string, value, mark json.RawMessage) (json.RawMessage, bool, error) {
 	at := advance(r.patterns, of)
 	m := masker{dec: json.NewDecoder(bytes.NewReader(value)), mark: mark}
@@ -133,12 +129,12 @@ func (r *Rules) Expire(of string, value, mark json.RawMessage) (json.RawMessage,
 	return m.out.Bytes(), m.masked, nil
 }
 
-// Matches reports whether what stands under a key of a value is masked.
+// Matches reports whether the part of a value under a key is masked.
 func (r *Rules) Matches(of, key string) bool {
 	return r != nil && accepts(advance(advance(r.patterns, of), key))
 }
 
-// advance returns what is left of patterns behind a segment that they match.
+// advance returns the rests of the patterns whose first segment matches.
 func advance(patterns [][]string, segment string) (rest [][]string) {
 	segment = strings.ReplaceAll(strings.ToLower(segment), "/", slash)
 	for _, p := range patterns {
@@ -167,7 +163,7 @@ func accepts(patterns [][]string) bool {
 // masker rewrites one value.
 type masker struct {
 	dec    *json.Decoder
-	mark   json.RawMessage // in place of what is found; nil: Mask
+	mark   json.RawMessage // replaces the selected parts; nil means Mask
 	out    bytes.Buffer
 	masked bool
 	texts  []string
@@ -183,7 +179,7 @@ func (m *masker) value(at [][]string) error {
 			m.out.Write(raw)
 			return nil
 		}
-		if task.IsExpired(raw) { // before: nothing is left of it
+		if task.IsExpired(raw) { // expired before: nothing is left of it
 			m.out.Write(raw)
 			return nil
 		}
@@ -224,12 +220,12 @@ func (m *masker) value(at [][]string) error {
 			return err
 		}
 	}
-	m.out.WriteByte(byte(open) + 2) // ] and } come two behind [ and {
+	m.out.WriteByte(byte(open) + 2) // ] and } follow [ and { at a distance of two
 	_, err = m.dec.Token()
 	return err
 }
 
-// write adds a text, a number, a boolean or null.
+// write appends a text, a number, a boolean or null.
 func (m *masker) write(v any) error {
 	enc := json.NewEncoder(&m.out)
 	enc.SetEscapeHTML(false)
@@ -256,11 +252,11 @@ func leaves(raw json.RawMessage) (texts []string) {
 	}
 }
 
-// minText is how many bytes a text has that is masked where it stands in others: a
-// shorter one is found everywhere.
+// minText is the minimum length in bytes of a text that is masked inside other texts: a shorter one occurs
+// everywhere.
 const minText = 4
 
-// Hide masks texts where they stand in another one.
+// Hide masks texts wherever they occur in s.
 func Hide(s string, texts []string) string {
 	for _, t := range texts {
 		if len(t) >= minText {

@@ -193,7 +193,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// forest, chain and shelf are parts of themselves, two of them without a struct.
+// forest, chain and shelf contain themselves, two of them without a struct.
 type (
 	forest []forest
 	chain  map[string]*chain

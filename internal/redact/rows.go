@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What holds a value.
+// Sources of values.
 const (
 	Input      = "input"
 	Output     = "output"
@@ -16,15 +16,14 @@ const (
 	Step       = "step"
 	Signal     = "signal"
 	Checkpoint = "checkpoint"
-	Log        = "log"    // the attributes of a line
+	Log        = "log"    // the attributes of a log line
 	Stream     = "stream" // a chunk of live output
 )
 
 // OfStep returns the rules for the value of a step.
 func (r *Rules) OfStep(s *task.Step) *Rules { return r.With(In(Step, s.Redact)) }
 
-// Task masks a task as readers show it. The caller has it for itself, but not what
-// its fields lead to.
+// Task masks a task for readers. The caller owns the struct, but not the values that its fields point to.
 func Task(t *task.Task) {
 	r := New(t.Redact)
 	if r == nil {
@@ -60,7 +59,7 @@ func Tasks(list []task.Task) {
 	}
 }
 
-// Error returns an error whose texts are masked.
+// Error returns an error with the texts masked.
 func Error(e *task.Error, texts []string) *task.Error {
 	if e == nil || len(texts) == 0 {
 		return e
@@ -70,14 +69,13 @@ func Error(e *task.Error, texts []string) *task.Error {
 	return &masked
 }
 
-// Secrets returns the texts and numbers of a task that are to be masked, for Hide.
+// Secrets returns the masked texts and numbers of a task, for Hide.
 func Secrets(h *store.History) []string {
 	_, texts, _ := New(h.Task.Redact).ofHistory(h)
 	return texts
 }
 
-// ofHistory returns the rules of each step, and the texts that are to be masked; some:
-// there are rules.
+// ofHistory returns the rules of each step and the texts to mask. some reports whether there are any rules.
 func (r *Rules) ofHistory(h *store.History) (of []*Rules, texts []string, some bool) {
 	of, some = make([]*Rules, len(h.Steps)), r != nil
 	for i := range h.Steps {
@@ -97,8 +95,8 @@ func (r *Rules) ofHistory(h *store.History) (of []*Rules, texts []string, some b
 	return of, texts, true
 }
 
-// History masks what readers show of a task. Texts that were masked when they were
-// recorded stay so; those of programs without the rules are masked here.
+// History masks a task's history for readers. Texts that were masked when they were recorded stay masked; texts
+// recorded by programs without the rules are masked here.
 func History(h *store.History) {
 	r := New(h.Task.Redact)
 	r.artifacts(h.Artifacts)
@@ -127,7 +125,7 @@ func History(h *store.History) {
 	}
 }
 
-// hideEvidence masks texts in what a Decider wrote down.
+// hideEvidence masks texts in the evidence of a Decider.
 func hideEvidence(e map[string]any, texts []string) map[string]any {
 	if len(e) == 0 || len(texts) == 0 {
 		return e

@@ -14,7 +14,7 @@ import (
 // Tag is the key of the field tags: `weaver:"redact"`, `weaver:"expire=720h"`, or both.
 const Tag = "weaver"
 
-// tagged is what is known of a type.
+// tagged caches the tags of a type.
 type tagged struct {
 	paths  []string
 	expire []task.Expiry
@@ -23,16 +23,14 @@ type tagged struct {
 
 var types sync.Map // reflect.Type → tagged
 
-// Paths returns the paths of the fields of a type that are tagged, below the value:
-// "card/number", "items/#/secret". Error: a tag that says something else, or that
-// stands where it does nothing.
+// Paths returns the paths of the tagged fields of a type, relative to the value: "card/number", "items/#/secret". It
+// returns an error for an invalid tag, and for a tag in a place where it has no effect.
 func Paths(t reflect.Type) ([]string, error) {
 	known := ofType(t)
 	return known.paths, known.err
 }
 
-// Expiries returns the fields of a type that are stored for a time, by their paths below
-// the value; see Paths.
+// Expiries returns the fields of a type with a retention time, by their paths relative to the value; see Paths.
 func Expiries(t reflect.Type) ([]task.Expiry, error) {
 	known := ofType(t)
 	return known.expire, known.err
@@ -57,7 +55,7 @@ func ofType(t reflect.Type) tagged {
 	return known
 }
 
-// In puts what holds a value before paths.
+// In prefixes paths with the source of a value.
 func In(of string, paths []string) []string {
 	list := make([]string, len(paths))
 	for i, p := range paths {
@@ -69,8 +67,8 @@ func In(of string, paths []string) []string {
 type walk struct {
 	paths  []string
 	expire []task.Expiry
-	on     []reflect.Type // structs that the path leads through
-	lists  []reflect.Type // and what else, since the last of them: a slice may be one of itself
+	on     []reflect.Type // structs on the path
+	lists  []reflect.Type // other types on the path since the last struct: a slice type may contain itself
 }
 
 func (w *walk) of(t reflect.Type, at []string) error {
@@ -95,7 +93,7 @@ func (w *walk) of(t reflect.Type, at []string) error {
 	case reflect.Map:
 		return w.of(t.Elem(), append(slices.Clone(at), "*"))
 	case reflect.Struct:
-		if slices.Contains(w.on, t) { // a type inside itself: what is tagged there is so at any depth
+		if slices.Contains(w.on, t) { // a type inside itself: its tags apply at any depth
 			names, err := taggedNames(t, map[reflect.Type]bool{})
 			for _, n := range names {
 				w.paths = append(w.paths, strings.Join(append(slices.Clone(at), "**", n), "/"))
@@ -109,7 +107,7 @@ func (w *walk) of(t reflect.Type, at []string) error {
 	return nil
 }
 
-// fields looks at the fields of a struct as encoding/json does.
+// fields visits the fields of a struct as encoding/json does.
 func (w *walk) fields(t reflect.Type, at []string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -142,7 +140,7 @@ func (w *walk) fields(t reflect.Type, at []string) error {
 	return nil
 }
 
-// taggedNames returns the names of what is tagged anywhere in a type.
+// taggedNames returns the names of the tagged fields anywhere in a type.
 func taggedNames(t reflect.Type, seen map[reflect.Type]bool) (names []string, err error) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		if seen[t] {
@@ -179,8 +177,7 @@ func taggedNames(t reflect.Type, seen map[reflect.Type]bool) (names []string, er
 	return names, nil
 }
 
-// fieldTag reports whether a field is to be masked, and for how long it is stored; 0: as
-// long as its task.
+// fieldTag reports whether a field is masked, and its retention time; 0 means that of its task.
 func fieldTag(t reflect.Type, f *reflect.StructField) (masked bool, expire time.Duration, err error) {
 	tag, has := f.Tag.Lookup(Tag)
 	if !has {
@@ -202,7 +199,7 @@ func fieldTag(t reflect.Type, f *reflect.StructField) (masked bool, expire time.
 	return masked, expire, nil
 }
 
-// jsonName is the name under which a field is encoded. inline: its own fields are, in
+// jsonName returns the name under which a field is encoded. inline reports that the fields of an embedded struct take
 // its place.
 func jsonName(f *reflect.StructField) (name string, inline, skip bool) {
 	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
