@@ -1,26 +1,23 @@
-// Package attemptlog keeps what the commands of attempts write, byte for byte,
-// in files of one folder.
+// Package attemptlog stores the output of attempts' commands, byte for byte, in the files of one folder.
 //
-// The layout, below the folder:
+// The layout below the folder:
 //
 //	JOB/TASK.NO.log          the output of one attempt; JOB is "tasks" for a task without a job
-//	JOB/TASK.NO.more/OFFSET  how it goes on from that byte, when it is long
-//	.usage                   about how many bytes there are, and what was removed
+//	JOB/TASK.NO.more/OFFSET  the continuation of a long log from that byte
+//	.usage                   approximate number of bytes, and the age of removed logs
 //
-// What always holds:
+// Invariants:
 //
-//   - A file holds the bytes as they were written, in that order, and nothing
-//     else: a process that is killed leaves a log that ends early.
-//   - One attempt keeps no more than Config.AttemptBytes: its first half, and its
-//     end. A reader says how much is missing between them.
-//   - The folder keeps about Config.FolderBytes. When there is more, the logs that
-//     were written last the longest time ago are removed first, and never one
-//     that is being written, by whatever process: its writer holds a lock of
-//     the file, which ends with the process.
-//   - An attempt that writes nothing has no file, and costs no system call.
+//   - A file holds the bytes as they were written, in order, and nothing else: a
+//     process that is killed leaves a log that ends early.
+//   - One attempt keeps at most Config.AttemptBytes: its first half and its end. A
+//     reader reports the number of missing bytes between them.
+//   - The folder keeps about Config.FolderBytes. Above that, the logs with the oldest
+//     last write are removed first. A log that any process is writing is never
+//     removed: its writer holds a lock of the file, which ends with the process.
+//   - An attempt without output has no file and costs no system call.
 //
-// Several processes may use one folder. Nothing is synced to the disk: a log
-// is no record of what was done, the store is.
+// Several processes may use one folder. Files are not synced to disk: the durable record is the store, not the log.
 package attemptlog
 
 import (
@@ -37,7 +34,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The default bounds.
+// Default limits.
 const (
 	DefaultAttemptBytes = 64 << 20
 	DefaultFolderBytes  = 1 << 30
@@ -45,11 +42,11 @@ const (
 
 // Config configures a Folder.
 type Config struct {
-	Dir          string      // made with the first log, for its owner alone
-	Beside       string      // a file to whose owner and group the folder belongs, with its mode; "": none
-	AttemptBytes int64       // of one attempt at most; default DefaultAttemptBytes
-	FolderBytes  int64       // of all, about; default DefaultFolderBytes
-	Warn         func(error) // called once, when a log cannot be written; default: nothing
+	Dir          string      // created with the first log, for its owner alone
+	Beside       string      // a file whose owner, group and mode the folder gets; "" for no such file
+	AttemptBytes int64       // maximum per attempt; default DefaultAttemptBytes
+	FolderBytes  int64       // approximate maximum of all logs; default DefaultFolderBytes
+	Warn         func(error) // called once if a log cannot be written; default: no call
 }
 
 func (c *Config) as() owned.As { return owned.As{Path: c.Beside} }
@@ -58,7 +55,7 @@ func (c *Config) as() owned.As { return owned.As{Path: c.Beside} }
 type Folder struct {
 	cfg    Config
 	warned sync.Once
-	unsaid atomic.Int64 // bytes that were written and are not in .usage yet
+	unsaid atomic.Int64 // bytes written but not yet added to .usage
 	saying sync.Mutex   // held while .usage is changed
 }
 
@@ -72,10 +69,10 @@ func New(cfg Config) *Folder {
 // Dir returns the folder's path.
 func (f *Folder) Dir() string { return f.cfg.Dir }
 
-// FolderBytes returns the bound of all logs.
+// FolderBytes returns the size limit of all logs.
 func (f *Folder) FolderBytes() int64 { return f.cfg.FolderBytes }
 
-// warn reports the first error of writing.
+// warn reports the first write error.
 func (f *Folder) warn(err error) {
 	f.warned.Do(func() {
 		if f.cfg.Warn != nil {
@@ -84,14 +81,14 @@ func (f *Folder) warn(err error) {
 	})
 }
 
-// Attempt names an attempt.
+// Attempt identifies an attempt.
 type Attempt struct {
-	Job  task.ID // zero: the task is in no job
+	Job  task.ID // zero for a task without a job
 	Task task.ID
 	No   int
 }
 
-// path is the attempt's first file.
+// path returns the path of the attempt's first file.
 func (f *Folder) path(a Attempt) string {
 	job := "tasks"
 	if a.Job != (task.ID{}) {
@@ -105,16 +102,15 @@ const (
 	moreSuffix  = ".more"
 )
 
-// moreDir is the folder of the files after the first.
+// moreDir returns the folder of the files after the first.
 func moreDir(first string) string { return strings.TrimSuffix(first, firstSuffix) + moreSuffix }
 
-// partName is the file that goes on from an offset.
+// partName returns the path of the file that continues the log from an offset.
 func partName(first string, offset int64) string {
 	return filepath.Join(moreDir(first), strconv.FormatInt(offset, 10))
 }
 
-// firstOf returns the first file of the log that a file is of; false for a
-// file of another kind.
+// firstOf returns the first file of the log that a file belongs to; ok is false for a file of another kind.
 func firstOf(path string) (first string, ok bool) {
 	if strings.HasSuffix(path, firstSuffix) {
 		return path, true
@@ -123,5 +119,5 @@ func firstOf(path string) (first string, ok bool) {
 	return base + firstSuffix, ok
 }
 
-// errLocked says that another process writes a log.
+// errLocked reports that another process is writing a log.
 var errLocked = errors.New("another process is writing this log")

@@ -21,7 +21,7 @@ func attempt() attemptlog.Attempt {
 	return attemptlog.Attempt{Job: ids.New(), Task: ids.New(), No: 1}
 }
 
-// folder is one of small bounds, whose trouble fails the test.
+// folder returns a Folder with small limits; a warning fails the test.
 func folder(t *testing.T, dir string, attemptBytes, folderBytes int64) *attemptlog.Folder {
 	t.Helper()
 	f := attemptlog.New(attemptlog.Config{Dir: dir, AttemptBytes: attemptBytes, FolderBytes: folderBytes, Warn: func(err error) { t.Error(err) }})
@@ -116,15 +116,15 @@ func TestNothingWrittenIsNoFile(t *testing.T) {
 	}
 }
 
-// A reader goes on where it was, across the files of a log.
+// A reader continues from its position across the files of a log.
 func TestReaderFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := folder(t, dir, 80, 0) // a half has 40, a quarter 20
+	f := folder(t, dir, 80, 0) // 40 bytes in the first half, 20 in each quarter
 	a := attempt()
 	w := f.Writer(a)
 	write(t, w, "0123456789")
-	r := open(t, folder(t, dir, 0, 0), a) // another handle, which does not know the bounds
+	r := open(t, folder(t, dir, 0, 0), a) // another handle with default limits
 	for _, block := range []string{"", "0123456789", strings.Repeat("x", 35), strings.Repeat("y", 10)} {
 		write(t, w, block)
 		want := block
@@ -141,7 +141,7 @@ func TestReaderFollows(t *testing.T) {
 	}
 }
 
-// A long log keeps its beginning and its end; a reader says what is missing.
+// A long log keeps its beginning and its end; a reader reports the missing bytes.
 func TestLongLog(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{79, 80, 81, 100, 101, 1000} {
@@ -164,7 +164,7 @@ func TestLongLog(t *testing.T) {
 			}
 			continue
 		}
-		missing := (size-40-1)/20*20 - 20 // whole quarters, but the last two
+		missing := (size-40-1)/20*20 - 20 // whole quarters except the last two
 		want := fmt.Sprintf("%s\n[… %d bytes of this output were not kept]\n%s", text[:40], missing, text[40+missing:])
 		if got != want {
 			t.Errorf("%d bytes: got\n%s\nwant\n%s", size, got, want)
@@ -172,7 +172,7 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// A slow reader of a log that goes on.
+// A slow reader of a growing log is overtaken.
 func TestReaderIsOvertaken(t *testing.T) {
 	t.Parallel()
 	f := folder(t, t.TempDir(), 80, 0)
@@ -190,8 +190,7 @@ func TestReaderIsOvertaken(t *testing.T) {
 	end(t, w)
 }
 
-// What an attempt of the same number left, before the store was restored from
-// a backup, is no part of the log.
+// The log of an attempt with the same number, written before the store was restored from a backup, is replaced.
 func TestLogIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := folder(t, t.TempDir(), 80, 0)
@@ -226,7 +225,7 @@ func TestFullFolderWarnsOnce(t *testing.T) {
 	}
 }
 
-// What could not be written is missing, and a reader says so.
+// Output that could not be written is missing, and a reader says so.
 func TestRestIsLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -253,8 +252,7 @@ func TestRestIsLost(t *testing.T) {
 	}
 }
 
-// When the folder is full the oldest logs are deleted, whichever process wrote
-// them, but none that is being written.
+// If the folder is full the oldest logs of all processes are deleted, except those that are being written.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -297,7 +295,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("Removed = %v", one.Removed())
 	}
 	jobs, err := os.ReadDir(dir)
-	if err != nil || len(jobs) != kept+2 { // running, .usage
+	if err != nil || len(jobs) != kept+2 { // the running log and .usage
 		t.Errorf("%d folders remain: %v", len(jobs), err)
 	}
 }
@@ -321,7 +319,7 @@ func age(t *testing.T, dir string, by time.Duration) {
 	}
 }
 
-// Numbers that are lost or wrong are counted again.
+// Missing or wrong numbers are counted again.
 func TestUsageIsLost(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"", "nonsense", "99999999999 0\n"} {
@@ -340,8 +338,8 @@ func TestUsageIsLost(t *testing.T) {
 	}
 }
 
-// The logs of a task go with all its attempts, those of other tasks stay, and one that
-// is being written is an error.
+// The logs of all attempts of a task are removed, and those of other tasks stay. A log that is being written is an
+// error.
 func TestRemoveOf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

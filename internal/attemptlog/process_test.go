@@ -16,8 +16,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TestMain is the process that TestWriterIsKilled kills: it writes a log and
-// says so, and ends with the process that started it.
+// TestMain runs the process that TestWriterIsKilled kills: it writes a log, prints a line, and ends with its parent.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("ATTEMPTLOG_DIR")
 	if dir == "" {
@@ -36,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// A log that another process writes is not removed; when that is killed the
-// log can be read as far as it came, and be removed.
+// A log that another process writes is not removed. After that process was killed its log can be read as far as it
+// was written, and can be removed.
 func TestWriterIsKilled(t *testing.T) {
 	t.Parallel()
 	dir, a := t.TempDir(), attemptlog.Attempt{Task: ids.New(), No: 1}
@@ -86,8 +85,8 @@ func TestWriterIsKilled(t *testing.T) {
 	}
 }
 
-// A log that is closed is free even while a program that is being started has a copy of
-// its descriptor, as every program has until it executes.
+// A closed log is free although a program that is being started holds a copy of its descriptor, as every program does
+// until it executes.
 func TestClosedBesideAFork(t *testing.T) {
 	t.Parallel()
 	f, a := folder(t, t.TempDir(), 80, 0), attempt()
@@ -100,7 +99,7 @@ func TestClosedBesideAFork(t *testing.T) {
 	}
 }
 
-// copyOf makes a copy of this process' descriptor of a file, as fork does.
+// copyOf duplicates this process' descriptor of a file, as fork does.
 func copyOf(t *testing.T, path string) {
 	t.Helper()
 	var want, is syscall.Stat_t

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// partAfter returns the offset of the first file of a log that begins behind an
-// offset; false when there is none.
+// partAfter returns the offset of the first file of a log that begins after an offset; ok is false if there is no
+// such file.
 func partAfter(first string, offset int64) (next int64, ok bool, err error) {
 	entries, err := os.ReadDir(moreDir(first))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -25,21 +25,19 @@ func partAfter(first string, offset int64) (next int64, ok bool, err error) {
 	return next, ok, nil
 }
 
-// Reader reads the log of one attempt, also while it is written: after io.EOF
-// a later Read returns what was added since. It is not safe for concurrent
-// use.
+// Reader reads the log of one attempt, even while it is written: after io.EOF a later Read returns the bytes added
+// since. It is not safe for concurrent use.
 type Reader struct {
 	first string
 	file  *os.File
-	begun int64  // the offset of file
+	begun int64  // the offset of file in the log
 	at    int64  // the offset of the next byte
-	note  []byte // a line of the reader's own, to be returned first
-	ended bool   // the last byte returned ended a line
+	note  []byte // a line of the reader itself, returned first
+	ended bool   // the last byte returned was a line break
 }
 
-// Open returns a reader of an attempt's log, from its beginning. It is
-// fs.ErrNotExist when there is none: the attempt wrote nothing, ran on
-// another machine, or its log was removed (see Folder.Removed).
+// Open returns a reader at the beginning of an attempt's log. It returns fs.ErrNotExist if there is no log: the
+// attempt wrote no output, ran on another machine, or its log was removed (see Folder.Removed).
 func (f *Folder) Open(a Attempt) (*Reader, error) {
 	r := &Reader{first: f.path(a), ended: true}
 	file, err := os.Open(r.first)
@@ -50,8 +48,8 @@ func (f *Folder) Open(a Attempt) (*Reader, error) {
 	return r, nil
 }
 
-// Read implements io.Reader. Where bytes are missing it returns one line that
-// says how many. Its errors are those of files, and io.EOF.
+// Read implements io.Reader. In place of missing bytes it returns one line with their number. Its errors are file
+// errors and io.EOF.
 func (r *Reader) Read(p []byte) (int, error) {
 	for {
 		if len(r.note) > 0 {
@@ -78,20 +76,19 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// goOn opens the file that follows, if there is one.
+// goOn opens the next file, if there is one.
 func (r *Reader) goOn() (more bool, err error) {
 	next, more, err := partAfter(r.first, r.begun)
 	if err != nil || !more {
 		return false, err
 	}
-	// The writer makes a file when the one before is complete: what was read of
-	// that up to now may lack its end.
+	// The writer completes a file before it creates the next. The part of this file read so far may lack its end.
 	if rest, err := r.file.Stat(); err != nil || rest.Size() > r.at-r.begun {
 		return err == nil, err
 	}
 	file, err := os.Open(partName(r.first, next))
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil // it was removed just now: look again
+		return true, nil // just removed: look again
 	}
 	if err != nil {
 		return false, err

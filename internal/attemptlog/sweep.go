@@ -17,22 +17,21 @@ import (
 
 const (
 	usageName = ".usage"
-	perFile   = 4 << 10   // what a file takes beside its bytes
+	perFile   = 4 << 10   // estimated overhead of a file
 	sayAfter  = 256 << 10 // bytes that a process writes before it adds them to .usage
 
-	// endedAfter is how long a log was not written that has ended, where there
-	// are no locks; and how long an empty one is left alone.
+	// endedAfter is the age after which a log counts as ended on a system without locks, and after which an empty log
+	// may be removed.
 	endedAfter = time.Hour
 )
 
-// usage is what the file .usage has.
+// usage is the content of the file .usage.
 type usage struct {
-	bytes   int64     // of all logs, about; a process that was killed did not add its last ones
-	removed time.Time // when the latest of the logs that were removed was written
+	bytes   int64     // of all logs, approximately; a killed process did not add its last bytes
+	removed time.Time // the last write of the newest removed log
 }
 
-// grew counts bytes that were written. Now and then it adds them to .usage,
-// and removes logs when they are too many.
+// grew counts written bytes. Once they exceed sayAfter it adds them to .usage, and removes logs above the size limit.
 func (f *Folder) grew(bytes int64) {
 	if f.unsaid.Add(bytes) < sayAfter || !f.saying.TryLock() {
 		return
@@ -41,8 +40,7 @@ func (f *Folder) grew(bytes int64) {
 	f.say()
 }
 
-// Close adds what was written to .usage. It is called when every Writer is
-// closed.
+// Close adds the remaining written bytes to .usage. Call it after every Writer is closed.
 func (f *Folder) Close() {
 	f.saying.Lock()
 	defer f.saying.Unlock()
@@ -51,7 +49,7 @@ func (f *Folder) Close() {
 	}
 }
 
-// say adds what this process wrote to .usage. The caller holds f.saying.
+// say adds the bytes that this process wrote to .usage. The caller holds f.saying.
 func (f *Folder) say() {
 	bytes := f.unsaid.Swap(0)
 	if err := f.update(bytes); err != nil {
@@ -75,8 +73,8 @@ func (f *Folder) update(bytes int64) (err error) {
 			return err
 		}
 	}
-	// Crash here: the file has the old numbers, or numbers that are not known,
-	// after which everything is counted again.
+	// Crash here: the file has the old numbers or an unreadable line; in the second case the next process counts all
+	// logs again.
 	line := fmt.Sprintf("%d %d\n", u.bytes, nanos(u.removed))
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -85,7 +83,7 @@ func (f *Folder) update(bytes int64) (err error) {
 	return err
 }
 
-// readUsage reads .usage; false when it is new or says nothing.
+// readUsage reads .usage; ok is false if the file is new or unreadable.
 func readUsage(file io.Reader) (usage, bool) {
 	var u usage
 	var nano int64
@@ -98,7 +96,7 @@ func readUsage(file io.Reader) (usage, bool) {
 	return u, true
 }
 
-// nanos is a time in nanoseconds since 1970; 0 for none.
+// nanos returns a time in nanoseconds since 1970; 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -106,28 +104,26 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Removed returns when the latest of the logs that were removed for their age
-// had been written; zero when none was.
+// Removed returns the last write of the newest log that was removed for its age; zero if no log was removed.
 func (f *Folder) Removed() time.Time {
 	file, err := os.Open(filepath.Join(f.cfg.Dir, usageName))
 	if err != nil {
 		return time.Time{}
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	u, _ := readUsage(file)
 	return u.removed
 }
 
-// attemptFiles is what the folder has of one attempt.
+// attemptFiles describes the files of one attempt.
 type attemptFiles struct {
 	first   string
 	bytes   int64
-	empty   bool // the first file is there and has no byte
+	empty   bool // the first file exists and is empty
 	written time.Time
 }
 
-// sweep counts the logs, and when they are too many removes the oldest ones
-// until an eighth of the bound is free.
+// sweep counts the logs. Above the size limit it removes the oldest until an eighth of the limit is free.
 func (f *Folder) sweep(u usage) (usage, error) {
 	attempts, err := f.list()
 	if err != nil {
@@ -154,13 +150,13 @@ func (f *Folder) sweep(u usage) (usage, error) {
 			if a.written.After(u.removed) {
 				u.removed = a.written
 			}
-			_ = os.Remove(filepath.Dir(a.first)) // fails while it has other logs
+			_ = os.Remove(filepath.Dir(a.first)) // fails while the folder has other logs
 		}
 	}
 	return u, nil
 }
 
-// list returns the logs that are there.
+// list returns the logs in the folder.
 func (f *Folder) list() ([]*attemptFiles, error) {
 	known := make(map[string]*attemptFiles)
 	var all []*attemptFiles
@@ -205,7 +201,7 @@ func (a *attemptFiles) remove() (bool, error) {
 	}
 	first, err := os.Open(a.first)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // a sweep was killed between its files
+	case errors.Is(err, fs.ErrNotExist): // a sweep was killed while it removed this log
 	case err != nil:
 		return false, err
 	default:
@@ -214,15 +210,15 @@ func (a *attemptFiles) remove() (bool, error) {
 			return false, err
 		}
 	}
-	// The first file goes first: without it the log is not there.
+	// The first file goes first: without it the log does not exist.
 	if err := os.Remove(a.first); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	return true, os.RemoveAll(moreDir(a.first))
 }
 
-// Remove removes the logs of tasks outside jobs, and of whole jobs, by their IDs.
-// One that is being written stays.
+// Remove removes the logs of tasks outside jobs, and of whole jobs, by their IDs. It skips logs that are being
+// written.
 func (f *Folder) Remove(ids ...task.ID) error {
 	var errs []error
 	for _, id := range ids {
@@ -235,14 +231,14 @@ func (f *Folder) Remove(ids ...task.ID) error {
 			errs = append(errs, err)
 		}
 		if len(ofJob) > 0 {
-			_ = os.Remove(filepath.Join(f.cfg.Dir, id.String())) // fails while it has other logs
+			_ = os.Remove(filepath.Join(f.cfg.Dir, id.String())) // fails while the folder has other logs
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// RemoveOf removes the logs of tasks, all attempts of each. A task that has none is no
-// error; one whose log is being written is.
+// RemoveOf removes the logs of all attempts of tasks. A task without logs is not an error; a log that is being
+// written is.
 func (f *Folder) RemoveOf(tasks ...Attempt) error {
 	var errs []error
 	for _, a := range tasks {
@@ -256,7 +252,7 @@ func (f *Folder) RemoveOf(tasks ...Attempt) error {
 			errs = append(errs, err)
 		}
 		if len(list) > 0 && a.Job != (task.ID{}) {
-			_ = os.Remove(filepath.Dir(list[0])) // fails while it has other logs
+			_ = os.Remove(filepath.Dir(list[0])) // fails while the folder has other logs
 		}
 	}
 	return errors.Join(errs...)

@@ -16,21 +16,21 @@ type Writer struct {
 	first  string // path
 
 	mu    sync.Mutex
-	total int64    // bytes that were given to Write
+	total int64    // bytes passed to Write
 	head  *os.File // the first file, locked while it is open
-	last  *os.File // the file that is written, which may be head
+	last  *os.File // the file being written, which may be head
 	at    int64    // the offset of last in the log
 	size  int64    // of last
 	past  string   // the file before last, unless that is head
-	err   error    // of a write: the rest is not kept
+	err   error    // a write error: later bytes are not kept
 }
 
-// Writer returns a writer for an attempt. Its file is made with the first
-// byte; one that the attempt has already is replaced. Close must be called.
+// Writer returns a writer for an attempt. The first byte creates its file and replaces an older log of that attempt.
+// The caller must call Close.
 func (f *Folder) Writer(a Attempt) *Writer { return &Writer{folder: f, first: f.path(a)} }
 
-// Write appends to the log. When that fails the rest of the log is left out,
-// Config.Warn is called, and this and every later Write return the error.
+// Write appends to the log. After an error it drops the rest of the log, calls Config.Warn, and returns the error
+// from this and every later call.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *Writer) write(p []byte) error {
 				return err
 			}
 		}
-		room := w.folder.cfg.AttemptBytes / 2 // of the first file; the end has two of half its size
+		room := w.folder.cfg.AttemptBytes / 2 // the first file gets half the limit; the end has two files of a quarter each
 		if w.last != w.head {
 			room /= 2
 		}
@@ -76,10 +76,10 @@ func (w *Writer) write(p []byte) error {
 	return nil
 }
 
-// begin makes the first file.
+// begin creates the first file.
 func (w *Writer) begin() error {
 	f, err := w.create(w.first)
-	if errors.Is(err, fs.ErrNotExist) { // its folder is not there yet, or was empty and is removed just now
+	if errors.Is(err, fs.ErrNotExist) { // its folder does not exist yet, or was just removed because it was empty
 		if err = w.folder.cfg.as().MkdirAll(filepath.Dir(w.first)); err == nil {
 			f, err = w.create(w.first)
 		}
@@ -87,7 +87,7 @@ func (w *Writer) begin() error {
 	if err != nil {
 		return err
 	}
-	// Until it is locked the file is empty, and an empty file is not removed.
+	// The file is empty until it is locked, and an empty file is not removed.
 	if err := w.take(f); err != nil {
 		return errors.Join(err, filelock.Close(f))
 	}
@@ -96,8 +96,8 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// take locks a new first file, and clears the log that an attempt of this
-// number left: one of a store that was restored from a backup.
+// take locks a new first file. It clears the log of an attempt with the same number, which a store restored from a
+// backup leaves behind.
 func (w *Writer) take(f *os.File) error {
 	free, err := filelock.Try(f)
 	free = free || !filelock.Supported
@@ -118,7 +118,7 @@ func errLockedUnless(free bool) error {
 	return errLocked
 }
 
-// goOn begins the next file, and removes the one before the last.
+// goOn starts the next file and removes the one before the last.
 func (w *Writer) goOn() error {
 	at := w.at + w.size
 	f, err := w.more(at)
@@ -142,7 +142,7 @@ func (w *Writer) goOn() error {
 	return nil
 }
 
-// more makes the file that goes on from an offset.
+// more creates the file that continues the log from an offset.
 func (w *Writer) more(at int64) (*os.File, error) {
 	if err := w.folder.cfg.as().Mkdir(moreDir(w.first)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -154,7 +154,7 @@ func (w *Writer) create(path string) (*os.File, error) {
 	return w.folder.cfg.as().Open(path, os.O_WRONLY)
 }
 
-// Close ends the log. The errors are those of closing files.
+// Close ends the log. It returns the errors of closing files.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,8 +163,8 @@ func (w *Writer) Close() error {
 	}
 	var errs []error
 	if w.total > w.at+w.size {
-		// The rest could not be written. An empty file says how much that is,
-		// where one can be made.
+		// The rest could not be written. The name of an empty file tells readers the length of the log, if the file
+		// can be created.
 		if f, err := w.more(w.total); err == nil {
 			errs = append(errs, f.Close())
 		}
