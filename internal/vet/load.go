@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// listed is a package as go list prints it.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir, Name, Export string
 
@@ -23,7 +23,7 @@ type listed struct {
 	Error             *struct{ Err string }
 }
 
-// load lists packages and all that they import, compiled.
+// load lists packages and all their imports, compiled.
 func load(ctx context.Context, dir string, patterns []string) ([]*listed, error) {
 	args := append([]string{"list", "-e", "-deps", "-export", "-json=ImportPath,Dir,Name,Export,GoFiles,CgoFiles,Deps,ImportMap,Standard,DepOnly,Module,Error", "--"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)

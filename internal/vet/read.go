@@ -16,11 +16,11 @@ import (
 	"strings"
 )
 
-// checker collects what packages do with task types.
+// checker collects the uses of task types in packages.
 type checker struct {
 	fset  *token.FileSet
 	types map[string]*taskType // by name
-	byKey map[string]*taskType // by the variable that Define gave a value; see key
+	byKey map[string]*taskType // by the variable that holds the result of Define; see key
 }
 
 // source is a package with its syntax.
@@ -30,7 +30,7 @@ type source struct {
 	info  *types.Info
 }
 
-// read reads the packages of the main module: first what they define, then what they use.
+// read reads the packages of the main module: definitions first, then uses.
 func (c *checker) read(pkgs []*listed) error {
 	exports := make(map[string]string, len(pkgs))
 	for _, p := range pkgs {
@@ -50,7 +50,7 @@ func (c *checker) read(pkgs []*listed) error {
 			}
 			s.files = append(s.files, f)
 		}
-		conf := types.Config{Importer: mapped{imported, p.ImportMap}, FakeImportC: true, Error: func(error) {}} // the go command has compiled it
+		conf := types.Config{Importer: mapped{imported, p.ImportMap}, FakeImportC: true, Error: func(error) {}} // the go command has already compiled it
 		_, _ = conf.Check(p.ImportPath, c.fset, s.files, s.info)
 		sources = append(sources, s)
 	}
@@ -67,7 +67,7 @@ func (c *checker) read(pkgs []*listed) error {
 	return nil
 }
 
-// mapped is an importer for a package whose import paths stand for others.
+// mapped is an importer for a package with an import map, such as vendored imports.
 type mapped struct {
 	types.Importer
 	to map[string]string
@@ -88,7 +88,7 @@ func (c *checker) named(name string) *taskType {
 	return c.types[name]
 }
 
-// key names a variable or field alike in its own package and in those that import it.
+// key returns the same name for a variable or field in its own package and in packages that import it.
 func (c *checker) key(obj types.Object) string {
 	if obj == nil || obj.Pkg() == nil {
 		return ""
@@ -100,7 +100,7 @@ func (c *checker) key(obj types.Object) string {
 	return obj.Pkg().Path() + "." + obj.Name()
 }
 
-// of returns the object that a name, or a name with its package or struct, stands for.
+// of returns the object of a name or a qualified name.
 func (s *source) of(e ast.Expr) types.Object {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -118,8 +118,8 @@ func (s *source) of(e ast.Expr) types.Object {
 	return nil
 }
 
-// called returns the name of the function of package weaver that a call calls, "" for
-// another, and whether it is of weaver's module at all.
+// called returns the name of the called function of package weaver, or "" for another function. ours reports whether
+// the function belongs to weaver's module.
 func (s *source) called(call *ast.CallExpr) (name string, ours bool) {
 	f, ok := s.of(call.Fun).(*types.Func)
 	if !ok || f.Pkg() == nil || f.Signature().Recv() != nil {
@@ -131,7 +131,7 @@ func (s *source) called(call *ast.CallExpr) (name string, ours bool) {
 	return "", strings.HasPrefix(f.Pkg().Path(), module+"/")
 }
 
-// text returns the value of an argument that is a constant text.
+// text returns the value of an argument that is a constant string.
 func (s *source) text(call *ast.CallExpr, i int) (string, bool) {
 	if i >= len(call.Args) {
 		return "", false
@@ -143,7 +143,7 @@ func (s *source) text(call *ast.CallExpr, i int) (string, bool) {
 	return constant.StringVal(v), true
 }
 
-// define notes the type that a call of Define makes, and the variable that holds it.
+// define records the type of a Define call and the variable that holds it.
 func (c *checker) define(s *source, n ast.Node, stack []ast.Node) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -173,8 +173,7 @@ func (c *checker) define(s *source, n ast.Node, stack []ast.Node) {
 	t.unknown = true
 }
 
-// holder returns the variable or field to which a value is given, nil if it is another
-// thing's.
+// holder returns the variable or field that gets a value, or nil if the value goes elsewhere.
 func (s *source) holder(value ast.Expr, stack []ast.Node) types.Object {
 	switch parent := stack[len(stack)-1].(type) {
 	case *ast.ValueSpec:
@@ -201,7 +200,7 @@ func (t *taskType) enqueuedAt(pos token.Pos) {
 	}
 }
 
-// method notes the use of a type by one of its methods.
+// method records the use of a type by one of its methods.
 func (c *checker) method(s *source, t *taskType, sel *ast.SelectorExpr) {
 	switch sel.Sel.Name {
 	case "Handler":
@@ -213,7 +212,7 @@ func (c *checker) method(s *source, t *taskType, sel *ast.SelectorExpr) {
 	}
 }
 
-// use notes what is done with a variable that holds a type.
+// use records the use of a variable that holds a type.
 func (c *checker) use(s *source, n ast.Node, stack []ast.Node) {
 	id, ok := n.(*ast.Ident)
 	if !ok || s.info.Uses[id] == nil {
@@ -224,7 +223,7 @@ func (c *checker) use(s *source, n ast.Node, stack []ast.Node) {
 		return
 	}
 	var value ast.Expr = id
-	if sel, ok := stack[len(stack)-1].(*ast.SelectorExpr); ok && sel.Sel == id { // of a package or struct
+	if sel, ok := stack[len(stack)-1].(*ast.SelectorExpr); ok && sel.Sel == id { // qualified by a package or struct
 		value, stack = sel, stack[:len(stack)-1]
 	}
 	switch parent := stack[len(stack)-1].(type) {

@@ -1,8 +1,7 @@
-// Package vet reads the Go packages of programs, without running them, and reports task
-// types that no program handles. It asks the go command for the packages, which compiles
-// them, and follows variables that weaver.Define gives a value. A type whose variable goes
-// elsewhere, such as into a function of the program or a map, is taken for handled: vet
-// reports no type wrongly, and misses some.
+// Package vet reads the Go packages of programs, without running them, and reports task types that no program
+// handles. The go command lists and compiles the packages; vet follows variables that hold the result of
+// weaver.Define. A type whose variable goes elsewhere, such as into a function of the program or a map, counts as
+// handled. So vet reports no false findings, and misses some.
 package vet
 
 import (
@@ -15,19 +14,19 @@ import (
 	"strings"
 )
 
-// module is the module of package weaver.
+// module is the module path of package weaver.
 const module = "github.com/goweaver/weaver"
 
 // Finding is a task type that no program handles.
 type Finding struct {
-	File    string `json:"file"` // from the folder of the check, if it is below that
+	File    string `json:"file"` // relative to the checked folder, if it is below that
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Type    string `json:"task_type"`
 	Message string `json:"message"`
 }
 
-// String returns the finding as compilers print a mistake.
+// String formats the finding like a compiler error.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 }
@@ -39,9 +38,8 @@ type Report struct {
 	Programs int // main packages among the patterns
 }
 
-// Check reads the packages that patterns name, in a folder, with what they import of
-// their module. With main packages among the patterns a handler counts if one of them
-// imports its package; without one every handler counts.
+// Check reads the packages that match patterns in a folder, with their imports of the same module. If the patterns
+// match main packages, a handler counts only if one of them imports its package. Otherwise every handler counts.
 func Check(ctx context.Context, dir string, patterns ...string) (Report, error) {
 	pkgs, err := load(ctx, dir, patterns)
 	if err != nil {
@@ -74,7 +72,7 @@ func Check(ctx context.Context, dir string, patterns ...string) (Report, error) 
 	return r, nil
 }
 
-// relative returns the path of a file from dir, if it is below that.
+// relative returns the path of a file relative to dir, if it is below dir.
 func relative(dir, file string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		if rel, err := filepath.Rel(abs, file); err == nil && filepath.IsLocal(rel) {
@@ -87,13 +85,13 @@ func relative(dir, file string) string {
 // taskType is a task type by its name.
 type taskType struct {
 	name     string
-	defined  token.Pos // zero: it is named only
+	defined  token.Pos // zero if the type is only named
 	enqueued token.Pos // the first place
-	handled  []string  // packages that make a handler
-	unknown  bool      // its variable goes where it is not followed
+	handled  []string  // packages that create a handler
+	unknown  bool      // its variable goes where vet does not follow it
 }
 
-// problem says why the type is reported, and where; "": it is not.
+// problem returns the reason for reporting the type and its position; "" if the type is not reported.
 func (t *taskType) problem(linked map[string]bool, programs bool) (string, token.Pos) {
 	runs := slices.ContainsFunc(t.handled, func(pkg string) bool { return linked[pkg] || !programs })
 	if runs || t.unknown || strings.HasPrefix(t.name, "weaver.") {

@@ -14,7 +14,7 @@ func TestCheck_TypesThatNoProgramHandles(t *testing.T) {
 	const nothing = "nothing makes a handler of it"
 	for name, tc := range map[string]struct {
 		patterns []string
-		want     []string // file, type, and what is said of it
+		want     []string // file, type and message
 	}{
 		"two programs": {[]string{"./worker", "./web"}, []string{
 			"tasks/tasks.go lonely defined, and " + nothing, "web/main.go enqueued enqueued, and " + nothing, "web/main.go named enqueued, and " + nothing,
