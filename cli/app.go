@@ -19,26 +19,22 @@ import (
 
 // App is a command line program. The zero value is the weaver command.
 type App struct {
-	Name    string // of the program, in help and messages; default "weaver"
-	Version string // printed by the verb version; default the main module's version
+	Name    string // program name in help and messages; default "weaver"
+	Version string // output of the verb version; default the main module's version
 
-	// Handlers are the task types that this program can run, beside those of
-	// package builtin: run and worker use them.
+	// Handlers lists the program's own task types for run and worker, in addition to those of package builtin.
 	Handlers []weaver.Handler
 
-	// Decider and Router are those of the engines that run and worker start; default
-	// those of weaver.Config.
+	// Decider and Router configure the engines that run and worker start; default as in weaver.Config.
 	Decider weaver.Decider
 	Router  weaver.Router
 
 	Plugins []weaver.Plugin // of the same engines
 
-	// Codec seals and opens what is stored, unless --codec-key names another one; default
-	// none.
+	// Codec encrypts and decrypts stored values, unless --codec-key is set; default no encryption.
 	Codec weaver.Codec
 
-	// Deciders are those that decide replay can run by name, beside "default" and
-	// "strict".
+	// Deciders are available to decide replay by name, in addition to "default" and "strict".
 	Deciders map[string]weaver.Decider
 }
 
@@ -52,10 +48,9 @@ func (a App) withDefaults() App {
 	return a
 }
 
-// Main runs the command line of this process and exits with its code. An
-// interrupt ends the verb's context; a second one ends the process, except
-// that run and worker give their commands the time to end. As process 1 of a container
-// it runs once more, as a child, and waits for the processes that commands left behind.
+// Main runs the command line of this process and exits with its exit code. An interrupt ends the verb's context. A
+// second one ends the process, except that run and worker give their commands time to end. As process 1 of a
+// container it runs itself again as a child, and reaps the processes that commands leave behind.
 func Main(app App) {
 	if code, done := runAsInit(); done {
 		os.Exit(code)
@@ -68,16 +63,15 @@ func Main(app App) {
 	os.Exit(Run(ctx, app, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Run runs one command line and returns its exit code; see the package
-// comment. Besides args it reads the environment: WEAVER_STORE,
-// WEAVER_NAMESPACE, WEAVER_CODEC_KEY, WEAVER_DELIVERY, WEAVER_BUCKET and NO_COLOR.
+// Run runs one command line and returns its exit code; see the package comment. It also reads the environment
+// variables WEAVER_STORE, WEAVER_NAMESPACE, WEAVER_CODEC_KEY, WEAVER_DELIVERY, WEAVER_BUCKET and NO_COLOR.
 func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app = app.withDefaults()
-	if len(args) == 0 { // a question, but not one that was answered
+	if len(args) == 0 { // no arguments show the help, but exit with an error
 		Run(ctx, app, []string{"--help"}, stdin, stderr, stderr)
 		return exitUsage
 	}
-	// Collected, so that writing has one place that can fail.
+	// The output is buffered, so that only one write to stdout can fail.
 	var out bytes.Buffer
 	err := run(ctx, app, args, streams{stdin, stdout, stderr}, &out)
 	if _, werr := stdout.Write(out.Bytes()); werr != nil && err == nil {
@@ -89,7 +83,7 @@ func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, s
 	return report(stderr, app, err)
 }
 
-// streams are those of the process.
+// streams are the standard streams of the process.
 type streams struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -120,7 +114,7 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 	return &exitError{code: exitCode(err), err: err, advice: advice(s.command, err)}
 }
 
-// grammar is the command line, for kong.
+// grammar defines the command line for kong.
 type grammar struct {
 	Help    helpFlag    `short:"h" help:"Show help, also of a command."`
 	Print   versionFlag `name:"version" help:"Show the version of this program."`
@@ -166,7 +160,7 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 		kong.NoDefaultHelp(),
 		kong.Vars{versionVar: versionLine(app)},
 		kong.Writers(out, out),
-		kong.Exit(func(int) {}), // errors are returned, never acted on here
+		kong.Exit(func(int) {}), // errors are returned; kong must not exit
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{{Key: "task", Title: "Flags of a single task:"}, {Key: "global", Title: "Global flags:"}}),
 	)

@@ -18,11 +18,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// refuseHint says how an approval is refused.
+// refuseHint tells how to refuse an approval.
 const refuseHint = `To approve, leave --input out; to refuse, give --input '{"approved": false, "reason": "…"}'.`
 
-// answer gives a task that waits for an approval what --input says, or without it
-// the approval. The question that was read is answered, and no later one.
+// answer answers a task that waits for an approval with --input; without --input it approves. It answers exactly the
+// question that was read, not a later one.
 func (c *taskUnblockCmd) answer(ctx context.Context, client *weaver.Client, t *weaver.TaskInfo, raw json.RawMessage) error {
 	if t.State != task.Blocked {
 		return badInput("", "unblock: task %s waits for no answer any more: %s%s", explain.Label(t), answered(t), t.State)
@@ -49,7 +49,7 @@ func (c *taskUnblockCmd) answer(ctx context.Context, client *weaver.Client, t *w
 	return client.Unblock(ctx, t.ID, a, opts...)
 }
 
-// openFor is how long the question of an approval is open; 0: for ever.
+// openFor returns the time for which the question of an approval stays open; 0 means without limit.
 func openFor(t *weaver.TaskInfo) time.Duration {
 	var in builtin.ApproveInput
 	if json.Unmarshal(t.Input, &in) != nil {
@@ -58,8 +58,8 @@ func openFor(t *weaver.TaskInfo) time.Duration {
 	return max(0, time.Duration(in.Timeout))
 }
 
-// answered says who answered a task that waits no more, as the beginning of a
-// sentence that its state ends.
+// answered names the person who answered a task that no longer waits. It returns the beginning of a sentence that the
+// task's state ends.
 func answered(t *weaver.TaskInfo) string {
 	var a builtin.Approval
 	switch {
@@ -73,11 +73,11 @@ func answered(t *weaver.TaskInfo) string {
 	return cmp.Or(a.By, "somebody") + " refused, and it is "
 }
 
-// approvalKeys are those of an answer.
+// approvalKeys are the keys of an answer object.
 var approvalKeys = []string{"approved", "by", "reason", "input"}
 
-// approvalOf reads an answer: true or false, an object with "approved", or any
-// other value, which approves and becomes the output's input.
+// approvalOf parses an answer: true or false, an object with "approved", or any other value, which approves and
+// becomes the input of the output.
 func approvalOf(raw json.RawMessage) (builtin.Approval, error) {
 	raw = bytes.TrimSpace(raw)
 	var said string
@@ -123,16 +123,14 @@ func approvalOfFields(raw json.RawMessage, fields map[string]json.RawMessage) (b
 	return a, nil
 }
 
-// soundsLikeNo reports whether a text is most likely meant as a refusal.
+// soundsLikeNo reports whether a text is probably meant as a refusal.
 func soundsLikeNo(said string) bool {
 	word := strings.ToLower(strings.Trim(said, " .!"))
 	return slices.Contains([]string{"n", "no", "nope", "never", "false", "not approved", "reject", "rejected", "refuse", "refused", "deny", "denied", "decline", "declined", "cancel", "stop"}, word)
 }
 
-// expireApprovals fails the tasks that asked a person for longer than they may,
-// of those it is given, and returns how many: an unblock with
-// builtin.Approval.Expired ends them. An answer at the same moment may
-// come first.
+// expireApprovals ends the questions of tasks whose time limit has passed, by an unblock with
+// builtin.Approval.Expired, and returns their number. A concurrent answer may come first.
 func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskInfo, now time.Time) (expired int, err error) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -152,8 +150,7 @@ func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskI
 	return expired, nil
 }
 
-// expireAllApprovals is expireApprovals of all tasks of a namespace that asked
-// before an instant.
+// expireAllApprovals is expireApprovals for all tasks of a namespace that asked before an instant.
 func expireAllApprovals(ctx context.Context, c *weaver.Client, before time.Time) (expired int, err error) {
 	filter := weaver.Filter{States: []weaver.State{weaver.StateBlocked}, Types: []string{builtin.Approve.Name()}, Limit: 1000}
 	for {
@@ -170,11 +167,10 @@ func expireAllApprovals(ctx context.Context, c *weaver.Client, before time.Time)
 	}
 }
 
-// expireEvery is how often a worker looks for questions whose time is over.
+// expireEvery is the interval at which a worker looks for expired questions.
 const expireEvery = 5 * time.Second
 
-// expireWhile looks for questions whose time is over until ctx ends. The engine
-// meets errors of the store too, and logs them.
+// expireWhile expires questions until ctx ends. It ignores errors of the store, which the engine meets and logs too.
 func expireWhile(ctx context.Context, c *weaver.Client) error {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
@@ -188,8 +184,7 @@ func expireWhile(ctx context.Context, c *weaver.Client) error {
 	}
 }
 
-// untilIdle runs an engine until it is idle, also with the tasks that asked a
-// person before and whose time is over.
+// untilIdle runs an engine until it is idle, including tasks whose questions expired.
 func untilIdle(ctx context.Context, eng *weaver.Engine) error {
 	began := time.Now()
 	for {
@@ -203,7 +198,7 @@ func untilIdle(ctx context.Context, eng *weaver.Engine) error {
 	}
 }
 
-// questions are the tasks of a job that wait for an approval.
+// questions returns the tasks of a job that wait for an approval.
 func questions(st *jobTasks) (asking []*weaver.TaskInfo) {
 	for i := range st.Tasks {
 		if t := &st.Tasks[i]; t.State == task.Blocked && explain.Question(t.Type, t.Error) != "" {

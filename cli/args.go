@@ -14,13 +14,13 @@ import (
 	"github.com/goweaver/weaver/internal/typo"
 )
 
-// auditFlags say who acts and why.
+// auditFlags record the actor and the reason of an action.
 type auditFlags struct {
 	Reason string `placeholder:"TEXT" help:"Why; kept in the audit."`
 	By     string `placeholder:"NAME" help:"Who; kept in the audit. Default: the user of the operating system."`
 }
 
-// who is the actor: the one named, or the user of the operating system.
+// who returns the actor: --by, or the user of the operating system.
 func (a auditFlags) who() string {
 	if a.By != "" {
 		return a.By
@@ -28,15 +28,15 @@ func (a auditFlags) who() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}
-	return os.Getenv("USER") // a user without an entry, as in some containers
+	return os.Getenv("USER") // a user without an entry in the user database, as in some containers
 }
 
 func (a auditFlags) options() []weaver.OperateOption {
 	return []weaver.OperateOption{weaver.By(a.who()), weaver.Reason(a.Reason)}
 }
 
-// checkFilters refuses a flag that is given without a value, if it takes a list or has the
-// tag `filter`: --type "$TYPE" without a TYPE does not mean the tasks of every type.
+// checkFilters refuses an empty value for a flag that takes a list or has the tag `filter`: --type "$TYPE" with an
+// unset TYPE must not select the tasks of every type.
 func checkFilters(c *kong.Context) error {
 	for _, p := range c.Path {
 		f := p.Flag
@@ -50,7 +50,7 @@ func checkFilters(c *kong.Context) error {
 	return nil
 }
 
-// pageFlags choose a page of a list.
+// pageFlags select a page of a list.
 type pageFlags struct {
 	Limit int    `default:"50" placeholder:"N" help:"How many at most, up to 1000; default 50."`
 	After string `placeholder:"CURSOR" help:"Go on where a page before ended: the cursor that it printed."`
@@ -63,7 +63,7 @@ func (p pageFlags) check(limit int) error {
 	return nil
 }
 
-// parseLabels reads k=v pairs.
+// parseLabels parses KEY=VALUE pairs.
 func parseLabels(args []string) (map[string]string, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -82,7 +82,7 @@ func parseLabels(args []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// otherWords are the names of the states in other engines.
+// otherWords maps state names of other engines to those of Weaver.
 var otherWords = map[string]string{
 	"canceled": "cancelled", "aborted": "cancelled",
 	"complete": "succeeded", "completed": "succeeded", "done": "succeeded", "success": "succeeded", "successful": "succeeded",
@@ -92,7 +92,7 @@ var otherWords = map[string]string{
 	"scheduled": "pending", "waiting": "pending", "retrying": "pending", "retryable": "pending", "delayed": "pending",
 }
 
-// parseStates reads state names; what is unknown is answered with the nearest.
+// parseStates parses state names and suggests the nearest for an unknown name.
 func parseStates[S ~string](args []string, known []S) ([]S, error) {
 	var states []S
 	for _, a := range args {
@@ -109,14 +109,14 @@ func didYouMean[S ~string](word string, known []S) string {
 	if other, ok := otherWords[word]; ok && slices.Contains(known, S(other)) {
 		return fmt.Sprintf(" (did you mean %s?)", other)
 	}
-	const limit = 2 // more typos make another word
+	const limit = 2 // with more typos it is a different word
 	best, bestDistance := S(""), limit+1
 	for _, k := range known {
 		d := typo.Distance(word, string(k), limit)
 		if len(word) > 1 && strings.HasPrefix(string(k), word) {
 			d = 0
 		}
-		if d < bestDistance && d < len(word) { // all letters changed is another word
+		if d < bestDistance && d < len(word) { // with all letters changed it is a different word
 			best, bestDistance = k, d
 		}
 	}

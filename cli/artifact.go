@@ -31,12 +31,12 @@ type artifactLsCmd struct {
 	ID string `arg:"" name:"id" help:"The task or job: its id, the beginning of it, a job's name or file, or JOB/TASK."`
 }
 
-// artifactList is what artifact ls prints as JSON.
+// artifactList is the JSON output of artifact ls.
 type artifactList struct {
 	Artifacts []listedArtifact `json:"artifacts"`
 }
 
-// listedArtifact is an artifact, and the name of its task in the job.
+// listedArtifact is an artifact with the name of its task in the job.
 type listedArtifact struct {
 	task.Artifact
 	Node string `json:"node,omitempty"`
@@ -81,7 +81,7 @@ func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id tas
 	}
 	var list []listedArtifact
 	for i := range tasks {
-		if tasks[i].StartedAt.IsZero() && tasks[i].State != task.Succeeded { // one that was taken over need not have run
+		if tasks[i].StartedAt.IsZero() && tasks[i].State != task.Succeeded { // a task that was taken over from another job need not have started
 			continue
 		}
 		own, err := client.Artifacts(ctx, tasks[i].ID)
@@ -118,7 +118,7 @@ func (s *session) artifactTable(list []listedArtifact) *table {
 	return t
 }
 
-// byteSize prints a number of bytes for people.
+// byteSize formats a number of bytes for people.
 func byteSize(n int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	if n < 1<<10 {
@@ -131,7 +131,7 @@ func byteSize(n int64) string {
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }
 
-// noBucket says that there is no bucket to work on.
+// noBucket returns the error for a missing bucket.
 func (s *session) noBucket() error {
 	folder, _ := s.bucketFolder()
 	if folder == "" && s.flags.Bucket == "" {
@@ -155,17 +155,17 @@ func (artifactGCCmd) Help() string {
 		"whose process died. Nothing that a task has is deleted. `weaver run` and `weaver worker` do the same every minute."
 }
 
-// collected is what artifact gc did, for -o json.
+// collected is the JSON output of artifact gc.
 type collected struct {
 	DryRun bool  `json:"dry_run,omitempty"`
 	Blobs  int   `json:"blobs"`
-	Bytes  int64 `json:"bytes,omitempty"` // of a dry run: before they were compressed
+	Bytes  int64 `json:"bytes,omitempty"` // of a dry run: before compression
 }
 
 // Run implements the verb.
 func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		// A collector that looks into another folder would forget bytes that stay.
+		// A collector with the wrong folder would delete the records of bytes that stay in the other one.
 		folder, err := s.bucketFolder()
 		switch {
 		case err != nil:
@@ -201,7 +201,7 @@ func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// blobPage is how many blobs are read at once.
+// blobPage is the number of blobs read at once.
 const blobPage = 1000
 
 // eachBlob calls fn with every blob of the namespace, page by page.
@@ -227,13 +227,12 @@ func eachBlob(ctx context.Context, client *weaver.Client, fn func(*store.BlobUse
 	}
 }
 
-// sourceOf finds the bytes that an argument of artifact get names: an artifact or a
-// blob by its ID, or TASK/NAME.
+// sourceOf resolves the argument of artifact get: the ID of an artifact or blob, or TASK/NAME.
 func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg string) (weaver.ArtifactRef, error) {
 	if id, err := task.ParseID(arg); err == nil {
 		return s.sourceByID(ctx, client, id)
 	}
-	var absent error // a task was found, and not the artifact
+	var absent error // the task exists, but not the artifact
 	for i := len(arg) - 2; i > 0; i-- {
 		if arg[i] != '/' {
 			continue
@@ -262,8 +261,7 @@ func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg strin
 	return weaver.ArtifactRef{}, absent
 }
 
-// artifactNamed returns the artifact of a task that has a name or an ID: the latest, if
-// several steps gave it.
+// artifactNamed returns the artifact of a task with a name or ID: the latest, if several steps created one.
 func artifactNamed(list []task.Artifact, name string) *task.Artifact {
 	for i := range slices.Backward(list) {
 		if list[i].Name == name || list[i].ID.String() == strings.ToUpper(name) {
@@ -285,7 +283,7 @@ func (s *session) noArtifact(of, name string, list []task.Artifact) error {
 	return badInput("", "task %s has no artifact %q%s; %s", of, name, didYouMean(name, names), has)
 }
 
-// sourceByID finds an artifact, or the bytes of a large value.
+// sourceByID finds an artifact or the bytes of a large value by ID.
 func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task.ID) (ref weaver.ArtifactRef, err error) {
 	r, ok := client.Store().(store.BlobReader)
 	if !ok {
@@ -303,7 +301,7 @@ func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task
 		return ref, badInput(fmt.Sprintf("`%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
 			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.store())
 	}
-	if err == nil && len(a.LinkValue) > 0 { // as it is stored: the client opens it
+	if err == nil && len(a.LinkValue) > 0 { // in its stored form: the client decrypts it
 		var list []task.Artifact
 		if list, err = client.Artifacts(ctx, a.TaskID); err == nil {
 			if opened := artifactNamed(list, id.String()); opened != nil {

@@ -17,7 +17,7 @@ func (artifactAcceptCmd) Help() string {
 		"would look for values where they are not. A folder that is moved or copied whole keeps its ID."
 }
 
-// acceptedBucket is what artifact accept-bucket did, for -o json.
+// acceptedBucket is the JSON output of artifact accept-bucket.
 type acceptedBucket struct {
 	ID    string `json:"id"`
 	Place string `json:"place"`

@@ -27,7 +27,7 @@ func (artifactGetCmd) Help() string {
 		"Of a link the URL is printed whole; nothing is fetched."
 }
 
-// gotArtifact is what artifact get did, for -o json.
+// gotArtifact is the JSON output of artifact get.
 type gotArtifact struct {
 	ID     task.ID `json:"id"`
 	Name   string  `json:"name"`
@@ -83,8 +83,8 @@ func (c *artifactGetCmd) exists() error {
 	return badInput("Name another file, or give --force.", "%s exists already", c.To)
 }
 
-// write writes the file beside its place, and gives it its name when it is complete.
-// Crash here: FILE.partial-… stays.
+// write writes a temporary file in the same folder and renames it when it is complete. Crash here: FILE.partial-…
+// stays.
 func (c *artifactGetCmd) write(r io.Reader) (err error) {
 	dir, name := filepath.Split(c.To)
 	f, err := os.CreateTemp(dir, name+".partial-*")
@@ -105,11 +105,11 @@ func (c *artifactGetCmd) write(r io.Reader) (err error) {
 	if c.Force {
 		return os.Rename(f.Name(), c.To)
 	}
-	err = os.Link(f.Name(), c.To) // which replaces nothing, also if it was made meanwhile
+	err = os.Link(f.Name(), c.To) // Link never replaces a file, even one created in between
 	if errors.Is(err, fs.ErrExist) {
 		return c.exists()
 	}
-	if err != nil { // a file system without links
+	if err != nil { // a file system without hard links
 		err = os.Rename(f.Name(), c.To)
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// artifactSize is how many bytes an artifact has; "" of a link that does not say so.
+// artifactSize formats the size of an artifact; "" for a link without a size.
 func artifactSize(a *task.Artifact) string {
 	switch l := a.Link(); {
 	case len(a.LinkValue) == 0:
@@ -21,7 +21,7 @@ func artifactSize(a *task.Artifact) string {
 	return ""
 }
 
-// linkText is where the bytes of a link are, or why that cannot be read.
+// linkText returns the location of a link's bytes, or the reason why it cannot be read.
 func linkText(a *task.Artifact) string {
 	if err := seal.Failure(a.LinkValue); err != nil {
 		return fmt.Sprintf("(%v)", err)
@@ -29,7 +29,7 @@ func linkText(a *task.Artifact) string {
 	return text.OneLine(a.Link().URL, explain.MaxMessage)
 }
 
-// refOf returns what artifact get works on.
+// refOf returns the reference that artifact get reads.
 func refOf(a *task.Artifact) (weaver.ArtifactRef, error) {
 	if err := seal.Failure(a.LinkValue); err != nil {
 		return weaver.ArtifactRef{}, fmt.Errorf("the link %q cannot be read: %w", a.Name, err)
@@ -37,14 +37,14 @@ func refOf(a *task.Artifact) (weaver.ArtifactRef, error) {
 	return weaver.RefOf(*a), nil
 }
 
-// gotLink is what artifact get says of a link, for -o json.
+// gotLink is the JSON output of artifact get for a link.
 type gotLink struct {
 	ID   task.ID `json:"id"`
 	Name string  `json:"name"`
 	weaver.Link
 }
 
-// link says where the bytes are.
+// link prints the location of the bytes.
 func (c *artifactGetCmd) link(s *session, ref *weaver.ArtifactRef) error {
 	switch {
 	case c.To != "":

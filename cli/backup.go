@@ -25,13 +25,13 @@ func (backupCmd) Help() string {
 		"A PostgreSQL store is copied with pg_dump or by its server's own backups. To restore a file: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
 }
 
-// backedUp is what backup did, for -o json.
+// backedUp is the JSON output of backup.
 type backedUp struct {
 	Store string `json:"store"`
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 
-	Bucket string `json:"bucket,omitempty"` // the folder that is to be copied now
+	Bucket string `json:"bucket,omitempty"` // the folder to copy next
 }
 
 // Run implements the verb.
@@ -57,7 +57,7 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		// What the copy refers to was put before; what is put from now on does no harm.
+		// The blobs of the copied rows are already in the bucket; later blobs do no harm.
 		bucket, err := s.bucketFolder()
 		if err != nil || !isFolder(bucket) {
 			bucket = ""
@@ -81,7 +81,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir() || errors.Is(err, fs.ErrPermission)
 }
 
-// printRestored says what a restore means for what was under way.
+// printRestored explains the effect of a restore on tasks that were running.
 func (s *session) printRestored(f *checkup) {
 	s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
 	if f.Ended > 0 {

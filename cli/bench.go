@@ -28,7 +28,7 @@ func (benchCmd) Help() string {
 		"It writes as fast as it can: other programs of the store are slower meanwhile."
 }
 
-// benched is what bench measured, for -o json.
+// benched is the JSON output of bench.
 type benched struct {
 	Store     string              `json:"store"`
 	Namespace string              `json:"namespace"`
@@ -36,7 +36,7 @@ type benched struct {
 	Figures   []storebench.Figure `json:"figures"`
 }
 
-// benchRows are what the figures are called.
+// benchRows maps figures to their labels.
 var benchRows = map[string]string{
 	storebench.EnqueueOne:  "enqueue, one after the other",
 	storebench.EnqueueMany: "enqueue, 1,000 a call",
@@ -46,7 +46,7 @@ var benchRows = map[string]string{
 	storebench.Start:       "start on an idle worker",
 }
 
-// removeFor is how long the tasks of an interrupted bench are removed.
+// removeFor limits the time for removing the tasks of an interrupted bench.
 const removeFor = time.Minute
 
 // Run implements the verb.
@@ -89,7 +89,7 @@ func (b *benched) table() *table {
 	return t
 }
 
-// precise is a time of one call; "" if it was not measured.
+// precise formats the duration of one call; "" if it was not measured.
 func precise(d time.Duration) string {
 	if d == 0 {
 		return ""

@@ -16,8 +16,8 @@ import (
 
 const bucketForms = "Write --bucket dir:PATH, for example --bucket dir:blobs, or --bucket none, or set WEAVER_BUCKET."
 
-// bucketFolder returns the folder that --bucket names, "" for none. Without the flag it
-// is the one beside the store, which is where workers keep bytes by default.
+// bucketFolder returns the folder named by --bucket, or "" for no bucket. The default is the folder next to the store,
+// where workers keep blobs by default.
 func (s *session) bucketFolder() (string, error) {
 	given := s.flags.Bucket
 	scheme, rest, found := strings.Cut(given, ":")
@@ -25,7 +25,7 @@ func (s *session) bucketFolder() (string, error) {
 	case given == "":
 		p, err := placeOf(s.flags.Store)
 		if err != nil {
-			return "", nil // who opens the store says so
+			return "", nil // opening the store reports the error
 		}
 		return p.blobs(), nil
 	case given == "none":
@@ -42,9 +42,9 @@ func (s *session) bucketFolder() (string, error) {
 	return rest, nil
 }
 
-// bucket returns what keeps large values and artifacts; nil: nothing does. The folder
-// beside the store is used where tasks are stored or run, and elsewhere if it is there:
-// another program may keep its bytes in another bucket.
+// bucket returns the bucket for large values and artifacts, or nil. Verbs that store or run tasks (work) create the
+// default folder next to the store. Other verbs use it only if it exists: another program may keep its blobs in
+// another bucket.
 func (s *session) bucket(work bool) (weaver.Bucket, error) {
 	folder, err := s.bucketFolder()
 	if err != nil || folder == "" {
@@ -67,8 +67,8 @@ func (s *session) bucket(work bool) (weaver.Bucket, error) {
 	return b, nil
 }
 
-// newClient returns a client of an open store, with the bucket and the keys. work: it
-// stores tasks, or runs them.
+// newClient returns a client of an open store, with the bucket and the keys. work is true if the caller stores or
+// runs tasks.
 func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 	bucket, err := s.bucket(work)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 		return nil, err
 	}
 	cfg := weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec}
-	if !work { // what enqueues checks inputs itself, and a server goes by what workers announced
+	if !work { // enqueuing verbs check inputs themselves; a server uses the types that workers announced
 		cfg.Handlers = slices.Collect(maps.Values(s.types()))
 	}
 	c, err := weaver.NewClient(st, cfg)

@@ -15,21 +15,20 @@ type checkCmd struct {
 	paramFlags
 }
 
-// checked is a file as -o json prints it.
+// checked is the JSON form of a checked file.
 type checked struct {
 	File     string        `json:"file"`
 	OK       bool          `json:"ok"`
-	Name     string        `json:"name,omitempty"`  // of the pipeline
-	Tasks    int           `json:"tasks,omitempty"` // how many
+	Name     string        `json:"name,omitempty"`  // name of the pipeline
+	Tasks    int           `json:"tasks,omitempty"` // number of tasks
 	Mistakes []fileMistake `json:"mistakes"`
-	More     int           `json:"more,omitempty"` // further mistakes
+	More     int           `json:"more,omitempty"` // number of further mistakes
 	Warnings []fileMistake `json:"warnings"`
 }
 
-// fileMistake is a mistake as -o json prints it; without a line when it is
-// about the file as a whole.
+// fileMistake is the JSON form of a mistake. A mistake about the whole file has no line.
 type fileMistake struct {
-	File    string `json:"file,omitempty"`   // the included file, as its path is written
+	File    string `json:"file,omitempty"`   // the included file, as the path is written
 	Line    int    `json:"line,omitempty"`   // from 1
 	Column  int    `json:"column,omitempty"` // from 1, in characters
 	Length  int    `json:"length,omitempty"` // in characters
@@ -42,9 +41,8 @@ type checkResult struct {
 	Files []checked `json:"files"`
 }
 
-// Run implements the verb. Task types that this program does not know are
-// accepted: a worker of another program may have them. Params that must be given
-// may be missing: what needs them is not checked.
+// Run implements the verb. It accepts task types that this program does not know: a worker of another program may
+// handle them. Required params may be missing; parts that need them are not checked.
 func (c *checkCmd) Run(s *session) error {
 	params, err := c.values()
 	if err != nil {
@@ -81,7 +79,7 @@ func (c *checkCmd) Run(s *session) error {
 	return nil
 }
 
-// checked is what became of a file. Without -o json it also prints it.
+// checked returns the result for a file and, without -o json, prints it.
 func (s *session) checked(given string, f *pipelineFile, src []byte, err error) checked {
 	got := checked{File: given, OK: err == nil, Mistakes: []fileMistake{}, Warnings: []fileMistake{}}
 	var mistakes *pipeline.Error
@@ -111,10 +109,10 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 	return got
 }
 
-// variableWarnings tells of files of variables that cannot be read, and of variables that
-// neither such a file nor the environment of this process has. A worker may have them.
+// variableWarnings reports variable files that cannot be read, and variables that neither such a file nor this
+// process's environment defines. A worker may have them.
 func variableWarnings(f *pipelineFile) (warnings []fileMistake) {
-	seen := make(map[string]bool) // nodes of a task, and tasks that share a file
+	seen := make(map[string]bool) // nodes of one task, and tasks that share a file
 	warn := func(task, format string, args ...any) {
 		if message := fmt.Sprintf(format, args...); !seen[message] {
 			seen[message] = true

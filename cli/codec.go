@@ -105,8 +105,8 @@ func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// codec returns what seals and opens what is stored: the keys of --codec-key, or that of
-// the program; nil: nothing is sealed.
+// codec returns the codec for stored values: the keys of --codec-key, or the codec of the program; nil: no
+// encryption.
 func (s *session) codec() (weaver.Codec, error) {
 	if s.flags.CodecKey == "" {
 		return s.app.Codec, nil
@@ -128,7 +128,7 @@ func (s *session) codec() (weaver.Codec, error) {
 	return c, nil
 }
 
-// sealedLogs returns what seals and opens the logs of commands.
+// sealedLogs returns the codec for the logs of commands.
 func (s *session) sealedLogs(c weaver.Codec) *logSealer {
 	return &logSealer{codec: c, namespace: s.flags.Namespace}
 }

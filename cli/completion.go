@@ -23,7 +23,7 @@ func (completionCmd) Help() string {
 
 // Run implements the verb.
 func (c *completionCmd) Run(s *session) error {
-	// A name that a shell would not take as it is would be another command there.
+	// A character that is special to the shell would make the name another command.
 	function := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -34,9 +34,8 @@ func (c *completionCmd) Run(s *session) error {
 	return nil
 }
 
-// completionScripts ask the program for the words that go on with a command
-// line, each with a tab and what it is for; where there are none, a file is
-// meant.
+// completionScripts ask the program for completions, one per line: a word, a tab and its description. Without a
+// completion the shell completes file names.
 var completionScripts = map[string]string{
 	"bash": `FUNCTION() {
     local line
@@ -74,8 +73,8 @@ complete -c PROGRAM -n 'test (count (FUNCTION)) -gt 0' -f -a '(FUNCTION)'
 `,
 }
 
-// completeCmd is what the scripts ask: the words of the command line after the
-// program's name, the last one as far as it is written.
+// completeCmd is the verb that the scripts call with the words of the command line, without the program's name. The
+// last word may be incomplete.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" name:"word"`
 }
@@ -92,11 +91,11 @@ func (c *completeCmd) Run(s *session) error {
 	return nil
 }
 
-// completion is one word that goes on with a command line.
+// completion is a candidate for the last word of a command line.
 type completion struct{ word, help string }
 
-// completeWords returns the words that can follow: commands, flags, and values of
-// those that have a set of them. None: a value of another kind, such as a file.
+// completeWords returns the candidates for the last word: commands, flags, and values from a fixed set. It returns no
+// candidate for a free value, such as a file.
 func completeWords(node *kong.Node, words []string) []completion {
 	if len(words) == 0 {
 		words = []string{""}
@@ -109,7 +108,7 @@ func completeWords(node *kong.Node, words []string) []completion {
 	var found []completion
 	switch flag, value, given := strings.Cut(last, "="); {
 	case l.flag != nil:
-		last = strings.TrimPrefix(last, "=") // bash divides --flag=value into three words
+		last = strings.TrimPrefix(last, "=") // bash splits --flag=value into three words
 		found = values(l.flag.Value, "")
 		if l.flag.Name == "param" {
 			found = paramWords(words)
@@ -120,7 +119,7 @@ func completeWords(node *kong.Node, words []string) []completion {
 		}
 	case strings.HasPrefix(last, "-") && !l.argsOnly:
 		found = l.flags()
-	case len(l.node.Children) > 0 && l.args > 0: // no command that there is
+	case len(l.node.Children) > 0 && l.args > 0: // an unknown command
 	case len(l.node.Children) > 0:
 		found = l.commands()
 	default:
@@ -131,12 +130,12 @@ func completeWords(node *kong.Node, words []string) []completion {
 	return slices.DeleteFunc(found, func(c completion) bool { return !strings.HasPrefix(c.word, last) })
 }
 
-// line is what the words before the last one say.
+// line is the parsed form of the words before the last one.
 type line struct {
 	node     *kong.Node // the command
-	args     int        // its arguments so far
-	flag     *kong.Flag // that waits for its value
-	argsOnly bool       // behind --
+	args     int        // number of its arguments so far
+	flag     *kong.Flag // a flag that lacks its value
+	argsOnly bool       // after --
 }
 
 func (l *line) read(word string) {
@@ -155,7 +154,7 @@ func (l *line) read(word string) {
 		}
 	default:
 		for _, c := range l.node.Children {
-			// The command that help is asked of stands where commands do.
+			// The argument of help stands where commands do.
 			if c.Name == word && word != "help" {
 				l.node = c
 				return
@@ -168,7 +167,7 @@ func (l *line) read(word string) {
 	}
 }
 
-// flagNamed finds a flag as it is written, without a value.
+// flagNamed finds a flag by its command-line form, without a value.
 func (l *line) flagNamed(word string) *kong.Flag {
 	for _, group := range l.node.AllFlags(false) {
 		for _, f := range group {
@@ -200,8 +199,7 @@ func (l *line) commands() []completion {
 	return found
 }
 
-// values are those that a flag or an argument may have, as its tags enum and
-// complete say.
+// values returns the values of a flag or argument, from its tags enum and complete.
 func values(v *kong.Value, prefix string) []completion {
 	list := v.Enum
 	if list == "" {

@@ -17,7 +17,7 @@ func TestCompleteWords(t *testing.T) {
 		{"task ls --st", "--store --state"},
 		{"task ls --state f", "failed"},
 		{"task ls --state=f", "--state=failed"},
-		{"task ls --state = f", "failed"}, // as bash divides it
+		{"task ls --state = f", "failed"}, // as bash splits it
 		{"task ls --state =", "pending ready running succeeded failed cancelled blocked"},
 		{"task ls --state failed --state bl", "blocked"},
 		{"job ls --state ", "running blocked succeeded failed cancelled"},
@@ -30,8 +30,8 @@ func TestCompleteWords(t *testing.T) {
 		{"run -- --f", ""},
 		{"run --fr", "--fresh --from"},
 		{"run ", ""},          // a file
-		{"why 01K", ""},       // an id
-		{"--nonesuch x ", ""}, // x is no command
+		{"why 01K", ""},       // an ID
+		{"--nonesuch x ", ""}, // x is not a command
 		{"task nonesuch --", "--help --version --store --namespace --output --no-color --codec-key --bucket"},
 		{"__com", ""},
 		{"--deli", ""},

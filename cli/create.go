@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// withWork runs fn with a store that work can be put into. A file that does not
-// exist is created: to run a pipeline is not to ask for a store, but for work
-// that survives. A store with an older schema is not touched.
+// withWork runs fn with a store that accepts work. It creates a missing file: a user who runs a pipeline asks for
+// work that survives, not for a store. It does not migrate a store with an older schema.
 func (s *session) withWork(ctx context.Context, fn func(store.Store) error) error {
 	return s.withStore(ctx, true, func(st openedStore) error {
 		err := st.Ready(ctx)
@@ -25,8 +24,8 @@ func (s *session) withWork(ctx context.Context, fn func(store.Store) error) erro
 	})
 }
 
-// migrateNew gives an empty store its schema. For one that has a part of it,
-// which only `migrate up` completes, it returns notReady.
+// migrateNew creates the schema of an empty store. For a store with a part of the schema, which only `migrate up`
+// completes, it returns notReady.
 func (s *session) migrateNew(ctx context.Context, m store.Migrator, notReady error) error {
 	if p, err := placeOf(s.flags.Store); err != nil || !p.madeByWork() {
 		return errors.Join(err, notReady)

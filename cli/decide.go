@@ -22,7 +22,7 @@ type decideCmd struct {
 	Replay decideReplayCmd `cmd:"" help:"Run another Decider over the recorded failures, and show what it would decide otherwise."`
 }
 
-// ownDeciders are those that each program has.
+// ownDeciders returns the Deciders that every program has.
 func ownDeciders() map[string]weaver.Decider {
 	return map[string]weaver.Decider{
 		"default": decide.Default{},
@@ -44,25 +44,25 @@ func (decideReplayCmd) Help() string {
 		"what the Decider itself had said is compared, and the decision is counted as a fallback."
 }
 
-// replayed is what decide replay prints as JSON.
+// replayed is the JSON output of decide replay.
 type replayed struct {
 	Decider     string       `json:"decider"`
-	Tasks       int          `json:"tasks"`     // that were looked at
-	Decisions   int          `json:"decisions"` // that were made again
-	Fallbacks   int          `json:"fallbacks"` // of these, that the default made because the Decider failed
-	Skipped     int          `json:"skipped"`   // that could not be: of an older program
+	Tasks       int          `json:"tasks"`     // examined
+	Decisions   int          `json:"decisions"` // decided again
+	Fallbacks   int          `json:"fallbacks"` // decisions made by the default because the Decider failed
+	Skipped     int          `json:"skipped"`   // decisions recorded by an older program, which cannot be replayed
 	More        bool         `json:"more"`      // there are tasks beyond the limit
 	Differences []difference `json:"differences"`
 }
 
-// difference is a decision that would be another one.
+// difference is a decision that the Decider would make differently.
 type difference struct {
 	TaskID    task.ID           `json:"task_id"`
 	Type      string            `json:"task_type"`
 	AttemptNo int               `json:"attempt_no"`
 	Was       task.DecisionKind `json:"was"`
 	WasReason string            `json:"was_reason"`
-	Would     task.DecisionKind `json:"would,omitempty"` // "": the Decider panics
+	Would     task.DecisionKind `json:"would,omitempty"` // "" if the Decider panics
 	Delay     time.Duration     `json:"delay_ns,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Differs   string            `json:"differs"` // in words
@@ -111,7 +111,7 @@ func (c *decideReplayCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// replay makes the decisions on one task again.
+// replay repeats the decisions on one task.
 func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d weaver.Decider, t *task.Task, now time.Time, out *replayed) error {
 	out.Tasks++
 	if t.AttemptNo == 0 || c.Since > 0 && t.UpdatedAt.Before(now.Add(-c.Since)) {
@@ -121,7 +121,7 @@ func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d w
 	if err != nil {
 		return err
 	}
-	secrets := redaction.Secrets(&h) // the Decider is asked with the values as they are
+	secrets := redaction.Secrets(&h) // the Decider gets the unmasked values
 	for i := range h.Decisions {
 		made := &h.Decisions[i]
 		if c.Since > 0 && made.At.Before(now.Add(-c.Since)) {
@@ -148,7 +148,7 @@ func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d w
 	return nil
 }
 
-// was counts things in the past: "1 decision was", "2 decisions were".
+// was counts things in the past tense: "1 decision was", "2 decisions were".
 func was(n int, noun string) string {
 	if n == 1 {
 		return text.Plural(n, noun) + " was"

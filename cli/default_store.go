@@ -5,16 +5,15 @@ import (
 	"path/filepath"
 )
 
-// storeFile is the name of a default store's file.
+// storeFile is the file name of a default store.
 const storeFile = "weaver.db"
 
-// defaultStore returns the store of work in a folder when none was named: the
-// nearest weaver.db from there upwards, as far as the root of its repository or
-// the home folder, whichever comes first; else the folder's own, which may not be
-// there yet. Outside of both it is always the folder's own.
+// defaultStore returns the store for work in a folder when no store is named. It is the nearest weaver.db from there
+// upwards, up to the root of the repository or the home folder, whichever comes first. Otherwise, and always outside
+// of both, it is weaver.db in the folder itself, which may not exist yet.
 //
-// Above the folder, stores and folders of other users, and those that everybody may
-// write, are passed over: a store says which commands are run.
+// Above the folder it skips stores and folders that belong to other users or that everyone may write to, because a
+// store determines which commands run.
 func defaultStore(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -48,8 +47,8 @@ func storeAbove(dir string) string {
 	return ""
 }
 
-// topFolder returns the last folder that is searched for a store: the root of a
-// folder's repository, or the home folder above it; "" if it is in neither.
+// topFolder returns the last folder to search for a store: the root of the repository or the home folder above dir.
+// It returns "" if dir is in neither.
 func topFolder(dir string) string {
 	home, err := os.UserHomeDir()
 	var homeInfo os.FileInfo
@@ -64,7 +63,7 @@ func topFolder(dir string) string {
 		}
 		above := filepath.Dir(dir)
 		if above == dir {
-			return "" // also of a home folder that is the root of all
+			return "" // also for a home folder that is the root folder
 		}
 		if info, err := os.Stat(dir); err == nil && homeInfo != nil && os.SameFile(info, homeInfo) {
 			return dir

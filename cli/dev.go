@@ -36,7 +36,7 @@ func (devCmd) Help() string {
 // Run implements the verb.
 func (c *devCmd) Run(ctx context.Context, s *session) error {
 	if !s.named {
-		s.flags.Store = defaultStore(".") // whatever files the program's arguments name
+		s.flags.Store = defaultStore(".") // even if the program's arguments name files elsewhere
 	}
 	if s.json() {
 		return badInput("`"+s.app.Name+" serve -o json` and `"+s.app.Name+" worker -o json` print for programs.", "dev prints lines for people")
@@ -109,20 +109,19 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// sourceWriter writes lines as those of a source.
+// sourceWriter writes lines under the name of a source.
 type sourceWriter struct {
 	out    *devrun.Output
 	source string
 }
 
-// Write implements io.Writer. It is called with whole lines.
+// Write implements io.Writer. Callers write whole lines.
 func (w sourceWriter) Write(p []byte) (int, error) {
 	w.out.Print(w.source, string(p))
 	return len(p), nil
 }
 
-// programEnv returns the environment in which a program, wherever it runs, finds what
-// this one uses.
+// programEnv returns an environment that gives a program, in any folder, the same store, keys and bucket.
 func (s *session) programEnv() ([]string, error) {
 	p, err := placeOf(s.flags.Store)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page of dev and its parts are served beside the API, which has all other paths.
+// The dev page and its files are served next to the API, which keeps all other paths.
 func TestDevPage(t *testing.T) {
 	t.Parallel()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

@@ -29,13 +29,13 @@ func (doctorCmd) Help() string {
 		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts, pauses that hold due tasks up, undos of tasks that were given up, need a person, are held up by a pause or have taken an hour, workers that are dead or silent while they hold leases."
 }
 
-// checkup is what doctor found, for -o json.
+// checkup is the JSON output of doctor.
 type checkup struct {
 	Store     string    `json:"store"`
 	Namespace string    `json:"namespace"`
-	Restored  bool      `json:"restored,omitempty"`                // --post-restore was done
-	Ended     int       `json:"ended_leases,omitempty"`            // by --post-restore: the tasks that had them are due again
-	Accepted  *float64  `json:"clock_went_back_seconds,omitempty"` // by --accept-clock
+	Restored  bool      `json:"restored,omitempty"`                // --post-restore ran
+	Ended     int       `json:"ended_leases,omitempty"`            // leases ended by --post-restore; their tasks are due again
+	Accepted  *float64  `json:"clock_went_back_seconds,omitempty"` // set by --accept-clock
 	At        time.Time `json:"at"`
 	Tasks     int       `json:"tasks"`
 	Jobs      int       `json:"jobs"`
@@ -43,36 +43,36 @@ type checkup struct {
 	Steps     int       `json:"steps"`
 	Signals   int       `json:"signals"`
 	Waits     int       `json:"waits"`  // steps that wait for a signal or for tasks that they called
-	Chores    int       `json:"chores"` // work that operations left, and that any worker does
+	Chores    int       `json:"chores"` // pending follow-up work of operations, for any worker
 	Due       int       `json:"due"`    // tasks that a worker may start now
 	Clean     bool      `json:"clean"`
-	Refuses   string    `json:"cannot_be_written,omitempty"` // why nothing can be stored now
+	Refuses   string    `json:"cannot_be_written,omitempty"` // the reason why the store rejects writes
 
 	Violations []violation `json:"violations"`
 
 	Bucket *bucketCheckup `json:"bucket,omitempty"`
 
-	Server   map[string]any `json:"server,omitempty"`   // figures of the server, when the store has one
-	Warnings []warning      `json:"warnings,omitempty"` // what endangers the store, or slows it down
+	Server   map[string]any `json:"server,omitempty"`   // figures of the store's server, if it has one
+	Warnings []warning      `json:"warnings,omitempty"` // risks for the store's data or speed
 
-	Undos []undoFound `json:"undos,omitempty"` // undos that were given up or do not end: the first thousand
-	undos []task.Task // of all that were not abandoned
+	Undos []undoFound `json:"undos,omitempty"` // failed or overdue undos, the first thousand
+	undos []task.Task // all undos that were not abandoned
 }
 
-// violation is a store.Violation with its JSON names.
+// violation is a store.Violation with JSON names.
 type violation struct {
 	Invariant string `json:"invariant"`
 	ID        string `json:"id"`
 	Text      string `json:"text"`
 }
 
-// warning is a store.Warning with its JSON names.
+// warning is a store.Warning with JSON names.
 type warning struct {
 	Key  string `json:"key"`
 	Text string `json:"text"`
 }
 
-// overdueLease is the invariant that only a worker that is up can keep.
+// overdueLease is the invariant that holds only while a worker is up.
 const overdueLease = "I8"
 
 // Run implements the verb.
@@ -120,7 +120,7 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// restored begins a new generation of the namespace and returns how many leases ended.
+// restored begins a new generation of the namespace and returns the number of ended leases.
 func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) (int, error) {
 	res, err := client.Store().Operate(ctx, client.Namespace(), store.Restored{Audit: store.Audit{By: c.who(), Reason: c.Reason}, EndLeases: true})
 	if err == nil {
@@ -132,9 +132,9 @@ func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) (int, e
 	return res[0].Leases, nil
 }
 
-// clockAccepter is implemented by stores with a clock of their own.
+// clockAccepter is implemented by stores that keep their own clock.
 type clockAccepter interface {
-	// AcceptClock has the store take the machine's time, and returns how far it was ahead.
+	// AcceptClock makes the store adopt the machine's time and returns the time by which the store was ahead.
 	AcceptClock(ctx context.Context) (ahead time.Duration, err error)
 }
 
@@ -152,8 +152,8 @@ func acceptClock(ctx context.Context, s *session, st store.Store, found *checkup
 	return nil
 }
 
-// writable returns what keeps a store from being written, if it can test that.
-// Another writer that is at work just now does not.
+// writable returns the reason why a store rejects writes, if the store can test that. A concurrent writer is not a
+// reason.
 func writable(ctx context.Context, s store.Store) error {
 	w, ok := s.(writeProber)
 	if !ok {
@@ -165,7 +165,7 @@ func writable(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// examine checks a namespace: part by part where the store can show it so.
+// examine checks a namespace, part by part if the store supports it.
 func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	f.Violations = []violation{}
 	if scanner, ok := s.(store.Scanner); ok {
@@ -191,12 +191,12 @@ func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	return nil
 }
 
-// count counts rows that belong to tasks. What is added to a part (store.Part) is
-// counted here, and checked in store.CheckPart.
+// count counts rows that belong to tasks. A new kind of row in store.Part must be counted here and checked in
+// store.CheckPart.
 func (f *checkup) count(s *store.Snapshot) {
 	f.Tasks, f.Attempts, f.Steps, f.Signals = f.Tasks+len(s.Tasks), f.Attempts+len(s.Attempts), f.Steps+len(s.Steps), f.Signals+len(s.Signals)
 	f.noteUndos(s)
-	f.Chores = len(s.Chores) // each part has all of them
+	f.Chores = len(s.Chores) // each part has all chores
 	for i := range s.Steps {
 		if s.Steps[i].State == task.StepWaiting {
 			f.Waits++
@@ -209,7 +209,7 @@ func (f *checkup) count(s *store.Snapshot) {
 	}
 }
 
-// add notes what a check found.
+// add records the violations of a check.
 func (f *checkup) add(at time.Time, found []store.Violation) {
 	f.At = at
 	for _, v := range found {

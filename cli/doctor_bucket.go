@@ -16,33 +16,32 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// bucketCheckup is what doctor found in the bucket, for -o json.
+// bucketCheckup is doctor's JSON output about the bucket.
 type bucketCheckup struct {
-	Folder  string `json:"folder"`         // "": --bucket none, so nothing was looked for
-	Deep    bool   `json:"deep,omitempty"` // all bytes were read and compared with their hash
-	Blobs   int    `json:"blobs"`          // that values and artifacts refer to
-	Bytes   int64  `json:"bytes"`          // of these, before they were compressed
+	Folder  string `json:"folder"`         // "" with --bucket none: nothing was checked
+	Deep    bool   `json:"deep,omitempty"` // all bytes were read and compared with their hashes
+	Blobs   int    `json:"blobs"`          // blobs that values and artifacts refer to
+	Bytes   int64  `json:"bytes"`          // of these blobs, before compression
 	Bad     int    `json:"missing_or_damaged"`
-	Sealed  int    `json:"sealed,omitempty"` // with keys that are not here: they are there, and were not read
+	Sealed  int    `json:"sealed,omitempty"` // encrypted with keys that are not available: present, but not read
 	Unknown int    `json:"files_without_row"`
 
-	// The first of them.
+	// The first of each.
 	Problems     []blobProblem `json:"problems,omitempty"`
 	UnknownFiles []string      `json:"files,omitempty"`
 }
 
-// blobProblem is a blob whose bytes cannot be read.
+// blobProblem is an unreadable blob.
 type blobProblem struct {
 	ID   task.ID `json:"id"`
 	Text string  `json:"text"`
 }
 
-// maxProblems is how many problems of the bucket are listed.
+// maxProblems is the maximum number of listed bucket problems.
 const maxProblems = 100
 
-// examineBucket compares the rows of blobs with what refers to them and with the bucket,
-// page by page. A collector may delete blobs meanwhile: what does not agree is looked at
-// once more.
+// examineBucket compares the blob rows with their references and with the bucket, page by page. A collector may
+// delete blobs meanwhile, so each mismatch is checked a second time.
 func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.Client, deep bool) error {
 	r, ok := client.Store().(store.BlobReader)
 	if !ok {
@@ -78,7 +77,7 @@ func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.
 	return err
 }
 
-// look notes a blob whose bytes are missing or damaged.
+// look records a blob whose bytes are missing or damaged.
 func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store.BlobReader, u *store.BlobUse, deep bool) error {
 	err := readBlob(ctx, client, u.Blob, deep)
 	switch {
@@ -99,7 +98,7 @@ func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store
 	return nil
 }
 
-// readBlob reads the beginning of a blob, which is what shows that it is there, or all.
+// readBlob reads the beginning of a blob, which proves that it exists, or with deep all of it.
 func readBlob(ctx context.Context, client *weaver.Client, of task.Blob, deep bool) error {
 	r, err := openValue(ctx, client, of)
 	if err != nil {
@@ -111,8 +110,8 @@ func readBlob(ctx context.Context, client *weaver.Client, of task.Blob, deep boo
 	return errors.Join(err, r.Close())
 }
 
-// files notes what is in the bucket and has no row. Bytes come after their row and go
-// before it, so what has none now belongs to no upload that is under way.
+// files records files in the bucket without a row. A row is written before its bytes and deleted after them. So bytes
+// without a row do not belong to a running upload.
 func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.BlobReader, bucket weaver.Bucket) error {
 	ns := client.Namespace()
 	var failed error
@@ -141,7 +140,7 @@ func unknownFile(ctx context.Context, r store.BlobReader, bucket weaver.Bucket, 
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return false, err
 	}
-	got, err := bucket.Get(ctx, key) // or it was deleted meanwhile
+	got, err := bucket.Get(ctx, key) // fails if the file was deleted meanwhile
 	if err == nil {
 		return true, got.Close()
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// examineOverview warns of pauses that hold due tasks up, of undos that do not end, and of
-// workers that hold leases and do nothing.
+// examineOverview warns of pauses that hold up due tasks, of undos that do not end, and of idle workers that hold
+// leases.
 func (f *checkup) examineOverview(ctx context.Context, s *session, client *weaver.Client) error {
 	o, err := client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewQueues | weaver.OverviewWorkers})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// examineServer notes what a store's server says of itself, and what a store warns of.
+// examineServer records the figures of a store's server and the warnings of a store.
 func (f *checkup) examineServer(ctx context.Context, st store.Store, ns string) error {
 	var list []store.Warning
 	if w, ok := st.(store.Warner); ok {
@@ -51,7 +51,7 @@ func (s *session) printServer(f *checkup) {
 	}
 }
 
-// linkOf says how the server of a store is reached.
+// linkOf describes the connection to the server of a store.
 func linkOf(direct bool) string {
 	if direct {
 		return "direct"

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// refusing is a store that cannot be written.
+// refusing is a store that rejects writes.
 type refusing struct {
 	*memstore.Store
 	err error

@@ -11,36 +11,36 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undoFound is a task whose undo was given up or does not end, as JSON.
+// undoFound is the JSON form of a task whose undo failed or does not end.
 type undoFound struct {
 	ID    task.ID   `json:"id"`
 	Type  string    `json:"task_type"`
 	Queue string    `json:"queue"`
 	What  undoWhat  `json:"what"`
-	Since time.Time `json:"since"` // of its undo phase
+	Since time.Time `json:"since"` // start of the undo phase
 	Error string    `json:"error,omitempty"`
 }
 
-// undoWhat is what is wrong with an undo.
+// undoWhat is the problem of an undo.
 type undoWhat string
 
 const (
 	undoGivenUp undoWhat = "given_up"
 	undoBlocked undoWhat = "blocked" // it needs a person
-	undoPaused  undoWhat = "paused"  // with its queue or type, or by itself
+	undoPaused  undoWhat = "paused"  // its queue, its type or the task itself is paused
 	undoLong    undoWhat = "long"    // it has taken an hour
 )
 
-// An undo that takes longer than this is warned of.
+// longUndo is the duration after which doctor warns of an undo.
 const longUndo = time.Hour
 
-// How many undos a warning names, and how many as JSON.
+// Maximum number of undos in a warning, and in the JSON output.
 const (
 	maxUndos     = 10
 	maxUndosJSON = 1000
 )
 
-// noteUndos keeps the tasks of a snapshot that are being undone, or whose undo was given up.
+// noteUndos keeps the tasks of a snapshot that are being undone or whose undo failed.
 func (f *checkup) noteUndos(s *store.Snapshot) {
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
@@ -55,9 +55,9 @@ func (f *checkup) noteUndos(s *store.Snapshot) {
 	}
 }
 
-// examineUndos warns of undos that were given up or do not end.
+// examineUndos warns of undos that failed or do not end.
 func (f *checkup) examineUndos(s *session, lanes []weaver.QueueInfo, warn func(key, format string, args ...any)) {
-	paused := make(map[string]bool) // by queue, and by type behind a NUL
+	paused := make(map[string]bool) // by queue name, and by NUL + type name
 	for i := range lanes {
 		if l := &lanes[i]; l.Pause != nil && l.Type != "" {
 			paused["\x00"+l.Type] = true
@@ -99,8 +99,7 @@ func (f *checkup) examineUndos(s *session, lanes []weaver.QueueInfo, warn func(k
 	}
 }
 
-// undoTrouble is what is wrong with the undo of a task, whose queue or type may be paused; "":
-// nothing is.
+// undoTrouble returns the problem of a task's undo, or "". paused tells whether its queue or type is paused.
 func undoTrouble(t *task.Task, paused bool, now time.Time) undoWhat {
 	switch p := t.Undo; {
 	case p.GaveUp:

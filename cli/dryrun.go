@@ -17,52 +17,50 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// What a run would do with the job of a file.
+// Actions that a run can take for the job of a file.
 const (
-	planCreate  = "create"  // begin a new one
-	planResume  = "resume"  // go on with the unfinished one
-	planReplace = "replace" // cancel the unfinished one, and begin a new one
-	planUpdate  = "update"  // cancel the unfinished one, and begin a new one of what changed
+	planCreate  = "create"  // create a new job
+	planResume  = "resume"  // resume the unfinished job
+	planReplace = "replace" // cancel the unfinished job and create a new one
+	planUpdate  = "update"  // cancel the unfinished job and create a new one with the changed tasks
 )
 
-// plan is what a run would do, as -o json prints it.
+// plan is the JSON output of a dry run.
 type plan struct {
 	Name     string          `json:"name"`
 	File     string          `json:"file"`
 	Store    string          `json:"store"`
 	NewStore bool            `json:"store_would_be_created,omitempty"`
 	Action   string          `json:"action"`             // create, resume, replace or update
-	JobID    string          `json:"job_id,omitempty"`   // of the unfinished job; of the latest one with update
-	Changed  bool            `json:"changed,omitempty"`  // the file is not what the resumed job is
+	JobID    string          `json:"job_id,omitempty"`   // the unfinished job; with update the latest one
+	Changed  bool            `json:"changed,omitempty"`  // the file differs from the resumed job
 	Ended    []plannedTask   `json:"ended,omitempty"`    // tasks of a resumed job that do not run again
-	Waves    [][]plannedTask `json:"waves"`              // what runs; a wave waits for those before it
-	Gone     []string        `json:"gone,omitempty"`     // tasks of earlier jobs that an updated file does not have
+	Waves    [][]plannedTask `json:"waves"`              // the tasks to run; a wave waits for the waves before it
+	Gone     []string        `json:"gone,omitempty"`     // tasks of earlier jobs that an updated file lacks
 	Params   json.RawMessage `json:"params,omitempty"`   // of the pipeline, by name
-	Warnings []fileMistake   `json:"warnings,omitempty"` // of the file
+	Warnings []fileMistake   `json:"warnings,omitempty"` // about the file
 
 	groups map[string]string // pipeline.Groups
 }
 
-// plannedTask is a task of a plan. Of a job that is not what the file says it
-// has no more than its name, state and needs.
+// plannedTask is a task of a plan. For a job that differs from the file it only has a name, state and needs.
 type plannedTask struct {
 	Name        string   `json:"name"`
-	ForeachFrom string   `json:"foreach_from,omitempty"` // the task whose output has the values: it runs for each
-	Why         string   `json:"why,omitempty"`          // an update runs it
+	ForeachFrom string   `json:"foreach_from,omitempty"` // the task whose output has the values; this task runs once per value
+	Why         string   `json:"why,omitempty"`          // the reason why an update runs it
 	State       string   `json:"state,omitempty"`        // in the resumed job
 	Run         string   `json:"run,omitempty"`          // the command
-	HTTP        string   `json:"http,omitempty"`         // method and address
+	HTTP        string   `json:"http,omitempty"`         // method and URL
 	Approve     string   `json:"approve,omitempty"`      // the question
 	Type        string   `json:"type,omitempty"`         // the task type
 	Needs       []string `json:"needs,omitempty"`
-	MaxAttempts int      `json:"max_attempts,omitempty"` // 0: as its type says
-	Base        string   `json:"retry_base,omitempty"`   // the first pause, when the file says
-	Max         string   `json:"retry_max,omitempty"`    // the longest pause, when the file says
+	MaxAttempts int      `json:"max_attempts,omitempty"` // 0: the default of its type
+	Base        string   `json:"retry_base,omitempty"`   // the first backoff, if the file sets it
+	Max         string   `json:"retry_max,omitempty"`    // the longest backoff, if the file sets it
 	Timeout     string   `json:"timeout,omitempty"`      // of one attempt
 }
 
-// dryRun prints what a run of a file would do. It changes nothing: no store is
-// created, no schema updated.
+// dryRun prints the plan of a run. It changes nothing: it creates no store and migrates no schema.
 func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFlags) error {
 	p := &plan{Name: f.Name, File: f.given, Store: s.store(), Action: planCreate, Warnings: fileMistakes(f.Warnings.Problems)}
 	err := s.withStore(ctx, false, func(st openedStore) error { return s.planOver(ctx, st, p, f, flags) })
@@ -72,7 +70,7 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 	if err != nil {
 		return err
 	}
-	if err := s.takeParams(ctx, nil, f); err != nil { // when there is no store that could have a job
+	if err := s.takeParams(ctx, nil, f); err != nil { // without a store there is no job whose params apply
 		return err
 	}
 	if p.Action == planCreate || p.Action == planReplace {
@@ -86,13 +84,13 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 	return nil
 }
 
-// planOver looks for the unfinished job of the file, as begin does.
+// planOver looks for the unfinished job of the file, like begin.
 func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipelineFile, flags pipelineFlags) error {
 	err := st.Ready(ctx)
 	if where, perr := placeOf(s.flags.Store); perr == nil && where.madeByWork() && errors.Is(err, store.ErrNotMigrated) {
 		list, lerr := st.MigrationStatus(ctx)
 		if lerr == nil && !slices.ContainsFunc(list, func(m store.MigrationStatus) bool { return !isPending(m) }) {
-			return nil // a run would give it its schema
+			return nil // a run would create the schema
 		}
 	}
 	if err != nil {
@@ -146,7 +144,7 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	return nil
 }
 
-// update fills in what an update has to run.
+// update fills in the tasks that an update has to run.
 func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) error {
 	u, err := updateOf(ctx, c, f, flags)
 	if err != nil || u.of == (weaver.JobID{}) {
@@ -169,14 +167,14 @@ func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, fl
 	return nil
 }
 
-// resume fills in what is left of an unfinished job.
+// resume fills in the remaining tasks of an unfinished job.
 func (p *plan) resume(f *pipelineFile, status jobTasks, needs map[string][]string) {
 	states := make(map[string]weaver.State, len(status.Tasks))
 	var left []string
 	for i := range status.Tasks {
 		t := &status.Tasks[i]
 		if t.Node == "" {
-			continue // one that a handler of the job began
+			continue // a task created by a handler of the job
 		}
 		states[t.Node] = t.State
 		if t.State.Terminal() {
@@ -209,7 +207,7 @@ func plannedWaves(waves [][]string, needs map[string][]string, task func(name st
 	return all
 }
 
-// planned is a task as the file says it.
+// planned returns a task as the file defines it.
 func (f *pipelineFile) planned(name string) plannedTask {
 	if f.index == nil {
 		f.index = make(map[string]int, len(f.Tasks))
@@ -243,8 +241,7 @@ func (f *pipelineFile) planned(name string) plannedTask {
 	return p
 }
 
-// collapsed are tasks as they are printed: many nodes of a task, in one state, as
-// the first of them, with their number and a word behind it.
+// collapsed merges the nodes of one task in the same state for printing: the first node, their number, and word.
 func (p *plan) collapsed(tasks []plannedTask, word string) []plannedTask {
 	type kind struct{ group, state string }
 	of := func(t plannedTask) kind { return kind{p.groups[t.Name], t.State} }
@@ -310,10 +307,10 @@ func (s *session) printPlan(p *plan) {
 	s.printf("\nNothing was run.\n")
 }
 
-// maxListed is the number of tasks that a dry run lists as text; -o json lists all.
+// maxListed is the maximum number of tasks that a dry run prints as text; -o json lists all.
 const maxListed = 20
 
-// printWaves lists what would run, of many tasks the first.
+// printWaves lists the tasks that would run; of many tasks only the first.
 func (s *session) printWaves(p *plan) {
 	listed := 0
 	for i, wave := range p.Waves {

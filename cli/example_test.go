@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// A program of one's own is the whole command with cli.Main(cli.App{…}); Run
-// does the same for tests and returns the exit code.
+// A custom program becomes the whole command with cli.Main(cli.App{…}). Run does the same for tests and returns the
+// exit code.
 func ExampleRun() {
 	dir, err := os.MkdirTemp("", "weaver")
 	if err != nil {

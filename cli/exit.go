@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -24,7 +24,7 @@ const (
 	exitStore  = 3
 )
 
-// exitError gives an error its exit code and what to do about it.
+// exitError adds an exit code and advice to an error.
 type exitError struct {
 	code   int
 	err    error
@@ -34,17 +34,17 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// badInput is an error in what the command line asks for.
+// badInput returns an error about the command line or an object that it names.
 func badInput(advice, format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), advice: advice}
 }
 
-// badStore says that the store cannot be used.
+// badStore returns an error about a store that cannot be used.
 func badStore(advice, format string, args ...any) error {
 	return &exitError{code: exitStore, err: fmt.Errorf(format, args...), advice: advice}
 }
 
-// usageError is what kong found wrong with the command line.
+// usageError converts kong's error about the command line.
 func usageError(app App, err error) error {
 	help := app.Name + " --help"
 	var perr *kong.ParseError
@@ -59,19 +59,19 @@ func usageError(app App, err error) error {
 	return badInput(fmt.Sprintf("Run `%s` for what can be written.", help), "%w", err)
 }
 
-// urlPassword finds the password of a URL that stands where no store is named.
+// urlPassword matches the password of a URL in an argument other than the store.
 var urlPassword = regexp.MustCompile(`([A-Za-z]+://[^\s:@/]*:)\S*@`)
 
-// storeErrors are those after which another command line would not help.
+// storeErrors are errors that no change of the command line fixes.
 var storeErrors = []error{
 	store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrNotDatabase, store.ErrForeignDatabase,
 	store.ErrNotMigrated, store.ErrNewerSchema, store.ErrUnknown, store.ErrClosed,
 }
 
-// inputErrors are those that a person can avoid by asking for something else.
+// inputErrors are errors that the user can avoid by another request.
 var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, weaver.ErrInvalidQuery, weaver.ErrRefused, store.ErrOtherBucket, weaver.ErrNoBucket}
 
-// exitCode returns the code with which the process ends after err.
+// exitCode returns the exit code of the process for err.
 func exitCode(err error) int {
 	is := func(target error) bool { return errors.Is(err, target) }
 	var ee *exitError
@@ -88,8 +88,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// advice says what to do about an error; "" when its own text does, or
-// nothing is known to help. command writes a command line.
+// advice returns a suggestion for an error. It returns "" if the error's text has one or no suggestion is known.
+// command formats a command line.
 func advice(command func(args ...string) string, err error) string {
 	var ee *exitError
 	if errors.As(err, &ee) {
@@ -116,7 +116,7 @@ func advice(command func(args ...string) string, err error) string {
 	return ""
 }
 
-// advises reports whether an error's own text has the command of the advice.
+// advises reports whether an error's own text contains the command of the advice.
 func advises(err error, advice string) bool {
 	_, command, found := strings.Cut(advice, "`")
 	command, _, _ = strings.Cut(command, "`")
@@ -124,10 +124,10 @@ func advises(err error, advice string) bool {
 		strings.HasPrefix(command, "weaver ") && strings.HasSuffix(command, " migrate up") && strings.Contains(err.Error(), "`weaver migrate up "))
 }
 
-// errSilent ends a verb whose output says everything.
+// errSilent ends a verb that has already printed its result.
 var errSilent = errors.New("printed already")
 
-// silent gives an exit code without a message.
+// silent returns an error with an exit code and no message.
 func silent(code int) error { return &exitError{code: code, err: errSilent} }
 
 // report prints an error and returns the exit code.

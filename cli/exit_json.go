@@ -10,14 +10,14 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// failure is an error as -o json prints it, on the standard error.
+// failure is the JSON form of an error, printed on the standard error with -o json.
 type failure struct {
 	Error    string        `json:"error"`
 	Advice   string        `json:"advice,omitempty"`
 	ExitCode int           `json:"exit_code"`
-	File     string        `json:"file,omitempty"`     // a pipeline with mistakes
-	Mistakes []fileMistake `json:"mistakes,omitempty"` // its first ones
-	More     int           `json:"more,omitempty"`     // further mistakes
+	File     string        `json:"file,omitempty"`     // a pipeline file with mistakes
+	Mistakes []fileMistake `json:"mistakes,omitempty"` // the first mistakes of the file
+	More     int           `json:"more,omitempty"`     // number of further mistakes
 }
 
 // reportJSON is report for -o json.
@@ -35,12 +35,12 @@ func reportJSON(w io.Writer, app App, err error) int {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(f) // texts and numbers
+	_ = enc.Encode(f) // only strings and numbers: Encode cannot fail
 	fmt.Fprint(w, text.PlainJSON(b.String()))
 	return code
 }
 
-// asksForJSON reports whether arguments have -o json, also where they are no command line.
+// asksForJSON reports whether the arguments contain -o json, even if they are not a valid command line.
 func asksForJSON(args []string) bool {
 	asked := false
 	for i, arg := range args {

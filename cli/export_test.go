@@ -14,11 +14,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Reader is what explaining needs of a client.
+// Reader is the part of a client that explanations need.
 type Reader = reader
 
-// Why explains a task or job of r at an instant, as text and as the value
-// that -o json prints.
+// Why explains a task or job of r at an instant, as text and as the JSON value.
 func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (string, any, error) {
 	var out bytes.Buffer
 	s := newSession(App{}.withDefaults(), globals{}, streams{}, &out, now)
@@ -31,9 +30,9 @@ func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (s
 	return out.String(), x, nil
 }
 
-// RunOnTerminal is Run for a person's screen: it returns what the screen shows.
+// RunOnTerminal is Run with a terminal; it returns the text on the screen.
 func RunOnTerminal(ctx context.Context, args ...string) (string, error) {
-	screen, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a screen is
+	screen, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, like a terminal
 	if err != nil {
 		return "", err
 	}
@@ -43,16 +42,15 @@ func RunOnTerminal(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// Command writes a command line for a program that was called with args and
-// asks for a store and a namespace.
+// Command formats a command line for a program called with args, a store and a namespace.
 func Command(store, namespace string, args ...string) string {
 	return newSession(App{}.withDefaults(), globals{Store: store, Namespace: namespace}, streams{}, nil, time.Now()).command(args...)
 }
 
-// Report prints an error as the program does, and returns its exit code.
+// Report prints an error as the program does and returns its exit code.
 func Report(w io.Writer, err error) int { return report(w, App{}.withDefaults(), err) }
 
-// Table prints rows under a header, the first cell of each row in red.
+// Table prints rows under a header, with the first cell of each row in red.
 func Table(colours bool, head []string, rows ...[]string) string {
 	t := newTable(head...)
 	for _, row := range rows {
@@ -67,22 +65,21 @@ func Table(colours bool, head []string, rows ...[]string) string {
 	return out.String()
 }
 
-// DidYouMean offers the known word that is nearest.
+// DidYouMean suggests the nearest known word.
 func DidYouMean(word string, known ...string) string { return didYouMean(word, known) }
 
-// Quote makes a word safe for a shell.
+// Quote quotes a word for a shell.
 func Quote(word string) string { return quote(word) }
 
-// Writable is what doctor asks a store.
+// Writable is the write test of doctor.
 var Writable = writable
 
-// Fill is fill of numbers.
+// Fill is fill for integers.
 func Fill(limit int, after string, read func(limit int, after string) ([]int, string, error)) ([]int, string, error) {
 	return fill(limit, after, read)
 }
 
-// IDRange returns the ids that a beginning covers, and the cursor of a list of
-// them; "" where it is the beginning of none.
+// IDRange returns the range of IDs with a prefix and the list cursor before it; all "" if no ID has the prefix.
 func IDRange(beginning string) (from, to, cursor string) {
 	f, t, ok := idRange(beginning)
 	if !ok {
@@ -97,14 +94,13 @@ func ResolveTask(ctx context.Context, c *weaver.Client, arg string) (task.ID, er
 	return s.resolveOne(ctx, c, wantTask, arg)
 }
 
-// Give is what a table gives up to be narrower.
+// Give names a column of a table that may shrink to Keep columns.
 type Give struct {
 	Column string
 	Keep   int
 }
 
-// TableFitted prints one row under a header in so many columns. A cell may have
-// a short form after a bar.
+// TableFitted prints one row under a header in width columns. A cell may have a short form after a bar.
 func TableFitted(width int, gives []Give, head, row []string) string {
 	t := newTable(head...)
 	for _, g := range gives {
@@ -122,7 +118,7 @@ func TableFitted(width int, gives []Give, head, row []string) string {
 	return out.String()
 }
 
-// CompleteWords returns what can follow the words of a command line.
+// CompleteWords returns the completions of a command line.
 func CompleteWords(words ...string) []string {
 	parser, err := newParser(App{}.withDefaults(), new(grammar), io.Discard)
 	if err != nil {
@@ -135,10 +131,10 @@ func CompleteWords(words ...string) []string {
 	return found
 }
 
-// GlobFiles is globFiles.
+// GlobFiles calls globFiles.
 func GlobFiles(dir, pattern string) ([]string, error) { return globFiles(dir, pattern) }
 
-// Parse reads the words of a command line and runs nothing.
+// Parse parses the words of a command line without running it.
 func Parse(words ...string) error {
 	var g grammar
 	parser, err := newParser(App{}.withDefaults(), &g, new(bytes.Buffer))

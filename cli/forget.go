@@ -30,7 +30,7 @@ func (forgetCmd) Help() string {
 		"A command that was interrupted is given once more."
 }
 
-// forgot is what forget did, for -o json.
+// forgot is the JSON output of forget.
 type forgot struct {
 	DryRun    bool          `json:"dry_run,omitempty"`
 	Done      int           `json:"done"`
@@ -75,7 +75,7 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// scrub writes the file of the store anew, if something was erased since that was done.
+// scrub rewrites the store's file if values were erased since the last scrub.
 func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
 	st, ok := client.Store().(store.Scrubber)
 	if !ok {
@@ -95,8 +95,7 @@ func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
 	return nil
 }
 
-// removeLogsOf removes what commands of tasks wrote. Crash behind it: the tasks are
-// found again.
+// removeLogsOf removes the logs of tasks' commands. Crash after it: the next call finds the tasks again.
 func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error {
 	dir := s.logFolder()
 	if dir == "" {
@@ -112,7 +111,7 @@ func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error
 	return nil
 }
 
-// show prints what was done, also when it failed on its way.
+// show prints the result, also of a verb that failed halfway.
 func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
 	many := weaver.ManyAck{Refused: ack.Refused}
 	if err != nil {

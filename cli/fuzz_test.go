@@ -13,9 +13,8 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// Whatever --store says: a file and nothing else is named, or the answer is
-// bad input. Reading verbs create nothing, and what is printed is text for a
-// terminal that gives no password away.
+// Every value of --store names a file or is bad input. Reading verbs create nothing, and the output is safe for a
+// terminal and shows no password.
 func FuzzStoreURL(f *testing.F) {
 	for _, given := range []string{
 		"sqlite:weaver.db", "sqlite:a b.db", "sqlite:100%.db", "sqlite:%41.db", "sqlite:a?mode=memory", "sqlite:a#b", "sqlite:", "sqlite", "sqlite:a\x00b", "sqlite:\xff",
@@ -39,7 +38,7 @@ func FuzzStoreURL(f *testing.F) {
 			}
 		}
 		t.Chdir(t.TempDir())
-		if !strings.ContainsAny(given, "/") && path != ".." { // no file of this machine
+		if !strings.ContainsAny(given, "/") && path != ".." { // not a file of this machine
 			var stdout, stderr bytes.Buffer
 			code := cli.Run(t.Context(), cli.App{}, []string{"--store=" + given, "task", "ls"}, strings.NewReader(""), &stdout, &stderr)
 			want := 3 // no such file
@@ -55,7 +54,7 @@ func FuzzStoreURL(f *testing.F) {
 			}
 		}
 
-		// What is before an @ is a password, except in a path.
+		// Text before an @ is a password, except in a path.
 		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		if withSecret := scheme + "://user:" + secret + "@" + rest; scheme != "" && strings.Trim(scheme, letters) == "" && scheme != "sqlite" {
 			_, err := cli.StorePath(withSecret)
@@ -73,7 +72,7 @@ func FuzzStoreURL(f *testing.F) {
 	})
 }
 
-// checkText wants lines of text that do nothing to a terminal.
+// checkText checks that lines of text do not control a terminal.
 func checkText(t *testing.T, what, text string) {
 	t.Helper()
 	odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
@@ -82,7 +81,7 @@ func checkText(t *testing.T, what, text string) {
 	}
 }
 
-// What is quoted means itself to a shell.
+// A quoted word means itself to a shell.
 func FuzzQuote(f *testing.F) {
 	for _, word := range []string{"", "a", "a b", "it's", "''", `a\b`, "$(x)", "a;b", "~", "#", "a\nb", "é", "\xff", "-o", "a=b", "*", "!"} {
 		f.Add(word)
@@ -95,8 +94,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// unquote reads one word as a shell does (POSIX.1, 2.2), and refuses
-// characters that mean something there.
+// unquote parses one word like a shell (POSIX.1, 2.2) and refuses unquoted special characters.
 func unquote(s string) (string, error) {
 	var b strings.Builder
 	if s == "" {
@@ -123,7 +121,7 @@ func unquote(s string) (string, error) {
 	return b.String(), nil
 }
 
-// Labels are read as what is before and after the first =, or refused.
+// Labels are split at the first = or refused.
 func FuzzLabels(f *testing.F) {
 	for _, pair := range [][2]string{{"a=b", "c=d"}, {"a=b", "a=b"}, {"a=b", "a=c"}, {"a", "b=c"}, {"=a", "b=c"}, {"a=", "a=="}, {"a=b=c", "é=\xff"}, {"", "a=b"}} {
 		f.Add(pair[0], pair[1])

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// gcPercent lets the heap of a command, a few megabytes, grow further before it is
-	// collected: the processes that it runs need the CPU.
+	// gcPercent lets the heap of a command, a few megabytes, grow further before a collection: the processes that it
+	// runs need the CPU.
 	gcPercent = 400
 
-	// gcRoom is the size up to which that holds. A larger heap doubles at most: what a
-	// server holds for a moment must not become five times as much.
+	// gcRoom is the heap size in bytes up to which gcPercent applies. A larger heap at most doubles: the peak of a
+	// server must not grow fivefold.
 	gcRoom = 48 << 20
 )
 
-// tuneGC sets the percentage behind each collection.
+// tuneGC sets the GC percentage after each collection.
 func tuneGC() {
 	debug.SetGCPercent(gcPercent)
 	var mu sync.Mutex

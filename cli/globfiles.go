@@ -13,9 +13,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// globFiles lists the files of a directory whose names match a pattern, relative
-// to it and sorted. An absolute pattern gives absolute paths. Folders are left
-// out, and as for a shell a name that begins with a dot is matched by a dot only.
+// globFiles lists the files of a directory that match a pattern, sorted and relative to the directory. An absolute
+// pattern returns absolute paths. It omits folders and, like a shell, matches a leading dot only by a dot.
 func globFiles(dir, pattern string) ([]string, error) {
 	whole := pattern
 	if !filepath.IsAbs(pattern) {
@@ -41,7 +40,7 @@ func globFiles(dir, pattern string) ([]string, error) {
 	return files, nil
 }
 
-// escapeGlob writes a path as a pattern that matches it only.
+// escapeGlob returns a pattern that matches only the given path.
 func escapeGlob(path string) string {
 	var b strings.Builder
 	for _, r := range path {
@@ -57,8 +56,8 @@ func escapeGlob(path string) string {
 	return b.String()
 }
 
-// hidden reports whether a name begins with a dot where the pattern does not. A
-// pattern and what it matches have as many names.
+// hidden reports whether a name in path begins with a dot where the pattern does not. Both have the same number of
+// names.
 func hidden(pattern, path string) bool {
 	patterns, names := strings.Split(pattern, string(filepath.Separator)), strings.Split(path, string(filepath.Separator))
 	for i := range min(len(patterns), len(names)) {
@@ -69,7 +68,7 @@ func hidden(pattern, path string) bool {
 	return false
 }
 
-// nodes is a hash of the names of all nodes, "" if they do not depend on files.
+// nodes returns a hash of the names of all nodes, or "" if they do not depend on files.
 func (f *pipelineFile) nodes() string {
 	if !f.Globs() {
 		return ""
@@ -81,6 +80,5 @@ func (f *pipelineFile) nodes() string {
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// sameNodes reports whether a job of the same definition has the nodes that the
-// file has now.
+// sameNodes reports whether a job with the same definition has the current nodes of the file.
 func (f *pipelineFile) sameNodes(j *weaver.JobInfo) bool { return j.Meta[metaNodes] == f.nodes() }

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// Files are found in any folder, as a shell finds them.
+// Patterns match files in any folder, as in a shell.
 func TestGlobFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), `a [x] {b} *`)
@@ -42,7 +42,7 @@ func TestGlobFiles(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", pattern, got, err, want)
 		}
 	}
-	// A folder above is written with its dots, an absolute pattern gives absolute paths.
+	// A parent folder keeps its dots; an absolute pattern returns absolute paths.
 	if got, err := cli.GlobFiles(filepath.Join(dir, "sub"), "../a.csv"); err != nil || !slices.Equal(got, []string{filepath.Join("..", "a.csv")}) {
 		t.Errorf("%q, %v", got, err)
 	}

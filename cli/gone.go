@@ -11,16 +11,15 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A store's file that was deleted, moved or replaced takes no more writes. It may come
-// back (a folder that was renamed by mistake), so a verb that runs tasks waits for it for
-// a while and then ends.
+// A store file that was deleted, moved or replaced takes no more writes. It may come back (a folder renamed by
+// mistake), so a verb that runs tasks waits for it before it ends.
 
 const (
-	// runGoneAfter is the time that `run` waits: its job is in that file only.
+	// runGoneAfter is the waiting time of `run`, whose job is only in that file.
 	runGoneAfter = 3 * time.Second
 	devGoneAfter = time.Minute
-	goneEvery    = 500 * time.Millisecond // how often it is looked at
-	goneSaid     = time.Minute            // how often it is logged
+	goneEvery    = 500 * time.Millisecond // interval between checks
+	goneSaid     = time.Minute            // interval between log lines
 )
 
 // errStoreGone ends a verb whose store did not come back.
@@ -40,13 +39,13 @@ func (f goneFlag) check() error {
 
 // goneStore is implemented by stores in files.
 type goneStore interface {
-	// Gone returns store.ErrGone once the file was deleted, moved or replaced.
+	// Gone returns store.ErrGone after the file was deleted, moved or replaced.
 	Gone() error
 }
 
-// untilGone runs fn. When the store is gone for after, it ends the context with the cause
-// errStoreGone, and returns an error with the exit code of a store instead of fn's. warn
-// logs that the store is gone, once a minute; it may be nil.
+// untilGone runs fn. If the store is gone for the time after, it cancels the context with the cause errStoreGone, and
+// returns an error with the exit code of a store instead of fn's error. It logs to warn, which may be nil, once a
+// minute that the store is gone.
 func (s *session) untilGone(ctx context.Context, st any, after time.Duration, warn *slog.Logger, fn func(context.Context) error) error {
 	at, ok := st.(goneStore)
 	if !ok {
@@ -73,7 +72,8 @@ func (s *session) untilGone(ctx context.Context, st any, after time.Duration, wa
 	return errors.Join(err, werr)
 }
 
-// watchStore calls gone once the store is gone for after, and returns then, or with ctx.
+// watchStore calls gone when the store has been gone for the time after, and then returns. It also returns when ctx
+// ends.
 func watchStore(ctx context.Context, at goneStore, after time.Duration, warn *slog.Logger, name string, gone func()) {
 	every := time.NewTicker(goneEvery)
 	defer every.Stop()

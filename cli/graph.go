@@ -8,15 +8,15 @@ type graphCmd struct {
 	Format string `enum:"ascii,dot,mermaid" default:"ascii" placeholder:"FORMAT" help:"ascii: a list by level; dot: for Graphviz; mermaid: for Markdown."`
 }
 
-// graph is the graph as -o json prints it.
+// graph is the JSON output of graph.
 type graph struct {
-	Name  string      `json:"name"` // of the pipeline
+	Name  string      `json:"name"` // name of the pipeline
 	Tasks []graphTask `json:"tasks"`
 }
 
 type graphTask struct {
 	Name  string   `json:"name"`
-	Level int      `json:"level"` // 1: it needs no other
+	Level int      `json:"level"` // 1 for a task without needs
 	Needs []string `json:"needs,omitempty"`
 }
 

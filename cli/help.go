@@ -8,13 +8,13 @@ import (
 
 var errHelp = errors.New("help was shown")
 
-// helpFlag is kong's own, except that it does not exit the process.
+// helpFlag is kong's help flag, but does not exit the process.
 type helpFlag bool
 
-// IgnoreDefault implements kong's interface: the flag acts when it is given.
+// IgnoreDefault implements kong's interface: the flag acts if it is present.
 func (helpFlag) IgnoreDefault() {}
 
-// BeforeReset shows the help before anything is checked.
+// BeforeReset prints the help before any check.
 func (helpFlag) BeforeReset(ctx *kong.Context) error {
 	if err := ctx.PrintUsage(false); err != nil {
 		return err
@@ -26,7 +26,7 @@ type helpCmd struct {
 	Words []string `arg:"" optional:"" name:"command" help:"The command, for example: task retry."`
 }
 
-// Run implements the verb: it is the flag, in another place.
+// Run implements the verb; it prints the same help as the flag.
 func (c *helpCmd) Run(s *session) error {
 	parser, err := newParser(s.app, new(grammar), s.out)
 	if err != nil {
@@ -38,13 +38,13 @@ func (c *helpCmd) Run(s *session) error {
 	return usageError(s.app, err)
 }
 
-// versionFlag prints what the verb version does.
+// versionFlag prints the same as the verb version.
 type versionFlag bool
 
-// IgnoreDefault implements kong's interface: the flag acts when it is given.
+// IgnoreDefault implements kong's interface: the flag acts if it is present.
 func (versionFlag) IgnoreDefault() {}
 
-// BeforeReset prints the version before anything is checked.
+// BeforeReset prints the version before any check.
 func (versionFlag) BeforeReset(ctx *kong.Context) error {
 	if _, err := ctx.Stdout.Write([]byte(ctx.Model.Vars()[versionVar] + "\n")); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 )
 
-// includes reads the files that a pipeline includes, which are below its folder or one of
-// those that are allowed, also behind symbolic links. path is that of the pipeline, absolute.
+// includes returns a reader for files that a pipeline includes. They must be below its folder or an allowed folder,
+// after following symbolic links. path is the absolute path of the pipeline.
 func includes(path string, allowed []string) pipeline.ReadFile {
 	return func(given string) ([]byte, error) {
 		file := given
@@ -21,7 +21,7 @@ func includes(path string, allowed []string) pipeline.ReadFile {
 		}
 		full, err := filepath.EvalSymlinks(file)
 		if err != nil {
-			full = filepath.Clean(file) // what is not there has no links
+			full = filepath.Clean(file) // a missing file has no links to follow
 		}
 		folders := append([]string{filepath.Dir(path)}, allowed...)
 		if !slices.ContainsFunc(folders, func(dir string) bool { return isBelow(full, dir) }) {
@@ -35,13 +35,13 @@ func includes(path string, allowed []string) pipeline.ReadFile {
 		}
 		src, err := readAtMost(full, maxRead)
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-			err = pathErr.Err // the message has the path
+			err = pathErr.Err // the message already has the path
 		}
 		return src, err
 	}
 }
 
-// isBelow reports whether a path, whose links were followed, is in a folder or below it.
+// isBelow reports whether a path without symbolic links is a folder or below it.
 func isBelow(path, dir string) bool {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,8 +54,7 @@ func isBelow(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// sameFile reports whether two paths lead to one file. Its error is that of the
-// first one.
+// sameFile reports whether two paths name the same file. It returns the error of the first path.
 func sameFile(a, b string) (bool, error) {
 	one, err := os.Stat(a)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package cli
 
-// runAsInit does nothing here, where no process inherits those of others.
+// runAsInit does nothing: this system has no process that adopts orphans.
 func runAsInit() (code int, done bool) { return 0, false }

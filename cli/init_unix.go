@@ -12,19 +12,17 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 )
 
-// forwarded are the signals that process 1 passes on. A stop by the terminal reaches the
-// child by itself.
+// forwarded lists the signals that process 1 forwards. A stop from the terminal reaches the child directly.
 var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// runAsInit runs this program once more, as a child of this process, if this is process 1
-// of a container, and returns the child's exit code. Process 1 inherits every process that
-// lost its parent (a daemon that a command started) and has to wait for it. It waits for
-// all children here and starts no other one: nobody's exit status is taken away, as it
-// would be in a process that runs commands. When it ends the system kills what is left.
+// runAsInit runs this program again as a child if this process is process 1 of a container, and returns the child's
+// exit code. Process 1 adopts every orphan (such as a daemon that a command started) and has to reap it. This process
+// starts no other child, so waiting for all children takes no exit status from another waiter. In a process that runs
+// commands it would. When process 1 ends, the system kills the remaining processes.
 //
-// done is false if this is not process 1, or cannot find its own file.
+// done is false if this process is not process 1 or cannot find its own file.
 func runAsInit() (code int, done bool) {
 	if os.Getpid() != 1 {
 		return 0, false
@@ -35,7 +33,7 @@ func runAsInit() (code int, done bool) {
 	}
 	received := make(chan os.Signal, 16)
 	for _, s := range forwarded {
-		if !signal.Ignored(s) { // nohup: the child is to ignore it, too
+		if !signal.Ignored(s) { // nohup: the child must ignore it, too
 			signal.Notify(received, s)
 		}
 	}
@@ -47,8 +45,8 @@ func runAsInit() (code int, done bool) {
 	return reapUntil(child.Pid, received), true
 }
 
-// reapUntil passes signals on to a child and waits for all children until that one has
-// ended. It returns its exit code; 128 and the number of a signal that ended it.
+// reapUntil forwards signals to a child and reaps all children until that child has ended. It returns the child's
+// exit code, or 128 plus the number of the signal that ended it.
 func reapUntil(child int, received <-chan os.Signal) int {
 	g := group.New(context.Background())
 	defer g.Cancel(nil)
@@ -68,7 +66,7 @@ func reapUntil(child int, received <-chan os.Signal) int {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return exitFailed // no child is left, which cannot be
+			return exitFailed // unreachable: no child is left
 		case pid != child:
 		case status.Signaled():
 			return 128 + int(status.Signal())

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// sameSignal is how long after the first signal another one is taken for the same:
-// timeout(1) signals a process and then its group, so the process gets two.
+// sameSignal is the time after the first signal within which another one counts as the same: timeout(1) signals a
+// process and then its group, so the process gets two.
 const sameSignal = 500 * time.Millisecond
 
-// interrupts are the signals to a verb that runs tasks: the first one asks it to
-// drain, one that comes sameSignal later or more asks it to stop now.
+// interrupts are the signals to a verb that runs tasks. The first one requests a drain; one that arrives sameSignal
+// later or more requests an immediate stop.
 type interrupts struct {
-	drain context.Context // ends with the first signal, or with the verb's context
-	now   context.Context // ends with the later one, or when the store is gone
+	drain context.Context // ends with the first signal or with the verb's context
+	now   context.Context // ends with the later signal or when the store is gone
 }
 
-// listen begins to watch for signals until stop is called. It counts them
-// itself: Main ends the verb's context at the first one, too, and which of
-// both receives a signal earlier is not known.
+// listen watches for signals until stop is called. It counts them itself: Main also ends the verb's context on the
+// first one, and either of the two may receive a signal earlier.
 func listen(ctx context.Context, run func(name string, fn func(context.Context) error)) (in interrupts, stop func()) {
 	drain, startDrain := context.WithCancel(ctx)
 	now, startNow := context.WithCancel(context.WithoutCancel(ctx))
@@ -60,8 +59,7 @@ func listen(ctx context.Context, run func(name string, fn func(context.Context) 
 	}
 }
 
-// wanted are the signals that ask to end, without those that the process was
-// started to ignore (nohup).
+// wanted returns the signals that request an end, except those that the process was started to ignore (nohup).
 func wanted() []os.Signal {
 	var signals []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {

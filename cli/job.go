@@ -126,11 +126,11 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// jobView is what job show prints as JSON.
+// jobView is the JSON output of job show.
 type jobView struct {
 	weaver.JobStatus
 	Tasks []task.Task `json:"tasks"`
-	Gone  []task.ID   `json:"process_gone,omitempty"` // tasks that run in a process that is known to be dead
+	Gone  []task.ID   `json:"process_gone,omitempty"` // tasks whose worker process is known to be dead
 }
 
 func (s *session) printJob(st *weaver.JobStatus, tasks []task.Task) {
@@ -158,14 +158,14 @@ type jobCancelCmd struct {
 	auditFlags
 }
 
-// jobCancelled is what became of one job, for -o json.
+// jobCancelled is the JSON output of job cancel for one job.
 type jobCancelled struct {
 	ID          task.ID `json:"id"`
 	Verb        string  `json:"verb"`
 	Done        bool    `json:"done"`
 	Cancelled   int     `json:"cancelled"`    // tasks that ended at once
-	Asked       int     `json:"asked"`        // tasks that run, or are to clean up, and were asked to end
-	AlreadyDone int     `json:"already_done"` // tasks that had ended before
+	Asked       int     `json:"asked"`        // tasks that are running or have to clean up, and were asked to end
+	AlreadyDone int     `json:"already_done"` // tasks that had already ended
 	Error       string  `json:"error,omitempty"`
 }
 

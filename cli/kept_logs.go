@@ -10,14 +10,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// keptLogs is where a run or a worker keeps the output of its commands: in a
-// folder beside the store or of the user, or nowhere when there is none.
+// keptLogs stores the command output of a run or worker in a folder next to the store or of the user. It stores
+// nothing if there is no such folder.
 type keptLogs struct {
 	folder *attemptlog.Folder // nil until open
-	seals  *logSealer         // nil: they are not sealed
+	seals  *logSealer         // nil: no encryption
 }
 
-// open is called before the engine runs. The first error of writing is logged.
+// open must be called before the engine runs. The first write error is logged.
 func (k *keptLogs) open(s *session, seals *logSealer, log *slog.Logger) {
 	k.seals = seals
 	dir := s.logFolder()
@@ -29,14 +29,14 @@ func (k *keptLogs) open(s *session, seals *logSealer, log *slog.Logger) {
 	})
 }
 
-// close is called when the engine has ended.
+// close must be called after the engine has ended.
 func (k *keptLogs) close() {
 	if k.folder != nil {
 		k.folder.Close()
 	}
 }
 
-// writer is what package builtin asks for when a command writes something.
+// writer is the callback of package builtin for the output of a command.
 func (k *keptLogs) writer(info weaver.CurrentInfo) io.WriteCloser {
 	if k.folder == nil {
 		return nil
@@ -45,7 +45,7 @@ func (k *keptLogs) writer(info weaver.CurrentInfo) io.WriteCloser {
 	return k.seals.writer(a, k.folder.Writer(a))
 }
 
-// has reports whether there is a log of the last attempt of a task.
+// has reports whether the last attempt of a task has a log.
 func (k *keptLogs) has(t *task.Task) bool {
 	if k.folder == nil || t.Type != builtin.Run.Name() {
 		return false

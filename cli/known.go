@@ -12,17 +12,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// reader is what an explanation needs of a client and its store.
+// reader is the part of a client and its store that explanations need.
 type reader = explainread.Source
 
-// masked is a client that reads tasks as they are shown. Verbs that go on with a value
-// read it with the client itself.
+// masked returns a client that masks tasks for display. Verbs that process a value use the client itself.
 func masked(c *weaver.Client) explainread.Masked { return explainread.Masked{Client: c} }
 
 // jobTasks is a job with all its tasks.
 type jobTasks = view.JobTasks
 
-// readJob reads a job and its tasks, in the order of their creation; ErrNotFound.
+// readJob reads a job and its tasks in creation order. It returns ErrNotFound for an unknown job.
 func readJob(ctx context.Context, c *weaver.Client, id weaver.JobID) (st jobTasks, err error) {
 	if st.JobInfo, err = c.Job(ctx, id); err == nil {
 		st.Tasks, err = c.JobTasks(ctx, id)
@@ -30,13 +29,13 @@ func readJob(ctx context.Context, c *weaver.Client, id weaver.JobID) (st jobTask
 	return st, err
 }
 
-// explains reads what this program explains.
+// explains returns the reader for this program's explanations.
 func (s *session) explains(read reader) explainread.Reader {
 	types := s.types()
 	return explainread.Reader{Source: read, TakeOver: s.takeOver, Runs: func(name string) bool { _, known := types[name]; return known }}
 }
 
-// takeOver is explainread.Reader.TakeOver: a worker, and the run of the job's file.
+// takeOver is explainread.Reader.TakeOver: a worker, and a run of the job's file.
 func (s *session) takeOver(job *task.Job) []string {
 	commands := []string{s.command("worker")}
 	if job == nil {
@@ -48,8 +47,7 @@ func (s *session) takeOver(job *task.Job) []string {
 	return commands
 }
 
-// nearby is the path of a file as a person types it here: relative when the file
-// is in this folder or below it.
+// nearby shortens a path for the user: relative if the file is in the current folder or below it.
 func nearby(path string) string {
 	here, err := os.Getwd()
 	if err != nil || path == "" {
@@ -61,7 +59,7 @@ func nearby(path string) string {
 	return path
 }
 
-// pointers are those to the elements of a list.
+// pointers returns pointers to the elements of a list.
 func pointers[T any](list []T) []*T {
 	all := make([]*T, len(list))
 	for i := range list {

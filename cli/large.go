@@ -13,17 +13,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxLoaded is how much of the large values of a task -o json shows: what is longer
-// stays the reference to its blob.
+// maxLoaded is the total size in bytes of a task's large values in -o json; further values stay references to their
+// blobs.
 const maxLoaded = 8 << 20
 
-// openValue returns the bytes of a large value.
+// openValue opens the bytes of a large value.
 func openValue(ctx context.Context, client *weaver.Client, b task.Blob) (io.ReadCloser, error) {
 	return client.OpenArtifact(ctx, weaver.ArtifactRef{ID: b.ID, Name: "blob " + b.ID.String(), Blob: b})
 }
 
-// shownValue is jsonText of a value that may be in the bucket, of which it reads no more
-// than it shows.
+// shownValue is jsonText for a value that may be in the bucket. It reads only the part that it shows.
 func (s *session) shownValue(ctx context.Context, client *weaver.Client, raw json.RawMessage) string {
 	b, large := task.BlobOf(raw)
 	if !large {
@@ -43,7 +42,7 @@ func (s *session) shownValue(ctx context.Context, client *weaver.Client, raw jso
 	return text.OneLine(text.PlainJSON(string(start)), maxShown) + fmt.Sprintf("… (%s in the bucket; `%s` shows all)", byteSize(b.Size), s.command("artifact", "get", b.ID.String()))
 }
 
-// largeNote says of a value in the bucket how long it is; "" for any other.
+// largeNote returns the size of a value in the bucket as text; "" for any other value.
 func largeNote(raw json.RawMessage) string {
 	if b, large := task.BlobOf(raw); large {
 		return byteSize(b.Size) + " in the bucket: blob " + b.ID.String()
@@ -51,8 +50,8 @@ func largeNote(raw json.RawMessage) string {
 	return ""
 }
 
-// loadValues puts the large values of a task in the place of their references, as many as
-// fit into maxLoaded together. What cannot be read stays a reference.
+// loadValues replaces references by the large values of a task, up to maxLoaded bytes in total. An unreadable value
+// stays a reference.
 func loadValues(ctx context.Context, client *weaver.Client, h *store.History) {
 	left := int64(maxLoaded)
 	load := func(raw *json.RawMessage) {

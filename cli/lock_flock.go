@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile waits until this process alone holds the file's lock. The lock
-// ends with the process, whatever happens to it.
+// lockFile waits for the exclusive lock of a file. The system releases the lock when the process ends, however it
+// ends.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {

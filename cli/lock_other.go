@@ -2,6 +2,6 @@
 
 package cli
 
-// lockFile does nothing here: two processes that begin the same pipeline at
-// the same moment may begin two jobs.
+// lockFile does nothing on this system: two processes that begin the same pipeline at the same moment may create two
+// jobs.
 func lockFile(string) (unlock func(), err error) { return func() {}, nil }

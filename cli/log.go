@@ -9,25 +9,24 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// unserved is what an engine logs of a type whose tasks wait in no queue that it
-// serves.
+// unserved is the engine's log message about a type whose tasks wait in a queue that it does not serve.
 const unserved = "no queue of this engine holds the tasks of a type that it handles: they wait for another worker"
 
-// printed are the messages of the engine about what its events say as well: the
-// lines of a worker and the view of a run have them already.
+// printed lists messages of the engine that its events repeat: the lines of a worker and the view of a run already
+// show them.
 var printed = map[string]bool{"attempt failed": true, "task blocked": true}
 
-// engineLog is a log of the engine less what is printed anyway, and less what is
-// meant to be so.
+// engineLog filters the log of an engine: it drops messages that are printed anyway, and warnings about intended
+// settings.
 type engineLog struct {
 	slog.Handler
-	ownQueue bool // the engine serves one job: nothing else is to be served
+	ownQueue bool // the engine serves one job and no other queue
 }
 
 // Handle implements slog.Handler.
 func (h engineLog) Handle(ctx context.Context, r slog.Record) error {
 	if aboutGone(r) {
-		return nil // untilGone says so
+		return nil // untilGone logs it
 	}
 	if printed[r.Message] || r.Message == unserved && (h.ownQueue || isBuiltin(r)) {
 		return nil
@@ -35,7 +34,7 @@ func (h engineLog) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// aboutGone reports whether a record is about an error of a store that is gone.
+// aboutGone reports whether a record carries the error of a store that is gone.
 func aboutGone(r slog.Record) (gone bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, _ := a.Value.Any().(error)
@@ -45,8 +44,7 @@ func aboutGone(r slog.Record) (gone bool) {
 	return gone
 }
 
-// isBuiltin reports whether a record is about a builtin type, which has no queue
-// of its own.
+// isBuiltin reports whether a record is about a builtin type, which has no queue of its own.
 func isBuiltin(r slog.Record) bool {
 	found := false
 	r.Attrs(func(a slog.Attr) bool {

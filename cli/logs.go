@@ -61,8 +61,7 @@ func (c *logsCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// logsView is one `logs`: the tasks that were asked for, and how much of each
-// was shown.
+// logsView is the state of one `logs` command: the selected tasks and the position in each of their logs.
 type logsView struct {
 	*session
 	flags  *logsCmd
@@ -70,13 +69,13 @@ type logsView struct {
 	folder *attemptlog.Folder
 	seals  *logSealer
 
-	job  task.ID // of which all tasks are shown; zero: one task
+	job  task.ID // the job whose tasks are shown; zero: one task
 	task task.ID
 	logs map[task.ID]*taskLog
 	out  logPrinter
 }
 
-// find reads which task or job was named.
+// find resolves the task or job to show.
 func (v *logsView) find(ctx context.Context) error {
 	id, err := v.resolveOne(ctx, v.client, wantAny, v.flags.What)
 	if err != nil {
@@ -105,15 +104,13 @@ func (v *logsView) find(ctx context.Context) error {
 	return nil
 }
 
-// run shows what was written, until everything has ended when that is
-// followed.
+// run prints the output so far; with --follow until everything has ended.
 func (v *logsView) run(ctx context.Context) error {
 	for {
 		began := time.Now()
-		// The tasks are read before their logs: the log of an attempt that had
-		// ended then is complete.
+		// Tasks are read before their logs: if an attempt had ended by then, its log is complete.
 		tasks, ended, err := v.look(ctx)
-		every := max(followEvery, 20*time.Since(began)) // a large job is read less often
+		every := max(followEvery, 20*time.Since(began)) // a large job is polled less often
 		if err == nil {
 			err = v.check(ctx, tasks, ended)
 		}
@@ -125,7 +122,7 @@ func (v *logsView) run(ctx context.Context) error {
 		err = errors.Join(err, v.out.flush())
 		switch {
 		case ctx.Err() != nil && v.flags.Follow:
-			return nil // an interrupt is how a person ends it
+			return nil // users end --follow with an interrupt
 		case err != nil:
 			return err
 		case ended || !v.flags.Follow:
@@ -135,8 +132,7 @@ func (v *logsView) run(ctx context.Context) error {
 	}
 }
 
-// look reads the tasks whose logs are asked for, and whether nothing more is
-// going to be written.
+// look reads the selected tasks and reports whether no more output can follow.
 func (v *logsView) look(ctx context.Context) (tasks []task.Task, ended bool, err error) {
 	if v.job == (task.ID{}) {
 		t, err := v.client.Get(ctx, v.task)
@@ -159,7 +155,7 @@ func (v *logsView) look(ctx context.Context) (tasks []task.Task, ended bool, err
 	return tasks, st.State.Terminal(), nil
 }
 
-// check refuses to show a task that can have no log.
+// check refuses a task that can have no log.
 func (v *logsView) check(ctx context.Context, tasks []task.Task, ended bool) error {
 	if v.job != (task.ID{}) {
 		return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// explain says why there is nothing to show, on the standard error: with an
-// error where a log should be and is not.
+// explain says on the standard error why there is no output to show. It returns an error if a log should exist.
 func (v *logsView) explain(ctx context.Context, tasks []task.Task) error {
 	if v.job != (task.ID{}) {
 		return v.explainJob(tasks)
@@ -37,7 +36,7 @@ func (v *logsView) explain(ctx context.Context, tasks []task.Task) error {
 	return badInput("", "%s has no attempt %d on record", taskLabel(t), l.no)
 }
 
-// missing says why an attempt has no log.
+// missing returns the reason why an attempt has no log.
 func (v *logsView) missing(t *task.Task, a *task.Attempt) error {
 	what := fmt.Sprintf("%s, attempt %d", taskLabel(t), a.No)
 	host := a.Worker
@@ -62,7 +61,7 @@ func (v *logsView) missing(t *task.Task, a *task.Attempt) error {
 	return badInput(v.endAdvice(t), "%s: there is no log of it in %s: it wrote nothing, or ran where no logs are kept", what, v.folder.Dir())
 }
 
-// forgottenLog is why a forgotten task has no log.
+// forgottenLog returns the error for the log of a forgotten task.
 func forgottenLog(t *task.Task) error {
 	return badInput("", "%s was forgotten, and what it wrote is erased", taskLabel(t))
 }
@@ -71,8 +70,7 @@ func (v *logsView) endAdvice(t *task.Task) string {
 	return fmt.Sprintf("`%s` has the end of what it wrote.", v.command("task", "show", t.ID.String()))
 }
 
-// wasRemoved reports whether the log of an attempt that ended then was old
-// enough to be removed.
+// wasRemoved reports whether the log of an attempt that ended then was old enough to be removed.
 func (v *logsView) wasRemoved(ended time.Time) bool {
 	return !ended.IsZero() && !ended.After(v.folder.Removed().Add(time.Second))
 }
@@ -122,13 +120,12 @@ func (v *logsView) explainJob(tasks []task.Task) error {
 	return badInput(fmt.Sprintf("`%s` tells why.", v.command("why", v.job.String())), "no command of job %s has run", v.job)
 }
 
-// note is a line for people beside the result.
+// note prints a line for people on the standard error.
 func (v *logsView) note(format string, args ...any) {
 	fmt.Fprintf(v.errs, "%s: %s\n", v.app.Name, text.Printable(fmt.Sprintf(format, args...)))
 }
 
-// wroteNothing reports whether it is on record that the last attempt of a task
-// had no output.
+// wroteNothing reports whether the record says that the last attempt of a task had no output.
 func wroteNothing(t *task.Task) bool {
 	switch {
 	case t.State == task.Running:
@@ -141,7 +138,7 @@ func wroteNothing(t *task.Task) bool {
 	return json.Unmarshal(t.Output, &out) == nil && out.StdoutBytes+out.StderrBytes == 0
 }
 
-// taskLabel is a task as messages have it.
+// taskLabel returns a task's name for messages.
 func taskLabel(t *task.Task) string {
 	if t.Node == "" {
 		return "task " + t.ID.String()

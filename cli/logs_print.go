@@ -14,8 +14,8 @@ import (
 // logPrinter prints blocks of output.
 type logPrinter interface {
 	block(t *task.Task, attempt int, p []byte) error
-	end(t *task.Task, attempt int) error // of an attempt: what is unfinished
-	flush() error                        // of what the printer holds back for speed
+	end(t *task.Task, attempt int) error // prints the unfinished rest of an attempt
+	flush() error                        // writes buffered output
 }
 
 func (v *logsView) printer() logPrinter {
@@ -31,7 +31,7 @@ func (v *logsView) printer() logPrinter {
 	return &lineLogs{Writer: w, colors: v.paint.On, lines: make(map[task.ID]*text.Assembler)}
 }
 
-// rawLogs prints the bytes of one task as they are.
+// rawLogs prints the bytes of one task unchanged.
 type rawLogs struct{ *bufio.Writer }
 
 func (p rawLogs) block(_ *task.Task, _ int, block []byte) error {
@@ -41,7 +41,7 @@ func (p rawLogs) block(_ *task.Task, _ int, block []byte) error {
 func (rawLogs) end(*task.Task, int) error { return nil }
 func (p rawLogs) flush() error            { return p.Flush() }
 
-// cleanLogs prints what one task wrote, without what acts on a terminal.
+// cleanLogs prints the output of one task without terminal control sequences.
 type cleanLogs struct {
 	*bufio.Writer
 	clean text.Cleaner
@@ -58,7 +58,7 @@ func (p *cleanLogs) end(*task.Task, int) error {
 }
 func (p *cleanLogs) flush() error { return p.Flush() }
 
-// lineLogs prints lines, each behind the name of its task.
+// lineLogs prints lines, each prefixed with the name of its task.
 type lineLogs struct {
 	*bufio.Writer
 	colors bool
@@ -81,7 +81,7 @@ func (p *lineLogs) line(t *task.Task, line string) error {
 	return err
 }
 
-// maxLogName is how many columns of a task's name stand before its lines.
+// maxLogName is the maximum width of a task's name before its lines, in columns.
 const maxLogName = 120
 
 func (p *lineLogs) end(t *task.Task, _ int) error {
@@ -98,12 +98,11 @@ func (p *lineLogs) end(t *task.Task, _ int) error {
 
 func (p *lineLogs) flush() error { return p.Flush() }
 
-// jsonLogs prints a stream.chunk for each block, as run -o json does, but
-// without a time, which logs do not have.
+// jsonLogs prints a stream.chunk for each block, like run -o json, but without a time: logs have no times.
 type jsonLogs struct {
 	*bufio.Writer
 	namespace string
-	partial   map[task.ID][]byte // the first bytes of a character
+	partial   map[task.ID][]byte // the first bytes of an incomplete character
 }
 
 type logChunk struct {
@@ -114,7 +113,7 @@ type logChunk struct {
 	JobID     task.ID `json:"job_id,omitzero"`
 	Node      string  `json:"node,omitempty"`
 	AttemptNo int     `json:"attempt_no"`
-	Stream    string  `json:"stream"` // output: stdout and stderr as they were read
+	Stream    string  `json:"stream"` // output: stdout and stderr in the order they were read
 	Data      string  `json:"data"`
 }
 
@@ -147,7 +146,7 @@ func (p *jsonLogs) end(t *task.Task, attempt int) error {
 
 func (p *jsonLogs) flush() error { return p.Flush() }
 
-// incomplete is how many bytes at the end of a block begin a character.
+// incomplete returns the number of bytes at the end of a block that begin an incomplete character.
 func incomplete(block []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(block); n++ {
 		if end := block[len(block)-n:]; utf8.RuneStart(end[0]) {

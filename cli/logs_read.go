@@ -13,19 +13,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// followEvery is how often `logs -f` looks for more.
+// followEvery is the poll interval of `logs -f`.
 const followEvery = 200 * time.Millisecond
 
-// taskLog is how much was shown of a task.
+// taskLog is the position in the logs of a task.
 type taskLog struct {
 	task  *task.Task
 	no    int           // the attempt
-	log   io.ReadCloser // nil: not opened, or closed at its end
-	over  bool          // the attempt has ended and is shown wholly
+	log   io.ReadCloser // nil if not opened yet, or closed at its end
+	over  bool          // the attempt has ended and is shown completely
 	found bool          // it has a log
 }
 
-// show prints what a task wrote since the last time.
+// show prints the output of a task since the last call.
 func (v *logsView) show(t *task.Task) error {
 	if t.AttemptNo == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (v *logsView) show(t *task.Task) error {
 	}
 }
 
-// read prints what there is of an attempt, all of it when that has ended.
+// read prints the available output of an attempt; all of it if the attempt has ended.
 func (v *logsView) read(t *task.Task, l *taskLog) (err error) {
 	if l.over {
 		return nil
@@ -69,7 +69,7 @@ func (v *logsView) read(t *task.Task, l *taskLog) (err error) {
 	return nil
 }
 
-// open opens the log of an attempt; fs.ErrNotExist: there is none.
+// open opens the log of an attempt. It returns fs.ErrNotExist if there is no log.
 func (v *logsView) open(a attemptlog.Attempt) (io.ReadCloser, error) {
 	r, err := v.folder.Open(a)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *taskLog) close() error {
 	return log.Close()
 }
 
-// close shows the unfinished lines of commands that run on.
+// close prints the unfinished lines of running commands.
 func (v *logsView) close() error {
 	var errs []error
 	for _, l := range v.logs {
@@ -116,12 +116,12 @@ func (v *logsView) close() error {
 	return errors.Join(append(errs, v.out.flush())...)
 }
 
-// byStart sorts tasks by when they began.
+// byStart sorts tasks by start time.
 func byStart(tasks []task.Task) {
 	slices.SortStableFunc(tasks, func(a, b task.Task) int { return a.StartedAt.Compare(b.StartedAt) })
 }
 
-// pause waits for a time, or for the end of ctx.
+// pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// stored shows the lines and chunks that the engine of a task stored (PersistLogs,
-// PersistEvents), if the task is no command.
+// stored shows the lines and chunks that the engine stored for a task (PersistLogs, PersistEvents), unless the task
+// is a command.
 func (v *logsView) stored(ctx context.Context) (shown bool, err error) {
 	if v.job != (task.ID{}) {
 		return false, nil
@@ -28,7 +28,7 @@ func (v *logsView) stored(ctx context.Context) (shown bool, err error) {
 	for ev, err := range v.client.Subscribe(ctx, weaver.EventFilter{TaskID: v.task, NoWait: !v.flags.Follow}) {
 		switch {
 		case err != nil && ctx.Err() != nil && v.flags.Follow:
-			return true, nil // an interrupt is how a person ends it
+			return true, nil // users end --follow with an interrupt
 		case err != nil:
 			return shown, err
 		case v.flags.Attempt > 0 && ev.Head().AttemptNo != v.flags.Attempt:
@@ -49,7 +49,7 @@ func (v *logsView) stored(ctx context.Context) (shown bool, err error) {
 	return shown, nil
 }
 
-// storedLines are the lines that show an event; none: it belongs to no log.
+// storedLines returns the lines for an event; empty if the event is not part of a log.
 func (v *logsView) storedLines(enc *event.Encoder, ev event.Event) (lines []string) {
 	line, ok := text.LogLine(ev, v.clock.Zone)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// What the engine of a task stored of it are its logs.
+// The log lines that the engine stored for a task are shown as its logs.
 func TestLogsOfATaskThatIsNoCommand(t *testing.T) {
 	t.Parallel()
 	asks := weaver.Define[weaver.None, string]("test.logs.asks.v1")

@@ -51,7 +51,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 		}
 		err = mcpserver.Serve(ctx, srv, s.stdin, s.live)
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
-			return nil // the client is gone, or a person ended it
+			return nil // the client is gone, or the user interrupted
 		}
 		if err != nil {
 			return fmt.Errorf("the session with the client ended (`weaver mcp` is started by a program that writes MCP to it, one JSON-RPC message a line): %w", err)
@@ -60,13 +60,13 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// maxAnswer is how much of what a verb prints is kept, the end of it.
+// maxAnswer is the maximum output of a verb in bytes; only its end is kept.
 const maxAnswer = 1 << 20
 
-// tailWriter keeps the end of what is written.
+// tailWriter keeps the end of the written text.
 type tailWriter struct {
 	kept bytes.Buffer
-	gone int64 // bytes before that
+	gone int64 // number of dropped bytes before it
 }
 
 // Write implements io.Writer.
@@ -79,7 +79,7 @@ func (w *tailWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// inner returns a session for one verb whose text becomes the answer of a tool.
+// inner returns a session for a verb whose text becomes the answer of a tool.
 func (s *session) inner() (*session, *tailWriter) {
 	in, live := *s, new(tailWriter)
 	in.out, in.live, in.errs, in.stdin = new(bytes.Buffer), live, io.Discard, strings.NewReader("")
@@ -97,7 +97,7 @@ func (s *session) advised(err error) error {
 	if what := advice(s.command, err); what != "" {
 		err = fmt.Errorf("%w. %s", err, what)
 	}
-	if usage { // it is about what was asked for
+	if usage { // an error about the request
 		return mcpserver.Said(err)
 	}
 	return err
@@ -115,7 +115,7 @@ func (s *session) logsText(ctx context.Context, id task.ID, attempt int) (end st
 	return text.Printable(in.out.String() + live.kept.String()), live.gone, s.advised(err)
 }
 
-// findFor finds what arguments of tools name, as those of the command line.
+// findFor resolves arguments of tools like those of the command line.
 func (s *session) findFor(client *weaver.Client) func(context.Context, mcpserver.Kind, string) (task.ID, error) {
 	return func(ctx context.Context, what mcpserver.Kind, name string) (task.ID, error) {
 		in, _ := s.inner()
@@ -125,8 +125,8 @@ func (s *session) findFor(client *weaver.Client) func(context.Context, mcpserver
 	}
 }
 
-// typeNames are the types that can be enqueued: those that this program knows, and those
-// that workers of the store handle.
+// typeNames returns the types that can be enqueued: those that this program knows and those that workers of the store
+// handle.
 func (s *session) typeNames(ctx context.Context) ([]string, error) {
 	of, err := s.announced(ctx)
 	if err != nil {

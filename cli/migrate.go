@@ -16,7 +16,7 @@ type migrateCmd struct {
 	Print  migratePrintCmd  `cmd:"" help:"Print the schema as SQL."`
 }
 
-// migration is one migration, for -o json.
+// migration is the JSON form of one migration.
 type migration struct {
 	Version   int       `json:"version"`
 	Name      string    `json:"name"`

@@ -14,29 +14,25 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What an argument that names a task or a job may be; the first that fits
-// counts:
+// Forms of an argument that names a task or a job; the first match counts:
 //
-//  1. An id.
-//  2. The beginning of an id, of minID characters or more. For a job only jobs
-//     count, for a task only tasks; where both are wanted, a job and its own
-//     tasks count as the job.
-//  3. For a job: its name, or the path of its pipeline's file. It is the latest
-//     job that has one or the other.
-//  4. For a task: JOB/TASK, with JOB as in 1 to 3, and the name of the task in
-//     it. Where several slashes could divide them, it is the last one that
-//     finds a task.
+//  1. An ID.
+//  2. A prefix of an ID with at least minID characters. For a job only jobs count, for a task only tasks. Where either is
+//     accepted, a job and its own tasks count as the job.
+//  3. For a job: its name, or the path of its pipeline file. The latest job with either one counts.
+//  4. For a task: JOB/TASK, where JOB is one of 1 to 3 and TASK is the name of the task in the job. With several slashes
+//     the last split that finds a task counts.
 
-// minID is how many characters the beginning of an id has at least.
+// minID is the minimum length of an ID prefix.
 const minID = 4
 
-// idLength is how many characters an id has.
+// idLength is the length of an ID in characters.
 const idLength = 26
 
-// maxCandidates is how many ids an ambiguous beginning is answered with.
+// maxCandidates is the maximum number of IDs listed for an ambiguous prefix.
 const maxCandidates = 5
 
-// target is what an argument may name.
+// target is the kind of object that an argument may name.
 type target int
 
 const (
@@ -55,7 +51,7 @@ func (w target) String() string {
 	return "task or job"
 }
 
-// forms are what was tried for an argument that names nothing.
+// forms lists the forms that were tried for an argument without a match.
 func (w target) forms() string {
 	beginning := fmt.Sprintf("the beginning of one (%d characters or more)", minID)
 	switch w {
@@ -67,16 +63,15 @@ func (w target) forms() string {
 	return "an id, " + beginning + ", a job's name, its file, and JOB/TASK"
 }
 
-// resolver finds the tasks and jobs that arguments name.
+// resolver resolves arguments to tasks and jobs.
 type resolver struct {
 	*session
 	client *weaver.Client
 }
 
-// resolve finds what each argument names and returns each id once; its error
-// names all arguments that name nothing. That an id exists is not known: one
-// that is written whole is not looked for, and one of the other kind is
-// returned too, so that session.absent can say so.
+// resolve returns the IDs that the arguments name, each once. Its error lists all arguments without a match. A
+// complete ID is not checked: it may not exist or may belong to the other kind, so that session.absent can explain
+// the error.
 func (s *session) resolve(ctx context.Context, c *weaver.Client, want target, args ...string) ([]task.ID, error) {
 	r := resolver{s, c}
 	var ids []task.ID
@@ -96,7 +91,7 @@ func (s *session) resolve(ctx context.Context, c *weaver.Client, want target, ar
 	return ids, nil
 }
 
-// resolveOne is resolve of one argument.
+// resolveOne is resolve for one argument.
 func (s *session) resolveOne(ctx context.Context, c *weaver.Client, want target, arg string) (task.ID, error) {
 	ids, err := s.resolve(ctx, c, want, arg)
 	if err != nil {
@@ -126,8 +121,7 @@ func (r *resolver) find(ctx context.Context, want target, arg string) (task.ID, 
 	return r.byName(ctx, want, arg)
 }
 
-// byID finds what an argument names as an id or as the beginning of one; zero:
-// nothing.
+// byID resolves an ID or a prefix of an ID; zero if there is no match.
 func (r *resolver) byID(ctx context.Context, want target, arg string) (task.ID, error) {
 	if id, err := task.ParseID(arg); err == nil {
 		return id, nil
@@ -165,8 +159,7 @@ func ownedBy(job task.ID, tasks []task.Task) bool {
 	return !slices.ContainsFunc(tasks, func(t task.Task) bool { return t.JobID != job })
 }
 
-// idRange returns the first and the last id with a beginning. ok is false when
-// no id begins so, or it is too short.
+// idRange returns the first and last ID with a prefix. ok is false if no ID can have the prefix, or it is too short.
 func idRange(beginning string) (from, to task.ID, ok bool) {
 	missing := idLength - len(beginning)
 	if len(beginning) < minID || missing < 1 {
@@ -180,18 +173,17 @@ func idRange(beginning string) (from, to task.ID, ok bool) {
 	return from, to, err == nil
 }
 
-// after is the cursor of a list that begins with an id.
+// after returns the cursor of a list that begins with an ID.
 func after(id task.ID) string {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {
 			return id.String()
 		}
 	}
-	return "" // it is the last id there can be
+	return "" // the last possible ID
 }
 
-// jobsBetween returns the newest jobs whose ids are in a range: as many as an
-// answer needs.
+// jobsBetween returns the newest jobs in a range of IDs, as many as a message needs.
 func (r *resolver) jobsBetween(ctx context.Context, from, to task.ID) ([]task.Job, error) {
 	jobs, _, err := fill(maxCandidates+1, after(to), func(limit int, after string) ([]task.Job, string, error) {
 		jobs, next, err := r.client.Jobs(ctx, weaver.JobFilter{Limit: limit, After: after})
@@ -209,7 +201,7 @@ func (r *resolver) tasksBetween(ctx context.Context, from, to task.ID) ([]task.T
 	return tasks, err
 }
 
-// untilOlder ends a list before the first row that is older than an id.
+// untilOlder cuts a list before the first row that is older than an ID.
 func untilOlder[T any](rows []T, next string, than task.ID, id func(T) task.ID, err error) ([]T, string, error) {
 	for i, row := range rows {
 		if got := id(row); bytes.Compare(got[:], than[:]) < 0 {
@@ -219,7 +211,7 @@ func untilOlder[T any](rows []T, next string, than task.ID, id func(T) task.ID, 
 	return rows, next, err
 }
 
-// ambiguous says that several ids begin as an argument does.
+// ambiguous returns the error for a prefix of several IDs.
 func ambiguous(arg string, jobs []task.Job, tasks []task.Task) error {
 	t := newTable("", "", "")
 	for _, j := range jobs {
@@ -243,11 +235,10 @@ func ambiguous(arg string, jobs []task.Job, tasks []task.Task) error {
 	return badInput(strings.TrimSpace(rows), "%q is the beginning of several ids: write more of the one that is meant", arg)
 }
 
-// reading is one way to understand an argument: a job, or with node a task of it.
+// reading is one interpretation of an argument: a job or, with node, a task of it.
 type reading struct{ job, node string }
 
-// readings are the ways to understand an argument that is no id, the first that
-// finds something counts.
+// readings returns the interpretations of an argument that is not an ID; the first one with a match counts.
 func readings(want target, arg string) []reading {
 	var list []reading
 	if want&wantJob != 0 && arg != "" {
@@ -264,11 +255,11 @@ func readings(want target, arg string) []reading {
 	return list
 }
 
-// byName finds what an argument names that is no id.
+// byName resolves an argument that is not an ID.
 func (r *resolver) byName(ctx context.Context, want target, arg string) (task.ID, error) {
 	list := readings(want, arg)
 	jobs := newJobSearch(r, arg, list)
-	var absent error // a job was found, and not the task
+	var absent error // the job exists, but not the task
 	for _, way := range list {
 		job, err := jobs.called(ctx, way.job)
 		if err != nil {

@@ -11,17 +11,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxSimilar is how many names of jobs are kept to correct one that is not
-// found.
+// maxSimilar is the maximum number of job names kept for a suggestion.
 const maxSimilar = 1000
 
-// jobSearch goes through the jobs once, from the latest on and no farther than
-// it must, for all that the readings of an argument may mean by a job.
+// jobSearch scans the jobs once, newest first and no further than needed, for all interpretations of an argument.
 type jobSearch struct {
 	*resolver
-	paths map[string]string    // of the words that are looked for
-	found map[string]*task.Job // by word
-	names []string             // of the jobs that were seen
+	paths map[string]string    // by searched word
+	found map[string]*task.Job // by searched word
+	names []string             // names of the scanned jobs
 	from  string               // cursor
 	ended bool
 }
@@ -34,7 +32,7 @@ func newJobSearch(r *resolver, arg string, list []reading) *jobSearch {
 	return s
 }
 
-// near is how a path is written from here: relative, if it is here or below.
+// near returns a path relative to the current folder, if it is there or below.
 func near(path string) string {
 	here, err := filepath.Abs(".")
 	if err != nil {
@@ -46,7 +44,7 @@ func near(path string) string {
 	return path
 }
 
-// absolute is the path that a word means from here; "" if there is none.
+// absolute returns the absolute path of a word; "" on an error.
 func absolute(word string) string {
 	path, err := filepath.Abs(word)
 	if err != nil || word == "" {
@@ -55,8 +53,7 @@ func absolute(word string) string {
 	return path
 }
 
-// called returns the job that a word means: by its id, or the latest by its name
-// or file. nil: there is none.
+// called returns the job with an ID, or the latest with a name or file; nil if there is no match.
 func (s *jobSearch) called(ctx context.Context, word string) (*task.Job, error) {
 	if s.found[word] == nil {
 		job, err := s.byItsID(ctx, word)
@@ -93,8 +90,7 @@ func (s *jobSearch) page(ctx context.Context) error {
 	return nil
 }
 
-// byItsID reads the job that a word names as an id or the beginning of one; nil
-// if it names none.
+// byItsID reads the job with an ID or ID prefix; nil if there is no match.
 func (s *jobSearch) byItsID(ctx context.Context, word string) (*task.Job, error) {
 	id, err := s.byID(ctx, wantJob, word)
 	if err != nil || id.IsZero() {
@@ -110,8 +106,7 @@ func (s *jobSearch) byItsID(ctx context.Context, word string) (*task.Job, error)
 	return &job, nil
 }
 
-// node finds a task of a job by its name, or id; zero when there is none, with the
-// names that there are.
+// node finds a task of a job by its name or ID. Without a match it returns zero and the names of the tasks.
 func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.ID, names []string, err error) {
 	f := weaver.Filter{Job: job, Limit: store.MaxLimit}
 	for {
@@ -132,8 +127,7 @@ func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.
 	}
 }
 
-// keptNode finds a task that an update kept: it is of an earlier job. Zero: there
-// is none.
+// keptNode finds a task that an update kept, which belongs to an earlier job; zero if there is no such task.
 func (r *resolver) keptNode(ctx context.Context, job *task.Job, name string) (id task.ID, err error) {
 	next := baseWalk(slices.Clone(job.BasedOn))
 	for i := 0; i < maxUpdates && len(next) > 0; i++ {
@@ -153,5 +147,5 @@ func (r *resolver) keptNode(ctx context.Context, job *task.Job, name string) (id
 	return id, nil
 }
 
-// maxUpdates is how many updates of a job are looked through for a task.
+// maxUpdates is the maximum number of earlier jobs that are searched for a task.
 const maxUpdates = 100

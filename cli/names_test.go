@@ -16,8 +16,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// jobs stores jobs of one task each in the default store, in this order, and
-// returns their ids.
+// jobs stores jobs with one task each in the default store, in this order, and returns their IDs.
 func jobs(t *testing.T, names ...string) []weaver.JobID {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(os.Getenv("WEAVER_STORE"), "sqlite:"))
@@ -51,7 +50,7 @@ func shows(t *testing.T, arg string, want weaver.JobID) {
 	}
 }
 
-// The order of cli/names.go: id, beginning of an id, name and file.
+// The order in cli/names.go: ID, ID prefix, name and file.
 func TestNamesInOrder(t *testing.T) {
 	fresh(t)
 	first := jobs(t, "nightly")[0]
@@ -60,12 +59,12 @@ func TestNamesInOrder(t *testing.T) {
 	shows(t, first.String(), first)
 	shows(t, beginning, first)
 	shows(t, strings.ToLower(beginning), first)
-	shows(t, beginning[:3], second[2]) // too short for an id: a name
+	shows(t, beginning[:3], second[2]) // too short for an ID: a name
 	shows(t, "nightly", first)
 	shows(t, "nightly", jobs(t, "nightly", "other")[0])
 }
 
-// The latest job of a word counts, be it its name or its file.
+// The latest job with a word as its name or its file counts.
 func TestNamesOfFiles(t *testing.T) {
 	fresh(t)
 	t.Chdir(t.TempDir())
@@ -82,7 +81,7 @@ func TestNamesOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	shows(t, "a.yaml", ofFile)
-	// A file that is gone, or is no pipeline any more, had jobs all the same.
+	// A file that is gone or no longer a pipeline still names its jobs.
 	if err := os.Remove("a.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func mustAbs(t *testing.T, path string) string {
 	return path
 }
 
-// Where several slashes could divide JOB and TASK, the last that finds a task does.
+// With several slashes the last split into JOB and TASK that finds a task counts.
 func TestNamesOfTasks(t *testing.T) {
 	fresh(t)
 	ids := jobs(t, "a", "a/work")
@@ -121,11 +120,11 @@ func TestNamesOfTasks(t *testing.T) {
 	}
 }
 
-// Every beginning of an id covers it, to the ends of what ids there can be.
+// Every prefix of an ID covers the ID, up to the limits of the ID range.
 func TestIDRange(t *testing.T) {
 	t.Parallel()
 	const first, last = "00000000000000000000000000", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
-	for beginning, want := range map[string][3]string{ // the zero id prints as nothing
+	for beginning, want := range map[string][3]string{ // the zero ID prints as ""
 		"0000": {"", "0000ZZZZZZZZZZZZZZZZZZZZZZ", "00010000000000000000000000"},
 		"7zzz": {"7ZZZ0000000000000000000000", last, ""},
 		"01KB": {"01KB0000000000000000000000", "01KBZZZZZZZZZZZZZZZZZZZZZZ", "01KC0000000000000000000000"},
@@ -138,8 +137,7 @@ func TestIDRange(t *testing.T) {
 	}
 }
 
-// An argument that is the beginning of an id of the other kind is refused, and the
-// message says of which kind it is.
+// A prefix of an ID of the other kind is refused, and the message names that kind.
 func TestNamesOfTheOtherKind(t *testing.T) {
 	taskID := fresh(t).String()
 	jobID := jobs(t, "nightly")[0].String()
@@ -151,7 +149,7 @@ func TestNamesOfTheOtherKind(t *testing.T) {
 	}
 }
 
-// reads is a store that keeps how many rows it was asked for.
+// reads is a store that counts requested rows.
 type reads struct {
 	*memstore.Store
 	calls, rows int
@@ -167,7 +165,7 @@ func (r *reads) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	return r.Store.Jobs(ctx, ns, f)
 }
 
-// The beginning of an id is a range of ids: however many there are, a few are read.
+// A prefix of an ID is looked up as a range: even among many IDs only a few rows are read.
 func TestNamesReadARange(t *testing.T) {
 	t.Parallel()
 	st := &reads{Store: memstore.New()}

@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkGlobals refuses what is part of the contract and not built yet, and what names no
-// bucket.
+// checkGlobals refuses flags of the contract that are not implemented yet, and an invalid bucket.
 func (s *session) checkGlobals() error {
 	if d := s.flags.Delivery; d != "" && d != "memory" {
 		return badInput("Leave it out, or write memory: workers find their tasks in the store itself.", "--delivery %q (WEAVER_DELIVERY): no transport but memory is built yet", d)
@@ -20,8 +19,7 @@ func (s *session) checkGlobals() error {
 	return err
 }
 
-// withStore runs fn with an open store, migrated or not. Only with create it
-// makes one that does not exist.
+// withStore runs fn with an open store, migrated or not. It creates a missing store only if create is set.
 func (s *session) withStore(ctx context.Context, create bool, fn func(openedStore) error) error {
 	if err := s.checkGlobals(); err != nil {
 		return err
@@ -39,12 +37,12 @@ func (s *session) withStore(ctx context.Context, create bool, fn func(openedStor
 	}
 	err, closed := fn(st), st.Close()
 	if errors.Is(err, errStoreGone) {
-		return err // the close says the same
+		return err // the close returns the same error
 	}
 	return errors.Join(err, closed)
 }
 
-// withClient runs fn with a client of a store that can be used.
+// withClient runs fn with a client of a usable store.
 func (s *session) withClient(ctx context.Context, fn func(*weaver.Client) error) error {
 	return s.withStore(ctx, false, func(st openedStore) error {
 		if err := st.Ready(ctx); err != nil {
@@ -58,8 +56,8 @@ func (s *session) withClient(ctx context.Context, fn func(*weaver.Client) error)
 	})
 }
 
-// absent explains an ErrNotFound about a task or a job, as far as the store
-// knows better; other errors stay as they are.
+// absent replaces an ErrNotFound about a task or job by a more precise error if the store knows more. It returns
+// other errors unchanged.
 func (s *session) absent(ctx context.Context, c *weaver.Client, kind string, id task.ID, err error) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err

@@ -13,45 +13,43 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// openedStore is what the verbs need of a store of any kind. One may also be a
-// writeProber, a backuper or a monitored.
+// openedStore is the interface that verbs need from a store of any kind. A store may also implement writeProber,
+// backuper or monitored.
 type openedStore interface {
 	store.Store
 	store.Migrator
 	io.Closer
 }
 
-// writeProber is implemented by stores that can test whether they accept
-// writes now.
+// writeProber is implemented by stores that can test whether they accept writes.
 type writeProber interface {
-	// Writable writes something that changes nothing, and returns what keeps
-	// the store from being written: store.ErrFull, store.ErrReadOnly,
-	// store.ErrUnavailable, store.ErrBusy.
+	// Writable performs a write that changes nothing. It returns the reason why the store rejects writes:
+	// store.ErrFull, store.ErrReadOnly, store.ErrUnavailable or store.ErrBusy.
 	Writable(ctx context.Context) error
 }
 
-// backuper is implemented by stores that copy themselves into a file.
+// backuper is implemented by stores that can copy themselves into a file.
 type backuper interface {
-	// Backup writes a copy into a new file and returns its size in bytes.
-	// errBackupExists: there is a file.
+	// Backup writes a copy into a new file and returns its size in bytes. It returns errBackupExists if the file
+	// exists.
 	Backup(ctx context.Context, path string) (int64, error)
 }
 
 // monitored is implemented by stores on a server.
 type monitored interface {
-	// Health returns the server's figures for a namespace, and what an operator
-	// should know of them beside store.Warner's warnings.
+	// Health returns the server's figures for a namespace, and alarms for operators in addition to store.Warner's
+	// warnings.
 	Health(ctx context.Context, ns string) (figures []slog.Attr, alarms []store.Warning, err error)
 }
 
 // linked is implemented by stores on a server.
 type linked interface {
-	// Direct reports whether nothing stands between this process and the server.
+	// Direct reports whether this process connects to the server directly, without a proxy or pooler.
 	Direct() bool
 }
 
-// warnOfNamespace warns when the namespace of a store on a server was not named: other
-// programs of the database may use the default one, too.
+// warnOfNamespace warns if a store on a server is used without an explicit namespace: other programs of the database
+// may use the default one, too.
 func (s *session) warnOfNamespace(st any, say func(string, ...any)) {
 	if _, ok := st.(linked); ok && !s.namedNS {
 		say("warning: no namespace was named (--namespace, WEAVER_NAMESPACE): %q of a database that other programs may use, too; name one to have it to yourself", s.flags.Namespace)
@@ -60,40 +58,36 @@ func (s *session) warnOfNamespace(st any, say func(string, ...any)) {
 
 var errBackupExists = sqlite.ErrExists
 
-// errNoStore says that a store's file does not exist.
+// errNoStore reports that a store's file does not exist.
 var errNoStore = errors.New("no file")
 
-// place is a store that --store names, of whatever kind. Until it is opened nothing is
-// looked at.
+// place is the location of a store named by --store. Only open accesses it.
 type place interface {
-	// open opens the store, migrated or not. Only with create it makes one that
-	// does not exist; else that is errNoStore.
+	// open opens the store, migrated or not. It creates a missing store only if create is set; otherwise it returns
+	// errNoStore.
 	open(ctx context.Context, create bool) (openedStore, error)
-	// shown is how messages name it: as it was given, without passwords.
+	// shown returns the location as given, without passwords, for messages.
 	shown() string
-	// full is shown so that it means the same in any folder.
+	// full is shown in a form that is valid in any folder.
 	full() string
-	// url is the store as WEAVER_STORE names it, in any folder, with its password.
+	// url returns the value of WEAVER_STORE for any folder, including the password.
 	url() string
-	// schema is the schema as a script.
+	// schema returns the schema as an SQL script.
 	schema() string
-	// file is the file to whose owner and group belongs what is kept beside it; "" for
-	// none.
+	// file returns the file whose owner and group apply to files next to it; "" if there is no such file.
 	file() string
-	// logs is the folder where this machine keeps the output of commands, "" for none.
+	// logs returns the folder for command output on this machine; "" for no folder.
 	logs() string
-	// blobs is the folder where large values and artifacts are kept by default, "" for
-	// none.
+	// blobs returns the default folder for large values and artifacts; "" for no folder.
 	blobs() string
-	// madeByWork reports whether the verbs that do work give an empty store its schema.
-	// Else only `migrate up` does.
+	// madeByWork reports whether verbs that do work create the schema of an empty store. Otherwise only `migrate up`
+	// does.
 	madeByWork() bool
-	// backupAdvice is how the store is copied if it is no backuper.
+	// backupAdvice tells how to copy a store that is not a backuper.
 	backupAdvice(file string) string
 }
 
-// placeOf returns the place that a store URL names. This file and those of its kinds,
-// opener_*.go, alone know which kinds of stores there are.
+// placeOf returns the place of a store URL. Only this file and the files opener_*.go know the kinds of stores.
 func placeOf(given string) (place, error) {
 	switch scheme, _, _ := strings.Cut(given, ":"); scheme {
 	case "postgres", "postgresql":
@@ -107,7 +101,7 @@ func placeOf(given string) (place, error) {
 	}
 }
 
-// store returns how messages name the store.
+// store returns the store's name for messages.
 func (s *session) store() string {
 	if p, err := placeOf(s.flags.Store); err == nil {
 		return p.shown()
@@ -115,7 +109,7 @@ func (s *session) store() string {
 	return redact(s.flags.Store)
 }
 
-// storePlace returns the place of the store, for messages: store in any folder.
+// storePlace returns the store's name for messages in a form that is valid in any folder.
 func (s *session) storePlace() string {
 	if p, err := placeOf(s.flags.Store); err == nil {
 		return p.full()
@@ -123,8 +117,7 @@ func (s *session) storePlace() string {
 	return redact(s.flags.Store)
 }
 
-// logFolder returns the folder where this machine keeps the output of the commands of
-// the store, "" if there is none.
+// logFolder returns the folder for the command output of the store's tasks on this machine; "" for no folder.
 func (s *session) logFolder() string {
 	p, err := placeOf(s.flags.Store)
 	if err != nil {
@@ -133,7 +126,7 @@ func (s *session) logFolder() string {
 	return p.logs()
 }
 
-// logsIn returns the logs of a folder that logFolder returned.
+// logsIn returns the logs of a folder from logFolder.
 func (s *session) logsIn(dir string, warn func(error)) *attemptlog.Folder {
 	cfg := attemptlog.Config{Dir: dir, Warn: warn}
 	if p, err := placeOf(s.flags.Store); err == nil {
@@ -144,7 +137,7 @@ func (s *session) logsIn(dir string, warn func(error)) *attemptlog.Folder {
 
 const storeForms = "Write --store sqlite:PATH, for example --store sqlite:weaver.db, or --store postgres://USER@HOST/DATABASE, or set WEAVER_STORE."
 
-// storePath returns the file that the URL of a store names, which is none of PostgreSQL.
+// storePath returns the file of a store URL. The URL must not be one of PostgreSQL.
 func storePath(given string) (string, error) {
 	scheme, rest, found := strings.Cut(given, ":")
 	switch {
@@ -166,14 +159,12 @@ func storePath(given string) (string, error) {
 	return rest, nil
 }
 
-// harmless reports whether a store that was named is surely no more than a
-// scheme and a path. Where a password may stand differs from database to
-// database (user:password@host, ?password=, password=), so what has a sign of
-// any of these is never printed.
+// harmless reports whether the value of --store is certainly only a scheme and a path. Databases put passwords in
+// different places (user:password@host, ?password=, password=), so a value with a sign of any of these is never
+// printed.
 func harmless(given string) bool { return !strings.ContainsAny(given, "@?#=&;") }
 
-// redact is how a store that was named may be printed: as it is, or its scheme
-// and dots.
+// redact returns the value of --store for printing: unchanged, or its scheme and dots.
 func redact(given string) string {
 	if harmless(given) {
 		return given

@@ -20,9 +20,9 @@ var (
 	_ writeProber = (*postgres.DB)(nil)
 )
 
-// postgresDatabase is a store in a database of PostgreSQL.
+// postgresDatabase is a store in a PostgreSQL database.
 type postgresDatabase struct {
-	given string // with its password: it is printed nowhere
+	given string // includes the password; never printed
 	postgres.Location
 }
 
@@ -34,7 +34,7 @@ func postgresPlace(given string) (place, error) {
 	return postgresDatabase{given, where}, nil
 }
 
-// open implements place. A database is never created.
+// open implements place. It never creates a database.
 func (p postgresDatabase) open(ctx context.Context, _ bool) (openedStore, error) {
 	db, err := postgres.Open(ctx, p.given)
 	if err != nil {
@@ -55,8 +55,7 @@ func (p postgresDatabase) url() string { return p.given }
 // schema implements place.
 func (p postgresDatabase) schema() string { return p.MigrationSQL() }
 
-// logs implements place: a folder for each server, database and schema, in the folder of
-// the user's state.
+// logs implements place: one folder per server, database and schema, inside the user's state folder.
 func (p postgresDatabase) logs() string {
 	state, err := stateFolder()
 	if err != nil {
@@ -65,14 +64,13 @@ func (p postgresDatabase) logs() string {
 	return filepath.Join(state, "weaver", folderName(p.Place())+".logs")
 }
 
-// blobs implements place: workers on other machines would not see a folder of this one.
+// blobs implements place: workers on other machines would not see a folder of this machine.
 func (postgresDatabase) blobs() string { return "" }
 
 // file implements place.
 func (postgresDatabase) file() string { return "" }
 
-// madeByWork implements place: a schema in a database that others share is made on
-// purpose, and its maker owns it.
+// madeByWork implements place: a schema in a shared database is created on purpose, and its creator owns it.
 func (postgresDatabase) madeByWork() bool { return false }
 
 // backupAdvice implements place.
@@ -84,8 +82,7 @@ func (p postgresDatabase) backupAdvice(file string) string {
 	return fmt.Sprintf("Use `pg_dump --format=custom --schema=%s --file=%s`, or a backup of the whole server. After a restore run doctor --post-restore.", quote(schema), quote(file))
 }
 
-// stateFolder returns the folder where programs of a user keep what should outlive
-// them: $XDG_STATE_HOME, else ~/.local/state.
+// stateFolder returns the folder for a user's persistent program state: $XDG_STATE_HOME, or ~/.local/state.
 func stateFolder() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir, nil
@@ -100,7 +97,7 @@ func stateFolder() (string, error) {
 	return filepath.Join(home, ".local", "state"), nil
 }
 
-// folderName makes a name for a folder: readable, and another one for every other text.
+// folderName returns a readable folder name that is unique for each text.
 func folderName(of string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {

@@ -65,8 +65,8 @@ func (f sqliteFile) logs() string { return f.beside(".logs") }
 // blobs implements place.
 func (f sqliteFile) blobs() string { return f.beside(".blobs") }
 
-// beside returns the path of what belongs to the store and is kept beside its file, by
-// whatever name that is opened.
+// beside returns the path of a companion of the store's file. It follows symbolic links, so that every name of the
+// store leads to the same companion.
 func (f sqliteFile) beside(suffix string) string {
 	path := f.path
 	if target, err := filepath.EvalSymlinks(path); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// The password of a store in an unknown form is not printed.
+// The password of a store URL with an unknown form is not printed.
 func TestStoresKeepTheirPasswords(t *testing.T) {
 	t.Parallel()
 	for store, want := range map[string]string{

@@ -2,8 +2,7 @@ package cli
 
 import "github.com/goweaver/weaver/store"
 
-// fill reads pages until it has as many rows as are asked for, or all there are:
-// among many that do not match, a page of the store may be short.
+// fill reads pages until it has limit rows or all rows. A page of the store may be short if many rows do not match.
 func fill[T any](limit int, after string, read func(limit int, after string) ([]T, string, error)) ([]T, string, error) {
 	var rows []T
 	for limit = store.PageLimit(limit); ; {

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// A list is filled from short and empty pages, and no further.
+// A list is filled from short and empty pages, and fill reads no further than needed.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	pages := map[string][]int{"": {1, 2}, "1": {}, "2": {}, "3": {3, 4, 5}, "4": {6}}

@@ -16,13 +16,13 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// paramFlags give values to the params of a pipeline.
+// paramFlags set the params of a pipeline.
 type paramFlags struct {
 	Param      []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Give a param of the pipeline this value; may be repeated."`
 	IncludeDir []string `sep:"none" env:"WEAVER_INCLUDE_DIR" placeholder:"DIR" help:"Let the pipeline include files of this folder, too; may be repeated. Default: those below its own folder."`
 }
 
-// values are those that were given, by name.
+// values returns the given values by name.
 func (f paramFlags) values() (map[string]string, error) {
 	values := make(map[string]string, len(f.Param))
 	for _, given := range f.Param {
@@ -38,7 +38,7 @@ func (f paramFlags) values() (map[string]string, error) {
 	return values, nil
 }
 
-// paramArgs are the arguments that give params these values.
+// paramArgs returns the arguments that set params to the given values.
 func paramArgs(values map[string]string) []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -47,12 +47,12 @@ func paramArgs(values map[string]string) []string {
 	return args
 }
 
-// paramArgsOf are those that name the job of a file among others of the file.
+// paramArgsOf returns the param arguments that select a job among other jobs of its file.
 func paramArgsOf(j *weaver.JobInfo) []string {
 	return paramArgs(pipeline.ParamTexts(j.Meta[metaParams]))
 }
 
-// title is the name of a job with the values of its params, a JSON object.
+// title returns the name of a job with the values of its params, a JSON object.
 func title(name, params string) string {
 	values := pipeline.ParamTexts(params)
 	if len(values) == 0 {
@@ -65,12 +65,12 @@ func title(name, params string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(parts, ", "))
 }
 
-// isOf reports whether a job is of the file, with the params of this run.
+// isOf reports whether a job belongs to the file and has the params of this run.
 func (f *pipelineFile) isOf(j *weaver.JobInfo) bool {
 	return j.Meta[metaFile] == f.path && f.SameParams(j.Meta[metaParams])
 }
 
-// again is the command line that does the same with the job of the file.
+// again returns the command line that applies verb to the job of the file.
 func (s *session) again(f *pipelineFile, verb string) string {
 	args := append([]string{verb, f.given}, paramArgs(f.inputs.params)...)
 	for _, dir := range f.inputs.include {
@@ -79,8 +79,7 @@ func (s *session) again(f *pipelineFile, verb string) string {
 	return s.command(args...)
 }
 
-// retryOf is the command line that retries the job: by the file, where that means
-// this job.
+// retryOf returns the command line that retries the job. It names the file if the file identifies this job.
 func (r *pipelineRun) retryOf(st jobTasks) string {
 	if len(r.file.Params) > 0 {
 		return r.command("retry", st.ID.String())
@@ -88,8 +87,8 @@ func (r *pipelineRun) retryOf(st jobTasks) string {
 	return r.command("retry", r.file.given)
 }
 
-// takeParams reads the file anew with the params of its latest job, which an
-// update of a file alone is about. Without a client there is none.
+// takeParams reparses the file with the params of its latest job, for an update that names only the file. c is nil if
+// there is no store.
 func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
 	if !f.inputs.partial {
 		return nil
@@ -107,7 +106,7 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 			in.params = pipeline.ParamTexts(latest.Meta[metaParams])
 		}
 	}
-	maps.DeleteFunc(in.params, func(name, _ string) bool { // the file has it no longer
+	maps.DeleteFunc(in.params, func(name, _ string) bool { // params that the file no longer has
 		return !slices.ContainsFunc(f.Params, func(p pipeline.Param) bool { return p.Name == name })
 	})
 	anew, err := s.checkedFile(f.given, f.src, in)
@@ -121,8 +120,7 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 	return nil
 }
 
-// paramWords are values of the params of a pipeline that is among the words of a
-// command line: the choices, or else the default.
+// paramWords completes the params of a pipeline named on the command line: their choices, or else their defaults.
 func paramWords(words []string) []completion {
 	var found []completion
 	for _, word := range words {

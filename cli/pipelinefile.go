@@ -23,7 +23,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a job of a file says about itself, in its metadata.
+// Metadata of a job that was created from a file.
 const (
 	metaFile       = "weaver.file"       // the absolute path
 	metaDefinition = "weaver.definition" // pipeline.Digest
@@ -31,31 +31,31 @@ const (
 	metaNodes      = "weaver.nodes"      // pipelineFile.nodes, if they depend on files
 )
 
-// pipelineFile is a file without mistakes.
+// pipelineFile is a pipeline file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
-	given    string // the path as it was typed, or stdinFile
-	path     string // absolute: with the name and the params it identifies the job
+	given    string // the path as typed, or stdinFile
+	path     string // absolute; identifies the job together with the name and the params
 	src      []byte
 	inputs   fileInputs
-	warnings string // of the file, for people; "" when there are none
+	warnings string // warnings about the file, for people
 
 	index map[string]int // of Tasks, by name; nil before planned is called
 }
 
-// fileInputs are what a file is read with.
+// fileInputs are the inputs for parsing a file.
 type fileInputs struct {
 	types   pipeline.Types
-	params  map[string]string // that were given
+	params  map[string]string // given values
 	partial bool              // params may be missing: see pipeline.Given
-	include []string          // folders from which files may be included, beside that of the file
+	include []string          // folders from which files may be included, in addition to that of the file
 }
 
-// stdinFile names the standard input. A pipeline from there is known by its name
-// and the folder one stands in: its path is as if a file there had this name.
+// stdinFile names the standard input. A pipeline from there is identified by its name and the current folder: its
+// path is that of a file with this name in the folder.
 const stdinFile = "-"
 
-// label is what messages call the file.
+// label returns the file's name for messages.
 func (f *pipelineFile) label() string { return fileLabel(f.given) }
 
 func fileLabel(given string) string {
@@ -65,10 +65,10 @@ func fileLabel(given string) string {
 	return given
 }
 
-// headLabel is what lines about places of the file begin with.
+// headLabel returns the prefix of lines about positions in the file.
 func headLabel(given string) string { return strings.TrimPrefix(fileLabel(given), "the ") }
 
-// lock is lockFile of the file, or of the folder for the standard input.
+// lock locks the file, or the folder for the standard input.
 func (f *pipelineFile) lock() (unlock func(), err error) {
 	if f.given == stdinFile {
 		return lockFile(filepath.Dir(f.path))
@@ -76,7 +76,7 @@ func (f *pipelineFile) lock() (unlock func(), err error) {
 	return lockFile(f.path)
 }
 
-// pipelineFlags choose what happens when the job of a file is unfinished.
+// pipelineFlags choose the action for an unfinished job of the file.
 type pipelineFlags struct {
 	Resume bool `xor:"unfinished,again" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
 	Fresh  bool `xor:"unfinished,again" help:"Cancel what is unfinished of the file and begin a new job."`
@@ -88,26 +88,25 @@ type pipelineFlags struct {
 	MaxAge time.Duration `placeholder:"DURATION" help:"Begin a new job, as with --fresh, when the unfinished one is older than that."`
 }
 
-// AfterApply is called when the flags are known: some imply another.
+// AfterApply is called by kong after parsing: some flags imply others.
 func (f *pipelineFlags) AfterApply() error {
 	f.Update = f.Update || len(f.From)+len(f.Only) > 0
 	return nil
 }
 
-// over are the flags as they hold over the unfinished job of a file, which may be
-// the same as the file, or too old.
+// over returns the flags that apply to the unfinished job of a file. same tells whether the job matches the file.
+// The flags for a job older than --max-age replace it.
 func (f pipelineFlags) over(old *weaver.JobInfo, same bool, now time.Time) pipelineFlags {
 	switch {
 	case f.MaxAge > 0 && now.Sub(old.CreatedAt) > f.MaxAge:
 		f.Fresh, f.Resume = !f.Update, false
 	case same && len(f.From)+len(f.Only) == 0:
-		f.Update = false // to go on with it is all
+		f.Update = false // resuming the job is enough
 	}
 	return f
 }
 
-// maxRead bounds what is read of a file that is no pipeline at all. It is more
-// than Parse accepts, so that the message can have the size.
+// maxRead limits the bytes read from a file. It is more than Parse accepts, so that the message can state the size.
 const maxRead = 16 * pipeline.MaxSize
 
 func (s *session) readPipeline(given string, in fileInputs) (*pipelineFile, error) {
@@ -118,7 +117,7 @@ func (s *session) readPipeline(given string, in fileInputs) (*pipelineFile, erro
 	return s.checkedFile(given, src, in)
 }
 
-// checkedFile parses a file; its mistakes are an error for people.
+// checkedFile parses a file; its mistakes become an error for people.
 func (s *session) checkedFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
 	f, err := parseFile(given, src, in)
 	var mistakes *pipeline.Error
@@ -140,8 +139,7 @@ func (s *session) readFile(given string) ([]byte, error) {
 	return src, nil
 }
 
-// parseFile parses the text of a file. What is wrong with it is a
-// *pipeline.Error.
+// parseFile parses the text of a file. It returns a *pipeline.Error for mistakes.
 func parseFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
 	path, err := filepath.Abs(given)
 	if err != nil {
@@ -159,22 +157,21 @@ func parseFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
 	return &pipelineFile{Pipeline: p, given: given, path: path, src: src, inputs: in, warnings: p.Warnings.Format(headLabel(given), src)}, nil
 }
 
-// warn prints the warnings of a file, unless -o json does.
+// warn prints the warnings of a file, unless -o json includes them.
 func (s *session) warn(f *pipelineFile) {
 	if !s.json() {
 		fmt.Fprint(s.errs, text.Printable(f.warnings))
 	}
 }
 
-// warningEvent is a warning in the stream of run -o json.
+// warningEvent is a warning in the output stream of run -o json.
 type warningEvent struct {
 	Event string `json:"event"` // file.warning
 	File  string `json:"file"`
 	fileMistake
 }
 
-// streamWarnings prints the warnings of a file as objects, one a line, with -o
-// json.
+// streamWarnings prints the warnings of a file as JSON objects, one per line, with -o json.
 func (s *session) streamWarnings(f *pipelineFile) error {
 	if !s.json() {
 		return nil
@@ -189,7 +186,7 @@ func (s *session) streamWarnings(f *pipelineFile) error {
 	return nil
 }
 
-// readSource reads a file, or the standard input.
+// readSource reads a file or the standard input.
 func (s *session) readSource(given string) ([]byte, error) {
 	if given == stdinFile {
 		return io.ReadAll(io.LimitReader(s.stdin, maxRead))
@@ -197,17 +194,17 @@ func (s *session) readSource(given string) ([]byte, error) {
 	return readAtMost(given, maxRead)
 }
 
-// mistakenFile is the mistakes of a file as an error: several lines for people, without the
-// program's name before each.
+// mistakenFile is the error for a file with mistakes: several lines for people, without the program's name before
+// each.
 type mistakenFile struct {
 	text     string
-	file     string // as it was given
+	file     string // the path as given
 	mistakes *pipeline.Error
 }
 
 func (m *mistakenFile) Error() string { return m.text }
 
-// readAtMost reads a file, but no more of it than could be of use.
+// readAtMost reads at most limit bytes of a file.
 func readAtMost(path string, limit int64) (src []byte, err error) {
 	f, err := plainfile.OpenStream(path)
 	if err != nil {
@@ -217,15 +214,15 @@ func readAtMost(path string, limit int64) (src []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// newQueue returns the queue of a new job's tasks: a run serves that one only, so
-// it starts no task of another job, of this file or not.
+// newQueue returns the queue for the tasks of a new job. A run serves only that queue, so it starts no task of
+// another job, not even of the same file.
 func (f *pipelineFile) newQueue() string {
 	var id [4]byte
-	_, _ = rand.Read(id[:]) // it never fails
+	_, _ = rand.Read(id[:]) // never fails
 	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(id[:]))
 }
 
-// job is a new job of the file, or with u what an update has to run.
+// job returns a new job of the file, or with u only the tasks that an update runs.
 func (f *pipelineFile) job(u *update) *weaver.Job {
 	opts := pipeline.JobOptions{
 		BaseDir:  filepath.Dir(f.path),
@@ -247,25 +244,23 @@ func (f *pipelineFile) job(u *update) *weaver.Job {
 	return f.Job(opts)
 }
 
-// start is how a job of a file came to run.
+// start describes the job that a command begins or resumes.
 type start struct {
-	id      weaver.JobID // zero: there is nothing to run
+	id      weaver.JobID // zero: no task to run
 	resumed bool
-	same    bool            // the job is what the file says now
-	nodes   bool            // its nodes are those that the file has now
+	same    bool            // the job matches the current file
+	nodes   bool            // the job has the current nodes of the file
 	ended   *weaver.JobInfo // the latest unfinished job, as it was before --fresh, --update or --max-age cancelled it
 	undoes  bool            // the job was cancelled: its undos run before a new job begins
-	others  int             // further unfinished jobs of the file, which stay as they are
-	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
+	others  int             // further unfinished jobs of the file, which stay unchanged
+	update  *update         // result of --update, nil without it; an update without tasks to run creates no job
 }
 
-// maxUpdateTries is how often an update is planned again after a job that it is based
-// on was removed meanwhile.
+// maxUpdateTries limits the attempts to plan an update. Another process may delete a job that the update is based on.
 const maxUpdateTries = 3
 
-// begin finds the unfinished job of a file or submits a new one.
-// Two processes that begin the same file at the same moment get one job: the
-// file is locked meanwhile.
+// begin resumes the unfinished job of a file or submits a new one. Two processes that begin the same file
+// concurrently get one job, because begin locks the file.
 func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, verb string, flags pipelineFlags) (start, error) {
 	unlock, err := f.lock()
 	if err != nil {
@@ -282,7 +277,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	if err != nil {
 		return start{}, err
 	}
-	if len(flags.From)+len(flags.Only) > 0 { // before anything is cancelled
+	if len(flags.From)+len(flags.Only) > 0 { // before any job is cancelled
 		if _, err := updateOf(ctx, c, f, flags); err != nil {
 			return start{}, err
 		}
@@ -331,7 +326,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		if !errors.Is(err, weaver.ErrNotFound) || tries == maxUpdateTries {
 			break
 		}
-		// A job that the update is based on was removed since it was read.
+		// A job that the update is based on was deleted after it was read.
 	}
 	switch {
 	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
@@ -343,20 +338,19 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	return st, nil
 }
 
-// endWithin is how long --fresh waits for the commands of the job that it
-// cancels: what they get to end by themselves, and the way there.
+// endWithin is the time that --fresh waits for the commands of the cancelled job: their grace period plus some delay.
 const endWithin = 15 * time.Second
 
-// replace cancels the unfinished job of a file and returns when nothing of it
-// runs any more: two jobs of one file would work on the same files.
+// replace cancels the unfinished job of a file and waits until no task of it runs: two jobs of one file would work on
+// the same files.
 func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID, f *pipelineFile) error {
 	who, why := weaver.By(auditFlags{}.who()), weaver.Reason("a fresh job of "+f.path+" was begun")
 	ack, err := c.CancelJob(ctx, id, who, why)
 	if err != nil || ack.Asked == 0 {
 		return err
 	}
-	// What ran in a process that was killed ends when it is reaped. (Where its
-	// death cannot be proven a new worker is not eligible to: Force ends it below.)
+	// Tasks of a killed process end when they are reaped. Without a proof of its death a new worker may not reap
+	// them; then Force ends them below.
 	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: weaver.DefaultLease}
 	if err := c.Store().Join(ctx, c.Namespace(), reaper); err != nil {
 		return err
@@ -371,8 +365,8 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	if ctx.Err() != nil || grace.Err() == nil {
 		return err
 	}
-	// Their worker is silent. Force takes the lease away: when it comes back
-	// it may write nothing, and kills what it runs.
+	// The worker is silent. Force revokes the lease: a worker that comes back can write nothing, and kills its
+	// commands.
 	tasks, err := c.JobTasks(ctx, id)
 	for i := range tasks {
 		if err == nil && tasks[i].State == task.Running && tasks[i].Undo == nil {
@@ -382,9 +376,8 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	return err
 }
 
-// unfinished returns the unfinished jobs of a file with its params, the latest
-// first. There are several when a job is retried after another one was begun. One
-// that is being cancelled is as good as over, but for undos that are left: it comes first.
+// unfinished returns the unfinished jobs of a file with its params, latest first. Several exist if a job is retried
+// after another one began. A job that is being cancelled counts only while undos are left; then it comes first.
 func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
 	var cancelled []weaver.JobInfo
 	err = eachJob(ctx, c, f.Name, func(j *weaver.JobInfo) bool {
@@ -412,8 +405,8 @@ func undosLeft(ctx context.Context, c *weaver.Client, id weaver.JobID) (bool, er
 	return slices.ContainsFunc(tasks, func(t task.Task) bool { return t.Undo.Runs() && !t.State.Terminal() }), err
 }
 
-// eachJob calls use for the jobs of a name in some states, none given for all, the
-// latest first, until it returns false.
+// eachJob calls use for the jobs with a name, latest first, until use returns false. It visits the given states, or
+// all.
 func eachJob(ctx context.Context, c *weaver.Client, name string, use func(*weaver.JobInfo) bool, states ...task.JobState) error {
 	filter := weaver.JobFilter{Name: name, States: states, Limit: store.MaxLimit}
 	for {
@@ -433,7 +426,7 @@ func eachJob(ctx context.Context, c *weaver.Client, name string, use func(*weave
 	}
 }
 
-// changed says that the file is no longer what its unfinished job is.
+// changed returns an error if the file differs from its unfinished job.
 func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) error {
 	again := s.again(f, verb)
 	return badInput(

@@ -15,10 +15,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxDays is the longest age that a time.Duration holds, in whole days.
+// maxDays is the maximum number of whole days in a time.Duration.
 const maxDays = int(math.MaxInt64 / (24 * time.Hour))
 
-// age is a flag: a duration that may be in days.
+// age is the type of a duration flag that also accepts days.
 type age time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -66,7 +66,7 @@ func (taskPruneCmd) Help() string {
 		"It works in small bites: workers go on meanwhile. --dry-run tells how much would go, --yes removes it."
 }
 
-// pruned is what task prune did, for -o json.
+// pruned is the JSON output of task prune.
 type pruned struct {
 	DryRun bool  `json:"dry_run,omitempty"`
 	Tasks  int   `json:"tasks"` // outside jobs
@@ -117,8 +117,8 @@ func (c *taskPruneCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// prune works until nothing is left that is old enough. Crash here: logs of the last
-// bite stay until the folder's bound removes them.
+// prune removes tasks until no old ones are left. Crash here: logs of the last batch stay until the size limit of the
+// log folder removes them.
 func (s *session) prune(ctx context.Context, client *weaver.Client, req store.CollectRequest, done *pruned) error {
 	for {
 		got, err := client.Store().Collect(ctx, client.Namespace(), req)
@@ -138,7 +138,7 @@ func (s *session) prune(ctx context.Context, client *weaver.Client, req store.Co
 	}
 }
 
-// removeLogs removes what commands of tasks and jobs wrote.
+// removeLogs removes the logs of tasks and jobs.
 func (s *session) removeLogs(ids ...task.ID) error {
 	dir := s.logFolder()
 	if dir == "" || len(ids) == 0 {
@@ -163,7 +163,7 @@ func (jobDeleteCmd) Help() string {
 		"One that has not ended, of which a task outside needs something, or that a later job is an update of, stays."
 }
 
-// jobDeleted is what became of one job, for -o json.
+// jobDeleted is the JSON output of job delete for one job.
 type jobDeleted struct {
 	ID     task.ID `json:"id"`
 	Verb   string  `json:"verb"`
@@ -226,14 +226,14 @@ func (c *jobDeleteCmd) one(ctx context.Context, s *session, client *weaver.Clien
 }
 
 const (
-	// keepJobs is how long `run` keeps jobs of its file that have ended.
+	// keepJobs is the time for which `run` keeps ended jobs of its file.
 	keepJobs = 30 * 24 * time.Hour
-	// maxOldJobs is how many of them one run removes.
+	// maxOldJobs is the maximum number of jobs that one run removes.
 	maxOldJobs = 100
 )
 
-// removeOld removes jobs of the file that ended long ago, and returns how many. The
-// latest job stays, for each set of params, and what later ones are updates of.
+// removeOld removes jobs of the file that ended before keepJobs and returns their number. It keeps the latest job for
+// each set of params, and the jobs that later updates are based on.
 func (r *pipelineRun) removeOld(ctx context.Context) (n int, err error) {
 	latest, kept := make(map[string]bool), make(map[weaver.JobID]bool)
 	var old []weaver.JobID

@@ -61,7 +61,7 @@ type queuePauseCmd struct {
 	auditFlags
 }
 
-// switchFlags name what is to be paused or resumed.
+// switchFlags name the objects to pause or resume.
 type switchFlags struct {
 	Queues []string `arg:"" optional:"" name:"queue" help:"Names of queues."`
 	Type   []string `placeholder:"TYPE" help:"Task types, in whatever queues their tasks wait."`
@@ -87,18 +87,17 @@ func (c *queueResumeCmd) Run(ctx context.Context, s *session) error {
 	return s.switchQueues(ctx, "resume", c.switchFlags, true, c.auditFlags)
 }
 
-// queueSwitched is what became of one queue or type, for -o json.
+// queueSwitched is the JSON output for one queue or type.
 type queueSwitched struct {
 	Queue   string `json:"queue,omitempty"`
 	Type    string `json:"task_type,omitempty"`
 	Verb    string `json:"verb"`
 	Paused  bool   `json:"paused"`
-	Changed bool   `json:"changed"` // false: it was so before
+	Changed bool   `json:"changed"` // false if it already was in that state
 }
 
-// switchQueues pauses or resumes queues and types, one after the other. Unless
-// unknown is set, one that has no tasks, and that the program does not handle, is
-// refused before any is changed.
+// switchQueues pauses or resumes queues and types, one after the other. Before it changes any, it refuses a queue or
+// type without tasks that the program does not handle, unless unknown is set.
 func (s *session) switchQueues(ctx context.Context, verb string, names switchFlags, unknown bool, audit auditFlags) error {
 	switch {
 	case len(names.Queues)+len(names.Type) == 0:
@@ -158,8 +157,7 @@ func (s *session) switchQueues(ctx context.Context, verb string, names switchFla
 	})
 }
 
-// checkTypes refuses task types that have no tasks and that the program does not
-// handle.
+// checkTypes refuses task types that have no tasks and that the program does not handle.
 func (s *session) checkTypes(ctx context.Context, client *weaver.Client, names []string) error {
 	var known []string
 	for _, h := range s.app.Handlers {
@@ -183,8 +181,8 @@ func (s *session) checkTypes(ctx context.Context, client *weaver.Client, names [
 	return nil
 }
 
-// checkQueues refuses names of queues that have no tasks, waiting or not, and in
-// which no task type of the program waits.
+// checkQueues refuses queues that have no tasks, and that no task type of the program uses. waiting lists the queues
+// of the store.
 func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names []string, waiting []store.Queue) error {
 	known := []string{task.DefaultQueue}
 	for _, q := range waiting {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// retryCmd is the verb retry, which job retry is too.
+// retryCmd is the verb retry and the verb job retry.
 type retryCmd struct {
 	Job         string `arg:"" name:"job" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
 	Failed      bool   `help:"Only tasks that failed, not those that a person or a deadline cancelled."`
@@ -34,12 +34,12 @@ func (retryCmd) Help() string {
 		"A task whose cleanup ran is refused: submit the job again, or give --keep-steps if its steps still stand."
 }
 
-// jobRetried is what a retry of a job did, for -o json.
+// jobRetried is the JSON output of a job retry.
 type jobRetried struct {
 	JobID      task.ID       `json:"job_id"`
 	Name       string        `json:"name"`
 	Verb       string        `json:"verb"`
-	Retried    int           `json:"retried"` // tasks; those that came back with them are not counted
+	Retried    int           `json:"retried"` // number of tasks, without those that became pending again through their needs
 	State      task.JobState `json:"state"`   // of the job, afterwards
 	Unfinished int           `json:"unfinished"`
 	Total      int           `json:"total"`
@@ -65,7 +65,7 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return fmt.Errorf("%s retried, but the job cannot be read: %w", text.Plural(retried, "task"), err)
 		}
-		ran, _ := notAgain(ctx, client, &st) // the retry is done, whether this can be said or not
+		ran, _ := notAgain(ctx, client, &st) // the retry is done, even if this read fails
 		if s.json() {
 			return s.writeJSON(jobRetried{id, job.Name, "retry", retried, job.State, job.Counters.Unfinished, job.Counters.Total, ran})
 		}
@@ -79,7 +79,7 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// all retries what the flags say and returns how many tasks.
+// all retries the tasks that the flags select and returns their number.
 func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.AddAttempts != 0 || c.AddCost != 0 {
 		return c.raise(ctx, client, st)
@@ -95,7 +95,7 @@ func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, s
 	return c.retry(ctx, client, tasks)
 }
 
-// operateOptions are the options of each retry.
+// operateOptions returns the options of each retry.
 func (c *retryCmd) operateOptions() []weaver.OperateOption {
 	if c.KeepSteps {
 		return append(c.options(), weaver.KeepSteps())
@@ -103,7 +103,7 @@ func (c *retryCmd) operateOptions() []weaver.OperateOption {
 	return c.options()
 }
 
-// raise retries the whole job with more of its budget.
+// raise retries the whole job with a larger budget.
 func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.From != "" || c.Failed {
 		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost are for the whole job: all that ended for its budget comes back")
@@ -119,7 +119,7 @@ func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *jobTask
 	return ack.Retried, err
 }
 
-// whoGoesOn is the command that runs what a job has ahead.
+// whoGoesOn names the command that runs the retried tasks of a job.
 func (s *session) whoGoesOn(job *task.Job) string {
 	worker := "A worker (`" + s.command("worker") + "`)"
 	if path := job.Meta[metaFile]; path != "" {
@@ -128,8 +128,7 @@ func (s *session) whoGoesOn(job *task.Job) string {
 	return worker
 }
 
-// choose returns the tasks to retry, what they need first as far as it is
-// known; never none.
+// choose returns the tasks to retry, needs first as far as known. It never returns an empty list without an error.
 func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client, st *jobTasks) ([]task.Task, error) {
 	all := st.Tasks
 	if c.From != "" {
@@ -151,8 +150,8 @@ func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client
 		}
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(t task.Task) bool {
-		// With --from, what else such a task needs may have failed: it comes back by
-		// itself if not.
+		// With --from, another need of such a task may have failed. If not, the task becomes pending again with its
+		// need.
 		comesBack := c.From != "" && t.ID != all[0].ID && t.Error != nil && t.Error.Kind == task.KindDependencyFailed
 		return !c.retries(&t) || comesBack
 	})
@@ -167,8 +166,8 @@ func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client
 		"nothing to retry: job %s (%q) is %s, and none of its tasks %s", st.ID, text.OneLine(st.Name, explain.MaxNote), st.State, what)
 }
 
-// retries reports whether a task is one that --failed lets through and that can
-// be retried. What was not needed stays as it is.
+// retries reports whether a task can be retried and is not excluded by --failed. Tasks that were not needed are never
+// retried.
 func (c *retryCmd) retries(t *task.Task) bool {
 	if t.State == task.Cancelled {
 		return !c.Failed && (t.Error == nil || t.Error.Kind != task.KindNotNeeded)
@@ -193,8 +192,7 @@ func (c *retryCmd) checkFirst(s *session, st *jobTasks, t *task.Task) error {
 	return nil
 }
 
-// needing returns a task and those that need it, directly or not, each after
-// one that it needs.
+// needing returns a task and all tasks that need it, directly or indirectly, each after one of its needs.
 func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, first task.ID) ([]task.Task, error) {
 	byID := make(map[task.ID]*task.Task, len(tasks))
 	for i := range tasks {
@@ -204,7 +202,7 @@ func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, firs
 	for next := []task.ID{first}; len(next) > 0; next = next[1:] {
 		t := byID[next[0]]
 		if t == nil {
-			continue // another job's, or seen
+			continue // of another job, or already visited
 		}
 		delete(byID, t.ID)
 		found = append(found, *t)
@@ -219,8 +217,8 @@ func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, firs
 	return found, nil
 }
 
-// retry retries tasks one after the other, and once more those that were refused
-// because of a need that was not retried yet. It returns how many it retried.
+// retry retries tasks one after the other. It repeats this for tasks that were refused because a need was not retried
+// yet, and returns the number of retried tasks.
 func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []task.Task) (retried int, err error) {
 	reversed := true
 	for before := -1; len(tasks) > 0 && before != len(tasks); {
@@ -232,20 +230,20 @@ func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []tas
 			case getErr != nil:
 				return retried, getErr
 			case !now.State.Terminal():
-				continue // it came back with what it needs
+				continue // already pending again through its needs
 			}
 			switch refused := client.Retry(ctx, t.ID, c.operateOptions()...); {
 			case refused == nil:
 				retried++
 			case errors.Is(refused, store.ErrState):
 				if again = append(again, t); err == nil || reversed {
-					err = refused // of the first one in the job: of needs that come first, that of a need
+					err = refused // keep the error of the first task in job order: it is the one of a need
 				}
 			default:
 				return retried, refused
 			}
 		}
-		// The other way round: in a job the needs of a task may come after it.
+		// Reverse the order: in a job the needs of a task may come after it.
 		slices.Reverse(again)
 		tasks = again
 	}

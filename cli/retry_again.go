@@ -7,9 +7,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// notAgain are the names of the tasks of a job that ran because others had ended
-// (if: failed, if: done, on), and succeeded, while a retry brings those others back:
-// they do not run again. before is the job as it was before the retry.
+// notAgain returns the names of the tasks of a job that a retry does not run again although it retries the tasks they
+// reacted to. Such a task succeeded after others had ended (if: failed, if: done, on). before is the job before the
+// retry.
 func notAgain(ctx context.Context, client *weaver.Client, before *jobTasks) ([]string, error) {
 	edges, err := masked(client).Edges(ctx, before.ID)
 	if err != nil || len(edges) == 0 {

@@ -32,7 +32,7 @@ type runCmd struct {
 	workFlags
 }
 
-// workFlags are those of the verbs that run tasks.
+// workFlags are the flags of the verbs that run tasks.
 type workFlags struct {
 	Slots            *int          `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
 	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt; default 30s."`
@@ -40,7 +40,7 @@ type workFlags struct {
 	AllowAddress     []string      `placeholder:"ADDRESS" help:"Let http tasks reach this address or network, as 10.1.2.0/24, all the same; may be repeated."`
 
 	allowed    []netip.Prefix // AllowAddress
-	noMetadata bool           // others may have submitted what is run
+	noMetadata bool           // other users may have submitted the tasks
 }
 
 func (f *workFlags) check() error {
@@ -115,7 +115,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// appOver are the handlers of both; where both have one, the program's own.
+// appOver merges two lists of handlers; for a type in both it takes the program's own.
 func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 	named := make(map[string]bool, len(app))
 	for _, h := range app {
@@ -130,8 +130,7 @@ func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 	return all
 }
 
-// pipelineRun is one `run FILE`: an engine for the queues of the file's job, and a
-// monitor of it.
+// pipelineRun is one `run FILE`: an engine for the queues of the file's job, and a monitor of the job.
 type pipelineRun struct {
 	*session
 	flags *runCmd
@@ -140,7 +139,7 @@ type pipelineRun struct {
 
 	client  *weaver.Client
 	job     start
-	reading time.Duration // how long it takes to read the job
+	reading time.Duration // duration of the last read of the job
 	monitor *view.Monitor
 }
 
@@ -190,7 +189,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Concurrency:  r.flags.slots(),
 		Queues:       r.queues(status),
 		DrainTimeout: r.flags.DrainTimeout,
-		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
+		CrashBudget:  -1, // a user starts each run, and a command cannot crash this process
 		Logger:       slog.New(engineLog{r.monitor.Logger().Handler(), true}),
 		Sink:         r.monitor,
 		Bucket:       bucket,
@@ -205,14 +204,14 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	r.greet(status)
 	r.monitor.Reconcile(status)
 	if !r.flags.Keep {
-		// What cannot be removed now is for the next run.
+		// The next run removes jobs that cannot be removed now.
 		if n, err := r.removeOld(ctx); err != nil {
 			r.monitor.Note("old jobs of %s were not removed: %v", r.file.label(), err)
 		} else if n > 0 {
 			r.monitor.Note("removed %s of %s that ended more than 30 days ago (--keep keeps them)", text.Plural(n, "job"), r.file.label())
 		}
 	}
-	// The summary is of what the store has, also after an interrupt.
+	// The summary shows the state in the store, even after an interrupt.
 	status, workErr, err := r.work(ctx, eng)
 	if err != nil {
 		return errors.Join(workErr, err)
@@ -229,7 +228,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	return r.verdict(status, workErr)
 }
 
-// past reads what the tasks with several attempts did before the last one.
+// past reads the earlier attempts of tasks with several attempts.
 func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]view.Past, error) {
 	past := make(map[weaver.TaskID]view.Past)
 	for i := range st.Tasks {
@@ -262,7 +261,7 @@ func (r *pipelineRun) monitorConfig() view.Config {
 	return cfg
 }
 
-// logsOf is the command line that shows all that a task wrote.
+// logsOf returns the command line that shows the whole output of a task.
 func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 	if !r.logs.has(t) {
 		return ""
@@ -270,8 +269,8 @@ func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 	return r.command("logs", t.JobID.String()+"/"+t.Node)
 }
 
-// needs is the job's graph, with how tasks take the ends of their needs: the
-// file's, or the store's when the file changed, or the files that it finds did.
+// needs returns the job's graph and the edge kinds of its tasks. They come from the file, or from the store if the
+// file or the files that its patterns match have changed.
 func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]string, map[string]task.EdgeKind, error) {
 	if r.job.same && r.job.nodes {
 		return r.file.DrawnNeeds(), r.file.Conditions(), nil
@@ -290,8 +289,7 @@ func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]stri
 	return needs, conditions, nil
 }
 
-// queues are those that the job's tasks wait in: its own, which no other job's
-// task is in, and those of task types that have one.
+// queues returns the queues of the job's tasks: the job's own queue, and the queues of task types with a fixed queue.
 func (r *pipelineRun) queues(st jobTasks) map[string]int {
 	queues := make(map[string]int)
 	for i := range st.Tasks {
@@ -300,7 +298,7 @@ func (r *pipelineRun) queues(st jobTasks) map[string]int {
 	return queues
 }
 
-// greet says which job this is.
+// greet prints the job that runs.
 func (r *pipelineRun) greet(st jobTasks) {
 	c, title := st.Counters, title(st.Name, st.Meta[metaParams])
 	if r.created {
@@ -336,9 +334,8 @@ func (r *pipelineRun) greet(st jobTasks) {
 	}
 }
 
-// work runs the engine and draws until the job has ended or cannot go on, or
-// an interrupt. It returns the job as the store has it then, or why that could not
-// be read.
+// work runs the engine and draws the monitor until the job ends, cannot continue, or is interrupted. It returns the
+// job as stored at that time, or the read error.
 func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks, workErr, readErr error) {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
@@ -354,7 +351,7 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks
 		defer stopEngine()
 		_, err := eng.WaitJob(engineCtx, r.job.id)
 		if engineCtx.Err() != nil || errors.Is(err, weaver.ErrBlocked) {
-			return nil // verdict says what became of it
+			return nil // verdict reports the outcome
 		}
 		return err
 	})
@@ -375,12 +372,12 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks
 	stopNow()
 	stopEngine()
 	stopListening()
-	st, readErr = r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
+	st, readErr = r.look(context.WithoutCancel(ctx)) // the last frame shows the state in the store
 	stopDrawing()
 	return st, errors.Join(err, g.Wait()), readErr
 }
 
-// look shows the monitor what the store has, and returns it.
+// look reads the job, shows it in the monitor, and returns it.
 func (r *pipelineRun) look(ctx context.Context) (jobTasks, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -391,15 +388,15 @@ func (r *pipelineRun) look(ctx context.Context) (jobTasks, error) {
 	return st, err
 }
 
-// The store is read for what other processes did every second, and in a large job
-// less often: reading takes no more than a fiftieth of the time.
+// The store is polled every second for the work of other processes. A large job is polled less often: reading takes
+// at most a fiftieth of the time.
 const (
 	watchEvery = time.Second
 	watchShare = 50
 )
 
-// watch notifies the monitor of what other processes do, and what follows from the
-// end of a task for those that needed it. It stops the engine when that cannot run the job.
+// watch notifies the monitor of changes by other processes, and of tasks whose state follows from an ended need. It
+// stops the engine if that cannot run the job.
 func (r *pipelineRun) watch(ctx context.Context, eng *weaver.Engine, stop context.CancelFunc) (cannot error) {
 	pause := max(watchEvery, watchShare*r.reading)
 	for times := 0; ; {
@@ -411,7 +408,7 @@ func (r *pipelineRun) watch(ctx context.Context, eng *weaver.Engine, stop contex
 		case <-timer.C:
 		}
 		began := time.Now()
-		if st, err := r.look(ctx); err == nil { // else the engine met the store's error too, and logged it
+		if st, err := r.look(ctx); err == nil { // on an error the engine met it too, and logged it
 			_, _ = expireApprovals(ctx, r.client, st.Tasks, time.Now())
 			if cannot = cannotRun(eng, &st); cannot == nil {
 				times = 0
@@ -423,8 +420,8 @@ func (r *pipelineRun) watch(ctx context.Context, eng *weaver.Engine, stop contex
 	}
 }
 
-// cannotRun returns an error if no task of the job runs and this program lacks the bucket,
-// codec or key for one of its task types.
+// cannotRun returns an error if no task of the job is running and this program lacks the bucket, codec or key for one
+// of its task types.
 func cannotRun(eng *weaver.Engine, st *jobTasks) error {
 	if slices.ContainsFunc(st.Tasks, func(t task.Task) bool { return t.State == task.Running }) {
 		return nil
@@ -437,7 +434,7 @@ func cannotRun(eng *weaver.Engine, st *jobTasks) error {
 	return nil
 }
 
-// tick shows the monitor every second that this process runs.
+// tick tells the monitor every second that this process is alive.
 func (r *pipelineRun) tick(ctx context.Context) error {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// fresh makes a migrated store with one ready task, and makes it the default.
+// fresh creates a migrated store with one ready task and makes it the default.
 func fresh(t *testing.T) weaver.TaskID {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weaver.db")
@@ -85,7 +85,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is no empty store.
+// An unreadable file is not an empty store.
 func TestRunUnreadableFolder(t *testing.T) {
 	fresh(t)
 	dir := filepath.Join(t.TempDir(), "file")
@@ -134,9 +134,9 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// Commands that an answer advises to run mean the same store.
+// Commands suggested in an answer refer to the same store.
 func TestCommandsCarryTheirFlags(t *testing.T) {
-	t.Chdir(t.TempDir()) // where no default store is found
+	t.Chdir(t.TempDir()) // no default store is found here
 	t.Setenv("WEAVER_STORE", "")
 	t.Setenv("WEAVER_NAMESPACE", "")
 	for _, tt := range []struct{ store, namespace, want string }{

@@ -14,18 +14,18 @@ import (
 	"github.com/goweaver/weaver/internal/attemptlog"
 )
 
-// logSealer seals the logs of commands, and opens them. A sealed log is a text: each
-// piece that a command wrote is a line with the ID of the key, the number of the piece
-// and its sealed bytes. So it may be cut, or lack its middle, like any log.
+// logSealer encrypts and decrypts the logs of commands. A sealed log is a text file: each piece of output is a line
+// with the key ID, the number of the piece and the encrypted bytes. So it may be truncated or lack its middle, like
+// any log.
 type logSealer struct {
-	codec     weaver.Codec // nil: logs are not sealed, and those that are cannot be read
+	codec     weaver.Codec // nil: logs are written in plain text, and sealed logs cannot be read
 	namespace string
 }
 
-// sealedLine begins the line of a piece. No text has a NUL.
+// sealedLine is the prefix of a sealed line. Plain text contains no NUL.
 const sealedLine = "\x00weaver sealed "
 
-// longestLine bounds a line of a sealed log: a piece has 64 KiB at most.
+// longestLine limits a line of a sealed log: a piece has at most 64 KiB.
 const (
 	logPiece    = 64 << 10
 	longestLine = 4 * logPiece
@@ -35,7 +35,7 @@ func (s *logSealer) place(a attemptlog.Attempt, n string) []byte {
 	return fmt.Appendf(nil, "weaver log v1\x00%s\x00%s\x00%d\x00%s", s.namespace, a.Task, a.No, n)
 }
 
-// writer returns a writer of the log of an attempt, which closes w.
+// writer returns a writer for the log of an attempt. It closes w.
 func (s *logSealer) writer(a attemptlog.Attempt, w io.WriteCloser) io.WriteCloser {
 	if s == nil || s.codec == nil {
 		return w
@@ -69,7 +69,7 @@ func (w *logWriter) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// reader returns what a log has, opened. It closes r.
+// reader returns a reader of the decrypted log. It closes r.
 func (s *logSealer) reader(a attemptlog.Attempt, r io.ReadCloser) io.ReadCloser {
 	return &logReader{s: s, of: a, r: r, in: bufio.NewReaderSize(r, longestLine)}
 }
@@ -79,11 +79,11 @@ type logReader struct {
 	of   attemptlog.Attempt
 	r    io.Closer
 	in   *bufio.Reader
-	line []byte // of which the end is not there yet
+	line []byte // an incomplete line
 	out  []byte
 }
 
-// Read implements io.Reader. After io.EOF a later Read returns what was added since.
+// Read implements io.Reader. After io.EOF a later Read returns the bytes added since.
 func (l *logReader) Read(p []byte) (int, error) {
 	for len(l.out) == 0 {
 		part, err := l.in.ReadSlice('\n')
@@ -93,7 +93,7 @@ func (l *logReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		sealed := bytes.HasPrefix(l.line, []byte(sealedLine[:min(len(sealedLine), len(l.line))])) && len(l.line) <= longestLine
-		if sealed && !whole { // its end may come
+		if sealed && !whole { // the rest may follow
 			if errors.Is(err, io.EOF) {
 				return 0, io.EOF
 			}
@@ -117,7 +117,7 @@ func (l *logReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// open returns the piece of a line.
+// open decrypts the piece of a line.
 func (l *logReader) open(line string) ([]byte, error) {
 	damaged := []byte("[… a sealed piece of this output is not whole]\n")
 	parts := strings.Fields(strings.TrimPrefix(line, sealedLine))

@@ -63,7 +63,7 @@ func TestSealedLog(t *testing.T) {
 		t.Errorf("of a log that is plain in part: %q", got)
 	}
 
-	// A log that grows.
+	// A growing log.
 	var grows bytes.Buffer
 	r := s.reader(of, io.NopCloser(&grows))
 	var got []byte

@@ -38,7 +38,7 @@ func (serveCmd) Help() string {
 		"  weaver serve --addr :8080 --token-file tokens"
 }
 
-// The roles of a process.
+// Roles of a process.
 const (
 	roleAPI       = "api"
 	roleWorker    = "worker"
@@ -116,8 +116,8 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
-// keepEvents has the store keep events: for so long, or, without a time, for a week if it
-// keeps none yet. A server that may not begin it serves the rest.
+// keepEvents sets the store's event retention: to keep, or, if keep is nil and the store keeps no events yet, to a
+// week. If the store refuses, the server still serves the rest.
 func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration, say func(string, ...any)) {
 	var err error
 	if keep == nil {
@@ -132,7 +132,7 @@ func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration,
 	}
 }
 
-// greet says what runs.
+// greet prints the running parts.
 func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers []weaver.Handler) {
 	var names []string
 	for _, r := range []string{roleAPI, roleWorker, roleReaper, roleCollector} {
@@ -153,7 +153,7 @@ func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers
 	}
 }
 
-// roles reads --roles.
+// roles parses --roles.
 func (c *serveCmd) roles() (map[string]bool, error) {
 	known := []string{roleAPI, roleWorker, roleReaper, roleCollector}
 	roles := make(map[string]bool, len(known))
@@ -169,7 +169,7 @@ func (c *serveCmd) roles() (map[string]bool, error) {
 	return roles, nil
 }
 
-// credentials returns who may do what. An address that other machines reach needs some.
+// credentials returns the configured credentials. An address that other machines can reach requires some.
 func (c *serveCmd) credentials(s *session) (credentials, error) {
 	who, err := s.loadCredentials(c.TokenFile, c.PasswordFile, c.CookieKeyFile)
 	if err != nil {
@@ -195,7 +195,7 @@ func badAddr(addr string, err error) error {
 	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 is any free one.", "--addr %q: %w", addr, err)
 }
 
-// process is what serve and dev run side by side. What is nil is left out.
+// process holds the parts that serve and dev run concurrently. A nil part is left out.
 type process struct {
 	say   func(format string, args ...any)
 	door  *door
@@ -204,8 +204,7 @@ type process struct {
 	more  []part
 }
 
-// part is one of the things that a process runs. run returns after drain has ended; now
-// ends when it must not wait any more.
+// part is one concurrent part of a process. run returns after drain has ended; now ends when it must stop at once.
 type part struct {
 	name string
 	run  func(drain, now context.Context) error

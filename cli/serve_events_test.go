@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A server that is not told for how long begins to keep events, and leaves alone what is
-// kept already.
+// A server without a configured retention enables it once, and keeps an existing retention unchanged.
 func TestKeepEventsUnlessKept(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

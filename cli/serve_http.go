@@ -25,19 +25,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// credentials say who may do what over HTTP.
+// credentials authorize HTTP requests.
 type credentials struct {
 	authorize httpapi.Authorizer
-	tokens    *httpapi.Tokens // for logins; nil: there are none
-	open      bool            // nothing is asked for
-	hosts     []string        // that are answered then
-	proxies   []string        // that are trusted
+	tokens    *httpapi.Tokens // for logins; nil: no logins
+	open      bool            // no credentials required
+	hosts     []string        // accepted then
+	proxies   []string        // trusted
 }
 
-// minCookieKey is how many bytes a key of cookies has at least.
+// minCookieKey is the minimum length of a cookie key in bytes.
 const minCookieKey = 32
 
-// loadCredentials reads the files that were named; "" is none.
+// loadCredentials reads the named files; "" names no file.
 func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credentials, err error) {
 	if err := s.checkSecrets(secretFile{"--token-file", tokenFile}, secretFile{"--password-file", passwordFile}, secretFile{"--cookie-key-file", cookieKeyFile}); err != nil {
 		return who, err
@@ -81,11 +81,10 @@ func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string)
 	return who, nil
 }
 
-// secretFile is a file of secrets, and the flag that named it.
+// secretFile is a file of secrets with the flag that names it.
 type secretFile struct{ flag, path string }
 
-// checkSecrets refuses files that other users can change, and warns of those that they can
-// read.
+// checkSecrets refuses files that other users can change, and warns about files that they can read.
 func (s *session) checkSecrets(files ...secretFile) error {
 	for _, f := range files {
 		if f.path == "" {
@@ -111,10 +110,10 @@ type door struct {
 	who      credentials
 	listener net.Listener
 	server   *http.Server
-	metrics  *httpapi.Metrics // of the process's engine, whose plug-in it is
+	metrics  *httpapi.Metrics // of the process's engine, which uses it as a plug-in
 }
 
-// listenOn begins to listen; who connects waits until open and serve.
+// listenOn starts to listen. Connections wait until open and serve are called.
 func listenOn(addr string, who credentials) (*door, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -130,7 +129,7 @@ func listenOn(addr string, who credentials) (*door, error) {
 	return &door{who: who, listener: l, metrics: httpapi.NewMetrics()}, nil
 }
 
-// listenAdvice says what to do when an address cannot be listened on.
+// listenAdvice returns a suggestion for an error of listening.
 func listenAdvice(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -141,23 +140,23 @@ func listenAdvice(err error) string {
 	return "Write an address of this machine: 127.0.0.1 for programs on it alone, 0.0.0.0 for all its addresses."
 }
 
-// loopback reports whether only programs of this machine reach the server.
+// loopback reports whether only programs of this machine can reach the server.
 func (d *door) loopback() bool {
 	addr, ok := d.listener.Addr().(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback()
 }
 
-// close stops listening, also if serve was not called.
-func (d *door) close() { _ = d.listener.Close() } // serve has closed it already, or nothing came
+// close stops listening, even if serve was not called.
+func (d *door) close() { _ = d.listener.Close() } // serve has closed it already, or no request came
 
-// The limits of connections; those of requests are the API's.
+// Limits of connections; the API has its own limits for requests.
 const (
 	headerTimeout  = 5 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
 
-// open makes the API of a client, with the tools of mcp beside it.
+// open sets up the API of a client and the MCP tools next to it.
 func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	logger := warnings(errs)
 	logs, err := s.commandLogs()
@@ -183,13 +182,13 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // what clients do wrong
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // errors of clients
 	}
 	d.server.RegisterOnShutdown(api.Stop)
 	return nil
 }
 
-// commandLogs opens what commands wrote on this machine; nil: it keeps nothing.
+// commandLogs returns a function that opens the logs of commands on this machine; nil if this machine keeps no logs.
 func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser, error), error) {
 	dir := s.logFolder()
 	if dir == "" {
@@ -210,8 +209,8 @@ func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser,
 	}, nil
 }
 
-// beside serves the tools at /mcp, and the API everywhere else. A ServeMux would redirect
-// what is no clean path, which the API refuses.
+// beside serves the tools at /mcp and the API everywhere else. A ServeMux would redirect unclean paths, which the API
+// refuses.
 func beside(api, tools http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.EscapedPath() == "/mcp" {
@@ -222,9 +221,9 @@ func beside(api, tools http.Handler) http.Handler {
 	})
 }
 
-// url is where the server is found on this machine.
+// url returns the URL of the server on this machine.
 func (d *door) url() string {
-	addr, _ := d.listener.Addr().(*net.TCPAddr) // listenOn asked for tcp
+	addr, _ := d.listener.Addr().(*net.TCPAddr) // listenOn asked for TCP
 	host := addr.IP.String()
 	if addr.IP.IsUnspecified() {
 		host = "localhost"
@@ -232,12 +231,11 @@ func (d *door) url() string {
 	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
 }
 
-// stopWithin is how long the API's requests last at most when it stops, with a little for
-// what is written then.
+// stopWithin is the maximum duration of API requests during a stop, with some time for their last writes.
 const stopWithin = 7 * time.Second
 
-// serve answers until ctx ends, then lets the requests that are under way end, for so
-// long as drain, stopWithin at most, or until now ends.
+// serve answers requests until ctx ends. Then it waits for running requests, at most for drain or stopWithin, or
+// until now ends.
 func (d *door) serve(ctx, now context.Context, drain time.Duration) error {
 	g := group.New(context.WithoutCancel(ctx))
 	g.Go("accept", func(context.Context) error {
@@ -248,13 +246,13 @@ func (d *door) serve(ctx, now context.Context, drain time.Duration) error {
 	})
 	select {
 	case <-ctx.Done():
-	case <-g.Context().Done(): // it failed
+	case <-g.Context().Done(): // the server failed
 	}
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(drain, stopWithin))
 	defer cancel()
 	defer context.AfterFunc(now, cancel)()
 	if err := d.server.Shutdown(limit); err != nil {
-		_ = d.server.Close() // what is left is cut
+		_ = d.server.Close() // closes the remaining connections
 	}
 	return g.Wait()
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/mcpserver"
 )
 
-// mcpHandler serves the tools of the verb mcp over HTTP, each principal those that its
-// access allows.
+// mcpHandler serves the tools of the verb mcp over HTTP. Each principal gets the tools that its access allows.
 func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *slog.Logger) http.Handler {
 	return api.Guard("mcp", httpapi.Read, func(w http.ResponseWriter, r *http.Request, who httpapi.Principal) {
 		mcpserver.Handler(func(*http.Request) (mcpserver.Config, error) {

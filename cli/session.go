@@ -27,29 +27,28 @@ type globals struct {
 	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it; none for PostgreSQL, whose workers may be on several machines."`
 }
 
-// session is one run of the program: what was asked for globally, and where
-// results go.
+// session is one run of the program: its global flags and its output streams.
 type session struct {
 	app   App
 	flags globals
 	stdin io.Reader
-	out   *bytes.Buffer // the result of a verb that ends soon
-	live  io.Writer     // the standard output, for verbs that print as they go
+	out   *bytes.Buffer // the result of a short-running verb
+	live  io.Writer     // the standard output, for verbs that print continuously
 	errs  io.Writer     // the standard error
 	paint text.Painter
 	clock explain.Clock
 
-	terminal bool // live is a person's screen
-	width    int  // of that screen, in columns; 0: there is none, or it is not known
-	created  bool // the store was not there before
-	named    bool // the store was named by the flag or the variable
-	namedNS  bool // the namespace was, too
+	terminal bool // live is a terminal
+	width    int  // width of the terminal in columns; 0 if unknown or not a terminal
+	created  bool // this verb created the store
+	named    bool // the store was set by the flag or the variable
+	namedNS  bool // so was the namespace
 
-	sealer weaver.Codec // of codec, once it was asked for
+	sealer weaver.Codec // of codec, after its first call
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {
-	named := g.Store != "" // an empty variable is none
+	named := g.Store != "" // an empty variable counts as unset
 	if !named {
 		g.Store = defaultStore(".")
 	}
@@ -69,16 +68,15 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	}
 }
 
-// useStoreOfArgs chooses the default store of the pipeline that arguments name,
-// unless one was named.
+// useStoreOfArgs selects the default store of the pipeline that the arguments name, unless a store was set.
 func (s *session) useStoreOfArgs(args []string) {
 	if found := storeOfArgs(args); found != "" && !s.named {
 		s.flags.Store = found
 	}
 }
 
-// storeOfArgs returns the default store of the first argument that is a
-// pipeline's file, or FILE/TASK; "" if there is none.
+// storeOfArgs returns the default store for the first argument that is a pipeline file or FILE/TASK; "" if no
+// argument is.
 func storeOfArgs(args []string) string {
 	for _, arg := range args {
 		for path := arg; path != ""; path = strings.TrimSuffix(path[:max(0, strings.LastIndexByte(path, '/'))], "/") {
@@ -91,21 +89,20 @@ func storeOfArgs(args []string) string {
 	return ""
 }
 
-// useStoreOf chooses the default store of a pipeline, unless one was named.
+// useStoreOf selects the default store of a pipeline, unless a store was set.
 func (s *session) useStoreOf(f *pipelineFile) {
 	if !s.named {
 		s.flags.Store = defaultStore(filepath.Dir(f.path))
 	}
 }
 
-// json reports whether -o json was given.
+// json reports whether -o json is set.
 func (s *session) json() bool { return s.flags.Output == "json" }
 
-// command writes a command line for people to use, with the global flags
-// that it needs to mean the same store and namespace.
+// command formats a command line for users, with the global flags that select the same store and namespace.
 func (s *session) command(args ...string) string {
 	words := []string{s.app.Name}
-	ofFile := !s.named && storeOfArgs(args) == s.flags.Store // it is found again
+	ofFile := !s.named && storeOfArgs(args) == s.flags.Store // found again by default
 	if !ofFile && s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore(".")) {
 		words = append(words, "--store", quote(s.store()))
 	}
@@ -124,5 +121,5 @@ func (s *session) command(args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// quote makes a word safe to paste into a shell.
+// quote quotes a word so that it is safe to paste into a shell.
 func quote(word string) string { return text.ShellWord(word) }

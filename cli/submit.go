@@ -28,7 +28,7 @@ type submitCmd struct {
 	taskFlags
 }
 
-// taskFlags are the options of a single task; nil is one that was not given.
+// taskFlags are the options of a single task; nil means not given.
 type taskFlags struct {
 	IdempotencyKey *string        `placeholder:"KEY" group:"task" help:"Enqueue it once, however often this is run."`
 	ConcurrencyKey *string        `placeholder:"KEY" group:"task" help:"Run no two tasks with this key at once."`
@@ -40,19 +40,19 @@ type taskFlags struct {
 	Label          []string       `sep:"none" placeholder:"KEY=VALUE" group:"task" help:"Attach a label that lists can filter by; may be repeated."`
 }
 
-// submitted is what became of a submit, for -o json.
+// submitted is the JSON output of submit.
 type submitted struct {
 	JobID       string `json:"job_id,omitempty"`
 	TaskID      string `json:"task_id,omitempty"`
-	Name        string `json:"name,omitempty"`      // of the job
-	Type        string `json:"task_type,omitempty"` // of the task
+	Name        string `json:"name,omitempty"`      // name of the job
+	Type        string `json:"task_type,omitempty"` // type of the task
 	Disposition string `json:"disposition"`         // created or existing
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
 	Store       string `json:"store"` // the path of its file
 
 	Params json.RawMessage `json:"params,omitempty"` // of the pipeline, by name
 
-	Warnings []fileMistake `json:"warnings,omitempty"` // of the file
+	Warnings []fileMistake `json:"warnings,omitempty"` // about the file
 }
 
 // Run implements the verb.
@@ -209,8 +209,8 @@ func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
 	})
 }
 
-// maxInput bounds what is read from the standard input; the store's own limit
-// is far lower and has the better message.
+// maxInput limits the bytes read from the standard input. The limit of the store is far lower and has a better
+// message.
 const maxInput = 8 << 20
 
 func (c *submitCmd) readInput(stdin io.Reader) (json.RawMessage, error) {
@@ -229,15 +229,15 @@ func (c *submitCmd) readInput(stdin io.Reader) (json.RawMessage, error) {
 		text = string(raw)
 	}
 	raw := bytes.TrimSpace([]byte(text))
-	var probe json.RawMessage // of an any a number that no float64 holds would be an error
+	var probe json.RawMessage // decoding into an any would fail for a number that no float64 can hold
 	if err := json.Unmarshal(raw, &probe); err != nil {
 		return nil, badInput(`Quote it for the shell: submit `+c.What+` '{"key": "value"}'. Text needs quotes of its own: '"yes"'.`, "the input is not JSON: %w", err)
 	}
 	return raw, nil
 }
 
-// draft is the task: with the options of its type and its input checked by it, if
-// this program knows the type.
+// draft builds the task. If this program knows the type, the task gets the options of the type and the type checks
+// its input.
 func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
 	if h, known := s.types()[c.What]; known {
 		return h.Draft(input, opts...), nil
@@ -259,8 +259,8 @@ func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage
 	return weaver.NewDraft(c.What, input, opts...), nil
 }
 
-// announcedDraft is a task of a type that workers announced, with its options, if its
-// input keeps the schema of the type.
+// announcedDraft builds a task of a type that workers announced, with the announced options. It checks the input
+// against the schema of the type.
 func announcedDraft(info weaver.TypeInfo, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
 	inputs, err := schema.Compile(info.Input)
 	if err != nil {
@@ -272,7 +272,7 @@ func announcedDraft(info weaver.TypeInfo, input json.RawMessage, opts []weaver.E
 	return weaver.DraftOf(info, input, opts...), nil
 }
 
-// sentence makes a hint an advice.
+// sentence turns a hint into a sentence of advice.
 func sentence(hint string) string {
 	if hint == "" {
 		return ""

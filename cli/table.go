@@ -9,26 +9,24 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// cell is one field of a table. Its colour does not count as width, which is
-// why text/tabwriter will not do.
+// cell is one field of a table. Colour codes do not count as width, so text/tabwriter does not fit.
 type cell struct {
 	text, color string
-	short       string // instead of the text, where there is little room; may be ""
+	short       string // replaces the text if space is short; may be ""
 }
 
 func plain(text string) cell { return cell{text: text} }
 
 func painted(text, color string) cell { return cell{text: text, color: color} }
 
-// table is rows of aligned columns; the last column is not padded.
+// table holds rows with aligned columns; the last column is not padded.
 type table struct {
 	head  []string
 	rows  [][]cell
 	gives []give
 }
 
-// give is what a table gives up to be narrower: the cells of a column beyond so
-// many terminal columns, or with 0 the whole column.
+// give allows fit to shrink a column: its cells to keep terminal columns, or with 0 to drop the column.
 type give struct {
 	column string
 	keep   int
@@ -38,9 +36,8 @@ func newTable(head ...string) *table { return &table{head: head} }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
-// fit makes the table no wider than a terminal: by the short form of its cells,
-// then by what it gives up, one after the other and no more than must be. What
-// cannot be given up stays, whatever the width; 0 or less is no limit.
+// fit makes the table fit a terminal: first with the short forms of its cells, then with its gives in order, no more
+// than needed. Other columns keep their width. A width of 0 or less is no limit.
 func (t *table) fit(width int) {
 	if width <= 0 || t.width() <= width {
 		return
@@ -66,8 +63,7 @@ func (t *table) fit(width int) {
 	}
 }
 
-// columns are the widths of the columns; those that are empty in every row have
-// none.
+// columns returns the widths of the columns; a column that is empty in every row has width 0.
 func (t *table) columns() []int {
 	widths := make([]int, len(t.head))
 	for _, row := range t.rows {
@@ -80,7 +76,7 @@ func (t *table) columns() []int {
 	return widths
 }
 
-// width is that of the whole table.
+// width returns the width of the whole table.
 func (t *table) width() int {
 	sum := 0
 	for _, w := range t.columns() {
@@ -91,11 +87,10 @@ func (t *table) width() int {
 	return sum - gap
 }
 
-// gap is how many spaces are between two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
-// print writes the table behind a margin, without columns that are empty in
-// every row.
+// print writes the table with a left margin, without columns that are empty in every row.
 func (t *table) print(w io.Writer, p text.Painter, margin string) {
 	widths := t.columns()
 	header := make([]cell, len(t.head))
@@ -115,6 +110,6 @@ func (t *table) print(w io.Writer, p text.Painter, margin string) {
 			}
 			space.WriteString(strings.Repeat(" ", widths[i]-text.Width(c.text)+gap))
 		}
-		_, _ = io.WriteString(w, margin+line.String()+"\n") // into memory
+		_, _ = io.WriteString(w, margin+line.String()+"\n") // in memory
 	}
 }

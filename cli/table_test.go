@@ -7,8 +7,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// A table gives up what it may, in order and no more than must be, and nothing
-// else: ids stay whole.
+// A table shrinks its columns in order and no more than needed; IDs keep their full length.
 func TestTableFits(t *testing.T) {
 	t.Parallel()
 	head := []string{"ID", "NAME", "AT", "NOTE"}

@@ -144,7 +144,7 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 		if t.Type == builtin.Approve.Name() {
 			return c.answer(ctx, client, &t, raw)
 		}
-		var input any // nil: none
+		var input any // nil: no input
 		if raw != nil {
 			input = raw
 		}
@@ -160,7 +160,7 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// readInput reads what --input names; nil when it was not given.
+// readInput returns the value of --input; nil without the flag.
 func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 	if arg == "" {
 		return nil, nil
@@ -172,7 +172,7 @@ func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 	case arg == "-":
 		raw, err = io.ReadAll(stdin)
 	case json.Valid([]byte(arg)):
-		return json.RawMessage(arg), nil // a file of such a name: write ./name
+		return json.RawMessage(arg), nil // to read a file with such a name, write ./name
 	default:
 		from = arg
 		raw, err = plainfile.ReadStream(arg)
@@ -212,21 +212,21 @@ func (c *taskDeleteCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// operated is what became of one task, for -o json.
+// operated is the JSON output of a verb for one task.
 type operated struct {
 	ID      task.ID      `json:"id"`
 	Verb    string       `json:"verb"`
 	Done    bool         `json:"done"`
-	Asked   bool         `json:"asked,omitempty"` // cancel: it runs, or is to clean up, and was asked to end
-	State   task.State   `json:"state,omitempty"` // afterwards; "" when it was deleted
+	Asked   bool         `json:"asked,omitempty"` // cancel: it is running or has to clean up, and was asked to end
+	State   task.State   `json:"state,omitempty"` // afterwards; "" after a delete
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
 	Error   string       `json:"error,omitempty"`
 
-	undo *task.UndoPhase // then
+	undo *task.UndoPhase // afterwards
 }
 
-// operate applies a verb to tasks, one after the other: what cannot be done
-// to one does not keep the others from it. The exit code is that of the worst.
+// operate applies a verb to tasks, one after the other; a failure for one task does not stop the others. The exit
+// code is that of the most serious error.
 func (s *session) operate(ctx context.Context, verb string, args []string, do func(*weaver.Client, task.ID) error) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		ids, err := s.resolve(ctx, client, wantTask, args...)
@@ -263,7 +263,7 @@ func (s *session) operate(ctx context.Context, verb string, args []string, do fu
 	})
 }
 
-// look reads where the task stands now.
+// look reads the current state of the task.
 func (o *operated) look(ctx context.Context, client *weaver.Client) error {
 	t, err := client.Get(ctx, o.ID)
 	if err != nil {
@@ -307,8 +307,7 @@ func (o *operated) sentence() string {
 	return fmt.Sprintf("%s: %s done, it is now %s.", o.ID, o.Verb, state)
 }
 
-// worst joins errors, with the exit code of the most serious one: a store
-// that fails outweighs a wrong id.
+// worst joins errors and returns the most serious exit code: a failing store outweighs a wrong ID.
 func worst(command func(args ...string) string, errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

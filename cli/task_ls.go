@@ -44,7 +44,7 @@ type taskLsCmd struct {
 // Help is shown by task ls --help.
 func (taskLsCmd) Help() string { return "With several flags all of them hold." + queryHelp }
 
-// taskPage is what task ls prints as JSON.
+// taskPage is the JSON output of task ls.
 type taskPage struct {
 	Tasks []task.Task `json:"tasks"`
 	Next  string      `json:"next,omitempty"` // cursor of the next page
@@ -112,7 +112,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// job is the one that --job names; zero: none.
+// job returns the ID of the job named by --job; zero without the flag.
 func (c *taskLsCmd) job(ctx context.Context, s *session, client *weaver.Client) (task.ID, error) {
 	if c.Job == "" {
 		return task.ID{}, nil
@@ -128,7 +128,7 @@ func (c *taskLsCmd) job(ctx context.Context, s *session, client *weaver.Client) 
 	return id, nil
 }
 
-// described says that a filter was in use.
+// described returns the words for a list with a filter.
 func (c *taskLsCmd) described() string {
 	if len(c.State)+len(c.Type)+len(c.Label) > 0 || c.Queue != "" || c.Job != "" || c.Q != "" {
 		return " match"
@@ -140,7 +140,7 @@ func (s *session) taskTable(tasks []task.Task) *table {
 	t := newTable("ID", "NAME", "STATE", "TYPE", "QUEUE", "ATTEMPTS", "CREATED", "NOTE")
 	t.gives = []give{{"NOTE", 24}, {"QUEUE", 0}, {"ATTEMPTS", 0}}
 	if !slices.ContainsFunc(tasks, func(k task.Task) bool { return k.Node == "" }) {
-		t.gives = append(t.gives, give{"TYPE", 0}) // the names say what they are
+		t.gives = append(t.gives, give{"TYPE", 0}) // the names identify the tasks
 	}
 	t.gives = append(t.gives, []give{{"NAME", 20}, {"NOTE", 16}, {"NAME", 14}, {"CREATED", 0}, {"NOTE", 10}, {"TYPE", 12}, {"NAME", 8}, {"NOTE", 0}, {"TYPE", 0}}...)
 	for i := range tasks {
@@ -159,7 +159,7 @@ func (s *session) taskTable(tasks []task.Task) *table {
 	return t
 }
 
-// pairs prints a map on one line, sorted.
+// pairs formats a map on one line, sorted.
 func pairs(m map[string]string) string {
 	parts := make([]string, 0, len(m))
 	for _, k := range sortedKeys(m) {

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// manyFlags select the tasks of a verb by what they are, instead of by their ids.
+// manyFlags select the tasks of a verb by their properties instead of their IDs.
 type manyFlags struct {
 	State     []string      `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"All tasks in these states."`
 	Type      []string      `placeholder:"TYPE" help:"All tasks of these types."`
@@ -33,7 +33,7 @@ func (f *manyFlags) selects() bool {
 	return f.All || len(f.State) > 0 || len(f.Type) > 0 || f.Queue != "" || f.Job != "" || len(f.Label) > 0 || f.OlderThan != 0 || f.Q != ""
 }
 
-// manyVerb is a verb of many tasks.
+// manyVerb is a verb for many tasks.
 type manyVerb struct {
 	verb, past string
 	audit      auditFlags
@@ -41,11 +41,11 @@ type manyVerb struct {
 	keepSteps  bool
 	cleanup    bool
 
-	// do is the client's verb for a filter. nil: there is none, and it is Bulk.
+	// do is the client's call of the verb for a filter; nil if only Bulk supports the verb.
 	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
 }
 
-// manyResult is what a verb of many tasks prints as JSON.
+// manyResult is the JSON output of a verb for many tasks.
 type manyResult struct {
 	Verb        string        `json:"verb"`
 	DryRun      bool          `json:"dry_run,omitempty"`
@@ -57,9 +57,9 @@ type manyResult struct {
 	RefusedMore int           `json:"refused_more,omitempty"`
 	Tasks       []manyTask    `json:"tasks,omitempty"` // with a query the newest 20
 	Error       string        `json:"error,omitempty"`
-	After       string        `json:"after,omitempty"` // after an error: how far it came
+	After       string        `json:"after,omitempty"` // after an error: the last finished position
 
-	// In a dry run of a query.
+	// Set in a dry run of a query.
 	States map[task.State]int `json:"states,omitempty"`
 	Newest task.ID            `json:"newest,omitzero"`
 }
@@ -76,14 +76,14 @@ type manyRefused struct {
 	Error string  `json:"error"`
 }
 
-// How many refused tasks are named, and how many as JSON.
+// Maximum number of refused tasks in text and in JSON.
 const (
 	maxRefused     = 10
 	maxRefusedJSON = 1000
 )
 
-// manyOrEach applies a verb to the tasks that flags select, or reports that ids
-// name them (each).
+// manyOrEach applies a verb to the tasks that flags select. It returns each = true if the arguments name tasks by ID
+// instead.
 func (s *session) manyOrEach(ctx context.Context, v manyVerb, ids []string, f *manyFlags) (each bool, err error) {
 	switch {
 	case len(ids) > 0 && (f.selects() || f.DryRun || f.Yes || f.Newest != ""):
@@ -132,7 +132,7 @@ func (s *session) manyOrEach(ctx context.Context, v manyVerb, ids []string, f *m
 	})
 }
 
-// filter reads the flags as a filter.
+// filter converts the flags to a filter.
 func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Client) (weaver.Filter, error) {
 	ls := taskLsCmd{State: f.State, Type: f.Type, Queue: f.Queue, Label: f.Label, pageFlags: pageFlags{Limit: 1000}}
 	filter, err := ls.filter()
@@ -143,7 +143,7 @@ func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Clien
 	return filter, err
 }
 
-// showMany prints what a verb did, also when it failed on its way.
+// showMany prints the result of a verb, also if it failed halfway.
 func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err error) error {
 	ack := &all.ManyAck
 	if s.json() {
@@ -205,7 +205,7 @@ func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err 
 	return manyError(ack, dryRun, err)
 }
 
-// manyError is the end of a verb of many tasks: work failed if some were refused.
+// manyError returns the final error of a verb for many tasks: the work failed if tasks were refused.
 func manyError(ack *weaver.ManyAck, dryRun bool, err error) error {
 	if err != nil || dryRun || len(ack.Refused) == 0 {
 		return err

@@ -13,12 +13,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// queryHelp is shown with verbs that take --q.
+// queryHelp is the help text for verbs with --q.
 const queryHelp = "\n\n--q asks in one line, as 'state:failed type:acme.billing.* label.team=pay created>-2h': all terms must hold, commas are any of. " +
 	"There are state:, type:, queue:, waiting:, error:, undo: (open, blocked, failed, abandoned), label.KEY=, input.PATH=, output.PATH=, created>, created<, key:, node:, parent:, job:, and words " +
 	"that stand in the last error, the name or the keys. Texts with spaces stand in double quotes."
 
-// parseQuery reads --q.
+// parseQuery parses --q.
 func parseQuery(q string) (weaver.Query, error) {
 	parsed, err := weaver.ParseQuery(q, time.Now())
 	if err != nil {
@@ -27,8 +27,7 @@ func parseQuery(q string) (weaver.Query, error) {
 	return parsed, nil
 }
 
-// searched reads rows of a query as they are shown, until it has as many as its Limit
-// or all there are.
+// searched reads the masked rows of a query, up to its Limit.
 func (s *session) searched(ctx context.Context, client *weaver.Client, q weaver.Query) ([]task.Task, string, error) {
 	unread := 0
 	tasks, next, err := fill(q.Filter.Limit, q.Filter.After, func(limit int, after string) ([]task.Task, string, error) {
@@ -43,14 +42,14 @@ func (s *session) searched(ctx context.Context, client *weaver.Client, q weaver.
 	return tasks, next, err
 }
 
-// noteUnread says that tasks may be missing from what a query found.
+// noteUnread says that tasks may be missing from the result of a query.
 func (s *session) noteUnread(n int) {
 	if n > 0 {
 		fmt.Fprintf(s.errs, "weaver: values of %s could not be read, and were not looked into: see --bucket and --codec-key\n", text.Plural(n, "task"))
 	}
 }
 
-// bulkResult is what the calls of a verb of the tasks of a query did.
+// bulkResult sums up the calls of a bulk verb.
 type bulkResult struct {
 	weaver.ManyAck
 	scanned, unread int
@@ -114,12 +113,11 @@ func (s *session) bulk(ctx context.Context, client *weaver.Client, v *manyVerb, 
 	return s.showMany(v.verb, v.past, f.DryRun, &all, err)
 }
 
-// refusedAgain tries what was refused once more: what a task needs may have come in a later
-// call.
+// refusedAgain tries refused tasks a second time: their needs may have been part of a later call.
 func (s *session) refusedAgain(ctx context.Context, client *weaver.Client, req *weaver.BulkRequest, all *bulkResult) error {
 	refused := all.Refused
 	all.Refused = nil
-	slices.Reverse(refused) // what others need is often older
+	slices.Reverse(refused) // needs are often older
 	for part := range slices.Chunk(refused, weaver.MaxBulk) {
 		again := weaver.BulkRequest{Verb: req.Verb, Force: req.Force, By: req.By, Reason: req.Reason}
 		for _, r := range part {
@@ -137,7 +135,7 @@ func (s *session) refusedAgain(ctx context.Context, client *weaver.Client, req *
 	return nil
 }
 
-// counted is how many tasks are in which state: "5 failed, 2 cancelled".
+// counted formats the number of tasks per state: "5 failed, 2 cancelled".
 func counted(states map[task.State]int) string {
 	var parts []string
 	for _, state := range task.States() {

@@ -28,7 +28,7 @@ func (taskRerunCmd) Help() string {
 		"idempotency key. A task of a job is repeated outside of it. --dry-run tells which steps it would take over, and whose undo stays with this one. To let a failed task itself run again, see task retry."
 }
 
-// rerunResult is what task rerun prints as JSON.
+// rerunResult is the JSON output of task rerun.
 type rerunResult struct {
 	ID      task.ID `json:"id"`
 	RerunOf task.ID `json:"rerun_of"`
@@ -90,17 +90,17 @@ type rerunPlan struct {
 	From    string      `json:"from,omitempty"`
 	DryRun  bool        `json:"dry_run"`
 	Taken   []takenStep `json:"taken_over"`
-	Refused string      `json:"refused,omitempty"` // as far as that is known before
+	Refused string      `json:"refused,omitempty"` // as far as known in advance
 }
 
 // takenStep is a step that a rerun takes over.
 type takenStep struct {
 	Step string          `json:"step"`
 	Kind task.StepKind   `json:"kind"`
-	Undo task.EffectUndo `json:"undo"` // with the task that is repeated; what is not none stays there
+	Undo task.EffectUndo `json:"undo"` // undo of the step in the original task; unless "none" it stays with that task
 }
 
-// dryRun tells which steps the new task would take over. Its input is not checked.
+// dryRun prints the steps that the new task would take over. It does not check the input.
 func (c *taskRerunCmd) dryRun(ctx context.Context, s *session, client *weaver.Client, id task.ID) error {
 	h, err := client.History(ctx, id)
 	if err != nil {

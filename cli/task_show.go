@@ -22,8 +22,7 @@ type taskShowCmd struct {
 	ID string `arg:"" name:"id" help:"The task: its id, the beginning of it, or JOB/TASK."`
 }
 
-// taskView is what task show prints as JSON: the task's own fields, and what
-// is recorded about it.
+// taskView is the JSON output of task show: the fields of the task and its records.
 type taskView struct {
 	task.Task
 	Attempts  []task.Attempt  `json:"attempts"`
@@ -41,7 +40,7 @@ type taskView struct {
 	TaskPause   *store.AuditEntry  `json:"task_pause,omitempty"`
 	TypePause   *store.AuditEntry  `json:"type_pause,omitempty"`
 	QueuePause  *store.AuditEntry  `json:"queue_pause,omitempty"`
-	Gone        bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
+	Gone        bool               `json:"process_gone,omitempty"` // its worker process is known to be dead
 }
 
 // Run implements the verb.
@@ -80,7 +79,7 @@ func viewOf(h *store.History) taskView {
 	}
 }
 
-// orEmpty makes nil print as [].
+// orEmpty makes a nil list print as [].
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -92,14 +91,14 @@ func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m
 
 const fieldWidth = 15
 
-// field prints one named value, unless it is empty.
+// field prints a named value unless it is empty.
 func (s *session) field(name, value string) {
 	if value != "" {
 		s.printf("%s%*s%s\n", s.paint.Paint(text.Bold, name), fieldWidth-len(name), "", value)
 	}
 }
 
-// stateField prints a state, and below it what that means.
+// stateField prints a state and its meaning below.
 func (s *session) stateField(state, meaning string) {
 	s.field("state", s.paint.Paint(text.StateColor(state), state))
 	s.field("", text.Stop("It "+meaning))
@@ -107,7 +106,7 @@ func (s *session) stateField(state, meaning string) {
 
 func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }
 
-// printTask prints a task; value shows its input or output.
+// printTask prints a task; value formats its input or output.
 func (s *session) printTask(h *store.History, value func(json.RawMessage) string) {
 	t, c := &h.Task, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
@@ -179,7 +178,7 @@ func (s *session) printTask(h *store.History, value func(json.RawMessage) string
 	s.printHistory(h)
 }
 
-// optionValue is the value of an option, "" if it is not given.
+// optionValue returns the value of an option, or "" if it is not set.
 func optionValue(o *option.Spec, t *task.Task) string {
 	switch v := o.Value(t).(type) {
 	case nil:
@@ -193,7 +192,7 @@ func optionValue(o *option.Spec, t *task.Task) string {
 	}
 }
 
-// valuesGone says why a task has neither input nor output any more.
+// valuesGone says why a task no longer has its input and output.
 func valuesGone(t *task.Task) string {
 	switch {
 	case t.Forgotten:
@@ -235,13 +234,13 @@ func (s *session) printHistory(h *store.History) {
 	s.section("Operators", s.auditTable(h.Audit))
 }
 
-// list prints a table that is the whole answer.
+// list prints a table as the whole result.
 func (s *session) list(t *table) {
 	t.fit(s.width)
 	t.print(s.out, s.paint, "")
 }
 
-// when is an instant for tables.
+// when formats an instant for tables.
 func (s *session) when(t time.Time) cell {
 	if t.IsZero() {
 		return cell{}
@@ -286,7 +285,7 @@ func (s *session) attemptTable(attempts []task.Attempt) *table {
 	return t
 }
 
-// number prints zero as nothing.
+// number formats zero as "".
 func number(n int) string {
 	if n == 0 {
 		return ""
@@ -370,7 +369,7 @@ func (s *session) auditTable(entries []store.AuditEntry) *table {
 	return t
 }
 
-// attemptOf is the attempt that recorded a step; "-" for one that was taken over.
+// attemptOf returns the attempt that recorded a step; "-" for a step taken over from another task.
 func attemptOf(st *task.Step) string {
 	if st.AttemptNo == 0 {
 		return "-"

@@ -30,13 +30,13 @@ func (taskSignalCmd) Help() string {
 		"`weaver why` and `weaver task show` list what a task waits for."
 }
 
-// signalled is what became of a signal.
+// signalled is the JSON output of task signal.
 type signalled struct {
 	operated
 	Name    string   `json:"signal"`
 	Key     string   `json:"key"`
-	Existed bool     `json:"already_sent,omitempty"` // it was sent before with this key
-	TakenBy string   `json:"taken_by,omitempty"`     // the wait; "": it is kept
+	Existed bool     `json:"already_sent,omitempty"` // it was already sent with this key
+	TakenBy string   `json:"taken_by,omitempty"`     // the wait that took it; "" while it is kept
 	Others  []string `json:"waits_for,omitempty"`    // the signals that the task waits for, if this one is kept
 }
 
@@ -84,7 +84,7 @@ func (c *taskSignalCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// send sends the signal and reads what became of it.
+// send sends the signal and reads the result.
 func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload json.RawMessage, got *signalled) error {
 	before, err := masked(client).History(ctx, got.ID)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload
 	return nil
 }
 
-// sentAs finds a signal of a task by its name and key; nil: it was not sent.
+// sentAs finds a signal of a task by its name and key; nil if it was not sent.
 func sentAs(h *weaver.History, name, key string) *task.Signal {
 	for i := range h.Signals {
 		if sig := &h.Signals[i]; sig.Name == name && sig.Key == key {

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-// isTerminal reports whether w is a person's screen.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -22,12 +22,12 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// indent puts every line of text behind a margin.
+// indent prefixes every line of a text with a margin.
 func indent(margin, recorded string) string {
 	return margin + strings.ReplaceAll(strings.TrimRight(recorded, "\n"), "\n", "\n"+margin)
 }
 
-// printf prints to the result.
+// printf appends to the result.
 func (s *session) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
 // writeJSON prints one object.
@@ -39,14 +39,14 @@ func (s *session) writeJSON(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	s.printf("%s", text.PlainJSON(b.String())) // recorded values have escapes of their own
+	s.printf("%s", text.PlainJSON(b.String())) // recorded values contain escapes of their own
 	return nil
 }
 
-// maxShown is how many bytes of a JSON value text output shows.
+// maxShown is the maximum length in bytes of a JSON value in text output.
 const maxShown = 2000
 
-// jsonText shows a recorded JSON value on one line.
+// jsonText formats a recorded JSON value on one line.
 func jsonText(raw json.RawMessage) string {
 	if err := seal.Failure(raw); err != nil {
 		return fmt.Sprintf("(%v)", err)

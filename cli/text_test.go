@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	if got, want := cli.Table(false, []string{"K", "V"}, wide...), "K     V\n日本  x\na     y\ne\u0301     z\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// Colours take no room.
+	// Colour codes take no width.
 	want = "\x1b[1mK\x1b[0m  \x1b[1mVALUE\x1b[0m       \x1b[1mNOTE\x1b[0m\n" + "\x1b[31ma\x1b[0m  long value  x\n" + "\x1b[31mü\x1b[0m  b\n"
 	if got := cli.Table(true, []string{"K", "NONE", "VALUE", "NOTE"}, rows...); got != want {
 		t.Errorf("got\n%q\nwant\n%q", got, want)

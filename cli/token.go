@@ -29,7 +29,7 @@ func (tokenCmd) Help() string {
 		"  weaver token password ann --access read,operate >> passwords"
 }
 
-// accessFlag says what a principal may do.
+// accessFlag sets the access of a principal.
 type accessFlag struct {
 	Name   string `arg:"" help:"Who it is for: the actor of what is done with it, in the audit."`
 	Access string `required:"" placeholder:"ACCESS" help:"What it allows: one or more of submit, read, payloads and operate, with commas, or full. Payloads and operate include read."`
@@ -74,7 +74,7 @@ func (c *tokenNewCmd) Run(s *session) error {
 	return nil
 }
 
-// appendLine adds a line to the end of a file, behind a line that was not ended.
+// appendLine appends a line to a file, and first ends an unterminated last line.
 func appendLine(file, line string) (err error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return err
@@ -106,7 +106,7 @@ func appendLine(file, line string) (err error) {
 
 type tokenPasswordCmd struct{ accessFlag }
 
-// maxPassword is how many bytes a password may have.
+// maxPassword is the maximum length of a password in bytes.
 const maxPassword = 1024
 
 // Run implements the verb.

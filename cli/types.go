@@ -13,8 +13,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// types are the task types that this program knows, by name: its own and those
-// of package builtin.
+// types returns the task types that this program knows, by name: its own and those of package builtin.
 func (s *session) types() map[string]weaver.Handler {
 	return byName(appOver(builtin.Handlers(builtin.Config{}), s.app.Handlers))
 }
@@ -27,21 +26,20 @@ func byName(handlers []weaver.Handler) map[string]weaver.Handler {
 	return named
 }
 
-// unknownTypes judges task types that this program does not know. The store is
-// read once, when the first is asked about.
+// unknownTypes checks task types that this program does not know. It reads the store once, for the first such type.
 type unknownTypes struct {
 	session   *session
 	force     bool
 	announced func() (announced, error)
-	err       error // of the store, which could not be asked
+	err       error // the error of reading the store
 }
 
 func (s *session) unknownTypes(ctx context.Context, force bool) *unknownTypes {
 	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (announced, error) { return s.announced(ctx) })}
 }
 
-// problem says what is wrong with a type, and what to do: "" if it is forced, or
-// if a worker of the store announced that it handles it. The caller looks at err.
+// problem returns the problem with a type and a suggestion. Both are "" if the type is forced or a worker of the
+// store announced it. The caller checks u.err.
 func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 	if u.force {
 		return "", ""
@@ -61,8 +59,8 @@ func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 		"use the program that defines it, start a worker that handles it, or store it unchecked with --force-unknown-type"
 }
 
-// info returns how workers of the store described a type, those that have left too; its
-// Name is "" if none did. The caller looks at err.
+// info returns the description of a type that workers of the store announced, including workers that left. Its Name
+// is "" if no worker did. The caller checks u.err.
 func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
 	if u.force {
 		return weaver.TypeInfo{}
@@ -72,8 +70,7 @@ func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
 	return of.described[typeName]
 }
 
-// announced are the task types that workers of the store handle, and those that they
-// described.
+// announced holds the task types that workers of the store handle, and the types that they described.
 type announced struct {
 	handled   map[string]bool
 	described map[string]weaver.TypeInfo
@@ -106,7 +103,7 @@ func (s *session) announced(ctx context.Context) (announced, error) {
 	return types, err
 }
 
-// runnable are the types that a file may have that this program runs itself.
+// runnable returns the types that this program can run from a file.
 func runnable(handlers []weaver.Handler) pipeline.Types {
 	return pipeline.Types{Known: byName(handlers), Unknown: func(string) (problem, hint string) {
 		return "for which this program has no handler", "run it with the program that has this task type, or submit it for a worker that has"

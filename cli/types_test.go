@@ -15,8 +15,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A type that this program does not know may be submitted while a worker of the
-// same namespace handles it.
+// A type unknown to this program may be submitted while a worker of the same namespace handles it.
 func TestSubmitTypesThatAWorkerAnnounced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -63,8 +62,8 @@ func TestSubmitTypesThatAWorkerAnnounced(t *testing.T) {
 	}
 }
 
-// What a worker announced of its types when it ran checks the inputs of programs that do
-// not have them, and gives their tasks its options.
+// The type descriptions announced by a worker validate the inputs from programs without these types, and set the
+// options of their tasks.
 func TestSubmitByTheSchemaThatAWorkerAnnounced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weaver.db")

@@ -16,21 +16,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// metaUpdates is the metadata of a job that was begun by an update: the ID of the
-// latest job before. The jobs whose results it keeps are its JobInfo.BasedOn.
+// metaUpdates is the metadata key of a job that an update created. Its value is the ID of the job before it. The jobs
+// whose results it keeps are in JobInfo.BasedOn.
 const metaUpdates = "weaver.updates"
 
-// update is what --update found.
+// update is the result of --update.
 type update struct {
 	pipeline.Update
-	of     weaver.JobID             // the latest job of the file; zero: there is none
-	found  map[string]weaver.TaskID // the tasks that were compared, by name
-	jobs   map[string]weaver.JobID  // their jobs
+	of     weaver.JobID             // the latest job of the file; zero if there is no job
+	found  map[string]weaver.TaskID // the compared tasks, by name
+	jobs   map[string]weaver.JobID  // the jobs of these tasks
 	filled map[string]*pipeline.Task
 }
 
-// updateOf compares a file with its latest job, and with those that this one was
-// an update of.
+// updateOf compares a file with its latest job and with the jobs that this one updated.
 func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) (*update, error) {
 	latest, err := latestOf(ctx, c, f.Name, f.isOf)
 	if err != nil {
@@ -50,7 +49,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 		id := next.pop()
 		st, err := readJob(ctx, c, id)
 		if errors.Is(err, store.ErrNotFound) && age > 0 {
-			continue // it was deleted: nothing is known of what it did
+			continue // deleted: its results are unknown
 		}
 		if err != nil {
 			return nil, err
@@ -76,7 +75,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 	return u, u.fill(ctx, c, f)
 }
 
-// baseWalk are jobs to look at, for each job that is found those that it is based on.
+// baseWalk is a worklist of jobs. The bases of each job found are added to it.
 type baseWalk []weaver.JobID
 
 // pop removes and returns the newest job.
@@ -88,7 +87,7 @@ func (w *baseWalk) pop() weaver.JobID {
 
 func (w *baseWalk) push(bases []weaver.JobID) { *w = append(*w, bases...) }
 
-// basedOn returns the jobs whose results stay in use when the update has run.
+// basedOn returns the jobs whose results stay in use after the update.
 func (u *update) basedOn() []weaver.JobID {
 	if u == nil {
 		return nil
@@ -107,7 +106,7 @@ func (u *update) basedOn() []weaver.JobID {
 	return bases
 }
 
-// plan is what is to run.
+// plan returns the tasks to run.
 func (f *pipelineFile) plan(earlier map[string]pipeline.Earlier, flags pipelineFlags) (plan pipeline.Update, err error) {
 	switch {
 	case len(flags.From) > 0:
@@ -124,8 +123,7 @@ func (f *pipelineFile) plan(earlier map[string]pipeline.Earlier, flags pipelineF
 	return plan, err
 }
 
-// fill fills values of tasks that are kept into the texts of those that run, for
-// which they are no needs of the new job.
+// fill inserts the outputs of kept tasks into the texts of tasks that run. Kept tasks are not needs in the new job.
 func (u *update) fill(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
 	kept := make(map[string]*value.Output)
 	for _, name := range f.NeedsValues(u.Kept) {
@@ -145,8 +143,7 @@ func (u *update) fill(ctx context.Context, c *weaver.Client, f *pipelineFile) er
 	return nil
 }
 
-// latestOf returns the latest job of a name that is wanted, in whatever state;
-// nil: none.
+// latestOf returns the latest job with a name that wanted accepts, in any state; nil if there is no such job.
 func latestOf(ctx context.Context, c *weaver.Client, name string, wanted func(*weaver.JobInfo) bool) (latest *weaver.JobInfo, err error) {
 	err = eachJob(ctx, c, name, func(j *weaver.JobInfo) bool {
 		if wanted(j) {
@@ -157,10 +154,10 @@ func latestOf(ctx context.Context, c *weaver.Client, name string, wanted func(*w
 	return latest, err
 }
 
-// maxReruns is how many tasks a note names.
+// maxReruns is the maximum number of tasks that a note names.
 const maxReruns = 20
 
-// notes says what an update runs and why, a line each.
+// notes lists the tasks that an update runs with the reasons, one per line.
 func (u *update) notes(name string, job weaver.JobID) []string {
 	all := text.Plural(len(u.Run)+len(u.Kept), "task")
 	if u.of == (weaver.JobID{}) {
@@ -188,7 +185,7 @@ func (u *update) goneNote() []string {
 	return lines
 }
 
-// emptyJob is the answer when a file has no tasks now, for -o json.
+// emptyJob is the JSON output for a file without tasks.
 type emptyJob struct {
 	Event     string `json:"event"` // job.empty
 	Name      string `json:"name"`
@@ -196,7 +193,7 @@ type emptyJob struct {
 	Cancelled string `json:"cancelled_job_id,omitempty"`
 }
 
-// nothing says that there is nothing to run.
+// nothing reports that there are no tasks to run.
 func (s *session) nothing(f *pipelineFile, st start) error {
 	if u := st.update; u != nil && u.of != (weaver.JobID{}) {
 		return s.unchanged(f, u)
@@ -217,17 +214,17 @@ func (s *session) nothing(f *pipelineFile, st start) error {
 	return nil
 }
 
-// unchangedJob is the answer when an update has nothing to run, for -o json.
+// unchangedJob is the JSON output of an update without tasks to run.
 type unchangedJob struct {
 	Event string       `json:"event"` // job.unchanged
 	JobID weaver.JobID `json:"job_id"`
 	Name  string       `json:"name"`
 	Store string       `json:"store"`
-	Kept  int          `json:"kept"` // tasks
+	Kept  int          `json:"kept"` // number of tasks
 	Gone  []string     `json:"gone,omitempty"`
 }
 
-// unchanged says that an update has nothing to run.
+// unchanged reports that an update has no tasks to run.
 func (s *session) unchanged(f *pipelineFile, u *update) error {
 	if s.json() {
 		enc := json.NewEncoder(s.out)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// verdict is the exit code, and what can be done when the job has not ended.
+// verdict returns the error with the exit code, and a suggestion if the job did not succeed.
 func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 	switch {
 	case workErr != nil:
@@ -48,15 +48,15 @@ func (r *pipelineRun) undid(st *jobTasks) bool {
 	return slices.ContainsFunc(st.Tasks, func(t task.Task) bool { return undos[t.Node] && t.AttemptNo > 0 })
 }
 
-// hint is a line for people at the end of the result.
+// hint prints a line for people at the end of the result.
 func (r *pipelineRun) hint(format string, args ...any) {
 	if !r.json() {
 		r.printf(format+"\n", args...)
 	}
 }
 
-// unblocks is the command that approves a task of the run's job. A file with params
-// may have several jobs: then the name alone would be the latest one's.
+// unblocks returns the command that approves a task of the run's job. A file with params may have several jobs; its
+// name would select the latest.
 func (r *pipelineRun) unblocks(node string) string {
 	job := r.file.Name
 	if len(r.file.Params) > 0 {
@@ -65,7 +65,7 @@ func (r *pipelineRun) unblocks(node string) string {
 	return r.command("task", "unblock", job+"/"+node)
 }
 
-// blocked is what a run ends with when its job waits for people.
+// blocked returns the error of a run whose job waits for people.
 func (r *pipelineRun) blocked(st *jobTasks) error {
 	asking := questions(st)
 	if len(asking) == 0 {

@@ -17,7 +17,7 @@ func (versionCmd) Run(_ context.Context, s *session) error {
 	return nil
 }
 
-// versionVar is the variable of the command line that has the version line.
+// versionVar is the kong variable with the version line.
 const versionVar = "version_line"
 
 func versionLine(app App) string {

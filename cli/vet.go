@@ -20,7 +20,7 @@ func (vetCmd) Help() string {
 		"  weaver vet ./cmd/..."
 }
 
-// vetResult is the answer as -o json prints it.
+// vetResult is the JSON output of vet.
 type vetResult struct {
 	OK       bool          `json:"ok"`
 	Types    int           `json:"types"`

@@ -19,8 +19,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Every action that why offers, in whatever state a task or job is, is a command that the
-// command line has and, but for starting a worker, a request that the HTTP API has.
+// Every action that why offers, in every state of a task or job, is a valid command. Except for starting a worker, it
+// is also a valid HTTP request.
 func TestActionsCanBeDone(t *testing.T) {
 	t.Parallel()
 	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
@@ -53,7 +53,7 @@ func TestActionsCanBeDone(t *testing.T) {
 			}
 			method, path := a.HTTP()
 			reached[explain.Target{Kind: a.Target.Kind, ID: string(a.Verb)}] = true
-			// None of the tasks and jobs exists, and that is all that may be wrong.
+			// The tasks and jobs do not exist; no other error may occur.
 			switch status, problem := request(t, api, &a, method, path); {
 			case status == http.StatusNoContent && (a.Target.Kind == explain.TargetQueue || a.Target.Kind == explain.TargetType):
 			case status == http.StatusNotFound && problem == httpapi.ProblemBase+"not-found":
@@ -74,7 +74,7 @@ func TestActionsCanBeDone(t *testing.T) {
 	}
 }
 
-// request does an action over HTTP, and returns the status and the type of the problem.
+// request performs an action over HTTP and returns the status and the type of the problem.
 func request(t *testing.T, api http.Handler, a *explain.Action, method, path string) (status int, problem string) {
 	t.Helper()
 	var body io.Reader
@@ -110,8 +110,7 @@ func request(t *testing.T, api http.Handler, a *explain.Action, method, path str
 	return w.Code, p.Type
 }
 
-// eachExplained explains tasks and jobs in every state, with whatever decides what a
-// person can do.
+// eachExplained explains tasks and jobs in every state, with all facts that decide which actions are offered.
 func eachExplained(do func(*explain.Explanation)) {
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 	ids := task.NewIDs(nil)
@@ -184,7 +183,7 @@ func eachExplained(do func(*explain.Explanation)) {
 	}
 }
 
-// ask has a task ask a question, or fail in a step.
+// ask makes a task ask a question, or fail in a step.
 func ask(h *store.History, question, typ string) {
 	if h.Task.Error == nil {
 		h.Task.Error = &task.Error{Kind: task.KindHandler, Message: "color: which?"}

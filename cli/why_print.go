@@ -32,7 +32,7 @@ func (s *session) printCauses(causes []explain.Cause, margin string) {
 	}
 }
 
-// maxPast is how many happenings text output has.
+// maxPast is the maximum number of happenings in text output.
 const maxPast = 10
 
 func (s *session) printPast(past []explain.Happening) {

@@ -20,11 +20,11 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // id returns 00000000000000000000000000 with n at its end.
 func id(n byte) task.ID { return task.ID{15: n} }
 
-// histories is a client whose store has these.
+// histories is a client for a store with these histories.
 type histories struct {
 	tasks []weaver.History
 	read  map[task.ID]int
-	fails task.ID // whose history cannot be read
+	fails task.ID // the task whose history cannot be read
 
 	orphans map[task.ID]bool
 }
@@ -43,7 +43,7 @@ func (b *histories) History(_ context.Context, want task.ID) (weaver.History, er
 	return weaver.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
 }
 
-// List reads the tasks of a job, newest first.
+// List returns the tasks of a job, newest first.
 func (b *histories) List(_ context.Context, f weaver.Filter) (tasks []weaver.TaskInfo, _ string, _ error) {
 	for _, h := range slices.Backward(b.tasks) {
 		if !f.Job.IsZero() && h.Task.JobID == f.Job {
@@ -87,7 +87,7 @@ func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus
 	return st, nil
 }
 
-// waiting is a task that needs others.
+// waiting returns a task that needs others.
 func waiting(n byte, needs ...byte) weaver.History {
 	h := weaver.History{Task: task.Task{ID: id(n), Type: "acme.demo.ok.v1", State: task.Pending, Waiting: task.WaitDeps}}
 	for _, other := range needs {
@@ -96,7 +96,7 @@ func waiting(n byte, needs ...byte) weaver.History {
 	return h
 }
 
-// Why reads the history of each task that matters, once.
+// Why reads the history of each relevant task once.
 func TestWhyReadsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	blocked := waiting(5)
@@ -140,7 +140,7 @@ func TestWhyFails(t *testing.T) {
 	}
 }
 
-// A long past is counted before its last attempts are shown.
+// A long past is summarized; its last attempts are shown.
 func TestWhyPastIsShort(t *testing.T) {
 	t.Parallel()
 	h := waiting(1)
@@ -161,8 +161,7 @@ func TestWhyPastIsShort(t *testing.T) {
 	}
 }
 
-// The root of a chain of 10,000 tasks is found without their histories: those of the
-// task, of its need and of the root are read.
+// The root of a chain of 10,000 tasks is found with three histories: those of the task, of its need and of the root.
 func TestWhyReadsLittleOfALongChain(t *testing.T) {
 	t.Parallel()
 	job := task.ID{0: 7}
@@ -193,7 +192,7 @@ func TestWhyReadsLittleOfALongChain(t *testing.T) {
 	}
 }
 
-// Which commands take over what a dead process ran depends on where it came from.
+// The commands that take over the tasks of a dead process depend on the origin of the tasks.
 func TestWhyProcessIsGone(t *testing.T) {
 	t.Parallel()
 	runs := func(n byte, job task.ID) weaver.History {

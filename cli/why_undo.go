@@ -31,7 +31,7 @@ func (c *whyCmd) whyUndo(ctx context.Context, s *session) error {
 	})
 }
 
-// noCleanups is said where a plan may be taken for all that happens at the end of a task.
+// noCleanups is the note for undo plans that might be read as complete.
 const noCleanups = "What its cleanups do is not listed: that is known when they run."
 
 func (s *session) printUndoPlan(p *weaver.UndoPlan) {
@@ -39,9 +39,9 @@ func (s *session) printUndoPlan(p *weaver.UndoPlan) {
 	s.section("Effects", s.effectTable(p))
 }
 
-// showUndo is the section of task show of a task that has something to undo, or had.
+// showUndo prints the undo section of task show, for a task with present or past undos.
 func (s *session) showUndo(h *store.History) {
-	// The effects of an undo task are those of the other task.
+	// The effects of an undo task belong to the other task.
 	if h.Task.UndoOpen == 0 && (h.Task.Undo == nil || h.Task.Undo.Runs()) || !h.Task.UndoOf.IsZero() {
 		return
 	}
@@ -79,10 +79,10 @@ func (s *session) effectTable(p *weaver.UndoPlan) *table {
 // cancelPlan is the JSON output of a dry-run cancel of one task.
 type cancelPlan struct {
 	weaver.UndoPlan
-	Refused string `json:"refused,omitempty"` // why it would not be cancelled
+	Refused string `json:"refused,omitempty"` // the reason why it would not be cancelled
 }
 
-// cancelDryRun prints what would be undone if tasks were cancelled, and changes nothing.
+// cancelDryRun prints the undos that a cancel of the tasks would start, and changes nothing.
 func (s *session) cancelDryRun(ctx context.Context, args []string) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		ids, err := s.resolve(ctx, client, wantTask, args...)

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// workerCmd is the verb worker, whose flags stand before or behind start.
+// workerCmd is the verb worker. Its flags stand before or after start.
 type workerCmd struct {
 	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted; start can be left out."`
 	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store, of any machine."`
@@ -29,7 +29,7 @@ type workerCmd struct {
 	workFlags
 }
 
-// workerFlags are those of the verbs that run whatever tasks are in the store.
+// workerFlags are the flags of the verbs that run any tasks of the store.
 type workerFlags struct {
 	Handlers []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue    []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
@@ -111,9 +111,8 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 	return errors.Join(err, g.Wait())
 }
 
-// workLog prints what a worker does: a line for each start and end of an
-// attempt and for each line that a command writes, or with -o json each event
-// as an object.
+// workLog prints the work of a worker: a line for each start and end of an attempt and for each output line of a
+// command. With -o json it prints each event as an object.
 type workLog struct {
 	w     io.Writer
 	clock explain.Clock
@@ -125,7 +124,7 @@ type workLog struct {
 	output                     liveOutput
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
-	allowed                    int // failed, which the job allows, or the task that they were to repair
+	allowed                    int // failed, but the job or the repaired task allows it
 	blocked, cancelled         int
 }
 
@@ -133,7 +132,7 @@ func (s *session) workLog() *workLog {
 	return &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
 }
 
-// say prints a line about the worker itself; -o json has none.
+// say prints a line about the worker itself, except with -o json.
 func (l *workLog) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,17 +142,16 @@ func (l *workLog) say(format string, args ...any) {
 	l.line(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// serving prints where a server listens, for programs: -o json only.
+// serving prints the address of a server for programs: only with -o json.
 func (l *workLog) serving(url string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.json {
-		_, _ = fmt.Fprintf(l.w, "{\"serving\":%q}\n", url) // as in line
+		_, _ = fmt.Fprintf(l.w, "{\"serving\":%q}\n", url) // error ignored, as in line
 	}
 }
 
-// line prints a line. Its error is dropped: a reader that went away keeps no
-// task from running.
+// line prints a line. It ignores the write error: a reader that went away must not stop tasks.
 func (l *workLog) line(at time.Time, said string) {
 	when := ""
 	if !l.bare {
@@ -172,7 +170,7 @@ func (l *workLog) Emit(ev event.Event) {
 	said := l.count(ev)
 	if l.json {
 		for _, line := range l.encoder.Lines(ev) {
-			_, _ = fmt.Fprintln(l.w, text.PlainJSON(line)) // as in line
+			_, _ = fmt.Fprintln(l.w, text.PlainJSON(line)) // error ignored, as in line
 		}
 		return
 	}
@@ -190,7 +188,7 @@ func (l *workLog) Emit(ev event.Event) {
 	}
 }
 
-// count keeps the figures and words the event; "" is not worth a line.
+// count updates the counters and returns the text for an event; "" if the event needs no line.
 func (l *workLog) count(ev event.Event) string {
 	switch ev := ev.(type) {
 	case event.TaskStarted:
@@ -213,7 +211,7 @@ func (l *workLog) count(ev event.Event) string {
 	return l.clock.Event(withoutOutput(ev), nil)
 }
 
-// summary says what became of the attempts.
+// summary counts the attempts by outcome.
 func (l *workLog) summary() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,8 +231,7 @@ func (l *workLog) summary() string {
 	return said
 }
 
-// unsuccessful reports whether a task failed, unless its job allows that, or
-// waits for a person.
+// unsuccessful reports whether a task failed, unless its job allows that, or waits for a person.
 func (l *workLog) unsuccessful() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// engineParts say what the engine of a verb runs, and where it says so.
+// engineParts configures the engine of a verb.
 type engineParts struct {
 	handlers []weaver.Handler
-	queues   map[string]int // nil: every queue
+	queues   map[string]int // nil: all queues
 	flags    *workFlags
 	log      *workLog
 	logs     *keptLogs // opened by newEngine; the caller closes it
 	errs     io.Writer
-	door     *door // which shows its metrics; nil: there is none
+	door     *door // exposes the engine's metrics; nil: no server
 }
 
-// newEngine returns an engine for the tasks of a store, which announces its types.
+// newEngine returns an engine for the tasks of a store. The engine announces its types.
 func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, error) {
 	bucket, err := s.bucket(true)
 	if err != nil {
@@ -60,19 +60,19 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 	return eng, nil
 }
 
-// announce describes the types of an engine before it runs, for who asks at once. What
-// cannot be written now the engine writes when it runs.
+// announce publishes the types of an engine before it runs, so that readers see them at once. If a write fails here,
+// the engine writes the types when it runs.
 func announce(ctx context.Context, eng *weaver.Engine) {
 	var types []weaver.AnyType
 	for _, h := range eng.Handlers() {
-		if h.Variant() == "" { // another handler of its type may be the one that counts
+		if h.Variant() == "" { // for a variant another handler of its type may be the main one
 			types = append(types, h.Type())
 		}
 	}
 	_ = schema.Announce(ctx, eng, types...)
 }
 
-// warnings returns a logger for what goes wrong while a verb runs.
+// warnings returns a logger for problems while a verb runs.
 func warnings(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
@@ -84,10 +84,10 @@ func namesOf(handlers []weaver.Handler) []string {
 		names[i] = h.Name()
 	}
 	slices.Sort(names)
-	return slices.Compact(names) // of a type with several handlers
+	return slices.Compact(names) // a type may have several handlers
 }
 
-// handlers are those that --handlers asks for.
+// handlers returns the handlers selected by --handlers.
 func (c *workerFlags) handlers(s *session, work *workFlags, logs *keptLogs) ([]weaver.Handler, error) {
 	work.noMetadata = true
 	sets := c.Handlers
@@ -115,8 +115,8 @@ func (c *workerFlags) handlers(s *session, work *workFlags, logs *keptLogs) ([]w
 	return appOver(builtins, app), nil
 }
 
-// queues are those that --queue names, each for as many tasks at once as there are
-// slots if it does not say how many; nil means every queue.
+// queues returns the queues named by --queue with their task limits. The default limit is the number of slots. nil
+// means all queues.
 func (c *workerFlags) queues(slots int) (map[string]int, error) {
 	if len(c.Queue) == 0 {
 		return nil, nil

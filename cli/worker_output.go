@@ -9,12 +9,11 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// liveOutput makes lines of what the tasks of a worker write. It is not safe for
-// concurrent use.
+// liveOutput assembles the output of a worker's tasks into lines. It is not safe for concurrent use.
 type liveOutput map[task.ID]map[string]*text.Assembler
 
-// lines returns the lines that an event completes: those of a block of output,
-// or the unfinished ones when an attempt ends.
+// lines returns the lines that an event completes: those of a block of output, or the unfinished ones at the end of
+// an attempt.
 func (o liveOutput) lines(ev event.Event) (lines []string) {
 	id := ev.Head().TaskID
 	switch ev := ev.(type) {
@@ -32,7 +31,7 @@ func (o liveOutput) lines(ev event.Event) (lines []string) {
 			o[id][ev.Stream] = a
 		}
 		a.Write(block, func(line string) { lines = append(lines, line) })
-	case event.TaskStarted: // what an attempt left that was given up
+	case event.TaskStarted: // drops the rest of an abandoned attempt
 		delete(o, id)
 	default:
 		if !event.EndsAttempt(ev) {
@@ -50,8 +49,8 @@ func (o liveOutput) lines(ev event.Event) (lines []string) {
 	return lines
 }
 
-// withoutOutput returns the event of a command's failure with the first line of
-// its error only: the others are of the output, which was printed.
+// withoutOutput returns the event of a command's failure with only the first line of its error: the other lines
+// repeat printed output.
 func withoutOutput(ev event.Event) event.Event {
 	if ev.Head().TaskType != builtin.Run.Name() {
 		return ev

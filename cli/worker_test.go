@@ -14,8 +14,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// Whatever a handler emits, the stream of a worker is JSON line by line, and
-// nothing in it is lost or cut in the middle.
+// Every event of a handler reaches the worker's stream as a JSON line, complete and unsplit.
 func TestWorkerPrintsEventsAsJSON(t *testing.T) {
 	t.Parallel()
 	odd := weaver.Define[weaver.None, weaver.None]("test.worker.odd.v1")
@@ -63,8 +62,8 @@ func TestWorkerPrintsEventsAsJSON(t *testing.T) {
 	}
 }
 
-// A worker's lines say what failed and what blocked: its log does not say it
-// once more. The stack of a panic is in the log alone.
+// A worker's lines report each failure and block once; its log does not repeat them. Only the log has the stack of a
+// panic.
 func TestWorkerSaysFailuresOnce(t *testing.T) {
 	t.Parallel()
 	odd := weaver.Define[string, weaver.None]("test.worker.fails.v1", weaver.NoRetry())
@@ -99,8 +98,8 @@ func TestWorkerSaysFailuresOnce(t *testing.T) {
 	}
 }
 
-// The summary tells failures that end their task from those that do not. A worker
-// that works off what is due fails when a task did.
+// The summary distinguishes failures that end their task from others. A worker with --until-idle fails if a task
+// failed.
 func TestWorkerSummary(t *testing.T) {
 	t.Parallel()
 	flaky := weaver.Define[int, weaver.None]("acme.test.flaky.v1", weaver.MaxAttempts(2))
