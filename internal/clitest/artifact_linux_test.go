@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// maxStreaming is how much memory, in KiB, a gigabyte may take on its way in or out.
+// maxStreaming is the maximum memory in KiB for storing or reading a gigabyte.
 const maxStreaming = 64 << 10
 
-// A gigabyte goes in and out of the bucket with little memory, compressed or not.
+// A gigabyte is stored in and read from the bucket with little memory, compressed or not.
 func TestE2EArtifactGigabyte(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -72,8 +72,8 @@ tasks:
 	}
 }
 
-// Killed while it puts an artifact, or when it has put it and not recorded that, a run
-// goes on: nothing is lost, and nothing is left after a collector.
+// A run is killed while it stores an artifact, or after storing and before recording it. The next run continues: no
+// data is lost, and a collector removes all leftovers.
 func TestRunIsKilledWhileItPuts(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, 8<<20)
@@ -110,7 +110,7 @@ tasks:
 			}
 			show := start(t, dir, "task", "show", "p/make")
 			show.end()
-			ended := strings.Contains(show.stdout.String(), "It succeeded") // before the signal came: the next run begins a new job
+			ended := strings.Contains(show.stdout.String(), "It succeeded") // before the signal arrived: the next run begins a new job
 			want := "run\nrun\n"
 			if recorded && !ended {
 				want = "run\n"
@@ -143,7 +143,7 @@ tasks:
 	}
 }
 
-// watch returns a function that waits until something happens in a folder.
+// watch returns a function that waits for an event in a folder.
 func watch(t *testing.T, dir string, what uint32) (happens func()) {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
@@ -172,7 +172,7 @@ func watch(t *testing.T, dir string, what uint32) (happens func()) {
 	}
 }
 
-// filesBelow lists the files of a folder but the ID of a bucket.
+// filesBelow lists the files of a folder except the ID file of a bucket.
 func filesBelow(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// A worker and a run of the same store share the work, and the run reports all
-// of it.
+// A worker and a run of the same store share the work, and the run reports all of it.
 func TestRunBesideAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const tasks = 24
 	var file strings.Builder
 	file.WriteString("name: shared\ntasks:\n")
-	for i := range tasks { // each waits until both processes run some
+	for i := range tasks { // each waits until both processes run tasks
 		fmt.Fprintf(&file, "  t%d: {run: \"echo t%[1]d by $PPID >>ledger; while ! grep -v \\\"by $PPID\\\" ledger; do sleep 0.05; done\"}\n", i)
 	}
 	write(t, filepath.Join(dir, "shared.yaml"), file.String())
@@ -45,7 +44,7 @@ func TestRunBesideAWorker(t *testing.T) {
 	}
 }
 
-// What another process does is reported while it happens, not only at the end.
+// Work of another process is reported while it happens, not only at the end.
 func TestRunReportsWhatAWorkerDoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,8 +69,7 @@ tasks:
 	worker.await("worker stopped: 1 attempt run, 1 succeeded")
 }
 
-// A file that several processes start at the same moment is one job, and its
-// commands are run once.
+// A file that several processes start concurrently becomes one job, and its commands run once.
 func TestRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 4 {
@@ -100,7 +98,7 @@ func TestRunsAtOnce(t *testing.T) {
 	}
 }
 
-// A worker runs what another process submits.
+// A worker runs tasks that another process submits.
 func TestSubmitBesideAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

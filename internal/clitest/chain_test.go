@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// However long a chain is, the first line of why names the task at its root, its
-// error and the way, and the answer is short.
+// For a chain of any length the first line of why names the task at the root, its error and the path, and the output
+// is short.
 func TestWhyOfALongChain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// devModule makes a folder with the README's program, changed by pairs of old and new
-// text, as a module that uses this repository.
+// devModule creates a module that uses this repository, with the README's program. change holds pairs of old and new
+// text.
 func devModule(t *testing.T, change ...string) (dir string) {
 	t.Helper()
 	repo, err := filepath.Abs("../..")
@@ -37,8 +37,7 @@ func devModule(t *testing.T, change ...string) (dir string) {
 	return dir
 }
 
-// devStart starts `weaver dev` for the program of a folder, and returns where its API is,
-// and the token for it.
+// devStart starts `weaver dev` for the program of a folder, and returns the URL of its API and the token.
 func devStart(t *testing.T, dir string) (p *process, url, token string) {
 	t.Helper()
 	p = start(t, dir, "dev", "--addr", "127.0.0.1:0", "--", "go", "run", ".")
@@ -49,9 +48,8 @@ func devStart(t *testing.T, dir string) (p *process, url, token string) {
 	return p, said[1], said[2]
 }
 
-// The README's program under `weaver dev`: its handler is edited while a task sleeps
-// between two steps, and the task goes on in the new code. Killed and started again, dev
-// finds everything.
+// The README's program under `weaver dev`: its handler is edited while a task sleeps between two steps, and the task
+// continues in the new code. After a kill and a restart dev finds all tasks.
 func TestE2EDev(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -79,7 +77,7 @@ func TestE2EDev(t *testing.T) {
 	p.await("app   | the new code goes on")
 	p.await("app   | hello Ada, you are number 42 <nil>")
 
-	// The API knows it, and nobody without the token.
+	// The API returns the task, and refuses a request without the token.
 	if status, body := request(t, url+"v1/tasks?q=type:acme.demo.greet.v1", token); status != http.StatusOK || !strings.Contains(body, `"state":"succeeded"`) || !strings.Contains(body, `"step_count":2`) {
 		t.Errorf("%d %s", status, body)
 	}
@@ -107,8 +105,7 @@ func TestE2EDev(t *testing.T) {
 	}
 }
 
-// The program gets the time to drain before the new one starts, and what it prints last
-// is printed.
+// The old program gets time to drain before the new one starts, and its last output is printed.
 func TestDevDrains(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,7 +113,7 @@ func TestDevDrains(t *testing.T) {
 echo "up with $WEAVER_STORE $WEAVER_NAMESPACE"
 while :; do sleep 0.05; done
 `)
-	conf := filepath.Join(dir, "sub", "conf.yaml") // an argument of the program, no pipeline with a store beside it
+	conf := filepath.Join(dir, "sub", "conf.yaml") // an argument of the program, not a pipeline with a store next to it
 	if err := os.Mkdir(filepath.Dir(conf), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +133,7 @@ while :; do sleep 0.05; done
 	}
 }
 
-// A program that does not end is killed by the second interrupt.
+// The second interrupt kills a program that does not end.
 func TestDevStopsNow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -153,8 +150,8 @@ func TestDevStopsNow(t *testing.T) {
 	p.says("stopping: what runs may end within 1h; interrupt again to stop it now", "stopping now")
 }
 
-// An address that cannot be listened on is told for what it is, and one that other
-// machines reach has a warning.
+// An address that cannot be listened on is reported as such. An address that other machines can reach causes a
+// warning.
 func TestDevAddress(t *testing.T) {
 	t.Parallel()
 	for addr, says := range map[string][]string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// example copies a folder of examples, so that a run leaves nothing there.
+// example copies a folder of examples, so that a run leaves no files there.
 func example(t *testing.T, name string) (dir string) {
 	t.Helper()
 	source, err := os.OpenRoot(filepath.Join("..", "..", "examples", name))
@@ -24,7 +24,7 @@ func example(t *testing.T, name string) (dir string) {
 	return dir
 }
 
-// withoutLeftovers hides what earlier runs by hand left in an example.
+// withoutLeftovers hides files that earlier manual runs left in an example.
 type withoutLeftovers struct{ fs.FS }
 
 // ReadDir implements fs.ReadDirFS.
@@ -50,8 +50,8 @@ func runExample(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// mendExample puts a typo into an example's file, runs it, mends it, and runs
-// what is left: kept says how much, and that nothing before the typo is repeated.
+// mendExample puts a typo into an example's file, runs it, fixes the typo, and runs the rest. kept is the expected
+// line about tasks that are not repeated.
 func mendExample(t *testing.T, dir, file, good, typo, kept string) {
 	t.Helper()
 	path := filepath.Join(dir, file)
@@ -68,11 +68,10 @@ func mendExample(t *testing.T, dir, file, good, typo, kept string) {
 	runExample(t, dir, "--update", file).says(kept)
 }
 
-// exampleServer builds the program of an example and starts it on a free port, which
-// the pipeline then names in place of the one that it has.
+// exampleServer builds the program of an example, starts it on a free port, and writes the port into the pipeline.
 func exampleServer(t *testing.T, dir, file, port string, args ...string) {
 	t.Helper()
-	// Outside of this module the program needs one of its own.
+	// Outside of this module the program needs its own module.
 	write(t, filepath.Join(dir, "go.mod"), "module example.com/server\n\ngo 1.26\n")
 	program := filepath.Join(t.TempDir(), "server")
 	if code := startProgram(t, dir, "go", "build", "-o", program, ".").end(); code != 0 {
@@ -92,7 +91,7 @@ func TestE2EExampleNightly(t *testing.T) {
 	dir := example(t, "nightly")
 	exampleServer(t, dir, "nightly.yaml", "127.0.0.1:9123", "serve", "127.0.0.1:0")
 
-	// Killed while it fetches, and run again.
+	// Killed during a fetch, and run again.
 	first := start(t, dir, "run", "nightly.yaml")
 	first.await("prepare: succeeded")
 	first.signal(syscall.SIGKILL)
@@ -111,7 +110,7 @@ func TestE2EExampleBuild(t *testing.T) {
 	}
 	t.Parallel()
 	dir := example(t, "build")
-	// Three of its four targets would have the whole standard library compiled.
+	// Three of its four targets would compile the whole standard library.
 	path := filepath.Join(dir, "build.yaml")
 	text := read(t, path)
 	for _, other := range []string{"GOOS: darwin, GOARCH: arm64", "GOOS: windows, GOARCH: amd64", "GOOS: linux, GOARCH: arm64"} {
@@ -128,7 +127,7 @@ func TestE2EExampleBuild(t *testing.T) {
 	p := runExample(t, dir, "build.yaml")
 	p.says("goes on, ", "build-and-test succeeded in ", "8 tasks.", "release| ")
 
-	// A failing test, mended.
+	// A failing test is fixed.
 	test := filepath.Join(dir, "hello", "main_test.go")
 	good := read(t, test)
 	write(t, test, strings.ReplaceAll(good, "hello, Ada", "goodbye, Ada"))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Three hundred files, a kill in the middle, a mistake in the last task, one file
-// more: each is converted once, but for those that the kill interrupted.
+// Three hundred files, a kill halfway, an error in the last task, one additional file: each file is converted once,
+// except those that the kill interrupted.
 func TestExampleSubtitles(t *testing.T) {
 	t.Parallel()
 	dir := example(t, "subtitles")
@@ -19,7 +19,7 @@ func TestExampleSubtitles(t *testing.T) {
 	write(t, path, strings.Replace(good, "grep 'vtt$'", "gerp 'vtt$'", 1))
 	one := read(t, filepath.Join(dir, "01 Arrival.srt"))
 	const files = 300
-	for i := 3; i < files; i++ { // three are there
+	for i := 3; i < files; i++ { // three exist already
 		write(t, filepath.Join(dir, fmt.Sprintf("clip %d.srt", i)), one)
 	}
 	first := start(t, dir, "run", "subtitles.yaml")
@@ -49,7 +49,7 @@ func TestExampleSubtitles(t *testing.T) {
 	}
 }
 
-// A release waits for a person, is killed while it deploys, and goes on.
+// A release waits for a person, is killed during the deployment, and continues.
 func TestExampleDeploy(t *testing.T) {
 	t.Parallel()
 	dir := example(t, "deploy")
@@ -91,8 +91,7 @@ func TestExampleDeploy(t *testing.T) {
 	}
 }
 
-// A poll of a server that fails every third request is killed, and orders nothing
-// twice.
+// A poll of a server that fails every third request is killed; it orders nothing twice.
 func TestE2EExamplePoller(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Right after kill -9 of the process that runs a task, why, task show and job show
-// say that it is gone, and what goes on, without a write: also when the store and
-// its lock files may only be read.
+// Right after kill -9 of the process that runs a task, why, task show and job show report the dead process and the
+// command that continues its task. They write nothing, and work on a read-only store with read-only lock files.
 func TestWhyAfterKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +59,7 @@ tasks:
 		t.Errorf("a look removed the lock file: %v", err)
 	}
 
-	// What it says works, at once.
+	// The suggested command works at once.
 	write(t, filepath.Join(dir, "go"), "")
 	look("run", "held.yaml")
 	if text := look("why", job); strings.Contains(text, gone) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// shown is a command of a session in the docs, and what it prints.
+// shown is a command of a session in the docs, with its output.
 type shown struct{ command, output string }
 
 // session reads the commands of a page's ```console blocks: lines that begin with $.
@@ -78,7 +78,7 @@ func runPage(t *testing.T, page string) {
 	}
 }
 
-// curl is as much of curl as the docs use.
+// curl implements the part of curl that the docs use.
 func curl() {
 	method, target, body, form, format := "", "", "", url.Values{}, ""
 	query, isForm := false, false
@@ -152,7 +152,7 @@ func curl() {
 	fmt.Print(strings.NewReplacer("%{http_code}", fmt.Sprint(res.StatusCode), `\n`, "\n").Replace(format))
 }
 
-// jq is as much of jq as the docs use: jq -r .NAME FILE.
+// jq implements the part of jq that the docs use: jq -r .NAME FILE.
 func jq() {
 	if len(os.Args) != 4 || os.Args[1] != "-r" {
 		fatal("want -r .NAME FILE")

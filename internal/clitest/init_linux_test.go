@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// As process 1 of a container weaver waits for what its commands leave behind, passes
-// signals on, and has the exit code that it has elsewhere.
+// As process 1 of a container weaver reaps processes that its commands leave behind, forwards signals, and returns
+// its usual exit code.
 func TestProcess1(t *testing.T) {
 	t.Parallel()
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// stubborn is a pipeline whose command ignores the signals that ask it to end.
+// stubborn is a pipeline whose command ignores SIGINT and SIGTERM.
 const stubborn = `name: stubborn
 tasks:
   stubborn: {run: "trap '' TERM INT; echo up; while :; do sleep 1; done"}
@@ -53,9 +53,8 @@ func TestInterruptTwice(t *testing.T) {
 	}
 }
 
-// After one signal a running task may end, no task is started, and the message
-// says how to go on. The same holds for the signals of a closed terminal and of
-// a supervisor that stops the service.
+// After one signal running tasks may end, no task is started, and the message says how to continue. The same holds
+// for the signals of a closed terminal and of a supervisor that stops the service.
 func TestInterruptOnce(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -70,7 +69,7 @@ tasks:
 			p := start(t, dir, "run", "two.yaml")
 			p.await("first| up")
 			p.signal(s)
-			p.signal(s) // at once: the same one, sent to the process and to its group
+			p.signal(s) // at once: the same signal, sent to the process and to its group
 			p.await("Stopping: ")
 			write(t, filepath.Join(dir, "go"), "")
 			if code := p.end(); code != 1 {
@@ -89,7 +88,7 @@ tasks:
 	}
 }
 
-// A run that was started to outlive its terminal does so.
+// A run under nohup outlives its terminal.
 func TestNohup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A worker is killed while a task of its waits for a person, and while its children
-// run; the next one goes on. Nothing that was recorded runs again.
+// A worker is killed while a task waits for a person and while its children run; the next worker continues. No
+// recorded step runs again.
 func TestSignalAfterAKill(t *testing.T) {
 	t.Parallel()
 	dir, acme := t.TempDir(), filepath.Join(filepath.Dir(program(t)), "acme")
@@ -50,7 +50,7 @@ func TestSignalAfterAKill(t *testing.T) {
 	}
 }
 
-// taskID returns the id of the only task in a list.
+// taskID returns the ID of the only task in a list.
 func taskID(t *testing.T, list string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(list, `"id": "`)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// ledger is a pipeline of which every task writes its name when it begins and
-// when it ends. The tasks of one lane follow each other.
+// ledger returns a pipeline whose tasks write their names when they begin and end. The tasks of a lane follow each
+// other.
 func ledger() string {
 	var b strings.Builder
 	b.WriteString("name: ledger\ntasks:\n")
@@ -27,8 +27,8 @@ func ledger() string {
 	return b.String()
 }
 
-// Killed after any of its first lines, a run goes on with the same job: what
-// had succeeded is not run again, and everything ends.
+// A run that is killed after any of its first lines continues with the same job: succeeded tasks do not run again,
+// and all tasks end.
 func TestRunIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []int{0, 1, 2, 3, 5, 8, 11, 14, 17, 20} {
@@ -63,8 +63,8 @@ func TestRunIsKilled(t *testing.T) {
 				t.Error("the second run is another job")
 			}
 
-			// A killed command wrote nothing more: each end is there once, unless
-			// a command ended after the kill and before its result was recorded.
+			// A killed command wrote no more output: each end is recorded once, unless a command ended after the kill
+			// and before its result was recorded.
 			entries := strings.Split(strings.TrimSpace(read(t, filepath.Join(dir, "ledger"))), "\n")
 			ends := map[string]int{}
 			for i, e := range entries {
@@ -86,8 +86,7 @@ func TestRunIsKilled(t *testing.T) {
 	}
 }
 
-// A run that is killed often goes on each time: these kills do not count
-// against the crash budget of its tasks.
+// A run that is killed often continues each time: these kills do not count against the crash budget of its tasks.
 func TestRunIsKilledOften(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -108,8 +107,7 @@ func TestRunIsKilledOften(t *testing.T) {
 	}
 }
 
-// A fresh job begins when no task of the old one runs any more, whether the old
-// process is alive or was killed.
+// A fresh job begins after all tasks of the old one have ended, whether the old process is alive or was killed.
 func TestFreshWaitsForTheOld(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -144,7 +142,7 @@ tasks:
 	}
 }
 
-// nodes returns the names of the tasks of one kind of event in a stream.
+// nodes returns the names of the tasks with one kind of event in a stream.
 func nodes(stream, event string) []string {
 	var names []string
 	for line := range strings.Lines(stream) {
@@ -164,7 +162,7 @@ func job(t *testing.T, stream string) string {
 	return id
 }
 
-// field is the first text under a key.
+// field returns the first string under a key.
 func field(line, key string) string {
 	_, rest, _ := strings.Cut(line, `"`+key+`":"`)
 	value, _, _ := strings.Cut(rest, `"`)

@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// Killed in the middle of an undo, the next run goes on with it: each task is undone in
-// its turn, and the alarm comes last.
+// After a kill during an undo the next run continues it: the tasks are undone in order, and the alarm comes last.
 func TestUndoIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, undo := range []string{"undo b", "undo a"} { // the one that the kill hits
+	for _, undo := range []string{"undo b", "undo a"} { // the undo that the kill interrupts
 		t.Run(undo, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// gated is a pipeline whose second task writes its last line when it is
-// allowed to.
+// gated is a pipeline whose second task writes its last line when a file appears.
 const gated = `name: gated
 tasks:
   before: {run: "echo ready"}
@@ -19,8 +18,7 @@ tasks:
   after: {run: "echo last", needs: [slow]}
 `
 
-// gatedRun starts a run of gated in a new folder, and returns when its second
-// task has written something.
+// gatedRun starts a run of gated in a new folder, and returns after the first output of its second task.
 func gatedRun(t *testing.T) (dir, id string, run *process) {
 	t.Helper()
 	dir = t.TempDir()
@@ -33,7 +31,7 @@ func gatedRun(t *testing.T) (dir, id string, run *process) {
 	return dir, job(t, run.stdout.String()), run
 }
 
-// openGate lets the task of gatedRun go on.
+// openGate lets the task of gatedRun continue.
 func openGate(t *testing.T, dir string) {
 	t.Helper()
 	gate, err := os.OpenFile(filepath.Join(dir, "gate"), os.O_WRONLY, 0)
@@ -48,14 +46,13 @@ func openGate(t *testing.T, dir string) {
 	}
 }
 
-// logs -f shows what is written while it is written, and ends with the job or
-// task.
+// logs -f prints output while it is written, and ends with the job or task.
 func TestLogsFollow(t *testing.T) {
 	t.Parallel()
 	dir, id, run := gatedRun(t)
 	ofJob := start(t, dir, "logs", "-f", id)
 	ofTask := start(t, dir, "logs", "-f", id+"/slow")
-	ofNext := start(t, dir, "logs", "-f", id+"/after") // which has not begun
+	ofNext := start(t, dir, "logs", "-f", id+"/after") // of a task that has not begun
 	ofJob.await("slow| first")
 	ofTask.await("first")
 	if now := start(t, dir, "logs", id); now.end() != 0 || now.stdout.String() != "before| ready\nslow| first\nslow| hal\n" {
@@ -76,7 +73,7 @@ func TestLogsFollow(t *testing.T) {
 	}
 }
 
-// An interrupt is how a person ends logs -f.
+// An interrupt ends logs -f.
 func TestLogsFollowIsInterrupted(t *testing.T) {
 	t.Parallel()
 	dir, id, run := gatedRun(t)
@@ -92,8 +89,7 @@ func TestLogsFollowIsInterrupted(t *testing.T) {
 	}
 }
 
-// Of a run that is killed what was written so far is kept, and what is written
-// by the next attempt stands beside it. logs -f goes on with that.
+// The output of a killed run is kept, and that of the next attempt is added separately. logs -f continues with it.
 func TestLogsOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	dir, id, run := gatedRun(t)

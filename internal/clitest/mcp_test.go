@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// documented is the program that docs/mcp.md tells clients to start.
+// documented returns the command that docs/mcp.md tells clients to start.
 func documented(t *testing.T) (args []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/mcp.md")
@@ -44,7 +44,7 @@ func documented(t *testing.T) (args []string) {
 	return s.Args
 }
 
-// A client starts the command as docs/mcp.md says, and uses its tools.
+// A client starts the command as in docs/mcp.md and uses its tools.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	dir, weaver := t.TempDir(), program(t)
@@ -100,14 +100,14 @@ func TestMCP(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = cs.Wait() // its end, which the signal asked for
+	_ = cs.Wait() // the signal ended it
 	_ = cs.Close()
 	if stderr.Len() > 0 {
 		t.Errorf("it wrote %s", stderr.String())
 	}
 }
 
-// A person who types into it is told what should be written.
+// A person who types into it is told to write JSON-RPC messages.
 func TestMCPOfAPerson(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, t.TempDir(), "sh", "-c", program(t)+" migrate up && echo help | "+program(t)+" mcp")
@@ -117,7 +117,7 @@ func TestMCPOfAPerson(t *testing.T) {
 	p.says(`"code":-32700,"message":"the line is no JSON: write one message of JSON-RPC a line`)
 }
 
-// An assistant that is asked why a pipeline is stuck finds it by its name.
+// An assistant that asks why a pipeline is stuck finds the pipeline by its name.
 func TestMCPByName(t *testing.T) {
 	t.Parallel()
 	dir, weaver := t.TempDir(), program(t)

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// maxResident is how much memory, in KiB, a run may use.
+// maxResident is the maximum memory of a run in KiB.
 const maxResident = 100 << 10
 
-// The memory that a run uses does not depend on how much its commands write.
+// The memory of a run does not depend on the amount of output of its commands.
 func TestE2EMuchOutput(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -32,7 +32,7 @@ tasks:
 				if _, more := p.next(); !more {
 					break
 				}
-				p.stdout.Reset() // our own memory
+				p.stdout.Reset() // memory of this test
 				if n%1000 == 0 {
 					peak = max(peak, resident(t, p.cmd.Process.Pid))
 				}
@@ -52,8 +52,8 @@ tasks:
 	}
 }
 
-// resident is the most memory, in KiB, that a process ever had. (What wait
-// reports counts the memory of the process that forked it, too.)
+// resident returns the peak memory of a process in KiB. (The value reported by wait includes the memory of the
+// process that forked it.)
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	status := read(t, fmt.Sprintf("/proc/%d/status", pid))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What a run makes beside the store belongs to the owner and group of the store's file,
-// with its mode. Where this user is not root, that is the mode alone.
+// Files of a run next to the store get the owner, group and mode of the store's file; for a user other than root only
+// the mode.
 func TestOwnerOfWhatIsBeside(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,13 +17,12 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// The sessions of testdata/postgres have a server, with fsync as a user's has it. Each
-// finds these variables:
+// The sessions of testdata/postgres have a server with fsync on, like a user's. Each gets these variables:
 //
-//	PG        the URL of an empty database of its own
+//	PG        the URL of an empty database for this session
 //	DATABASE  its name
 //	OTHERS    the same with the schema others
-//	WITHPASS  the same for the user pass, with the password hunter2; WRONGPASS: another one
+//	WITHPASS  the same for the user pass, with the password hunter2; WRONGPASS: with another password
 //	NODATABASE  a database that does not exist
 //	READER    the same for the user reader, who may create nothing
 //	STANDBY   a standby of the server
@@ -62,8 +61,8 @@ func TestPostgresSessions(t *testing.T) {
 	t.Run("sessions", func(t *testing.T) { testscript.Run(t, p) })
 }
 
-// The quick start on PostgreSQL: the worker of a job is killed with -9 in the middle of
-// it, and a second one goes on from there. Nothing that had succeeded runs again.
+// The quick start on PostgreSQL: the worker of a job is killed with -9 halfway, and a second worker continues. No
+// succeeded task runs again.
 func TestPostgresWorkerIsKilled(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{Fsync: true}).Database()
@@ -109,7 +108,7 @@ tasks:
 	}
 }
 
-// as is the URL of a database for another user.
+// as returns the URL of a database for another user.
 func as(t *testing.T, database string, user *url.Userinfo) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -120,7 +119,7 @@ func as(t *testing.T, database string, user *url.Userinfo) string {
 	return u.String()
 }
 
-// withParam is a URL with another parameter.
+// withParam returns a URL with an additional parameter.
 func withParam(t *testing.T, database, key, value string) string {
 	t.Helper()
 	u, err := url.Parse(database)

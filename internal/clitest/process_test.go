@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// process is the weaver command as a process of its own, in a folder of its
-// own, whose standard output is read while it runs.
+// process is the weaver command as a separate process in its own folder. Its standard output is read while it runs.
 type process struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -24,10 +23,10 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// apart waits until another signal is not taken for the one that the program said it got.
+// apart waits until the program counts another signal as a second one.
 func apart() { <-time.After(2 * time.Second) }
 
-// program is the path of the weaver command, which is this test's binary.
+// program returns the path of the weaver command, which is this test's binary.
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,7 +66,7 @@ func startWith(t *testing.T, attr *syscall.SysProcAttr, dir, name string, args .
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A test that waits in vain ends, and says where the program was.
+	// A test that hangs ends with a stack dump of the program.
 	tooLong := time.AfterFunc(4*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
 		tooLong.Stop()
@@ -79,9 +78,8 @@ func startWith(t *testing.T, attr *syscall.SysProcAttr, dir, name string, args .
 	return p
 }
 
-// heedSignals has programs started by this one heed the signals that end them,
-// even if the tests were started to outlive their terminal (nohup): an ignored
-// signal is inherited, a caught one is not.
+// heedSignals makes programs started by this process react to the signals that end them, even if the tests run under
+// nohup: an ignored signal is inherited, a caught one is not.
 var heedSignals = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -90,14 +88,14 @@ var heedSignals = sync.OnceFunc(func() {
 	}
 })
 
-// next reads a line of the standard output; false at its end.
+// next reads a line of the standard output; it returns false at the end.
 func (p *process) next() (string, bool) {
 	line, err := p.out.ReadString('\n')
 	p.stdout.WriteString(line)
 	return strings.TrimSuffix(line, "\n"), err == nil
 }
 
-// await reads until a line contains text, and returns it.
+// await reads until a line contains text, and returns that line.
 func (p *process) await(text string) string {
 	p.Helper()
 	for {
@@ -126,11 +124,11 @@ func (p *process) end() int {
 			break
 		}
 	}
-	_ = p.cmd.Wait() // the code says it
+	_ = p.cmd.Wait() // the exit code shows the error
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// says checks the output of a process that ended.
+// says checks the output of an ended process.
 func (p *process) says(texts ...string) {
 	p.Helper()
 	all := p.stdout.String() + p.stderr.String()

@@ -26,8 +26,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TestMain makes this binary the programs of the sessions, too. With -short none
-// of the tests runs: each starts programs.
+// TestMain makes this binary also the programs of the sessions. With -short no test runs: each starts programs.
 func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
@@ -43,12 +42,12 @@ func TestMain(m *testing.M) {
 // byVoice is a Router that sends tasks with a label to another handler.
 var byVoice = decide.Rules{{Labels: map[string]string{"voice": "loud"}, Handler: "loud"}}
 
-// neverAgain is a Decider that gives every task up at its first failure.
+// neverAgain is a Decider that marks every task dead after its first failure.
 var neverAgain = decide.Func(func(decide.Input) decide.Decision {
 	return decide.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "never", Version: 1, Text: "never again"}}
 })
 
-// careless is a Decider that says in its reason what the task was given.
+// careless is a Decider that leaks the input of the task in its reason.
 var careless = decide.Func(func(in decide.Input) decide.Decision {
 	return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{Policy: "careless", Version: 1, Text: "was given " + string(in.Task.Input)}}
 })
@@ -69,23 +68,22 @@ func TestSessions(t *testing.T) {
 	testscript.Run(t, sessions(t, "testdata", func(*testscript.Env) error { return nil }))
 }
 
-// runs matches a line of a session that runs a program, and concurrent one that runs it
-// beside others, or on a terminal.
+// runs matches a session line that runs a program. concurrent matches a line that runs one concurrently with others, or
+// on a terminal.
 var (
 	runs       = regexp.MustCompile(`(?m)^!? ?(exec|fails|serve|tty) `)
 	concurrent = regexp.MustCompile(`(?m)( &(\w+&)? *$|^!? ?(serve|tty) )`)
 )
 
-// isConcurrent reports whether programs run beside others in a session, or on a terminal: at
-// least one in fifteen. The race detector would only slow the rest down.
+// isConcurrent reports whether at least one in fifteen programs of a session runs concurrently with others, or on a
+// terminal. The race detector would only slow the other sessions down.
 func isConcurrent(session string) bool {
 	n := len(concurrent.FindAllString(session, -1))
 	return n > 0 && n*15 >= len(runs.FindAllString(session, -1))
 }
 
-// sessions returns those of a folder; under the race detector only concurrent
-// ones, because the others take minutes there and run one program at a time.
-// setup is called for each of them.
+// sessions returns the sessions of a folder. Under the race detector it returns only concurrent ones: the others take
+// minutes there and run one program at a time. setup is called for each session.
 func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) testscript.Params {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
@@ -107,7 +105,7 @@ func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) tests
 			env.Setenv("TZ", "UTC")
 			env.Setenv("USER", "tester")
 			env.Setenv("GOCACHE", goCache())
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of the many programs ends a second late
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each of the many programs ends a second late
 			return setup(env)
 		},
 		RequireUniqueNames:  true,
@@ -115,7 +113,7 @@ func sessions(t *testing.T, dir string, setup func(*testscript.Env) error) tests
 	}
 }
 
-// goCache is the folder of the go command's builds, which sessions share with this test.
+// goCache returns the build cache of the go command, which sessions share with this test.
 func goCache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -124,13 +122,13 @@ func goCache() string {
 	return cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build"))
 }
 
-// payment is an input of which a field is masked.
+// payment is an input with a masked field.
 type payment struct {
 	Card string `json:"card" weaver:"redact"`
 	Note string `json:"note"`
 }
 
-// ownHandlers are those of a program that is not the weaver command itself.
+// ownHandlers returns the handlers of a program other than the weaver command.
 func ownHandlers() []weaver.Handler {
 	greet := weaver.Define[string, string]("acme.demo.greet.v1")
 	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
@@ -168,7 +166,7 @@ func ownHandlers() []weaver.Handler {
 //
 //	serve     # GET /data.csv answers rows, GET /echo JSON, GET /job is done at the fourth call, everything else 200
 //
-// All but GET /data.csv and GET /job is noted in the file requests, a line each.
+// It records all requests except GET /data.csv and GET /job in the file requests, one per line.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: serve")

@@ -20,7 +20,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The task types of the sessions.
+// Task types of the sessions.
 var (
 	okType    = weaver.Define[int, string]("acme.demo.ok.v1", weaver.Queue("work"))
 	failType  = weaver.Define[int, string]("acme.demo.fail.v1", weaver.Queue("work"), weaver.NoRetry())
@@ -48,7 +48,7 @@ func fail(ctx context.Context, _ int) (string, error) {
 	return "", err
 }
 
-// buy cannot ship what it charged, and refunds it.
+// buy cannot ship the charged goods, and refunds the charge.
 func buy(ctx context.Context, _ int) (string, error) {
 	nothing := func(context.Context) error { return nil }
 	err := weaver.Do(ctx, "charge", nothing)
@@ -75,10 +75,10 @@ func approve(ctx context.Context, _ int) (string, error) {
 	return weaver.Ask[string](ctx, "signature", "needs a signature")
 }
 
-// refundsOf are the tries of refunds, by task.
+// refundsOf counts the attempts of refunds, by task.
 var refundsOf sync.Map
 
-// saga is buy whose partner knows no such account at first, twice. A negative n waits for a day.
+// saga is buy with a partner that does not know the account in the first two attempts. A negative n sleeps for a day.
 func saga(ctx context.Context, n int) (string, error) {
 	err := weaver.Do(ctx, "charge", func(context.Context) error { return nil })
 	switch {
@@ -103,7 +103,7 @@ func sleep(ctx context.Context, _ int) (string, error) {
 	return "rested", weaver.Sleep(ctx, "cool-down", 24*time.Hour)
 }
 
-// ship waits for an approval, and then for children, of which the first sleeps.
+// ship waits for an approval and then for children, of which the first sleeps.
 func ship(ctx context.Context, n int) (string, error) {
 	yes, ok, err := approved.Wait(ctx, "manager", 48*time.Hour)
 	if err != nil || !ok {
@@ -118,8 +118,7 @@ func ship(ctx context.Context, n int) (string, error) {
 
 func sum(context.Context, weaver.None) (string, error) { return "summed", nil }
 
-// seeds are the contents of the store that a session can begin with; each
-// returns the ids that become variables of the session.
+// seeds are the initial contents of a session's store. Each returns the IDs that become variables of the session.
 var seeds = map[string]func(*fixture) map[string]task.ID{
 	"thousand": func(w *fixture) map[string]task.ID { // and more than a page
 		hs, err := okType.EnqueueMany(w.ctx, w.client, make([]int, 1050), weaver.Label("lot", "big"))
@@ -292,7 +291,7 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 	"empty": func(*fixture) map[string]task.ID { return nil },
 }
 
-// seed fills the store weaver.db, in the session's namespace:
+// seed fills the store weaver.db in the session's namespace:
 //
 //	seed blocked     # makes a task, and $BLOCKED is its id
 func seed(ts *testscript.TestScript, neg bool, args []string) {
@@ -313,7 +312,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runSQL changes the file of the store with SQL:
+// runSQL changes the store's file with SQL:
 //
 //	sql 'UPDATE weaver_tasks SET step_count = 7'
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
@@ -358,13 +357,12 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 	return map[string]task.ID{variable: id}
 }
 
-// work runs everything that is due.
+// work runs all due tasks.
 func (w *fixture) work() {
 	w.run(okType.Handler(ok), failType.Handler(fail), buyType.Handler(buy), sagaType.Handler(saga), orderType.Handler(order), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
 }
 
-// unread enqueues a task whose input does not decode and whose repair ends with an
-// error.
+// unread enqueues a task whose input does not decode and whose repair fails.
 func (w *fixture) unread(failed error) task.ID {
 	h, err := weaver.Define[string, string](okType.Name(), weaver.Queue("work")).Enqueue(w.ctx, w.client, "seven")
 	w.check(err)
@@ -385,14 +383,14 @@ func (w *fixture) submit(j *weaver.Job) map[string]task.ID {
 	tasks, err := w.client.JobTasks(w.ctx, h.ID())
 	w.check(err)
 	ids := map[string]task.ID{"JOB": h.ID()}
-	w.ts.Setenv("PREFIX", h.ID().String()[:6]) // of what is made in the same quarter of an hour
+	w.ts.Setenv("PREFIX", h.ID().String()[:6]) // shared by IDs from the same quarter of an hour
 	for _, t := range tasks {
 		ids[strings.ToUpper(t.Node)] = t.ID
 	}
 	return ids
 }
 
-// claim leases what is due for a worker that sends no heartbeat.
+// claim leases due tasks for a worker that sends no heartbeat.
 func (w *fixture) claim(ttl time.Duration) {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "silent", Name: "web1:7", TTL: ttl}))
@@ -402,13 +400,12 @@ func (w *fixture) claim(ttl time.Duration) {
 	w.check(err)
 }
 
-// unprove removes the lock files of workers, so that nothing proves that they died
-// with this session's program.
+// unprove removes the lock files of workers, so that the death of this session's workers cannot be proven.
 func (w *fixture) unprove() {
 	w.check(os.RemoveAll(w.ts.MkAbs("weaver.db.workers")))
 }
 
-// reap joins a worker and reaps.
+// reap registers a worker and reaps.
 func (w *fixture) reap() {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "reaper", Name: "web2:8", TTL: time.Hour}))
@@ -417,7 +414,7 @@ func (w *fixture) reap() {
 	w.check(w.db.Leave(w.ctx, ns, "reaper"))
 }
 
-// crash loses the lease of a task n times, as its process ends.
+// crash loses the lease of a task n times, as if its process had ended.
 func (w *fixture) crash(n int) task.ID {
 	h, err := okType.Enqueue(w.ctx, w.client, 1)
 	w.check(err)

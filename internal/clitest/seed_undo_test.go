@@ -11,9 +11,8 @@ import (
 
 var orderType = weaver.Define[int, string]("acme.demo.order.v1", weaver.Queue("work"), weaver.NoRetry())
 
-// order reserves and packs goods, which is for good, and then charges and mails. A negative
-// n waits for a day then, 0 is done, and others have no courier. The partner of n = 2
-// refunds nothing.
+// order reserves and packs goods (a point of no return), and then charges and mails. A negative n sleeps for a day
+// then, 0 succeeds, and for any other n there is no courier. The partner of n = 2 refuses refunds.
 func order(ctx context.Context, n int) (string, error) {
 	nothing := func(context.Context) error { return nil }
 	undo := func(err error) weaver.StepOption {
@@ -42,7 +41,7 @@ func order(ctx context.Context, n int) (string, error) {
 	return "shipped", err
 }
 
-// ordered works on an order.
+// ordered runs the task of an order.
 func ordered(name string, n int) func(w *fixture) map[string]task.ID {
 	return func(w *fixture) map[string]task.ID {
 		h, err := orderType.Enqueue(w.ctx, w.client, n)

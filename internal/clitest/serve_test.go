@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// request sends one, with a body if there is one, and returns the answer.
+// request sends an HTTP request, with an optional body, and returns the answer.
 func request(t *testing.T, url, token string, body ...string) (status int, answer string) {
 	t.Helper()
 	method, text := http.MethodGet, io.Reader(nil)
@@ -48,21 +48,21 @@ func request(t *testing.T, url, token string, body ...string) (status int, answe
 	return res.StatusCode, string(raw)
 }
 
-// serving starts `weaver serve` on a free port, and returns where it listens.
+// serving starts `weaver serve` on a free port and returns its URL.
 func serving(t *testing.T, dir string, args ...string) (p *process, url string) {
 	t.Helper()
 	p = start(t, dir, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	return p, regexp.MustCompile(`http://[^ "]+`).FindString(p.await("serving"))
 }
 
-// shellTask is the body of a request that submits a shell command.
+// shellTask returns the body of a request that submits a shell command.
 func shellTask(script string) string {
 	return fmt.Sprintf(`{"task_type":"weaver.exec.run.v1","input":{"shell":%q},"max_attempts":3}`, script)
 }
 
 var anID = regexp.MustCompile(`"id":"(\w{26})"`)
 
-// submitted sends a command, and returns the task's ID.
+// submitted submits a command and returns the task's ID.
 func submitted(t *testing.T, url, token, script string) string {
 	t.Helper()
 	status, body := request(t, url+"v1/tasks", token, shellTask(script))
@@ -73,7 +73,7 @@ func submitted(t *testing.T, url, token, script string) string {
 	return id[1]
 }
 
-// A server is killed while it works; the next one has everything, and goes on.
+// A server is killed during its work; the next server has all tasks and continues.
 func TestServeKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestServeKilled(t *testing.T) {
 	p.says("without credentials everybody on this machine may do everything")
 }
 
-// A server has events kept, and sends them.
+// A server enables event retention and streams the events.
 func TestServeEvents(t *testing.T) {
 	t.Parallel()
 	p, url := serving(t, t.TempDir(), "--roles", "api,worker", "--keep-events", "1h")
@@ -124,7 +124,7 @@ func TestServeEvents(t *testing.T) {
 	}
 }
 
-// After one signal requests and tasks that are under way may end, nothing new is let in.
+// After one signal running requests and tasks may end, and no new ones are accepted.
 func TestServeDrains(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func TestServeDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = waiting.Close() }()
-	later, err := net.Dial("tcp", addr) // it is accepted after the other
+	later, err := net.Dial("tcp", addr) // accepted after the other
 	if err == nil {
 		_, err = io.WriteString(later, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	}
@@ -157,7 +157,7 @@ func TestServeDrains(t *testing.T) {
 	if body, err := io.ReadAll(waiting); err != nil || !strings.Contains(string(body), `"state":"running"`) {
 		t.Errorf("the wait was answered with %s, %v", body, err)
 	}
-	for { // until it does not listen
+	for { // until it stops listening
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			break
@@ -171,7 +171,7 @@ func TestServeDrains(t *testing.T) {
 	p.says(": succeeded in ", "server stopped")
 }
 
-// The second signal waits for nothing: the task is given back.
+// After the second signal the server does not wait: it releases the task.
 func TestServeStopsNow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -193,7 +193,7 @@ func TestServeStopsNow(t *testing.T) {
 	}
 }
 
-// Two servers of one store: the second address is in use, the next is not.
+// Two servers of one store: the second address is in use, the next one is free.
 func TestServeAddressInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestServeAddressInUse(t *testing.T) {
 	}
 }
 
-// newToken makes one with a line in the file tokens.
+// newToken creates a token with a line in the file tokens.
 func newToken(t *testing.T, dir, name, access string) string {
 	t.Helper()
 	p := start(t, dir, "token", "new", name, "--access", access, "--token-file", "tokens")
@@ -229,8 +229,8 @@ func newToken(t *testing.T, dir, name, access string) string {
 	return strings.TrimSpace(p.stdout.String())
 }
 
-// With credentials it listens anywhere, and each may do what its line says: also with
-// the tools at /mcp.
+// With credentials the server listens on any address, and each principal has the access of its line, also for the
+// tools at /mcp.
 func TestServeCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -269,7 +269,7 @@ func TestServeCredentials(t *testing.T) {
 		t.Errorf("metrics:\n%s", body)
 	}
 
-	// A browser: a name and a password, or a login, which outlives the server.
+	// A browser authenticates with a name and a password, or with a login, which outlives the server.
 	for password, want := range map[string]int{"correct horse": http.StatusOK, "wrong": http.StatusUnauthorized} {
 		if status, body := request(t, strings.Replace(url, "http://", "http://ann:"+strings.ReplaceAll(password, " ", "%20")+"@", 1)+"v1/me", ""); status != want || want == 200 && !strings.Contains(body, `"ann"`) {
 			t.Errorf("the password %q: %d %s", password, status, body)
@@ -281,7 +281,7 @@ func TestServeCredentials(t *testing.T) {
 	}
 	_ = res.Body.Close()
 
-	// The tools: those that read, and with a token that may do more all of them, by name.
+	// The tools: a reader gets the reading tools, a token with more access gets all of them.
 	if got := tools(t, url, reader); slices.Contains(got, "enqueue") || !slices.Contains(got, "list_tasks") {
 		t.Errorf("tools of a reader: %q", got)
 	}
@@ -340,8 +340,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Who connects and sends nothing useful is let go: headers that do not end, and large
-// ones. Without credentials only names of this machine are answered.
+// Connections without useful requests are closed: headers that do not end, and large ones. Without credentials only
+// names of this machine are accepted.
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
 	_, url := serving(t, t.TempDir(), "--allowed-host", "ops.example")
@@ -354,7 +354,7 @@ func TestServeLimits(t *testing.T) {
 		"an allowed host":        {"GET /v1/me HTTP/1.1\r\nHost: ops.example\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 "},
 		"another site":           {"POST /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 403 "},
 	} {
-		t.Run(name, func(t *testing.T) { // not in parallel: others may take longer than the server lives
+		t.Run(name, func(t *testing.T) { // not parallel: other tests may take longer than the server lives
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)

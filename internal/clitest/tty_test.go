@@ -15,9 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// tty runs a program on a terminal of a given size, which must end with an
-// exit code. What the terminal showed in the end is put into the file screen,
-// and everything that was written to it into raw:
+// tty runs a program on a terminal of a given size and checks its exit code. It writes the final screen to the file
+// screen, and all terminal output to the file raw:
 //
 //	tty 40 24 0 weaver run hello.yaml
 func tty(ts *testscript.TestScript, neg bool, args []string) {
@@ -53,7 +52,7 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// command is a program of the session, in its folder and environment.
+// command returns a program of the session with its folder and environment.
 func command(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
 	path := ""
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
@@ -73,7 +72,7 @@ func command(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// exitCode reads how a program ended; any other error fails the session.
+// exitCode returns the exit code of a program; any other error fails the session.
 func exitCode(ts *testscript.TestScript, err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -86,14 +85,13 @@ func exitCode(ts *testscript.TestScript, err error) int {
 	return 0
 }
 
-// screen is the part of a terminal that the tests need: lines, and a cursor
-// that goes up and clears them.
+// screen implements the part of a terminal that the tests need: lines, and a cursor that moves up and clears them.
 type screen struct {
 	lines  [][]rune
 	row    int
 	col    int
 	cuts   bool // it does not wrap long lines
-	widest int  // line that was written meanwhile
+	widest int  // the widest line written so far
 }
 
 func newScreen() *screen { return &screen{lines: make([][]rune, 1)} }
@@ -126,7 +124,7 @@ func (s *screen) write(text string) {
 	}
 }
 
-// escape does one control sequence and returns the place of its last rune.
+// escape handles one control sequence and returns the position of its last rune.
 func (s *screen) escape(runes []rune, i int) int {
 	if i+1 >= len(runes) || runes[i+1] != '[' {
 		return i
@@ -159,7 +157,7 @@ func (s *screen) escape(runes []rune, i int) int {
 	return end
 }
 
-// text is what is on the screen.
+// text returns the text on the screen.
 func (s *screen) text() string {
 	var b strings.Builder
 	for _, line := range s.lines {
