@@ -116,39 +116,39 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 
 // grammar defines the command line for kong.
 type grammar struct {
-	Help    helpFlag    `short:"h" help:"Show help, also of a command."`
-	Print   versionFlag `name:"version" help:"Show the version of this program."`
+	Help    helpFlag    `short:"h" help:"Help, also for a command."`
+	Print   versionFlag `name:"version" help:"Version of this program."`
 	Globals globals     `embed:"" group:"global"`
 
-	Run      runCmd      `cmd:"" help:"Run a pipeline from a file, or go on with it."`
+	Run      runCmd      `cmd:"" help:"Run a pipeline from a file, or resume its job."`
 	Submit   submitCmd   `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
-	Check    checkCmd    `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
-	Vet      vetCmd      `cmd:"" help:"Find task types of Go packages that no program handles."`
-	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
-	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted, or list who does."`
+	Check    checkCmd    `cmd:"" help:"Check pipeline files, for example in CI."`
+	Vet      vetCmd      `cmd:"" help:"Find task types in Go packages that no program handles."`
+	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and their needs."`
+	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store, or list its workers."`
 	Serve    serveCmd    `cmd:"" help:"Serve the store over HTTP until interrupted."`
-	Dev      devCmd      `cmd:"" help:"Serve a store, run its tasks and your program, and restart that when it changes."`
-	Token    tokenCmd    `cmd:"" help:"Make tokens and passwords for serve."`
+	Dev      devCmd      `cmd:"" help:"Serve a store and run your program; restart it on changes."`
+	Token    tokenCmd    `cmd:"" help:"Create tokens and passwords for serve."`
 	Task     taskCmd     `cmd:"" help:"List, show and operate tasks."`
 	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
-	Retry    retryCmd    `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
+	Retry    retryCmd    `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
 	Queue    queueCmd    `cmd:"" help:"List, pause and resume queues."`
-	Stats    statsCmd    `cmd:"" help:"Say how many attempts ended how, and how long they ran and waited."`
-	Artifact artifactCmd `cmd:"" help:"List and fetch the files that tasks kept, and delete what nothing needs."`
-	Logs     logsCmd     `cmd:"" help:"Print what the commands of a task or job wrote."`
-	Decide   decideCmd   `cmd:"" help:"Look at what was decided after failures."`
-	Why      whyCmd      `cmd:"" help:"Explain where a task or job stands, and what to do."`
+	Stats    statsCmd    `cmd:"" help:"Count attempts by outcome, with their run and wait times."`
+	Artifact artifactCmd `cmd:"" help:"List, fetch and clean up the artifacts of tasks."`
+	Logs     logsCmd     `cmd:"" help:"Print the output of the commands of a task or job."`
+	Decide   decideCmd   `cmd:"" help:"Replay recorded decisions with another Decider."`
+	Why      whyCmd      `cmd:"" help:"Explain the state of a task or job, and what to do."`
 	Migrate  migrateCmd  `cmd:"" help:"Create or update the store's schema."`
-	Doctor   doctorCmd   `cmd:"" help:"Check that the store keeps its promises."`
-	Bench    benchCmd    `cmd:"" help:"Measure how many tasks the store takes and runs in a second."`
-	Codec    codecCmd    `cmd:"" help:"Make keys for what is stored, and change them."`
-	Forget   forgetCmd   `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
-	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file, while workers go on."`
-	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Let a program that speaks MCP read the store, and operate it if that is allowed."`
+	Doctor   doctorCmd   `cmd:"" help:"Check the consistency of the store."`
+	Bench    benchCmd    `cmd:"" help:"Measure the throughput of the store."`
+	Codec    codecCmd    `cmd:"" help:"Create encryption keys, and re-encrypt stored values."`
+	Forget   forgetCmd   `cmd:"" help:"Erase the recorded values of tasks, but keep the tasks."`
+	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file while workers run."`
+	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Serve the tools of the Model Context Protocol (MCP)."`
 	HelpOf   helpCmd     `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version  versionCmd  `cmd:"" help:"Show the version of this program."`
 
-	Completion completionCmd `cmd:"" help:"Print a script with which a shell completes command lines."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`
 }
 
@@ -156,7 +156,9 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(
 		g,
 		kong.Name(app.Name),
-		kong.Description("Run, read and operate the tasks of a Weaver store. Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable. With -o json errors are JSON as well, on the standard error."),
+		kong.Description("Run, read and operate the tasks of a Weaver store. The default store is the nearest weaver.db upwards from the pipeline's folder or the current folder. "+
+			"The default bucket for large values is the folder STORE.blobs next to the store's file; PostgreSQL has no default, because its workers may be on several machines. "+
+			"Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable. With -o json errors are JSON as well, on the standard error."),
 		kong.NoDefaultHelp(),
 		kong.Vars{versionVar: versionLine(app)},
 		kong.Writers(out, out),

@@ -16,8 +16,8 @@ import (
 
 // auditFlags record the actor and the reason of an action.
 type auditFlags struct {
-	Reason string `placeholder:"TEXT" help:"Why; kept in the audit."`
-	By     string `placeholder:"NAME" help:"Who; kept in the audit. Default: the user of the operating system."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the audit."`
+	By     string `placeholder:"NAME" help:"Actor, kept in the audit; default: your user name."`
 }
 
 // who returns the actor: --by, or the user of the operating system.
@@ -52,8 +52,8 @@ func checkFilters(c *kong.Context) error {
 
 // pageFlags select a page of a list.
 type pageFlags struct {
-	Limit int    `default:"50" placeholder:"N" help:"How many at most, up to 1000; default 50."`
-	After string `placeholder:"CURSOR" help:"Go on where a page before ended: the cursor that it printed."`
+	Limit int    `default:"50" placeholder:"N" help:"Maximum number of rows, up to 1000; default 50."`
+	After string `placeholder:"CURSOR" help:"Cursor that the previous page printed."`
 }
 
 func (p pageFlags) check(limit int) error {

@@ -20,15 +20,15 @@ import (
 // artifactCmd groups the verbs of artifacts.
 type artifactCmd struct {
 	Ls  artifactLsCmd  `cmd:"" help:"List the artifacts of a task or job."`
-	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact to a file or the standard output; of a link, print its URL."`
-	GC  artifactGCCmd  `cmd:"" name:"gc" help:"Delete from the bucket what nothing needs any more."`
+	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact, or print the URL of a link."`
+	GC  artifactGCCmd  `cmd:"" name:"gc" help:"Delete unused data from the bucket."`
 
-	Accept artifactAcceptCmd `cmd:"" name:"accept-bucket" help:"Say that the blobs are in this bucket from now on, after they were moved."`
+	Accept artifactAcceptCmd `cmd:"" name:"accept-bucket" help:"Accept the bucket to which the blobs were moved."`
 }
 
 // artifactLsCmd is the verb artifact ls.
 type artifactLsCmd struct {
-	ID string `arg:"" name:"id" help:"The task or job: its id, the beginning of it, a job's name or file, or JOB/TASK."`
+	ID string `arg:"" name:"id" help:"Task or job: ID, ID prefix, job name, file, or JOB/TASK."`
 }
 
 // artifactList is the JSON output of artifact ls.
@@ -145,14 +145,15 @@ func (s *session) noBucket() error {
 
 // artifactGCCmd is the verb artifact gc.
 type artifactGCCmd struct {
-	UnusedFor age  `default:"1d" placeholder:"AGE" help:"How long ago an upload must have begun that nothing used since, to be taken for one of a process that died. Default: 1d."`
-	DryRun    bool `help:"Say how much would go, and change nothing."`
+	UnusedFor age  `default:"1d" placeholder:"AGE" help:"Minimum age of an abandoned upload; default 1d."`
+	DryRun    bool `help:"Print the amount without deleting it."`
 }
 
 // Help is shown by artifact gc --help.
 func (artifactGCCmd) Help() string {
-	return "Deletes artifacts whose time has passed and whose task has ended, values of tasks that were deleted, and what uploads left " +
-		"whose process died. Nothing that a task has is deleted. `weaver run` and `weaver worker` do the same every minute."
+	return "Deletes expired artifacts of ended tasks, values of deleted tasks, and uploads of dead processes: those that began " +
+		"--unused-for ago and that no task used since. Data that a task refers to stays. `weaver run` and `weaver worker` do the same " +
+		"every minute."
 }
 
 // collected is the JSON output of artifact gc.

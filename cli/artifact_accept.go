@@ -13,8 +13,8 @@ type artifactAcceptCmd struct {
 
 // Help is shown by artifact accept-bucket --help.
 func (artifactAcceptCmd) Help() string {
-	return "A store remembers the bucket that was used first, by an ID in its folder, and programs with another one are refused: they " +
-		"would look for values where they are not. A folder that is moved or copied whole keeps its ID."
+	return "A store remembers its first bucket by an ID in the bucket's folder, and refuses programs with another bucket, which would " +
+		"miss its values. A folder that is moved or copied as a whole keeps its ID."
 }
 
 // acceptedBucket is the JSON output of artifact accept-bucket.

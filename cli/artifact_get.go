@@ -15,16 +15,16 @@ import (
 
 // artifactGetCmd is the verb artifact get.
 type artifactGetCmd struct {
-	Artifact string `arg:"" name:"artifact" help:"Its id, or TASK/NAME: the task's id, the beginning of it, or JOB/TASK, and the artifact's name. Also the id of the blob that has a large value."`
-	To       string `placeholder:"FILE" help:"The file to write; default: the standard output."`
+	Artifact string `arg:"" name:"artifact" help:"Artifact ID, TASK/NAME, or the ID of a blob."`
+	To       string `placeholder:"FILE" help:"Output file; default: the standard output."`
 	Force    bool   `help:"Replace the file if it exists."`
 }
 
 // Help is shown by artifact get --help.
 func (artifactGetCmd) Help() string {
-	return "Writes the bytes as a stream and compares them with their hash. A file has its name once they are complete and right; " +
-		"to the standard output they go before that is known: the exit code is 1 if they have changed. " +
-		"Of a link the URL is printed whole; nothing is fetched."
+	return "Writes the bytes as a stream and compares them with their hash. TASK is a task's ID, a prefix of it, or JOB/TASK; the ID of a " +
+		"blob names a large value. A file gets its name after its bytes were verified. On the standard output bytes appear before " +
+		"that: the exit code is 1 if they have changed. For a link the whole URL is printed, and nothing is fetched."
 }
 
 // gotArtifact is the JSON output of artifact get.

@@ -14,15 +14,16 @@ import (
 
 // backupCmd is the verb backup.
 type backupCmd struct {
-	File string `arg:"" name:"file" help:"The new file."`
+	File string `arg:"" name:"file" help:"Path of the new file."`
 }
 
 // Help is shown by backup --help.
 func (backupCmd) Help() string {
-	return "Writes a copy of the store, as it is at one instant, into a new file, while workers go on. The file is complete when it has its name; " +
-		"until then it is FILE.partial-…, which a backup that was killed leaves behind. The output of commands beside the store is not in it, " +
-		"and neither is the bucket with large values and artifacts: copy its folder after the store. " +
-		"A PostgreSQL store is copied with pg_dump or by its server's own backups. To restore a file: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
+	return "Writes a consistent copy of the store into a new file while workers run. Until the file is complete it is named " +
+		"FILE.partial-…; a killed backup leaves that file behind. The copy does not contain the output of commands, nor the bucket " +
+		"with large values and artifacts: copy the bucket's folder after the store. Copy a PostgreSQL store with pg_dump or with its " +
+		"server's backups. To restore a file: stop all workers, move the store's file and its -wal and -shm files away, put the copy " +
+		"in place, and run doctor --post-restore."
 }
 
 // backedUp is the JSON output of backup.

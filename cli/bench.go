@@ -16,16 +16,16 @@ import (
 
 // benchCmd is the verb bench.
 type benchCmd struct {
-	Tasks int `default:"20000" placeholder:"N" help:"Tasks that do nothing: 100 to 1000000. Default: 20000."`
-	Slots int `default:"64" placeholder:"N" help:"How many of them run at once. Default: 64."`
+	Tasks int `default:"20000" placeholder:"N" help:"Number of empty tasks, 100 to 1000000; default 20000."`
+	Slots int `default:"64" placeholder:"N" help:"Number of concurrent tasks; default 64."`
 }
 
 // Help is shown by bench --help.
 func (benchCmd) Help() string {
-	return "Measures the store from this machine, with all that users get: no call returns before it is durable, and attempts and steps are recorded. " +
-		"P50 and P99 are of one call, and of one task from its enqueue to the start of its handler. " +
-		"The tasks stand in a namespace of their own, which no other worker serves, and are removed at the end. " +
-		"It writes as fast as it can: other programs of the store are slower meanwhile."
+	return "Measures the store from this machine, with everything that users get: every call returns after its data is durable, and " +
+		"attempts and steps are recorded. P50 and P99 are for one call, and for one task from its enqueue to the start of its handler. " +
+		"The tasks run in their own namespace, which no other worker serves, and are removed at the end. The bench writes at full " +
+		"speed: other programs of the store are slower meanwhile."
 }
 
 // benched is the JSON output of bench.

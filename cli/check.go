@@ -11,7 +11,7 @@ import (
 )
 
 type checkCmd struct {
-	Files []string `arg:"" name:"file" help:"Pipelines, YAML files."`
+	Files []string `arg:"" name:"file" help:"Pipeline files (YAML)."`
 	paramFlags
 }
 

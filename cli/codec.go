@@ -14,24 +14,24 @@ import (
 
 // codecCmd groups the verbs of keys.
 type codecCmd struct {
-	Key    codecKeyCmd    `cmd:"" help:"Print a new key, as a line of a key file."`
-	Rewrap codecRewrapCmd `cmd:"" help:"Seal what is stored with the newest key, while workers go on."`
+	Key    codecKeyCmd    `cmd:"" help:"Print a new key as a line of a key file."`
+	Rewrap codecRewrapCmd `cmd:"" help:"Encrypt all stored values with the newest key."`
 }
 
 // Help implements kong.HelpProvider.
 func (codecCmd) Help() string {
-	return "With --codec-key FILE (or WEAVER_CODEC_KEY) the values of tasks are sealed with AES-256-GCM before they are stored, and opened " +
-		"when they are read: inputs, outputs, values of steps, signals, checkpoints, answers, progress messages, events, and the logs of commands. " +
-		"Names, labels, metadata, the parameters of pipelines and the texts of errors stay readable. Every command and worker of the store needs the file.\n\n" +
-		"A key file has a key a line: an ID, a space, and 32 random bytes in base64. The last one seals, all of them open:\n\n" +
-		"  umask 077; weaver codec key k1 > keys    # the first key\n" +
-		"  weaver codec key k2 >> keys              # a new one seals from now on\n" +
-		"  weaver codec rewrap                      # what is stored, too\n\n" +
-		"Without its key a value cannot be read by anybody: keep a copy of the file, apart from the backups of the store."
+	return "With --codec-key FILE (or WEAVER_CODEC_KEY) the values of tasks are encrypted with AES-256-GCM before they are stored, and " +
+		"decrypted when they are read: inputs, outputs, values of steps, signals, checkpoints, answers, progress messages, events, and " +
+		"the logs of commands. Names, labels, metadata, the parameters of pipelines and the texts of errors stay readable, and so do " +
+		"the IDs of keys, which are stored next to the values. Every command and worker of the store needs the file.\n\nA key file has " +
+		"one key per line: an ID, a space, and 32 random bytes in base64. The last key encrypts, all of them decrypt:\n\n  umask 077; " +
+		"weaver codec key k1 > keys    # the first key\n  weaver codec key k2 >> keys              # a new key encrypts from now on\n  " +
+		"weaver codec rewrap                      # and the stored values, too\n\nWithout its key nobody can read a value: keep a copy " +
+		"of the file, apart from the backups of the store."
 }
 
 type codecKeyCmd struct {
-	ID string `arg:"" help:"ID of the key, which stands beside what it seals: letters, digits, '-', '_' and '.'."`
+	ID string `arg:"" help:"Key ID: letters, digits, '-', '_' and '.'."`
 }
 
 // Run implements the verb.
@@ -48,15 +48,17 @@ func (c *codecKeyCmd) Run(s *session) error {
 }
 
 type codecRewrapCmd struct {
-	Batch    int  `default:"500" placeholder:"N" help:"Rows that are looked at in one go, at most 1000; default: 500."`
-	KeepFile bool `help:"Do not write the file of the store anew, for which all others wait: copies in unused parts of it stay."`
+	Batch    int  `default:"500" placeholder:"N" help:"Rows per batch, at most 1000; default 500."`
+	KeepFile bool `help:"Do not rewrite the store's file at the end."`
 }
 
 // Help implements kong.HelpProvider.
 func (codecRewrapCmd) Help() string {
-	return "Opens every stored value that another key sealed, and seals it with the last key of the file; values that were stored before there was a key are sealed too. " +
-		"It may be interrupted and started again. An old key can be removed from the file once every worker has the new one, and a rewrap after that found nothing. " +
-		"The logs of commands, which are kept for a while only, stay as they are: `weaver logs` needs the key that sealed them."
+	return "Decrypts every stored value that another key encrypted, and encrypts it with the last key of the file; unencrypted values are " +
+		"encrypted too. It can be interrupted and started again. At the end it rewrites the store's file, while other processes wait; " +
+		"with --keep-file old copies stay in unused parts of the file. Remove an old key from the file after every worker has the new " +
+		"one and a later rewrap found no value. Logs of commands are kept for a while only and stay unchanged: `weaver logs` needs the " +
+		"key that encrypted them."
 }
 
 // Run implements the verb.

@@ -17,8 +17,8 @@ type completionCmd struct {
 
 // Help is shown by completion --help.
 func (completionCmd) Help() string {
-	return "bash: source <(weaver completion bash) in ~/.bashrc. zsh: the same with zsh in ~/.zshrc, after compinit. " +
-		"fish: weaver completion fish >~/.config/fish/completions/weaver.fish. The script asks this program, so it is right after an update too."
+	return "bash: source <(weaver completion bash) in ~/.bashrc. zsh: the same with zsh in ~/.zshrc, after compinit. fish: weaver " +
+		"completion fish >~/.config/fish/completions/weaver.fish. The script asks this program, so it stays correct after an update."
 }
 
 // Run implements the verb.

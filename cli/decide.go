@@ -19,7 +19,7 @@ import (
 
 // decideCmd groups the verbs of decisions.
 type decideCmd struct {
-	Replay decideReplayCmd `cmd:"" help:"Run another Decider over the recorded failures, and show what it would decide otherwise."`
+	Replay decideReplayCmd `cmd:"" help:"Replay the recorded failures with another Decider."`
 }
 
 // ownDeciders returns the Deciders that every program has.
@@ -32,16 +32,16 @@ func ownDeciders() map[string]weaver.Decider {
 
 type decideReplayCmd struct {
 	Type    []string      `placeholder:"TYPE" help:"Only tasks of these types."`
-	Since   time.Duration `placeholder:"D" help:"Only decisions of this last time, for example 24h; default all."`
-	Decider string        `required:"" placeholder:"NAME" help:"Who decides again: default, strict (two attempts at most), or one that this program has."`
-	Limit   int           `default:"10000" placeholder:"N" help:"How many tasks to look at, the newest first; default 10000."`
+	Since   time.Duration `placeholder:"D" help:"Maximum age of the decisions, such as 24h; default all."`
+	Decider string        `required:"" placeholder:"NAME" help:"Decider: default, strict, or one of this program."`
+	Limit   int           `default:"10000" placeholder:"N" help:"Maximum number of tasks, newest first; default 10000."`
 }
 
 // Help is shown by decide replay --help.
 func (decideReplayCmd) Help() string {
-	return "It changes nothing. Each recorded decision is made again from what its Decider was asked with, and compared: " +
-		"in its kind, in the pause before a retry, in the number of children. Where the default decided because the Decider failed, " +
-		"what the Decider itself had said is compared, and the decision is counted as a fallback."
+	return "Changes nothing. It repeats each recorded decision with the recorded question and compares the kind, the pause before a " +
+		"retry, and the number of children. strict allows at most two attempts. A decision that the default made because the Decider " +
+		"failed counts as a fallback; there the Decider's own answer is compared."
 }
 
 // replayed is the JSON output of decide replay.

@@ -17,20 +17,22 @@ import (
 
 // devCmd is the verb dev.
 type devCmd struct {
-	Program []string `arg:"" optional:"" name:"program" help:"Your program and its arguments, behind --; it is started with WEAVER_STORE set, and again when a .go file of its module changes."`
+	Program []string `arg:"" optional:"" name:"program" help:"Your program and its arguments, after --."`
 
-	Addr             string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the HTTP API listens; port 0 is any free one. Default: 127.0.0.1:8080."`
-	Slots            *int          `placeholder:"N" help:"How many builtin tasks run at once. Default: the number of processors, at least 4."`
-	DrainTimeout     time.Duration `default:"10s" placeholder:"DURATION" help:"How long your program and running tasks may go on when they are to end; default 10s."`
-	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
+	Addr             string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the HTTP API; default 127.0.0.1:8080."`
+	Slots            *int          `placeholder:"N" help:"Concurrent builtin tasks; default: CPUs, at least 4."`
+	DrainTimeout     time.Duration `default:"10s" placeholder:"DURATION" help:"Grace period of your program and tasks; default 10s."`
+	NoPrivateNetwork bool          `help:"Public addresses only, for http tasks."`
 }
 
 // Help is shown by dev --help.
 func (devCmd) Help() string {
-	return "One command for the machine of a developer: it makes the store if there is none, serves its HTTP API under a new token, runs the builtin task types, and runs your program, " +
-		"whose output it prints. The program opens the store that WEAVER_STORE names (store/sqlite and store/postgres take that as it is). When a .go file changes it is built; if that works " +
-		"the old one gets SIGTERM, its handlers end before their next step or after 2s, and the new one goes on with the tasks where they were. A program that fails starts again by itself, after a pause that doubles.\n\n" +
-		"  weaver dev -- go run ./cmd/app"
+	return "One command for the machine of a developer. It creates a missing store, serves its HTTP API with a new token, runs the " +
+		"builtin task types, and runs your program and prints its output. Your program opens the store that WEAVER_STORE names " +
+		"(store/sqlite and store/postgres accept its value). When a .go file of its module changes, the program is built. If the build " +
+		"succeeds, the old process gets SIGTERM, its handlers end before their next step or after 2s, and the new process continues " +
+		"the tasks. A program that fails restarts by itself, with a pause that doubles. Port 0 of --addr picks a free port.\n\n  " +
+		"weaver dev -- go run ./cmd/app"
 }
 
 // Run implements the verb.

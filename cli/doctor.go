@@ -14,19 +14,23 @@ import (
 
 // doctorCmd is the verb doctor.
 type doctorCmd struct {
-	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before end, and what ran under them is due again. Stop the programs first."`
-	AcceptClock bool `help:"First have the store take the time of this machine, if its own clock is ahead: that was wrong once."`
-	Deep        bool `help:"Also read all bytes of the bucket, and compare them with their hashes."`
+	PostRestore bool `help:"Begin a new generation after a restore from a backup."`
+	AcceptClock bool `help:"Accept the machine's time if the store's clock is ahead."`
+	Deep        bool `help:"Also compare all bytes of the bucket with their hashes."`
 	auditFlags
 }
 
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
-	return "Doctor reads everything in the namespace, part by part, and checks that it agrees with itself: states with dispatch rows, " +
-		"edges with the tasks they join, keys with who runs, jobs with their tasks, and large values and artifacts with the bucket: " +
-		"what of it is missing, what of it no task has. It exits with 1 and lists each violation if it does not agree, " +
-		"and with 1 if the store cannot be written to, which it tries; it prints why. It warns of what endangers the store or slows it down: " +
-		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts, pauses that hold due tasks up, undos of tasks that were given up, need a person, are held up by a pause or have taken an hour, workers that are dead or silent while they hold leases."
+	return "Reads everything in the namespace, part by part, and checks its consistency: states with dispatch rows, edges with their " +
+		"tasks, keys with running tasks, jobs with their tasks, and large values and artifacts with the bucket, for missing and for " +
+		"unreferenced data. It exits with 1 and lists each violation if there is one, and with 1 and the reason if a test write to the " +
+		"store fails. It warns about risks for the data or the speed of the store: settings with which a server loses acknowledged " +
+		"commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks " +
+		"that no worker starts, pauses that hold up due tasks, undos that failed, need a person, are held up by a pause or have taken " +
+		"an hour, and dead or silent workers that hold leases.\n\n--post-restore is for a namespace that was restored from a backup: " +
+		"leases handed out before end, and their tasks are due again. Stop the programs first. --accept-clock makes the store take the " +
+		"time of this machine, if the store's clock was wrong once and is ahead."
 }
 
 // checkup is the JSON output of doctor.

@@ -13,21 +13,23 @@ import (
 
 // forgetCmd is the verb forget.
 type forgetCmd struct {
-	Label    []string `sep:"none" placeholder:"KEY=VALUE" help:"The tasks with all these labels."`
-	Cancel   bool     `help:"Cancel tasks that have not ended. Those that run are asked to end: forget them when they have."`
-	Force    bool     `help:"With --cancel: take the leases of running tasks away, so that they end at once."`
-	KeepFile bool     `help:"Do not write the file of the store anew, for which all others wait: copies in unused parts of it stay."`
-	Scrub    bool     `help:"Forget no task: only write the file of the store anew, for what has expired or was erased since that was done."`
-	DryRun   bool     `help:"List the tasks that would be forgotten, and change nothing."`
+	Label    []string `sep:"none" placeholder:"KEY=VALUE" help:"Labels of the tasks; all must match."`
+	Cancel   bool     `help:"Cancel unfinished tasks first."`
+	Force    bool     `help:"With --cancel: end running tasks at once."`
+	KeepFile bool     `help:"Do not rewrite the store's file."`
+	Scrub    bool     `help:"Only rewrite the store's file."`
+	DryRun   bool     `help:"List the tasks without changing them."`
 	auditFlags
 }
 
 // Help is shown by forget --help.
 func (forgetCmd) Help() string {
-	return "Erases the inputs, outputs, step values, signals, checkpoints, artifacts, log lines, events, metadata and error texts of the tasks with a label, " +
-		"of the children that they waited for, and the output of their commands. That there were such tasks stays: ids, names, keys, labels, states, times, attempts and the audit. " +
-		"Then the file of the store is written anew, so that nothing is left in its unused parts; workers wait meanwhile. Backups are not touched. " +
-		"A command that was interrupted is given once more."
+	return "Erases the inputs, outputs, step values, signals, checkpoints, artifacts, log lines, events, metadata and error texts of the " +
+		"tasks with a label, of the children that they waited for, and the output of their commands. The tasks themselves stay: IDs, " +
+		"names, keys, labels, states, times, attempts and the audit. With --cancel running tasks are asked to end, and with --force " +
+		"their leases are revoked: forget them after they have ended.\n\nThen the store's file is rewritten, so that no copies stay in " +
+		"its unused parts; workers wait meanwhile. --keep-file skips that, and --scrub does only that, for values that expired or were " +
+		"erased since the last time. Backups are not changed. Run an interrupted command again."
 }
 
 // forgot is the JSON output of forget.

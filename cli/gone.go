@@ -27,7 +27,7 @@ var errStoreGone = errors.New("the store is gone")
 
 // goneFlag is the flag of verbs that run until they are interrupted.
 type goneFlag struct {
-	StoreGoneAfter time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for a store's file that was deleted, moved or replaced, then end with exit code 3. Default: 1m."`
+	StoreGoneAfter time.Duration `default:"1m" placeholder:"DURATION" help:"Waiting time for a missing store file; default 1m."`
 }
 
 func (f goneFlag) check() error {

@@ -3,9 +3,9 @@ package cli
 import "github.com/goweaver/weaver/internal/pipeline"
 
 type graphCmd struct {
-	File string `arg:"" name:"file" help:"The pipeline, a YAML file."`
+	File string `arg:"" name:"file" help:"Pipeline file (YAML)."`
 	paramFlags
-	Format string `enum:"ascii,dot,mermaid" default:"ascii" placeholder:"FORMAT" help:"ascii: a list by level; dot: for Graphviz; mermaid: for Markdown."`
+	Format string `enum:"ascii,dot,mermaid" default:"ascii" placeholder:"FORMAT" help:"Format: ascii (by level), dot (Graphviz) or mermaid."`
 }
 
 // graph is the JSON output of graph.

@@ -23,7 +23,7 @@ func (helpFlag) BeforeReset(ctx *kong.Context) error {
 }
 
 type helpCmd struct {
-	Words []string `arg:"" optional:"" name:"command" help:"The command, for example: task retry."`
+	Words []string `arg:"" optional:"" name:"command" help:"Command, for example: task retry."`
 }
 
 // Run implements the verb; it prints the same help as the flag.

@@ -17,7 +17,7 @@ import (
 type jobCmd struct {
 	Ls     jobLsCmd     `cmd:"" help:"List jobs, newest first."`
 	Show   jobShowCmd   `cmd:"" help:"Show a job and its tasks."`
-	Retry  retryCmd     `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
+	Retry  retryCmd     `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
 	Cancel jobCancelCmd `cmd:"" help:"Cancel jobs with all their tasks."`
 	Delete jobDeleteCmd `cmd:"" help:"Delete ended jobs with all their tasks."`
 }
@@ -25,15 +25,15 @@ type jobCmd struct {
 var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
 
 type jobLsCmd struct {
-	State []string `placeholder:"STATE" complete:"running,blocked,succeeded,failed,cancelled" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
-	Name  string   `placeholder:"NAME" help:"Only jobs of this name."`
+	State []string `placeholder:"STATE" complete:"running,blocked,succeeded,failed,cancelled" help:"States: running, blocked, succeeded, failed, cancelled."`
+	Name  string   `placeholder:"NAME" help:"Job name."`
 	pageFlags
 }
 
 // Help is shown by job ls --help.
 func (jobLsCmd) Help() string {
-	return "ENDED is how many of the job's tasks have ended, of how many; UNSUCCESSFUL how many failed or were cancelled and count against the job; " +
-		"ALLOWED how many failed, which the job allows (allow_failure)."
+	return "ENDED is the number of ended tasks of all tasks of the job. UNSUCCESSFUL counts the failed or cancelled tasks that count " +
+		"against the job, ALLOWED the failures that the job allows (allow_failure)."
 }
 
 type jobPage struct {
@@ -96,7 +96,7 @@ func (s *session) jobTable(jobs []task.Job) *table {
 }
 
 type jobShowCmd struct {
-	ID string `arg:"" name:"id" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
+	ID string `arg:"" name:"id" help:"Job: ID, ID prefix, name (the latest), or file."`
 }
 
 // Run implements the verb.
@@ -154,7 +154,7 @@ func (s *session) printJob(st *weaver.JobStatus, tasks []task.Task) {
 }
 
 type jobCancelCmd struct {
-	IDs []string `arg:"" name:"id" help:"Jobs: ids, their beginnings, names (the latest), or files."`
+	IDs []string `arg:"" name:"id" help:"Jobs: IDs, ID prefixes, names (the latest), or files."`
 	auditFlags
 }
 

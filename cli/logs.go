@@ -15,21 +15,23 @@ import (
 
 // logsCmd is the verb logs.
 type logsCmd struct {
-	What    string `arg:"" name:"job[/task]" help:"A job, a task of it by its name or id (JOB/TASK), or a task."`
-	Follow  bool   `short:"f" help:"Go on with what is written until the job or task has ended."`
-	Failed  bool   `help:"Of a job: of its failed tasks only."`
-	Raw     bool   `help:"Of a task: print the bytes as they are, also those that act on a terminal."`
-	Attempt int    `placeholder:"N" help:"Of a task: what this attempt wrote. Default: the last one."`
+	What    string `arg:"" name:"job[/task]" help:"Job, task, or task of a job (JOB/TASK)."`
+	Follow  bool   `short:"f" help:"Follow the output until the job or task has ended."`
+	Failed  bool   `help:"Only the failed tasks of a job."`
+	Raw     bool   `help:"Raw bytes of a task, with terminal control sequences."`
+	Attempt int    `placeholder:"N" help:"Attempt of a task; default: the last one."`
 }
 
 // Help is shown by logs --help.
 func (logsCmd) Help() string {
-	return "It prints what the last attempts of commands wrote, stdout and stderr together; of a task of another type " +
-		"the lines and chunks of all its attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). Of a task it prints the text as it is, " +
-		"of a job the lines of all its tasks, with their names; both without what would act on a terminal, as titles, the clipboard, and the place of the cursor: --raw prints the bytes of a task with that. " +
-		"With -o json each piece of output is a JSON object on a line of its own; its text is UTF-8, and the times are not known. " +
-		"The output is kept on the machine where the command ran: in the folder STORE.logs beside the store's file, or for PostgreSQL in one below $XDG_STATE_HOME/weaver (~/.local/state/weaver), for each database: " +
-		"of an attempt at most 64 MiB, its beginning and its end, and of all about 1 GiB, the newest."
+	return "Prints the output of the last attempts of commands, stdout and stderr together. For a task of another type it prints the " +
+		"lines and chunks of all attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). For a task it prints " +
+		"the text, for a job the lines of all tasks with their names; both without sequences that control a terminal, such as titles, " +
+		"the clipboard, and cursor movement. --raw prints the unchanged bytes of a task. With -o json each piece of output is a JSON " +
+		"object on its own line; its text is UTF-8, without times. The output is kept on the machine where the command ran: in the " +
+		"folder STORE.logs next to the store's file, or for PostgreSQL in one folder per database below $XDG_STATE_HOME/weaver " +
+		"(~/.local/state/weaver). An attempt keeps at most 64 MiB, its beginning and its end; all logs together about 1 GiB, the " +
+		"newest."
 }
 
 // Run implements the verb.

@@ -21,14 +21,15 @@ import (
 
 // mcpCmd is the verb mcp.
 type mcpCmd struct {
-	AllowWrites  bool `help:"Also offer the tools enqueue, retry, cancel and unblock. Default: tools that read."`
-	ShowPayloads bool `help:"Also show inputs, outputs, values of steps, and logs, masked as their tasks say. Default: hidden."`
+	AllowWrites  bool `help:"Also offer enqueue, retry, cancel and unblock."`
+	ShowPayloads bool `help:"Also show values and logs, masked as their tasks say."`
 }
 
 // Help is shown by mcp --help.
 func (mcpCmd) Help() string {
-	return "It speaks the Model Context Protocol on the standard input and output, for a client that starts it, and ends with its input. " +
-		"The tools list and show tasks, explain where they stand and print their logs. What they change is in the audit as done by mcp."
+	return "Speaks the Model Context Protocol on the standard input and output, for a client that starts it, and ends with its input. The " +
+		"tools list and show tasks, explain their state and print their logs. By default they only read, and hide inputs, outputs, " +
+		"values of steps, and logs. Changes are in the audit with the actor mcp."
 }
 
 // Run implements the verb.

@@ -12,7 +12,7 @@ import (
 // migrateCmd groups the verbs of the schema.
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Create the store's file, or update its schema."`
-	Status migrateStatusCmd `cmd:"" help:"Show which migrations the store has."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations of the store."`
 	Print  migratePrintCmd  `cmd:"" help:"Print the schema as SQL."`
 }
 

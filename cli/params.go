@@ -18,8 +18,8 @@ import (
 
 // paramFlags set the params of a pipeline.
 type paramFlags struct {
-	Param      []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Give a param of the pipeline this value; may be repeated."`
-	IncludeDir []string `sep:"none" env:"WEAVER_INCLUDE_DIR" placeholder:"DIR" help:"Let the pipeline include files of this folder, too; may be repeated. Default: those below its own folder."`
+	Param      []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Value of a pipeline's param; repeatable."`
+	IncludeDir []string `sep:"none" env:"WEAVER_INCLUDE_DIR" placeholder:"DIR" help:"Additional folder of included files; repeatable."`
 }
 
 // values returns the given values by name.

@@ -78,14 +78,14 @@ func (f *pipelineFile) lock() (unlock func(), err error) {
 
 // pipelineFlags choose the action for an unfinished job of the file.
 type pipelineFlags struct {
-	Resume bool `xor:"unfinished,again" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
-	Fresh  bool `xor:"unfinished,again" help:"Cancel what is unfinished of the file and begin a new job."`
-	Update bool `xor:"unfinished" help:"Keep what earlier jobs of the file did and is still as the file says; cancel what is unfinished, and run the rest."`
+	Resume bool `xor:"unfinished,again" help:"Resume the unfinished job, even if the file changed."`
+	Fresh  bool `xor:"unfinished,again" help:"Cancel the unfinished job, and begin a new one."`
+	Update bool `xor:"unfinished" help:"Keep results that the file still describes; run the rest."`
 
-	From []string `xor:"again" sep:"none" placeholder:"TASK" help:"As --update, and run this task again (repeatable), with all that needs it."`
-	Only []string `xor:"again" sep:"none" placeholder:"TASK" help:"Run this task again (repeatable) and nothing else; what it needs must have succeeded before."`
+	From []string `xor:"again" sep:"none" placeholder:"TASK" help:"Task to run again, with all that need it; repeatable."`
+	Only []string `xor:"again" sep:"none" placeholder:"TASK" help:"Task to run again alone; repeatable."`
 
-	MaxAge time.Duration `placeholder:"DURATION" help:"Begin a new job, as with --fresh, when the unfinished one is older than that."`
+	MaxAge time.Duration `placeholder:"DURATION" help:"Maximum age of a resumed job; --fresh if it is older."`
 }
 
 // AfterApply is called by kong after parsing: some flags imply others.

@@ -52,18 +52,19 @@ func (a *age) UnmarshalText(b []byte) error {
 
 // taskPruneCmd is the verb task prune.
 type taskPruneCmd struct {
-	OlderThan age      `default:"30d" placeholder:"AGE" help:"What ended at least that long ago: 30d, 12h. Default: 30d."`
-	State     []string `placeholder:"STATE" complete:"succeeded,failed,cancelled" help:"Only what ended so: succeeded, failed, cancelled."`
-	Type      []string `placeholder:"TYPE" help:"Only tasks of these types, and no jobs."`
-	DryRun    bool     `help:"Say how much would go, and change nothing."`
-	Yes       bool     `help:"Remove it."`
+	OlderThan age      `default:"30d" placeholder:"AGE" help:"Minimum time since the end (30d, 12h); default 30d."`
+	State     []string `placeholder:"STATE" complete:"succeeded,failed,cancelled" help:"End states: succeeded, failed, cancelled."`
+	Type      []string `placeholder:"TYPE" help:"Task types; without jobs."`
+	DryRun    bool     `help:"Print the amount without removing it."`
+	Yes       bool     `help:"Remove the tasks and jobs."`
 }
 
 // Help is shown by task prune --help.
 func (taskPruneCmd) Help() string {
-	return "Removes jobs that have ended, whole, and tasks outside jobs that have ended, with everything recorded about them: " +
-		"steps, attempts, audit, and the output of their commands. Children go with their parents; what another task needs, or a later job is an update of, stays until that is gone. " +
-		"It works in small bites: workers go on meanwhile. --dry-run tells how much would go, --yes removes it."
+	return "Removes ended jobs as a whole and ended tasks outside jobs, with all their records: steps, attempts, audit, and the output of " +
+		"their commands. Children are removed with their parents. A task that another task needs, or a job that a later job is an " +
+		"update of, stays until that is removed. The work is done in small batches while workers run. --dry-run prints the amount, " +
+		"--yes removes it. With --type no job is removed."
 }
 
 // pruned is the JSON output of task prune.
@@ -152,15 +153,15 @@ func (s *session) removeLogs(ids ...task.ID) error {
 
 // jobDeleteCmd is the verb job delete.
 type jobDeleteCmd struct {
-	IDs    []string `arg:"" name:"id" help:"Jobs that have ended: ids, their beginnings, names (the latest), or files."`
-	DryRun bool     `help:"Say what would be deleted, and change nothing."`
+	IDs    []string `arg:"" name:"id" help:"Ended jobs: IDs, ID prefixes, names (latest), or files."`
+	DryRun bool     `help:"Print the jobs without deleting them."`
 	auditFlags
 }
 
 // Help is shown by job delete --help.
 func (jobDeleteCmd) Help() string {
-	return "A job goes whole, with its tasks, everything recorded about them, and the output of their commands. " +
-		"One that has not ended, of which a task outside needs something, or that a later job is an update of, stays."
+	return "Deletes a job as a whole, with its tasks, all their records, and the output of their commands. A job stays if it has not " +
+		"ended, if a task outside needs one of its tasks, or if a later job is an update of it."
 }
 
 // jobDeleted is the JSON output of job delete for one job.

@@ -15,8 +15,8 @@ import (
 // queueCmd groups the verbs of queues.
 type queueCmd struct {
 	Ls     queueLsCmd     `cmd:"" help:"List queues with waiting or running tasks, or a pause."`
-	Pause  queuePauseCmd  `cmd:"" help:"Keep tasks of these queues or types from starting."`
-	Resume queueResumeCmd `cmd:"" help:"End a pause."`
+	Pause  queuePauseCmd  `cmd:"" help:"Pause queues or task types."`
+	Resume queueResumeCmd `cmd:"" help:"Resume queues or task types."`
 }
 
 type queueLsCmd struct{}
@@ -57,19 +57,19 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 
 type queuePauseCmd struct {
 	switchFlags
-	ForceUnknownQueue bool `help:"Pause queues and types that have no tasks yet, too."`
+	ForceUnknownQueue bool `help:"Also pause queues and types that have no tasks yet."`
 	auditFlags
 }
 
 // switchFlags name the objects to pause or resume.
 type switchFlags struct {
-	Queues []string `arg:"" optional:"" name:"queue" help:"Names of queues."`
-	Type   []string `placeholder:"TYPE" help:"Task types, in whatever queues their tasks wait."`
+	Queues []string `arg:"" optional:"" name:"queue" help:"Queue names."`
+	Type   []string `placeholder:"TYPE" help:"Task types, in all queues."`
 }
 
 // Help is shown by queue pause --help.
 func (queuePauseCmd) Help() string {
-	return "A single task is paused by task pause. Running tasks go on."
+	return "Tasks of a paused queue or type are not started; running tasks continue. To pause a single task use task pause."
 }
 
 // Run implements the verb.

@@ -16,22 +16,22 @@ import (
 
 // retryCmd is the verb retry and the verb job retry.
 type retryCmd struct {
-	Job         string `arg:"" name:"job" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
-	Failed      bool   `help:"Only tasks that failed, not those that a person or a deadline cancelled."`
-	From        string `placeholder:"TASK" help:"Only this task of the job, which failed or was cancelled, and those that need it."`
-	AddAttempts int    `placeholder:"N" help:"Raise max_total_attempts of the job's budget by N first."`
-	AddCost     int64  `placeholder:"N" help:"Raise max_cost of the job's budget by N micro-units first."`
+	Job         string `arg:"" name:"job" help:"Job: ID, ID prefix, name (the latest), or file."`
+	Failed      bool   `help:"Only failed tasks, not cancelled ones."`
+	From        string `placeholder:"TASK" help:"Only this task, and those that need it."`
+	AddAttempts int    `placeholder:"N" help:"Increase of the job's max_total_attempts."`
+	AddCost     int64  `placeholder:"N" help:"Increase of the job's max_cost, in micro-units."`
 	KeepSteps   bool   `help:"Also tasks whose cleanup ran: their steps still stand."`
 	auditFlags
 }
 
 // Help is shown by retry --help.
 func (retryCmd) Help() string {
-	return "All tasks of the job that failed or were cancelled have all their attempts ahead again, and those that were cancelled because of them " +
-		"come back with them. What succeeded does not run again, nor does an alarm or a clean-up (if: failed, if: done, on) that ran already: " +
-		"those are listed. Nothing runs here: `run FILE` or a worker goes on with the job. " +
-		"A job that has used its budget up needs --add-attempts or --add-cost, or both. " +
-		"A task whose cleanup ran is refused: submit the job again, or give --keep-steps if its steps still stand."
+	return "Retries all failed and cancelled tasks of the job with all their attempts, and the tasks that were cancelled because of them. " +
+		"Tasks that a person or a deadline cancelled are not retried with --failed. Succeeded tasks do not run again, and neither does " +
+		"an alarm or a cleanup (if: failed, if: done, on) that already ran: those are listed. This command runs nothing: `run FILE` or " +
+		"a worker continues the job. A job that used up its budget needs --add-attempts or --add-cost, or both. A task whose cleanup " +
+		"ran is refused: submit the job again, or pass --keep-steps if its steps still stand."
 }
 
 // jobRetried is the JSON output of a job retry.

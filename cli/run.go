@@ -22,11 +22,11 @@ import (
 )
 
 type runCmd struct {
-	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
-	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
-	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
-	Quiet  bool   `short:"q" help:"Print only what went wrong or waits for a person; nothing when the job succeeds."`
-	Keep   bool   `help:"Keep jobs of the file that ended more than 30 days ago. Without it they are removed, but for the latest one."`
+	File   string `arg:"" optional:"" name:"file" help:"Pipeline file (YAML), or - for the standard input."`
+	Schema bool   `help:"Print the JSON Schema of pipeline files."`
+	DryRun bool   `help:"Print the tasks that would run, in order."`
+	Quiet  bool   `short:"q" help:"Print only failures, and tasks that wait for a person."`
+	Keep   bool   `help:"Keep jobs of the file that ended more than 30 days ago."`
 	paramFlags
 	pipelineFlags
 	workFlags
@@ -34,10 +34,10 @@ type runCmd struct {
 
 // workFlags are the flags of the verbs that run tasks.
 type workFlags struct {
-	Slots            *int          `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
-	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt; default 30s."`
-	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
-	AllowAddress     []string      `placeholder:"ADDRESS" help:"Let http tasks reach this address or network, as 10.1.2.0/24, all the same; may be repeated."`
+	Slots            *int          `placeholder:"N" help:"Number of concurrent tasks; default: CPUs, at least 4."`
+	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"Grace period after the first interrupt; default 30s."`
+	NoPrivateNetwork bool          `help:"Public addresses only, for http tasks."`
+	AllowAddress     []string      `placeholder:"ADDRESS" help:"Additional address or network for http tasks; repeatable."`
 
 	allowed    []netip.Prefix // AllowAddress
 	noMetadata bool           // other users may have submitted the tasks
@@ -73,6 +73,16 @@ func (f *workFlags) slots() int {
 
 func (f *workFlags) builtins(logs *keptLogs) []weaver.Handler {
 	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork, NoMetadata: f.noMetadata, AllowNetworks: f.allowed, Logs: logs.writer})
+}
+
+// Help is shown by run --help.
+func (runCmd) Help() string {
+	return "Runs the pipeline of a file as a job. An unfinished job of the file with the same params is resumed. If the file changed " +
+		"since, choose --resume, --fresh or --update. --update keeps the results of earlier jobs that the file still describes, " +
+		"cancels an unfinished job, and runs the rest. --from does the same and runs a task again, with all that need it; --only runs " +
+		"a task again alone, and its needs must have succeeded before. Included files must be below the folder of the pipeline or a " +
+		"folder of --include-dir.\n\nWith --no-private-network http tasks reach only public addresses and those of --allow-address, " +
+		"such as 10.1.2.0/24. Jobs of the file that ended more than 30 days ago are removed, except the latest one; --keep keeps them."
 }
 
 // Run implements the verb.

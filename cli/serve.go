@@ -17,14 +17,14 @@ import (
 
 // serveCmd is the verb serve.
 type serveCmd struct {
-	Addr          string         `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
-	TokenFile     string         `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
-	PasswordFile  string         `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
-	CookieKeyFile string         `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
-	AllowedHost   []string       `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
-	TrustedProxy  []string       `placeholder:"ADDRESS" help:"A reverse proxy, as 10.0.0.5 or 10.0.0.0/8, whose X-Forwarded-For says who sends a request; may be repeated. Default: none."`
-	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
-	KeepEvents    *time.Duration `placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: a week, if the store keeps nothing yet."`
+	Addr          string         `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; default 127.0.0.1:8080."`
+	TokenFile     string         `placeholder:"FILE" help:"File with lines that token new prints."`
+	PasswordFile  string         `placeholder:"FILE" help:"File with lines that token password prints."`
+	CookieKeyFile string         `placeholder:"FILE" help:"File with the key that signs login cookies."`
+	AllowedHost   []string       `placeholder:"HOST" help:"Additional Host name, or * for any; repeatable."`
+	TrustedProxy  []string       `placeholder:"ADDRESS" help:"Address or network of a reverse proxy; repeatable."`
+	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"Roles: api, worker, reaper, collector."`
+	KeepEvents    *time.Duration `placeholder:"DURATION" help:"Event retention, at least 1m; 0 keeps the present one."`
 	workerFlags
 	goneFlag
 	workFlags
@@ -32,10 +32,19 @@ type serveCmd struct {
 
 // Help is shown by serve --help.
 func (serveCmd) Help() string {
-	return "It serves the HTTP API of the store, and the tools of `mcp` at /mcp, until interrupted; docs/http.md is the guide, /openapi.json the reference. " +
-		"Whoever may submit tasks may run commands on the workers of type builtin: give the role worker to a process that takes them from people you trust.\n\n" +
-		"  weaver token new ci --access submit,read --token-file tokens\n" +
-		"  weaver serve --addr :8080 --token-file tokens"
+	return "Serves the HTTP API of the store, and the tools of `mcp` at /mcp, until interrupted; docs/http.md is the guide, /openapi.json " +
+		"the reference.\n\nWithout --token-file and --password-file every user of this machine has full access; the two files can be " +
+		"combined, and passwords use basic authentication. An --addr outside the loopback interface needs one of them; port 0 picks a " +
+		"free port. The key of --cookie-key-file has at least 32 bytes, and all servers behind one address use the same; by default it " +
+		"is random, so that a restart ends the logins of browsers. --allowed-host adds a value of the Host header that is accepted " +
+		"without credentials, besides the names of the loopback interface. --trusted-proxy names a reverse proxy, as 10.0.0.5 or " +
+		"10.0.0.0/8, whose X-Forwarded-For identifies the sender.\n\nThe roles are api (HTTP), worker (run tasks), reaper (take over " +
+		"from dead workers, end late tasks) and collector (delete unused data); the default is api,reaper,collector. A worker is also " +
+		"a reaper and collector, and these two come together. --keep-events keeps events for /v1/events; the default is a week, if the " +
+		"store keeps no events yet. If the store's file is deleted, moved or replaced, the server waits for --store-gone-after and " +
+		"then exits with 3.\n\nA user who may submit tasks may run commands on workers of the builtin types: give the role worker only " +
+		"to a process whose tasks come from people you trust.\n\n  weaver token new ci --access submit,read --token-file tokens\n  " +
+		"weaver serve --addr :8080 --token-file tokens"
 }
 
 // Roles of a process.

@@ -18,13 +18,13 @@ import (
 
 // globals are the flags of every verb.
 type globals struct {
-	Store     string `env:"WEAVER_STORE" placeholder:"URL" help:"Where tasks are kept: sqlite:PATH or postgres://USER@HOST/DATABASE. Default: the nearest weaver.db upwards from the pipeline's folder, or from this one."`
-	Namespace string `env:"WEAVER_NAMESPACE" placeholder:"NAME" help:"Environment in the store; default: default"`
-	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
-	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
-	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"How workers are told of due tasks: memory, by the store itself. Others are not built yet."`
-	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Keys that seal and open what is stored, see codec --help; default: none."`
-	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it; none for PostgreSQL, whose workers may be on several machines."`
+	Store     string `env:"WEAVER_STORE" placeholder:"URL" help:"Store: sqlite:PATH or postgres://USER@HOST/DATABASE."`
+	Namespace string `env:"WEAVER_NAMESPACE" placeholder:"NAME" help:"Namespace in the store; default: default."`
+	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"Output format: text or json."`
+	NoColor   bool   `help:"No colours, even on a terminal ($$NO_COLOR)."`
+	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Notification of workers: memory, the only kind so far."`
+	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Key file for stored values; see codec --help."`
+	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Bucket for large values: dir:PATH or none."`
 }
 
 // session is one run of the program: its global flags and its output streams.

@@ -12,17 +12,19 @@ import (
 
 // statsCmd is the verb stats.
 type statsCmd struct {
-	Since age      `default:"1h" placeholder:"AGE" help:"Attempts that ended since: 30m, 2h, 7d. Default: 1h."`
-	Step  age      `placeholder:"AGE" help:"Divide that into steps, each with rows of its own: 1m, 1h. Default: one."`
-	By    []string `default:"type,outcome" placeholder:"FIELD" complete:"type,queue,outcome,error_kind,worker" help:"What rows are told apart by: type, queue, outcome, error_kind, worker. Default: type,outcome."`
+	Since age      `default:"1h" placeholder:"AGE" help:"Period in which the attempts ended: 30m, 2h; default 1h."`
+	Step  age      `placeholder:"AGE" help:"Length of a time step: 1m, 1h; default: one step."`
+	By    []string `default:"type,outcome" placeholder:"FIELD" complete:"type,queue,outcome,error_kind,worker" help:"Grouping of the rows; default type,outcome."`
 	Type  string   `filter:"" placeholder:"TYPE" help:"Only attempts of tasks of this type."`
 	Queue string   `filter:"" placeholder:"NAME" help:"Only attempts of tasks of this queue."`
 }
 
 // Help is shown by stats --help.
 func (statsCmd) Help() string {
-	return "Counts the attempts that ended, with how long they ran and how long their tasks were due before: P50 is the median, P99 what 99 in 100 did not exceed. " +
-		"These times are at most 12.5 % off. Workers write what they count every five seconds; which worker it was is kept for an hour, and all of it for 90 days."
+	return "Counts ended attempts, with their run times and the time that their tasks were due before: P50 is the median, and 99 of 100 " +
+		"values are at most P99. The times are accurate to 12.5 %. --by takes any of type, queue, outcome, error_kind and worker; " +
+		"--step adds rows for each time step. Workers write their counts every five seconds. Counts by worker are kept for an hour, " +
+		"all others for 90 days."
 }
 
 // Run implements the verb.

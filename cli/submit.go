@@ -20,9 +20,9 @@ import (
 )
 
 type submitCmd struct {
-	What             string `arg:"" name:"file|type" help:"A pipeline (a .yaml or .yml file), or the name of a task type."`
-	Input            string `arg:"" optional:"" name:"json" help:"The input of a single task; - reads it from the standard input. Default: null."`
-	ForceUnknownType bool   `help:"Store tasks of types that neither this program knows nor a worker of the store: their input is not checked, and their options are the defaults."`
+	What             string `arg:"" name:"file|type" help:"Pipeline file (.yaml or .yml), or a task type."`
+	Input            string `arg:"" optional:"" name:"json" help:"Input of a task, - for the standard input; default null."`
+	ForceUnknownType bool   `help:"Also store tasks of unknown types, with unchecked input."`
 	paramFlags
 	pipelineFlags
 	taskFlags
@@ -30,14 +30,14 @@ type submitCmd struct {
 
 // taskFlags are the options of a single task; nil means not given.
 type taskFlags struct {
-	IdempotencyKey *string        `placeholder:"KEY" group:"task" help:"Enqueue it once, however often this is run."`
-	ConcurrencyKey *string        `placeholder:"KEY" group:"task" help:"Run no two tasks with this key at once."`
-	Queue          *string        `placeholder:"NAME" group:"task" help:"The line it waits in. Default: default."`
-	Priority       *int           `placeholder:"N" group:"task" help:"1 (first) to 9 (last). Default: 5."`
-	Delay          *time.Duration `placeholder:"DURATION" group:"task" help:"Start it no sooner than that."`
-	MaxAttempts    *int           `placeholder:"N" group:"task" help:"Give up after so many failures. Default: 5."`
-	Timeout        *time.Duration `placeholder:"DURATION" group:"task" help:"The limit of one attempt. Default: none."`
-	Label          []string       `sep:"none" placeholder:"KEY=VALUE" group:"task" help:"Attach a label that lists can filter by; may be repeated."`
+	IdempotencyKey *string        `placeholder:"KEY" group:"task" help:"Idempotency key: the task is enqueued once."`
+	ConcurrencyKey *string        `placeholder:"KEY" group:"task" help:"Concurrency key: tasks with this key run one at a time."`
+	Queue          *string        `placeholder:"NAME" group:"task" help:"Queue; default: default."`
+	Priority       *int           `placeholder:"N" group:"task" help:"Priority, 1 (first) to 9 (last); default 5."`
+	Delay          *time.Duration `placeholder:"DURATION" group:"task" help:"Minimum delay before the start."`
+	MaxAttempts    *int           `placeholder:"N" group:"task" help:"Maximum number of attempts; default 5."`
+	Timeout        *time.Duration `placeholder:"DURATION" group:"task" help:"Time limit of one attempt; default: no limit."`
+	Label          []string       `sep:"none" placeholder:"KEY=VALUE" group:"task" help:"Label for filters; repeatable."`
 }
 
 // submitted is the JSON output of submit.
@@ -53,6 +53,13 @@ type submitted struct {
 	Params json.RawMessage `json:"params,omitempty"` // of the pipeline, by name
 
 	Warnings []fileMistake `json:"warnings,omitempty"` // about the file
+}
+
+// Help is shown by submit --help.
+func (submitCmd) Help() string {
+	return "Stores a job of a pipeline or a single task; a worker runs it. An unknown type is one that neither this program knows nor a " +
+		"worker of the store: with --force-unknown-type its tasks get default options. `weaver run --help` describes --resume, " +
+		"--fresh, --update, --from and --only."
 }
 
 // Run implements the verb.

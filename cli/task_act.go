@@ -16,21 +16,23 @@ import (
 )
 
 type taskRetryCmd struct {
-	IDs         []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
-	AddAttempts int      `placeholder:"N" help:"Raise the task's own max_attempts by N first. Only with ids."`
-	AddCost     int64    `placeholder:"N" help:"Raise the task's own limit of its cost (MaxCost) by N micro-units first. Only with ids."`
-	KeepSteps   bool     `help:"Retry although a cleanup ran: its steps still stand."`
-	Cleanup     bool     `help:"Try the undo again that was given up, is blocked or waits."`
-	Skip        []string `placeholder:"STEP" help:"With --cleanup and --reason: give the undo of this step up; what it did stays. Only with ids."`
+	IDs         []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: IDs, ID prefixes, or JOB/TASK."`
+	AddAttempts int      `placeholder:"N" help:"Increase of max_attempts; only with IDs."`
+	AddCost     int64    `placeholder:"N" help:"Increase of MaxCost in micro-units; only with IDs."`
+	KeepSteps   bool     `help:"Also after a cleanup: the steps still stand."`
+	Cleanup     bool     `help:"Only the undo that failed, is blocked, or waits."`
+	Skip        []string `placeholder:"STEP" help:"Step whose undo is abandoned; only with IDs."`
 	manyFlags
 	auditFlags
 }
 
 // Help is shown by task retry --help.
 func (taskRetryCmd) Help() string {
-	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
-		"Its job and the tasks that were cancelled because of it revive with it. After a cleanup of it ran, a retry is refused: rerun it, or give --keep-steps if its steps still stand. A task whose undo was given up is retried with --cleanup: its undo alone is tried again. Flags select many tasks instead of ids: " +
-		"--dry-run lists them, --yes retries them." + queryHelp
+	return "A retried task gets all its attempts again; its recorded steps stay and do not run again. Its job and the tasks that were " +
+		"cancelled because of it become active again. A task whose cleanup ran is refused: rerun it, or pass --keep-steps if its steps " +
+		"still stand. For a task whose undo failed, is blocked or waits, --cleanup retries only the undo; with --skip and --reason it " +
+		"abandons the undo of a step, whose effect stays. --add-attempts and --add-cost first raise the task's own limits. Flags " +
+		"select many tasks instead of IDs: --dry-run lists them, --yes retries them." + queryHelp
 }
 
 // Run implements the verb.
@@ -68,19 +70,20 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskCancelCmd struct {
-	IDs   []string `arg:"" optional:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
-	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
+	IDs   []string `arg:"" optional:"" name:"id" help:"Unfinished tasks: IDs, ID prefixes, or JOB/TASK."`
+	Force bool     `help:"End a running task at once by revoking its lease."`
 
-	AbandonUndo bool `help:"Give an undo up, or accept that it was. Only with ids."`
+	AbandonUndo bool `help:"Abandon an undo, or accept its failure; only with IDs."`
 	manyFlags
 	auditFlags
 }
 
 // Help is shown by task cancel --help.
 func (taskCancelCmd) Help() string {
-	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
-		"unless the handler still returns success. What is to be undone is undone first, with --force after the lease that it takes away has ended. " +
-		"--force again, or --abandon-undo, gives that up: the task fails with the kind undo_failed. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them. With ids --dry-run lists what would be undone." + queryHelp
+	return "A task that is not running ends at once. For a running task the context of its handler ends, and the task is cancelled unless " +
+		"the handler still returns success. Undos run before the task ends; with --force they start after the revoked lease has " +
+		"expired. A second --force, or --abandon-undo, abandons the undo: the task fails with the kind undo_failed. Flags select many " +
+		"tasks instead of IDs: --dry-run lists them, --yes cancels them. With IDs --dry-run lists the undos." + queryHelp
 }
 
 // Run implements the verb.
@@ -110,18 +113,20 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskUnblockCmd struct {
-	IDs   []string `arg:"" optional:"" name:"id" help:"Blocked tasks: ids, their beginnings, or JOB/TASK."`
-	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.Ask, weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
-	Ask   string   `placeholder:"NAME" help:"Only if the task waits with this question (weaver.Ask): an answer that comes twice is not taken for that to the next one."`
+	IDs   []string `arg:"" optional:"" name:"id" help:"Blocked tasks: IDs, ID prefixes, or JOB/TASK."`
+	Input string   `placeholder:"JSON|FILE|-" help:"Answer: JSON, a file, or - for the standard input."`
+	Ask   string   `placeholder:"NAME" help:"Question to answer (weaver.Ask)."`
 	manyFlags
 	auditFlags
 }
 
 // Help is shown by task unblock --help.
 func (taskUnblockCmd) Help() string {
-	return "A task that waits for an approval (approve in a pipeline) is approved without --input. " +
-		"--input '{\"approved\": false, \"reason\": \"…\"}' refuses it, and it fails; any other value approves and is kept as its output. " +
-		"Flags select many tasks instead of ids, which wait for no answer: --dry-run lists them, --yes unblocks them." + queryHelp
+	return "Lets a blocked task continue; its handler reads the answer with weaver.UnblockInput. A task that waits for an approval " +
+		"(approve in a pipeline) is approved without --input. --input '{\"approved\": false, \"reason\": \"…\"}' refuses it, and the " +
+		"task fails; any other value approves and becomes its output. With --ask the answer is only accepted for that question, so " +
+		"that a repeated answer is not taken for the next question. Flags select many tasks instead of IDs, if they expect no answer: " +
+		"--dry-run lists them, --yes unblocks them." + queryHelp
 }
 
 // Run implements the verb.
@@ -191,15 +196,15 @@ func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 type taskDeleteCmd struct {
-	IDs []string `arg:"" optional:"" name:"id" help:"Tasks that have ended and belong to no job: ids, or their beginnings."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Ended tasks outside jobs: IDs or ID prefixes."`
 	manyFlags
 	auditFlags
 }
 
 // Help is shown by task delete --help.
 func (taskDeleteCmd) Help() string {
-	return "The task, its attempts, decisions and steps are gone, and its idempotency key is free again. The audit keeps that it was deleted. " +
-		"Flags select many tasks instead of ids: --dry-run lists them, --yes deletes them." + queryHelp
+	return "Deletes a task with its attempts, decisions and steps, and frees its idempotency key. The audit records the deletion. Flags " +
+		"select many tasks instead of IDs: --dry-run lists them, --yes deletes them." + queryHelp
 }
 
 // Run implements the verb.

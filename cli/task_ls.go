@@ -17,32 +17,34 @@ import (
 type taskCmd struct {
 	Ls         taskLsCmd         `cmd:"" help:"List tasks, newest first."`
 	Show       taskShowCmd       `cmd:"" help:"Show everything recorded about a task."`
-	Retry      taskRetryCmd      `cmd:"" help:"Start failed or cancelled tasks again."`
+	Retry      taskRetryCmd      `cmd:"" help:"Retry failed or cancelled tasks."`
 	Rerun      taskRerunCmd      `cmd:"" help:"Repeat a task as a new one."`
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
-	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
-	Repair     taskRepairCmd     `cmd:"" help:"Give a task that cannot read its input another one."`
-	Signal     taskSignalCmd     `cmd:"" help:"Send a task a signal that its handler waits for."`
-	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
-	Pause      taskPauseCmd      `cmd:"" help:"Keep tasks from starting until they are resumed."`
-	Resume     taskResumeCmd     `cmd:"" help:"End the pause of tasks."`
+	Unblock    taskUnblockCmd    `cmd:"" help:"Unblock tasks, with an answer if they need one."`
+	Repair     taskRepairCmd     `cmd:"" help:"Replace the input of a task that cannot read it."`
+	Signal     taskSignalCmd     `cmd:"" help:"Send a signal to a task."`
+	Reschedule taskRescheduleCmd `cmd:"" help:"Change the due time of waiting tasks."`
+	Pause      taskPauseCmd      `cmd:"" help:"Pause tasks."`
+	Resume     taskResumeCmd     `cmd:"" help:"Resume paused tasks."`
 	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
 	Prune      taskPruneCmd      `cmd:"" help:"Remove jobs and tasks that ended long ago."`
 }
 
 // taskLsCmd is the verb task ls.
 type taskLsCmd struct {
-	State []string `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
+	State []string `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Only tasks in these states."`
 	Type  []string `placeholder:"TYPE" help:"Only tasks of these types."`
 	Queue string   `filter:"" placeholder:"NAME" help:"Only tasks of this queue."`
-	Job   string   `filter:"" placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
+	Job   string   `filter:"" placeholder:"JOB" help:"Job: ID, ID prefix, name (the latest), or file."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"Only tasks with all these labels."`
-	Q     string   `filter:"" placeholder:"QUERY" help:"Only tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
+	Q     string   `filter:"" placeholder:"QUERY" help:"Query, such as 'state:failed created>-2h \"no such card\"'."`
 	pageFlags
 }
 
 // Help is shown by task ls --help.
-func (taskLsCmd) Help() string { return "With several flags all of them hold." + queryHelp }
+func (taskLsCmd) Help() string {
+	return "A task must match all flags. The states are pending, ready, running, succeeded, failed, cancelled and blocked." + queryHelp
+}
 
 // taskPage is the JSON output of task ls.
 type taskPage struct {

@@ -15,17 +15,17 @@ import (
 
 // manyFlags select the tasks of a verb by their properties instead of their IDs.
 type manyFlags struct {
-	State     []string      `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"All tasks in these states."`
-	Type      []string      `placeholder:"TYPE" help:"All tasks of these types."`
-	Queue     string        `filter:"" placeholder:"NAME" help:"All tasks of this queue."`
-	Job       string        `filter:"" placeholder:"JOB" help:"All tasks of this job."`
-	Label     []string      `sep:"none" placeholder:"KEY=VALUE" help:"All tasks with all these labels."`
-	Q         string        `filter:"" placeholder:"QUERY" help:"All tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
-	Newest    string        `placeholder:"ID" help:"With --q: no task that was enqueued later than this one."`
-	OlderThan time.Duration `placeholder:"DURATION" help:"Of those, only tasks that ended, or were enqueued if they have not ended, at least that long ago."`
+	State     []string      `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Tasks in these states."`
+	Type      []string      `placeholder:"TYPE" help:"Tasks of these types."`
+	Queue     string        `filter:"" placeholder:"NAME" help:"Tasks of this queue."`
+	Job       string        `filter:"" placeholder:"JOB" help:"Tasks of this job."`
+	Label     []string      `sep:"none" placeholder:"KEY=VALUE" help:"Tasks with all these labels."`
+	Q         string        `filter:"" placeholder:"QUERY" help:"Query, such as 'state:failed created>-2h \"no such card\"'."`
+	Newest    string        `placeholder:"ID" help:"With --q: ID of the newest task to select."`
+	OlderThan time.Duration `placeholder:"DURATION" help:"Minimum time since the end, or else since the enqueue."`
 	All       bool          `help:"All tasks that the verb can change."`
-	DryRun    bool          `help:"List the tasks that would be changed, and change none."`
-	Yes       bool          `help:"Change all tasks that are selected."`
+	DryRun    bool          `help:"List the tasks without changing them."`
+	Yes       bool          `help:"Change all selected tasks."`
 }
 
 // selects reports whether any flag selects tasks.

@@ -8,14 +8,14 @@ import (
 )
 
 type taskPauseCmd struct {
-	IDs []string `arg:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
+	IDs []string `arg:"" name:"id" help:"Unfinished tasks: IDs, ID prefixes, or JOB/TASK."`
 	auditFlags
 }
 
 // Help is shown by task pause --help.
 func (taskPauseCmd) Help() string {
-	return "A paused task is not started, whatever it waits for now, until task resume. A running one goes on, and is paused when its attempt " +
-		"has ended. All tasks of a queue or type are paused by queue pause."
+	return "A paused task is not started until task resume, whatever it waits for. A running task continues and is paused after its " +
+		"attempt. To pause all tasks of a queue or type use queue pause."
 }
 
 // Run implements the verb.
@@ -26,7 +26,7 @@ func (c *taskPauseCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskResumeCmd struct {
-	IDs []string `arg:"" name:"id" help:"Paused tasks: ids, their beginnings, or JOB/TASK."`
+	IDs []string `arg:"" name:"id" help:"Paused tasks: IDs, ID prefixes, or JOB/TASK."`
 	auditFlags
 }
 

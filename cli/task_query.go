@@ -14,9 +14,10 @@ import (
 )
 
 // queryHelp is the help text for verbs with --q.
-const queryHelp = "\n\n--q asks in one line, as 'state:failed type:acme.billing.* label.team=pay created>-2h': all terms must hold, commas are any of. " +
-	"There are state:, type:, queue:, waiting:, error:, undo: (open, blocked, failed, abandoned), label.KEY=, input.PATH=, output.PATH=, created>, created<, key:, node:, parent:, job:, and words " +
-	"that stand in the last error, the name or the keys. Texts with spaces stand in double quotes."
+const queryHelp = "\n\n--q selects tasks with a query, such as 'state:failed type:acme.billing.* label.team=pay created>-2h'. " +
+	"A task must match all terms; commas separate alternatives. The terms are state:, type:, queue:, waiting:, error:, " +
+	"undo: (open, blocked, failed, abandoned), label.KEY=, input.PATH=, output.PATH=, created>, created<, key:, node:, parent:, job:, " +
+	"and words that occur in the last error, the name or the keys. Texts with spaces need double quotes."
 
 // parseQuery parses --q.
 func parseQuery(q string) (weaver.Query, error) {

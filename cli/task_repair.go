@@ -9,15 +9,16 @@ import (
 )
 
 type taskRepairCmd struct {
-	ID    string `arg:"" name:"id" help:"A task that is blocked or waits for a repair: its id, the beginning of it, or JOB/TASK."`
-	Input string `required:"" placeholder:"JSON|FILE|-" help:"Its new input: JSON, a file that holds it, or - for the standard input. It is checked if this program knows the type."`
+	ID    string `arg:"" name:"id" help:"Task: ID, ID prefix, or JOB/TASK."`
+	Input string `required:"" placeholder:"JSON|FILE|-" help:"New input: JSON, a file, or - for the standard input."`
 	auditFlags
 }
 
 // Help is shown by task repair --help.
 func (taskRepairCmd) Help() string {
-	return "The input takes the place of the one that the task has, and the task goes on; its recorded steps stay. A repair that it waits for is " +
-		"not needed any more. The audit keeps the SHA-256 of both inputs. If the input was replaced at the same time, nothing changes."
+	return "Replaces the input of a task that is blocked or waits for a repair, and lets the task continue; its recorded steps stay. A " +
+		"pending repair is no longer needed. If this program knows the type, it checks the input. The audit keeps the SHA-256 of both " +
+		"inputs. If another process replaced the input at the same time, nothing changes."
 }
 
 // Run implements the verb.

@@ -13,19 +13,21 @@ import (
 )
 
 type taskRerunCmd struct {
-	ID    string `arg:"" name:"id" help:"The task to repeat: its id, the beginning of it, or JOB/TASK."`
-	Input string `placeholder:"JSON|FILE|-" help:"Another input: JSON, a file that holds it, or - for the standard input. It is checked if this program knows the type."`
-	From  string `placeholder:"STEP" help:"Take over the values of the steps before this one, and run it and those behind it anew."`
+	ID    string `arg:"" name:"id" help:"Task to repeat: ID, ID prefix, or JOB/TASK."`
+	Input string `placeholder:"JSON|FILE|-" help:"Other input: JSON, a file, or - for the standard input."`
+	From  string `placeholder:"STEP" help:"First step to run; the results before it are kept."`
 
-	KeepSteps bool `help:"With --from: also if a cleanup ran, as its steps still stand."`
-	DryRun    bool `help:"List the steps that would be taken over, and enqueue nothing."`
+	KeepSteps bool `help:"With --from: also after a cleanup; the steps still stand."`
+	DryRun    bool `help:"List the kept steps without enqueuing a task."`
 	auditFlags
 }
 
 // Help is shown by task rerun --help.
 func (taskRerunCmd) Help() string {
-	return "A new task is enqueued with the type, the options and the input of this one, and linked to it; this one stays as it is, and keeps its " +
-		"idempotency key. A task of a job is repeated outside of it. --dry-run tells which steps it would take over, and whose undo stays with this one. To let a failed task itself run again, see task retry."
+	return "Enqueues a new task with the type, the options and the input of this task, and a link to it. This task stays unchanged and " +
+		"keeps its idempotency key. A task of a job is repeated outside the job. With --from the new task takes over the values of the " +
+		"steps before that step. If this program knows the type, it checks another input. --dry-run lists the steps to take over, and " +
+		"those whose undo stays with this task. To run a failed task itself again, see task retry."
 }
 
 // rerunResult is the JSON output of task rerun.

@@ -9,16 +9,17 @@ import (
 )
 
 type taskRescheduleCmd struct {
-	IDs []string       `arg:"" name:"id" help:"Tasks that wait for a time (delayed, sleeping, or to be retried): ids, their beginnings, or JOB/TASK."`
-	Now bool           `xor:"when" required:"" help:"Start them now."`
-	In  *time.Duration `xor:"when" required:"" placeholder:"DURATION" help:"Start them that much later than now."`
-	At  *time.Time     `xor:"when" required:"" placeholder:"TIME" help:"Start them then, for example 2026-12-24T18:00:00Z."`
+	IDs []string       `arg:"" name:"id" help:"Waiting tasks: IDs, ID prefixes, or JOB/TASK."`
+	Now bool           `xor:"when" required:"" help:"Start now."`
+	In  *time.Duration `xor:"when" required:"" placeholder:"DURATION" help:"Delay from now."`
+	At  *time.Time     `xor:"when" required:"" placeholder:"TIME" help:"Start time, such as 2026-12-24T18:00:00Z."`
 	auditFlags
 }
 
 // Help is shown by task reschedule --help.
 func (taskRescheduleCmd) Help() string {
-	return "Give one of --now, --in and --at. A task that sleeps wakes at the new time. A task that is due and has not started waits until then. Deadlines do not move."
+	return "Pass one of --now, --in and --at, for tasks that are delayed, sleeping, or wait for a retry. A sleeping task wakes at the new " +
+		"time. A due task that has not started waits until then. Deadlines do not change."
 }
 
 // Run implements the verb.

@@ -19,7 +19,7 @@ import (
 
 // taskShowCmd is the verb task show.
 type taskShowCmd struct {
-	ID string `arg:"" name:"id" help:"The task: its id, the beginning of it, or JOB/TASK."`
+	ID string `arg:"" name:"id" help:"Task: ID, ID prefix, or JOB/TASK."`
 }
 
 // taskView is the JSON output of task show: the fields of the task and its records.

@@ -16,18 +16,19 @@ import (
 )
 
 type taskSignalCmd struct {
-	ID      string `arg:"" name:"id" help:"The task, which has not ended: its id, the beginning of it, or JOB/TASK."`
-	Name    string `arg:"" name:"name" help:"The signal's name (weaver.DefineSignal)."`
-	Payload string `arg:"" name:"json" help:"What it says: JSON, or - for the standard input."`
-	Key     string `placeholder:"KEY" help:"Names this signal: sent again under its key it has no other effect. Default: a new one."`
+	ID      string `arg:"" name:"id" help:"Unfinished task: ID, ID prefix, or JOB/TASK."`
+	Name    string `arg:"" name:"name" help:"Signal name (weaver.DefineSignal)."`
+	Payload string `arg:"" name:"json" help:"Payload: JSON, or - for the standard input."`
+	Key     string `placeholder:"KEY" help:"Idempotency key of the signal; default: a new one."`
 	auditFlags
 }
 
 // Help is shown by task signal --help.
 func (taskSignalCmd) Help() string {
-	return "The oldest wait of the task's handler for a signal of this name gets it (weaver.Signal.Wait), now or later: it prints which wait took it, or that it is kept. " +
-		"This command does not know the type that the handler expects: a payload of another type blocks the task when the handler reads it. " +
-		"`weaver why` and `weaver task show` list what a task waits for."
+	return "The oldest wait of the task's handler for a signal of this name gets it (weaver.Signal.Wait), now or later. The command " +
+		"prints the wait that took it, or that the signal is kept. A signal that is sent again with its key has no further effect. The " +
+		"command does not know the type that the handler expects: a payload of another type blocks the task when the handler reads it. " +
+		"`weaver why` and `weaver task show` list the signals that a task waits for."
 }
 
 // signalled is the JSON output of task signal.

@@ -17,22 +17,23 @@ import (
 
 // tokenCmd groups the verbs of credentials.
 type tokenCmd struct {
-	New      tokenNewCmd      `cmd:"" help:"Print a new token, and its line for the file of serve."`
-	Password tokenPasswordCmd `cmd:"" help:"Print the line for a name and the password on the standard input."`
+	New      tokenNewCmd      `cmd:"" help:"Print a new token and its line for serve."`
+	Password tokenPasswordCmd `cmd:"" help:"Print the line for a password on the standard input."`
 }
 
 // Help implements kong.HelpProvider.
 func (tokenCmd) Help() string {
-	return "Who uses a server is known by a token, or by a name and a password. The files of `serve` hold hashes: " +
-		"a token is printed once, and cannot be read from them. A line that is removed counts until the server is started again.\n\n" +
-		"  weaver token new ci --access submit,read --token-file tokens\n" +
-		"  weaver token password ann --access read,operate >> passwords"
+	return "A server identifies its users by a token, or by a name and a password. The files of `serve` contain hashes: a token is " +
+		"printed once and cannot be read from them. Access is one or more of submit, read, payloads and operate, with commas, or full; " +
+		"payloads and operate include read. --token-file adds the line to a file and creates a missing file. A removed line is valid " +
+		"until the server restarts.\n\n  weaver token new ci --access submit,read --token-file tokens\n  weaver token password ann " +
+		"--access read,operate >> passwords"
 }
 
 // accessFlag sets the access of a principal.
 type accessFlag struct {
-	Name   string `arg:"" help:"Who it is for: the actor of what is done with it, in the audit."`
-	Access string `required:"" placeholder:"ACCESS" help:"What it allows: one or more of submit, read, payloads and operate, with commas, or full. Payloads and operate include read."`
+	Name   string `arg:"" help:"Name of the user or program: the actor in the audit."`
+	Access string `required:"" placeholder:"ACCESS" help:"Access: submit, read, payloads, operate, or full."`
 }
 
 func (a *accessFlag) parse() (httpapi.Access, error) {
@@ -48,7 +49,7 @@ func (a *accessFlag) parse() (httpapi.Access, error) {
 
 type tokenNewCmd struct {
 	accessFlag
-	TokenFile string `placeholder:"FILE" help:"Add the line to this file, which is made if it is not there, and print the token alone."`
+	TokenFile string `placeholder:"FILE" help:"File for the line; then only the token is printed."`
 }
 
 // Run implements the verb.

@@ -10,14 +10,14 @@ import (
 
 // vetCmd is the verb vet.
 type vetCmd struct {
-	Packages []string `arg:"" optional:"" name:"package" help:"Go packages, as the go command names them; name your programs. Default: ./..."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Go packages, with your programs; default ./..."`
 }
 
 // Help is shown by vet --help.
 func (vetCmd) Help() string {
-	return "It reports task types that are defined or enqueued in Go packages, and for which no program among them makes a handler: their tasks would wait for ever. " +
-		"A type that is handed on in a way that is not followed, such as a map, is not reported. Nothing is run; the go command compiles the packages.\n\n" +
-		"  weaver vet ./cmd/..."
+	return "Reports task types that Go packages define or enqueue, but for which no program among them creates a handler: their tasks " +
+		"would wait forever. A type that is passed on in a way that vet does not follow, such as a map, is not reported. Nothing runs; " +
+		"the go command compiles the packages.\n\n  weaver vet ./cmd/..."
 }
 
 // vetResult is the JSON output of vet.

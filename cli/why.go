@@ -9,16 +9,16 @@ import (
 
 // whyCmd is the verb why.
 type whyCmd struct {
-	ID    string `arg:"" name:"id" help:"A task or a job: its id, the beginning of it, a job's name (the latest) or file, or JOB/TASK."`
-	Depth int    `default:"10" placeholder:"N" help:"Over how many tasks to follow needs towards the root cause; default 10."`
-	Undo  bool   `help:"Of a task: what it did, and what would be undone."`
+	ID    string `arg:"" name:"id" help:"Task or job: ID, ID prefix, job name, file, or JOB/TASK."`
+	Depth int    `default:"10" placeholder:"N" help:"Maximum dependency depth; default 10."`
+	Undo  bool   `help:"Effects of a task, and their undo."`
 }
 
 // Help is shown by why --help.
 func (whyCmd) Help() string {
-	return "It explains in sentences where the task stands and what it waits for, follows its needs to the root cause, " +
-		"lists what each attempt did and what was decided after it, and which commands let it go on. " +
-		"With --undo it lists the effects of a task instead: those that are undone if it ends without success, in that order, those that stay, and those that were undone."
+	return "Explains in sentences the state of a task or job and its waits, follows its needs to the root cause, lists each attempt with " +
+		"the decision after it, and suggests commands. With --undo it lists the effects of a task instead: those to be undone, in " +
+		"order, if the task ends without success, those that stay, and those already undone."
 }
 
 // Run implements the verb.

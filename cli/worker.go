@@ -20,22 +20,34 @@ import (
 
 // workerCmd is the verb worker. Its flags stand before or after start.
 type workerCmd struct {
-	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted; start can be left out."`
-	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store, of any machine."`
+	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted (the default)."`
+	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store on all machines."`
 
 	workerFlags
 	goneFlag
-	UntilIdle bool `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
+	UntilIdle bool `help:"End when no task is due or running."`
 	workFlags
 }
 
 // workerFlags are the flags of the verbs that run any tasks of the store.
 type workerFlags struct {
-	Handlers []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
-	Queue    []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
+	Handlers []string `placeholder:"SET" complete:"app,builtin" help:"Handlers: app (this program), builtin, or both."`
+	Queue    []string `placeholder:"NAME[=N]" help:"Queue, at most N tasks at once; repeatable; default: all."`
 }
 
 type workerStartCmd struct{}
+
+// Help is shown by worker start --help.
+func (workerStartCmd) Help() string { return workerCmd{}.Help() }
+
+// Help is shown by worker --help.
+func (workerCmd) Help() string {
+	return "--handlers app runs the types of this program, builtin runs commands and requests; the default is app if this program has " +
+		"types, else builtin. With --until-idle tasks that are due later stay, and the exit code is 1 if a task ended failed or " +
+		"blocked. With --no-private-network http tasks reach only public addresses and those of --allow-address, such as 10.1.2.0/24. " +
+		"Metadata services of clouds always need --allow-address. If the store's file is deleted, moved or replaced, the worker waits " +
+		"for --store-gone-after and then exits with 3."
+}
 
 // Run implements the verb.
 func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {

@@ -14,8 +14,10 @@ type workerLsCmd struct{}
 
 // Help is shown by worker ls --help.
 func (workerLsCmd) Help() string {
-	return "The name of a worker is HOST:PID. One whose process died is listed for a while: it is dead, where this machine can see that, or else silent. " +
-		"One in trouble cannot run tasks of a type, for want of file descriptors, a key or a bucket for example: it releases them for other workers, and the lines below say why. SLOTS are those that are taken and those that it has. A worker of PostgreSQL whose connection is pooled, and not direct, is known to be dead on its own machine only."
+	return "The name of a worker is HOST:PID. A worker whose process died is listed for a while: as dead if this machine can tell, else " +
+		"as silent. A worker in trouble cannot run tasks of a type, for example because it lacks file descriptors, a key or a bucket: " +
+		"it releases them for other workers, and the lines below the table give the reason. SLOTS are the used slots and all slots. " +
+		"The death of a PostgreSQL worker with a pooled connection, instead of a direct one, is only known on its own machine."
 }
 
 // Run implements the verb.
