@@ -25,7 +25,7 @@ const refuseHint = `To approve, leave --input out; to refuse, give --input '{"ap
 // question that was read, not a later one.
 func (c *taskUnblockCmd) answer(ctx context.Context, client *weaver.Client, t *weaver.TaskInfo, raw json.RawMessage) error {
 	if t.State != task.Blocked {
-		return badInput("", "unblock: task %s waits for no answer any more: %s%s", explain.Label(t), answered(t), t.State)
+		return badInput("", "unblock: task %s no longer waits for an answer: %s%s", explain.Label(t), answered(t), t.State)
 	}
 	a, err := approvalOf(raw)
 	if err != nil {
@@ -88,7 +88,7 @@ func approvalOf(raw json.RawMessage) (builtin.Approval, error) {
 	case string(raw) == "false":
 		return builtin.Approval{}, nil
 	case string(raw) == "null":
-		return builtin.Approval{}, badInput(refuseHint, "--input: null is no answer")
+		return builtin.Approval{}, badInput(refuseHint, "--input: null is not an answer")
 	case json.Unmarshal(raw, &said) == nil && soundsLikeNo(said):
 		return builtin.Approval{}, badInput(refuseHint, "--input: %q would approve, as any text does", said)
 	case json.Unmarshal(raw, &fields) == nil:
@@ -108,7 +108,7 @@ func approvalOfFields(raw json.RawMessage, fields map[string]json.RawMessage) (b
 		if close {
 			meant = `; did you mean "approved"?`
 		}
-		return builtin.Approval{}, badInput(refuseHint, "--input: %q is no key of an answer%s", key, meant)
+		return builtin.Approval{}, badInput(refuseHint, "--input: unknown key %q of an answer%s", key, meant)
 	}
 	if !decides {
 		return builtin.Approval{Approved: true, Input: raw}, nil

@@ -98,7 +98,7 @@ func parseStates[S ~string](args []string, known []S) ([]S, error) {
 	for _, a := range args {
 		s := S(strings.ToLower(strings.TrimSpace(a)))
 		if !slices.Contains(known, s) {
-			return nil, badInput("", "--state %q is no state%s; the states are %s", a, didYouMean(string(s), known), join(known))
+			return nil, badInput("", "--state %q: unknown state%s; the states are %s", a, didYouMean(string(s), known), join(known))
 		}
 		states = append(states, s)
 	}

@@ -135,12 +135,12 @@ func byteSize(n int64) string {
 func (s *session) noBucket() error {
 	folder, _ := s.bucketFolder()
 	if folder == "" && s.flags.Bucket == "" {
-		return badInput(bucketForms+" Workers on several machines need a folder that all of them see.", "there is no bucket: %s has none unless one is named", s.store())
+		return badInput(bucketForms+" Workers on several machines need a folder that all of them see.", "no bucket: %s has no default bucket", s.store())
 	}
 	if folder == "" {
-		return badInput(bucketForms, "--bucket none: there is no bucket")
+		return badInput(bucketForms, "--bucket none: no bucket is in use")
 	}
-	return badInput("Name the bucket of this store's workers with --bucket or WEAVER_BUCKET.", "there is no bucket: the folder %s is not there", folder)
+	return badInput("Name the bucket of this store's workers with --bucket or WEAVER_BUCKET.", "no bucket: the folder %s does not exist", folder)
 }
 
 // artifactGCCmd is the verb artifact gc.
@@ -196,7 +196,7 @@ func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
 		}
 		s.printf(".\n")
 		if err != nil {
-			return fmt.Errorf("%w; the same command does the rest", err)
+			return fmt.Errorf("%w; run the same command again for the rest", err)
 		}
 		return nil
 	})

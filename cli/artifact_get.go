@@ -50,7 +50,7 @@ func (c *artifactGetCmd) Run(ctx context.Context, s *session) error {
 		case ref.Link != weaver.Link{}:
 			return c.link(s, &ref)
 		case c.To == "" && s.json():
-			return badInput("The standard output has the bytes then; -o json says what was written to a file.", "artifact get -o json needs --to FILE")
+			return badInput("The standard output carries the bytes; -o json reports a written file.", "artifact get -o json needs --to FILE")
 		}
 		if c.To != "" && !c.Force {
 			if _, err := os.Lstat(c.To); err == nil {
@@ -89,7 +89,7 @@ func (c *artifactGetCmd) write(r io.Reader) (err error) {
 	dir, name := filepath.Split(c.To)
 	f, err := os.CreateTemp(dir, name+".partial-*")
 	if errors.Is(err, fs.ErrNotExist) {
-		return badInput("Create it first.", "the folder of %s is not there", c.To)
+		return badInput("Create it first.", "the folder of %s does not exist", c.To)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", c.To, err)

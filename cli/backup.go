@@ -46,10 +46,10 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 		}
 		b, ok := st.(backuper)
 		if !ok {
-			return badInput("Use what its database has for that.", "%s makes no backups by itself", s.store())
+			return badInput("Use the backups of its database.", "%s cannot make backups itself", s.store())
 		}
 		if dir := filepath.Dir(c.File); !isFolder(dir) {
-			return badInput("Create it first.", "the folder %s is not there", dir)
+			return badInput("Create it first.", "the folder %s does not exist", dir)
 		}
 		size, err := b.Backup(ctx, c.File)
 		if errors.Is(err, errBackupExists) {
@@ -84,15 +84,15 @@ func isFolder(path string) bool {
 
 // printRestored explains the effect of a restore on tasks that were running.
 func (s *session) printRestored(f *checkup) {
-	s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
+	s.printf("Namespace %q has a new generation: leases from before the restore can no longer write.\n", f.Namespace)
 	if f.Ended > 0 {
-		s.printf("%s ran when the backup was made: the leases have ended, and workers start what ran again at once.\n", text.Plural(f.Ended, "task"))
+		s.printf("%s ran when the backup was made: the leases have ended, and workers start these tasks again at once.\n", text.Plural(f.Ended, "task"))
 	}
 	if f.Due > 0 {
-		s.printf("%s due by now, sleeps and retries that ended since the backup among them: workers start them at once (`%s` holds them back).\n", areOrIs(f.Due, "task"), s.command("queue", "pause", "QUEUE"))
+		s.printf("%s due by now, including sleeps and retries that ended since the backup: workers start them at once (`%s` holds them back).\n", areOrIs(f.Due, "task"), s.command("queue", "pause", "QUEUE"))
 	}
-	s.printf("What was done after the backup was made is not in it: steps, and what was submitted, cancelled or sent since, are unknown here. " +
-		"Steps that ran since run again; what they did outside is done twice unless it is idempotent.\n")
+	s.printf("The store lacks everything after the backup: steps, submitted and cancelled tasks, and signals. " +
+		"Steps that ran since run again; their external effects happen twice unless they are idempotent.\n")
 }
 
 func areOrIs(n int, what string) string {

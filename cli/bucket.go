@@ -31,7 +31,7 @@ func (s *session) bucketFolder() (string, error) {
 	case given == "none":
 		return "", nil
 	case !found && harmless(given):
-		return "", badInput("Did you mean --bucket dir:"+given+"?", "--bucket %q is no bucket: it does not say of which kind", given)
+		return "", badInput("Did you mean --bucket dir:"+given+"?", "--bucket %q: not a bucket URL", given)
 	case !found || scheme != "dir":
 		return "", badInput(bucketForms, "--bucket %q: unknown kind of bucket", redact(given))
 	case rest == "":

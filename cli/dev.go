@@ -94,7 +94,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		say("open %s#token=%s", door.url(), token)
 		say("or   curl -H 'Authorization: Bearer %s' %sv1/tasks", token, door.url())
 		if !door.loopback() {
-			say("--addr %s: other machines reach it over plain HTTP, and whoever has the token can run commands here; 127.0.0.1 is for this machine alone", c.Addr)
+			say("--addr %s: other machines reach it over plain HTTP, and anyone with the token can run commands here; 127.0.0.1 is for this machine only", c.Addr)
 		}
 		say("%s for %s", text.Plural(work.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		if runner != nil {
@@ -106,7 +106,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 			say("no program is run: add one, for example %s dev -- go run ./cmd/app", s.app.Name)
 		}
 		err = s.untilGone(ctx, st, devGoneAfter, warnings(dev), p.run)
-		say("stopped; the tasks are in %s, and the next start goes on with them", s.storePlace())
+		say("stopped; the tasks are in %s, and the next start continues them", s.storePlace())
 		return err
 	})
 }

@@ -159,7 +159,7 @@ func (s *session) printBucket(b *bucketCheckup) {
 		for _, p := range b.Problems {
 			s.printf("%s\n", indent("  ", text.Printable(p.Text)))
 		}
-		s.printf("A task that reads one of them is blocked then. Put the files back from a copy of the bucket, or name the right one with --bucket; `%s` starts such a task again.\n",
+		s.printf("A task that reads one of them is blocked. Put the files back from a copy of the bucket, or name the right one with --bucket; `%s` starts such a task again.\n",
 			s.command("task", "unblock", "ID"))
 	case b.Deep && b.Sealed == 0:
 		s.printf("Bucket %s: all bytes of %s (%s) are there and unchanged.\n", b.Folder, text.Plural(b.Blobs, "blob"), byteSize(b.Bytes))
@@ -170,7 +170,7 @@ func (s *session) printBucket(b *bucketCheckup) {
 		s.printf("Not read, because their key is not here (--codec-key): %s.\n", text.Plural(b.Sealed, "sealed blob"))
 	}
 	if b.Unknown > 0 {
-		s.printf("Not in this store: %s of the bucket, left alone. Remove by hand what no other store has:\n", text.Plural(b.Unknown, "file"))
+		s.printf("Not in this store: %s of the bucket, left unchanged. Remove by hand the files that no other store uses:\n", text.Plural(b.Unknown, "file"))
 		for _, key := range b.UnknownFiles {
 			s.printf("  %s\n", text.Printable(key))
 		}

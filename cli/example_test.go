@@ -36,6 +36,6 @@ func ExampleRun() {
 	// 0
 	// Queue "billing" runs again.
 	// 0
-	// acme: --state "done" is no state (did you mean succeeded?); the states are pending, ready, running, succeeded, failed, cancelled, blocked
+	// acme: --state "done": unknown state (did you mean succeeded?); the states are pending, ready, running, succeeded, failed, cancelled, blocked
 	// 2
 }

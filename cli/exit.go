@@ -56,7 +56,7 @@ func usageError(app App, err error) error {
 	if said := urlPassword.ReplaceAllString(err.Error(), "${1}xxxxx@"); said != err.Error() {
 		err = errors.New(said)
 	}
-	return badInput(fmt.Sprintf("Run `%s` for what can be written.", help), "%w", err)
+	return badInput(fmt.Sprintf("Run `%s` for the usage.", help), "%w", err)
 }
 
 // urlPassword matches the password of a URL in an argument other than the store.
@@ -100,13 +100,13 @@ func advice(command func(args ...string) string, err error) string {
 		text string
 	}{
 		{store.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s` and `%s` list what is there.", command("task", "ls"), command("job", "ls"))},
-		{store.ErrState, fmt.Sprintf("`%s` tells where a task stands and what can be done.", command("why", "ID"))},
-		{store.ErrChanged, fmt.Sprintf("`%s` tells where a task stands now.", command("why", "ID"))},
-		{store.ErrBadCursor, "Give --after what the page before printed, with the same filters."},
+		{store.ErrState, fmt.Sprintf("`%s` explains the state of a task and what can be done.", command("why", "ID"))},
+		{store.ErrChanged, fmt.Sprintf("`%s` explains the present state of a task.", command("why", "ID"))},
+		{store.ErrBadCursor, "Pass the cursor of the page before to --after, with the same filters."},
 		{store.ErrNotMigrated, fmt.Sprintf("Run `%s`.", command("migrate", "up"))},
 		{store.ErrNewerSchema, fmt.Sprintf("`%s` shows the versions.", command("migrate", "status"))},
 		{store.ErrBusy, "Another process has been writing for a long time: look for an open transaction, then try again."},
-		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
+		{store.ErrUnknown, "The outcome is unknown: check the state before you repeat it."},
 		{context.Canceled, "It was interrupted."},
 	} {
 		if errors.Is(err, known.err) && !advises(err, known.text) {

@@ -48,13 +48,13 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 	labels, err := parseLabels(c.Label)
 	switch {
 	case c.Scrub && (len(c.Label) > 0 || c.Cancel || c.KeepFile || c.DryRun):
-		return badInput("", "--scrub stands alone: a forget by label writes the file anew by itself")
+		return badInput("", "--scrub allows no other flags: a forget by label rewrites the file itself")
 	case c.Scrub:
 		return s.withClient(ctx, func(client *weaver.Client) error { return s.scrub(ctx, client) })
 	case err != nil:
 		return err
 	case len(labels) == 0:
-		return badInput("", "--label KEY=VALUE says which tasks are to be forgotten, for example --label subject=42")
+		return badInput("", "--label KEY=VALUE selects the tasks to forget, for example --label subject=42")
 	case c.Force && !c.Cancel:
 		return badInput("", "--force is for --cancel")
 	}
@@ -81,7 +81,7 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
 	st, ok := client.Store().(store.Scrubber)
 	if !ok {
-		return badInput("", "%s has no file of its own: VACUUM of the database removes what its tables have no longer", s.store())
+		return badInput("", "%s has no file of its own: VACUUM in the database removes deleted values", s.store())
 	}
 	did, err := st.Scrub(ctx, client.Namespace())
 	switch {
@@ -90,10 +90,10 @@ func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
 	case s.json():
 		return s.writeJSON(forgot{Rewritten: did.Bytes})
 	case !did.Done:
-		s.printf("nothing was erased since the file of the store was written anew.\n")
+		s.printf("nothing was erased since the store's file was last rewritten.\n")
 		return nil
 	}
-	s.printf("the file of the store was written anew, %.1f MiB.\n", float64(did.Bytes)/(1<<20))
+	s.printf("the store's file was rewritten, %.1f MiB.\n", float64(did.Bytes)/(1<<20))
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error
 func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
 	many := weaver.ManyAck{Refused: ack.Refused}
 	if err != nil {
-		err = fmt.Errorf("%w; the same command does the rest", err)
+		err = fmt.Errorf("%w; run the same command again for the rest", err)
 	}
 	if s.json() {
 		res := forgot{DryRun: c.DryRun, Done: ack.Done, Cancelled: ack.Cancelled, Rewritten: ack.Rewritten}
@@ -154,7 +154,7 @@ func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
 		s.printf(", of which %d%s cancelled first", ack.Cancelled, would)
 	}
 	if ack.Rewritten > 0 {
-		s.printf("; the file of the store was written anew, %.1f MiB", float64(ack.Rewritten)/(1<<20))
+		s.printf("; the store's file was rewritten, %.1f MiB", float64(ack.Rewritten)/(1<<20))
 	}
 	s.printf(".\n")
 	for i, r := range ack.Refused {

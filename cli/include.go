@@ -25,7 +25,7 @@ func includes(path string, allowed []string) pipeline.ReadFile {
 		}
 		folders := append([]string{filepath.Dir(path)}, allowed...)
 		if !slices.ContainsFunc(folders, func(dir string) bool { return isBelow(full, dir) }) {
-			return nil, fmt.Errorf("it is outside %s, the folder of the pipeline: if it is meant, allow its folder with --include-dir DIR", filepath.Dir(path))
+			return nil, fmt.Errorf("it is outside %s, the folder of the pipeline: to include it, allow its folder with --include-dir DIR", filepath.Dir(path))
 		}
 		switch same, err := sameFile(file, path); {
 		case errors.Is(err, fs.ErrNotExist):

@@ -53,7 +53,7 @@ func (w target) String() string {
 
 // forms lists the forms that were tried for an argument without a match.
 func (w target) forms() string {
-	beginning := fmt.Sprintf("the beginning of one (%d characters or more)", minID)
+	beginning := fmt.Sprintf("a prefix of one (%d characters or more)", minID)
 	switch w {
 	case wantTask:
 		return "a task's id, " + beginning + ", and JOB/TASK"
@@ -232,7 +232,7 @@ func ambiguous(arg string, jobs []task.Job, tasks []task.Task) error {
 	if more {
 		rows += "  … and more\n"
 	}
-	return badInput(strings.TrimSpace(rows), "%q is the beginning of several ids: write more of the one that is meant", arg)
+	return badInput(strings.TrimSpace(rows), "%q is a prefix of several ids: write more characters", arg)
 }
 
 // reading is one interpretation of an argument: a job or, with node, a task of it.

@@ -52,7 +52,7 @@ type linked interface {
 // may use the default one, too.
 func (s *session) warnOfNamespace(st any, say func(string, ...any)) {
 	if _, ok := st.(linked); ok && !s.namedNS {
-		say("warning: no namespace was named (--namespace, WEAVER_NAMESPACE): %q of a database that other programs may use, too; name one to have it to yourself", s.flags.Namespace)
+		say("warning: no namespace was set (--namespace, WEAVER_NAMESPACE): other programs of the database may use %q, too; set one of your own", s.flags.Namespace)
 	}
 }
 
@@ -142,9 +142,9 @@ func storePath(given string) (string, error) {
 	scheme, rest, found := strings.Cut(given, ":")
 	switch {
 	case !found && harmless(given):
-		return "", badInput(fmt.Sprintf("Did you mean --store sqlite:%s?", given), "--store %q is no store: it does not say of which kind", given)
+		return "", badInput(fmt.Sprintf("Did you mean --store sqlite:%s?", given), "--store %q: not a store URL", given)
 	case !found:
-		return "", badInput(storeForms, "--store %q is no store: it does not say of which kind", redact(given))
+		return "", badInput(storeForms, "--store %q: not a store URL", redact(given))
 	case scheme != "sqlite":
 		return "", badInput(storeForms, "--store %q: unknown kind of store", redact(given))
 	case rest == "":

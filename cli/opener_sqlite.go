@@ -27,7 +27,7 @@ type sqliteFile struct {
 func (f sqliteFile) open(ctx context.Context, create bool) (openedStore, error) {
 	if _, err := os.Stat(f.path); err != nil && (!create || !errors.Is(err, fs.ErrNotExist)) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the store %s is not there: %w %s", f.given, errNoStore, f.path)
+			return nil, fmt.Errorf("the store %s does not exist: %w %s", f.given, errNoStore, f.path)
 		}
 		return nil, badStore("Check the permissions of the file and its folder.", "the store %s cannot be read: %w", f.given, err)
 	}

@@ -42,7 +42,7 @@ func (a *age) UnmarshalText(b []byte) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no duration: want for example 30d, 12h or 90m, at most %dd", given, maxDays)
+		return fmt.Errorf("%q: not a duration; want for example 30d, 12h or 90m, at most %dd", given, maxDays)
 	case d < 0:
 		return fmt.Errorf("%s: want 0 or more", given)
 	}
@@ -97,7 +97,7 @@ func (c *taskPruneCmd) Run(ctx context.Context, s *session) error {
 		done.DryRun = c.DryRun
 		err := s.prune(ctx, client, req, &done)
 		if err == nil && !c.DryRun && !c.Yes && done.Tasks+done.Jobs > 0 {
-			return badInput("--dry-run tells the same and changes nothing.", "%s and %s would be removed; nothing was done without --yes", text.Plural(done.Tasks, "task"), text.Plural(done.Jobs, "job"))
+			return badInput("--dry-run prints the same.", "%s and %s would be removed; nothing was done without --yes", text.Plural(done.Tasks, "task"), text.Plural(done.Jobs, "job"))
 		}
 		if s.json() {
 			return errors.Join(err, s.writeJSON(done))
@@ -112,7 +112,7 @@ func (c *taskPruneCmd) Run(ctx context.Context, s *session) error {
 		}
 		s.printf(".\n")
 		if err != nil {
-			return fmt.Errorf("%w; the same command does the rest", err)
+			return fmt.Errorf("%w; run the same command again for the rest", err)
 		}
 		return nil
 	})

@@ -174,7 +174,7 @@ func (s *session) checkTypes(ctx context.Context, client *weaver.Client, names [
 			return fmt.Errorf("look for tasks of type %s: %w", name, err)
 		}
 		if len(found) == 0 {
-			return badInput("With --force-unknown-queue it is paused before its first task comes.",
+			return badInput("Use --force-unknown-queue to pause it before its first task.",
 				"there is no task of type %s, and this program does not handle it%s: nothing was paused", name, didYouMean(name, known))
 		}
 	}
@@ -204,7 +204,7 @@ func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names 
 			return fmt.Errorf("look for tasks of queue %q: %w", name, err)
 		}
 		if len(found) == 0 {
-			return badInput("With --force-unknown-queue it is paused before its first task comes.",
+			return badInput("Use --force-unknown-queue to pause it before its first task.",
 				"queue %q has no tasks, and no task type of this program waits in it%s: nothing was paused", name, didYouMean(name, known))
 		}
 	}

@@ -69,7 +69,7 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 		if s.json() {
 			return s.writeJSON(jobRetried{id, job.Name, "retry", retried, job.State, job.Counters.Unfinished, job.Counters.Total, ran})
 		}
-		s.printf("Job %s %q: %s retried; %d of its %d tasks are ahead.\n", id, text.OneLine(job.Name, explain.MaxNote),
+		s.printf("Job %s %q: %s retried; %d of its %d tasks remain.\n", id, text.OneLine(job.Name, explain.MaxNote),
 			text.Plural(retried, "task"), job.Counters.Unfinished, job.Counters.Total)
 		if len(ran) > 0 {
 			s.printf("Not run again, because it ran already (if: failed, if: done, on): %s.\n", text.OneLine(strings.Join(ran, ", "), explain.MaxMessage))
@@ -106,7 +106,7 @@ func (c *retryCmd) operateOptions() []weaver.OperateOption {
 // raise retries the whole job with a larger budget.
 func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.From != "" || c.Failed {
-		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost are for the whole job: all that ended for its budget comes back")
+		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost apply to the whole job: they retry all tasks that its budget ended")
 	}
 	opts := c.operateOptions()
 	if c.AddAttempts != 0 {
@@ -162,7 +162,7 @@ func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client
 	if c.Failed {
 		what = "failed"
 	}
-	return nil, badInput(fmt.Sprintf("`%s` tells where it stands.", s.command("why", st.ID.String())),
+	return nil, badInput(fmt.Sprintf("`%s` explains its state.", s.command("why", st.ID.String())),
 		"nothing to retry: job %s (%q) is %s, and none of its tasks %s", st.ID, text.OneLine(st.Name, explain.MaxNote), st.State, what)
 }
 
@@ -180,14 +180,14 @@ func (c *retryCmd) checkFirst(s *session, st *jobTasks, t *task.Task) error {
 	name := text.OneLine(t.Node, explain.MaxNote)
 	switch {
 	case t.State == task.Succeeded:
-		return badInput("What succeeded does not run again; a new job runs everything.",
+		return badInput("Succeeded tasks do not run again; a new job runs all tasks.",
 			"--from: %s succeeded already; only failed or cancelled tasks can be retried", name)
 	case !t.State.Terminal():
-		return badInput(fmt.Sprintf("`%s` tells where it stands.", s.command("why", t.ID.String())),
+		return badInput(fmt.Sprintf("`%s` explains its state.", s.command("why", t.ID.String())),
 			"--from: %s has not ended, it is %s; only failed or cancelled tasks can be retried", name, t.State)
 	case !c.retries(t):
 		return badInput(fmt.Sprintf("`%s` tells why.", s.command("why", t.ID.String())),
-			"--from: %s is %s, and not one that this would retry", name, t.State)
+			"--from: %s is %s, and this command does not retry it", name, t.State)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (f *workFlags) check() error {
 			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil {
-			return badInput("Write an address, as 169.254.169.254, or a network, as 10.1.2.0/24.", "--allow-address %q: this is neither", text)
+			return badInput("Write an address, as 169.254.169.254, or a network, as 10.1.2.0/24.", "--allow-address %q: neither an address nor a network", text)
 		}
 		f.allowed = append(f.allowed, network)
 	}

@@ -93,7 +93,7 @@ func TestRunUnreadableFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := run(t, "--store", "sqlite:"+filepath.Join(dir, "weaver.db"), "task", "ls")
-	if code != 3 || !strings.Contains(stderr, "cannot be read") && !strings.Contains(stderr, "is not there") {
+	if code != 3 || !strings.Contains(stderr, "cannot be read") && !strings.Contains(stderr, "does not exist") {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }
@@ -168,14 +168,14 @@ func TestReport(t *testing.T) {
 		{nil, 0, ""},
 		{errors.New("boom"), 1, "weaver: boom\n"},
 		{fmt.Errorf("x: %w", store.ErrState), 2, "weaver: x: not possible in this state\n  `weaver why ID`"},
-		{fmt.Errorf("x: %w", store.ErrBadCursor), 2, "weaver: x: bad cursor\n  Give --after"},
+		{fmt.Errorf("x: %w", store.ErrBadCursor), 2, "weaver: x: bad cursor\n  Pass the cursor"},
 		{fmt.Errorf("x: %w", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated\n  Run `weaver migrate up`.\n"},
 		{fmt.Errorf("x: %w (run `weaver migrate up`)", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated (run `weaver migrate up`)\n"},
 		{fmt.Errorf("x: %w: By: \"\" is not UTF-8", weaver.ErrInvalidOption), 2, "weaver: x: invalid option: By: \"\" is not UTF-8\n"},
 		{fmt.Errorf("x: %w", store.ErrNewerSchema), 3, "weaver: x: the store's schema is newer than this program\n  `weaver migrate status` shows the versions"},
 		{fmt.Errorf("x: %w", store.ErrBusy), 3, "weaver: x: the store is locked by another writer\n  Another process"},
 		{fmt.Errorf("x: %w", store.ErrUnavailable), 3, "weaver: x: the store is unavailable\n"},
-		{fmt.Errorf("x: %w", store.ErrUnknown), 3, "weaver: x: the outcome of the write is unknown\n  Whether it was done"},
+		{fmt.Errorf("x: %w", store.ErrUnknown), 3, "weaver: x: the outcome of the write is unknown\n  The outcome is unknown"},
 		{errors.Join(errors.New("one"), errors.New("two")), 1, "weaver: one\nweaver: two\n"},
 		{errors.New("red \x1b[31m"), 1, "weaver: red �[31m\n"},
 	} {

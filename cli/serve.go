@@ -158,7 +158,7 @@ func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers
 		p.say("%s: %s", text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 	}
 	if p.door != nil && p.door.who.open {
-		p.say("without credentials everybody on this machine may do everything: --token-file says who may do what")
+		p.say("no credentials: every user of this machine has full access; --token-file restricts it")
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *serveCmd) roles() (map[string]bool, error) {
 		roles[r] = true
 	}
 	if len(roles) == 0 {
-		return nil, badInput("", "--roles names none; the roles are %s", join(known))
+		return nil, badInput("", "--roles is empty; the roles are %s", join(known))
 	}
 	return roles, nil
 }
@@ -194,14 +194,14 @@ func (c *serveCmd) credentials(s *session) (credentials, error) {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return who, badInput(
-			"Listen on 127.0.0.1, or say who may do what: `"+s.app.Name+" token new NAME --access read --token-file tokens` makes a token and its line, and --token-file tokens has them looked at.",
-			"--addr %s: other machines reach it, and there are no credentials", c.Addr)
+			"Listen on 127.0.0.1, or require credentials: `"+s.app.Name+" token new NAME --access read --token-file tokens` creates a token and its line; then pass --token-file tokens.",
+			"--addr %s: other machines can reach it, and there are no credentials", c.Addr)
 	}
 	return who, nil
 }
 
 func badAddr(addr string, err error) error {
-	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 is any free one.", "--addr %q: %w", addr, err)
+	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 picks a free port.", "--addr %q: %w", addr, err)
 }
 
 // process holds the parts that serve and dev run concurrently. A nil part is left out.
@@ -227,7 +227,7 @@ func (p *process) run(ctx context.Context) error {
 		if isStoreGone(asked.drain) {
 			return
 		}
-		p.say("stopping: what runs may end within %s; interrupt again to stop it now", text.Setting(p.drain))
+		p.say("stopping: running work may end within %s; interrupt again to stop it now", text.Setting(p.drain))
 	})
 	stopNow := context.AfterFunc(asked.now, func() {
 		if !isStoreGone(asked.drain) {

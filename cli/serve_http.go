@@ -45,7 +45,7 @@ func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string)
 	var opts []httpapi.TokensOption
 	if cookieKeyFile != "" {
 		if tokenFile == "" {
-			return who, badInput("Name one with --token-file.", "--cookie-key-file signs logins with tokens, and there is no file of tokens")
+			return who, badInput("Name one with --token-file.", "--cookie-key-file signs logins with tokens: it needs a file of tokens")
 		}
 		key, err := plainfile.ReadStream(cookieKeyFile)
 		if err != nil {
@@ -120,7 +120,7 @@ func listenOn(addr string, who credentials) (*door, error) {
 		return nil, badAddr(addr, err)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return nil, badAddr(addr, fmt.Errorf("%q is no port: want a number from 0 to 65535", port))
+		return nil, badAddr(addr, fmt.Errorf("port %q: want a number from 0 to 65535", port))
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -133,9 +133,9 @@ func listenOn(addr string, who credentials) (*door, error) {
 func listenAdvice(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "Another port may be free; port 0 is any free one."
+		return "Another port may be free; port 0 picks a free port."
 	case errors.Is(err, syscall.EACCES):
-		return "Ports below 1024 may need rights of their own: 8080 does not."
+		return "Ports below 1024 may need special permissions; 8080 does not."
 	}
 	return "Write an address of this machine: 127.0.0.1 for programs on it alone, 0.0.0.0 for all its addresses."
 }

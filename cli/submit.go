@@ -74,7 +74,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	case c.Input != "":
 		return badInput("", "submit %s: a pipeline takes no further input, but %q was given", c.What, c.Input)
 	case !c.isZero():
-		return badInput("Write them into the file.", "submit %s: the flags of a single task do not hold for a pipeline", c.What)
+		return badInput("Write them into the file.", "submit %s: the flags of a single task do not apply to a pipeline", c.What)
 	}
 	params, err := c.values()
 	if err != nil {
@@ -274,7 +274,7 @@ func announcedDraft(info weaver.TypeInfo, input json.RawMessage, opts []weaver.E
 		return weaver.Draft{}, badInput("Submit it with --force-unknown-type, which checks nothing.", "submit: the schema that %s announced for %s cannot be used: %w", info.AnnouncedBy, info.Name, err)
 	}
 	if err := inputs.Validate(input); err != nil {
-		return weaver.Draft{}, badInput("", "submit: the input is not one of %s, as its workers announced it: %w", info.Name, err)
+		return weaver.Draft{}, badInput("", "submit: the input does not fit the type %s that its workers announced: %w", info.Name, err)
 	}
 	return weaver.DraftOf(info, input, opts...), nil
 }

@@ -49,7 +49,7 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 	}
 	switch {
 	case len(c.Skip) > 0 && (!c.Cleanup || c.Reason == ""):
-		return badInput("", "--skip is given with --cleanup and a --reason: what the step did stays")
+		return badInput("", "--skip needs --cleanup and a --reason: the effect of the step stays")
 	case len(c.Skip) > 0:
 		opts = append(opts, weaver.SkipUndo(c.Skip...))
 	case c.Cleanup:
@@ -289,9 +289,9 @@ func (o *operated) sentence() string {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
 	case o.Asked && o.undo.Runs():
-		return fmt.Sprintf("%s is %s: it undoes another task of its job, which no cancel ends. --abandon-undo gives it up.", o.ID, state)
+		return fmt.Sprintf("%s is %s: it undoes another task of its job, which no cancel ends. --abandon-undo abandons it.", o.ID, state)
 	case o.Asked && o.undo != nil && o.undo.NotBefore.After(time.Now()):
-		return fmt.Sprintf("%s is %s: its lease was taken away, its cleanups run before it ends, from %s on. --abandon-undo ends it without them.", o.ID, state, o.undo.NotBefore.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s is %s: its lease was revoked, and its cleanups run before it ends, from %s on. --abandon-undo ends it without them.", o.ID, state, o.undo.NotBefore.UTC().Format(time.RFC3339))
 	case o.Asked && o.undo != nil:
 		return fmt.Sprintf("%s is %s: its cleanups run before it ends. --abandon-undo ends it without them.", o.ID, state)
 	case o.Verb == "cancel" && o.undo != nil:

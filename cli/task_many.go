@@ -200,7 +200,7 @@ func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err 
 		s.printf("%s: %s\n", refused, text.OneLine(r.Err.Error(), explain.MaxMessage))
 	}
 	if err != nil {
-		err = fmt.Errorf("%w; the same command does the rest", err)
+		err = fmt.Errorf("%w; run the same command again for the rest", err)
 	}
 	return manyError(ack, dryRun, err)
 }

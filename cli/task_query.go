@@ -46,7 +46,7 @@ func (s *session) searched(ctx context.Context, client *weaver.Client, q weaver.
 // noteUnread says that tasks may be missing from the result of a query.
 func (s *session) noteUnread(n int) {
 	if n > 0 {
-		fmt.Fprintf(s.errs, "weaver: values of %s could not be read, and were not looked into: see --bucket and --codec-key\n", text.Plural(n, "task"))
+		fmt.Fprintf(s.errs, "weaver: values of %s could not be read and were not searched: see --bucket and --codec-key\n", text.Plural(n, "task"))
 	}
 }
 

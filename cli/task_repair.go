@@ -28,7 +28,7 @@ func (c *taskRepairCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if raw == nil {
-		return badInput("", "--input is empty: give the new input as JSON, a file or -")
+		return badInput("", "--input is empty: pass the new input as JSON, a file or -")
 	}
 	return s.operate(ctx, "repair", []string{c.ID}, func(client *weaver.Client, id task.ID) error {
 		err := client.RepairInput(ctx, id, raw, c.options()...)

@@ -70,7 +70,7 @@ func (c *taskSignalCmd) Run(ctx context.Context, s *session) error {
 			s.printf("%s\n", got.sentence())
 		}
 		if err == nil && got.State == task.Blocked && got.TakenBy == "" {
-			_, _ = fmt.Fprintf(s.errs, "warning: %s waits for a person, whom a signal does not stand for: `%s` lets it go on (`%s` says for what it waits)\n",
+			_, _ = fmt.Fprintf(s.errs, "warning: %s waits for a person, and a signal is not an answer: `%s` lets it go on (`%s` explains the wait)\n",
 				id, s.command("task", "unblock", id.String()), s.command("why", id.String()))
 		}
 		if err == nil && len(got.Others) > 0 {

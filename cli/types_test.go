@@ -86,7 +86,7 @@ func TestSubmitByTheSchemaThatAWorkerAnnounced(t *testing.T) {
 		return exec(cli.App{}, append([]string{"submit", "acme.far.pack.v1"}, args...)...)
 	}
 	for input, want := range map[string]string{
-		`{"id":"seven"}`: "the input is not one of acme.far.pack.v1, as its workers announced it: /id: it is a string, want an integer",
+		`{"id":"seven"}`: "the input does not fit the type acme.far.pack.v1 that its workers announced: /id: it is a string, want an integer",
 		`{"di":7}`:       `/di: the field is not known; there are "id"`,
 	} {
 		if code, _, stderr := submit(input); code != 2 || !strings.Contains(stderr, want) {

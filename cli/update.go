@@ -231,7 +231,7 @@ func (s *session) unchanged(f *pipelineFile, u *update) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(unchangedJob{"job.unchanged", u.of, f.Name, s.storePlace(), len(u.Kept), u.Gone})
 	}
-	s.printf("%s: nothing changed since job %s, and what it has to do is done: nothing to run\n", f.Name, u.of)
+	s.printf("%s: nothing changed since job %s, and its tasks are done: nothing to run\n", f.Name, u.of)
 	for _, line := range u.goneNote() {
 		s.printf("%s\n", line)
 	}

@@ -20,7 +20,7 @@ func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
 		if r.undid(&st) {
-			r.hint("`%s` tells why; what was undone runs again with `%s`, and the rest with it.", r.command("why", st.ID.String()), r.again(r.file, "run")+" --update")
+			r.hint("`%s` tells why; `%s` runs the undone tasks again, and the rest.", r.command("why", st.ID.String()), r.again(r.file, "run")+" --update")
 		} else if args := explain.RaiseArgs(&st.JobInfo); args != nil {
 			r.hint("`%s` tells why; `%s` goes on from there.", r.command("why", st.ID.String()), r.command(args...))
 		} else {

@@ -41,7 +41,7 @@ func (s *session) printPast(past []explain.Happening) {
 	}
 	s.printf("\n%s\n", s.paint.Paint(text.Bold, "What happened"))
 	if early := len(past) - maxPast; early > 0 {
-		s.printf("  %s, which -o json tells.\n", explain.Earlier(past[:early]))
+		s.printf("  %s, which -o json lists.\n", explain.Earlier(past[:early]))
 		past = past[early:]
 	}
 	for _, h := range past {

@@ -112,7 +112,7 @@ func TestWhyReadsWhatIsMissing(t *testing.T) {
 	for _, want := range []string{
 		"Task 00000000000000000000000001, of type acme.demo.ok.v1\n\nIt waits for 2 other tasks.\n  It waits for 00000000000000000000000002 (",
 		"        00000000000000000000000004 waits for 00000000000000000000000005 (",
-		"waits for 00000000000000000000000009, which is not there any more.\n",
+		"waits for 00000000000000000000000009, which no longer exists.\n",
 		"What you can do\n  weaver task unblock 00000000000000000000000005\n",
 	} {
 		if !strings.Contains(text, want) && !strings.Contains(text, strings.TrimLeft(want, " ")) {
@@ -153,7 +153,7 @@ func TestWhyPastIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "  Before that: 4 attempts (4 suspended), which -o json tells.\n"; !strings.Contains(text, want) {
+	if want := "  Before that: 4 attempts (4 suspended), which -o json lists.\n"; !strings.Contains(text, want) {
 		t.Errorf("%q is missing in:\n%s", want, text)
 	}
 	if n := strings.Count(text, "Attempt "); n != 10 {

@@ -32,7 +32,7 @@ func (c *whyCmd) whyUndo(ctx context.Context, s *session) error {
 }
 
 // noCleanups is the note for undo plans that might be read as complete.
-const noCleanups = "What its cleanups do is not listed: that is known when they run."
+const noCleanups = "The effects of its cleanups are not listed: they are known only when the cleanups run."
 
 func (s *session) printUndoPlan(p *weaver.UndoPlan) {
 	s.printf("%s\n\n%s\n%s\n", s.paint.Paint(text.Bold, "Task "+p.TaskID.String()), s.clock.UndoPlan(p), noCleanups)

@@ -147,7 +147,7 @@ func TestDevStopsNow(t *testing.T) {
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stdout.String())
 	}
-	p.says("stopping: what runs may end within 1h; interrupt again to stop it now", "stopping now")
+	p.says("stopping: running work may end within 1h; interrupt again to stop it now", "stopping now")
 }
 
 // An address that cannot be listened on is reported as such. An address that other machines can reach causes a
@@ -155,12 +155,12 @@ func TestDevStopsNow(t *testing.T) {
 func TestDevAddress(t *testing.T) {
 	t.Parallel()
 	for addr, says := range map[string][]string{
-		"127.0.0.1:99999":         {`"99999" is no port: want a number from 0 to 65535`, "Write HOST:PORT"},
-		"127.0.0.1:-1":            {`"-1" is no port`},
+		"127.0.0.1:99999":         {`port "99999": want a number from 0 to 65535`, "Write HOST:PORT"},
+		"127.0.0.1:-1":            {`port "-1"`},
 		"nosuchhost.invalid:80":   {"nosuchhost.invalid", "an address of this machine: 127.0.0.1"},
 		"192.0.2.1:0":             {"192.0.2.1", "an address of this machine: 127.0.0.1"},
 		"127.0.0.1":               {"missing port", "Write HOST:PORT"},
-		"127.0.0.1:nosuchservice": {`"nosuchservice" is no port`},
+		"127.0.0.1:nosuchservice": {`port "nosuchservice"`},
 	} {
 		p := start(t, t.TempDir(), "dev", "--addr", addr)
 		if code := p.end(); code != 2 {
@@ -170,7 +170,7 @@ func TestDevAddress(t *testing.T) {
 			t.Errorf("--addr %s: %s", addr, p.stderr.String())
 		}
 	}
-	const warning = "--addr 0.0.0.0:0: other machines reach it over plain HTTP, and whoever has the token can run commands here"
+	const warning = "--addr 0.0.0.0:0: other machines reach it over plain HTTP, and anyone with the token can run commands here"
 	for addr, want := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false, "localhost:0": false} {
 		p := start(t, t.TempDir(), "dev", "--addr", addr)
 		p.await("no program is run")

@@ -114,7 +114,7 @@ func TestMCPOfAPerson(t *testing.T) {
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	p.says(`"code":-32700,"message":"the line is no JSON: write one message of JSON-RPC a line`)
+	p.says(`"code":-32700,"message":"the line is not JSON: write one JSON-RPC message per line`)
 }
 
 // An assistant that asks why a pipeline is stuck finds the pipeline by its name.

@@ -92,7 +92,7 @@ func TestServeKilled(t *testing.T) {
 	if code := p.end(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	p.says("without credentials everybody on this machine may do everything")
+	p.says("no credentials: every user of this machine has full access")
 }
 
 // A server enables event retention and streams the events.
@@ -152,7 +152,7 @@ func TestServeDrains(t *testing.T) {
 		t.Fatalf("ready: %s, %v", answer, err)
 	}
 	p.signal(syscall.SIGTERM)
-	p.await("stopping: what runs may end within 30s; interrupt again to stop it now")
+	p.await("stopping: running work may end within 30s; interrupt again to stop it now")
 	_ = waiting.SetDeadline(time.Now().Add(20 * time.Second))
 	if body, err := io.ReadAll(waiting); err != nil || !strings.Contains(string(body), `"state":"running"`) {
 		t.Errorf("the wait was answered with %s, %v", body, err)
@@ -207,7 +207,7 @@ func TestServeAddressInUse(t *testing.T) {
 		if code := second.end(); code != 2 {
 			t.Errorf("%s: exit code %d", verb, code)
 		}
-		second.says("--addr "+addr, "address already in use", "port 0 is any free one")
+		second.says("--addr "+addr, "address already in use", "port 0 picks a free port")
 	}
 	_, other := serving(t, dir)
 	submit := start(t, dir, "submit", "weaver.exec.run.v1", `{"shell": "true"}`)
