@@ -20,7 +20,7 @@ func Parse(text string, now time.Time) (Query, error) {
 	p := parser{now: now}
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
-			return Query{}, p.wrong(len(p.text), "the query is no UTF-8 here")
+			return Query{}, p.wrong(len(p.text), "the query is not valid UTF-8 here")
 		}
 		if r == 0 {
 			return Query{}, p.wrong(len(p.text), "a NUL character: no text of a task has one")
@@ -144,7 +144,7 @@ func (p *parser) qualified() (t term, err *Mistake) {
 		if p.next() == '"' {
 			return t, p.wrong(p.at, "a quote in the middle of a word: put the whole text in quotes")
 		}
-		what := fmt.Sprintf("%q is no qualifier (a text with : = < > stands in quotes)", text+string(p.next()))
+		what := fmt.Sprintf("unknown qualifier %q (put a text with : = < > in quotes)", text+string(p.next()))
 		return t, unknown(from+1, what, t.field+string(p.next()), Words())
 	}
 	if t.path, err = p.path(); err != nil {
@@ -189,11 +189,11 @@ func (p *parser) qualified() (t term, err *Mistake) {
 func (p *parser) again(t *term, from int) *Mistake {
 	about := t.field + string(t.op) + strings.Join(t.path, "\x00")
 	if column, found := p.before[about]; found {
-		what := "several values stand behind one, with commas"
+		what := "write several values in one term, with commas"
 		if t.field == fieldCreated {
-			what = "one of them says it"
+			what = "write it once"
 		}
-		return p.wrong(from, "%s stands in column %d already: %s", string(p.text[from:p.at]), column, what)
+		return p.wrong(from, "%s is already in column %d: %s", string(p.text[from:p.at]), column, what)
 	}
 	if p.before == nil {
 		p.before = make(map[string]int)
@@ -276,7 +276,7 @@ func oneOf[T ~string](what string, list []T) func(*parser, int, *value) *Mistake
 		if slices.Contains(words, v.text) {
 			return nil
 		}
-		return unknown(at+1, fmt.Sprintf("%.40q is no %s", v.text, what), v.text, words)
+		return unknown(at+1, fmt.Sprintf("%.40q: unknown %s", v.text, what), v.text, words)
 	}
 }
 
@@ -287,10 +287,10 @@ func checkType(p *parser, at int, v *value) *Mistake {
 	case pattern && task.CheckTypeName(begin+strings.Repeat(".x", max(0, 2-strings.Count(begin, ".")))+".v1") == nil:
 		return nil
 	case pattern || strings.Contains(v.text, "*"):
-		return p.wrong(at, "%.60q is no beginning of types: want whole parts and then .*, as acme.billing.*", v.text)
+		return p.wrong(at, "%.60q: not a prefix of types; want whole parts and then .*, as acme.billing.*", v.text)
 	}
 	if err := task.CheckTypeName(v.text); err != nil {
-		return p.wrong(at, "%s; or the beginning of types, as acme.billing.*", err)
+		return p.wrong(at, "%s; or a prefix of types, as acme.billing.*", err)
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func checkType(p *parser, at int, v *value) *Mistake {
 func checkID(p *parser, at int, v *value) *Mistake {
 	id, err := task.ParseID(v.text)
 	if err != nil || id.IsZero() {
-		return p.wrong(at, "%.40q is no id: want its 26 characters", v.text)
+		return p.wrong(at, "%.40q: not an id; want all 26 characters", v.text)
 	}
 	v.text = id.String()
 	return nil
@@ -311,10 +311,10 @@ const maxDays = 100 * 366
 func checkTime(p *parser, at int, v *value) *Mistake {
 	when, ok := p.instant(v.text)
 	if !ok {
-		return p.wrong(at, "%.40q is no time: want 2026-01-02T03:04:05Z, 2026-01-02 (UTC), or a time ago: -2h, -90m, -7d", v.text)
+		return p.wrong(at, "%.40q: not a time; want 2026-01-02T03:04:05Z, 2026-01-02 (UTC), or a time ago: -2h, -90m, -7d", v.text)
 	}
 	if when.Before(time.Unix(0, 0)) { // an unset time of a program: the zero time would select every task
-		return p.wrong(at, "%.40q is before 1970, and nothing was enqueued then: is it a time that was not set?", v.text)
+		return p.wrong(at, "%.40q: before 1970 no task was enqueued; is the time unset?", v.text)
 	}
 	v.text = when.UTC().Format(time.RFC3339Nano)
 	return nil
