@@ -30,8 +30,8 @@ var mistakes = []struct {
 	err  error
 	what string
 }{
-	{weaver.ErrNotFound, "list_tasks lists what is there"},
-	{weaver.ErrState, "why tells where the task stands and what can be done"},
+	{weaver.ErrNotFound, "list_tasks lists the tasks"},
+	{weaver.ErrState, "why explains the state of the task and what can be done"},
 	{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
 	{weaver.ErrInvalidInput, ""},
 	{weaver.ErrInvalidOption, ""},
@@ -53,7 +53,7 @@ func (t tools) explained(ctx context.Context, tool string, err error) error {
 	for _, failure := range failures {
 		if is(failure) {
 			t.Logger.ErrorContext(ctx, "a tool failed", "tool", tool, "error", err)
-			return fmt.Errorf("%w: the server's log says more; look before you do it again", failure)
+			return fmt.Errorf("%w: the server's log says more; check the state before you repeat it", failure)
 		}
 	}
 	for _, known := range mistakes {
@@ -69,5 +69,5 @@ func (t tools) explained(ctx context.Context, tool string, err error) error {
 		return err
 	}
 	t.Logger.ErrorContext(ctx, "a tool failed", "tool", tool, "error", err)
-	return errors.New("the server failed: its log says what happened; look before you do it again")
+	return errors.New("the server failed: its log has the reason; check the state before you repeat it")
 }

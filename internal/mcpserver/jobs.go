@@ -46,7 +46,7 @@ func (t tools) jobs(ctx context.Context, in jobsInput) (string, error) {
 	for _, name := range in.States {
 		state := task.JobState(name)
 		if !slices.Contains(jobStates, state) {
-			return "", say("%q is no state of a job%s; the states are %v", short(name, 64), didYouMean(name, jobStates), jobStates)
+			return "", say("unknown job state %q%s; the states are %v", short(name, 64), didYouMean(name, jobStates), jobStates)
 		}
 		f.States = append(f.States, state)
 	}
@@ -68,7 +68,7 @@ func (t tools) jobs(ctx context.Context, in jobsInput) (string, error) {
 		for i := range newest {
 			known = append(known, newest[i].Name)
 		}
-		p.Note = fmt.Sprintf("there is no such job of the name %q%s", short(in.Name, 64), didYouMean(in.Name, known))
+		p.Note = fmt.Sprintf("no such job has the name %q%s", short(in.Name, 64), didYouMean(in.Name, known))
 	}
 	return text(p)
 }

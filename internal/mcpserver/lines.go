@@ -68,13 +68,13 @@ func check(line []byte) (code int, wrong error) {
 		return codeInvalid, fmt.Errorf("the line has more than %d bytes", maxBody)
 	}
 	if !json.Valid(line) {
-		return codeParse, errors.New("the line is no JSON: write one message of JSON-RPC a line, as MCP has it. `weaver mcp` is started by a program that does")
+		return codeParse, errors.New("the line is not JSON: write one JSON-RPC message per line, as MCP requires. `weaver mcp` is meant to be started by an MCP client")
 	}
 	if bytes.TrimSpace(line)[0] != '{' {
-		return codeInvalid, errors.New("the line is no message of JSON-RPC: want one object, and no batch")
+		return codeInvalid, errors.New("the line is not a JSON-RPC message: want one object, not a batch")
 	}
 	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return codeInvalid, fmt.Errorf("the line is no message of JSON-RPC: %w", err)
+		return codeInvalid, fmt.Errorf("the line is not a JSON-RPC message: %w", err)
 	}
 	return 0, nil
 }

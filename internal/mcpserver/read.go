@@ -25,13 +25,13 @@ const (
 
 func (t tools) addReads(s *mcp.Server) {
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
-	add(t, s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
+	add(t, s, "counts", "Counts tasks by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
 	add(t, s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
-	add(t, s, "list_jobs", "Lists jobs (runs of pipelines are jobs), newest first, with how many of their tasks have ended.", hints, t.jobs)
+	add(t, s, "list_jobs", "Lists jobs (runs of pipelines are jobs), newest first, with the number of their ended tasks.", hints, t.jobs)
 	add(t, s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
-	add(t, s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
-	add(t, s, "undo_plan", "Lists what a task did: first what would be undone if it ended without success, for example by a cancel, in that order; then what would stay; then what was undone.", hints, t.undoPlan)
-	add(t, s, "logs", "What the commands of a task wrote, or its log lines if its engine stores them; the end of it when it is long.", hints, t.logs)
+	add(t, s, "why", "Explains the state of a task or job, its waits, and the actions that let it continue. It names commands of the weaver program; the tools retry, cancel and unblock do the same, if they are offered.", hints, t.why)
+	add(t, s, "undo_plan", "Lists the effects of a task: first those that would be undone, in order, if it ended without success, for example by a cancel; then those that would stay; then those already undone.", hints, t.undoPlan)
+	add(t, s, "logs", "Returns the output of a task's commands, or its log lines if its engine stores them; only the end of a long output.", hints, t.logs)
 	add(t, s, "list_types", "Lists the task types that can be enqueued.", hints, t.types)
 }
 
@@ -97,7 +97,7 @@ func (t tools) list(ctx context.Context, in listInput) (string, error) {
 	for _, name := range in.States {
 		state := task.State(name)
 		if !slices.Contains(task.States(), state) {
-			return "", say("%q is no state%s; the states are %v", short(name, 64), didYouMean(name, task.States()), task.States())
+			return "", say("unknown state %q%s; the states are %v", short(name, 64), didYouMean(name, task.States()), task.States())
 		}
 		f.States = append(f.States, state)
 	}

@@ -56,7 +56,7 @@ const (
 	maxBody  = 8 << 20  // maximum HTTP request, in bytes
 )
 
-const instructions = "Tools for the jobs and tasks of a Weaver store. why answers what is the matter with a job, by its name, or with a task; list_jobs, list_tasks and counts say what there is."
+const instructions = "Tools for the jobs and tasks of a Weaver store. why explains the problem of a job, by its name, or of a task; list_jobs, list_tasks and counts give an overview."
 
 // New returns a server with the tools that the Config allows.
 func New(c Config) (*mcp.Server, error) {
@@ -135,7 +135,7 @@ func (t tools) check(tool string, given json.RawMessage) error {
 	}
 	var args map[string]json.RawMessage
 	if len(given) > 0 && json.Unmarshal(given, &args) != nil {
-		return say("the arguments of %s are no JSON object", tool)
+		return say("the arguments of %s are not a JSON object", tool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if !slices.Contains(known.names, name) {
@@ -246,11 +246,11 @@ func (t tools) find(ctx context.Context, what Kind, name string) (task.ID, error
 	case err == nil:
 		return got, nil
 	case name == "":
-		return got, say("id is empty: list_tasks and list_jobs list what there is")
+		return got, say("id is empty: list_tasks and list_jobs list the ids")
 	case t.Find != nil:
 		return t.Find(ctx, what, short(name, 1000))
 	}
-	return got, say("id %q is no id: give all 26 characters of it, as list_tasks prints them", short(name, 64))
+	return got, say("id %q: not an id; pass all 26 characters, as list_tasks prints them", short(name, 64))
 }
 
 // short truncates a text to limit bytes, between characters.

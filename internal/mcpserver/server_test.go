@@ -136,16 +136,16 @@ func TestReads(t *testing.T) {
 		{"counts", nil, `"failed":{"n":1}`, false},
 		{"list_tasks", map[string]any{"states": []string{"failed"}}, id.String(), false},
 		{"list_tasks", map[string]any{"states": []string{"ready"}}, `"items":[]`, false},
-		{"list_tasks", map[string]any{"states": []string{"broken"}}, `"broken" is no state; the states are`, true},
+		{"list_tasks", map[string]any{"states": []string{"broken"}}, `unknown state "broken"; the states are`, true},
 		{"list_tasks", map[string]any{"limit": 101}, "limit 101: want 1 to 100", true},
 		{"list_tasks", map[string]any{"limit": -1}, "limit -1: want 1 to 100", true},
 		{"list_tasks", map[string]any{"after": "nonsense"}, "cursor", true},
 		{"show_task", one, "the bank is closed", false},
-		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense" is no id`, true},
-		{"show_task", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
+		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense": not an id`, true},
+		{"show_task", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists the tasks", true},
 		{"why", one, "because of " + id.String(), false},
 		{"undo_plan", one, `"state":"failed","to_undo":0,"effects":[]}`, false},
-		{"undo_plan", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
+		{"undo_plan", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists the tasks", true},
 		{"list_types", nil, pay.Name(), false},
 		{"logs", one, "start the server with --show-payloads", true},
 	} {
@@ -314,7 +314,7 @@ func TestWrites(t *testing.T) {
 	if got, wrong := call(t, cs, "retry", map[string]any{"id": id.String(), "reason": "it is open"}); wrong || !strings.Contains(got, `"state":"ready"`) {
 		t.Errorf("retry: %s", got)
 	}
-	if got, wrong := call(t, cs, "unblock", map[string]any{"id": id.String(), "reason": "x", "input": true}); !wrong || !strings.Contains(got, "why tells where the task stands") {
+	if got, wrong := call(t, cs, "unblock", map[string]any{"id": id.String(), "reason": "x", "input": true}); !wrong || !strings.Contains(got, "why explains the state of the task") {
 		t.Errorf("unblock: %s", got)
 	}
 	if got, wrong := call(t, cs, "cancel", map[string]any{"id": id.String(), "reason": "no"}); wrong || !strings.Contains(got, `"state":"cancelled"`) {
@@ -447,7 +447,7 @@ func TestFailuresAreNotShown(t *testing.T) {
 		want   string
 		hidden bool
 	}{
-		{errors.New("open /srv/secret.db: SQL logic error"), "the server failed: its log says what happened", true},
+		{errors.New("open /srv/secret.db: SQL logic error"), "the server failed: its log has the reason", true},
 		{fmt.Errorf("dial secret@db: %w", weaver.ErrUnavailable), weaver.ErrUnavailable.Error() + ": the server's log says more", true},
 		{mcpserver.Said(fmt.Errorf("dial secret@db: %w", weaver.ErrFull)), weaver.ErrFull.Error(), true},
 		{fmt.Errorf("job secret: %w", weaver.ErrNotFound), "job secret: ", false},

@@ -15,9 +15,9 @@ var writes = []string{"enqueue", "retry", "cancel", "unblock"}
 
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false
-	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
-	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again. It is refused after a cleanup of the task ran, which may have undone them, unless keep_steps is set. With cleanup only the undo of the task is tried again, which was given up, is blocked or waits.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
-	add(t, s, "cancel", "Cancels a task that has not ended. A running one is asked to end, and what it left to undo is undone first. With abandon_undo that is given up; of a task whose undo was given up it says that somebody has seen to it.", nil, t.cancel)
+	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored only once, even if this is called again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
+	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again. It is refused after a cleanup of the task ran, which may have undone them, unless keep_steps is set. With cleanup only an undo that failed, is blocked or waits is tried again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
+	add(t, s, "cancel", "Cancels a task that has not ended. A running task is asked to end, and its undo runs first. With abandon_undo the undo is abandoned; for a task whose undo failed, this records that an operator has dealt with it.", nil, t.cancel)
 	add(t, s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
 }
 
