@@ -132,7 +132,7 @@ func (w *walk) need(n store.Need, begin string, depth int) Cause {
 		return c
 	}
 	if h == nil {
-		c.Sentence = fmt.Sprintf("%s %s, which is not there any more.", begin, n.ID)
+		c.Sentence = fmt.Sprintf("%s %s, which no longer exists.", begin, n.ID)
 		return c
 	}
 	c.State = h.Task.State
@@ -244,8 +244,8 @@ func (w *walk) act(h *store.History, depth int) {
 		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
 			w.actUnreadable(h)
 		} else if from := RerunFrom(h); from != "" {
-			w.add(on(t.ID, VerbRerun, fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))).with(Args{From: from}))
-			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on, once its program can read what is recorded"))
+			w.add(on(t.ID, VerbRerun, fmt.Sprintf("enqueues a new task, outside of a job, that runs %q and the later steps anew", text.OneLine(from, MaxNote))).with(Args{From: from}))
+			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on, once its program can read the recorded value"))
 		} else {
 			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on; --input gives its handler an answer"))
 		}
@@ -253,19 +253,19 @@ func (w *walk) act(h *store.History, depth int) {
 			w.add(on(t.ID, VerbCancel, "gives "+name+" up, and with it what needs it"))
 		}
 	case t.State.Terminal() && spentByJob(t) && w.OfJob != nil && w.OfJob.BudgetUsedUp():
-		w.add(raise(w.OfJob, "raises the budget of its job and goes on with what had ended for it"))
+		w.add(raise(w.OfJob, "raises the budget of its job and continues the tasks that it ended"))
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
-		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
+		effect := "starts " + name + " again with all its attempts; recorded steps stay"
 		args := retryArgs(t)
 		if ranCleanup(h) != "" {
 			args.KeepSteps = true
 			effect += ", and do not run again: only if its cleanup did not undo them"
 			if !slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 }) {
-				w.add(on(t.ID, VerbRerun, "enqueues a new task that runs all steps anew, outside of a job"))
+				w.add(on(t.ID, VerbRerun, "enqueues a new task, outside of a job, that runs all steps anew"))
 			}
 		}
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
-			effect += ", and what was cancelled because of it revives"
+			effect += ", and the tasks that were cancelled because of it wait again"
 		}
 		w.add(on(t.ID, VerbRetry, effect).with(args))
 	case w.gone(t) != "":
@@ -278,7 +278,7 @@ func (w *walk) act(h *store.History, depth int) {
 	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
 		effect := "takes the lease of " + name + " away and ends it at once, whatever its handler does"
 		if t.CleanupWhenCancelled || t.UndoOpen > 0 {
-			effect += "; what it left to undo is undone when that lease has ended"
+			effect += "; its undo runs when that lease has ended"
 		}
 		w.add(on(t.ID, VerbCancel, effect).with(Args{Force: true}))
 	case t.State == task.Running && asked:
@@ -305,13 +305,13 @@ func (w *walk) actUnreadable(h *store.History) {
 	t, name := &h.Task, Short(&h.Task)
 	if n := len(h.Attempts); n == 0 || h.Attempts[n-1].Outcome == task.OutcomeDecodeFailed {
 		w.add(on(t.ID, VerbRepair, "gives "+name+" another input, and it goes on").needsInput())
-		w.add(on(t.ID, VerbUnblock, "runs "+name+" again with the input that it has, once its program can read it"))
+		w.add(on(t.ID, VerbUnblock, "runs "+name+" again with the present input, once its program can read it"))
 		return
 	}
-	w.add(on(t.ID, VerbUnblock, "runs "+name+" again, once what it could not read is there, and its program can read it"))
+	w.add(on(t.ID, VerbUnblock, "runs "+name+" again, once the unreadable value is there and its program can read it"))
 	w.add(on(t.ID, VerbRepair, "gives "+name+" another input, if it is the input that cannot be read").needsInput())
 	if !hasNeeds(h) {
-		w.add(on(t.ID, VerbRerun, "enqueues a new task that does all of it anew, outside of a job"))
+		w.add(on(t.ID, VerbRerun, "enqueues a new task, outside of a job, that runs all steps anew"))
 	}
 }
 

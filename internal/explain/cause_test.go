@@ -153,7 +153,7 @@ func TestWhyDiamond(t *testing.T) {
 func TestWhyNeedIsGone(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Pending, waits(task.WaitDeps, time.Time{}), needs(store.Need{ID: id(9)}))
-	says(t, why(t, h), "  It waits for 00000000000000000000000009, which is not there any more.")
+	says(t, why(t, h), "  It waits for 00000000000000000000000009, which no longer exists.")
 }
 
 // The explanation of a parent names the children it failed for and their actions.

@@ -31,11 +31,11 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 	}
 	x.Actions = w.actions
 	if RaiseArgs(j) != nil && j.State.Terminal() && j.State != task.JobSucceeded {
-		x.Actions = append([]Action{e.shown(raise(j, "raises the budget and goes on with what had ended for it"))},
+		x.Actions = append([]Action{e.shown(raise(j, "raises the budget and continues the tasks that it ended"))},
 			slices.DeleteFunc(x.Actions, func(a Action) bool { return a.Verb == VerbRetry && a.Target.Kind == TargetTask })...)
 	}
 	if !j.State.Terminal() && !j.CancelRequested {
-		x.Actions = append(x.Actions, e.shown(Action{Verb: VerbCancel, Target: Target{TargetJob, j.ID.String()}, Effect: "gives the whole job up"}))
+		x.Actions = append(x.Actions, e.shown(Action{Verb: VerbCancel, Target: Target{TargetJob, j.ID.String()}, Effect: "cancels the whole job"}))
 	}
 	return x, w.missing
 }

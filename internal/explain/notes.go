@@ -61,7 +61,7 @@ func undoOfNote(t *task.Task) string {
 	if t.UndoOf.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("It undoes what task %s did, for task %s, which called that.", t.UndoOf, t.ParentID)
+	return fmt.Sprintf("It undoes task %s, for task %s, which called that.", t.UndoOf, t.ParentID)
 }
 
 // leaseNote says whether the worker of a running task renews its lease.
@@ -127,7 +127,7 @@ func notRunNote(h *store.History) string {
 			}
 		}
 	}
-	return fmt.Sprintf("It was released %s, at no cost, by a worker that could not run it (%s): %s Mend that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
+	return fmt.Sprintf("It was released %s, at no cost, by a worker that could not run it (%s): %s Repair that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
 		times(n), text.OneLine(strings.Join(workers, ", "), MaxMessage), text.Stop(text.OneLine(last.Error.Message, MaxMessage)))
 }
 
@@ -149,7 +149,7 @@ func crashNote(h *store.History) string {
 	}
 	switch {
 	case kindOf(t) == task.KindPoison:
-		return said + ": it would go on stopping workers, so it was not started again. Look at what the handler does to its process: memory, os.Exit, fatal signals."
+		return said + ": it would go on stopping workers, so it was not started again. Check the handler for memory use, os.Exit and fatal signals."
 	case t.CrashCount >= 2:
 		return said + ". It is quarantined: a worker runs few of such tasks at once, and in the end only this one. At the crash budget (3 unless configured) it fails as poison."
 	}

@@ -113,7 +113,7 @@ func TestWhyRetryAfterACleanup(t *testing.T) {
 	neverSays(t, why(t, h), refused, rerun)
 	h.Steps = append(h.Steps, task.Step{Name: "release", Kind: task.KindCleanup, State: task.StepCompleted, AttemptNo: 1})
 	says(t, why(t, h), refused, rerun, "  weaver task retry --keep-steps 00000000000000000000000001",
-		"      starts 00000000000000000000000001 again with all its attempts ahead; recorded steps stay, and do not run again: only if its cleanup did not undo them")
+		"      starts 00000000000000000000000001 again with all its attempts; recorded steps stay, and do not run again: only if its cleanup did not undo them")
 	h.Needs = []store.Need{{ID: id(2), Node: "pay", State: task.Succeeded}}
 	says(t, why(t, h), refused)
 	neverSays(t, why(t, h), rerun)

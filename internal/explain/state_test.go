@@ -73,7 +73,7 @@ func TestWhyStates(t *testing.T) {
 			tried(1, "web1:7", ago(3*time.Minute), task.OutcomeLeaseLost, nil), tried(2, "web2:8", ago(2*time.Minute), task.OutcomeLeaseLost, nil),
 			with(func(k *task.Task) { k.CrashCount = 2 })), []string{
 			"It failed " + minuteAgo + ": poison: 3 leases lost in a row.",
-			"Its process stopped under it twice in a row, on web2:8, web1:7: it would go on stopping workers, so it was not started again. Look at what the handler does to its process: memory, os.Exit, fatal signals.",
+			"Its process stopped under it twice in a row, on web2:8, web1:7: it would go on stopping workers, so it was not started again. Check the handler for memory use, os.Exit and fatal signals.",
 			"  Attempt 1 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and was interrupted, because its worker died or was cut off, after 1s.",
 		}},
 		{"cancelled", a(1, task.Cancelled, failed(task.KindCancelled, "…"), with(func(k *task.Task) { k.CancelBy, k.CancelReason = "ops", "too late" })), []string{
@@ -97,7 +97,7 @@ func TestWhyStates(t *testing.T) {
 		}},
 		{"released by a worker that cannot run it", a(1, task.Pending, waits(task.WaitRetry, in(time.Minute)), tried(1, "web1:7", ago(time.Minute), task.OutcomeReleased, &task.Error{Kind: task.KindWorker, Message: "no key"})), []string{
 			"It waits for a worker that can run it, due again in 1m (2026-11-20T12:01:00Z).",
-			"It was released once, at no cost, by a worker that could not run it (web1:7): no key. Mend that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
+			"It was released once, at no cost, by a worker that could not run it (web1:7): no key. Repair that worker, or start another one; `weaver worker ls` shows which can run no tasks.",
 		}},
 		{"blocked by a value", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindDecode, "the input does not decode")), []string{
 			"It is blocked and waits for a person: decode_error: the input does not decode.",
@@ -105,7 +105,7 @@ func TestWhyStates(t *testing.T) {
 		}},
 		{"blocked by what is not its input", a(1, task.Blocked, waits(task.WaitManual, time.Time{}), failed(task.KindDecode, `the artifact "a.csv" cannot be read`), tried(1, "web1:7", ago(time.Minute), task.OutcomeBlocked, nil)), []string{
 			"  weaver task unblock 00000000000000000000000001",
-			"      runs 00000000000000000000000001 again, once what it could not read is there, and its program can read it",
+			"      runs 00000000000000000000000001 again, once the unreadable value is there and its program can read it",
 			"      gives 00000000000000000000000001 another input, if it is the input that cannot be read",
 			"  weaver task rerun 00000000000000000000000001",
 		}},

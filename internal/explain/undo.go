@@ -131,7 +131,7 @@ func (w *walk) actUndo(t *task.Task, asked bool) {
 	if p.GaveUp {
 		again("tries " + undo + " again")
 		if p.Stands() {
-			w.add(on(t.ID, VerbCancel, "says that somebody has seen to what was not undone: "+name+" may be deleted then").with(Args{AbandonUndo: true}))
+			w.add(on(t.ID, VerbCancel, "records that an operator dealt with the effects that were not undone: "+name+" may be deleted then").with(Args{AbandonUndo: true}))
 		}
 		return
 	}

@@ -77,7 +77,7 @@ func (w *walk) signal(h *store.History) {
 	name := Short(&h.Task)
 	for _, st := range openWaits(h) {
 		if st.Kind == task.KindSignal {
-			w.add(on(h.Task.ID, VerbSignal, "sends the signal to "+name+"; JSON is what it says").with(Args{Name: st.Signal}).needsInput())
+			w.add(on(h.Task.ID, VerbSignal, "sends the signal to "+name+"; JSON is its payload").with(Args{Name: st.Signal}).needsInput())
 		}
 	}
 }

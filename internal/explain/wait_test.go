@@ -30,7 +30,7 @@ func TestWhyWaitInAHandler(t *testing.T) {
 		{task.WaitSignal, time.Time{}, []task.Step{signalStep("manager", time.Time{})}, []string{
 			said + ".",
 			"  weaver task signal 00000000000000000000000001 approved JSON",
-			"      sends the signal to 00000000000000000000000001; JSON is what it says",
+			"      sends the signal to 00000000000000000000000001; JSON is its payload",
 		}},
 		{task.WaitPaused, in(time.Hour), []task.Step{signalStep("manager", in(time.Hour))}, []string{
 			`It waits because its queue "billing" is paused, and it w` + said[len("It w"):] + ", until 2026-11-20T13:00:00Z.",
