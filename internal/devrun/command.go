@@ -28,7 +28,7 @@ func newPlan(dir string, command []string) (plan, error) {
 		return plan{}, fmt.Errorf("the folder %q: %w", dir, err)
 	}
 	if len(command) == 0 || command[0] == "" {
-		return plan{}, errors.New("there is no program to run: write it behind --, for example -- go run ./cmd/app")
+		return plan{}, errors.New("no program to run: write it after --, for example -- go run ./cmd/app")
 	}
 	asIs := plan{dir: dir, argv: command, folder: dir}
 	if name := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); name != "go" || len(command) < 2 || command[1] != "run" {

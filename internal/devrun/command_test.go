@@ -39,7 +39,7 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for command, want := range map[string]string{
-		"":                "there is no program to run: write it behind --",
+		"":                "no program to run: write it after --",
 		"go run":          "go run names no package",
 		"go run -race":    "go run -race names no package",
 		"no-such-program": `the program "no-such-program" cannot be run`,

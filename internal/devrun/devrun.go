@@ -193,7 +193,7 @@ func (t *turn) restart(ctx context.Context, because string) {
 	case ctx.Err() != nil:
 		return
 	case !ok && t.current != nil:
-		t.say("the build failed: the program that runs goes on as it is")
+		t.say("the build failed: the running program continues")
 		return
 	case !ok:
 		t.say("the build failed: it is tried again when a .go file changes")

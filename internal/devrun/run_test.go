@@ -247,7 +247,7 @@ func TestRestart(t *testing.T) {
 	edit(source("v2", "this is no Go"))
 	r.next(t, "dev   | cmd/app/main.go changed; building ./cmd/app")
 	r.next(t, "build | cmd/app/main.go:14")
-	r.next(t, "dev   | the build failed: the program that runs goes on as it is")
+	r.next(t, "dev   | the build failed: the running program continues")
 
 	edit(source("v1", ""))
 	r.next(t, "dev   | the program is the same as before: it goes on")
