@@ -40,7 +40,7 @@ func CheckKey(key string) (pattern string, err error) {
 	}
 	for _, s := range segments {
 		if _, err := path.Match(s, ""); err != nil {
-			return "", fmt.Errorf("%q: %q is no pattern: %w", key, s, err)
+			return "", fmt.Errorf("%q: %q is not a pattern: %w", key, s, err)
 		}
 	}
 	if rest == key {
