@@ -19,7 +19,7 @@ func CheckShared(owners []int, paths ...string) error {
 			continue
 		}
 		if uid, foreign := foreignOwner(path, folder, owners); foreign {
-			return fmt.Errorf("%s belongs to user %d, and everybody can write to its folder: that user may have put it there for others to use. "+
+			return fmt.Errorf("%s belongs to user %d, and every user can write to its folder: that user may have put it there for others to use. "+
 				"Take a folder of your own, or if you trust the file: `chown %d %s`", path, uid, os.Geteuid(), path)
 		}
 	}
@@ -50,7 +50,7 @@ func CheckLinks(path string) error {
 		}
 		if parent, err := os.Stat(folder); err == nil && parent.Mode().Perm()&0o002 != 0 {
 			if uid, foreign := foreignOwner(at, parent, nil); foreign {
-				return fmt.Errorf("%s is a link of user %d, and everybody can write to its folder: that user may have put it there for others to use. Name the file itself, if you trust it", at, uid)
+				return fmt.Errorf("%s is a link of user %d, and every user can write to its folder: that user may have put it there for others to use. Name the file itself, if you trust it", at, uid)
 			}
 		}
 		if to, err = os.Readlink(at); err != nil || links == maxLinks {
@@ -73,13 +73,13 @@ func CheckFolder(owners []int, dir string) error {
 	}
 	switch {
 	case !info.IsDir():
-		return fmt.Errorf("%s is no folder, or a link to one: `rm %s`, and it is made again", dir, dir)
+		return fmt.Errorf("%s is not a folder, or is a link to one: `rm %s`; it is created again", dir, dir)
 	case info.Mode().Perm()&0o002 != 0:
-		return fmt.Errorf("everybody can write to %s, and make workers look dead: `chmod o-w %s`", dir, dir)
+		return fmt.Errorf("every user can write to %s, and make workers look dead: `chmod o-w %s`", dir, dir)
 	}
 	if folder, err := os.Stat(filepath.Dir(dir)); err == nil {
 		if uid, foreign := foreignOwner(dir, folder, owners); foreign {
-			return fmt.Errorf("%s belongs to user %d, who can make workers look dead: `rm -r %s` if no worker runs, and it is made again", dir, uid, dir)
+			return fmt.Errorf("%s belongs to user %d, who can make workers look dead: `rm -r %s` if no worker runs; it is created again", dir, uid, dir)
 		}
 	}
 	return nil
