@@ -33,7 +33,7 @@ func Check(path string) (warning string, err error) {
 		return "", fmt.Errorf("%s has mode %#o, so other users can change it: `chmod 600 %s` if you trust what is in it", path, mode, path)
 	}
 	if dir, err := os.Stat(filepath.Dir(full)); err == nil && dir.Mode().Perm()&0o002 != 0 && dir.Mode()&os.ModeSticky == 0 {
-		return "", fmt.Errorf("everybody can write to the folder of %s, and replace it: `chmod o-w %s`, or keep the file in another folder", path, filepath.Dir(full))
+		return "", fmt.Errorf("every user can write to the folder of %s, and replace the file: `chmod o-w %s`, or keep the file in another folder", path, filepath.Dir(full))
 	}
 	if mode&0o044 != 0 {
 		return fmt.Sprintf("%s has mode %#o, so other users can read it: `chmod 600 %s`", path, mode, path), nil

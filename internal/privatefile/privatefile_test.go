@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		"written by all":      {0o666, 0o755, 0, "", "has mode 0666, so other users can change it: `chmod 600 "},
 		"written by a group":  {0o660, 0o755, 0, "", "so other users can change it"},
 		"another user's":      {0o600, 0o755, 65534, "", "belongs to user 65534, who can change it: `chown "},
-		"in a shared folder":  {0o600, 0o777, 0, "", "everybody can write to the folder"},
+		"in a shared folder":  {0o600, 0o777, 0, "", "every user can write to the folder"},
 		"in a sticky folder":  {0o600, 0o777 | os.ModeSticky, 0, "", ""},
 		"behind a link":       {0o666, 0o755, 0, "", "so other users can change it"},
 		"a file that is gone": {0, 0o777, 0, "", ""},
