@@ -97,9 +97,9 @@ func (t *taskType) problem(linked map[string]bool, programs bool) (string, token
 	if runs || t.unknown || strings.HasPrefix(t.name, "weaver.") {
 		return "", 0
 	}
-	why, hint := "nothing makes a handler of it", "add its Handler to Config.Handlers of the program that runs it"
+	why, hint := "no package creates a handler for it", "add its Handler to Config.Handlers of the program that runs it"
 	if len(t.handled) > 0 {
-		why, hint = "its handler is made in "+strings.Join(t.handled, " and ")+", which no program here imports", "import that in the program that runs it, or name that program too"
+		why, hint = "its handler is created in "+strings.Join(t.handled, " and ")+", which no program here imports", "import that in the program that runs it, or name that program too"
 	}
 	what, at := "defined", t.defined
 	if t.enqueued.IsValid() {

@@ -11,7 +11,7 @@ import (
 
 func TestCheck_TypesThatNoProgramHandles(t *testing.T) {
 	t.Parallel()
-	const nothing = "nothing makes a handler of it"
+	const nothing = "no package creates a handler for it"
 	for name, tc := range map[string]struct {
 		patterns []string
 		want     []string // file, type and message
@@ -22,7 +22,7 @@ func TestCheck_TypesThatNoProgramHandles(t *testing.T) {
 		}},
 		"a handler that no program imports": {[]string{"./worker", "./orphan"}, []string{
 			"tasks/tasks.go enqueued defined, and " + nothing, "tasks/tasks.go lonely defined, and " + nothing,
-			"tasks/tasks.go orphan defined, and its handler is made in github.com/goweaver/weaver/internal/vet/testdata/orphan, which no program here imports",
+			"tasks/tasks.go orphan defined, and its handler is created in github.com/goweaver/weaver/internal/vet/testdata/orphan, which no program here imports",
 			"tasks/tasks.go unhandled defined, and " + nothing, "worker/main.go called enqueued, and " + nothing,
 		}},
 		"no program": {[]string{"./orphan"}, []string{
