@@ -93,7 +93,7 @@ func TestAttackLockFolder(t *testing.T) {
 				return err
 			}
 			return os.Symlink(dir+".real", dir)
-		}, "is no folder, or a link"},
+		}, "is not a folder, or is a link"},
 		"another user's": {func(dir string) error { return os.Chown(dir, otherUser, otherUser) }, "belongs to user 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
