@@ -129,7 +129,7 @@ func (c *Client) Types(ctx context.Context, names ...string) ([]TypeInfo, error)
 	if err := checkTexts("the name of a type", names...); err != nil {
 		return nil, fmt.Errorf("read the announced task types: %w", err)
 	}
-	types, err := store.TypesOf(ctx, c.store, c.ns, names...)
+	types, err := c.store.Types(ctx, c.ns, names...)
 	if err != nil {
 		return nil, fmt.Errorf("read the announced task types: %w", err)
 	}

@@ -302,7 +302,7 @@ func TestCleanup(t *testing.T) {
 func TestCleanupBeforeTheWorkerKnows(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.cleanup.early.v1")
 	subtest(t, "is recorded", func(fx *fixture) {
-		s := storehook.New(fx.store, &storehook.Hooks{Hide: storehook.AllOptional})
+		s := storehook.New(fx.store, &storehook.Hooks{Hide: store.CanNotify | store.CanStepTx | store.CanWait})
 		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			fx.must(fx.client.Cancel(context.WithoutCancel(ctx), weaver.Current(ctx).TaskID))
 			err := weaver.Cleanup(ctx, "undo", func(context.Context) error { return nil })

@@ -159,9 +159,7 @@ func (c *Client) Store() Store { return c.given }
 // given to InTx. Without it the store's own notices and the poll find the tasks a
 // little later.
 func (c *Client) Wake() {
-	if w, ok := c.store.(store.Waker); ok {
-		w.Wake(c.ns)
-	}
+	c.store.Wake(c.ns)
 	if c.wake != nil {
 		c.wake()
 	}

@@ -39,12 +39,15 @@ const OldestEvent = "0"
 // open now. While programs of an older version run beside newer ones, the events that
 // their attempts report with their end come after the event of that end. See docs/adr/0042.
 func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
-	feed, err := store.FeedOf(c.store)
+	err := store.Require(c.store, store.CanKeepFeed)
 	if err == nil {
 		if keep < 0 || keep > 0 && keep < store.MinFeedKeep {
 			err = fmt.Errorf("%w: %v: want %v or more, or 0 to keep none", ErrInvalidOption, keep, store.MinFeedKeep)
 		} else {
-			err = feed.KeepFeed(ctx, c.ns, keep)
+			var got []store.CommandResult
+			if got, err = c.store.Operate(ctx, c.ns, store.KeepFeed{Keep: keep}); err == nil {
+				err = got[0].Err
+			}
 		}
 	}
 	if err != nil {
@@ -199,7 +202,7 @@ func (req *EventsRequest) check() error {
 
 // eventPage reads a page, now.
 func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, error) {
-	feed, err := store.FeedOf(c.store)
+	err := store.Require(c.store, store.CanKeepFeed)
 	if err == nil {
 		err = req.check()
 	}
@@ -207,13 +210,13 @@ func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, 
 		return EventPage{}, err
 	}
 	if req.After == "" {
-		return c.newestEvent(ctx, feed)
+		return c.newestEvent(ctx)
 	}
 	after, err := eventPosition(req.After)
 	if err != nil {
 		return EventPage{}, err
 	}
-	got, err := feed.FeedPage(ctx, c.ns, store.FeedRequest{
+	got, err := c.store.Feed(ctx, c.ns, store.FeedRequest{
 		After: after, Task: req.Task, Job: req.Job, Queue: req.Queue, Types: req.Types, Names: req.Names, Limit: req.Limit,
 	})
 	if err == nil && !got.On {
@@ -242,8 +245,8 @@ func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, 
 }
 
 // newestEvent is the page of a reader that begins now.
-func (c *Client) newestEvent(ctx context.Context, feed store.EventFeed) (EventPage, error) {
-	state, err := feed.Feed(ctx, c.ns)
+func (c *Client) newestEvent(ctx context.Context) (EventPage, error) {
+	state, err := c.store.Feed(ctx, c.ns, store.FeedRequest{StateOnly: true})
 	if err == nil && !state.On {
 		err = noFeed(c.ns)
 	}

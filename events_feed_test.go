@@ -13,7 +13,6 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -171,9 +170,9 @@ func TestEventsRefuses(t *testing.T) {
 			fx.must(err)
 		}
 
-		none, err := weaver.NewClient(struct{ store.Store }{fx.store}, weaver.ClientConfig{})
+		none, err := weaver.NewClient(polled(fx.store), weaver.ClientConfig{})
 		fx.must(err)
-		wantError(fx, none.KeepEvents(fx.Context(), time.Hour), weaver.ErrNoFeed, "cannot keep one")
+		wantError(fx, none.KeepEvents(fx.Context(), time.Hour), weaver.ErrNoFeed, "cannot keep a feed of events")
 	})
 }
 

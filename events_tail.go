@@ -20,9 +20,8 @@ const (
 // tail is the end of the feed of events, for all followers of a client: one of them
 // looks, and the others share what it saw. Nothing happens while there are none.
 type tail struct {
-	feed     store.EventFeed // nil: there is none
-	notifier store.Notifier  // nil: poll only
-	ns       string
+	store store.Store
+	ns    string
 
 	// listening guards the registration with the store. Notices never take it.
 	listening sync.Mutex
@@ -40,9 +39,7 @@ type tail struct {
 }
 
 func (t *tail) init(s store.Store, ns string) {
-	t.ns = ns
-	t.feed, _ = s.(store.EventFeed)
-	t.notifier, _ = s.(store.Notifier)
+	t.store, t.ns = s, ns
 	t.looking, t.written = make(chan struct{}, 1), make(chan struct{})
 }
 
@@ -50,8 +47,8 @@ func (t *tail) init(s store.Store, ns string) {
 func (t *tail) join() (leave func()) {
 	t.listening.Lock()
 	defer t.listening.Unlock()
-	if t.followers++; t.followers == 1 && t.notifier != nil {
-		t.stop, _ = t.notifier.Notify(t.ns, t.notice)
+	if t.followers++; t.followers == 1 {
+		t.stop, _ = t.store.Notify(t.ns, nil, t.notice)
 	}
 	return func() {
 		t.listening.Lock()
@@ -123,14 +120,14 @@ func (t *tail) look(ctx context.Context) (store.FeedState, time.Time, error) {
 	t.mu.Lock()
 	looked, at := t.writes, time.Now()
 	t.mu.Unlock()
-	state, err := t.feed.Feed(ctx, t.ns)
+	page, err := t.store.Feed(ctx, t.ns, store.FeedRequest{StateOnly: true})
 	if err != nil {
-		return state, at, err
+		return page.FeedState, at, err
 	}
 	t.mu.Lock()
-	t.state, t.lookAt, t.looked = state, at, looked
+	t.state, t.lookAt, t.looked = page.FeedState, at, looked
 	t.mu.Unlock()
-	return state, at, nil
+	return page.FeedState, at, nil
 }
 
 // pauseFor waits, or until the context ends.

@@ -94,8 +94,8 @@ func (f *faults) leave(method string) error {
 	return f.after(method)
 }
 
-// polled returns the store without its optional interfaces, like one that
+// polled returns the store without its capabilities, like one that
 // other processes write to and that sends no notices: its users poll.
 func polled(s weaver.Store) weaver.Store {
-	return storehook.New(s, &storehook.Hooks{Hide: storehook.AllOptional})
+	return storehook.New(s, &storehook.Hooks{Hide: store.AllCapabilities})
 }

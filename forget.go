@@ -300,11 +300,10 @@ func (f *forgetting) clean(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s, ok := f.c.given.(store.Scrubber)
-	if !ok || f.s.forget.keepFile {
+	if f.s.forget.keepFile || !f.c.store.Capabilities().Has(store.CanScrub) {
 		return nil
 	}
-	did, err := s.Scrub(ctx, f.c.ns)
+	did, err := f.c.store.Scrub(ctx, f.c.ns)
 	f.ack.Rewritten = did.Bytes
 	return err
 }

@@ -48,8 +48,9 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 // countJob counts the tasks of a job, one page after the other in a store that does
 // not count itself.
 func (c *Client) countJob(ctx context.Context, id JobID) (counts store.JobCounts, err error) {
-	if s, ok := c.given.(store.JobCounter); ok {
-		return s.CountJob(ctx, c.ns, id)
+	if c.store.Capabilities().Has(store.CanCountJobs) {
+		o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewJob, Job: id})
+		return o.Job, err
 	}
 	for f := (Filter{Job: id, Limit: store.MaxLimit}); ; {
 		page, next, err := c.store.List(ctx, c.ns, f)

@@ -19,7 +19,6 @@ var (
 // noLists fails the test when a list of tasks is read.
 type noLists struct {
 	weaver.Store
-	store.JobCounter
 	fx *fixture
 }
 
@@ -28,8 +27,10 @@ func (s noLists) List(context.Context, string, store.Filter) ([]task.Task, strin
 	return nil, "", nil
 }
 
-// onlyStore has none of the optional interfaces.
+// onlyStore has no capabilities.
 type onlyStore struct{ weaver.Store }
+
+func (onlyStore) Capabilities() store.Capabilities { return 0 }
 
 func TestJobOverview(t *testing.T) {
 	subtest(t, "numbers per state, and the bottleneck in words", func(fx *fixture) {
@@ -112,7 +113,7 @@ func TestJobOverview(t *testing.T) {
 			j.Add(strings.Repeat("n", 1+i%7)+string(rune('0'+i%10))+time.Duration(i).String(), page.With(""))
 		}
 		h := submit(fx, j)
-		for name, s := range map[string]weaver.Store{"counted by the store": noLists{fx.store, fx.store.(store.JobCounter), fx}, "page by page": onlyStore{fx.store}} {
+		for name, s := range map[string]weaver.Store{"counted by the store": noLists{fx.store, fx}, "page by page": onlyStore{fx.store}} {
 			c, err := weaver.NewClient(s, weaver.ClientConfig{})
 			fx.must(err)
 			st, err := c.JobStatus(fx.Context(), h.ID())

@@ -188,8 +188,8 @@ func (cfg Config) install(to store.Store) (*Setup, []error) {
 		s.listeners.Add(cfg.Sink.Emit)
 	}
 	s, problems := installAll(cfg.Plugins, s)
-	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
-		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
+	if (s.logs || s.events) && !to.Capabilities().Has(store.CanKeepEvents) {
+		problems = append(problems, errors.New("the store keeps no events (it lacks store.CanKeepEvents), which PersistLogs and PersistEvents need"))
 	}
 	return s, problems
 }

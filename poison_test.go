@@ -211,7 +211,7 @@ func TestClaimsReportQuarantinedTasks(t *testing.T) {
 		var mu sync.Mutex
 		var reports []string
 		s := storehook.New(fx.store, &storehook.Hooks{
-			Hide: storehook.AllOptional,
+			Hide: store.AllCapabilities,
 			Claim: func(_ context.Context, req store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
 				res, err := next()
 				mu.Lock()

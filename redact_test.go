@@ -11,7 +11,6 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/redact"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -118,7 +117,7 @@ func TestRedact(t *testing.T) {
 		if n < 10 {
 			fx.Errorf("Subscribe gave %d events", n)
 		}
-		rows, err := fx.store.(store.EventReader).Events(fx.Context(), weaver.DefaultNamespace, h.ID(), 0, 0)
+		rows, err := fx.store.Events(fx.Context(), weaver.DefaultNamespace, h.ID(), 0, 0)
 		fx.must(err)
 		clean("the stored events", rows)
 		clean("the log", fx.log.buf.String())

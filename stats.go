@@ -85,11 +85,10 @@ func (c *Client) stats(ctx context.Context, req StatsRequest) (Stats, error) {
 	if err := req.complete(time.Now()); err != nil {
 		return Stats{}, err
 	}
-	keeper, ok := store.StatsOf(c.store)
-	if !ok {
-		return Stats{}, fmt.Errorf("the store (%T) keeps none: %w", c.given, errors.ErrUnsupported)
+	if err := store.Require(c.given, store.CanKeepStats); err != nil {
+		return Stats{}, err
 	}
-	sums, err := req.read(ctx, keeper, c.ns)
+	sums, err := req.read(ctx, c.store, c.ns)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -163,7 +162,7 @@ func statsWidth(from, now time.Time) time.Duration {
 }
 
 // read returns the sums that a complete request asks for.
-func (r *StatsRequest) read(ctx context.Context, keeper store.StatsKeeper, ns string) ([]store.StatRow, error) {
+func (r *StatsRequest) read(ctx context.Context, keeper store.Observe, ns string) ([]store.StatRow, error) {
 	var sums []store.StatRow
 	at := make(map[store.StatKey]int)
 	q := store.StatsQuery{From: r.From, To: r.To, Step: r.Step, By: r.By, Type: r.Type, Queue: r.Queue}

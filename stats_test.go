@@ -105,10 +105,10 @@ func TestStats(t *testing.T) {
 	})
 
 	subtest(t, "a store without statistics says so", func(fx *fixture) {
-		bare, err := weaver.NewClient(struct{ weaver.Store }{memstore.New()}, weaver.ClientConfig{})
+		bare, err := weaver.NewClient(polled(memstore.New()), weaver.ClientConfig{})
 		fx.must(err)
 		_, err = bare.Stats(fx.Context(), weaver.StatsRequest{})
-		wantError(fx, err, errors.ErrUnsupported, "read statistics: the store")
+		wantError(fx, err, errors.ErrUnsupported, "read statistics: this store", "cannot keep statistics")
 	})
 }
 
@@ -170,14 +170,6 @@ type slotStore struct {
 	weaver.Store
 	types int
 	reads int
-}
-
-func (s *slotStore) Stats() (store.StatsKeeper, bool) { return s, true }
-
-func (s *slotStore) WriteStats(context.Context, string, ...store.StatRow) error { return nil }
-
-func (s *slotStore) MergeStats(context.Context, string, time.Duration) (store.StatsMerged, error) {
-	return store.StatsMerged{}, nil
 }
 
 func (s *slotStore) ReadStats(_ context.Context, _ string, q store.StatsQuery) (page store.StatsPage, err error) {

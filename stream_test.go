@@ -68,7 +68,7 @@ func TestStream_FollowedWithoutNotices(t *testing.T) {
 		})}})
 		looks := 0
 		s := storehook.New(fx.store, &storehook.Hooks{
-			Hide: storehook.Notifier,
+			Hide: store.CanNotify,
 			History: func(_ context.Context, _ task.ID, next func() (store.History, error)) (store.History, error) {
 				looks++
 				return next()

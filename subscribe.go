@@ -328,11 +328,7 @@ func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
 }
 
 func (s *subscription) rows(ctx context.Context, after int64) ([]store.EventRow, error) {
-	reader, ok := s.c.store.(store.EventReader)
-	if !ok {
-		return nil, nil
-	}
-	return reader.Events(ctx, s.c.ns, s.id, after, 0)
+	return s.c.store.Events(ctx, s.c.ns, s.id, after, 0)
 }
 
 // rejoin reads what the earlier subscription was given of the attempt in which it

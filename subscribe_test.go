@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -133,7 +132,7 @@ func TestSubscribe(t *testing.T) {
 				fx.Errorf("inside there is no %s: %q", name, got)
 			}
 		}
-		rows, err := fx.store.(store.EventReader).Events(fx.Context(), "default", h.ID(), 0, 0)
+		rows, err := fx.store.Events(fx.Context(), "default", h.ID(), 0, 0)
 		fx.must(err)
 		equal(fx, "stored rows", len(rows), 0)
 	})
@@ -149,7 +148,7 @@ func TestSubscribe(t *testing.T) {
 			fx.runConfig(fx.store, weaver.Config{Plugins: []weaver.Plugin{kept.plugin}, Handlers: []weaver.Handler{tells}})
 			h := enqueue(fx, told, "x")
 			result(fx, h)
-			rows, err := fx.store.(store.EventReader).Events(fx.Context(), "default", h.ID(), 0, 0)
+			rows, err := fx.store.Events(fx.Context(), "default", h.ID(), 0, 0)
 			fx.must(err)
 			var types []string
 			for _, row := range rows {

@@ -247,7 +247,7 @@ func TestStepTx(t *testing.T) {
 	inDB(t, "writes nothing for a lease that is lost", func(fx *fixture, db *sqlite.DB) {
 		g := newGate()
 		// Without notices the worker learns of it from its next heartbeat.
-		s := storehook.New(db, &storehook.Hooks{Hide: storehook.Notifier | storehook.WaitingClaimer})
+		s := storehook.New(db, &storehook.Hooks{Hide: store.CanNotify | store.CanWait})
 		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
 			if err := g.pass(ctx); err != nil {
 				return 0, err
@@ -378,7 +378,7 @@ func TestTransactionMistakes(t *testing.T) {
 	})
 
 	sqlSubtest(t, "StepTx on a store without transactions", func(fx *fixture) {
-		fx.runConfig(struct{ store.Store }{fx.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		fx.runConfig(polled(fx.store), weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return in, nil })
 		})}})
 		h := enqueue(fx, typ, "x")

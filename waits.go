@@ -21,10 +21,9 @@ const waitPoll = time.Second
 // waits wakes the callers that wait for a task or job to end. It is registered
 // with the store only while there are any.
 type waits struct {
-	notifier store.Notifier // nil: poll only
-	awaiter  store.Awaiter  // nil: each waiter polls
-	ns       string
-	log      *slog.Logger
+	store store.Store
+	ns    string
+	log   *slog.Logger
 
 	// listening guards the registration with the store. It is never taken by
 	// notices, so the store may hold locks of its own while it calls notice.
@@ -38,10 +37,8 @@ type waits struct {
 }
 
 func (w *waits) init(s store.Store, ns string, log *slog.Logger) {
-	w.ns, w.log = ns, log
+	w.store, w.ns, w.log = s, ns, log
 	w.byID = make(map[task.ID][]chan struct{})
-	w.notifier, _ = s.(store.Notifier)
-	w.awaiter, _ = s.(store.Awaiter)
 }
 
 // until calls check until it is done: once now, and again whenever the task
@@ -101,21 +98,9 @@ func (w *waits) add(id task.ID) (changed chan struct{}, complete bool) {
 	defer w.listening.Unlock()
 	w.waiters++
 	if w.waiters == 1 {
-		w.listen()
+		w.stop, w.complete = w.store.Notify(w.ns, w.ids, w.notice)
 	}
 	return changed, w.complete
-}
-
-// listen registers with the store.
-func (w *waits) listen() {
-	if w.awaiter != nil {
-		if w.stop, w.complete = w.awaiter.Await(w.ns, w.ids, w.notice); w.complete {
-			return
-		}
-	}
-	if w.notifier != nil {
-		w.stop, w.complete = w.notifier.Notify(w.ns, w.notice)
-	}
 }
 
 // ids returns what is waited for.

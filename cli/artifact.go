@@ -207,12 +207,12 @@ const blobPage = 1000
 
 // eachBlob calls fn with every blob of the namespace, page by page.
 func eachBlob(ctx context.Context, client *weaver.Client, fn func(*store.BlobUse) error) error {
-	r, ok := client.Store().(store.BlobReader)
-	if !ok {
+	r := client.Store()
+	if !r.Capabilities().Has(store.CanListBlobs) {
 		return badInput("", "this kind of store does not show its blobs")
 	}
 	for after := (task.ID{}); ; {
-		page, err := r.Blobs(ctx, client.Namespace(), after, blobPage)
+		page, err := r.Blobs(ctx, client.Namespace(), store.BlobFilter{After: after, Limit: blobPage})
 		if err != nil {
 			return err
 		}
@@ -286,11 +286,11 @@ func (s *session) noArtifact(of, name string, list []task.Artifact) error {
 
 // sourceByID finds an artifact or the bytes of a large value by ID.
 func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task.ID) (ref weaver.ArtifactRef, err error) {
-	r, ok := client.Store().(store.BlobReader)
-	if !ok {
+	r := client.Store()
+	if !r.Capabilities().Has(store.CanListBlobs) {
 		return ref, badInput("", "this kind of store finds no artifact by its id: write TASK/NAME")
 	}
-	blob, err := r.Blob(ctx, client.Namespace(), id)
+	blob, err := store.BlobOf(ctx, r, client.Namespace(), id)
 	if err == nil {
 		return weaver.ArtifactRef{ID: id, Name: "blob " + id.String(), Blob: blob.Blob}, nil
 	}

@@ -88,7 +88,7 @@ func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
 				break
 			}
 		}
-		if f, ok := client.Store().(store.Scrubber); ok && !c.KeepFile {
+		if f := client.Store(); !c.KeepFile && f.Capabilities().Has(store.CanScrub) {
 			if _, err := f.Scrub(ctx, client.Namespace()); err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func (s *session) withWork(ctx context.Context, fn func(store.Store) error) erro
 
 // migrateNew creates the schema of an empty store. For a store with a part of the schema, which only `migrate up`
 // completes, it returns notReady.
-func (s *session) migrateNew(ctx context.Context, m store.Migrator, notReady error) error {
+func (s *session) migrateNew(ctx context.Context, m store.Ops, notReady error) error {
 	if p, err := placeOf(s.flags.Store); err != nil || !p.madeByWork() {
 		return errors.Join(err, notReady)
 	}

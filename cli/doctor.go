@@ -172,8 +172,8 @@ func writable(ctx context.Context, s store.Store) error {
 // examine checks a namespace, part by part if the store supports it.
 func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	f.Violations = []violation{}
-	if scanner, ok := s.(store.Scanner); ok {
-		err := scanner.Scan(ctx, ns, func(p *store.Part) error {
+	if s.Capabilities().Has(store.CanScan) {
+		err := s.Scan(ctx, ns, func(p *store.Part) error {
 			switch p.Of {
 			case store.PartOfTasks:
 				f.count(p.Snapshot)

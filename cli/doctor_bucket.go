@@ -43,8 +43,8 @@ const maxProblems = 100
 // examineBucket compares the blob rows with their references and with the bucket, page by page. A collector may
 // delete blobs meanwhile, so each mismatch is checked a second time.
 func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.Client, deep bool) error {
-	r, ok := client.Store().(store.BlobReader)
-	if !ok {
+	r := client.Store()
+	if !r.Capabilities().Has(store.CanListBlobs) {
 		return nil
 	}
 	folder, err := s.bucketFolder()
@@ -78,7 +78,7 @@ func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.
 }
 
 // look records a blob whose bytes are missing or damaged.
-func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store.BlobReader, u *store.BlobUse, deep bool) error {
+func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store.Data, u *store.BlobUse, deep bool) error {
 	err := readBlob(ctx, client, u.Blob, deep)
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -87,7 +87,7 @@ func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store
 		b.Sealed++
 		return nil
 	}
-	if now, rerr := r.Blob(ctx, client.Namespace(), u.ID); errors.Is(rerr, store.ErrNotFound) || rerr == nil && now.State != task.BlobLive {
+	if now, rerr := store.BlobOf(ctx, r, client.Namespace(), u.ID); errors.Is(rerr, store.ErrNotFound) || rerr == nil && now.State != task.BlobLive {
 		return nil // collected meanwhile
 	} else if rerr != nil {
 		return rerr
@@ -112,7 +112,7 @@ func readBlob(ctx context.Context, client *weaver.Client, of task.Blob, deep boo
 
 // files records files in the bucket without a row. A row is written before its bytes and deleted after them. So bytes
 // without a row do not belong to a running upload.
-func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.BlobReader, bucket weaver.Bucket) error {
+func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.Data, bucket weaver.Bucket) error {
 	ns := client.Namespace()
 	var failed error
 	err := bucket.List(ctx, path.Dir(blob.Key(ns, "0", "0"))+"/", func(i blob.Info) bool {
@@ -127,13 +127,13 @@ func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r stor
 	return errors.Join(failed, err)
 }
 
-func unknownFile(ctx context.Context, r store.BlobReader, bucket weaver.Bucket, ns, key string) (bool, error) {
+func unknownFile(ctx context.Context, r store.Data, bucket weaver.Bucket, ns, key string) (bool, error) {
 	name := key[strings.LastIndexByte(key, '-')+1:]
 	id, err := task.ParseID(strings.ToUpper(name))
 	if err != nil {
 		return true, nil
 	}
-	u, err := r.Blob(ctx, ns, id)
+	u, err := store.BlobOf(ctx, r, ns, id)
 	switch {
 	case err == nil && blob.Key(ns, u.SHA256, id.String()) == key:
 		return false, nil

@@ -12,10 +12,7 @@ import (
 
 // examineServer records the figures of a store's server and the warnings of a store.
 func (f *checkup) examineServer(ctx context.Context, st store.Store, ns string) error {
-	var list []store.Warning
-	if w, ok := st.(store.Warner); ok {
-		list = w.Warnings(ctx)
-	}
+	list := st.Warnings(ctx)
 	if m, ok := st.(monitored); ok {
 		figures, alarms, err := m.Health(ctx, ns)
 		if err != nil {

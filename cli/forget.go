@@ -79,8 +79,8 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 
 // scrub rewrites the store's file if values were erased since the last scrub.
 func (s *session) scrub(ctx context.Context, client *weaver.Client) error {
-	st, ok := client.Store().(store.Scrubber)
-	if !ok {
+	st := client.Store()
+	if !st.Capabilities().Has(store.CanScrub) {
 		return badInput("", "%s has no file of its own: VACUUM in the database removes deleted values", s.store())
 	}
 	did, err := st.Scrub(ctx, client.Namespace())

@@ -17,7 +17,6 @@ import (
 // backuper or monitored.
 type openedStore interface {
 	store.Store
-	store.Migrator
 	io.Closer
 }
 

@@ -91,7 +91,7 @@ func (s *session) announced(ctx context.Context) (announced, error) {
 		if err != nil {
 			return err
 		}
-		infos, err := store.TypesOf(ctx, st, s.flags.Namespace)
+		infos, err := st.Types(ctx, s.flags.Namespace)
 		for _, t := range infos {
 			types.described[t.Name] = t
 		}

@@ -78,8 +78,8 @@ func (c *call) artifact() error {
 
 // taskOf returns the task that has an artifact, the oldest if several have it.
 func (c *call) taskOf(ctx context.Context, id task.ID) (task.ID, error) {
-	r, ok := c.api.client.Store().(store.BlobReader)
-	if !ok {
+	r := c.api.client.Store()
+	if !r.Capabilities().Has(store.CanListBlobs) {
 		return task.ID{}, badParam("task", "it is left out, and this kind of store finds no artifact by its id alone: want the id of the task that has it")
 	}
 	a, err := r.Artifact(ctx, c.api.client.Namespace(), id)

@@ -145,8 +145,8 @@ func (t *topic) reform() {
 // start begins to listen to the store, and to look.
 func (h *hub) start() {
 	h.poll, h.unlisten = hubPollBlind, func() {}
-	if n, ok := h.client.Store().(store.Notifier); ok {
-		stop, complete := n.Notify(h.client.Namespace(), h.notice)
+	if n := h.client.Store(); n.Capabilities().Has(store.CanNotify) {
+		stop, complete := n.Notify(h.client.Namespace(), nil, h.notice)
 		h.unlisten, h.poll = stop, hubPoll
 		if complete {
 			h.poll = 0

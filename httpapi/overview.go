@@ -152,9 +152,10 @@ func (c *call) features() error {
 	for name, path := range featurePaths {
 		f.Features[name] = c.api.paths[path] != nil
 	}
-	_, f.Features["stats"] = store.StatsOf(c.api.client.Store())
-	_, f.Features["types"] = c.api.client.Store().(store.TypeReader)
-	_, f.Features["recorded_events"] = c.api.client.Store().(store.EventReader)
+	can := c.api.client.Store().Capabilities()
+	f.Features["stats"] = can.Has(store.CanKeepStats)
+	f.Features["types"] = can.Has(store.CanKeepTypes)
+	f.Features["recorded_events"] = can.Has(store.CanKeepEvents)
 	f.Features["command_logs"] = c.api.cfg.CommandLogs != nil
 	return c.write(http.StatusOK, f)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -54,7 +56,7 @@ func TestStats(t *testing.T) {
 			}
 		}
 
-		bare := newServer(t, serverOptions{direct: true, store: struct{ weaver.Store }{memstore.New()}})
+		bare := newServer(t, serverOptions{direct: true, store: storehook.New(memstore.New(), &storehook.Hooks{Hide: store.CanKeepStats})})
 		bare.get("/v1/stats").problem(http.StatusNotFound, "not-found")
 		for srv, want := range map[*server]bool{s: true, bare: false} {
 			var f struct{ Features map[string]bool }

@@ -258,12 +258,12 @@ func TestWatchReads(t *testing.T) {
 // so is what only time changes.
 func TestWatchPolls(t *testing.T) {
 	for name, c := range map[string]struct {
-		hide   storehook.Optional
+		hide   store.Capabilities
 		notify func(func(store.Notice), func(func(store.Notice)) (func(), bool)) (func(), bool)
 		topic  string
 		every  time.Duration
 	}{
-		"no notices": {storehook.Notifier, nil, "counts", hubPollBlind},
+		"no notices": {store.CanNotify, nil, "counts", hubPollBlind},
 		"incomplete notices": {0, func(func(store.Notice), func(func(store.Notice)) (func(), bool)) (func(), bool) {
 			return func() {}, false
 		}, "counts", hubPoll},

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -108,17 +109,19 @@ func (u *BlobUse) Collectable(unused time.Duration) bool {
 	return u.Refs > 0 && u.Refs == u.Expired
 }
 
-// BlobReader is implemented by stores that show their blobs part by part, and find them
-// by ID.
-type BlobReader interface {
-	// Blobs returns up to limit blobs whose IDs come after one, by ID. Fewer: there
-	// are no more.
-	Blobs(ctx context.Context, ns string, after task.ID, limit int) ([]BlobUse, error)
+// BlobFilter selects blobs.
+type BlobFilter struct {
+	ID    task.ID // only this one, whatever the rest says; see BlobOf
+	After task.ID // those whose IDs come after this one
+	Limit int     // at most so many; 0: none
+}
 
-	// Blob returns one blob; ErrNotFound.
-	Blob(ctx context.Context, ns string, id task.ID) (BlobUse, error)
-
-	// Artifact returns an artifact by its ID, the oldest if several tasks have it
-	// (RerunTask); ErrNotFound.
-	Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error)
+// BlobOf reads one blob; ErrNotFound.
+func BlobOf(ctx context.Context, d Data, ns string, id task.ID) (BlobUse, error) {
+	if !id.IsZero() {
+		if list, err := d.Blobs(ctx, ns, BlobFilter{ID: id}); err != nil || len(list) > 0 {
+			return append(list, BlobUse{})[0], err
+		}
+	}
+	return BlobUse{}, fmt.Errorf("blob %s: %w", id, ErrNotFound)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -22,6 +21,9 @@ type ClaimRequest struct {
 	Again   bool                // look up what LeaseID already claimed
 	Behind  ClaimPlace          // leave what comes up to here in the order of claims: ClaimResult.Behind of the claim before; zero: nothing
 
+	Wait time.Duration   // with nothing due the store may hold the claim so long (CanWait); 0: it answers at once
+	Wake <-chan struct{} // ends that wait when it receives; nil: nothing does
+
 	// Quarantine (R7): a task with crash_count ≥ 2 is claimed only while the
 	// worker runs fewer of them than the task's own quarantine limit,
 	// max(1, Slots/8 >> task.QuarantineLosses), and than the limit of every
@@ -40,7 +42,7 @@ type ClaimResult struct {
 	Tasks  []Claimed
 	Now    time.Time     // the store's clock at the claim
 	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now, or the claim took Limit tasks and did not look; <0: none known
-	Waited time.Duration // how long ClaimOrWait waited before this claim; 0: it was answered at once
+	Waited time.Duration // how long the store held the claim before this answer; 0: it was answered at once
 
 	// AloneDue reports that the claim passed over a due task that has to run alone,
 	// because the worker runs other tasks or this claim took some. It is claimed
@@ -74,14 +76,4 @@ type Claimed struct {
 	Alone           bool          // if quarantined: it runs alone
 	Waited          time.Duration // since it was due, by the store's clock, or since it was enqueued if it was interrupted; 0: also for one looked up (Again)
 	TimeLeft        time.Duration // to the deadline; 0: no deadline; < 0: it passed, and the task was asked to end and cleans up
-}
-
-// WaitingClaimer is implemented by stores that can hold a claim that finds
-// nothing due and answer it from the very transaction that makes something due,
-// so that an idle worker's next task is stored and leased by one commit.
-type WaitingClaimer interface {
-	// ClaimOrWait is Claim that, when nothing is due, waits for at most wait. It
-	// returns early with nothing when wake receives or ctx ends. A call with
-	// Again or IDs does not wait, and a store may always answer at once.
-	ClaimOrWait(ctx context.Context, ns string, req ClaimRequest, wait time.Duration, wake <-chan struct{}) (ClaimResult, error)
 }

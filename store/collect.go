@@ -33,6 +33,19 @@ type CollectRequest struct {
 	// else: of up to ExpiryBite tasks that have ended. What is named is not named again
 	// for some minutes, in which the caller gives the command ExpireInput.
 	Expiries bool
+	// Feed asks for some hundred rows of the feed instead that are older than it keeps
+	// them, and for nothing else (CanKeepFeed).
+	Feed bool
+	// Stats asks for old statistics instead, and for nothing else (CanKeepStats).
+	Stats *CollectStats
+}
+
+// CollectStats asks for a bite of old statistics: rows of StatsMinuteAfter are added up to
+// minutes, those of StatsHourAfter to hours, and what is older than Keep is removed. A
+// minute and an hour no longer say which worker it was. Each row is added once, whoever
+// calls at the same time.
+type CollectStats struct {
+	Keep time.Duration // 0: StatsKept, < 0: for ever
 }
 
 // ExpiryBite is of how many tasks fields expire in one call at most.
@@ -54,6 +67,8 @@ type CollectResult struct {
 	Next    string
 	Blobs   CollectedBlobs // if it was asked for them
 	Expired []DueExpiry    // the same
+	Stats   StatsMerged    // the same
+	More    bool           // of the feed and of statistics: there may be more, call again
 }
 
 // Done reports whether the bite came to the young: the next call begins at the

@@ -2,20 +2,11 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/task"
 )
-
-// JobCounter is implemented by stores that count the tasks of a job without handing
-// them out.
-type JobCounter interface {
-	// CountJob counts the tasks of a job as they read; nothing for a job that does
-	// not exist. It reads a row for each of them.
-	CountJob(ctx context.Context, ns string, job task.ID) (JobCounts, error)
-}
 
 // JobCounts is where the tasks of a job stand.
 type JobCounts struct {

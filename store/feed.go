@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,39 +8,6 @@ import (
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
-
-// EventFeed is implemented by stores that can keep a feed of all that happens in a
-// namespace: to tasks, to jobs, and what attempts store of their steps, progress, output
-// and logs. A row is written in the transaction of what it tells, whichever program makes
-// that, so that it is there if and only if that is, and once. A namespace without a feed
-// pays nothing for it.
-//
-// The rows of a namespace have positions, positive and rising. A reader that asks for
-// what is behind a position, and goes on at [FeedPage].Next, sees each row once: none
-// comes later with a lower position. Those of one task are in the order in which
-// it happened. Positions mean nothing in another namespace.
-type EventFeed interface {
-	// KeepFeed has what happens from now on kept for a time, at least MinFeedKeep. It
-	// changes the time if there is a feed. 0 ends the feed; PruneFeed then removes
-	// its rows. What happens between the end and a new begin is a gap.
-	KeepFeed(ctx context.Context, ns string, keep time.Duration) error
-	// Feed says how far the feed is.
-	Feed(ctx context.Context, ns string) (FeedState, error)
-	// FeedPage reads what is behind a position.
-	FeedPage(ctx context.Context, ns string, req FeedRequest) (FeedPage, error)
-	// PruneFeed removes some hundred rows that are older than the feed keeps them, if
-	// there are any, and reports whether there may be more.
-	PruneFeed(ctx context.Context, ns string) (more bool, err error)
-}
-
-// FeedOf returns the feed of a store, or an error that says that it cannot keep one.
-func FeedOf(s Store) (EventFeed, error) {
-	feed, ok := s.(EventFeed)
-	if !ok {
-		return nil, fmt.Errorf("this store cannot keep one (%T is no store.EventFeed): %w", s, ErrNoFeed)
-	}
-	return feed, nil
-}
 
 const (
 	// MinFeedKeep is the shortest time for which a feed keeps rows.
@@ -73,6 +38,8 @@ type FeedRequest struct {
 	Types []string // of tasks, any of them; "acme.*" stands for all that begin with "acme."
 	Names []string // of events, any of them: "task.failed"
 	Limit int      // at most MaxFeedRows; 0: that
+
+	StateOnly bool // no rows: only how far the feed is
 }
 
 // FeedPage is a page of a feed. A page may be empty although there is more: it looks at

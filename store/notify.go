@@ -6,35 +6,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Notifier is implemented by stores that can wake their users. Notices are
-// hints: losing one costs latency only.
-type Notifier interface {
-	// Notify calls fn, possibly concurrently, after commits in ns until stop
-	// returns. fn must not block and must not call the store. complete
-	// reports that no change escapes the notices, so that no user needs to
-	// poll (a store in this process's memory).
-	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
-}
-
-// Awaiter is implemented by stores that look for all who wait with one query, instead
-// of one for each.
-type Awaiter interface {
-	// Await calls fn, as Notify does, with notices in ns until stop returns. Each second
-	// or so, whoever wrote what, they name in Tasks those of ids, which are of tasks and
-	// jobs, that ended, are blocked or do not exist, and all of them while the store
-	// cannot look. ids must not call the store. ok is false when the store cannot do
-	// it: then nothing was begun.
-	Await(ns string, ids func() []task.ID, fn func(Notice)) (stop func(), ok bool)
-}
-
-// Waker is implemented by stores that do not learn by themselves when a caller's
-// transaction was committed.
-type Waker interface {
-	// Wake tells all users of a namespace, of other processes too, that there may be
-	// work. It does not wait for that.
-	Wake(ns string)
-}
-
 // Notice names what may have changed.
 type Notice struct {
 	Due      bool          // dispatch rows that are due, or are due earlier than before

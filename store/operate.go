@@ -265,7 +265,7 @@ type (
 		Check  bool
 	}
 	// AnnounceTypes describes task types to programs that do not have their Go types
-	// (TypeReader). Of a type that was announced before, what is announced now replaces
+	// (Data.Types). Of a type that was announced before, what is announced now replaces
 	// that; not if its schema version is lower, as of an old worker beside new ones. A
 	// code version of 0 keeps the one that is known. What is known already changes
 	// nothing, AnnouncedAt and AnnouncedBy neither (Existing: nothing changed at all).
@@ -273,6 +273,13 @@ type (
 	AnnounceTypes struct {
 		By    string // the worker, or who else announces them
 		Types []AnnouncedType
+	}
+	// KeepFeed has what happens from now on kept in the feed (Observe.Feed) for a time,
+	// at least MinFeedKeep. It changes the time if there is a feed. 0 ends the feed;
+	// Collect then removes its rows. What happens between the end and a new begin is a
+	// gap. It is not audited. It needs CanKeepFeed.
+	KeepFeed struct {
+		Keep time.Duration
 	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17). Tasks that ran
@@ -306,6 +313,7 @@ func (ExpireInput) command()    {}
 func (AcceptBucket) command()   {}
 func (Restored) command()       {}
 func (AnnounceTypes) command()  {}
+func (KeepFeed) command()       {}
 func (Upload) command()         {}
 
 // CommandResult answers one command.

@@ -44,11 +44,13 @@ const (
 	OverviewCounts OverviewParts = 1 << iota
 	OverviewQueues
 	OverviewWorkers
+	OverviewJob // CanCountJobs; of OverviewRequest.Job
 )
 
 // OverviewRequest asks for parts of an overview.
 type OverviewRequest struct {
 	Parts OverviewParts
+	Job   task.ID // of OverviewJob
 }
 
 // Overview is what a namespace holds at one instant; parts that were not asked for
@@ -58,6 +60,7 @@ type Overview struct {
 	Counts  Counts         `json:"counts,omitzero"`
 	Queues  []Queue        `json:"queues,omitempty"`  // those that hold dispatch rows, of which tasks run, or that are paused, by name; then the task types that are paused
 	Workers []WorkerStatus `json:"workers,omitempty"` // that have joined and not left, by ID
+	Job     JobCounts      `json:"-"`                 // the tasks of a job as they read; nothing for a job that does not exist
 }
 
 // Counts says how many tasks there are. Each is counted up to MaxCount, and so are

@@ -108,7 +108,7 @@ type JobFilter struct {
 }
 
 // JobOf reads one job. ErrNotFound: it does not exist.
-func JobOf(ctx context.Context, r Reader, ns string, id task.ID) (task.Job, error) {
+func JobOf(ctx context.Context, r Flow, ns string, id task.ID) (task.Job, error) {
 	notFound := fmt.Errorf("%w: job %s", ErrNotFound, id)
 	if id.IsZero() {
 		return task.Job{}, notFound

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -71,19 +69,6 @@ type RecordResult struct {
 	Enqueued []Enqueued // one per Tasks
 	Same     bool       // of a checkpoint: its value was there already
 	Asked    string     // why the task was asked to end, by what the step cost; "": it was not. A repetition does not say it again
-}
-
-// StepTxer is implemented by stores that can run a step's function inside
-// the transaction that records it.
-type StepTxer interface {
-	// StepTx begins a transaction, runs fn with it, then guards and records
-	// rec with the value that fn returned, and commits (R10). A lease that is lost
-	// before fn runs, while it waits for the writer, runs nothing. fn may pass tx to
-	// Enqueue. An error of fn rolls back and is returned as it is. Other
-	// errors: those of Record, ErrStepTxTooLong, ErrStepTxRefused when the commit broke
-	// a constraint, and ErrStepTxEnded when fn ended the transaction itself. Nothing of
-	// it is kept then.
-	StepTx(ctx context.Context, ns string, rec Record, limit time.Duration, fn func(ctx context.Context, tx Tx) (json.RawMessage, error)) (RecordResult, error)
 }
 
 // Tx is a caller's transaction, wrapped by the adapter that knows its driver.

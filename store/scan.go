@@ -1,20 +1,6 @@
 package store
 
-import (
-	"context"
-
-	"github.com/goweaver/weaver/task"
-)
-
-// Scanner is implemented by stores that show what they hold part by part, so
-// that a check of a large one neither holds a snapshot for long nor needs much
-// memory.
-type Scanner interface {
-	// Scan calls fn with the parts of a namespace, one after the other, and
-	// returns its first error. Each part is consistent in itself; between two of
-	// them others write. No transaction is open while fn runs.
-	Scan(ctx context.Context, ns string, fn func(*Part) error) error
-}
+import "github.com/goweaver/weaver/task"
 
 // Part is a part of what a namespace holds, with all that is to be compared with
 // it. Its rows are as in the snapshot of the whole; each part has all chores.

@@ -2,37 +2,10 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"github.com/goweaver/weaver/task"
 )
-
-// StatsKeeper is implemented by stores that keep statistics of attempts. What is kept
-// decides nothing: it may be lost, and a store without it is whole.
-//
-// Statistics are rows of slots of 10 seconds by the store's clock. A collector makes
-// them coarser with their age: rows of StatsMinuteAfter are added up to minutes, those of
-// StatsHourAfter to hours. A minute and an hour no longer say which worker it was.
-type StatsKeeper interface {
-	// WriteStats stores rows of slots of 10 seconds, in one transaction. Their values
-	// are absolute: a row replaces the one with the same key, so that writing again is
-	// harmless. Rows of slots that began more than StatsLate ago are left out, because
-	// they may be part of a minute already. Two rows of one call have different keys; at
-	// most MaxStatsWrite come in one call.
-	WriteStats(ctx context.Context, ns string, rows ...StatRow) error
-
-	// ReadStats adds up the rows of the slots that begin in a span of time, by step and
-	// by the fields that are asked for, in that order. It reads at most StatsLooks rows,
-	// and those of whole slots: Next says where to go on. Errors: ErrStatsQuery, also for
-	// a slot with more rows.
-	ReadStats(ctx context.Context, ns string, q StatsQuery) (StatsPage, error)
-
-	// MergeStats makes a bite of old rows coarser, or removes it if it is older than
-	// keep (0: StatsKept, < 0: for ever). It is right with any number of callers at once:
-	// each row is added once. An error loses nothing: the call may be made again.
-	MergeStats(ctx context.Context, ns string, keep time.Duration) (StatsMerged, error)
-}
 
 // What statistics are kept for, and how much of them one call reads or writes.
 const (
@@ -47,7 +20,7 @@ const (
 
 	MaxStatsWrite = 1000
 	StatsLooks    = 50_000
-	StatsBite     = 500 // rows that one MergeStats moves
+	StatsBite     = 500 // rows that one Collect of them moves
 )
 
 // StatsOther stands for the type and queue of what has more of them than are counted
@@ -122,19 +95,8 @@ type StatsPage struct {
 	Next time.Time
 }
 
-// StatsMerged is what a bite of MergeStats did.
+// StatsMerged is what a Collect of statistics did.
 type StatsMerged struct {
-	Merged  int  // rows that are part of coarser ones now
-	Dropped int  // rows that were removed
-	More    bool // there may be more: call again
-}
-
-// StatsOf returns what keeps the statistics of a store, if that does. A store that
-// stands before another one has a method Stats, which answers for that.
-func StatsOf(s Store) (StatsKeeper, bool) {
-	if before, ok := s.(interface{ Stats() (StatsKeeper, bool) }); ok {
-		return before.Stats()
-	}
-	keeper, ok := s.(StatsKeeper)
-	return keeper, ok
+	Merged  int // rows that are part of coarser ones now
+	Dropped int // rows that were removed
 }

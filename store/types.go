@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -54,19 +53,4 @@ type TypeDefaults struct {
 
 	Labels   map[string]string `json:"labels,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
-}
-
-// TypeReader is implemented by stores that keep what AnnounceTypes says.
-type TypeReader interface {
-	// Types returns the announced types of these names, or all without one, by name.
-	// A name that was not announced is left out.
-	Types(ctx context.Context, ns string, names ...string) ([]AnnouncedType, error)
-}
-
-// TypesOf asks a store, if it is a TypeReader; of one that is none, no type is known.
-func TypesOf(ctx context.Context, s Store, ns string, names ...string) ([]AnnouncedType, error) {
-	if r, ok := s.(TypeReader); ok {
-		return r.Types(ctx, ns, names...)
-	}
-	return nil, nil
 }

@@ -1,27 +1,10 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/goweaver/weaver/task"
 )
-
-// ValueWalker is implemented by stores whose values can be replaced where they are
-// stored: what seals values (weaver.Config.Codec) needs it to change its key.
-type ValueWalker interface {
-	// WalkValues returns stored values in the order of their places, and the cursor of
-	// the next page, "" at the end. It reads limit rows at most (0: DefaultLimit, at
-	// most MaxLimit), of which some may have no value and some several: a page may be
-	// empty and have a cursor. Values that are stored meanwhile may be left out. Errors:
-	// ErrBadCursor.
-	WalkValues(ctx context.Context, ns, after string, limit int) (values []StoredValue, next string, err error)
-
-	// SwapValues replaces those values that are still what they were when they were
-	// read, in one transaction, and changes nothing else of their rows. It returns how
-	// many. The swap of a value that has changed, or is gone, does nothing.
-	SwapValues(ctx context.Context, ns string, swaps ...ValueSwap) (swapped int, err error)
-}
 
 // ValueKind is what a stored value is.
 type ValueKind string
@@ -65,3 +48,6 @@ type ValueSwap struct {
 	ValueAt
 	Old, New json.RawMessage
 }
+
+// RewriteFunc is given a page of stored values, and returns those that are to be replaced.
+type RewriteFunc func(values []StoredValue) ([]ValueSwap, error)

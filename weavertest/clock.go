@@ -125,7 +125,7 @@ func at[R any](ctx context.Context, s clientStore, call func() (R, error)) (res 
 	return res, err
 }
 
-// Enqueue implements store.Producer.
+// Enqueue implements store.Core.
 func (s clientStore) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if tx != nil {
 		if own, ok := tx.Handle().(*sql.Tx); ok && own != nil {
@@ -137,60 +137,60 @@ func (s clientStore) Enqueue(ctx context.Context, ns string, tx store.Tx, sub st
 	return at(ctx, s, func() ([]store.Enqueued, error) { return s.DB.Enqueue(ctx, ns, tx, sub) })
 }
 
-// Operate implements store.Producer.
+// Operate implements store.Ops.
 func (s clientStore) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	return at(ctx, s, func() ([]store.CommandResult, error) { return s.DB.Operate(ctx, ns, cmds...) })
 }
 
-// Tasks implements store.Reader.
+// Tasks implements store.Observe.
 func (s clientStore) Tasks(ctx context.Context, ns string, ids ...weaver.TaskID) ([]weaver.TaskInfo, error) {
 	return at(ctx, s, func() ([]weaver.TaskInfo, error) { return s.DB.Tasks(ctx, ns, ids...) })
 }
 
-// List implements store.Reader.
+// List implements store.Observe.
 func (s clientStore) List(ctx context.Context, ns string, f store.Filter) (list []weaver.TaskInfo, next string, err error) {
 	s.env.clock.at(ctx, func() { list, next, err = s.DB.List(ctx, ns, f) })
 	return list, next, err
 }
 
-// History implements store.Reader.
+// History implements store.Observe.
 func (s clientStore) History(ctx context.Context, ns string, id weaver.TaskID) (store.History, error) {
 	return at(ctx, s, func() (store.History, error) { return s.DB.History(ctx, ns, id) })
 }
 
-// Needs implements store.Reader.
+// Needs implements store.Flow.
 func (s clientStore) Needs(ctx context.Context, ns string, id weaver.TaskID) ([]store.Need, error) {
 	return at(ctx, s, func() ([]store.Need, error) { return s.DB.Needs(ctx, ns, id) })
 }
 
-// Jobs implements store.Reader.
+// Jobs implements store.Flow.
 func (s clientStore) Jobs(ctx context.Context, ns string, f store.JobFilter) (list []weaver.JobInfo, next string, err error) {
 	s.env.clock.at(ctx, func() { list, next, err = s.DB.Jobs(ctx, ns, f) })
 	return list, next, err
 }
 
-// Overview implements store.Reader.
+// Overview implements store.Observe.
 func (s clientStore) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
 	return at(ctx, s, func() (store.Overview, error) { return s.DB.Overview(ctx, ns, req) })
 }
 
-// Graph implements store.Reader.
+// Graph implements store.Flow.
 func (s clientStore) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
 	return at(ctx, s, func() (store.Graph, error) { return s.DB.Graph(ctx, ns, req) })
 }
 
-// Audit implements store.Reader.
+// Audit implements store.Observe.
 func (s clientStore) Audit(ctx context.Context, ns string, f store.AuditFilter) (list []store.AuditEntry, next string, err error) {
 	s.env.clock.at(ctx, func() { list, next, err = s.DB.Audit(ctx, ns, f) })
 	return list, next, err
 }
 
-// Types implements store.TypeReader.
+// Types implements store.Data.
 func (s clientStore) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
 	return at(ctx, s, func() ([]store.AnnouncedType, error) { return s.DB.Types(ctx, ns, names...) })
 }
 
-// Snapshot implements store.Reader.
+// Snapshot implements store.Data.
 func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })
 }

@@ -236,7 +236,7 @@ func (k *killer) completed() bool {
 	return k.isDead
 }
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (k *killer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if k.dead() {
 		return store.ClaimResult{}, errKilled
@@ -254,7 +254,7 @@ func (k *killer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (
 	return res, err
 }
 
-// Heartbeat implements store.Worker.
+// Heartbeat implements store.Core.
 func (k *killer) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	if k.dead() {
 		return nil, errKilled
@@ -262,7 +262,7 @@ func (k *killer) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRe
 	return k.engineStore.Heartbeat(ctx, ns, req)
 }
 
-// Reap implements store.Worker.
+// Reap implements store.Core.
 func (k *killer) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if k.dead() {
 		return store.ReapResult{}, errKilled
@@ -270,7 +270,7 @@ func (k *killer) Reap(ctx context.Context, ns string, req store.ReapRequest) (st
 	return k.engineStore.Reap(ctx, ns, req)
 }
 
-// Collect implements store.Worker.
+// Collect implements store.Ops.
 func (k *killer) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	if k.dead() {
 		return store.CollectResult{}, errKilled
@@ -278,7 +278,7 @@ func (k *killer) Collect(ctx context.Context, ns string, req store.CollectReques
 	return k.engineStore.Collect(ctx, ns, req)
 }
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	if k.dead() {
 		return nil, errKilled
@@ -304,7 +304,7 @@ func startsUndo(res *store.RecordResult) bool {
 	return res.Step.Name == "" && len(res.Enqueued) > 0 && res.Enqueued[0].Disposition == store.DispositionCreated
 }
 
-// StepTx implements store.StepTxer.
+// StepTx implements store.Flow.
 func (k *killer) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if k.dead() {
 		return store.RecordResult{}, errKilled
@@ -316,7 +316,7 @@ func (k *killer) StepTx(ctx context.Context, ns string, rec store.Record, limit 
 	return res, err
 }
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (k *killer) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	if !k.diesOf(fins) {
 		return k.engineStore.Finish(ctx, ns, fins...)
@@ -356,7 +356,7 @@ func (k *killer) diesOf(fins []store.Finish) bool {
 	return k.isDead
 }
 
-// Leave implements store.Worker: a killed worker does not leave.
+// Leave implements store.Core: a killed worker does not leave.
 func (k *killer) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	if k.dead() {
 		return nil

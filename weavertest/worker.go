@@ -136,15 +136,18 @@ func (w *worker) untilIdle(ctx context.Context) error {
 	return err
 }
 
-// engineStore is the store of engines here, without ClaimOrWait. A waiting claim is repeated at least once per lease,
+// engineStore is the store of engines here, whose claims do not wait. A waiting claim is repeated at least once per lease,
 // and each claim in an idle month would cost time. An immediate claim returns the time of the next due task, and this
 // store notifies of every change, so an idle engine sleeps until then. It also has no feed of events, which an engine
-// would check every hour.
-type engineStore struct {
-	store.Store
-	store.Notifier
-	store.StepTxer
-	store.EventReader
+// would check every hour, and no statistics.
+type engineStore struct{ store.Store }
+
+func (e *Env) engineStore() engineStore { return engineStore{e.db} }
+
+// Capabilities implements store.Core.
+func (engineStore) Capabilities() store.Capabilities {
+	return store.CanNotify | store.CanStepTx | store.CanKeepEvents
 }
 
-func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db} }
+// Warnings implements store.Ops: that the clock jumps is no news here.
+func (engineStore) Warnings(context.Context) []store.Warning { return nil }

@@ -219,7 +219,7 @@ func (a *Attempt) extendValidity(before time.Time) {
 func (a *Attempt) validFor() time.Duration {
 	e := a.env
 	until := a.validUntil.Load()
-	if s, ok := store.SessionOf(e.Store, e.Namespace, e.worker); ok {
+	if s, ok := e.Store.Session(e.Namespace, e.worker); ok {
 		if renewed := until - int64(e.lease().Validity()); renewed < e.offset(s.Since) {
 			return 0
 		}

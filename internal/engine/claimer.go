@@ -173,12 +173,11 @@ var errNothingClaimed = errors.New("the claim with the lost answer leased no tas
 // ask calls the store once; a store that can wait may hold the call for up to hold.
 func (c *claimer) ask(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
 	began := time.Now()
-	if w, ok := c.Store.(store.WaitingClaimer); ok && hold > 0 && !req.Again {
-		res, err := w.ClaimOrWait(ctx, c.Namespace, req, hold, c.wake.C())
-		c.called("claim_or_wait", began, err)
-		return res, err
+	call := "claim"
+	if hold > 0 && !req.Again && c.Store.Capabilities().Has(store.CanWait) {
+		call, req.Wait, req.Wake = "claim_or_wait", hold, c.wake.C()
 	}
 	res, err := c.Store.Claim(ctx, c.Namespace, req)
-	c.called("claim", began, err)
+	c.called(call, began, err)
 	return res, err
 }

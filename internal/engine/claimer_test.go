@@ -29,13 +29,15 @@ func TestClaimerSleepsUntilItIsWoken(t *testing.T) {
 	})
 }
 
-// polled is a store without notices.
-type polled struct{ store.Store }
+// bare is a store without capabilities, as notices.
+type bare struct{ store.Store }
+
+func (bare) Capabilities() store.Capabilities { return 0 }
 
 func TestClaimerPolls(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })
-		cfg.Store = polled{f}
+		cfg.Store = bare{f}
 		e := New(cfg)
 		stop := f.start(e)
 		defer stop()
@@ -118,18 +120,16 @@ type losesAnswer struct {
 	lost bool
 }
 
-func (s *losesAnswer) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
-	if s.lost {
-		return s.Claim(ctx, ns, req)
-	}
-	<-wake
-	s.lost = true
-	return store.ClaimResult{}, store.ErrUnavailable
-}
+func (*losesAnswer) Capabilities() store.Capabilities { return store.CanWait | store.CanNotify }
 
 func (s *losesAnswer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if req.Again {
 		return store.ClaimResult{Next: -1}, nil
+	}
+	if req.Wait > 0 && !s.lost {
+		<-req.Wake
+		s.lost = true
+		return store.ClaimResult{}, store.ErrUnavailable
 	}
 	return s.fixture.Claim(ctx, ns, req)
 }

@@ -16,7 +16,12 @@ type waitsAndClaims struct {
 	waits, answers time.Duration
 }
 
-func (s *waitsAndClaims) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+func (*waitsAndClaims) Capabilities() store.Capabilities { return store.CanWait | store.CanNotify }
+
+func (s *waitsAndClaims) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if req.Wait == 0 {
+		return s.fixture.Claim(ctx, ns, req)
+	}
 	began := time.Now()
 	select {
 	case <-time.After(s.waits):

@@ -32,31 +32,29 @@ const (
 // events, if there is one.
 type collector struct {
 	*env
-	swept  time.Time       // time of the last sweep of the bucket
-	merged time.Time       // time of the last merge of statistics
-	feed   store.EventFeed // nil: the store does not support feeds
-	looked time.Time       // time of the last check for a feed
-	fed    bool            // there was a feed
+	swept  time.Time // time of the last sweep of the bucket
+	merged time.Time // time of the last merge of statistics
+	feed   bool      // the store supports feeds
+	looked time.Time // time of the last check for a feed
+	fed    bool      // there was a feed
 }
 
 func newCollector(e *env) *collector {
-	c := &collector{env: e}
-	c.feed, _ = e.Store.(store.EventFeed)
-	return c
+	return &collector{env: e, feed: e.Store.Capabilities().Has(store.CanKeepFeed)}
 }
 
 func (c *collector) run(ctx context.Context) error {
 	expires := len(c.Retain) > 0 || c.Values.Bucket != nil || slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
 	every := collectEvery // the first time even if there is only a feed
 	for {
-		if !expires && c.stats == nil && c.feed == nil {
+		if !expires && c.stats == nil && !c.feed {
 			return nil
 		}
 		wait(ctx, every*9/10+rand.N(every/5), nil)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if c.feed != nil && (c.fed || time.Since(c.looked) >= feedEvery*4/5) {
+		if c.feed && (c.fed || time.Since(c.looked) >= feedEvery*4/5) {
 			c.shorten(ctx)
 		}
 		if every = collectEvery; !expires && c.stats == nil && !c.fed && !c.looked.IsZero() {
@@ -90,11 +88,11 @@ func (c *collector) expire(ctx context.Context) {
 // shorten deletes events older than the retention of the feed.
 func (c *collector) shorten(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, c.lease().Call())
-	state, err := c.feed.Feed(call, c.Namespace)
+	state, err := c.Store.Feed(call, c.Namespace, store.FeedRequest{StateOnly: true})
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrNoFeed):
-		c.feed, c.fed = nil, false
+		c.feed, c.fed = false, false
 		return
 	case err == nil:
 		c.looked, c.fed = time.Now(), state.On || state.Kept < state.Last
@@ -102,9 +100,10 @@ func (c *collector) shorten(ctx context.Context) {
 	for more := err == nil && c.fed; more && ctx.Err() == nil; {
 		start := time.Now()
 		call, cancel := context.WithTimeout(ctx, c.lease().Call())
-		more, err = c.feed.PruneFeed(call, c.Namespace)
+		var got store.CollectResult
+		got, err = c.Store.Collect(call, c.Namespace, store.CollectRequest{Feed: true})
 		cancel()
-		if more {
+		if more = got.More; more {
 			wait(ctx, max(lightPause, collectRest*time.Since(start)), nil)
 		}
 	}

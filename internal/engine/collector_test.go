@@ -87,7 +87,7 @@ func TestCollector(t *testing.T) {
 func TestCollectorWithoutRules(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		e := &env{Config: Config{Store: struct{ store.Store }{f.Store}, Values: &Values{}}}
+		e := &env{Config: Config{Store: bare{f.Store}, Values: &Values{}}}
 		if err := newCollector(e).run(f.Context()); err != nil {
 			t.Error(err)
 		}
@@ -98,11 +98,8 @@ func TestCollectorWithoutRules(t *testing.T) {
 func TestCollectorShortensTheFeed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		s := &looked{EventFeed: f.Store}
-		e := &env{Config: Config{Store: struct {
-			store.Store
-			store.EventFeed
-		}{f.Store, s}, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
+		s := &looked{Store: f.Store}
+		e := &env{Config: Config{Store: s, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
 		ctx, stop := context.WithCancel(f.Context())
 		done := make(chan error)
 		go func() { done <- newCollector(e).run(ctx) }()
@@ -110,16 +107,14 @@ func TestCollectorShortensTheFeed(t *testing.T) {
 		if n := s.looks.Load(); n < 9 || n > 12 {
 			t.Errorf("it looked %d times for a feed in 10 hours", n)
 		}
-		if err := s.KeepFeed(ctx, testNS, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		s.keep(t, time.Hour)
 		time.Sleep(2 * time.Hour) // until it has seen the feed
 		last := func() (kept, newest int64) {
-			state, err := s.EventFeed.Feed(ctx, testNS)
+			page, err := s.Store.Feed(ctx, testNS, store.FeedRequest{StateOnly: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return state.Kept, state.Newest
+			return page.Kept, page.Newest
 		}
 		f.enqueue(700)
 		time.Sleep(58 * time.Minute)
@@ -139,41 +134,44 @@ func TestCollectorShortensTheFeed(t *testing.T) {
 
 // looked counts the checks for a feed, some of which fail.
 type looked struct {
-	store.EventFeed
+	store.Store
 	looks, fails atomic.Int64
 }
 
-func (l *looked) Feed(ctx context.Context, ns string) (store.FeedState, error) {
+// keep begins a feed.
+func (l *looked) keep(t *testing.T, d time.Duration) {
+	t.Helper()
+	if got, err := l.Operate(t.Context(), testNS, store.KeepFeed{Keep: d}); err != nil || got[0].Err != nil {
+		t.Fatal(got, err)
+	}
+}
+
+func (l *looked) Feed(ctx context.Context, ns string, req store.FeedRequest) (store.FeedPage, error) {
 	l.looks.Add(1)
 	if _, limited := ctx.Deadline(); !limited {
-		return store.FeedState{}, errors.New("a call without an end")
+		return store.FeedPage{}, errors.New("a call without an end")
 	}
 	if l.fails.Add(-1) >= 0 {
-		return store.FeedState{}, store.ErrUnavailable
+		return store.FeedPage{}, store.ErrUnavailable
 	}
-	return l.EventFeed.Feed(ctx, ns)
+	return l.Store.Feed(ctx, ns, req)
 }
 
 // A failed check does not postpone the next check by an hour.
 func TestCollectorLooksAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		s := &looked{EventFeed: f.Store}
+		s := &looked{Store: f.Store}
 		s.fails.Store(2) // before it knows of the feed
-		if err := s.KeepFeed(f.Context(), testNS, time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		e := &env{Config: Config{Store: struct {
-			store.Store
-			store.EventFeed
-		}{f.Store, s}, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
+		s.keep(t, time.Minute)
+		e := &env{Config: Config{Store: s, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
 		ctx, stop := context.WithCancel(f.Context())
 		done := make(chan error)
 		go func() { done <- newCollector(e).run(ctx) }()
 		for _, when := range []string{"at first", "later"} {
 			f.enqueue(3)
 			time.Sleep(5 * time.Minute)
-			if state, err := s.EventFeed.Feed(ctx, testNS); err != nil || state.Kept != state.Newest {
+			if state, err := s.Store.Feed(ctx, testNS, store.FeedRequest{StateOnly: true}); err != nil || state.Kept != state.Newest {
 				t.Errorf("%s, after errors, events up to %d of %d are gone (%v), want all", when, state.Kept, state.Newest, err)
 			}
 			s.fails.Store(1)

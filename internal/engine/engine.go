@@ -262,9 +262,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	drain := newDrain(env, executor, completer, hardStop)
 	statWriter := newStatWriter(env)
 
-	if n, ok := e.cfg.Store.(store.Notifier); ok {
+	if e.cfg.Store.Capabilities().Has(store.CanNotify) {
 		// Called after commits, possibly on a goroutine that holds the store's writer: it only wakes roles.
-		stopNotices, complete := n.Notify(e.cfg.Namespace, func(n store.Notice) {
+		stopNotices, complete := e.cfg.Store.Notify(e.cfg.Namespace, nil, func(n store.Notice) {
 			if n.Due || n.External {
 				due.Set()
 			}

@@ -68,31 +68,31 @@ func (f *fixture) wantCalls(method string, want int, when string) {
 	}
 }
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (f *fixture) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	f.count("Claim")
 	return f.Store.Claim(ctx, ns, req)
 }
 
-// Join implements store.Worker.
+// Join implements store.Core.
 func (f *fixture) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	f.count("Join")
 	return f.Store.Join(ctx, ns, w)
 }
 
-// Heartbeat implements store.Worker.
+// Heartbeat implements store.Core.
 func (f *fixture) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	f.count("Heartbeat")
 	return f.Store.Heartbeat(ctx, ns, req)
 }
 
-// Reap implements store.Worker.
+// Reap implements store.Core.
 func (f *fixture) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	f.count("Reap")
 	return f.Store.Reap(ctx, ns, req)
 }
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (f *fixture) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	f.mu.Lock()
 	refuse, answer := f.refuseFinish, f.answerFinish
@@ -109,7 +109,7 @@ func (f *fixture) Finish(ctx context.Context, ns string, fins ...store.Finish) (
 	return res, err
 }
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (f *fixture) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	f.mu.Lock()
 	refuse := f.refuseRecord

@@ -49,7 +49,7 @@ func TestReaperLooksAtTheNextDeadline(t *testing.T) {
 			stop := f.background(r.run)
 			defer stop()
 			f.wantCalls("Reap", 1, "at the start")
-			stopNotices, _ := f.Notify(testNS, func(n store.Notice) { r.notify(&n) })
+			stopNotices, _ := f.Notify(testNS, nil, func(n store.Notice) { r.notify(&n) })
 			defer stopNotices()
 			first := f.enqueue(1, expireAfter(2*time.Second))[0]
 			second := f.enqueue(1, expireAfter(time.Second))[0]

@@ -11,15 +11,14 @@ import (
 )
 
 // ErrNotRewrappable: the store cannot replace values, or there is no codec.
-var ErrNotRewrappable = errors.New("values can be sealed again by a client with a Codec, of a store that can replace values (store.ValueWalker)")
+var ErrNotRewrappable = errors.New("values can be sealed again by a client with a Codec, of a store that can replace values (store.CanRewriteValues)")
 
 // Rewrap seals a page of stored values with the newest key. below is the store with the sealed values.
 func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, limit int) (seal.Rewrapped, error) {
-	w, ok := below.(store.ValueWalker)
-	if !ok || v.Sealer == nil {
+	if v.Sealer == nil || !below.Capabilities().Has(store.CanRewriteValues) {
 		return seal.Rewrapped{}, ErrNotRewrappable
 	}
-	return v.Sealer.Rewrap(ctx, w, after, limit, func(ctx context.Context, b task.Blob) (bool, error) {
+	return v.Sealer.Rewrap(ctx, below, after, limit, func(ctx context.Context, b task.Blob) (bool, error) {
 		changed, err := v.rewrapBlob(ctx, below, b)
 		for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, ErrNoBucket} {
 			if errors.Is(err, of) {
@@ -60,15 +59,14 @@ func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob)
 	return false, v.Bucket.Delete(ctx, v.key(b))
 }
 
-// knows reports whether the store has a blob that no collector has claimed. For a store that is not a BlobReader it
+// knows reports whether the store has a blob that no collector has claimed. For a store that does not list blobs it
 // announces an upload, which keeps an unneeded blob for a day.
 func (v *Values) knows(ctx context.Context, below store.Store, b task.Blob) (bool, error) {
-	r, ok := below.(store.BlobReader)
-	if !ok {
+	if !below.Capabilities().Has(store.CanListBlobs) {
 		got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: b.SHA256, Size: b.Size})
 		return got.Blob.ID == b.ID, err
 	}
-	row, err := r.Blob(ctx, v.Namespace, b.ID)
+	row, err := store.BlobOf(ctx, below, v.Namespace, b.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -38,7 +38,6 @@ const (
 // It belongs to the worker, and so to all Runs of an Engine: a slot shared by two Runs is written with the counts of
 // both. nil counts nothing.
 type stats struct {
-	keeper store.StatsKeeper
 	ns     string
 	worker store.WorkerID
 	off    bool // neither counts nor writes
@@ -92,11 +91,10 @@ type statSlot struct {
 
 // newStats returns nil for a store without statistics.
 func newStats(s store.Store, ns string, worker store.WorkerID) *stats {
-	keeper, ok := store.StatsOf(s)
-	if !ok {
+	if !s.Capabilities().Has(store.CanKeepStats) {
 		return nil
 	}
-	c := &stats{keeper: keeper, ns: ns, worker: worker, wake: newSignal()}
+	c := &stats{ns: ns, worker: worker, wake: newSignal()}
 	for i := range c.shards {
 		c.shards[i].rows = make(statRows)
 	}
@@ -251,7 +249,7 @@ func (w *statWriter) write(ctx context.Context, part []*store.StatRow) error {
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	began := time.Now()
-	err := w.stats.keeper.WriteStats(ctx, w.Namespace, rows...)
+	err := w.Store.WriteStats(ctx, w.Namespace, rows...)
 	w.called("write_stats", began, err)
 	return err
 }
@@ -333,7 +331,7 @@ func (c *collector) mergeStats(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		call, cancel := context.WithTimeout(ctx, c.lease().Call())
-		got, err := c.stats.keeper.MergeStats(call, c.Namespace, c.KeepStats)
+		got, err := c.Store.Collect(call, c.Namespace, store.CollectRequest{Stats: &store.CollectStats{Keep: c.KeepStats}})
 		cancel()
 		if err != nil {
 			if ctx.Err() == nil {

@@ -135,7 +135,7 @@ func TestNoStats(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })
-		cfg.Store = struct{ store.Store }{f}
+		cfg.Store = bare{f}
 		e := New(cfg)
 		stop := f.start(e)
 		ids := f.enqueue(1)

@@ -15,8 +15,8 @@ import (
 // StepTx is Step inside the store's transaction: the value and all writes of fn through the transaction commit
 // together.
 func (a *Attempt) StepTx(ctx context.Context, name string, opts StepOptions, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
-	st, ok := a.env.Store.(store.StepTxer)
-	if !ok {
+	st := a.env.Store
+	if !st.Capabilities().Has(store.CanStepTx) {
 		return nil, a.failFatally(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
 	}
 	if err := a.declareUndo(name, opts.Undo, opts.UndoRetry); err != nil {

@@ -249,8 +249,8 @@ func (a *Attempt) runUndo(ctx context.Context, u *Undo, call UndoCall, row *task
 		_, err = a.record(stays(a.held), store.Record{Step: row, UndoOf: a.task.UndoOf})
 		return err
 	}
-	st, ok := a.env.Store.(store.StepTxer)
-	if !ok {
+	st := a.env.Store
+	if !st.Capabilities().Has(store.CanStepTx) {
 		return a.failFatally(fmt.Errorf("undo of step %q: %w", call.Step, ErrStepTxUnsupported))
 	}
 	var own error

@@ -53,15 +53,13 @@ func (w *watcher) look(ctx context.Context) {
 	case w.isDue("ready"):
 		w.Log.Error("the store cannot be used", "error", err)
 	}
-	if s, ok := w.Store.(store.Warner); ok {
-		for _, warning := range s.Warnings(call) {
-			key := "warning " + warning.Key
-			if _, logged := w.logged[key]; logged && warning.Once {
-				continue
-			}
-			if w.isDue(key) {
-				w.Log.LogAttrs(ctx, slog.LevelWarn, warning.Text, warning.Attrs...)
-			}
+	for _, warning := range w.Store.Warnings(call) {
+		key := "warning " + warning.Key
+		if _, logged := w.logged[key]; logged && warning.Once {
+			continue
+		}
+		if w.isDue(key) {
+			w.Log.LogAttrs(ctx, slog.LevelWarn, warning.Text, warning.Attrs...)
 		}
 	}
 }

@@ -32,6 +32,8 @@ func (s *shared) says(err error, warnings ...store.Warning) {
 	s.err, s.warnings = err, warnings
 }
 
+func (*shared) Capabilities() store.Capabilities { return 0 }
+
 func (s *shared) Ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

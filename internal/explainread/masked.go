@@ -65,8 +65,5 @@ func (c Masked) Edges(ctx context.Context, job weaver.JobID) (edges []store.Grap
 // Orphans returns which of the tasks run in processes that are known to be dead, where
 // the store knows it.
 func (c Masked) Orphans(ctx context.Context, ids ...weaver.TaskID) ([]weaver.TaskID, error) {
-	if r, ok := c.Store().(store.OrphanReader); ok {
-		return r.Orphans(ctx, c.Namespace(), ids...)
-	}
-	return nil, nil
+	return c.Store().Orphans(ctx, c.Namespace(), ids...)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (c *sealed) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	got, err := c.Store.Claim(ctx, ns, req)
 	c.s.openClaimed(got.Tasks)
@@ -24,21 +24,21 @@ func (s *Sealer) openClaimed(claimed []store.Claimed) {
 	}
 }
 
-// Tasks implements store.Reader.
+// Tasks implements store.Observe.
 func (c *sealed) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
 	got, err := c.Store.Tasks(ctx, ns, ids...)
 	c.s.openTasks(got)
 	return got, err
 }
 
-// List implements store.Reader.
+// List implements store.Observe.
 func (c *sealed) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
 	got, next, err := c.Store.List(ctx, ns, f)
 	c.s.openTasks(got)
 	return got, next, err
 }
 
-// History implements store.Reader.
+// History implements store.Observe.
 func (c *sealed) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	h, err := c.Store.History(ctx, ns, id)
 	c.s.openTask(&h.Task)
@@ -49,25 +49,27 @@ func (c *sealed) History(ctx context.Context, ns string, id task.ID) (store.Hist
 	return h, err
 }
 
-// Types implements store.TypeReader: schemas are not sealed.
-func (c *sealed) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
-	return store.TypesOf(ctx, c.Store, ns, names...)
-}
-
-// Events implements store.EventReader.
+// Events implements store.Observe.
 func (c *sealed) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) ([]store.EventRow, error) {
-	reader, ok := c.Store.(store.EventReader)
-	if !ok {
-		return nil, nil
-	}
-	rows, err := reader.Events(ctx, ns, id, after, limit)
+	rows, err := c.Store.Events(ctx, ns, id, after, limit)
 	for i := range rows {
 		rows[i].Body = c.s.Open(rowOf(id, &rows[i]), rows[i].Body)
 	}
 	return rows, err
 }
 
-// Snapshot implements store.Reader.
+// Feed implements store.Observe: it opens what rows quote.
+func (c *sealed) Feed(ctx context.Context, ns string, req store.FeedRequest) (store.FeedPage, error) {
+	page, err := c.Store.Feed(ctx, ns, req)
+	for i := range page.Rows {
+		if row := &page.Rows[i]; len(row.Event.Body) > 0 {
+			row.Event.Body = c.s.Open(rowOf(row.Task, &row.Event), row.Event.Body)
+		}
+	}
+	return page, err
+}
+
+// Snapshot implements store.Data.
 func (c *sealed) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	snap, err := c.Store.Snapshot(ctx, ns)
 	if err != nil {

@@ -27,40 +27,37 @@ type Rewrapped struct {
 // A value is opened and sealed outside of any transaction, and replaced if it is still
 // what was read: a program that changed it meanwhile sealed it itself. Crash here: the
 // same page is looked at once more, and what is done is passed over.
-func (s *Sealer) Rewrap(ctx context.Context, w store.ValueWalker, after string, limit int, blob func(context.Context, task.Blob) (bool, error)) (res Rewrapped, err error) {
-	values, next, err := w.WalkValues(ctx, s.Namespace, after, limit)
-	if err != nil {
-		return res, err
-	}
-	res.Next = next
-	var swaps []store.ValueSwap
-	for i := range values {
-		v := &values[i]
-		var renewed json.RawMessage
-		var changed bool
-		if b, isBlob := task.BlobOf(v.Value); v.Kind == store.ValueBlob && isBlob {
-			if !IsBlob(b) {
-				res.Plain++
-				continue
+func (s *Sealer) Rewrap(ctx context.Context, below store.Data, after string, limit int, blob func(context.Context, task.Blob) (bool, error)) (res Rewrapped, err error) {
+	res.Values, res.Next, err = below.RewriteValues(ctx, s.Namespace, after, limit, func(values []store.StoredValue) (swaps []store.ValueSwap, err error) {
+		for i := range values {
+			v := &values[i]
+			var renewed json.RawMessage
+			var changed bool
+			var err error
+			if b, isBlob := task.BlobOf(v.Value); v.Kind == store.ValueBlob && isBlob {
+				if !IsBlob(b) {
+					res.Plain++
+					continue
+				}
+				changed, err = blob(ctx, b)
+				if changed && err == nil {
+					res.Blobs++
+				}
+			} else if renewed, changed, err = s.renew(v); changed && err == nil {
+				swaps = append(swaps, store.ValueSwap{ValueAt: v.ValueAt, Old: v.Value, New: renewed})
 			}
-			changed, err = blob(ctx, b)
-			if changed && err == nil {
-				res.Blobs++
-			}
-		} else if renewed, changed, err = s.renew(v); changed && err == nil {
-			swaps = append(swaps, store.ValueSwap{ValueAt: v.ValueAt, Old: v.Value, New: renewed})
-		}
-		switch {
-		case err == nil:
-		case !Lasting(err) && !errors.Is(err, errDamaged): // a key service, a bucket, a context
-			return res, err
-		default:
-			if res.Failed++; res.Why == nil {
-				res.Why = err
+			switch {
+			case err == nil:
+			case !Lasting(err) && !errors.Is(err, errDamaged): // a key service, a bucket, a context
+				return nil, err
+			default:
+				if res.Failed++; res.Why == nil {
+					res.Why = err
+				}
 			}
 		}
-	}
-	res.Values, err = w.SwapValues(ctx, s.Namespace, swaps...)
+		return swaps, nil
+	})
 	return res, err
 }
 

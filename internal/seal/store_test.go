@@ -134,10 +134,10 @@ func (keeper) Session(_ string, id store.WorkerID) (store.Session, bool) {
 // An engine whose values are sealed must not rely on leases for longer than others do.
 func TestSessionsOfTheStoreBelow(t *testing.T) {
 	below := memstore.New()
-	if _, ok := store.SessionOf(seal.Store(below, nil), ns, "w"); ok {
+	if _, ok := seal.Store(below, nil).Session(ns, "w"); ok {
 		t.Error("the store below keeps no sessions")
 	}
-	if got, ok := store.SessionOf(seal.Store(keeper{below}, nil), ns, "w"); !ok || !got.Last.Equal(time.Unix(1, 0)) {
+	if got, ok := seal.Store(keeper{below}, nil).Session(ns, "w"); !ok || !got.Last.Equal(time.Unix(1, 0)) {
 		t.Errorf("the session is %v, %v", got, ok)
 	}
 }

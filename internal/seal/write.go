@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Enqueue implements store.Producer.
+// Enqueue implements store.Core.
 func (c *sealed) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) (got []store.Enqueued, err error) {
 	if sub.Tasks, err = c.s.inputs(sub.Tasks); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Sealer) inputs(tasks []task.New) (_ []task.New, err error) {
 	return tasks, nil
 }
 
-// Operate implements store.Producer.
+// Operate implements store.Ops.
 func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	below := make([]store.Command, len(cmds))
 	for i, cmd := range cmds {
@@ -144,7 +144,7 @@ func (c *sealed) sentBefore(ctx context.Context, ns string, cmd *store.SendSigna
 	return nil, nil
 }
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (c *sealed) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	fins = slices.Clone(fins)
 	for i := range fins {
@@ -166,7 +166,7 @@ func (c *sealed) Finish(ctx context.Context, ns string, fins ...store.Finish) ([
 	return c.Store.Finish(ctx, ns, fins...)
 }
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (c *sealed) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	answers := make([]store.RecordResult, len(recs))
 	below, at := make([]store.Record, 0, len(recs)), make([]int, 0, len(recs))

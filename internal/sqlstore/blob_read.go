@@ -34,29 +34,19 @@ SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a INDEXED BY weaver_
 LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
 WHERE a.namespace = ?1 AND a.artifact_id = ?2 AND a.name IS NOT NULL AND a.kind = 'artifact' ORDER BY a.task_id LIMIT 1`
 
-// Blobs implements store.BlobReader.
-func (s *Store) Blobs(ctx context.Context, ns string, after task.ID, limit int) (uses []store.BlobUse, err error) {
+// Blobs implements store.Data.
+func (s *Store) Blobs(ctx context.Context, ns string, f store.BlobFilter) (uses []store.BlobUse, err error) {
 	err = s.read(ctx, ns, func(v *View) (err error) {
-		uses, err = v.blobUses(v.stmt(sqlBlobUses).Text(1, v.ns).ID(2, &after).Time(3, v.now()).Int(4, int64(max(limit, 0))))
+		var st *sqlstmt.Stmt
+		if f.ID.IsZero() {
+			st = v.stmt(sqlBlobUses).Text(1, v.ns).ID(2, &f.After).Time(3, v.now()).Int(4, int64(max(f.Limit, 0)))
+		} else {
+			st = v.stmt(sqlBlobUse).Text(1, v.ns).ID(2, &f.ID).Time(3, v.now())
+		}
+		uses, err = v.blobUses(st)
 		return err
 	})
 	return uses, err
-}
-
-// Blob implements store.BlobReader.
-func (s *Store) Blob(ctx context.Context, ns string, id task.ID) (store.BlobUse, error) {
-	var uses []store.BlobUse
-	err := s.read(ctx, ns, func(v *View) (err error) {
-		uses, err = v.blobUses(v.stmt(sqlBlobUse).Text(1, v.ns).ID(2, &id).Time(3, v.now()))
-		return err
-	})
-	switch {
-	case err != nil:
-		return store.BlobUse{}, err
-	case len(uses) == 0:
-		return store.BlobUse{}, fmt.Errorf("blob %s: %w", id, store.ErrNotFound)
-	}
-	return uses[0], nil
 }
 
 func (v *View) blobUses(st *sqlstmt.Stmt) (uses []store.BlobUse, err error) {
@@ -78,7 +68,7 @@ func (v *View) blobUses(st *sqlstmt.Stmt) (uses []store.BlobUse, err error) {
 	return uses, st.Done()
 }
 
-// Artifact implements store.BlobReader.
+// Artifact implements store.Data.
 func (s *Store) Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error) {
 	var a *task.Artifact
 	err := s.read(ctx, ns, func(v *View) (err error) {

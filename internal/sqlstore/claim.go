@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if err := CheckClaim(&req); err != nil {
 		return store.ClaimResult{}, err

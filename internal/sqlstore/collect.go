@@ -11,14 +11,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Collect implements store.Worker. It searches with a reader and asks the writer only if
+// Collect implements store.Ops. It searches with a reader and asks the writer only if
 // something is due. The writer then checks each candidate again.
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
-	if req.Blobs != nil {
+	switch {
+	case req.Blobs != nil:
 		return s.collectBlobs(ctx, ns, req.Blobs)
-	}
-	if req.Expiries {
+	case req.Expiries:
 		return s.collectExpiries(ctx, ns)
+	case req.Feed:
+		more, err := s.pruneFeed(ctx, ns)
+		return store.CollectResult{More: more}, err
+	case req.Stats != nil:
+		return s.collectStats(ctx, ns, req.Stats.Keep)
 	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	kindFor     = "unblock_for" // the question that the unblock's input answers
 )
 
-// Enqueue implements store.Producer.
+// Enqueue implements store.Core.
 func (s *Store) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if err := rules.CheckEnqueue(&sub); err != nil {
 		return nil, err

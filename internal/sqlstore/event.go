@@ -22,7 +22,7 @@ var (
 	sqlLogs   = `SELECT ` + eventColumns.List() + ` FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4`
 )
 
-// Events implements store.EventReader.
+// Events implements store.Observe.
 func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) (rows []store.EventRow, err error) {
 	limit = rules.EventLimit(limit)
 	err = s.read(ctx, ns, func(v *View) error {

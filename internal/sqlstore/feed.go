@@ -84,20 +84,8 @@ func (s *Store) readFeed(ctx context.Context, ns string, fn func(v *View, state 
 	})
 }
 
-// Feed implements store.EventFeed.
-func (s *Store) Feed(ctx context.Context, ns string) (got store.FeedState, err error) {
-	err = s.readFeed(ctx, ns, func(_ *View, state store.FeedState) error {
-		got = state
-		return nil
-	})
-	return got, err
-}
-
-// KeepFeed implements store.EventFeed.
-func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) error {
-	if err := rules.CheckFeedKeep(keep); err != nil {
-		return err
-	}
+// keepFeed is the command KeepFeed, which was checked.
+func (s *Store) keepFeed(ctx context.Context, ns string, keep time.Duration) error {
 	var was feed
 	err := s.read(ctx, ns, func(v *View) (err error) {
 		was, err = v.feed()
@@ -183,9 +171,13 @@ WHERE f.namespace = ?1 AND f.pos IN (` + params(2, n) + `)`
 	})
 )
 
-// FeedPage implements store.EventFeed.
-func (s *Store) FeedPage(ctx context.Context, ns string, req store.FeedRequest) (page store.FeedPage, err error) {
+// Feed implements store.Observe.
+func (s *Store) Feed(ctx context.Context, ns string, req store.FeedRequest) (page store.FeedPage, err error) {
 	err = s.readFeed(ctx, ns, func(v *View, state store.FeedState) (err error) {
+		if req.StateOnly {
+			page = store.FeedPage{FeedState: state}
+			return nil
+		}
 		page, err = v.feedPage(&req, state)
 		return err
 	})
@@ -261,9 +253,9 @@ const (
 	sqlPruneFeed = `DELETE FROM weaver_feed WHERE namespace = ?1 AND pos <= ?2`
 )
 
-// PruneFeed implements store.EventFeed. It searches for old rows with a reader, and asks the
-// writer only if there are some.
-func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error) {
+// pruneFeed is the Collect of the feed. A reader looks for what is old, so that the
+// writer is asked only when there is something.
+func (s *Store) pruneFeed(ctx context.Context, ns string) (more bool, err error) {
 	var cut int64
 	err = s.readFeed(ctx, ns, func(v *View, state store.FeedState) (err error) {
 		cut, more, err = v.oldFeed(state)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	if len(fins) == 0 {
 		return nil, nil

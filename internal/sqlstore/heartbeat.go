@@ -16,7 +16,7 @@ ON CONFLICT (namespace, worker_id) DO UPDATE SET last_seen = excluded.last_seen,
 	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5, announced = ?6 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
-// Join implements store.Worker. In a file it also takes the operating system's lock that shows
+// Join implements store.Core. In a file it also takes the operating system's lock that shows
 // other processes that this process lives. Crash between the two: a lock file without a row,
 // which a later Join removes.
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
@@ -44,7 +44,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 
 const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
-// Leave implements store.Worker.
+// Leave implements store.Core.
 func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	err := s.write(ctx, ns, 1, func(t *Tx) error {
 		t.fx.Notice.Changed = true
@@ -67,7 +67,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested <> 0`
 )
 
-// Heartbeat implements store.Worker. It takes precedence over all waiting writes.
+// Heartbeat implements store.Core. It takes precedence over all waiting writes.
 func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
 	err := s.db.Write(ctx, ns, Op{Weight: len(req.Leases), Urgent: true, Run: func(t *Tx) error {

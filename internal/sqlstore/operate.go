@@ -13,14 +13,23 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Operate implements store.Producer.
+// Operate implements store.Ops.
 func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	if len(cmds) == 0 {
 		return nil, nil
 	}
 	got := make([]store.CommandResult, len(cmds))
 	for done := 0; done < len(cmds); {
-		n, chores, job, err := s.operateSome(ctx, ns, cmds[done:], got[done:])
+		if keep, ok := cmds[done].(store.KeepFeed); ok {
+			if got[done].Err = rules.CheckCommand(keep); got[done].Err == nil {
+				if err := s.keepFeed(ctx, ns, keep.Keep); err != nil {
+					return nil, err
+				}
+			}
+			done++
+			continue
+		}
+		n, chores, job, err := s.operateSome(ctx, ns, untilFeed(cmds[done:]), got[done:])
 		if err == nil && !job.IsZero() {
 			err = s.insertJobTasks(ctx, ns, job, nil)
 		}
@@ -33,6 +42,16 @@ func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) (
 		done += n
 	}
 	return got, nil
+}
+
+// untilFeed returns the commands before the first KeepFeed, which has transactions of its own.
+func untilFeed(cmds []store.Command) []store.Command {
+	for i, c := range cmds {
+		if _, ok := c.(store.KeepFeed); ok {
+			return cmds[:i]
+		}
+	}
+	return cmds
 }
 
 // commandChore is the remaining work of a command, with its result.

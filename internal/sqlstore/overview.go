@@ -8,12 +8,17 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Overview implements store.Reader.
+// Overview implements store.Observe.
 func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
 	var got store.Overview
 	err := s.read(ctx, ns, func(v *View) (err error) {
 		r := reader{View: v, now: v.now(), cap: s.Counted}
 		got = store.Overview{At: r.now}
+		if req.Parts&store.OverviewJob != 0 {
+			if got.Job, err = v.countJob(req.Job); err != nil || req.Parts == store.OverviewJob {
+				return err
+			}
+		}
 		if r.runs, err = r.readRuns(); err != nil {
 			return err
 		}

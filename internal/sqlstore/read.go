@@ -13,7 +13,7 @@ import (
 // more that shows whether there is another page.
 const readChunk = store.MaxLimit + 1
 
-// Tasks implements store.Reader.
+// Tasks implements store.Observe.
 func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
 	var list []task.Task
 	for chunk := range slices.Chunk(ids, readChunk) {
@@ -59,7 +59,7 @@ func (v *View) unblock(j *task.Job) error {
 
 var sqlJobs = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
 
-// Jobs implements store.Reader.
+// Jobs implements store.Flow.
 func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
 	if !f.ID.IsZero() {
 		list, err := s.oneJob(ctx, ns, &f.ID)

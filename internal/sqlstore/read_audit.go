@@ -13,7 +13,7 @@ SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_
 WHERE namespace = ?1 AND target = ?4 AND audit_id < ?2 ORDER BY audit_id DESC LIMIT ?3`
 )
 
-// Audit implements store.Reader. Operations that write entries of one namespace wait for each
+// Audit implements store.Observe. Operations that write entries of one namespace wait for each
 // other, so that IDs are in commit order.
 func (s *Store) Audit(ctx context.Context, ns string, f store.AuditFilter) (list []store.AuditEntry, next string, err error) {
 	before, err := f.Before()

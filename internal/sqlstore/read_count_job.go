@@ -1,8 +1,6 @@
 package sqlstore
 
 import (
-	"context"
-
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -21,31 +19,27 @@ LEFT JOIN weaver_paused_queues q ON q.namespace = t.namespace AND q.queue = t.qu
 WHERE t.namespace = ?1 AND t.job_id = ?2
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`
 
-// CountJob implements store.JobCounter.
-func (s *Store) CountJob(ctx context.Context, ns string, job task.ID) (counts store.JobCounts, err error) {
-	err = s.read(ctx, ns, func(v *View) error {
-		counts = store.JobCounts{}
-		now := store.Now()
-		st := v.stmt(sqlCountTasksOfJob).Text(1, ns).ID(2, &job).Int(3, now.UnixMicro())
-		for st.Next() {
-			t := task.Task{State: task.State(st.ColName(0)), Waiting: task.Waiting(st.ColName(1)), Queue: st.ColText(2), Type: st.ColText(3)}
-			first := st.ColTime(10)
-			stands := store.Availability{Pause: task.PauseKind(st.ColName(8))}
-			switch {
-			case st.ColInt(4) != 0:
-				stands.Waiter = first
-			case st.ColInt(7) != 0:
-				stands.Parked = first
-			case st.ColInt(5) != 0:
-				stands.Dispatch = first
-			default:
-				t.ReadyAt = first
-			}
-			store.Derive(&t, stands, now)
-			counts.Add(&t, int(st.ColInt(9)))
+// countJob counts the tasks of a job as they read.
+func (v *View) countJob(job task.ID) (counts store.JobCounts, err error) {
+	now := store.Now()
+	st := v.stmt(sqlCountTasksOfJob).Text(1, v.ns).ID(2, &job).Int(3, now.UnixMicro())
+	for st.Next() {
+		t := task.Task{State: task.State(st.ColName(0)), Waiting: task.Waiting(st.ColName(1)), Queue: st.ColText(2), Type: st.ColText(3)}
+		first := st.ColTime(10)
+		stands := store.Availability{Pause: task.PauseKind(st.ColName(8))}
+		switch {
+		case st.ColInt(4) != 0:
+			stands.Waiter = first
+		case st.ColInt(7) != 0:
+			stands.Parked = first
+		case st.ColInt(5) != 0:
+			stands.Dispatch = first
+		default:
+			t.ReadyAt = first
 		}
-		return st.Done()
-	})
+		store.Derive(&t, stands, now)
+		counts.Add(&t, int(st.ColInt(9)))
+	}
 	counts.Sort()
-	return counts, err
+	return counts, st.Done()
 }

@@ -35,7 +35,7 @@ CROSS JOIN weaver_task_dependencies d ON d.namespace = t.namespace AND d.task_id
 WHERE t.namespace = ?1 AND t.job_id = ?2 AND t.task_id > ?3 AND t.task_id <= ?4 ORDER BY t.task_id, d.depends_on_task_id LIMIT ?5`
 )
 
-// Graph implements store.Reader.
+// Graph implements store.Flow.
 func (s *Store) Graph(ctx context.Context, ns string, req store.GraphRequest) (g store.Graph, err error) {
 	var after task.ID
 	if req.After != "" {

@@ -22,7 +22,7 @@ SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_
 	sqlKeyOf = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// History implements store.Reader.
+// History implements store.Observe.
 func (s *Store) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	var h store.History
 	err := s.read(ctx, ns, func(v *View) error {
@@ -86,7 +86,7 @@ func (v *View) history(h *store.History, now time.Time) (err error) {
 	return v.pauses(h)
 }
 
-// Needs implements store.Reader.
+// Needs implements store.Flow.
 func (s *Store) Needs(ctx context.Context, ns string, id task.ID) (needs []store.Need, err error) {
 	err = s.read(ctx, ns, func(v *View) (err error) {
 		needs, err = v.needs(sqlNeeds, &id, v.now())

@@ -182,7 +182,7 @@ func allOf[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
-// List implements store.Reader. It reads in short transactions, one for each chunk of
+// List implements store.Observe. It reads in short transactions, one for each chunk of
 // candidates, so that a long search delays no other caller. A page ends at the row limit, so
 // that the caller gets an answer.
 func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {

@@ -102,7 +102,7 @@ var (
 	mayFailColumn = sqlstmt.Col("allow_failure", func(t *task.Task, r *sqlstmt.Row, i int) { t.AllowFailure = r.Bool(i) })
 )
 
-// Scan implements store.Scanner with one read transaction for each part.
+// Scan implements store.Data with one read transaction for each part.
 func (s *Store) Scan(ctx context.Context, ns string, fn func(*store.Part) error) error {
 	ids := func(of store.PartOf, read func(v *View, p *store.Part, after []byte) (last []byte, err error)) error {
 		return scanParts(ctx, s, ns, of, []byte{}, read, fn)

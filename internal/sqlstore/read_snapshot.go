@@ -26,7 +26,7 @@ var (
 	sqlSnapAudit     = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id`
 )
 
-// Snapshot implements store.Reader. It is one read transaction, long on a large database: use
+// Snapshot implements store.Data. It is one read transaction, long on a large database: use
 // it in tests. Scan reads the same in parts.
 func (s *Store) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var snap *store.Snapshot

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Reap implements store.Worker. A worker whose process is dead, as its free lock shows, loses
+// Reap implements store.Core. A worker whose process is dead, as its free lock shows, loses
 // its leases at once. Other workers lose them when they expire.
 func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	if len(recs) == 0 {
 		return nil, nil

@@ -48,7 +48,7 @@ DELETE FROM weaver_stats
 WHERE namespace = ?1 AND width = ?2 AND slot = ?3 AND worker = ?4 AND task_type = ?5 AND queue = ?6 AND outcome = ?7 AND error_kind = ?8`
 )
 
-// WriteStats implements store.StatsKeeper.
+// WriteStats implements store.Observe.
 func (s *Store) WriteStats(ctx context.Context, ns string, rows ...store.StatRow) error {
 	if err := rules.CheckStats(rows); err != nil || len(rows) == 0 {
 		return err
@@ -84,7 +84,7 @@ func (t *Tx) bindStats(sql string, width time.Duration, r *store.StatRow) *sqlst
 		Text(6, r.Queue).Text(7, string(r.Outcome)).Text(8, string(r.ErrorKind))
 }
 
-// ReadStats implements store.StatsKeeper. It reads the widest slots first, which are the
+// ReadStats implements store.Observe. It reads the widest slots first, which are the
 // oldest. When it stops, everything read is older than everything unread.
 func (s *Store) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (store.StatsPage, error) {
 	if err := rules.CheckStatsQuery(&q); err != nil {
@@ -138,16 +138,16 @@ func (v *View) foldStats(q *store.StatsQuery, width time.Duration, left *int, fo
 	return st.Done()
 }
 
-// MergeStats implements store.StatsKeeper. It checks with a reader first, and asks the writer
-// only if old slots exist.
-func (s *Store) MergeStats(ctx context.Context, ns string, keep time.Duration) (store.StatsMerged, error) {
+// collectStats is the Collect of statistics. A reader looks first, so that the writer is
+// asked only when something is old.
+func (s *Store) collectStats(ctx context.Context, ns string, keep time.Duration) (store.CollectResult, error) {
 	old := false
 	err := s.read(ctx, ns, func(v *View) error {
 		bite, err := v.oldStats(keep, 1)
 		old = len(bite.rows) > 0
 		return err
 	})
-	var got store.StatsMerged
+	var got store.CollectResult
 	if err != nil || !old {
 		return got, err
 	}
@@ -190,7 +190,7 @@ func (v *View) oldStats(keep time.Duration, limit int) (bite statBite, err error
 	return statBite{}, nil
 }
 
-func (t *Tx) mergeStats(keep time.Duration) (got store.StatsMerged, err error) {
+func (t *Tx) mergeStats(keep time.Duration) (got store.CollectResult, err error) {
 	bite, err := t.oldStats(keep, store.StatsBite)
 	if err != nil || len(bite.rows) == 0 {
 		return got, err
@@ -206,10 +206,10 @@ func (t *Tx) mergeStats(keep time.Duration) (got store.StatsMerged, err error) {
 		}
 	}
 	if bite.into == 0 {
-		got.Dropped = len(bite.rows)
+		got.Stats.Dropped = len(bite.rows)
 		return got, nil
 	}
-	got.Merged = len(bite.rows)
+	got.Stats.Merged = len(bite.rows)
 	sums := rules.MergedStats(bite.rows, bite.into)
 	// A bite may have ended inside of a slot, so that a part of the slot exists.
 	there, err := statColumns.All(t.stmt(sqlStatsOfSlots).Text(1, t.ns).Duration(2, bite.into).

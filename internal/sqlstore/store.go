@@ -22,6 +22,8 @@ const (
 
 // Store implements the verbs of the port on a database. A store embeds it.
 type Store struct {
+	store.Unsupported // what a database cannot do, or does by itself
+
 	db Database
 
 	// Page is the number of tasks, jobs or keys in one part of a scan. Looks is the row limit

@@ -87,7 +87,7 @@ func (t *Tx) knownType(name string) (known *rules.KnownType, err error) {
 	return known, st.Done()
 }
 
-// Types implements store.TypeReader.
+// Types implements store.Data.
 func (s *Store) Types(ctx context.Context, ns string, names ...string) (types []store.AnnouncedType, err error) {
 	err = s.read(ctx, ns, func(v *View) error {
 		types, err = v.types(names)

@@ -125,8 +125,22 @@ func walked(kind store.ValueKind, at *rules.ValueCursor, of string, value json.R
 	return store.StoredValue{ValueAt: store.ValueAt{Kind: kind, Task: at.ID, Name: at.Name, No: at.No, Try: at.Try}, Of: of, Value: value}
 }
 
-// WalkValues implements store.ValueWalker.
-func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
+// RewriteValues implements store.Data.
+func (s *Store) RewriteValues(ctx context.Context, ns, after string, limit int, fn store.RewriteFunc) (swapped int, next string, err error) {
+	values, next, err := s.walkValues(ctx, ns, after, limit)
+	if err != nil {
+		return 0, "", err
+	}
+	swaps, err := fn(values)
+	if err != nil {
+		return 0, next, err
+	}
+	swapped, err = s.swapValues(ctx, ns, swaps)
+	return swapped, next, err
+}
+
+// walkValues reads a page of values.
+func (s *Store) walkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
 	at, err := rules.ParseValueCursor(after, len(walks))
 	if err != nil {
 		return nil, "", err
@@ -196,8 +210,8 @@ const (
 	sqlSwapLog        = `UPDATE weaver_logs SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
 )
 
-// SwapValues implements store.ValueWalker.
-func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueSwap) (swapped int, err error) {
+// swapValues replaces values in one transaction.
+func (s *Store) swapValues(ctx context.Context, ns string, swaps []store.ValueSwap) (swapped int, err error) {
 	if len(swaps) == 0 {
 		return 0, nil
 	}

@@ -9,31 +9,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Blobs implements store.BlobReader.
-func (s *Store) Blobs(ctx context.Context, ns string, after task.ID, limit int) (uses []store.BlobUse, err error) {
+// Blobs implements store.Data.
+func (s *Store) Blobs(ctx context.Context, ns string, f store.BlobFilter) (uses []store.BlobUse, err error) {
+	one := !f.ID.IsZero()
 	err = s.do(ctx, ns, func(o *op) {
 		for id := range o.blobs {
-			if id.Compare(after) > 0 {
+			if one && id == f.ID || !one && id.Compare(f.After) > 0 {
 				uses = append(uses, o.blobUse(id))
 			}
 		}
 	})
-	slices.SortFunc(uses, func(a, b store.BlobUse) int { return a.ID.Compare(b.ID) })
-	return uses[:min(len(uses), max(limit, 0))], err
-}
-
-// Blob implements store.BlobReader.
-func (s *Store) Blob(ctx context.Context, ns string, id task.ID) (use store.BlobUse, err error) {
-	found := false
-	err = s.do(ctx, ns, func(o *op) {
-		if found = o.blobs[id] != nil; found {
-			use = o.blobUse(id)
-		}
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("blob %s: %w", id, store.ErrNotFound)
+	if one {
+		return uses, err
 	}
-	return use, err
+	slices.SortFunc(uses, func(a, b store.BlobUse) int { return a.ID.Compare(b.ID) })
+	return uses[:min(len(uses), max(f.Limit, 0))], err
 }
 
 // blobUse counts what refers to a blob.
@@ -71,7 +61,7 @@ func (o *op) blobUse(id task.ID) store.BlobUse {
 	return use
 }
 
-// Artifact implements store.BlobReader.
+// Artifact implements store.Data.
 func (s *Store) Artifact(ctx context.Context, ns string, id task.ID) (got task.Artifact, err error) {
 	found := false
 	err = s.do(ctx, ns, func(o *op) {

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
 		return store.ClaimResult{}, errors.New("the lease id is zero")

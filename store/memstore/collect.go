@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Collect implements store.Worker. What has to go is found first and removed then,
+// Collect implements store.Ops. What has to go is found first and removed then,
 // so that a dry run is the first half.
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	var res store.CollectResult
@@ -27,6 +27,14 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 	}
 	if req.Expiries {
 		err := s.do(ctx, ns, func(o *op) { res.Expired = o.collectExpiries() })
+		return res, err
+	}
+	if req.Feed {
+		err := s.do(ctx, ns, func(o *op) { res.More = o.feed.prune(o.now) })
+		return res, err
+	}
+	if req.Stats != nil {
+		err := s.do(ctx, ns, func(o *op) { res.Stats = o.stats.merge(req.Stats.Keep, o.now) })
 		return res, err
 	}
 	at, err := rules.ParseCollectCursor(req.After)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Enqueue implements store.Producer.
+// Enqueue implements store.Core.
 func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if err := rules.CheckEnqueue(&sub); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Events implements store.EventReader.
+// Events implements store.Observe.
 func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) ([]store.EventRow, error) {
 	var rows []store.EventRow
 	err := s.do(ctx, ns, func(o *op) {

@@ -100,30 +100,22 @@ func (o *op) tellJobs() {
 	}
 }
 
-// KeepFeed implements store.EventFeed.
-func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) error {
-	if err := rules.CheckFeedKeep(keep); err != nil {
-		return err
+// keepFor is the command KeepFeed.
+func (f *feed) keepFor(keep time.Duration) {
+	if keep > 0 && f.keep == 0 && f.last > 0 { // what happened meanwhile is not there, and readers learn of it
+		f.last++
+		f.pruned = f.last
 	}
-	return s.do(ctx, ns, func(o *op) {
-		f := &o.feed
-		if keep > 0 && f.keep == 0 && f.last > 0 { // what happened meanwhile is not there, and readers learn of it
-			f.last++
-			f.pruned = f.last
+	f.keep = keep
+}
+
+// Feed implements store.Observe.
+func (s *Store) Feed(ctx context.Context, ns string, req store.FeedRequest) (page store.FeedPage, err error) {
+	err = s.do(ctx, ns, func(o *op) {
+		if page = (store.FeedPage{FeedState: o.feed.state()}); !req.StateOnly {
+			page = o.feedPage(&req)
 		}
-		f.keep = keep
 	})
-}
-
-// Feed implements store.EventFeed.
-func (s *Store) Feed(ctx context.Context, ns string) (state store.FeedState, err error) {
-	err = s.do(ctx, ns, func(o *op) { state = o.feed.state() })
-	return state, err
-}
-
-// FeedPage implements store.EventFeed.
-func (s *Store) FeedPage(ctx context.Context, ns string, req store.FeedRequest) (page store.FeedPage, err error) {
-	err = s.do(ctx, ns, func(o *op) { page = o.feedPage(&req) })
 	return page, err
 }
 
@@ -202,19 +194,15 @@ func (r *row) verdict(told *store.FeedRow) *task.Error {
 	return copyPtr(r.Error)
 }
 
-// PruneFeed implements store.EventFeed.
-func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error) {
-	err = s.do(ctx, ns, func(o *op) {
-		f := &o.feed
-		n := 0
-		for n < len(f.rows) && n < rules.MaxMoves && (f.keep == 0 || f.rows[n].Pos <= f.pruned || f.rows[n].At.Before(o.now.Add(-f.keep))) {
-			n++
-		}
-		if n > 0 {
-			f.pruned = max(f.pruned, f.rows[n-1].Pos)
-			f.rows = slices.Delete(f.rows, 0, n)
-			more = n == rules.MaxMoves
-		}
-	})
-	return more, err
+// prune is the Collect of the feed.
+func (f *feed) prune(now time.Time) (more bool) {
+	n := 0
+	for n < len(f.rows) && n < rules.MaxMoves && (f.keep == 0 || f.rows[n].Pos <= f.pruned || f.rows[n].At.Before(now.Add(-f.keep))) {
+		n++
+	}
+	if n > 0 {
+		f.pruned = max(f.pruned, f.rows[n-1].Pos)
+		f.rows = slices.Delete(f.rows, 0, n)
+	}
+	return n == rules.MaxMoves
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	out := make([]store.FinishResult, len(fins))
 	err := s.do(ctx, ns, func(o *op) {

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Graph implements store.Reader.
+// Graph implements store.Flow.
 func (s *Store) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
 	after, err := parseCursor(req.After)
 	if err != nil {
@@ -49,7 +49,7 @@ func (o *op) graph(req *store.GraphRequest, after task.ID) (g store.Graph) {
 	return g
 }
 
-// Audit implements store.Reader.
+// Audit implements store.Observe.
 func (s *Store) Audit(ctx context.Context, ns string, f store.AuditFilter) (list []store.AuditEntry, next string, err error) {
 	before, err := f.Before()
 	if err != nil {

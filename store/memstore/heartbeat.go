@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Join implements store.Worker.
+// Join implements store.Core.
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
@@ -22,7 +22,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	})
 }
 
-// Leave implements store.Worker.
+// Leave implements store.Core.
 func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.workers, id)
@@ -30,7 +30,7 @@ func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	})
 }
 
-// Heartbeat implements store.Worker.
+// Heartbeat implements store.Core.
 func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
 	err := s.do(ctx, ns, func(o *op) {

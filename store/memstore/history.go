@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// History implements store.Reader.
+// History implements store.Observe.
 func (s *Store) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	var h store.History
 	found := false

@@ -1,9 +1,12 @@
 package memstore
 
-import "github.com/goweaver/weaver/store"
+import (
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
 
-// Notify implements store.Notifier. No change escapes the notices: every write
+// Notify implements store.Observe. No change escapes the notices: every write
 // goes through this process.
-func (s *Store) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
+func (s *Store) Notify(ns string, _ func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	return s.listeners.Add(ns, fn), true
 }

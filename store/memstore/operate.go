@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Operate implements store.Producer.
+// Operate implements store.Ops.
 func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	out := make([]store.CommandResult, len(cmds))
 	err := s.do(ctx, ns, func(o *op) {
@@ -87,6 +87,9 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.expireInput(cmd)
 	case store.AnnounceTypes:
 		return o.announce(cmd)
+	case store.KeepFeed:
+		o.feed.keepFor(cmd.Keep)
+		return store.CommandResult{}
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}

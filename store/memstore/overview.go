@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Overview implements store.Reader.
+// Overview implements store.Observe.
 func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
 	var out store.Overview
 	err := s.do(ctx, ns, func(o *op) {
@@ -23,8 +23,20 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 		if req.Parts&store.OverviewWorkers != 0 {
 			out.Workers = o.statuses()
 		}
+		if req.Parts&store.OverviewJob != 0 {
+			out.Job = o.countJob(req.Job)
+		}
 	})
 	return out, err
+}
+
+func (o *op) countJob(job task.ID) (counts store.JobCounts) {
+	for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
+		t := o.derived(r, o.now)
+		counts.Add(&t, 1)
+	}
+	counts.Sort()
+	return counts
 }
 
 func (o *op) counts() store.Counts {

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tasks implements store.Reader.
+// Tasks implements store.Observe.
 func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
 	var out []task.Task
 	err := s.do(ctx, ns, func(o *op) {
@@ -24,7 +24,7 @@ func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Ta
 	return out, err
 }
 
-// List implements store.Reader.
+// List implements store.Observe.
 func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
 	before, err := parseCursor(f.After)
 	if err != nil {
@@ -66,19 +66,7 @@ func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	return rows, id(rows[size-1]).String()
 }
 
-// CountJob implements store.JobCounter.
-func (s *Store) CountJob(ctx context.Context, ns string, job task.ID) (counts store.JobCounts, err error) {
-	err = s.do(ctx, ns, func(o *op) {
-		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
-			t := o.derived(r, o.now)
-			counts.Add(&t, 1)
-		}
-	})
-	counts.Sort()
-	return counts, err
-}
-
-// Needs implements store.Reader.
+// Needs implements store.Flow.
 func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
 	var needs []store.Need
 	err := s.do(ctx, ns, func(o *op) {
@@ -89,7 +77,7 @@ func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need,
 	return needs, err
 }
 
-// Jobs implements store.Reader.
+// Jobs implements store.Flow.
 func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
 	before, err := parseCursor(f.After)
 	if err != nil {
@@ -115,7 +103,7 @@ func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	return out, next, err
 }
 
-// Snapshot implements store.Reader.
+// Snapshot implements store.Data.
 func (s *Store) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var snap *store.Snapshot
 	err := s.do(ctx, ns, func(o *op) { snap = o.snapshot() })

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Reap implements store.Worker.
+// Reap implements store.Core.
 func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {
 		req.Limit = rules.DefaultReapLimit
@@ -52,7 +52,7 @@ func (o *op) seenDead(id store.WorkerID) bool {
 	return ok && w.joined && o.dead[id]
 }
 
-// Orphans implements store.OrphanReader.
+// Orphans implements store.Observe.
 func (s *Store) Orphans(ctx context.Context, ns string, ids ...task.ID) ([]task.ID, error) {
 	var orphans []task.ID
 	err := s.do(ctx, ns, func(o *op) {

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	out := make([]store.RecordResult, len(recs))
 	err := s.do(ctx, ns, func(o *op) {

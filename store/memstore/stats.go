@@ -33,7 +33,7 @@ func (s stats) before(width time.Duration, at time.Time) []store.StatRow {
 	return list
 }
 
-// WriteStats implements store.StatsKeeper.
+// WriteStats implements store.Observe.
 func (s *Store) WriteStats(ctx context.Context, ns string, rows ...store.StatRow) error {
 	if err := rules.CheckStats(rows); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Store) WriteStats(ctx context.Context, ns string, rows ...store.StatRow
 	})
 }
 
-// ReadStats implements store.StatsKeeper.
+// ReadStats implements store.Observe.
 func (s *Store) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (store.StatsPage, error) {
 	if err := rules.CheckStatsQuery(&q); err != nil {
 		return store.StatsPage{}, err
@@ -65,31 +65,28 @@ func (s *Store) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (s
 	return store.StatsPage{Rows: f.Rows()}, err
 }
 
-// MergeStats implements store.StatsKeeper.
-func (s *Store) MergeStats(ctx context.Context, ns string, keep time.Duration) (store.StatsMerged, error) {
-	var got store.StatsMerged
-	err := s.do(ctx, ns, func(o *op) {
-		drop := rules.StatsDropBefore(keep, o.now)
-		for _, level := range rules.StatLevels {
-			for _, r := range o.stats.before(level.Width, drop) {
-				delete(o.stats[level.Width], r.StatKey)
-				got.Dropped++
-			}
+// merge is the Collect of statistics.
+func (s stats) merge(keep time.Duration, now time.Time) (got store.StatsMerged) {
+	drop := rules.StatsDropBefore(keep, now)
+	for _, level := range rules.StatLevels {
+		for _, r := range s.before(level.Width, drop) {
+			delete(s[level.Width], r.StatKey)
+			got.Dropped++
 		}
-		for i, level := range rules.StatLevels[:len(rules.StatLevels)-1] {
-			into := rules.StatLevels[i+1].Width
-			rows := o.stats.before(level.Width, level.MergeBefore(into, o.now))
-			for j := range rows {
-				delete(o.stats[level.Width], rows[j].StatKey)
-			}
-			got.Merged += len(rows)
-			for _, sum := range rules.MergedStats(rows, into) {
-				if old, ok := o.stats[into][sum.StatKey]; ok {
-					sum.Add(&old)
-				}
-				o.stats.put(into, sum)
-			}
+	}
+	for i, level := range rules.StatLevels[:len(rules.StatLevels)-1] {
+		into := rules.StatLevels[i+1].Width
+		rows := s.before(level.Width, level.MergeBefore(into, now))
+		for j := range rows {
+			delete(s[level.Width], rows[j].StatKey)
 		}
-	})
-	return got, err
+		got.Merged += len(rows)
+		for _, sum := range rules.MergedStats(rows, into) {
+			if old, ok := s[into][sum.StatKey]; ok {
+				sum.Add(&old)
+			}
+			s.put(into, sum)
+		}
+	}
+	return got
 }

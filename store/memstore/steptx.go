@@ -36,7 +36,7 @@ func (t *Tx) Driver() string { return "memstore" }
 // the transaction itself.
 func (t *Tx) Handle() any { return t }
 
-// StepTx implements store.StepTxer. The function runs without any lock, so
+// StepTx implements store.Flow. The function runs without any lock, so
 // that it may read the store as it likes.
 func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if err := ctx.Err(); err != nil {

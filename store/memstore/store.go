@@ -29,6 +29,8 @@ import (
 
 // Store is a store in this process's memory.
 type Store struct {
+	store.Unsupported // what memory has no use for: a schema, sessions, files
+
 	clock  clock.Clock
 	mu     sync.Mutex // guards spaces and dead
 	spaces map[string]*space
@@ -37,25 +39,19 @@ type Store struct {
 	listeners notify.Listeners
 }
 
-// The port, and what is optional of it.
 var (
-	_ store.Store        = (*Store)(nil)
-	_ store.Notifier     = (*Store)(nil)
-	_ store.StepTxer     = (*Store)(nil)
-	_ store.JobCounter   = (*Store)(nil)
-	_ store.OrphanReader = (*Store)(nil)
-	_ store.EventReader  = (*Store)(nil)
-	_ store.EventFeed    = (*Store)(nil)
-	_ store.TypeReader   = (*Store)(nil)
-	_ store.BlobReader   = (*Store)(nil)
-	_ store.ValueWalker  = (*Store)(nil)
-	_ store.StatsKeeper  = (*Store)(nil)
-	_ store.Tx           = (*Tx)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Tx    = (*Tx)(nil)
 )
 
 // New returns an empty store.
 func New() *Store {
 	return &Store{spaces: map[string]*space{}, dead: map[store.WorkerID]bool{}}
+}
+
+// Capabilities implements store.Core.
+func (s *Store) Capabilities() store.Capabilities {
+	return store.AllCapabilities &^ (store.CanWait | store.CanScan | store.CanScrub)
 }
 
 // Kill declares the process of a worker dead, as the free lock on its file
@@ -71,7 +67,7 @@ func (s *Store) Kill(id store.WorkerID) {
 // tests: back if d is negative.
 func (s *Store) ShiftClock(d time.Duration) { s.clock.Shift(d) }
 
-// Ready implements store.Reader. Memory is always ready.
+// Ready implements store.Core. Memory is always ready.
 func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
 
 // op is one operation: it has the namespace to itself, one instant that is

@@ -43,7 +43,7 @@ func (o *op) announce(cmd store.AnnounceTypes) store.CommandResult {
 	return res
 }
 
-// Types implements store.TypeReader.
+// Types implements store.Data.
 func (s *Store) Types(ctx context.Context, ns string, names ...string) (types []store.AnnouncedType, err error) {
 	err = s.do(ctx, ns, func(o *op) { types = o.announced(names) })
 	return types, err

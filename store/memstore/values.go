@@ -12,8 +12,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// WalkValues implements store.ValueWalker. A kind of values is a stage.
-func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
+// RewriteValues implements store.Data.
+func (s *Store) RewriteValues(ctx context.Context, ns, after string, limit int, fn store.RewriteFunc) (swapped int, next string, err error) {
+	values, next, err := s.walkValues(ctx, ns, after, limit)
+	if err != nil {
+		return 0, "", err
+	}
+	swaps, err := fn(values)
+	if err != nil {
+		return 0, next, err
+	}
+	swapped, err = s.swapValues(ctx, ns, swaps)
+	return swapped, next, err
+}
+
+// walkValues reads a page of values. A kind of values is a stage.
+func (s *Store) walkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
 	at, err := rules.ParseValueCursor(after, valueStages)
 	if err != nil {
 		return nil, "", err
@@ -42,8 +56,7 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 	return values, next, err
 }
 
-// SwapValues implements store.ValueWalker.
-func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueSwap) (swapped int, err error) {
+func (s *Store) swapValues(ctx context.Context, ns string, swaps []store.ValueSwap) (swapped int, err error) {
 	err = s.do(ctx, ns, func(o *op) {
 		cells := make(map[store.ValueAt]*cell)
 		for _, c := range o.cells() {

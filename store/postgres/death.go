@@ -239,7 +239,7 @@ func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 	return w.Dead(ctx, ns), nil
 }
 
-// Orphans implements store.OrphanReader: a worker's lock on this machine that is free
+// Orphans implements store.Observe: a worker's lock on this machine that is free
 // proves its process dead. Those of other machines are found by reapers only.
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
 	if db.opts.elsewhere && db.proofs.workers.Load() == nil {
@@ -272,7 +272,7 @@ func (database) Idle(v *sqlstore.View) (map[store.WorkerID]time.Time, error) {
 	return idle, st.Done()
 }
 
-// Session implements store.SessionKeeper.
+// Session implements store.Ops.
 func (db *DB) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	if w := db.proofs.workers.Load(); w != nil {
 		return w.Session(ns, id)
@@ -297,7 +297,7 @@ func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (st
 	return got, err
 }
 
-// Heartbeat implements store.Worker. It goes over the session of the worker, where it
+// Heartbeat implements store.Core. It goes over the session of the worker, where it
 // waits for no connection of the pool; without one, over the pool.
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) (beats []store.Beat, err error) {
 	w := db.proofs.workers.Load()

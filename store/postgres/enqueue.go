@@ -36,7 +36,7 @@ func newEnqueuer(db *DB) *enqueuer {
 	return q
 }
 
-// Enqueue implements store.Producer. Submissions that come while others are being
+// Enqueue implements store.Core. Submissions that come while others are being
 // committed are committed together. Large ones have a queue of their own, so that small
 // ones do not wait for them.
 func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {

@@ -59,9 +59,9 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 	owner, app := permitted(t)
 	w := &planWork{TB: t, db: openURL(t, app, postgres.LockFolder(t.TempDir())), ids: task.NewIDs(nil)}
 	w.run()
-	says(t, w.db.KeepFeed(t.Context(), planNS, time.Hour), store.ErrReadOnly,
+	says(t, keepFeed(t.Context(), w.db, planNS, time.Hour), store.ErrReadOnly,
 		"begin the feed of events: postgres://app_", "may not make the triggers", "begin it once as the owner of the tables")
-	w.ok(openURL(t, owner).KeepFeed(t.Context(), planNS, time.Hour))
+	w.ok(keepFeed(t.Context(), openURL(t, owner), planNS, time.Hour))
 
 	w.run()
 	ids := w.enqueue(1)
@@ -72,7 +72,7 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 	var last []store.FeedKind
 	w.feedIsThere()
 	for after := int64(0); ; {
-		page, err := w.db.FeedPage(t.Context(), planNS, store.FeedRequest{After: after})
+		page, err := w.db.Feed(t.Context(), planNS, store.FeedRequest{After: after})
 		w.ok(err)
 		for _, row := range page.Rows {
 			if kinds[row.Kind] = true; row.Task == ids[0] {
@@ -91,14 +91,14 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 			t.Errorf("the feed has no row %q", kind)
 		}
 	}
-	before, err := w.db.Feed(t.Context(), planNS)
+	before, err := feedState(t.Context(), w.db, planNS)
 	w.ok(err)
 	for _, keep := range []time.Duration{2 * time.Hour, 0, time.Hour} { // now they may
-		w.ok(w.db.KeepFeed(t.Context(), planNS, keep))
+		w.ok(keepFeed(t.Context(), w.db, planNS, keep))
 	}
-	_, err = w.db.PruneFeed(t.Context(), planNS)
+	_, err = w.db.Collect(t.Context(), planNS, store.CollectRequest{Feed: true})
 	w.ok(err)
-	if after, err := w.db.Feed(t.Context(), planNS); err != nil || !after.On || after.Kept <= before.Newest {
+	if after, err := feedState(t.Context(), w.db, planNS); err != nil || !after.On || after.Kept <= before.Newest {
 		t.Errorf("the feed that ended after %d and began again is %+v, %v", before.Newest, after, err)
 	}
 	var refused interface{ SQLState() string }
@@ -111,7 +111,7 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 func (w *planWork) feedIsThere() {
 	w.Helper()
 	eventually(w, "all of the feed is there", func() bool {
-		state, err := w.db.Feed(w.Context(), planNS)
+		state, err := feedState(w.Context(), w.db, planNS)
 		w.ok(err)
 		return state.Newest == state.Last
 	})
@@ -133,7 +133,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 	begin := func(ctx context.Context, table string) chan error {
 		t.Helper()
 		done := make(chan error, 1)
-		go func() { done <- w.db.KeepFeed(ctx, planNS, time.Hour) }()
+		go func() { done <- keepFeed(ctx, w.db, planNS, time.Hour) }()
 		const waits = "SELECT count(*)::text FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND d.datname = current_database() AND relation = $1::regclass"
 		eventually(t, "KeepFeed waits for who writes to "+table, func() bool {
 			if len(done) > 0 {
@@ -157,7 +157,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 	w.ok(tx.Rollback(t.Context()))
 	w.enqueue(1)
 	w.succeed(w.claimWork(1)...)
-	if state, err := w.db.Feed(t.Context(), planNS); err != nil || state != (store.FeedState{}) {
+	if state, err := feedState(t.Context(), w.db, planNS); err != nil || state != (store.FeedState{}) {
 		t.Errorf("a feed that never began is %+v, %v", state, err)
 	}
 
@@ -172,7 +172,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 	id := w.enqueue(1)[0]
 	w.succeed(w.claimWork(2)...)
 	w.feedIsThere()
-	page, err := w.db.FeedPage(t.Context(), planNS, store.FeedRequest{Task: id})
+	page, err := w.db.Feed(t.Context(), planNS, store.FeedRequest{Task: id})
 	w.ok(err)
 	if len(page.Rows) != 3 {
 		t.Errorf("the feed tells of a task %+v, want three rows", page.Rows)
@@ -218,7 +218,7 @@ func TestFeedBeginsUnderLoad(t *testing.T) {
 	for range 3 {
 		db := openURL(t, w.db.RawURL())
 		begins.Go(func() {
-			if err := db.KeepFeed(t.Context(), planNS, time.Hour); err != nil {
+			if err := keepFeed(t.Context(), db, planNS, time.Hour); err != nil {
 				t.Errorf("KeepFeed: %v", err)
 			}
 		})
@@ -236,18 +236,18 @@ func TestFeedBeginsUnderLoad(t *testing.T) {
 func TestFeedIsPrunedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
-	w.ok(w.db.KeepFeed(t.Context(), planNS, time.Hour))
+	w.ok(keepFeed(t.Context(), w.db, planNS, time.Hour))
 	w.enqueue(9)
 	tx := w.locking("UPDATE weaver.weaver_feeds SET pruned = 7 WHERE namespace = $1", planNS)
 	done := make(chan error, 1)
-	go func() { done <- w.db.KeepFeed(t.Context(), planNS, 2*time.Hour) }()
+	go func() { done <- keepFeed(t.Context(), w.db, planNS, 2*time.Hour) }()
 	u := connect(t, w.db.RawURL())
 	eventually(t, "KeepFeed waits for the row", func() bool {
 		return u.texts("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%weaver_feeds%'")[0] != "0"
 	})
 	w.ok(tx.Commit(t.Context()))
 	w.ok(<-done)
-	if state, err := w.db.Feed(t.Context(), planNS); err != nil || state.Kept != 7 {
+	if state, err := feedState(t.Context(), w.db, planNS); err != nil || state.Kept != 7 {
 		t.Errorf("the feed of which 7 rows were removed meanwhile is %+v, %v", state, err)
 	}
 }
@@ -257,14 +257,14 @@ func TestFeedIsPrunedMeanwhile(t *testing.T) {
 func TestFeedGoesBack(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
-	w.ok(w.db.KeepFeed(t.Context(), planNS, time.Hour))
+	w.ok(keepFeed(t.Context(), w.db, planNS, time.Hour))
 	w.enqueue(9)
 	reader := &feedReader{T: t, db: w.db, ns: planNS, seen: map[task.ID]int{}}
 	reader.until(9)
 	u := connect(t, w.db.RawURL())
 	u.exec("DELETE FROM weaver_feed WHERE pos > 3")
 	u.exec("SELECT setval('weaver_feed_pos', 3)")
-	if state, err := w.db.Feed(t.Context(), planNS); err != nil || state.Newest > 3 || state.Last != 3 {
+	if state, err := feedState(t.Context(), w.db, planNS); err != nil || state.Newest > 3 || state.Last != 3 {
 		t.Errorf("the feed that went back to 3 is %+v, %v", state, err)
 	}
 	slow, err := w.db.Pool().Begin(t.Context())
@@ -273,10 +273,24 @@ func TestFeedGoesBack(t *testing.T) {
 	_, err = w.db.Enqueue(t.Context(), planNS, postgres.Tx(slow), sub) // draws 4
 	w.ok(err)
 	w.enqueue(1)
-	if state, err := w.db.Feed(t.Context(), planNS); err != nil || state.Newest > 3 || state.Last != 5 {
+	if state, err := feedState(t.Context(), w.db, planNS); err != nil || state.Newest > 3 || state.Last != 5 {
 		t.Errorf("while a transaction with position 4 goes on the feed is %+v, %v", state, err)
 	}
 	w.ok(slow.Commit(t.Context()))
 	again := &feedReader{T: t, db: w.db, ns: planNS, after: 3, seen: map[task.ID]int{}}
 	again.until(2)
+}
+
+// keepFeed begins, changes or ends the feed of a namespace.
+func keepFeed(ctx context.Context, db *postgres.DB, ns string, keep time.Duration) error {
+	got, err := db.Operate(ctx, ns, store.KeepFeed{Keep: keep})
+	if err != nil {
+		return err
+	}
+	return got[0].Err
+}
+
+func feedState(ctx context.Context, db *postgres.DB, ns string) (store.FeedState, error) {
+	page, err := db.Feed(ctx, ns, store.FeedRequest{StateOnly: true})
+	return page.FeedState, err
 }

@@ -25,7 +25,7 @@ type feedReader struct {
 func (r *feedReader) read() {
 	r.Helper()
 	for {
-		page, err := r.db.FeedPage(r.Context(), r.ns, store.FeedRequest{After: r.after, Limit: 3})
+		page, err := r.db.Feed(r.Context(), r.ns, store.FeedRequest{After: r.after, Limit: 3})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -57,10 +57,10 @@ func (r *feedReader) until(n int) {
 func TestFeedOfCrossingTransactions(t *testing.T) {
 	t.Parallel()
 	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
-	if err := db.KeepFeed(t.Context(), "ns", time.Hour); err != nil {
+	if err := keepFeed(t.Context(), db, "ns", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	state, err := db.Feed(t.Context(), "ns")
+	state, err := feedState(t.Context(), db, "ns")
 	if err != nil || state != (store.FeedState{On: true}) {
 		t.Fatalf("before the first row the feed is %+v, %v", state, err)
 	}
@@ -103,7 +103,7 @@ func TestFeedOfCrossingTransactions(t *testing.T) {
 		}
 		reader.until(want)
 	}
-	if state, err := db.Feed(t.Context(), "ns"); err != nil || state.Newest > state.Last {
+	if state, err := feedState(t.Context(), db, "ns"); err != nil || state.Newest > state.Last {
 		t.Errorf("in the end the feed is %+v, %v", state, err)
 	}
 	fresh := &feedReader{T: t, db: openURL(t, db.RawURL()), ns: "ns", seen: map[task.ID]int{}}

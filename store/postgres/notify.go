@@ -22,20 +22,18 @@ import (
 // their next look, or when Client.Wake tells them.
 func NotifyInTx(on bool) Option { return func(o *options) { o.silentTx = !on } }
 
-// Notify implements store.Notifier. Notices of this process's own commits come at once,
+// Notify implements store.Observe. Notices of this process's own commits come at once,
 // those of other processes and of callers' transactions within some 50 ms where the
 // server is reached directly; once a second the store looks for what may have been
-// missed. complete is false.
-func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
+// missed. complete is true for the ends of what is awaited, and false without that.
+func (db *DB) Notify(ns string, awaited func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
+	if awaited != nil {
+		return db.notices.Await(ns, awaited, fn), true
+	}
 	return db.notices.Listen(ns, fn), false
 }
 
-// Await implements store.Awaiter.
-func (db *DB) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
-	return db.notices.Await(ns, ids, fn), true
-}
-
-// Wake implements store.Waker.
+// Wake implements store.Observe.
 func (db *DB) Wake(ns string) {
 	due := store.Notice{Due: true}
 	db.listeners.Notify(ns, due)
@@ -62,7 +60,7 @@ func (src *source) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 	return c, err
 }
 
-// Claim implements store.Worker.
+// Claim implements store.Core.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	res, err := db.relied(ctx, ns, req)
 	if err == nil {
@@ -71,7 +69,7 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	return res, err
 }
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	res, err := db.verbs.Finish(ctx, ns, fins...)
 	if err == nil {
@@ -80,7 +78,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 	return res, err
 }
 
-// Leave implements store.Worker.
+// Leave implements store.Core.
 func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	db.notices.Left(ns, id)
 	return db.verbs.Leave(ctx, ns, id)

@@ -76,9 +76,12 @@ func (c *counted) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.
 	return c.DB.Tasks(ctx, ns, ids...)
 }
 
-// Await implements store.Awaiter.
-func (c *counted) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
-	return c.DB.Await(ns, func() []task.ID { c.looks.Add(1); return ids() }, fn)
+// Notify implements store.Observe.
+func (c *counted) Notify(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
+	if ids == nil {
+		return c.DB.Notify(ns, nil, fn)
+	}
+	return c.DB.Notify(ns, func() []task.ID { c.looks.Add(1); return ids() }, fn)
 }
 
 // Those who wait in a process look with one query a second, not with one each.

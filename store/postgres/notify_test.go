@@ -74,7 +74,7 @@ func isExternal(n store.Notice) bool { return n.External }
 // listening registers a listener with a store.
 func listening(t *testing.T, db *postgres.DB) *heard {
 	h := &heard{t: t}
-	stop, complete := db.Notify(space, h.add)
+	stop, complete := db.Notify(space, nil, h.add)
 	if complete {
 		t.Error("the notices are said to be complete")
 	}
@@ -432,7 +432,7 @@ func TestAwaited(t *testing.T) {
 			}
 			return []task.ID{id}
 		}
-		stop, ok := here.Await(space, lookedFor, h.add)
+		stop, ok := here.Notify(space, lookedFor, h.add)
 		if !ok {
 			t.Fatal("it cannot wait")
 		}

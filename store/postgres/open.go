@@ -29,10 +29,7 @@ import (
 // verbs are the verbs of the port, which the stores in SQL share.
 type verbs = sqlstore.Store
 
-// DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
-// store.StepTxer, store.Warner, store.Migrator, store.Scanner,
-// store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader, store.StatsKeeper,
-// store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
+// DB is an open database. It implements store.Store, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -56,25 +53,12 @@ type DB struct {
 	steps    stepPool
 }
 
-var (
-	_ store.Store         = (*DB)(nil)
-	_ store.Notifier      = (*DB)(nil)
-	_ store.Awaiter       = (*DB)(nil)
-	_ store.Waker         = (*DB)(nil)
-	_ store.StepTxer      = (*DB)(nil)
-	_ store.Warner        = (*DB)(nil)
-	_ store.Migrator      = (*DB)(nil)
-	_ store.Scanner       = (*DB)(nil)
-	_ store.EventReader   = (*DB)(nil)
-	_ store.EventFeed     = (*DB)(nil)
-	_ store.ValueWalker   = (*DB)(nil)
-	_ store.JobCounter    = (*DB)(nil)
-	_ store.StatsKeeper   = (*DB)(nil)
-	_ store.BlobReader    = (*DB)(nil)
-	_ store.TypeReader    = (*DB)(nil)
-	_ store.OrphanReader  = (*DB)(nil)
-	_ store.SessionKeeper = (*DB)(nil)
-)
+var _ store.Store = (*DB)(nil)
+
+// Capabilities implements store.Core.
+func (db *DB) Capabilities() store.Capabilities {
+	return store.AllCapabilities &^ (store.CanWait | store.CanScrub)
+}
 
 // Option changes how Open and New open a store.
 type Option func(*options)
@@ -266,16 +250,16 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Warnings implements store.Warner: what endangers acknowledged commits.
+// Warnings implements store.Ops: what endangers acknowledged commits.
 func (db *DB) Warnings(context.Context) []store.Warning { return db.server.warnings(db.src) }
 
-// Migrate implements store.Migrator: it applies the migrations that are missing.
+// Migrate implements store.Ops: it applies the migrations that are missing.
 // Any number of processes may call it at once.
 func (db *DB) Migrate(ctx context.Context) error {
 	return db.migrating(ctx, func(m migrator, known []migrate.Migration) error { return m.up(ctx, known) })
 }
 
-// MigrationStatus implements store.Migrator.
+// MigrationStatus implements store.Ops.
 func (db *DB) MigrationStatus(ctx context.Context) (list []store.MigrationStatus, err error) {
 	err = db.migrating(ctx, func(m migrator, known []migrate.Migration) error {
 		list, err = m.status(ctx, known)
@@ -284,12 +268,12 @@ func (db *DB) MigrationStatus(ctx context.Context) (list []store.MigrationStatus
 	return list, err
 }
 
-// Ready implements store.Migrator.
+// Ready implements store.Core.
 func (db *DB) Ready(ctx context.Context) error {
 	return db.migrating(ctx, func(m migrator, known []migrate.Migration) error { return m.ready(ctx, known) })
 }
 
-// MigrationSQL implements store.Migrator.
+// MigrationSQL returns the whole schema as a script, for review. It needs no open store.
 func (db *DB) MigrationSQL() string { return migrationSQL(db.src.schema) }
 
 // migrating runs a function with a migrator on a connection of the pool.

@@ -53,7 +53,7 @@ WITH ok AS (
   RETURNING completed_at`
 )
 
-// Record implements store.Worker. The values of steps of first attempts are one round
+// Record implements store.Core. The values of steps of first attempts are one round
 // trip.
 func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	if !sqlstore.PlainSteps(recs) {

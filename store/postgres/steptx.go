@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
 )
 
-// StepTx implements store.StepTxer: fn's writes and the value of the step commit
+// StepTx implements store.Flow: fn's writes and the value of the step commit
 // together. The function runs first; the guard and the value come last, just before
 // the commit. fn gets a transaction of pgx, or with rec.SQLTx one of database/sql
 // (Handle of the store.Tx is a pgx.Tx or a *sql.Tx).

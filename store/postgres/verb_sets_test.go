@@ -76,7 +76,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 		url := pgtest.Migrated(t, "weaver", migrateURL)
 		s := &twin{db: openURL(t, url, postgres.Clock(func() time.Time { return *w.now.Load() }), postgres.LockFolder(t.TempDir())), u: connect(t, url), leases: make(map[task.ID]task.Lease)}
 		s.db.OneByOne = i == 1
-		stop, _ := s.db.Notify(space, func(n store.Notice) {
+		stop, _ := s.db.Notify(space, nil, func(n store.Notice) {
 			if n.Changed && !n.External { // others come whenever the server has told of them
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 			}
 		})
 		t.Cleanup(stop)
-		if err := s.db.KeepFeed(t.Context(), space, 24*time.Hour); err != nil {
+		if err := keepFeed(t.Context(), s.db, space, 24*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.db.Join(t.Context(), space, store.WorkerInfo{ID: "w", Name: "host:1", TTL: time.Hour}); err != nil {

@@ -63,7 +63,8 @@ func (s *waitSuite) startClaimUntil(ctx context.Context, wait time.Duration, wak
 	}
 	ch := make(chan answer, 1)
 	go func() {
-		res, err := s.db.ClaimOrWait(ctx, fixNS, req, wait, wake)
+		req.Wait, req.Wake = wait, wake
+		res, err := s.db.Claim(ctx, fixNS, req)
 		ch <- answer{res, err, time.Now()}
 	}()
 	synctest.Wait()

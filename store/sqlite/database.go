@@ -94,8 +94,16 @@ func (d database) Joined(ctx context.Context) { d.db.sweepLocks(ctx) }
 // Left implements sqlstore.Database. Without its row no process asks whether the worker lives.
 func (d database) Left(ns string, id store.WorkerID) { d.db.locks.Release(ns, id) }
 
-// ClaimOrWait implements store.WaitingClaimer.
-func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, limit time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+// Claim implements store.Core.
+func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if req.Wait <= 0 || req.Again || req.IDs != nil {
+		return db.verbs.Claim(ctx, ns, req)
+	}
+	return db.claimOrWait(ctx, ns, req)
+}
+
+// claimOrWait is a claim that may wait.
+func (db *DB) claimOrWait(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if err := sqlstore.CheckClaim(&req); err != nil {
 		return store.ClaimResult{}, err
 	}
@@ -107,30 +115,28 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 		}
 	}
 	var got, later store.ClaimResult
-	run, waiting := claimInto(&got, req), (*commit.WaitingClaim)(nil)
-	if limit > 0 && !req.Again && req.IDs == nil {
-		all := req
-		all.Behind = store.ClaimPlace{} // rows that become due may sort before it
-		waiting = commit.NewWaitingClaim(ns, claimInto(&later, all))
-		run = func(c *commit.Tx) error {
-			err := claimInto(&got, req)(c)
-			if mayWait(&got) {
-				c.Wait(waiting)
-			}
-			return err
+	all := req
+	all.Behind = store.ClaimPlace{} // rows that become due may sort before it
+	waiting := commit.NewWaitingClaim(ns, claimInto(&later, all))
+	run := func(c *commit.Tx) error {
+		err := claimInto(&got, req)(c)
+		if mayWait(&got) {
+			c.Wait(waiting)
 		}
+		return err
 	}
 	err := db.commit(ctx, &commit.Op{NS: ns, Weight: max(1, req.Limit), Run: run})
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, err
-	case waiting == nil || !mayWait(&got):
+	case !mayWait(&got):
 		return got, nil
 	}
+	limit := req.Wait
 	if got.Next > 0 {
 		limit = min(limit, got.Next)
 	}
-	answered, err := db.writer.Wait(ctx, waiting, limit, wake)
+	answered, err := db.writer.Wait(ctx, waiting, limit, req.Wake)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, db.translate(err)

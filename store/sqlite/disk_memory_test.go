@@ -100,7 +100,7 @@ func startMemory(t *testing.T, df diskFault, plan disktest.Plan, beside string) 
 	if err := m.db.Join(t.Context(), fixNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: hour}); err != nil {
 		t.Fatal(err)
 	}
-	unlisten, _ := m.db.Notify(fixNS, m.notified)
+	unlisten, _ := m.db.Notify(fixNS, nil, m.notified)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +155,8 @@ func (m *memoryRig) claimWaiting(ctx context.Context) {
 	for ctx.Err() == nil {
 		req := fixClaim("w", 10)
 		req.LeaseID, req.TTL, req.Queues = m.leaseID(), hour, map[string]int{waitingQueue: 10}
-		res, err := m.db.ClaimOrWait(ctx, fixNS, req, 24*hour, m.wake)
+		req.Wait, req.Wake = 24*hour, m.wake
+		res, err := m.db.Claim(ctx, fixNS, req)
 		for err != nil && ctx.Err() == nil {
 			time.Sleep(time.Millisecond) // short, where the engine's pause is long
 			req.Again = true

@@ -26,7 +26,7 @@ func TestDraftsAreWalked(t *testing.T) {
 	f.db.OnCommit(nil)
 	walked := func() (drafts []store.StoredValue) {
 		for after := ""; ; {
-			values, next, err := f.db.WalkValues(f.Context(), fixNS, after, 0)
+			values, next, err := f.values(after)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -55,10 +55,10 @@ func TestDraftsAreWalked(t *testing.T) {
 		s.New = json.RawMessage(`"stale"`)
 		stale = append(stale, s)
 	}
-	if n, err := f.db.SwapValues(f.Context(), fixNS, swaps...); n != len(swaps) || err != nil {
+	if n, err := f.swap(swaps); n != len(swaps) || err != nil {
 		t.Fatalf("%d of %d were replaced, %v", n, len(swaps), err)
 	}
-	if n, err := f.db.SwapValues(f.Context(), fixNS, stale...); n != 0 || err != nil {
+	if n, err := f.swap(stale); n != 0 || err != nil {
 		t.Errorf("%d that had changed were replaced, %v", n, err)
 	}
 	for i, v := range walked() {
@@ -73,8 +73,23 @@ func TestDraftsAreWalked(t *testing.T) {
 	if n := f.count("SELECT count(*) FROM weaver_tasks WHERE input NOT LIKE '{%'"); n != len(swaps) {
 		t.Errorf("%d children have the new input, want %d", n, len(swaps))
 	}
-	if n, err := f.db.SwapValues(f.Context(), fixNS, stale...); n != 0 || err != nil {
+	if n, err := f.swap(stale); n != 0 || err != nil {
 		t.Errorf("%d of children that are stored now were replaced, %v", n, err)
 	}
 	f.chores()
+}
+
+// values reads a page of the stored values.
+func (f *fixture) values(after string) (values []store.StoredValue, next string, err error) {
+	_, next, err = f.db.RewriteValues(f.Context(), fixNS, after, 0, func(page []store.StoredValue) ([]store.ValueSwap, error) {
+		values = page
+		return nil, nil
+	})
+	return values, next, err
+}
+
+// swap replaces values.
+func (f *fixture) swap(swaps []store.ValueSwap) (int, error) {
+	n, _, err := f.db.RewriteValues(f.Context(), fixNS, "", 1, func([]store.StoredValue) ([]store.ValueSwap, error) { return swaps, nil })
+	return n, err
 }

@@ -124,7 +124,7 @@ func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fixtureOn(t, newNoteStore(t).db)
 		f.join("w")
-		stop, _ := f.db.Notify(fixNS, func(store.Notice) {
+		stop, _ := f.db.Notify(fixNS, nil, func(store.Notice) {
 			synctest.Wait() // every caller with its answer has run until it blocks
 		})
 		defer stop()
@@ -142,9 +142,10 @@ func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 				}
 			},
 			func() {
-				got, err := f.db.ClaimOrWait(ctx, fixNS, req, time.Hour, wake)
+				req.Wait, req.Wake = time.Hour, wake
+				got, err := f.db.Claim(ctx, fixNS, req)
 				if err != nil || len(got.Tasks) != 0 {
-					t.Errorf("ClaimOrWait = %+v, %v", got, err)
+					t.Errorf("Claim = %+v, %v", got, err)
 				}
 			})
 		if waited := time.Since(began); waited != 0 {

@@ -211,7 +211,7 @@ func says(t *testing.T, err, kind error, parts ...string) {
 func (f *fixture) notices() <-chan store.Notice {
 	f.Helper()
 	ch := make(chan store.Notice, 1000)
-	stop, _ := f.db.Notify(fixNS, func(n store.Notice) {
+	stop, _ := f.db.Notify(fixNS, nil, func(n store.Notice) {
 		select {
 		case ch <- n:
 		default: // a test with more notices reads the first ones only

@@ -119,7 +119,7 @@ func TestInTxFailureIsNotNotified(t *testing.T) {
 func TestInTxCommitFails(t *testing.T) {
 	both(t, func(t *testing.T, db *sqlite.DB) {
 		var notices []store.Notice
-		stop, _ := db.Notify(benchNS, func(n store.Notice) {
+		stop, _ := db.Notify(benchNS, nil, func(n store.Notice) {
 			if !n.External { // another connection creates the tables
 				notices = append(notices, n)
 			}

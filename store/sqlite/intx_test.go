@@ -76,7 +76,7 @@ func TestInTxCommitsTogether(t *testing.T) {
 			t.Fatalf("claimed %d tasks", n)
 		}
 		var notices []store.Notice
-		stop, _ := db.Notify(benchNS, func(n store.Notice) {
+		stop, _ := db.Notify(benchNS, nil, func(n store.Notice) {
 			if n.Due {
 				notices = append(notices, n)
 			}

@@ -228,7 +228,7 @@ func (db *DB) MigrationSQL() string {
 	return strings.TrimSpace(sqlCreateVersions) + ";\n\n" + migrate.Script(known)
 }
 
-// Ready implements store.Reader. It refuses a newer schema if one of the unknown migrations is
+// Ready implements store.Core. It refuses a newer schema if one of the unknown migrations is
 // not additive.
 func (db *DB) Ready(ctx context.Context) error {
 	known, err := migrations()

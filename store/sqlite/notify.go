@@ -7,13 +7,14 @@ import (
 
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
-// Notify implements store.Notifier. Notices of this process's own commits come at once,
+// Notify implements store.Observe. Notices of this process's own commits come at once,
 // including callers' transactions on DB. Notices of other processes, and of other DBs on the
 // same file, come within about 20 ms. In memory there are no others, and complete is true. A
 // closed DB sends no notices.
-func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
+func (db *DB) Notify(ns string, _ func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	remove := db.listeners.Add(ns, fn)
 	if db.memory {
 		return remove, true

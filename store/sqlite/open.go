@@ -31,9 +31,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// DB is an open database. It implements store.Store, store.Notifier,
-// store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.JobCounter, store.StatsKeeper, store.OrphanReader, store.TypeReader and store.BlobReader, and is safe for concurrent use.
+// DB is an open database. It implements store.Store, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -62,23 +60,12 @@ type DB struct {
 	faults commit.Faults // set by tests of this package only
 }
 
-var (
-	_ store.Store          = (*DB)(nil)
-	_ store.Notifier       = (*DB)(nil)
-	_ store.StepTxer       = (*DB)(nil)
-	_ store.WaitingClaimer = (*DB)(nil)
-	_ store.Warner         = (*DB)(nil)
-	_ store.Scanner        = (*DB)(nil)
-	_ store.EventReader    = (*DB)(nil)
-	_ store.EventFeed      = (*DB)(nil)
-	_ store.ValueWalker    = (*DB)(nil)
-	_ store.JobCounter     = (*DB)(nil)
-	_ store.StatsKeeper    = (*DB)(nil)
-	_ store.TypeReader     = (*DB)(nil)
-	_ store.OrphanReader   = (*DB)(nil)
-	_ store.Scrubber       = (*DB)(nil)
-	_ store.BlobReader     = (*DB)(nil)
-)
+var _ store.Store = (*DB)(nil)
+
+// Capabilities implements store.Core.
+func (db *DB) Capabilities() store.Capabilities {
+	return store.AllCapabilities
+}
 
 // Open opens or creates the database in the file path. It does not migrate: call Migrate, or
 // run `weaver migrate up`. path may have the form of the command's setting WEAVER_STORE,

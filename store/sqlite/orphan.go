@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Orphans implements store.OrphanReader. A worker's free lock proves that its process is dead,
+// Orphans implements store.Observe. A worker's free lock proves that its process is dead,
 // as for a reaper. The check writes nothing (workerlock.Folder.LooksDead).
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
 	if db.locks == nil {

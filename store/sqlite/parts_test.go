@@ -373,7 +373,7 @@ func TestLargeJob_InputsOfDrafts(t *testing.T) {
 	}
 	var swaps []store.ValueSwap
 	for after := ""; ; {
-		values, next, err := f.db.WalkValues(t.Context(), fixNS, after, 0)
+		values, next, err := f.values(after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestLargeJob_InputsOfDrafts(t *testing.T) {
 	if len(swaps) != f.count("SELECT sum(children) FROM weaver_drafts")-1 || len(swaps) < 15 {
 		t.Fatalf("%d drafts were walked", len(swaps))
 	}
-	if n, err := f.db.SwapValues(t.Context(), fixNS, swaps...); n != len(swaps) || err != nil {
+	if n, err := f.swap(swaps); n != len(swaps) || err != nil {
 		t.Fatalf("%d of %d were replaced, %v", n, len(swaps), err)
 	}
 	f.reapChores()

@@ -51,7 +51,7 @@ func TestOtherHandleIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
 		noticed := make(chan time.Time, 100)
-		stop, complete := b.Notify(benchNS, func(n store.Notice) {
+		stop, complete := b.Notify(benchNS, nil, func(n store.Notice) {
 			if n.External {
 				noticed <- time.Now()
 			}
@@ -96,7 +96,7 @@ func TestMemoryDoesNotPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := memory(t)
-		_, complete := db.Notify(benchNS, func(store.Notice) {})
+		_, complete := db.Notify(benchNS, nil, func(store.Notice) {})
 		if !complete {
 			t.Error("in memory nothing escapes the notices")
 		}

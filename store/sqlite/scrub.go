@@ -29,7 +29,7 @@ func needScrub(c *conn.Conn, now time.Time) error {
 	return c.Stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(now.UnixMicro())).Run()
 }
 
-// Scrub implements store.Scrubber. VACUUM rewrites the file without its unused parts, and the
+// Scrub implements store.Data. VACUUM rewrites the file without its unused parts, and the
 // log is copied and truncated. Other writers wait meanwhile, in every process; readers
 // continue. It temporarily needs twice the file's size on the disk. A database in memory has
 // no file. Crash here: the mark stays, and the next call begins again.

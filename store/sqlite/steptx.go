@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
-// StepTx implements store.StepTxer. The transaction is on one of DB's own connections, outside
+// StepTx implements store.Flow. The transaction is on one of DB's own connections, outside
 // the group commit: a user's function must not run with the lead, because its panic or its
 // hang would affect every caller. It waits for its turn to write like every transaction of DB.
 // When it ends, the writer is next, and heartbeats are first there.

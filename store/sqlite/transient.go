@@ -16,7 +16,7 @@ var transient = []error{
 	driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone,
 }
 
-// Transient implements store.TransientErrors.
+// Transient implements store.Flow.
 func (db *DB) Transient(err error) bool {
 	for _, t := range transient {
 		if errors.Is(err, t) {

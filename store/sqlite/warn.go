@@ -58,7 +58,7 @@ func (o *openReads) slow() []slowRead {
 	return list
 }
 
-// Warnings implements store.Warner. It warns of readers and transactions that are open for
+// Warnings implements store.Ops. It warns of readers and transactions that are open for
 // more than 5 seconds: those of this program with the line that began them, those of others
 // once the log has become long. It also warns of a machine's clock that was set.
 func (db *DB) Warnings(context.Context) []store.Warning {

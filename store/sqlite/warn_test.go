@@ -193,7 +193,7 @@ func TestLogIsCutAfterALongReader(t *testing.T) {
 				f.warns("beside a reader that it does not know", "does not know", fmt.Sprint("log_bytes=", held))
 				other.warns("beside its own reader", "a transaction of DB()", fmt.Sprint("log_bytes=", held))
 				if !more {
-					stop, _ := f.db.Notify(fixNS, func(store.Notice) {})
+					stop, _ := f.db.Notify(fixNS, nil, func(store.Notice) {})
 					defer stop()
 				}
 				if err := tx.Rollback(); err != nil {

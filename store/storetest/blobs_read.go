@@ -10,12 +10,11 @@ import (
 // use reads a blob, alone and in the list of all.
 func (e *env) use(b task.Blob) store.BlobUse {
 	e.Helper()
-	r := e.s.(store.BlobReader)
-	got, err := r.Blob(e.Context(), e.ns, b.ID)
+	got, err := store.BlobOf(e.Context(), e.s, e.ns, b.ID)
 	e.require(err == nil, "Blob: %v", err)
 	e.equal("the blob", got.Blob, b)
 	for after := (task.ID{}); ; {
-		page, err := r.Blobs(e.Context(), e.ns, after, 2)
+		page, err := e.s.Blobs(e.Context(), e.ns, store.BlobFilter{After: after, Limit: 2})
 		e.require(err == nil, "Blobs: %v", err)
 		for _, u := range page {
 			e.check(u.ID.Compare(after) > 0, "the blobs do not come by their IDs")
@@ -63,7 +62,7 @@ var readBlobCases = []testCase{
 		u = e.used(other, task.BlobLive, 1, 1)
 		e.check(u.Collectable(day), "an artifact whose time has passed cannot be collected")
 
-		a, err := e.s.(store.BlobReader).Artifact(e.Context(), e.ns, rec.Artifacts[0].ID)
+		a, err := e.s.Artifact(e.Context(), e.ns, rec.Artifacts[0].ID)
 		e.require(err == nil, "Artifact: %v", err)
 		e.equal("the artifact", a, e.history(id).Artifacts[0])
 
@@ -72,13 +71,13 @@ var readBlobCases = []testCase{
 		u = e.used(other, task.BlobPending, 0, 0)
 		e.check(u.Unused == store.UsedBefore && u.Collectable(365*day), "one that was used has Unused %v", u.Unused)
 		e.used(in, task.BlobLive, 1, 0)
-		_, err = e.s.(store.BlobReader).Artifact(e.Context(), e.ns, a.ID)
+		_, err = e.s.Artifact(e.Context(), e.ns, a.ID)
 		e.wantErr("Artifact of a task that is gone", err, store.ErrNotFound)
 		e.collects(other, waits)
 		u = e.used(other, task.BlobDeleting, 0, 0)
 		e.check(u.Collectable(day), "one that is being deleted cannot be collected")
 		e.collectBlobs(time.Hour, other.ID, waits.ID)
-		_, err = e.s.(store.BlobReader).Blob(e.Context(), e.ns, other.ID)
+		_, err = store.BlobOf(e.Context(), e.s, e.ns, other.ID)
 		e.wantErr("Blob of one that is deleted", err, store.ErrNotFound)
 		e.succeed(second)
 	}},

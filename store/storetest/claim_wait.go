@@ -99,7 +99,7 @@ var claimWaitCases = []testCase{
 	}},
 }
 
-// waitingClaim is a call of ClaimOrWait.
+// waitingClaim is a Claim that may wait.
 type waitingClaim struct {
 	answer <-chan store.ClaimResult
 	wake   chan<- struct{}
@@ -109,9 +109,10 @@ type waitingClaim struct {
 func (w *worker) claimOrWait(ctx context.Context, wait time.Duration, asks ...ask) waitingClaim {
 	answer, wake := make(chan store.ClaimResult, 1), make(chan struct{}, 1)
 	r := w.request(asks...)
+	r.Wait, r.Wake = wait, wake
 	go func() {
-		got, err := w.e.s.(store.WaitingClaimer).ClaimOrWait(ctx, w.e.ns, r, wait, wake)
-		w.e.check(err == nil || ctx.Err() != nil, "ClaimOrWait by %s: %v", w.name, err)
+		got, err := w.e.s.Claim(ctx, w.e.ns, r)
+		w.e.check(err == nil || ctx.Err() != nil, "Claim by %s: %v", w.name, err)
 		answer <- got
 	}()
 	synctest.Wait()

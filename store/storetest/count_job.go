@@ -43,10 +43,10 @@ var countJobCases = []testCase{
 		e.equal("ready", got.States[task.Ready], 3)
 		e.equal("waiting", got.Waiting, map[task.Waiting]int{task.WaitChildren: 1})
 		for _, id := range []task.ID{e.newID(), {}} {
-			none, err := e.s.(store.JobCounter).CountJob(e.Context(), e.ns, id)
+			none, err := e.overviewJob(e.ns, id)
 			e.check(err == nil && len(none.States) == 0, "no job: %+v, %v", none, err)
 		}
-		none, err := e.s.(store.JobCounter).CountJob(e.Context(), otherNamespace, g.sub.Job.ID)
+		none, err := e.overviewJob(otherNamespace, g.sub.Job.ID)
 		e.check(err == nil && len(none.States) == 0, "in another namespace: %+v, %v", none, err)
 	}},
 }
@@ -54,8 +54,8 @@ var countJobCases = []testCase{
 // countJob returns the counts of a job's tasks, compared with the tasks one by one.
 func (e *env) countJob(g *graph) store.JobCounts {
 	e.Helper()
-	got, err := e.s.(store.JobCounter).CountJob(e.Context(), e.ns, g.sub.Job.ID)
-	e.require(err == nil, "CountJob: %v", err)
+	got, err := e.overviewJob(e.ns, g.sub.Job.ID)
+	e.require(err == nil, "Overview of a job: %v", err)
 	var want store.JobCounts
 	list, _, err := e.s.List(e.Context(), e.ns, store.Filter{Job: g.sub.Job.ID, Limit: store.MaxLimit})
 	e.require(err == nil, "List: %v", err)
@@ -65,4 +65,9 @@ func (e *env) countJob(g *graph) store.JobCounts {
 	want.Sort()
 	e.equal("the counts", got, want)
 	return got
+}
+
+func (e *env) overviewJob(ns string, id task.ID) (store.JobCounts, error) {
+	o, err := e.s.Overview(e.Context(), ns, store.OverviewRequest{Parts: store.OverviewJob, Job: id})
+	return o.Job, err
 }

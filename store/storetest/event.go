@@ -23,7 +23,7 @@ func eventRows(e *env, seqs ...int64) []store.EventRow {
 }
 
 func (e *env) events(id task.ID, after int64, limit int) []store.EventRow {
-	rows, err := e.s.(store.EventReader).Events(e.Context(), e.ns, id, after, limit)
+	rows, err := e.s.Events(e.Context(), e.ns, id, after, limit)
 	e.require(err == nil, "Events: %v", err)
 	return rows
 }

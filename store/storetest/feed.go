@@ -11,15 +11,21 @@ import (
 
 func (e *env) keepFeed(d time.Duration) {
 	e.Helper()
-	err := e.s.(store.EventFeed).KeepFeed(e.Context(), e.ns, d)
-	e.require(err == nil, "KeepFeed: %v", err)
+	e.operate(store.KeepFeed{Keep: d})
+}
+
+// pruneFeed removes the few rows that are old.
+func (e *env) pruneFeed() {
+	e.Helper()
+	got, err := e.s.Collect(e.Context(), e.ns, store.CollectRequest{Feed: true})
+	e.check(err == nil && !got.More, "Collect of the feed: %v, %v", got.More, err)
 }
 
 func (e *env) feed() store.FeedState {
 	e.Helper()
-	state, err := e.s.(store.EventFeed).Feed(e.Context(), e.ns)
-	e.require(err == nil, "Feed: %v", err)
-	return state
+	page, err := e.s.Feed(e.Context(), e.ns, store.FeedRequest{StateOnly: true})
+	e.require(err == nil && len(page.Rows) == 0, "Feed: %d rows, %v", len(page.Rows), err)
+	return page.FeedState
 }
 
 // feedAfter reads all pages after a position and returns their rows.
@@ -30,8 +36,8 @@ func (e *env) feedAfter(req store.FeedRequest) (rows []store.FeedRow, next int64
 	}
 	for next = req.After; ; {
 		req.After = next
-		page, err := e.s.(store.EventFeed).FeedPage(e.Context(), e.ns, req)
-		e.require(err == nil, "FeedPage: %v", err)
+		page, err := e.s.Feed(e.Context(), e.ns, req)
+		e.require(err == nil, "Feed: %v", err)
 		e.check(page.Next >= next, "the page behind %d ends at %d", next, page.Next)
 		for _, row := range page.Rows {
 			e.check(row.Pos > next && row.Pos <= page.Next, "row %d behind %d is not in order, or beyond %d", row.Pos, next, page.Next)
@@ -185,8 +191,8 @@ var feedCases = []testCase{
 		rows, _ := e.feedAfter(store.FeedRequest{After: seen})
 		e.require(len(rows) == 1 && rows[0].Task == id, "rows after the gap: %+v", rows)
 
-		err := e.s.(store.EventFeed).KeepFeed(e.Context(), e.ns, time.Second)
-		e.check(err != nil, "a feed may keep its rows for a second")
+		got := e.command(store.KeepFeed{Keep: time.Second})
+		e.check(got.Err != nil, "a feed may keep its rows for a second")
 	}},
 	{"what is old goes, and readers know where", func(e *env) {
 		e.keepFeed(time.Minute)
@@ -194,8 +200,7 @@ var feedCases = []testCase{
 		_, first := e.feedAfter(store.FeedRequest{})
 		e.pass(2 * time.Minute)
 		id := e.one()
-		more, err := e.s.(store.EventFeed).PruneFeed(e.Context(), e.ns)
-		e.check(err == nil && !more, "PruneFeed: %v, %v", more, err)
+		e.pruneFeed()
 		e.equal("kept", e.feed().Kept, first)
 		rows, _ := e.feedAfter(store.FeedRequest{})
 		e.require(len(rows) == 1 && rows[0].Task == id, "rows that are kept: %+v", rows)
@@ -209,14 +214,11 @@ var feedCases = []testCase{
 			fin.Events[i].At = fin.Events[i].At.Add(-time.Hour)
 		}
 		e.finish(fin)
-		more, err := e.s.(store.EventFeed).PruneFeed(e.Context(), e.ns)
-		e.check(err == nil && !more, "PruneFeed: %v, %v", more, err)
+		e.pruneFeed()
 		e.equal("kept", e.feed().Kept, int64(0))
 		e.equal("of the task", e.feedOf(id), "[task.enqueued task.started step.started step.started task.succeeded]")
 		e.pass(2 * time.Minute)
-		if more, err = e.s.(store.EventFeed).PruneFeed(e.Context(), e.ns); err != nil || more {
-			e.Errorf("PruneFeed: %v, %v", more, err)
-		}
+		e.pruneFeed()
 		e.equal("of the task, later", e.feedOf(id), "[]")
 	}},
 }

@@ -77,7 +77,7 @@ func (e *env) told(ids ...task.ID) (rows []string) {
 	has("the snapshot", snap)
 	for _, id := range ids {
 		has("the history", e.history(id))
-		if _, ok := e.s.(store.EventReader); ok {
+		if e.s.Capabilities().Has(store.CanKeepEvents) {
 			has("the events", e.events(id, 0, 0))
 		}
 	}

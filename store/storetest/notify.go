@@ -297,7 +297,7 @@ type listener struct {
 // listen subscribes to notices of the namespace.
 func (e *env) listen() *listener {
 	r := &listener{e: e}
-	stop, _ := e.s.(store.Notifier).Notify(e.ns, func(n store.Notice) {
+	stop, _ := e.s.Notify(e.ns, nil, func(n store.Notice) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.all = append(r.all, n)

@@ -3,7 +3,6 @@ package storetest
 import (
 	"slices"
 
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -45,7 +44,7 @@ var readOrphanCases = []testCase{
 
 func (e *env) orphans(ids ...task.ID) []task.ID {
 	e.Helper()
-	orphans, err := e.s.(store.OrphanReader).Orphans(e.Context(), e.ns, ids...)
+	orphans, err := e.s.Orphans(e.Context(), e.ns, ids...)
 	e.require(err == nil, "Orphans: %v", err)
 	return append(none, orphans...)
 }

@@ -12,13 +12,12 @@ import (
 // scanner.
 func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.Helper()
-	s, ok := e.s.(store.Scanner)
-	if !ok {
+	if !e.s.Capabilities().Has(store.CanScan) {
 		return
 	}
 	var all store.Snapshot
 	var jobs, keys int
-	err := s.Scan(e.Context(), e.ns, func(p *store.Part) error {
+	err := e.s.Scan(e.Context(), e.ns, func(p *store.Part) error {
 		for _, v := range store.CheckPart(p) {
 			e.Errorf("store.CheckPart of %s: %v", p.Of, v)
 		}
@@ -87,11 +86,10 @@ func (e *env) sameReferred(parts []store.BlobRow, snap *store.Snapshot) {
 		delete(rows, b.ID)
 	}
 	e.check(len(rows) == 0, "parts have blobs that the snapshot has not: %v", rows)
-	r, ok := e.s.(store.BlobReader)
-	if !ok {
+	if !e.s.Capabilities().Has(store.CanListBlobs) {
 		return
 	}
-	uses, err := r.Blobs(e.Context(), e.ns, task.ID{}, len(snap.Blobs)+1)
+	uses, err := e.s.Blobs(e.Context(), e.ns, store.BlobFilter{Limit: len(snap.Blobs) + 1})
 	e.require(err == nil && len(uses) == len(snap.Blobs), "Blobs: %d of %d, %v", len(uses), len(snap.Blobs), err)
 	for i := range uses {
 		e.equal("a blob that is read by itself", uses[i].BlobRow, snap.Blobs[i])

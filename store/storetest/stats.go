@@ -31,7 +31,7 @@ func failed(r store.StatRow, kind task.ErrorKind) store.StatRow {
 
 func (e *env) writeStats(rows ...store.StatRow) {
 	e.Helper()
-	err := e.s.(store.StatsKeeper).WriteStats(e.Context(), e.ns, rows...)
+	err := e.s.WriteStats(e.Context(), e.ns, rows...)
 	e.require(err == nil, "WriteStats: %v", err)
 }
 
@@ -40,7 +40,7 @@ func (e *env) stats(q store.StatsQuery) []store.StatRow {
 	e.Helper()
 	var all []store.StatRow
 	for {
-		page, err := e.s.(store.StatsKeeper).ReadStats(e.Context(), e.ns, q)
+		page, err := e.s.ReadStats(e.Context(), e.ns, q)
 		e.require(err == nil, "ReadStats: %v", err)
 		for i := range page.Rows {
 			r := &page.Rows[i]
@@ -82,11 +82,11 @@ func (e *env) last(span, step time.Duration, by ...store.StatBy) store.StatsQuer
 func (e *env) mergeStats(keep time.Duration) (sum store.StatsMerged) {
 	e.Helper()
 	for range 100 {
-		got, err := e.s.(store.StatsKeeper).MergeStats(e.Context(), e.ns, keep)
-		e.require(err == nil, "MergeStats: %v", err)
-		e.check(got.Merged+got.Dropped <= store.StatsBite || e.h.Name == "memstore", "a bite moved %d rows", got.Merged+got.Dropped)
-		sum.Merged += got.Merged
-		sum.Dropped += got.Dropped
+		got, err := e.s.Collect(e.Context(), e.ns, store.CollectRequest{Stats: &store.CollectStats{Keep: keep}})
+		e.require(err == nil, "Collect of statistics: %v", err)
+		e.check(got.Stats.Merged+got.Stats.Dropped <= store.StatsBite || e.h.Name == "memstore", "a bite moved %d rows", got.Stats.Merged+got.Stats.Dropped)
+		sum.Merged += got.Stats.Merged
+		sum.Dropped += got.Stats.Dropped
 		if !got.More {
 			return sum
 		}
@@ -143,7 +143,7 @@ var statCases = []testCase{
 		e.equal("the histograms", [2]store.Histogram{rows[0].Run, rows[0].Wait}, [2]store.Histogram{want.Run, want.Wait})
 	}},
 	{"what cannot be written or asked for is refused", func(e *env) {
-		k, now := e.s.(store.StatsKeeper), e.slotNow()
+		k, now := e.s, e.slotNow()
 		odd := stat(now.Add(time.Second), "w1", alpha, 1)
 		negative := stat(now, "w1", alpha, 1)
 		negative.Count = -1
@@ -236,8 +236,8 @@ var statMergeCases = []testCase{
 			for range 2 {
 				fns = append(fns, func() {
 					for more := true; more; {
-						got, err := s.(store.StatsKeeper).MergeStats(e.Context(), e.ns, 0)
-						e.check(err == nil, "MergeStats: %v", err)
+						got, err := s.Collect(e.Context(), e.ns, store.CollectRequest{Stats: &store.CollectStats{}})
+						e.check(err == nil, "Collect of statistics: %v", err)
 						more = err == nil && got.More
 					}
 				})

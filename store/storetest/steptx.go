@@ -169,7 +169,7 @@ var stepTxCases = []testCase{
 		r := step(c, "tx", "")
 		r.Step.Value, r.SQLTx = nil, e.sqlTx
 		e.unchanged("a step whose context ended", func() {
-			got, err := e.s.(store.StepTxer).StepTx(ctx, e.ns, r, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) {
+			got, err := e.s.StepTx(ctx, e.ns, r, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) {
 				cancel()
 				return json.RawMessage(`1`), nil
 			}))
@@ -185,7 +185,7 @@ var stepTxCases = []testCase{
 				func() {
 					name := step(slow, "tx", "")
 					name.Step.Value, name.Step.Name, name.SQLTx = nil, e.newID().String(), e.sqlTx
-					got, err := e.s.(store.StepTxer).StepTx(e.Context(), e.ns, name, ttl/3, func(ctx context.Context, _ store.Tx) (json.RawMessage, error) {
+					got, err := e.s.StepTx(e.Context(), e.ns, name, ttl/3, func(ctx context.Context, _ store.Tx) (json.RawMessage, error) {
 						time.Sleep(ttl / 6)
 						return json.RawMessage(`1`), nil
 					})
@@ -224,7 +224,7 @@ type txFunc = func(ctx context.Context, tx store.Tx) (json.RawMessage, error)
 func (e *env) stepTx(c store.Claimed, limit time.Duration, fn txFunc) (store.RecordResult, error) {
 	r := step(c, "tx", "")
 	r.Step.Value, r.SQLTx = nil, e.sqlTx
-	return e.s.(store.StepTxer).StepTx(e.Context(), e.ns, r, limit, fn)
+	return e.s.StepTx(e.Context(), e.ns, r, limit, fn)
 }
 
 // enqueuing returns a function that enqueues a task through its transaction and then calls then.

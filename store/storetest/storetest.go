@@ -13,10 +13,8 @@
 //   - Cases named R-… are the interleavings of docs/leases.md: ordered
 //     interleavings run step by step, concurrent ones many times with real
 //     goroutines. Run them with -race.
-//   - No case is skipped, unless Harness.Sample or Share selects a part. Cases of
-//     an optional interface (store.StepTxer, store.Notifier, store.WaitingClaimer,
-//     store.JobCounter, store.OrphanReader, store.TypeReader) apply to the stores
-//     that implement it.
+//   - No case is skipped, unless Harness.Sample or Share selects a part. Cases of a
+//     capability (store.Capabilities) apply to the stores that have it.
 //
 // Times and durations that the store passes through are compared to the microsecond. Those that depend on the store's
 // clock are compared with a tolerance.
@@ -241,41 +239,41 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		others = append(others, suite{"Clock", clockCases})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := h.Open(t)
-		if _, ok := s.(store.WaitingClaimer); ok {
+		can := h.Open(t).Capabilities()
+		if can.Has(store.CanWait) {
 			others = append(others, suite{"ClaimWait", claimWaitCases})
 		}
-		if _, ok := s.(store.StepTxer); ok {
+		if can.Has(store.CanStepTx) {
 			others = append(others, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases}, suite{"UndoTx", undoTxCases})
 			if h.SQLTx {
 				others = append(others, suite{"StepTxSQL", inSQLTx(stepTxCases)})
 			}
 		}
-		if _, ok := s.(store.Notifier); ok {
+		if can.Has(store.CanNotify) {
 			others = append(others, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
 		}
-		if _, ok := s.(store.JobCounter); ok {
+		if can.Has(store.CanCountJobs) {
 			others = append(others, suite{"CountJob", countJobCases})
 		}
-		if _, ok := s.(store.EventReader); ok {
+		if can.Has(store.CanKeepEvents) {
 			others = append(others, suite{"Events", eventCases})
 		}
-		if _, ok := s.(store.EventFeed); ok {
+		if can.Has(store.CanKeepFeed) {
 			others = append(others, suite{"Feed", feedCases})
 		}
-		if _, ok := s.(store.ValueWalker); ok {
+		if can.Has(store.CanRewriteValues) {
 			others = append(others, suite{"WalkValues", valueWalkCases})
 		}
-		if _, ok := s.(store.OrphanReader); ok {
+		if can.Has(store.CanFindOrphans) {
 			others = append(others, suite{"ReadOrphans", readOrphanCases})
 		}
-		if _, ok := s.(store.StatsKeeper); ok {
+		if can.Has(store.CanKeepStats) {
 			others = append(others, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
 		}
-		if _, ok := s.(store.TypeReader); ok {
+		if can.Has(store.CanKeepTypes) {
 			others = append(others, suite{"Types", typeCases})
 		}
-		if _, ok := s.(store.BlobReader); ok {
+		if can.Has(store.CanListBlobs) {
 			others = append(others, suite{"ReadBlobs", readBlobCases})
 		}
 	})

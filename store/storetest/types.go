@@ -32,7 +32,7 @@ func charge() store.AnnouncedType {
 
 func (e *env) types(names ...string) []store.AnnouncedType {
 	e.Helper()
-	types, err := e.s.(store.TypeReader).Types(e.Context(), e.ns, names...)
+	types, err := e.s.Types(e.Context(), e.ns, names...)
 	e.require(err == nil, "Types(%q): %v", names, err)
 	return types
 }

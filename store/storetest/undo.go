@@ -328,7 +328,7 @@ var undoTxCases = []testCase{
 	{"the value of a step in a transaction is to be undone, without a beginning", func(e *env) {
 		id := e.one()
 		c := e.a.take(id)
-		tx := e.s.(store.StepTxer)
+		tx := e.s
 		got, err := tx.StepTx(e.Context(), e.ns, undoable(step(c, "charge", "")), time.Second, func(context.Context, store.Tx) (json.RawMessage, error) {
 			return json.RawMessage(`7`), nil
 		})

@@ -12,9 +12,11 @@ import (
 // walked returns all stored values, read in pages of a size.
 func (e *env) walked(page int) (all []store.StoredValue) {
 	for after, n := "", 0; ; n++ {
-		values, next, err := e.s.(store.ValueWalker).WalkValues(e.Context(), e.ns, after, page)
-		e.require(err == nil && n < 1000, "WalkValues(%q): %v", after, err)
-		all = append(all, values...)
+		_, next, err := e.s.RewriteValues(e.Context(), e.ns, after, page, func(values []store.StoredValue) ([]store.ValueSwap, error) {
+			all = append(all, values...)
+			return nil, nil
+		})
+		e.require(err == nil && n < 1000, "RewriteValues(%q): %v", after, err)
 		if after = next; after == "" {
 			return all
 		}
@@ -22,8 +24,8 @@ func (e *env) walked(page int) (all []store.StoredValue) {
 }
 
 func (e *env) swap(swaps ...store.ValueSwap) int {
-	n, err := e.s.(store.ValueWalker).SwapValues(e.Context(), e.ns, swaps...)
-	e.require(err == nil, "SwapValues: %v", err)
+	n, _, err := e.s.RewriteValues(e.Context(), e.ns, "", 1, func([]store.StoredValue) ([]store.ValueSwap, error) { return swaps, nil })
+	e.require(err == nil, "RewriteValues: %v", err)
 	return n
 }
 
@@ -75,7 +77,7 @@ var valueWalkCases = []testCase{
 		for _, page := range []int{1, 2, 3, 0, 5000} {
 			e.equal(fmt.Sprintf("the values by pages of %d", page), places(e.walked(page), first, second), want)
 		}
-		_, _, err := e.s.(store.ValueWalker).WalkValues(e.Context(), e.ns, "x", 0)
+		_, _, err := e.s.RewriteValues(e.Context(), e.ns, "x", 0, func([]store.StoredValue) ([]store.ValueSwap, error) { return nil, nil })
 		e.wantErr("a cursor that came from nowhere", err, store.ErrBadCursor)
 	}},
 	{"a value is replaced where it is still what was read", func(e *env) {

@@ -8,8 +8,7 @@
 //   - A process that died stays dead. Its calls in flight are cancelled, none
 //     of its later calls reaches the store, it gets no answer and no notice,
 //     and Dead is closed when its last call has ended.
-//   - The view has the optional interfaces of the port (store.Notifier,
-//     store.StepTxer, store.WaitingClaimer) that the store below has.
+//   - The view has the capabilities of the store below.
 //   - A fault strikes only calls for which the plan returns it. The package
 //     uses neither randomness nor time.
 //
@@ -56,7 +55,7 @@ const (
 // Call is one call of the store, or a moment inside one.
 type Call struct {
 	N      int    // 1 is the first call of the process
-	Method string // of store.Store, store.Notifier or store.StepTxer, or StepTxBegun, StepTxRan
+	Method string // of store.Store, or StepTxBegun, StepTxRan
 	Nth    int    // 1 is the process's first call of this method
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver/internal/faults/faultstore"
 	"github.com/goweaver/weaver/internal/faults/storehook"
@@ -122,24 +121,12 @@ func TestAPlanIsAskedOncePerCall(t *testing.T) {
 	}
 }
 
-// full is a store with every optional interface.
-type full struct{ *memstore.Store }
-
-// ClaimOrWait implements store.WaitingClaimer.
-func (s full) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, _ <-chan struct{}) (store.ClaimResult, error) {
-	return s.Claim(ctx, ns, req)
-}
-
-func TestTheViewHasTheOptionalInterfacesOfTheStoreBelow(t *testing.T) {
+func TestTheViewHasTheCapabilitiesOfTheStoreBelow(t *testing.T) {
 	t.Parallel()
-	for hide := range storehook.AllOptional + 1 {
-		below := storehook.New(full{memstore.New()}, &storehook.Hooks{Hide: hide})
-		view := faultstore.New(below, nil).Store()
-		_, notifies := view.(store.Notifier)
-		_, transacts := view.(store.StepTxer)
-		_, waits := view.(store.WaitingClaimer)
-		if notifies != (hide&storehook.Notifier == 0) || transacts != (hide&storehook.StepTxer == 0) || waits != (hide&storehook.WaitingClaimer == 0) {
-			t.Errorf("over a store without %03b the view has Notifier %v, StepTxer %v, WaitingClaimer %v", hide, notifies, transacts, waits)
+	for _, hide := range []store.Capabilities{0, store.CanNotify, store.CanNotify | store.CanStepTx, store.AllCapabilities} {
+		below := storehook.New(memstore.New(), &storehook.Hooks{Hide: hide})
+		if got, want := faultstore.New(below, nil).Store().Capabilities(), memstore.New().Capabilities()&^hide; got != want {
+			t.Errorf("over a store without %b the view has %b, want %b", hide, got, want)
 		}
 	}
 }

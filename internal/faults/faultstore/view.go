@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Store returns the store as the process sees it, with the optional
-// interfaces of the store below.
+// Store returns the store as the process sees it.
 func (p *Process) Store() store.Store {
 	return storehook.New(p.inner, &storehook.Hooks{
 		Around: p.call,

@@ -70,7 +70,7 @@ func TestFaultsInsideAStepsTransaction(t *testing.T) {
 		p := faultstore.New(s, faultstore.At(c.method, 1, c.fault))
 		view := p.Store()
 		runs := false
-		_, err := view.(store.StepTxer).StepTx(t.Context(), "ns",
+		_, err := view.StepTx(t.Context(), "ns",
 			store.Record{Lease: lease, Step: &task.Step{Name: "s", Kind: task.KindStep, State: task.StepCompleted}}, time.Minute,
 			func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 				runs = true
@@ -104,7 +104,7 @@ func TestAnErrorOfTheStepsFunctionIsItsOwn(t *testing.T) {
 	s, lease := leased(t)
 	own := errors.New("the user's")
 	p := faultstore.New(s, nil)
-	_, err := p.Store().(store.StepTxer).StepTx(t.Context(), "ns",
+	_, err := p.Store().StepTx(t.Context(), "ns",
 		store.Record{Lease: lease, Step: &task.Step{Name: "s", Kind: task.KindStep, State: task.StepCompleted}}, time.Minute,
 		func(context.Context, store.Tx) (json.RawMessage, error) { return nil, own })
 	if !errors.Is(err, own) {
@@ -127,7 +127,7 @@ func TestADeadProcessGetsNoNotices(t *testing.T) {
 		}})
 		p := faultstore.New(counted, faultstore.At("Notify", 1, f))
 		got := 0
-		stop, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { got++ })
+		stop, complete := p.Store().Notify("ns", nil, func(store.Notice) { got++ })
 		write := func() {
 			if _, err := s.Enqueue(t.Context(), "ns", nil, store.Submission{Tasks: []task.New{draft()}}); err != nil {
 				t.Fatal(err)
@@ -147,7 +147,7 @@ func TestADeadProcessGetsNoNotices(t *testing.T) {
 			t.Errorf("%s at Notify: a dead process got a notice", f)
 		}
 		stop()
-		if _, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { got = 99 }); complete {
+		if _, complete := p.Store().Notify("ns", nil, func(store.Notice) { got = 99 }); complete {
 			t.Error("a dead process was promised notices")
 		}
 		write()

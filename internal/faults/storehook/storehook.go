@@ -14,9 +14,8 @@
 //	})
 //
 // Hooks run on the goroutine of the caller and may run concurrently. The
-// returned store has the optional interfaces (store.Notifier, store.StepTxer,
-// store.WaitingClaimer) that the store below has, less those that the test
-// hides.
+// returned store has the capabilities that the store below has, less those that
+// the test hides.
 //
 // A method that is added to the port gets a hook in Hooks and a method in
 // methods.go; nothing else forwards the port by hand.
@@ -40,7 +39,7 @@ type Hook[A, R any] func(ctx context.Context, args A, next func() (R, error)) (R
 // Hooks are what a store asks on the way to the one below. All of them may be
 // nil.
 type Hooks struct {
-	// Around is called for every call but Notify, Session and Warnings. next makes the call, through
+	// Around is called for every call that has a context, but Warnings. next makes the call, through
 	// the method's own hook, and returns its error. The caller gets the error
 	// that Around returns; it gets the answer too if that error is nil or wraps
 	// the one that next returned last, and no answer otherwise.
@@ -50,7 +49,7 @@ type Hooks struct {
 	Operate   Hook[[]store.Command, []store.CommandResult]
 	Join      Hook[store.WorkerInfo, None]
 	Leave     Hook[store.WorkerID, None]
-	Claim     Hook[store.ClaimRequest, store.ClaimResult] // and ClaimOrWait
+	Claim     Hook[store.ClaimRequest, store.ClaimResult]
 	Heartbeat Hook[store.HeartbeatRequest, []store.Beat]
 	Finish    Hook[[]store.Finish, []store.FinishResult]
 	Record    Hook[[]store.Record, []store.RecordResult]
@@ -67,29 +66,32 @@ type Hooks struct {
 	Audit     Hook[store.AuditFilter, Page[store.AuditEntry]]
 	Snapshot  Hook[None, *store.Snapshot]
 
+	Blobs           Hook[store.BlobFilter, []store.BlobUse]
+	Artifact        Hook[task.ID, task.Artifact]
+	RewriteValues   Hook[Rewrite, Rewritten]
+	Types           Hook[[]string, []store.AnnouncedType]
+	Scan            Hook[func(*store.Part) error, None]
+	Scrub           Hook[None, store.Scrubbed]
+	Migrate         Hook[None, None]
+	MigrationStatus Hook[None, []store.MigrationStatus]
+	Orphans         Hook[[]task.ID, []task.ID]
+	Events          Hook[EventsAfter, []store.EventRow]
+	Feed            Hook[store.FeedRequest, store.FeedPage]
+	WriteStats      Hook[[]store.StatRow, None]
+	ReadStats       Hook[store.StatsQuery, store.StatsPage]
+
 	StepTx Hook[*StepTx, store.RecordResult]
+	// Notify is told of every Notify; next is that of the store below, for which nothing is awaited.
 	Notify func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (stop func(), complete bool)
 
 	Session func(id store.WorkerID) (store.Session, bool)
 
-	Hide Optional // interfaces of the store below that the returned store lacks
+	Hide store.Capabilities // of the store below that the returned store lacks
 }
-
-// Optional is a set of the port's optional interfaces.
-type Optional int
-
-// The optional interfaces.
-const (
-	Notifier Optional = 1 << iota
-	StepTxer
-	WaitingClaimer
-
-	AllOptional = Notifier | StepTxer | WaitingClaimer
-)
 
 // Call is one call as Around sees it.
 type Call struct {
-	Method string      // its name in the port; ClaimOrWait is a Claim
+	Method string      // its name in the port
 	Store  store.Store // the store that the call goes to; Around may name another one
 }
 
@@ -115,70 +117,30 @@ type Page[T any] struct {
 	Next string
 }
 
-// New returns a store that calls the hooks and forwards to the store below. It
-// reads h.Hide at once and the hooks with each call: a test that sets them
-// after New does so before the store is used.
-func New(below store.Store, h *Hooks) store.Store {
-	s := &hooked{below, h}
-	var has Optional
-	if _, ok := below.(store.Notifier); ok {
-		has |= Notifier
+// Rewrite is what RewriteValues is given, and Rewritten its answer.
+type (
+	Rewrite struct {
+		After string
+		Limit int
+		Func  store.RewriteFunc
 	}
-	if _, ok := below.(store.StepTxer); ok {
-		has |= StepTxer
+	Rewritten struct {
+		Swapped int
+		Next    string
 	}
-	if _, ok := below.(store.WaitingClaimer); ok {
-		has |= WaitingClaimer
-	}
-	type (
-		n = notifier
-		x = stepTxer
-		w = waitingClaimer
-	)
-	switch has &^ h.Hide {
-	case Notifier:
-		return struct {
-			*hooked
-			n
-		}{s, n{s}}
-	case StepTxer:
-		return struct {
-			*hooked
-			x
-		}{s, x{s}}
-	case WaitingClaimer:
-		return struct {
-			*hooked
-			w
-		}{s, w{s}}
-	case Notifier | StepTxer:
-		return struct {
-			*hooked
-			n
-			x
-		}{s, n{s}, x{s}}
-	case Notifier | WaitingClaimer:
-		return struct {
-			*hooked
-			n
-			w
-		}{s, n{s}, w{s}}
-	case StepTxer | WaitingClaimer:
-		return struct {
-			*hooked
-			x
-			w
-		}{s, x{s}, w{s}}
-	case AllOptional:
-		return struct {
-			*hooked
-			n
-			x
-			w
-		}{s, n{s}, x{s}, w{s}}
-	}
-	return s
+)
+
+// EventsAfter is what Events is given.
+type EventsAfter struct {
+	Task  task.ID
+	After int64
+	Limit int
 }
+
+// New returns a store that calls the hooks and forwards to the store below, which may be
+// nil if every method that is called has a hook. A test that sets hooks after New does so
+// before the store is used.
+func New(below store.Store, h *Hooks) store.Store { return &hooked{below, h} }
 
 // through makes one call by way of Around and the method's hook.
 func through[A, R any](ctx context.Context, s *hooked, method string, hook Hook[A, R], ns string, args A,
@@ -186,7 +148,7 @@ func through[A, R any](ctx context.Context, s *hooked, method string, hook Hook[
 ) (R, error) {
 	var res R
 	var last error
-	c := &Call{Method: method, Store: s.below}
+	c := &Call{Method: method, Store: s.Store}
 	next := func(ctx context.Context) error {
 		below := func() (R, error) { return call(c.Store, ctx, ns, args) }
 		if hook != nil {

@@ -89,7 +89,7 @@ func TestLeaksAreFound(t *testing.T) {
 		},
 		"a listener of a file": func(fx *fixture) func() {
 			s, shut := leakStores[2].open(fx.T)
-			stop, _ := s.(store.Notifier).Notify(weaver.DefaultNamespace, func(store.Notice) {})
+			stop, _ := s.Notify(weaver.DefaultNamespace, nil, func(store.Notice) {})
 			return func() {
 				stop()
 				fx.must(shut())
@@ -335,9 +335,7 @@ var leakCases = []struct {
 		fx.must(e.stop())
 	}},
 	{"a listener that the store's Close ends", func(fx *fixture) {
-		if s, ok := fx.store.(store.Notifier); ok {
-			s.Notify(weaver.DefaultNamespace, func(store.Notice) {})
-		}
+		fx.store.Notify(weaver.DefaultNamespace, nil, func(store.Notice) {})
 		fx.enqueue(leakSteps, "x")
 	}},
 	{"two engines, and waits that are given up", func(fx *fixture) {
@@ -370,7 +368,7 @@ func TestClosedFileHasNoListeners(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	stop, _ := db.Notify("default", func(store.Notice) {})
+	stop, _ := db.Notify("default", nil, func(store.Notice) {})
 	goleak.VerifyNone(t, before)
 	stop()
 }

@@ -14,8 +14,8 @@ const feedKeep = 1000 * time.Hour
 func (p *pair) keepFeed() {
 	p.Helper()
 	for i, s := range p.stores() {
-		if err := s.(store.EventFeed).KeepFeed(p.Context(), namespace, feedKeep); err != nil {
-			p.Fatalf("KeepFeed of store %d: %v", i, err)
+		if got, err := s.Operate(p.Context(), namespace, store.KeepFeed{Keep: feedKeep}); err != nil || got[0].Err != nil {
+			p.Fatalf("KeepFeed of store %d: %v, %v", i, got, err)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func (p *pair) compareFeeds() {
 	var feeds [2]told
 	for i, s := range p.stores() {
 		feeds[i] = told{}
-		for _, row := range p.feed(i, s.(store.EventFeed)) {
+		for _, row := range p.feed(i, s) {
 			row.Pos = 0
 			of := row.Task
 			if of.IsZero() {
@@ -42,12 +42,12 @@ func (p *pair) compareFeeds() {
 }
 
 // feed reads a whole feed.
-func (p *pair) feed(i int, s store.EventFeed) (rows []store.FeedRow) {
+func (p *pair) feed(i int, s store.Store) (rows []store.FeedRow) {
 	p.Helper()
 	for req := (store.FeedRequest{}); ; {
-		page, err := s.FeedPage(p.Context(), namespace, req)
+		page, err := s.Feed(p.Context(), namespace, req)
 		if err != nil {
-			p.Fatalf("FeedPage of store %d: %v", i, err)
+			p.Fatalf("Feed of store %d: %v", i, err)
 		}
 		rows = append(rows, page.Rows...)
 		req.After = page.Next

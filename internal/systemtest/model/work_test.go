@@ -381,7 +381,7 @@ func (p *pair) stepTx(*rapid.T) {
 	ask(p, fmt.Sprintf("StepTx %+v", rec), func(i int, s store.Store) (store.RecordResult, error) {
 		own := rec
 		own.Lease = p.lease(i, rec.Lease)
-		return s.(store.StepTxer).StepTx(p.Context(), namespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+		return s.StepTx(p.Context(), namespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			for _, sub := range subs {
 				got, err := s.Enqueue(ctx, namespace, tx, sub)
 				if err != nil {

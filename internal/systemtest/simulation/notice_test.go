@@ -18,11 +18,11 @@ type listener struct {
 	gone    bool
 }
 
-// Notify implements store.Notifier. To processes with complete notices, notices arrive late and twice; to others they
+// Notify implements store.Observe. To processes with complete notices, notices arrive late and twice; to others they
 // are also lost or reduced to External.
-func (s *port) Notify(_ string, fn func(store.Notice)) (stop func(), complete bool) {
+func (s *port) Notify(_ string, _ func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	l := &listener{p: s.p, fn: fn}
-	end, _ := s.mem().Notify(ns, l.committed)
+	end, _ := s.mem().Notify(ns, nil, l.committed)
 	return func() {
 		end()
 		l.p.sim.mu.Lock()

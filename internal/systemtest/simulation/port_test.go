@@ -24,10 +24,10 @@ type port struct {
 	p           *process
 }
 
-var (
-	_ store.Notifier = (*port)(nil)
-	_ store.StepTxer = (*port)(nil)
-)
+// Capabilities implements store.Core.
+func (*port) Capabilities() store.Capabilities {
+	return store.CanWait | store.CanNotify | store.CanStepTx
+}
 
 func (s *port) mem() *memstore.Store { return s.p.sim.mem }
 
@@ -57,10 +57,10 @@ func (s *port) call(ctx context.Context, it item, do func() string) error {
 	return nil
 }
 
-// Ready implements store.Reader.
+// Ready implements store.Core.
 func (s *port) Ready(context.Context) error { return nil }
 
-// Join implements store.Worker. The first call is spared, because a failure would end Run.
+// Join implements store.Core. The first call is spared, because a failure would end Run.
 func (s *port) Join(ctx context.Context, _ string, info store.WorkerInfo) error {
 	first := s.p.worker == ""
 	s.p.worker = info.ID
@@ -93,19 +93,13 @@ func role() string {
 	}
 }
 
-// Leave implements store.Worker.
+// Leave implements store.Core.
 func (s *port) Leave(ctx context.Context, _ string, id store.WorkerID) error {
 	return s.call(ctx, item{name: "leave"}, func() string { return answer(s.mem().Leave(context.Background(), ns, id)) })
 }
 
-// Claim implements store.Worker.
-func (s *port) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	return s.ClaimOrWait(ctx, ns, req, 0, nil)
-}
-
-// ClaimOrWait implements store.WaitingClaimer. For an engine that loses notices, it waits in place of the engine's
-// poll.
-func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+// Claim implements store.Core. For an engine that loses notices, it waits in place of the engine's poll.
+func (s *port) Claim(ctx context.Context, _ string, req store.ClaimRequest) (store.ClaimResult, error) {
 	p := s.p
 	asked := time.Now()
 	if first, ok := p.firstAsk[req.LeaseID]; ok {
@@ -114,7 +108,7 @@ func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest
 	p.firstAsk[req.LeaseID] = asked
 	var held time.Duration
 	if p.lossy && !req.Again && !p.more && time.Since(p.lastClaim) <= time.Microsecond {
-		if !p.hold(wake, p.poll(), "hold") {
+		if !p.hold(req.Wake, p.poll(), "hold") {
 			if held = time.Since(asked); held > 0 {
 				p.more = true
 				return store.ClaimResult{Now: store.Now().Add(p.skew), Next: -1, Waited: held}, nil
@@ -173,7 +167,7 @@ func (p *process) hold(wake <-chan struct{}, d time.Duration, name string) bool 
 	}
 }
 
-// Heartbeat implements store.Worker. The engine lists leases in any order.
+// Heartbeat implements store.Core. The engine lists leases in any order.
 func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	asked := time.Now()
 	order := orderOf(req.Leases, func(l task.Lease) task.Lease { return l })
@@ -201,7 +195,7 @@ func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatReque
 	return out, nil
 }
 
-// Finish implements store.Worker.
+// Finish implements store.Core.
 func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]store.FinishResult, error) {
 	s.p.finishing.Store(true)
 	defer s.p.finishing.Store(false)
@@ -232,7 +226,7 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 	return out, nil
 }
 
-// Record implements store.Worker.
+// Record implements store.Core.
 func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]store.RecordResult, error) {
 	s.p.recording.Store(true) // one at a time
 	defer s.p.recording.Store(false)
@@ -261,7 +255,7 @@ func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]st
 	return out, nil
 }
 
-// Reap implements store.Worker. A slightly longer call hides the jitter of the engine's loop.
+// Reap implements store.Core. A slightly longer call hides the jitter of the engine's loop.
 func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store.ReapResult, error) {
 	p := s.p
 	if p.lossy {
@@ -282,7 +276,7 @@ func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store
 	return res, err
 }
 
-// StepTx implements store.StepTxer.
+// StepTx implements store.Flow.
 func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	sim := s.p.sim
 	if !s.p.takeTurn(ctx, fmt.Sprintf("%s/%d %s", sim.label(rec.Lease.Task), rec.Lease.Epoch, rec.Step.Name)) {
@@ -326,7 +320,7 @@ func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit tim
 	return res, err
 }
 
-// Enqueue implements store.Producer, for handlers inside StepTx.
+// Enqueue implements store.Core, for handlers inside StepTx.
 func (s *port) Enqueue(ctx context.Context, _ string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if s.p.dead.Load() {
 		return nil, store.ErrClosed
@@ -334,7 +328,7 @@ func (s *port) Enqueue(ctx context.Context, _ string, tx store.Tx, sub store.Sub
 	return s.mem().Enqueue(ctx, ns, tx, sub)
 }
 
-// Tasks implements store.Reader.
+// Tasks implements store.Observe.
 func (s *port) Tasks(ctx context.Context, _ string, ids ...task.ID) ([]task.Task, error) {
 	var got []task.Task
 	err := s.call(ctx, item{name: fmt.Sprintf("tasks %s", s.p.sim.label(ids[0]))}, func() string {
@@ -345,7 +339,7 @@ func (s *port) Tasks(ctx context.Context, _ string, ids ...task.ID) ([]task.Task
 	return got, err
 }
 
-// History implements store.Reader.
+// History implements store.Observe.
 func (s *port) History(ctx context.Context, _ string, id task.ID) (store.History, error) {
 	var h store.History
 	err := s.call(ctx, item{name: "history " + s.p.sim.label(id)}, func() string {

@@ -215,7 +215,7 @@ func (s *soak) doctor(ctx context.Context) error {
 func (s *soak) listen(ctx context.Context) error {
 	for _, db := range []*sqlite.DB{s.db, s.second} {
 		notified := make(chan struct{}, 1)
-		stop, _ := db.Notify(weaver.DefaultNamespace, func(store.Notice) {
+		stop, _ := db.Notify(weaver.DefaultNamespace, nil, func(store.Notice) {
 			select {
 			case notified <- struct{}{}:
 			default:

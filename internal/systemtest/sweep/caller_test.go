@@ -18,7 +18,7 @@ type againKey struct{}
 // store itself, even while no process lives.
 func (fx *fixture) callerStore() store.Store {
 	return storehook.New(fx.backend.observer, &storehook.Hooks{
-		Hide: storehook.StepTxer | storehook.WaitingClaimer,
+		Hide: store.CanStepTx | store.CanWait,
 		Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 			for again := false; ; again = true {
 				p, err := fx.living(ctx)

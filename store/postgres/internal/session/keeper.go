@@ -215,7 +215,7 @@ func (k *Keeper) promise(ns string, id store.WorkerID) Promise {
 	return Promise{w.grace, k.withdrawals}
 }
 
-// Session implements store.SessionKeeper.
+// Session implements store.Ops.
 func (k *Keeper) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -217,7 +217,7 @@ func (w *Workers) Kill(id store.WorkerID) {
 	}
 }
 
-// Session implements store.SessionKeeper.
+// Session implements store.Ops.
 func (w *Workers) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	if w.keeper == nil {
 		return store.Session{}, false
