@@ -32,7 +32,7 @@ var ErrNotRewrappable = engine.ErrNotRewrappable
 // was killed is begun anew: what is sealed with the newest key is passed over. An old
 // key can go once a whole rewrap found nothing to do and nothing that failed, when every
 // program seals with the new key. What was sealed before, or was not, stays in unused
-// parts of the store's file until that is written anew: store.Scrubber. Errors: ErrNotRewrappable, ErrBadCursor.
+// parts of the store's file until that is written anew: Scrub of the store. Errors: ErrNotRewrappable, ErrBadCursor.
 func (c *Client) Rewrap(ctx context.Context, after string, limit int) (Rewrapped, error) {
 	res, err := c.values.Rewrap(ctx, c.given, after, limit)
 	if err != nil {

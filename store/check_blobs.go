@@ -55,7 +55,7 @@ func (c *checker) blobs() {
 	}
 }
 
-// CheckBlob checks one blob of a store that shows them (BlobReader): what it is said to be
+// CheckBlob checks one blob of a store that shows them (CanListBlobs): what it is said to be
 // and what refers to it agree (I15).
 func CheckBlob(u *BlobUse) []Violation {
 	switch {

@@ -18,7 +18,7 @@ type WorkerInfo struct {
 	Announcement
 
 	// SessionGrace is how long the worker relies on its leases without an answer of
-	// its session (SessionKeeper). Readers do not see it.
+	// its session (Ops.Session). Readers do not see it.
 	SessionGrace time.Duration `json:"-"`
 }
 

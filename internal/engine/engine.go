@@ -76,7 +76,7 @@ type Config struct {
 	Slots        int
 	Queues       map[string]int // nil: every queue
 	TTL          time.Duration
-	SessionGrace time.Duration // time to rely on leases without an answer of the worker's session; see store.SessionKeeper
+	SessionGrace time.Duration // time to rely on leases without an answer of the worker's session; see store.Ops.Session
 	Poll         time.Duration
 	LeaveAtSteps bool // a drain ends attempts before their next step, and releases leases at the end of DrainTimeout
 	DrainTimeout time.Duration

@@ -1,5 +1,5 @@
 // Package notify holds the listeners of a store in this process and calls them with notices
-// after commits ([store.Notifier]). Each store learns of other processes' commits in its own
+// after commits ([store.Observe.Notify]). Each store learns of other processes' commits in its own
 // way.
 package notify
 

@@ -136,8 +136,8 @@ func playLive(t *testing.T, h Harness) {
 // betweenHandles is the topic of notices between handles.
 const betweenHandles = "NotifyOthers"
 
-// suites returns the topics for stores of this kind: all except those of optional interfaces that the store does not
-// implement. The core topics cover the life of a task without needs, calls or a job, which reaches most statements of
+// suites returns the topics for stores of this kind: all except those of capabilities that the store does not
+// have. The core topics cover the life of a task without needs, calls or a job, which reaches most statements of
 // a store in little time, and concurrent calls.
 func suites(t *testing.T, h Harness) (core, others []suite) {
 	core = []suite{

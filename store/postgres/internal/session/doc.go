@@ -3,7 +3,7 @@
 // A [Keeper] is the worker's side. It keeps one direct connection, a session of the server.
 // The session holds an advisory lock for each worker of the process and carries their
 // heartbeats. While leases are held it pings the session every second. A worker relies on its
-// leases until the last answer plus its grace D (store.SessionKeeper), so an outage shorter
+// leases until the last answer plus its grace D (store.Ops.Session), so an outage shorter
 // than D ends no handler.
 //
 // An [Observer] is the other side. It looks at the locks of workers with claims, in its own
