@@ -69,6 +69,13 @@ func (c *sealed) Feed(ctx context.Context, ns string, req store.FeedRequest) (st
 	return page, err
 }
 
+// Artifact implements store.Data.
+func (c *sealed) Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error) {
+	a, err := c.Store.Artifact(ctx, ns, id)
+	a.LinkValue = c.s.Open(LinkOf(a.TaskID, a.Name), a.LinkValue)
+	return a, err
+}
+
 // Snapshot implements store.Data.
 func (c *sealed) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	snap, err := c.Store.Snapshot(ctx, ns)

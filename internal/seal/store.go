@@ -9,8 +9,7 @@ import (
 )
 
 // sealed is the store below, with the values sealed and opened on the way. What has no
-// values goes straight to the store below; so do Artifact, RewriteValues and Scan, which
-// show values as they are stored.
+// values goes straight to the store below.
 type sealed struct {
 	store.Store
 	s *Sealer
@@ -18,6 +17,12 @@ type sealed struct {
 
 // Store returns a store that keeps its values in the one below, sealed.
 func Store(below store.Store, s *Sealer) store.Store { return &sealed{below, s} }
+
+// Capabilities implements store.Core. RewriteValues and Scan show what is stored: they are
+// asked of the store below.
+func (c *sealed) Capabilities() store.Capabilities {
+	return c.Store.Capabilities() &^ (store.CanRewriteValues | store.CanScan)
+}
 
 // StepTx implements store.Flow. The step of the record is not copied: fn may still
 // write what it cost.
