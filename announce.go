@@ -13,10 +13,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// TypeInfo is what is known of a task type without its Go types: what workers
-// announced (Client.Types, package schema), or what a definition says of itself.
-type TypeInfo = store.AnnouncedType
-
 // Description says what tasks of a type do, for people and programs that list task
 // types; at most 4 KiB.
 func Description(text string) TypeOption {
@@ -38,9 +34,9 @@ func (o typeOption) ApplyType(s *option.Settings) { o(s) }
 
 // Info returns what the definition says: the name, the schema version and the options
 // of tasks. Package schema adds the JSON Schemas.
-func (t *contract) Info() TypeInfo {
+func (t *contract) Info() store.AnnouncedType {
 	n := &t.set.Task
-	info := TypeInfo{
+	info := store.AnnouncedType{
 		Name: t.name, SchemaVersion: n.SchemaVersion, Description: t.set.Description,
 		Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
 	}
@@ -67,7 +63,7 @@ type handledType struct {
 }
 
 // Info implements AnyType.
-func (t handledType) Info() TypeInfo {
+func (t handledType) Info() store.AnnouncedType {
 	info := t.AnyType.Info()
 	info.CodeVersion = t.version
 	return info
@@ -79,7 +75,7 @@ func (e *Engine) Handlers() []Handler { return slices.Clone(e.handlers) }
 // DraftOf makes a draft of a task type that is only known by what was announced of it,
 // with encoded input, which is not checked against its schema (package schema does
 // that). It has the options that the type has by default; opts come after those.
-func DraftOf(t TypeInfo, input json.RawMessage, opts ...EnqueueOption) Draft {
+func DraftOf(t store.AnnouncedType, input json.RawMessage, opts ...EnqueueOption) Draft {
 	d := NewDraft(t.Name, input)
 	if d.err != nil {
 		return d
@@ -99,8 +95,8 @@ const maxAnnounced = 20
 // AnnounceTypes describes task types in the store, for programs that do not have their
 // Go types; package schema does it with their JSON Schemas. What is known already
 // changes nothing, and what a newer schema version of a type says stays. Errors: what is
-// wrong with a type, ErrLimit.
-func (c *Client) AnnounceTypes(ctx context.Context, types ...TypeInfo) error {
+// wrong with a type, store.ErrLimit.
+func (c *Client) AnnounceTypes(ctx context.Context, types ...store.AnnouncedType) error {
 	by := announcer()
 	for some := range slices.Chunk(types, maxAnnounced) {
 		got, err := c.store.Operate(ctx, c.ns, store.AnnounceTypes{By: by, Types: some})
@@ -125,7 +121,7 @@ func announcer() string {
 
 // Types returns the task types of these names that were announced, or all of them
 // without one, by name. A name that was not announced is left out.
-func (c *Client) Types(ctx context.Context, names ...string) ([]TypeInfo, error) {
+func (c *Client) Types(ctx context.Context, names ...string) ([]store.AnnouncedType, error) {
 	if err := checkTexts("the name of a type", names...); err != nil {
 		return nil, fmt.Errorf("read the announced task types: %w", err)
 	}

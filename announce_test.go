@@ -69,16 +69,16 @@ func TestDraftOfReportsMistakes(t *testing.T) {
 	of := announced.Info()
 	for want, d := range map[string]weaver.Draft{
 		"Priority(12)":        weaver.DraftOf(of, json.RawMessage(`{}`), weaver.Priority(12)),
-		"MaxAttempts(-1)":     weaver.DraftOf(weaver.TypeInfo{Name: of.Name, Defaults: weaver.TaskDefaults{MaxAttempts: -1}}, json.RawMessage(`{}`)),
+		"MaxAttempts(-1)":     weaver.DraftOf(store.AnnouncedType{Name: of.Name, Defaults: store.TypeDefaults{MaxAttempts: -1}}, json.RawMessage(`{}`)),
 		"an option is nil":    weaver.DraftOf(of, json.RawMessage(`{}`), nil),
 		"acme.test.announced": weaver.DraftOf(of, json.RawMessage(`{`)),
-		"owner.domain":        weaver.DraftOf(weaver.TypeInfo{Name: "Charge"}, json.RawMessage(`{}`)),
+		"owner.domain":        weaver.DraftOf(store.AnnouncedType{Name: "Charge"}, json.RawMessage(`{}`)),
 	} {
 		if err := d.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error %v does not say %q", err, want)
 		}
 	}
-	if err := weaver.DraftOf(weaver.TypeInfo{Name: of.Name}, json.RawMessage(`{}`)).Err(); err != nil {
+	if err := weaver.DraftOf(store.AnnouncedType{Name: of.Name}, json.RawMessage(`{}`)).Err(); err != nil {
 		t.Errorf("a type of which nothing but the name is known: %v", err)
 	}
 }
@@ -91,7 +91,7 @@ func TestAnnounceTypesReportsMistakes(t *testing.T) {
 	}
 	large := announced.Info()
 	large.Input = json.RawMessage(`{"title":"` + strings.Repeat("x", store.MaxTypeSchema) + `"}`)
-	if err := c.AnnounceTypes(t.Context(), large); !errors.Is(err, weaver.ErrLimit) || !strings.Contains(err.Error(), large.Name) {
+	if err := c.AnnounceTypes(t.Context(), large); !errors.Is(err, store.ErrLimit) || !strings.Contains(err.Error(), large.Name) {
 		t.Errorf("a schema that is too large: %v", err)
 	}
 	if got, err := c.Types(t.Context()); err != nil || len(got) != 0 {

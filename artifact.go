@@ -13,36 +13,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
-
-// Bucket keeps large values and artifacts: blob.Dir, blob.NewMemory.
-type Bucket = blob.Bucket
-
-// ArtifactInfo is an artifact as Artifacts lists it.
-type ArtifactInfo = task.Artifact
-
-// ArtifactRef names an artifact. It may be part of an input, an output or a step's
-// value, by which other tasks find it.
-type ArtifactRef struct {
-	ID          task.ID   `json:"artifact_id"`
-	Name        string    `json:"name"`
-	ContentType string    `json:"content_type,omitempty"`
-	Blob        task.Blob `json:"blob,omitzero"`
-	Link        Link      `json:"link,omitzero"` // of LinkArtifact, in place of Blob
-}
-
-// Link says where the bytes of an artifact are that no bucket has.
-type Link = task.Link
-
-// RefOf returns what OpenArtifact wants for an artifact of a list.
-func RefOf(a ArtifactInfo) ArtifactRef {
-	return ArtifactRef{ID: a.ID, Name: a.Name, ContentType: a.ContentType, Blob: a.Blob, Link: a.Link()}
-}
 
 // ArtifactOption is an option of PutArtifact and LinkArtifact.
 type ArtifactOption func(*store.NewArtifact) error
@@ -138,7 +113,7 @@ func newArtifact(name string, opts []ArtifactOption) (store.NewArtifact, error) 
 // with its task. The URL is masked wherever a value is shown, and lists of artifacts
 // show it without user, query and fragment. A link that is not possible fails the task.
 // Errors: ErrNoTask, those of Step.
-func LinkArtifact(ctx context.Context, name string, to Link, opts ...ArtifactOption) (ArtifactRef, error) {
+func LinkArtifact(ctx context.Context, name string, to task.Link, opts ...ArtifactOption) (ArtifactRef, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return ArtifactRef{}, fmt.Errorf("link artifact %q: %w", name, err)
@@ -174,18 +149,18 @@ func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open artifact %q: %w", ref.Name, err)
 	}
-	if err := ref.check(); err != nil {
+	if err := checkRef(ref); err != nil {
 		return nil, Permanent(err)
 	}
 	return a.OpenArtifact(ctx, ref.Name, ref.Blob)
 }
 
-// check refuses a reference that PutArtifact did not make.
-func (ref ArtifactRef) check() error {
+// checkRef refuses a reference that PutArtifact did not make.
+func checkRef(ref ArtifactRef) error {
 	switch sum, err := hex.DecodeString(seal.Hash(ref.Blob)); {
 	case ref == ArtifactRef{}:
-		return fmt.Errorf("open artifact: %w: the ArtifactRef is empty: take the one that PutArtifact returned, or RefOf", ErrInvalidOption)
-	case ref.Link != Link{}:
+		return fmt.Errorf("open artifact: %w: the ArtifactRef is empty: take the one that PutArtifact returned, or task.Artifact.Ref", ErrInvalidOption)
+	case ref.Link != task.Link{}:
 		return fmt.Errorf("open artifact %q: %w: it is a link, and its bytes are elsewhere: fetch them from its Link.URL", ref.Name, ErrInvalidOption)
 	case ref.Blob.ID.IsZero() || err != nil || len(sum) != sha256.Size || ref.Blob.Size < 0:
 		return fmt.Errorf("open artifact %q: %w: the ArtifactRef has no blob, or one with another form than PutArtifact gives it: %+v", ref.Name, ErrInvalidOption, ref.Blob)
@@ -194,7 +169,7 @@ func (ref ArtifactRef) check() error {
 }
 
 // Artifacts lists the artifacts of a task, oldest first; ErrNotFound.
-func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]ArtifactInfo, error) {
+func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]task.Artifact, error) {
 	h, err := c.History(ctx, id)
 	return h.Artifacts, err
 }
@@ -203,7 +178,7 @@ func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]ArtifactInfo, erro
 // the function of this name. Errors: ErrInvalidOption, ErrNoBucket, blob.ErrNotFound,
 // blob.ErrCorrupt.
 func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
-	if err := ref.check(); err != nil {
+	if err := checkRef(ref); err != nil {
 		return nil, err
 	}
 	r, err := c.values.Open(ctx, ref.Blob)
@@ -213,24 +188,20 @@ func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadClos
 	return r, nil
 }
 
-// CollectOption is an option of CollectArtifacts.
-type CollectOption func(*time.Duration)
-
-// UnusedFor says how long ago an upload must have begun that nothing used since, so that
-// it is taken for one that will never be used; default a day. One that is still under
-// way then is made again by the task that it belongs to.
-func UnusedFor(d time.Duration) CollectOption { return func(to *time.Duration) { *to = max(d, 1) } }
-
 // CollectArtifacts deletes from the bucket what nothing needs any more: artifacts whose
 // time has passed and whose task has ended, values of tasks that were deleted, and
 // uploads that nothing used within a day. It returns how many blobs it deleted. What
 // uploads left whose process died before their end goes too, and is not counted. A
 // running engine with a bucket does the same: the first every minute, the second every
 // hour. Errors: ErrNoBucket.
-func (c *Client) CollectArtifacts(ctx context.Context, opts ...CollectOption) (deleted int, err error) {
+//
+// unusedFor says how long ago an upload must have begun that nothing used since, so that
+// it is taken for one that will never be used; default a day. One that is still under
+// way then is made again by the task that it belongs to.
+func (c *Client) CollectArtifacts(ctx context.Context, unusedFor ...time.Duration) (deleted int, err error) {
 	unused := store.DefaultPending
-	for _, o := range opts {
-		o(&unused)
+	for _, d := range unusedFor {
+		unused = max(d, 1)
 	}
 	if deleted, err = c.values.Collect(ctx, unused); err == nil {
 		_, err = c.values.Sweep(ctx, unused)
@@ -242,7 +213,7 @@ func (c *Client) CollectArtifacts(ctx context.Context, opts ...CollectOption) (d
 // of the namespace, after they were moved or copied there. A store remembers the bucket
 // that was put into first, if it can be told from others (blob.Identified: blob.Dir keeps
 // an ID in the folder, which goes with it): a program with another one does not run, and
-// puts and collects nothing (ErrOtherBucket). It returns the bucket's ID and where it is.
+// puts and collects nothing (store.ErrOtherBucket). It returns the bucket's ID and where it is.
 // Errors: ErrNoBucket; ErrInvalidOption: it has no ID.
 func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, place string, err error) {
 	var s operateSettings
@@ -259,7 +230,7 @@ func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, p
 	return b.ID, b.Place, nil
 }
 
-// CheckBucket returns ErrOtherBucket if the namespace has its large values and artifacts in
+// CheckBucket returns store.ErrOtherBucket if the namespace has its large values and artifacts in
 // another bucket than the Config's, as an engine does when it starts.
 func (c *Client) CheckBucket(ctx context.Context) error { return c.values.CheckBucket(ctx) }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 )
 
 func TestLargeValuesBesideEvents(t *testing.T) {
@@ -40,7 +41,7 @@ func TestLargeValuesBesideEvents(t *testing.T) {
 
 // slowBucket puts nothing until a channel is closed.
 type slowBucket struct {
-	weaver.Bucket
+	blob.Bucket
 	until chan struct{}
 }
 

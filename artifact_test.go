@@ -250,7 +250,7 @@ func TestLargeValues(t *testing.T) {
 
 // brokenBucket fails its first puts.
 type brokenBucket struct {
-	weaver.Bucket
+	blob.Bucket
 	puts int
 }
 
@@ -323,7 +323,7 @@ func TestArtifacts(t *testing.T) {
 		if a.Name != "in/a.csv" || a.ContentType != "text/csv" || a.Step != "write" || a.AttemptNo != 1 || a.Blob.Size != 3 || a.ExpiresAt.IsZero() {
 			b.Errorf("the first is %+v", a)
 		}
-		if list[1].Step != "artifact b.txt" || read(b, weaver.RefOf(a)) != "a,b" {
+		if list[1].Step != "artifact b.txt" || read(b, a.Ref()) != "a,b" {
 			b.Errorf("the second is %+v", list[1])
 		}
 		b.consistent()

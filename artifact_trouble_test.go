@@ -116,7 +116,7 @@ func TestArtifactTrouble(t *testing.T) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.CollectArtifacts(b.Context(), weaver.UnusedFor(0)); err != nil || len(s.with()) != 5 || s.with()[4] != 1 {
+		if _, err := c.CollectArtifacts(b.Context(), 0); err != nil || len(s.with()) != 5 || s.with()[4] != 1 {
 			b.Errorf("CollectArtifacts: %v, %v", s.with(), err)
 		}
 	})
@@ -127,9 +127,9 @@ func TestArtifactTrouble(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for _, c := range []struct {
-			opts []weaver.CollectOption
+			opts []time.Duration
 			want int
-		}{{nil, 0}, {[]weaver.CollectOption{weaver.UnusedFor(2 * time.Hour)}, 0}, {[]weaver.CollectOption{weaver.UnusedFor(time.Minute)}, 1}} {
+		}{{nil, 0}, {[]time.Duration{2 * time.Hour}, 0}, {[]time.Duration{time.Minute}, 1}} {
 			if n, err := b.with.CollectArtifacts(b.Context(), c.opts...); n != c.want || err != nil {
 				b.Errorf("collected %d, %v, want %d", n, err, c.want)
 			}
@@ -139,7 +139,7 @@ func TestArtifactTrouble(t *testing.T) {
 
 // sweptBucket notes with what it is swept.
 type sweptBucket struct {
-	weaver.Bucket
+	blob.Bucket
 	mu     sync.Mutex // guards sweeps
 	sweeps []time.Duration
 }
@@ -164,7 +164,7 @@ func TestBucketIsChecked(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, bucket := range map[string]weaver.Bucket{
+	for want, bucket := range map[string]blob.Bucket{
 		"no path":                 blob.Dir(""),
 		"has a NUL":               blob.Dir("a\x00b"),
 		file + " is a file":       blob.Dir(file),

@@ -24,25 +24,25 @@ import (
 // T decodes itself. An unblock without an input (null is none), or with one that turns
 // out not to decode, has the question asked again.
 //
-// With [AnswerWithin] it waits for a limited time.
+// within ends the wait for an answer so long after the question is asked; default never.
+// Ask returns ErrNoAnswer then, in this and all later attempts. An engine that runs
+// tasks of the type ends the wait, at once if it asked itself and within a minute otherwise;
+// an answer that comes before it does still counts.
 //
 // Errors are those of Step, and ErrNoAnswer.
-func Ask[T any](ctx context.Context, name, reason string, opts ...AskOption) (T, error) {
+func Ask[T any](ctx context.Context, name, reason string, within ...time.Duration) (T, error) {
 	var value T
-	var set askSettings
-	for _, o := range opts {
-		if o != nil {
-			o(&set)
-		}
-	}
+	var limit time.Duration
 	a, err := engine.From(ctx)
 	if err != nil {
 		return value, fmt.Errorf("ask %q: %w", name, err)
 	}
-	if set.within < 0 {
-		return value, a.Refuse(fmt.Errorf("ask %q: %w: AnswerWithin %s: want more than 0", name, ErrInvalidOption, set.within))
+	if len(within) > 0 {
+		if limit = within[0]; len(within) > 1 || limit <= 0 {
+			return value, a.Refuse(fmt.Errorf("ask %q: %w: to be answered within %s: want one time, of more than 0", name, ErrInvalidOption, within))
+		}
 	}
-	raw, err := a.Ask(ctx, name, reason, jsonfields.Shape(reflect.TypeFor[T]()), set.within, func(input json.RawMessage) error {
+	raw, err := a.Ask(ctx, name, reason, jsonfields.Shape(reflect.TypeFor[T]()), limit, func(input json.RawMessage) error {
 		if err := decodeStrict(input, new(T)); err != nil { // "approved" for "approve" would be a no
 			return fmt.Errorf("does not decode as %T: %w", value, err)
 		}
@@ -55,23 +55,6 @@ func Ask[T any](ctx context.Context, name, reason string, opts ...AskOption) (T,
 		return value, err
 	}
 	return decodeStep[T](a, name, raw)
-}
-
-// AskOption is an option of Ask.
-type AskOption func(*askSettings)
-
-type askSettings struct{ within time.Duration }
-
-// AnswerWithin ends the wait for an answer after d, counted from when the question is
-// asked: Ask returns ErrNoAnswer then, in this and all later attempts. An engine that runs
-// tasks of the type ends the wait, at once if it asked itself and within a minute otherwise;
-// an answer that comes before it does still counts.
-func AnswerWithin(d time.Duration) AskOption {
-	return func(s *askSettings) {
-		if s.within = d; d == 0 {
-			s.within = -1
-		}
-	}
 }
 
 // ForAsk makes Unblock act only on a task that waits with the Ask of a name: else

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -17,15 +18,15 @@ func TestAskWithin(t *testing.T) {
 	typ := weaver.Define[int, string]("acme.ask.within.v1", weaver.NoRetry())
 	retried := weaver.Define[int, string]("acme.ask.within_again.v1", weaver.MaxAttempts(2))
 	asks := func(ctx context.Context, _ int) (string, error) {
-		got, err := weaver.Ask[string](ctx, "pay", "who pays?", weaver.AnswerWithin(time.Hour))
+		got, err := weaver.Ask[string](ctx, "pay", "who pays?", time.Hour)
 		if errors.Is(err, weaver.ErrNoAnswer) {
 			return "nobody", nil
 		}
 		return got, err
 	}
-	stores := map[string]func(t *testing.T) weaver.Store{
-		"memstore": func(*testing.T) weaver.Store { return memstore.New() },
-		"sqlite":   func(t *testing.T) weaver.Store { return openMemory(t) },
+	stores := map[string]func(t *testing.T) store.Store{
+		"memstore": func(*testing.T) store.Store { return memstore.New() },
+		"sqlite":   func(t *testing.T) store.Store { return openMemory(t) },
 	}
 	test := func(name string, fn func(fx *fixture)) {
 		for kind, open := range stores {
@@ -81,8 +82,8 @@ func TestAskWithin(t *testing.T) {
 	})
 	test("a time that is none fails the task", func(fx *fixture) {
 		fx.run(typ.Handler(func(ctx context.Context, _ int) (string, error) {
-			return weaver.Ask[string](ctx, "pay", "who pays?", weaver.AnswerWithin(0))
+			return weaver.Ask[string](ctx, "pay", "who pays?", 0)
 		}))
-		wantError(fx, failure(fx, enqueue(fx, typ, 1)), nil, "AnswerWithin", "more than 0")
+		wantError(fx, failure(fx, enqueue(fx, typ, 1)), nil, "answered within", "more than 0")
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/store"
 )
 
 func TestOtherBucket(t *testing.T) {
@@ -25,11 +26,11 @@ func TestOtherBucket(t *testing.T) {
 		h, err := typ.Enqueue(fx.Context(), with(one), large("input"))
 		fx.must(err)
 		_, err = typ.Enqueue(fx.Context(), with(two), large("more"))
-		wantError(fx, err, weaver.ErrOtherBucket, one, two, "weaver artifact accept-bucket", "Client.AcceptBucket")
+		wantError(fx, err, store.ErrOtherBucket, one, two, "weaver artifact accept-bucket", "Client.AcceptBucket")
 		_, err = with(two).CollectArtifacts(fx.Context())
-		wantError(fx, err, weaver.ErrOtherBucket, one, two)
+		wantError(fx, err, store.ErrOtherBucket, one, two)
 		err = fx.newEngine(fx.store, weaver.Config{Bucket: blob.Dir(two), Handlers: []weaver.Handler{copies}}).Run(fx.Context())
-		wantError(fx, err, weaver.ErrOtherBucket, one, two)
+		wantError(fx, err, store.ErrOtherBucket, one, two)
 
 		// Moved as a whole it is the same bucket, and a copy of the blobs alone is accepted.
 		fx.must(os.RemoveAll(two))
@@ -39,7 +40,7 @@ func TestOtherBucket(t *testing.T) {
 		fx.must(os.CopyFS(one, os.DirFS(two)))
 		fx.must(os.RemoveAll(filepath.Join(one, "id.d")))
 		_, err = with(one).CollectArtifacts(fx.Context())
-		wantError(fx, err, weaver.ErrOtherBucket, "has no ID")
+		wantError(fx, err, store.ErrOtherBucket, "has no ID")
 		id, place, err := with(one).AcceptBucket(fx.Context(), weaver.By("ops"))
 		if err != nil || id == "" || place != one {
 			fx.Errorf("AcceptBucket = %q, %q, %v", id, place, err)
@@ -49,7 +50,7 @@ func TestOtherBucket(t *testing.T) {
 		fx.must(err)
 		equal(fx, "the output", out, large("input"))
 		_, err = typ.Enqueue(fx.Context(), with(two), large("more still"))
-		wantError(fx, err, weaver.ErrOtherBucket)
+		wantError(fx, err, store.ErrOtherBucket)
 	})
 	subtest(t, "without an ID cannot be accepted", func(fx *fixture) {
 		c, err := weaver.NewClient(fx.store, weaver.ClientConfig{Bucket: blob.NewMemory()})

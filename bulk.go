@@ -1,82 +1,27 @@
 package weaver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// BulkVerb is what Bulk does to tasks.
-type BulkVerb string
-
-// The verbs of Bulk: those of one task. An unblock gives no input, and is refused by tasks
-// that wait for an answer (Ask).
-const (
-	BulkRetry   BulkVerb = "retry"
-	BulkCancel  BulkVerb = "cancel"
-	BulkDelete  BulkVerb = "delete"
-	BulkUnblock BulkVerb = "unblock"
-)
-
-// BulkVerbs lists the verbs of Bulk.
-func BulkVerbs() []BulkVerb { return []BulkVerb{BulkRetry, BulkCancel, BulkDelete, BulkUnblock} }
-
-var bulkVerbs = map[BulkVerb]func() *manyVerb{
-	BulkRetry: retryVerb, BulkCancel: cancelVerb, BulkDelete: deleteVerb, BulkUnblock: unblockVerb,
+var bulkVerbs = map[ops.BulkVerb]func() *manyVerb{
+	ops.BulkRetry: retryVerb, ops.BulkCancel: cancelVerb, ops.BulkDelete: deleteVerb, ops.BulkUnblock: unblockVerb,
 }
 
-// MaxBulk is how many tasks one call of Bulk changes at most.
-const MaxBulk = store.MaxLimit
-
 const (
-	bulkBatch   = 100 // tasks that are changed at once
+	bulkBatch   = 100 // tasks that Bulk changes at once
 	bulkTries   = 3   // for a task that changes meanwhile
 	bulkSamples = 20
 )
-
-// BulkRequest says which tasks Bulk changes, and how. It has either a Query or IDs.
-type BulkRequest struct {
-	Verb  BulkVerb
-	Query *Query   // of what it asks for, what the verb can change, newest first; its Limit does not count
-	IDs   []TaskID // these, at most 1,000
-
-	Newest    TaskID        // with a Query: no task that was enqueued later; zero: any
-	OlderThan time.Duration // with a Query: see OlderThan
-	After     string        // Next of the call before
-	Limit     int           // the most tasks; 0: 1,000, which is the most
-
-	DryRun     bool // change nothing
-	Force      bool // BulkCancel: see Force
-	KeepSteps  bool // BulkRetry: see KeepSteps
-	Cleanups   bool // BulkRetry: see Cleanups
-	By, Reason string
-}
-
-// BulkResult says what a call of Bulk did.
-type BulkResult struct {
-	Done        int           // tasks that it changed; in a dry run: that it would
-	Asked       int           // BulkCancel: of these, those that run, or clean up, and were asked to end
-	UndoneFirst int           // BulkCancel, in a dry run: of these, those that would be undone before they end; see UndoPlan
-	AlreadyDone int           // that the query selects no more, or that are as the verb would have them, by now
-	Refused     []RefusedTask // that it could not change; in a dry run: as far as that is known before
-
-	Scanned int // tasks that were looked at
-	Unread  int // see SearchPage
-
-	States  map[State]int // in a dry run: how many of Done are in which state
-	Samples []ManyTask    // in a dry run: the first 20 of them
-
-	// Newest is the newest task that was selected, or that of the request: as Newest of
-	// another call it fixes what that one is for.
-	Newest TaskID
-
-	Next string // After for the next call to go on; "": this one came to the end
-}
 
 // Bulk changes, or with DryRun looks at, up to 1,000 tasks within about two seconds: call
 // it again with Next until that is "". Each task is changed by itself, and audited; one
@@ -86,44 +31,51 @@ type BulkResult struct {
 //
 // When it returns an error, what was done stays done, and the result says how far it
 // came. Errors: ErrInvalidOption, ErrBadCursor, ErrNestedTx and those of the store.
-func (c *Client) Bulk(ctx context.Context, req BulkRequest) (BulkResult, error) {
+func (c *Client) Bulk(ctx context.Context, req ops.BulkRequest) (ops.BulkResult, error) {
 	b := bulk{c: c, req: &req}
-	err := b.run(ctx)
+	err := b.check(ctx)
+	if err == nil {
+		err = b.run(ctx)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s tasks: %w", req.Verb, err)
 	}
 	return b.res, err
 }
 
-// bulk is one call of Bulk.
+// bulk is one call of Bulk, or of RetryMany and the like.
 type bulk struct {
-	c     *Client
-	req   *BulkRequest
-	res   BulkResult
-	verb  *manyVerb
-	query *Query // nil: of ids
-	set   operateSettings
-	sight foresight
-	until time.Time
-	again []TaskID // that the store refused
+	c      *Client
+	req    *ops.BulkRequest
+	res    ops.BulkResult
+	verb   *manyVerb
+	query  *ops.Query // nil: of ids
+	whole  bool       // all that the query selects, in any time: RetryMany and the like
+	last   string     // cursor of the last page that was done and has a next one
+	set    operateSettings
+	sight  foresight
+	looked int       // tasks that a dry run looked at one by one
+	young  time.Time // OlderThan passes over what ended, or was enqueued, later
+	until  time.Time // when the call is over; zero: at its end
+	again  []TaskID  // that the store refused
 }
 
 func (b *bulk) run(ctx context.Context) error {
-	if err := b.check(ctx); err != nil {
-		return err
-	}
 	b.res.Next, b.res.Newest = b.req.After, b.req.Newest
-	b.sight = foresight{client: b.c, selected: make(map[TaskID]bool), spent: make(map[JobID]error), keepSteps: b.req.KeepSteps, cleanups: b.req.Cleanups}
+	b.sight = foresight{client: b.c, selected: make(map[TaskID]bool), spent: make(map[JobID]error), keepSteps: b.set.keepSteps, cleanups: b.set.cleanups}
+	b.young = time.Now().Add(-b.req.OlderThan)
 	if b.query == nil {
 		b.until = time.Now().Add(searchTime)
 		return b.byID(ctx)
 	}
-	release, err := b.query.turn(ctx)
+	release, err := searchTurn(ctx, b.query)
 	if err != nil {
 		return err
 	}
 	defer release()
-	b.until = time.Now().Add(searchTime)
+	if !b.whole {
+		b.until = time.Now().Add(searchTime)
+	}
 	return b.byQuery(ctx)
 }
 
@@ -134,7 +86,7 @@ func (b *bulk) check(ctx context.Context) error {
 	}
 	verb, known := bulkVerbs[b.req.Verb]
 	if !known {
-		return fmt.Errorf("%w: %q is no verb of Bulk; the verbs are %v", ErrInvalidOption, b.req.Verb, BulkVerbs())
+		return fmt.Errorf("%w: %q is no verb of Bulk; the verbs are %v", ErrInvalidOption, b.req.Verb, ops.BulkVerbs())
 	}
 	b.verb = verb()
 	b.set.audit = store.Audit{By: b.req.By, Reason: b.req.Reason}
@@ -144,18 +96,18 @@ func (b *bulk) check(ctx context.Context) error {
 	}
 	b.verb.with(&b.set)
 	if b.req.Limit == 0 {
-		b.req.Limit = MaxBulk
+		b.req.Limit = ops.MaxBulk
 	}
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
 	}
 	switch byQuery := b.req.Query != nil; {
-	case b.req.Limit < 0 || b.req.Limit > MaxBulk:
-		return wrong("Limit is %d: want 1 to %d, or 0 for that", b.req.Limit, MaxBulk)
+	case b.req.Limit < 0 || b.req.Limit > ops.MaxBulk:
+		return wrong("Limit is %d: want 1 to %d, or 0 for that", b.req.Limit, ops.MaxBulk)
 	case byQuery == (b.req.IDs != nil):
 		return wrong("want either a Query or IDs")
-	case !byQuery && len(b.req.IDs) > MaxBulk:
-		return wrong("%d IDs: at most %d", len(b.req.IDs), MaxBulk)
+	case !byQuery && len(b.req.IDs) > ops.MaxBulk:
+		return wrong("%d IDs: at most %d", len(b.req.IDs), ops.MaxBulk)
 	case !byQuery && (!b.req.Newest.IsZero() || b.req.OlderThan != 0):
 		return wrong("Newest and OlderThan are for a Query")
 	case b.req.OlderThan < 0:
@@ -168,10 +120,16 @@ func (b *bulk) check(ctx context.Context) error {
 		q.Filter.After = b.req.After
 	}
 	b.query = &q
+	return b.narrow()
+}
+
+// narrow makes the query select only tasks that the verb can change.
+func (b *bulk) narrow() error {
+	q := b.query
 	if err := checkFilter(&q.Filter); err != nil {
 		return err
 	}
-	if err := b.verb.narrow(&q.Filter); err != nil || q.none {
+	if err := b.verb.narrow(&q.Filter); err != nil || q.MatchesNone() {
 		return err
 	}
 	return b.upToNewest()
@@ -206,10 +164,9 @@ func (b *bulk) upToNewest() error {
 
 func (b *bulk) byQuery(ctx context.Context) error {
 	b.sight.also = b.selectsID
-	young := time.Now().Add(-b.req.OlderThan)
 	q := *b.query
 	for left := b.req.Limit; left > 0; {
-		q.Filter.Limit = min(left, bulkBatch)
+		q.Filter.Limit = min(left, b.batch())
 		page, err := b.c.search(ctx, &q, b.until)
 		if err != nil {
 			return err
@@ -219,7 +176,7 @@ func (b *bulk) byQuery(ctx context.Context) error {
 			b.res.Newest = page.Items[0].ID
 		}
 		left -= len(page.Items)
-		tasks := slices.DeleteFunc(page.Items, func(t TaskInfo) bool { return b.req.OlderThan > 0 && lastOf(&t).After(young) })
+		tasks := slices.DeleteFunc(page.Items, func(t TaskInfo) bool { return b.tooYoung(&t) })
 		stopped, err := b.each(ctx, tasks)
 		if err != nil {
 			return err
@@ -229,6 +186,7 @@ func (b *bulk) byQuery(ctx context.Context) error {
 			break
 		}
 		b.res.Next, q.Filter.After = page.Next, page.Next
+		b.last = cmp.Or(page.Next, b.last)
 		if page.Next == "" || b.over() {
 			break
 		}
@@ -277,4 +235,17 @@ func (b *bulk) byID(ctx context.Context) error {
 	return b.twice(ctx)
 }
 
-func (b *bulk) over() bool { return !time.Now().Before(b.until) }
+// batch is how many tasks are changed at once.
+func (b *bulk) batch() int {
+	switch {
+	case !b.whole:
+		return bulkBatch
+	case b.query.Filter.Limit <= 0:
+		return store.MaxLimit
+	}
+	return store.PageLimit(b.query.Filter.Limit)
+}
+
+func (b *bulk) tooYoung(t *TaskInfo) bool { return b.req.OlderThan > 0 && lastOf(t).After(b.young) }
+
+func (b *bulk) over() bool { return !b.until.IsZero() && !time.Now().Before(b.until) }

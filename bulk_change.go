@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/preview"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -36,7 +37,7 @@ func (b *bulk) known(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 }
 
 func (b *bulk) refuse(id TaskID, err error) {
-	b.res.Refused = append(b.res.Refused, RefusedTask{id, err})
+	b.res.Refused = append(b.res.Refused, ops.RefusedTask{ID: id, Err: err})
 }
 
 // each changes tasks, or looks at them. stopped is the last one that it looked at when
@@ -86,7 +87,8 @@ func (b *bulk) lookAt(ctx context.Context, tasks []TaskInfo) (stopped string, er
 
 // look is change in a dry run, for one task.
 func (b *bulk) look(ctx context.Context, t *TaskInfo) error {
-	if b.verb.foresee != nil {
+	if b.verb.foresee != nil && b.looked < maxForeseen {
+		b.looked++
 		h, err := b.c.store.History(ctx, b.c.ns, t.ID)
 		if errors.Is(err, ErrNotFound) { // deleted meanwhile
 			b.res.AlreadyDone++
@@ -112,8 +114,8 @@ func (b *bulk) look(ctx context.Context, t *TaskInfo) error {
 		b.res.States = make(map[State]int)
 	}
 	b.res.States[t.State]++
-	if len(b.res.Samples) < bulkSamples {
-		b.res.Samples = append(b.res.Samples, ManyTask{t.ID, t.Type, t.Queue, t.State})
+	if b.whole || len(b.res.Samples) < bulkSamples {
+		b.res.Samples = append(b.res.Samples, ops.ManyTask{ID: t.ID, Type: t.Type, Queue: t.Queue, State: t.State})
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func (b *bulk) change(ctx context.Context, tasks []TaskInfo) error {
 		cmds := make([]store.Command, len(tasks))
 		for i := range tasks {
 			set := b.set
-			if b.query != nil {
+			if b.query != nil && !b.whole {
 				set.seen.Epoch = tasks[i].Epoch
 				if t := &tasks[i]; t.State.Terminal() || t.State == StateBlocked { // others change by themselves
 					set.seen.UpdatedAt = t.UpdatedAt
@@ -181,7 +183,7 @@ func (b *bulk) selects(ctx context.Context, t *TaskInfo) bool {
 	if b.query == nil {
 		return slices.Contains(b.verb.states, t.State)
 	}
-	if !b.query.Filter.Selects(t) || !b.req.Newest.IsZero() && t.ID.Compare(b.req.Newest) > 0 {
+	if !b.query.Filter.Selects(t) || b.tooYoung(t) || !b.req.Newest.IsZero() && t.ID.Compare(b.req.Newest) > 0 {
 		return false
 	}
 	found, _ := b.c.matches(ctx, b.query, t, later(b.until, time.Now().Add(searchTime/2)))
@@ -202,9 +204,9 @@ func (b *bulk) twice(ctx context.Context) error {
 	ids := b.again
 	b.again = nil
 	slices.Reverse(ids)
-	for batch := range slices.Chunk(ids, bulkBatch) {
+	for batch := range slices.Chunk(ids, b.batch()) {
 		before := slices.Clone(b.res.Refused)
-		b.res.Refused = slices.DeleteFunc(b.res.Refused, func(r RefusedTask) bool { return slices.Contains(batch, r.ID) })
+		b.res.Refused = slices.DeleteFunc(b.res.Refused, func(r ops.RefusedTask) bool { return slices.Contains(batch, r.ID) })
 		tasks, err := b.still(ctx, batch)
 		if err == nil {
 			order := make(map[TaskID]int, len(batch))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -17,7 +18,7 @@ import (
 var bulkType = weaver.Define[int, int]("acme.bulk.run.v1", weaver.NoRetry())
 
 // bulkWork ends tasks with an input from 100 on; the others block if it is below 0, or fail.
-func (fx *fixture) bulkWork(c weaver.Store) {
+func (fx *fixture) bulkWork(c store.Store) {
 	fx.Helper()
 	e, err := weaver.New(c, weaver.Config{Handlers: []weaver.Handler{bulkType.Handler(func(ctx context.Context, in int) (int, error) {
 		switch {
@@ -44,7 +45,7 @@ func (fx *fixture) bulkTasks(inputs ...int) (ids []task.ID) {
 	return ids
 }
 
-func bulkCounts(r weaver.BulkResult) string {
+func bulkCounts(r ops.BulkResult) string {
 	return fmt.Sprintf("%d done, %d asked, %d before, %d refused, %d samples, more %t", r.Done, r.Asked, r.AlreadyDone, len(r.Refused), len(r.Samples), r.Next != "")
 }
 
@@ -53,18 +54,18 @@ func TestBulk(t *testing.T) {
 		ids := fx.bulkTasks(1, 2, 1, 100)
 		fx.bulkWork(fx.store)
 		q := fx.query("input=1")
-		dry, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, DryRun: true})
+		dry, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, DryRun: true})
 		fx.must(err)
 		equal(fx, "the dry run", bulkCounts(dry), "2 done, 0 asked, 0 before, 0 refused, 2 samples, more false")
 		equal(fx, "its states", fmt.Sprint(dry.States), "map[failed:2]")
 		equal(fx, "its newest", dry.Newest, ids[2])
-		equal(fx, "its first sample", dry.Samples[0], weaver.ManyTask{ID: ids[2], Type: bulkType.Name(), Queue: "default", State: task.Failed})
+		equal(fx, "its first sample", dry.Samples[0], ops.ManyTask{ID: ids[2], Type: bulkType.Name(), Queue: "default", State: task.Failed})
 		equal(fx, "scanned", dry.Scanned, 3) // those that can be retried
 		equal(fx, "what it changed", fx.get(ids[0]).State, task.Failed)
 
 		late := fx.bulkTasks(1)
 		fx.bulkWork(fx.store)
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, Newest: dry.Newest, By: "ops", Reason: "bank is up"})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, Newest: dry.Newest, By: "ops", Reason: "bank is up"})
 		fx.must(err)
 		equal(fx, "the retry", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
 		equal(fx, "its newest", res.Newest, dry.Newest)
@@ -75,11 +76,11 @@ func TestBulk(t *testing.T) {
 		audit := fx.history(ids[0]).Audit
 		equal(fx, "the audit", fmt.Sprintf("%d %s %s", len(audit), audit[0].Actor, audit[0].Reason), "1 ops bank is up")
 
-		every := weaver.Query{}
-		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &every})
+		every := ops.Query{}
+		res, err = fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, Query: &every})
 		fx.must(err)
 		equal(fx, "the cancel", bulkCounts(res), "2 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
-		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkDelete, Query: &every})
+		res, err = fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkDelete, Query: &every})
 		fx.must(err)
 		equal(fx, "the delete", bulkCounts(res), "5 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
 	})
@@ -92,7 +93,7 @@ func TestBulk(t *testing.T) {
 			for _, dry := range []bool{true, false} {
 				done, calls, listed := 0, 0, 0
 				for after := ""; ; calls++ {
-					res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, DryRun: dry, Limit: 10, After: after})
+					res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, DryRun: dry, Limit: 10, After: after})
 					fx.must(err)
 					done, listed = done+res.Done, listed+len(res.Samples)
 					if after = res.Next; after == "" {
@@ -108,7 +109,7 @@ func TestBulk(t *testing.T) {
 		for _, id := range ids {
 			equal(fx, "retries", len(fx.history(id).Audit), 2)
 		}
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &weaver.Query{}, DryRun: true})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &ops.Query{}, DryRun: true})
 		fx.must(err)
 		equal(fx, "samples of many", bulkCounts(res), "25 done, 0 asked, 0 before, 0 refused, 20 samples, more false")
 	})
@@ -120,7 +121,7 @@ func TestBulk(t *testing.T) {
 		gone[15] ^= 1
 		all := append(slices.Clone(ids), gone, ids[0])
 		for _, dry := range []bool{true, false} {
-			res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, IDs: all, DryRun: dry})
+			res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, IDs: all, DryRun: dry})
 			fx.must(err)
 			equal(fx, "done", fmt.Sprintf("%d %d %d %q", res.Done, res.AlreadyDone, res.Scanned, res.Next), `2 0 6 ""`)
 			why := map[task.ID]error{}
@@ -132,7 +133,7 @@ func TestBulk(t *testing.T) {
 			wantError(fx, why[gone], weaver.ErrNotFound)
 		}
 		equal(fx, "the first", fx.get(ids[0]).State, task.Ready)
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkUnblock, IDs: ids[3:]})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkUnblock, IDs: ids[3:]})
 		fx.must(err)
 		equal(fx, "the unblock", bulkCounts(res), "1 done, 0 asked, 0 before, 1 refused, 0 samples, more false")
 		wantError(fx, res.Refused[0].Err, weaver.ErrState, `waits for an answer to "how many"`)
@@ -140,7 +141,7 @@ func TestBulk(t *testing.T) {
 
 		calls, done := 0, 0
 		for after := ""; ; calls++ {
-			res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, IDs: all[:5], Limit: 2, After: after})
+			res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, IDs: all[:5], Limit: 2, After: after})
 			fx.must(err)
 			if done += res.Done; res.Next == "" {
 				break
@@ -160,19 +161,19 @@ func TestBulk(t *testing.T) {
 		fx.bulkWork(fx.store)
 		q := fx.query("job:" + h.ID().String())
 		for _, dry := range []bool{true, false} {
-			res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkDelete, Query: &q, DryRun: dry})
+			res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkDelete, Query: &q, DryRun: dry})
 			fx.must(err)
 			equal(fx, "the delete", bulkCounts(res), "0 done, 0 asked, 0 before, 3 refused, 0 samples, more false")
 		}
 		// What a later call is for counts as selected.
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, DryRun: true, Limit: 1})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, DryRun: true, Limit: 1})
 		fx.must(err)
 		equal(fx, "a dry run of one", bulkCounts(res), "1 done, 0 asked, 0 before, 0 refused, 1 samples, more true")
 		cancelled := q.And(weaver.Filter{States: []weaver.State{task.Cancelled}})
-		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &cancelled, DryRun: true})
+		res, err = fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &cancelled, DryRun: true})
 		fx.must(err)
 		equal(fx, "a dry run without the first", bulkCounts(res), "1 done, 0 asked, 0 before, 1 refused, 1 samples, more false")
-		res, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q})
+		res, err = fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q})
 		fx.must(err)
 		equal(fx, "the retry", bulkCounts(res), "1 done, 0 asked, 2 before, 0 refused, 0 samples, more false")
 	})
@@ -185,7 +186,7 @@ func TestBulk(t *testing.T) {
 		fx.bulkWork(fx.store)
 		q := fx.query("input=1")
 		for d, want := range map[time.Duration]int{0: 2, time.Minute: 1, 2 * time.Hour: 0} {
-			res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, OlderThan: d, DryRun: true})
+			res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, OlderThan: d, DryRun: true})
 			fx.must(err)
 			equal(fx, "older than "+d.String(), res.Done, want)
 		}
@@ -210,7 +211,7 @@ func TestBulk(t *testing.T) {
 			}}), weaver.ClientConfig{})
 			fx.must(err)
 			q := fx.query(text)
-			res, err := c.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q})
+			res, err := c.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q})
 			fx.must(err)
 			equal(fx, text, bulkCounts(res), want)
 			_, err = fx.client.CancelMany(fx.Context(), weaver.Filter{})
@@ -235,49 +236,49 @@ func TestBulk(t *testing.T) {
 		}), weaver.ClientConfig{})
 		fx.must(err)
 		q := fx.query("state:failed")
-		res, err := c.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q})
+		res, err := c.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q})
 		fx.must(err)
 		equal(fx, "the first call", bulkCounts(res), "200 done, 0 asked, 0 before, 0 refused, 0 samples, more true")
-		res, err = c.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, After: res.Next})
+		res, err = c.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, After: res.Next})
 		wantError(fx, err, fail, "retry tasks: ")
 		equal(fx, "the one that failed", bulkCounts(res), "100 done, 0 asked, 0 before, 0 refused, 0 samples, more true")
-		res, err = c.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, After: res.Next})
+		res, err = c.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, After: res.Next})
 		fx.must(err)
 		equal(fx, "the rest", bulkCounts(res), "200 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
-		hs, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q})
+		hs, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q})
 		fx.must(err)
 		equal(fx, "what is left", hs.Done, 0)
 	})
 
 	subtest(t, "what is wrong", func(fx *fixture) {
 		id := fx.bulkTasks(1)[0]
-		q, states := weaver.Query{}, fx.query("state:ready")
-		for want, req := range map[string]weaver.BulkRequest{
+		q, states := ops.Query{}, fx.query("state:ready")
+		for want, req := range map[string]ops.BulkRequest{
 			`"pause" is no verb of Bulk; the verbs are [retry`: {Verb: "pause", Query: &q},
-			"want either a Query or IDs":                       {Verb: weaver.BulkRetry},
-			"retry tasks: invalid option: want either":         {Verb: weaver.BulkRetry, Query: &q, IDs: []task.ID{id}},
-			"Limit is 1001":                             {Verb: weaver.BulkRetry, Query: &q, Limit: 1001},
-			"Limit is -1":                               {Verb: weaver.BulkRetry, Query: &q, Limit: -1},
-			"1001 IDs: at most 1000":                    {Verb: weaver.BulkRetry, IDs: make([]task.ID, 1001)},
-			"Newest and OlderThan are for a Query":      {Verb: weaver.BulkRetry, IDs: []task.ID{id}, Newest: id},
-			"OlderThan is -1s":                          {Verb: weaver.BulkRetry, Query: &q, OlderThan: -time.Second},
-			"a task that is ready cannot be changed so": {Verb: weaver.BulkRetry, Query: &states},
-			"Force is an option of Cancel":              {Verb: weaver.BulkRetry, Query: &q, Force: true},
-			"By":                                        {Verb: weaver.BulkRetry, Query: &q, By: "a\x00b"},
+			"want either a Query or IDs":                       {Verb: ops.BulkRetry},
+			"retry tasks: invalid option: want either":         {Verb: ops.BulkRetry, Query: &q, IDs: []task.ID{id}},
+			"Limit is 1001":                             {Verb: ops.BulkRetry, Query: &q, Limit: 1001},
+			"Limit is -1":                               {Verb: ops.BulkRetry, Query: &q, Limit: -1},
+			"1001 IDs: at most 1000":                    {Verb: ops.BulkRetry, IDs: make([]task.ID, 1001)},
+			"Newest and OlderThan are for a Query":      {Verb: ops.BulkRetry, IDs: []task.ID{id}, Newest: id},
+			"OlderThan is -1s":                          {Verb: ops.BulkRetry, Query: &q, OlderThan: -time.Second},
+			"a task that is ready cannot be changed so": {Verb: ops.BulkRetry, Query: &states},
+			"Force is an option of Cancel":              {Verb: ops.BulkRetry, Query: &q, Force: true},
+			"By":                                        {Verb: ops.BulkRetry, Query: &q, By: "a\x00b"},
 		} {
 			_, err := fx.client.Bulk(fx.Context(), req)
 			wantError(fx, err, weaver.ErrInvalidOption, want)
 		}
-		for _, req := range []weaver.BulkRequest{
-			{Verb: weaver.BulkRetry, Query: &q, After: "odd"},
-			{Verb: weaver.BulkRetry, Query: &q, After: "odd", Newest: id},
-			{Verb: weaver.BulkRetry, IDs: []task.ID{id}, After: "odd"},
+		for _, req := range []ops.BulkRequest{
+			{Verb: ops.BulkRetry, Query: &q, After: "odd"},
+			{Verb: ops.BulkRetry, Query: &q, After: "odd", Newest: id},
+			{Verb: ops.BulkRetry, IDs: []task.ID{id}, After: "odd"},
 		} {
 			_, err := fx.client.Bulk(fx.Context(), req)
 			wantError(fx, err, weaver.ErrBadCursor)
 		}
 		none := states.And(weaver.Filter{States: []weaver.State{task.Failed}})
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &none})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, Query: &none})
 		fx.must(err)
 		equal(fx, "a query that selects nothing", bulkCounts(res), "0 done, 0 asked, 0 before, 0 refused, 0 samples, more false")
 		equal(fx, "the task", fx.get(id).State, task.Ready)

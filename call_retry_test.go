@@ -47,18 +47,18 @@ func TestRetryOfATaskWhoseCallFailed(t *testing.T) {
 			fx.must(err)
 			res, err := jh.Wait(fx.Context())
 			fx.must(err)
-			equal(fx, "job", res.State, weaver.JobFailed)
+			equal(fx, "job", res.State, task.JobFailed)
 			_, err = fx.client.RetryJob(fx.Context(), jh.ID())
 			fx.must(err)
 			res, err = jh.Wait(fx.Context())
 			fx.must(err)
-			equal(fx, "the job, while the disk is full", res.State, weaver.JobFailed)
+			equal(fx, "the job, while the disk is full", res.State, task.JobFailed)
 			fails = false
 			_, err = fx.client.RetryJob(fx.Context(), jh.ID())
 			fx.must(err)
 			res, err = jh.Wait(fx.Context())
 			fx.must(err)
-			equal(fx, "the job, when it is not", res.State, weaver.JobSucceeded)
+			equal(fx, "the job, when it is not", res.State, task.JobSucceeded)
 		})
 	}
 }

@@ -123,7 +123,7 @@ func TestCallAll(t *testing.T) {
 		fx.must(err)
 		res, err := jh.Wait(fx.Context())
 		fx.must(err)
-		equal(fx, "job", res.State, weaver.JobSucceeded)
+		equal(fx, "job", res.State, task.JobSucceeded)
 		names := make([]string, 0, len(res.Completed))
 		for _, c := range res.Completed {
 			names = append(names, c.Name)
@@ -168,7 +168,7 @@ func TestCallAll(t *testing.T) {
 		})
 	}
 	// records calls fail with the number of each record of a call, after it was written.
-	records := func(fx *fixture, fail func(n int) error) weaver.Store {
+	records := func(fx *fixture, fail func(n int) error) store.Store {
 		n := 0
 		return storehook.New(fx.store, &storehook.Hooks{Record: func(_ context.Context, recs []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
 			res, err := next()

@@ -139,7 +139,7 @@ func (s WaitSettings) Task(t *TaskInfo) (over bool, err error) {
 // Job reports whether a wait for a job is over, and what WaitJob returns then: nil, or
 // an error that is ErrBlocked.
 func (s WaitSettings) Job(r *JobResult) (over bool, err error) {
-	if r.State == JobBlocked && !s.ThroughBlocked {
+	if r.State == task.JobBlocked && !s.ThroughBlocked {
 		return true, fmt.Errorf("job %s (%s): %w: %s", r.ID, r.Name, ErrBlocked, r.firstReason())
 	}
 	return r.State.Terminal(), nil

@@ -11,31 +11,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// elsewhere is an Enqueuer and Waiter of another package.
-type elsewhere struct{ client *weaver.Client }
-
-func (e elsewhere) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]weaver.Enqueued, error) {
-	return e.client.EnqueueTasks(ctx, drafts...)
-}
-
-func (e elsewhere) Get(ctx context.Context, id weaver.TaskID) (weaver.TaskInfo, error) {
-	return e.client.Get(ctx, id)
-}
+// elsewhere is a Caller of another package.
+type elsewhere struct{ *weaver.Client }
 
 // List has no values, as that over HTTP.
 func (e elsewhere) List(ctx context.Context, f weaver.Filter) ([]weaver.TaskInfo, string, error) {
-	list, next, err := e.client.List(ctx, f)
+	list, next, err := e.Client.List(ctx, f)
 	for i := range list {
 		list[i].Input, list[i].Output = nil, nil
 	}
 	return list, next, err
 }
 
-func (e elsewhere) Wait(ctx context.Context, id weaver.TaskID, opts ...weaver.WaitOption) (weaver.TaskInfo, error) {
-	return e.client.Wait(ctx, id, opts...)
-}
-
-func TestHandlesBindToAnyWaiter(t *testing.T) {
+func TestHandlesBindToAnyCaller(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.carry.wait.v1")
 	inBubble(t, func(fx *fixture) {
 		e := elsewhere{fx.client}
@@ -59,11 +47,11 @@ func TestHandlesBindToAnyWaiter(t *testing.T) {
 		fx.must(err)
 		equal(fx, "output of the job's task", out, "yy")
 
-		bound := weaver.BindJob(fx.client, made.ID(), made.Disposition())
+		bound := j.Submitted(fx.client, made.ID(), made.Disposition())
 		res, err := bound.Wait(fx.Context())
 		fx.must(err)
-		equal(fx, "job", res.State, weaver.JobSucceeded)
-		_, err = weaver.BindJob(nil, made.ID(), made.Disposition()).Wait(fx.Context())
+		equal(fx, "job", res.State, task.JobSucceeded)
+		_, err = j.Submitted(nil, made.ID(), made.Disposition()).Wait(fx.Context())
 		wantError(fx, err, weaver.ErrUnbound)
 	})
 }
@@ -105,7 +93,7 @@ func TestPlainForms(t *testing.T) {
 
 func TestReadOperateOptions(t *testing.T) {
 	seen := time.Unix(1, 0)
-	o, err := weaver.ReadOperateOptions(store.RerunTask{}, weaver.By("ops"), weaver.Reason("why"), weaver.SeenVersion(3, seen), weaver.RerunInput(7), weaver.RerunWith(weaver.Priority(1)))
+	o, err := weaver.ReadOperateOptions(store.RerunTask{}, weaver.By("ops"), weaver.Reason("why"), weaver.SeenEpoch(3, seen), weaver.RerunInput(7), weaver.RerunWith(weaver.Priority(1)))
 	if err != nil || o.By != "ops" || o.Reason != "why" || o.SeenEpoch != 3 || !o.SeenUpdatedAt.Equal(seen) || string(o.RerunInput) != "7" || len(o.RerunWith) != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 func TestCheckpoint(t *testing.T) {
@@ -68,7 +69,7 @@ func TestCheckpoint(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		misuse func(ctx context.Context) error
-		kind   weaver.ErrorKind
+		kind   task.ErrorKind
 		says   string
 	}{
 		"a checkpoint without a name": {func(ctx context.Context) error { return weaver.Checkpoint(ctx, "", 1) }, "handler_error", "a checkpoint needs a name"},

@@ -42,7 +42,7 @@ const (
 // A task has at most 10,000 children over all of its attempts, and children of
 // children go 8 deep. More fail the task at once, and so does a draft with a mistake
 // or with an IdempotencyKey: children are stored once without it.
-func Decompose(join Join, drafts ...Draft) error {
+func Decompose(join task.Join, drafts ...Draft) error {
 	return &engine.Decompose{Join: join, Children: func(ids *task.IDs, limit int) ([]task.New, error) {
 		if join != JoinRerun && join != JoinComplete {
 			return nil, fmt.Errorf("decompose: %w: the join %q: want JoinRerun or JoinComplete", ErrInvalidOption, join)

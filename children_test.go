@@ -28,7 +28,7 @@ func pieceHandler() weaver.Handler {
 }
 
 func TestDecompose(t *testing.T) {
-	outer := func(join weaver.Join, drafts ...weaver.Draft) weaver.Handler {
+	outer := func(join task.Join, drafts ...weaver.Draft) weaver.Handler {
 		return whole.Handler(func(ctx context.Context, _ int) (string, error) {
 			children, err := weaver.Children(ctx)
 			if err != nil {
@@ -72,7 +72,7 @@ func TestDecompose(t *testing.T) {
 		}
 	})
 	for name, tc := range map[string]struct {
-		join   weaver.Join
+		join   task.Join
 		drafts []weaver.Draft
 		want   string
 	}{
@@ -200,7 +200,7 @@ func TestRetryJobWithChildren(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		fx.idle(handlers...)
 		job, err := fx.client.Job(fx.Context(), h.ID())
-		if err != nil || job.State != weaver.JobSucceeded || job.Counters.Total != 3 {
+		if err != nil || job.State != task.JobSucceeded || job.Counters.Total != 3 {
 			fx.Errorf("the job: %+v, %v", job, err)
 		}
 		equal(fx, "runs of the handler", runs, 2)

@@ -85,7 +85,7 @@ func TestSlots(t *testing.T) {
 	})
 
 	subtest(t, "of a queue are no more than its limit when handlers end one by one", func(fx *fixture) {
-		for _, s := range []weaver.Store{fx.store, polled(openStore(fx))} {
+		for _, s := range []store.Store{fx.store, polled(openStore(fx))} {
 			fx := newFixture(fx.T, s)
 			c := newConcurrency()
 			stop := fx.start(s, weaver.Config{
@@ -222,7 +222,7 @@ func TestSlotsAfterAnAbandonedHandler(t *testing.T) {
 		stuck := enqueue(fx, typ, "stuck")
 		synctest.Wait()
 		cancel()
-		var names *weaver.RunningError
+		var names *task.RunningError
 		if err := <-done; !errors.As(err, &names) {
 			fx.Errorf("Run = %v, want a *RunningError", err)
 		}
@@ -324,7 +324,7 @@ func TestClaimer(t *testing.T) {
 			h := enqueue(fx, typ, 1)
 			_ = result(fx, h)
 			if poll == 0 {
-				poll = weaver.DefaultPoll
+				poll = time.Second
 			}
 			near(fx, "time from the enqueue to the next look", began.Sub(asked), poll)
 			if beats := f.count("Heartbeat"); beats < 19 || beats > 30 {

@@ -4,18 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
 )
 
-// CleanupLimit is how long after a handler was asked to end its cleanups may
-// last, all of them together.
-const CleanupLimit time.Duration = engine.CleanupLimit
-
 // Cleanup is Do for a function that undoes what other steps did. It also begins,
 // runs to its end and is recorded after the handler's context ended by a cancel,
-// its deadline or a timeout, for CleanupLimit from then on; fn gets a context
+// its deadline or a timeout, for 30 s from then on; fn gets a context
 // that lasts for so long, and until the lease ends. So a handler that was asked
 // to end can give back what it had taken:
 //
@@ -31,7 +26,7 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 // from a step, is refused after a cleanup ran, unless KeepSteps says that the steps still
 // stand.
 //
-// A cleanup that fails, or is kept from running by CleanupLimit, in an attempt with which
+// A cleanup that fails, or is kept from running by that limit, in an attempt with which
 // the task would end is tried again before it ends, by further attempts: after 1 s, 2 s, …
 // up to 1 min, for 24 h. Until then the task is pending, or running, for the reason undo,
 // and shows the error with which it ends. In such attempts the handler's context has ended

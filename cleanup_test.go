@@ -11,6 +11,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // ends are the ways in which an attempt is asked to end for good.
@@ -52,7 +53,7 @@ func TestCleanup(t *testing.T) {
 		})
 	}
 	// play runs a saga that is asked to end, and returns its task.
-	play := func(fx *fixture, s weaver.Store, how string, h weaver.Handler) weaver.TaskID {
+	play := func(fx *fixture, s store.Store, how string, h weaver.Handler) weaver.TaskID {
 		fx.Helper()
 		end := ends[how]
 		fx.runConfig(s, weaver.Config{Lease: 6 * time.Second, Handlers: []weaver.Handler{h}})
@@ -77,7 +78,7 @@ func TestCleanup(t *testing.T) {
 
 	for how, end := range ends {
 		subtest(t, "runs and is recorded after "+how, func(fx *fixture) {
-			for _, s := range []weaver.Store{fx.store, polled(openStore(fx))} {
+			for _, s := range []store.Store{fx.store, polled(openStore(fx))} {
 				fx := newFixture(fx.T, s)
 				end, opts := ends[how], ends[how].opts
 				ran := 0
@@ -141,7 +142,7 @@ func TestCleanup(t *testing.T) {
 					wantError(fx, weaver.Cleanup(ctx, "more", func(context.Context) error { fx.Error("it began too late"); return nil }), weaver.ErrCleanupTooLong)
 					return err
 				}))
-				if took := ended.Sub(began).Round(time.Second); took != weaver.CleanupLimit {
+				if took := ended.Sub(began).Round(time.Second); took != 30*time.Second {
 					fx.Errorf("it was ended after %s", took)
 				}
 				equal(fx, "steps, of the cleanup that had another try", recordedAs(fx, id), "[book step completed slow cleanup completed]")
@@ -185,7 +186,7 @@ func TestCleanup(t *testing.T) {
 		asked := time.Now()
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		fails(fx, h)
-		equal(fx, "ended after", ended.Sub(asked), weaver.CleanupLimit)
+		equal(fx, "ended after", ended.Sub(asked), 30*time.Second)
 	})
 
 	subtest(t, "is a step like any other without an end: its value stays, its failure is tried again", func(fx *fixture) {
@@ -212,7 +213,7 @@ func TestCleanup(t *testing.T) {
 				}
 				return nil
 			}, weaver.StepRetry(2, time.Second))
-			if _, is := errors.AsType[*weaver.StepError](err); !is && tries < 4 {
+			if _, is := errors.AsType[*task.StepError](err); !is && tries < 4 {
 				fx.Errorf("a cleanup that failed returned %#v", err)
 			}
 			return err

@@ -118,7 +118,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 
 	for how := range waits {
 		subtest(t, "a saga that is "+how+" refunds once when it is cancelled", func(fx *fixture) {
-			for _, s := range []weaver.Store{fx.store, polled(openStore(fx))} {
+			for _, s := range []store.Store{fx.store, polled(openStore(fx))} {
 				fx, j := newFixture(fx.T, s), of(how)
 				e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
 				h := begin(fx, j)
@@ -280,7 +280,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		time.Sleep(time.Hour) // it is due for long
 		fx.run(j.handler())
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
-		equal(fx, "the time of the cleanup", took.Round(time.Second), time.Minute+weaver.CleanupLimit)
+		equal(fx, "the time of the cleanup", took.Round(time.Second), time.Minute+30*time.Second)
 		equal(fx, "the tries", j.undone, 2)
 	})
 

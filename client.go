@@ -30,9 +30,9 @@ const DefaultInlineLimit = 64 << 10
 // ClientConfig configures a Client. The zero value works.
 type ClientConfig struct {
 	Namespace   string       // default DefaultNamespace
-	InlineLimit int          // bytes; default DefaultInlineLimit
-	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
-	Codec       Codec        // seals values before they are stored, and opens them; see Config; default none
+	InlineLimit int          // bytes; default 64 KiB
+	Bucket      blob.Bucket  // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
+	Codec       codec.Codec  // seals values before they are stored, and opens them; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
 	Handlers    []Handler    // of task types that the program knows: RepairInput and RerunInput check inputs as an enqueue does, and CheckInput; the client runs none; default none
 	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
@@ -67,7 +67,7 @@ type Client struct {
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
-func NewClient(s Store, cfg ClientConfig) (*Client, error) {
+func NewClient(s store.Store, cfg ClientConfig) (*Client, error) {
 	if problems := cfg.problems(s); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
@@ -82,7 +82,7 @@ func NewClient(s Store, cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-func (cfg ClientConfig) problems(s Store) []error {
+func (cfg ClientConfig) problems(s store.Store) []error {
 	var problems []error
 	if s == nil {
 		problems = append(problems, errors.New("the store is nil"))
@@ -123,7 +123,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 }
 
 // newClient is NewClient with a configuration that was checked.
-func newClient(s Store, cfg ClientConfig) *Client {
+func newClient(s store.Store, cfg ClientConfig) *Client {
 	if cfg.Namespace == "" {
 		cfg.Namespace = DefaultNamespace
 	}
@@ -152,7 +152,7 @@ func (c *Client) Namespace() string { return c.ns }
 
 // Store returns the store that the client was given. With a Codec the values in it are
 // sealed.
-func (c *Client) Store() Store { return c.given }
+func (c *Client) Store() store.Store { return c.given }
 
 // Wake makes an idle engine of this process look for due tasks now, and on
 // PostgreSQL those of other processes: call it after the commit of a transaction
@@ -251,21 +251,21 @@ func checkFilter(f *Filter) error {
 }
 
 // History reads everything recorded about a task; ErrNotFound.
-func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
+func (c *Client) History(ctx context.Context, id TaskID) (store.History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return History{}, c.noTask(id)
+		return store.History{}, c.noTask(id)
 	case err != nil:
-		return History{}, fmt.Errorf("read the history of task %s: %w", id, err)
+		return store.History{}, fmt.Errorf("read the history of task %s: %w", id, err)
 	}
 	return h, nil
 }
 
-var jobStates = []JobState{JobRunning, JobBlocked, JobSucceeded, JobFailed, JobCancelled}
+var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
 
 // Jobs reads jobs newest first, and the cursor of the next page; see List.
-func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, error) {
+func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]JobInfo, string, error) {
 	for _, s := range f.States {
 		if !slices.Contains(jobStates, s) {
 			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", ErrInvalidOption, s, jobStates)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -96,13 +97,13 @@ func TestInvalidReads(t *testing.T) {
 
 		_, _, err := fx.client.List(fx.Context(), weaver.Filter{After: "not-a-cursor"})
 		wantError(fx, err, weaver.ErrBadCursor, "list tasks")
-		_, _, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{After: "not-a-cursor"})
+		_, _, err = fx.client.Jobs(fx.Context(), store.JobFilter{After: "not-a-cursor"})
 		wantError(fx, err, weaver.ErrBadCursor, "list jobs")
 		_, _, err = fx.client.List(fx.Context(), weaver.Filter{States: []weaver.State{"completed"}})
 		wantError(fx, err, nil, `"completed" is no state`, "succeeded", "blocked")
 		_, err = number.Get(fx.Context(), fx.client, h.ID())
 		wantError(fx, err, weaver.ErrWrongType, h.ID().String(), text.Name(), number.Name())
-		_, err = weaver.ParseID("123")
+		_, err = task.ParseID("123")
 		wantError(fx, err, nil, `"123"`, "26 characters")
 
 		// The input was stored by a program whose type had another shape.
@@ -131,10 +132,10 @@ func TestListsRefuseUnknownStates(t *testing.T) {
 		wantError(fx, err, weaver.ErrInvalidOption, "list tasks", `"answer"`, "signal")
 		_, _, err = fx.client.List(fx.Context(), weaver.Filter{ErrorKinds: []task.ErrorKind{"", "time_out"}})
 		wantError(fx, err, weaver.ErrInvalidOption, "list tasks", `"time_out"`, "timeout")
-		_, _, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{States: []weaver.JobState{weaver.JobRunning, "ready"}})
+		_, _, err = fx.client.Jobs(fx.Context(), store.JobFilter{States: []task.JobState{task.JobRunning, "ready"}})
 		wantError(fx, err, weaver.ErrInvalidOption, "list jobs", `"ready"`, "succeeded")
-		for _, s := range []weaver.JobState{weaver.JobRunning, weaver.JobBlocked, weaver.JobSucceeded, weaver.JobFailed, weaver.JobCancelled} {
-			_, _, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{States: []weaver.JobState{s}})
+		for _, s := range []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled} {
+			_, _, err := fx.client.Jobs(fx.Context(), store.JobFilter{States: []task.JobState{s}})
 			fx.must(err)
 		}
 	})

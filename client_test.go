@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 func TestTaskStates(t *testing.T) {
@@ -153,7 +154,7 @@ func TestOperatorTextsAreChecked(t *testing.T) {
 		equal(fx, "audit", len(fx.history(h.ID()).Audit), 0)
 		queues, err := fx.client.Queues(fx.Context())
 		fx.must(err)
-		equal(fx, "the queue is paused", slices.ContainsFunc(queues, func(q weaver.QueueInfo) bool { return q.Paused }), false)
+		equal(fx, "the queue is paused", slices.ContainsFunc(queues, func(q store.Queue) bool { return q.Paused }), false)
 	})
 }
 
@@ -195,7 +196,7 @@ func TestErrorsNameTheOperationOnce(t *testing.T) {
 			fmt.Sprintf("get task %s: ", id):                 func() error { _, err := fx.client.Get(ctx, id); return err },
 			fmt.Sprintf("get job %s: ", id):                  func() error { _, err := fx.client.Job(ctx, id); return err },
 			"list tasks: ":                                   func() error { _, _, err := fx.client.List(ctx, weaver.Filter{}); return err },
-			"list jobs: ":                                    func() error { _, _, err := fx.client.Jobs(ctx, weaver.JobFilter{}); return err },
+			"list jobs: ":                                    func() error { _, _, err := fx.client.Jobs(ctx, store.JobFilter{}); return err },
 			fmt.Sprintf("cancel task %s: ", id):              func() error { return fx.client.Cancel(ctx, id) },
 			fmt.Sprintf("read the history of task %s: ", id): func() error { _, err := fx.client.History(ctx, id); return err },
 		} {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 func TestCoalesce(t *testing.T) {
@@ -23,10 +24,10 @@ func TestCoalesce(t *testing.T) {
 		first := enqueue(fx, typ, "1", opts...)
 		<-running
 		second := enqueue(fx, typ, "2", opts...)
-		equal(fx, "beside one that runs", second.Disposition(), weaver.DispositionCreated)
+		equal(fx, "beside one that runs", second.Disposition(), store.DispositionCreated)
 		for _, in := range []string{"3", "4"} {
 			h := enqueue(fx, typ, in, opts...)
-			equal(fx, "beside one that waits", h.Disposition(), weaver.DispositionCoalesced)
+			equal(fx, "beside one that waits", h.Disposition(), store.DispositionCoalesced)
 			equal(fx, "the task", h.ID(), second.ID())
 		}
 		close(goOn)
@@ -37,14 +38,14 @@ func TestCoalesce(t *testing.T) {
 	subtest(t, "by an idempotency key, existing says that the input was not taken", func(fx *fixture) {
 		opts := []weaver.EnqueueOption{weaver.IdempotencyKey("evt-1"), weaver.Coalesce()}
 		first := enqueue(fx, typ, "1", opts...)
-		equal(fx, "before it started", enqueue(fx, typ, "2", opts...).Disposition(), weaver.DispositionCoalesced)
+		equal(fx, "before it started", enqueue(fx, typ, "2", opts...).Disposition(), store.DispositionCoalesced)
 		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
 		equal(fx, "the output", result(fx, first), "2")
 		late := enqueue(fx, typ, "3", opts...)
-		equal(fx, "when it has started", late.Disposition(), weaver.DispositionExisting)
+		equal(fx, "when it has started", late.Disposition(), store.DispositionExisting)
 		equal(fx, "the output then", result(fx, late), "2")
 		key := enqueue(fx, typ, "3", weaver.ConcurrencyKey("evt-1"), weaver.Coalesce())
-		equal(fx, "by a concurrency key", key.Disposition(), weaver.DispositionCreated)
+		equal(fx, "by a concurrency key", key.Disposition(), store.DispositionCreated)
 	})
 
 	subtest(t, "mistakes", func(fx *fixture) {

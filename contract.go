@@ -135,7 +135,7 @@ func (t *contract) enqueueMany(ctx context.Context, e Enqueuer, n int, at func(i
 }
 
 // get reads a task of the type.
-func (t *contract) get(ctx context.Context, c Reader, id TaskID) (TaskInfo, error) {
+func (t *contract) get(ctx context.Context, c Caller, id TaskID) (TaskInfo, error) {
 	info, err := c.Get(ctx, id)
 	if err != nil {
 		return TaskInfo{}, err
@@ -147,7 +147,7 @@ func (t *contract) get(ctx context.Context, c Reader, id TaskID) (TaskInfo, erro
 }
 
 // list reads tasks of the type.
-func (t *contract) list(ctx context.Context, c Reader, f Filter) ([]TaskInfo, string, error) {
+func (t *contract) list(ctx context.Context, c Caller, f Filter) ([]TaskInfo, string, error) {
 	f.Types = []string{t.name}
 	return c.List(ctx, f)
 }
@@ -280,7 +280,7 @@ func (t *contract) decodeInput(ctx context.Context, raw json.RawMessage, upcasts
 // running engine's Config.UnknownFields says; without an engine they are ignored.
 func (t *contract) unmarshalInput(ctx context.Context, raw json.RawMessage, in any) error {
 	a, err := engine.From(ctx)
-	if err != nil || a.UnknownFields() == engine.UnknownIgnore || a.Task().Type != t.name {
+	if err != nil || a.UnknownFields() == task.UnknownIgnore || a.Task().Type != t.name {
 		return json.Unmarshal(raw, in)
 	}
 	mistake := decodeStrict(raw, in)
@@ -292,7 +292,7 @@ func (t *contract) unmarshalInput(ctx context.Context, raw json.RawMessage, in a
 	if err := json.Unmarshal(raw, in); err != nil {
 		return err
 	}
-	if a.UnknownFields() == engine.UnknownRefuse {
+	if a.UnknownFields() == task.UnknownRefuse {
 		return mistake
 	}
 	a.WarnUnknown(mistake)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // A deadline of a task or job that waits is kept to, however long leases last.
@@ -33,7 +34,7 @@ func TestDeadlinesOfWhatWaits(t *testing.T) {
 		time.Sleep(time.Until(began.Add(time.Second + late)))
 		status, err := c.JobStatus(fx.Context(), job.ID())
 		fx.must(err)
-		equal(fx, "the state of the job", status.State, weaver.JobFailed)
+		equal(fx, "the state of the job", status.State, task.JobFailed)
 	}
 
 	subtest(t, "set by this process", func(fx *fixture) {
@@ -59,11 +60,11 @@ func TestDeadlinesOfWhatWaits(t *testing.T) {
 		path := filepath.Join(fx.TempDir(), "weaver.db")
 		fx = newFixture(fx.T, openFile(fx, path))
 		fx.run(handler)
-		set(fx, newFixture(fx.T, openFile(fx, path)).client, weaver.DefaultPoll+soon)
+		set(fx, newFixture(fx.T, openFile(fx, path)).client, time.Second+soon)
 	})
 
 	subtest(t, "set in a store without notices", func(fx *fixture) {
 		fx.runConfig(polled(fx.store), weaver.Config{Handlers: []weaver.Handler{handler}})
-		set(fx, fx.client, weaver.DefaultPoll*11/10+soon)
+		set(fx, fx.client, time.Second*11/10+soon)
 	})
 }

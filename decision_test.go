@@ -18,7 +18,7 @@ import (
 
 // chooses is a Decider with one answer for the first failure of tasks of the type
 // whole, and none for others.
-func chooses(dec decide.Decision) weaver.Decider {
+func chooses(dec decide.Decision) decide.Decider {
 	return decide.Func(func(in decide.Input) decide.Decision {
 		if in.Task.Type != whole.Name() || in.Task.AttemptNo > 1 {
 			return decide.Decision{}

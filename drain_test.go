@@ -40,7 +40,7 @@ func TestDrain_Dev(t *testing.T) {
 		}})
 		synctest.Wait()
 		began = time.Now()
-		if err := e.stop(); !errors.As(err, new(*weaver.RunningError)) {
+		if err := e.stop(); !errors.As(err, new(*task.RunningError)) {
 			fx.Errorf("stop: %v, want that a handler still runs", err)
 		}
 		equal(fx, "time of the drain", time.Since(began), 2100*time.Millisecond)
@@ -179,7 +179,7 @@ func TestDrain(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		err := e.stop()
-		var running *weaver.RunningError
+		var running *task.RunningError
 		if !errors.As(err, &running) || len(running.Tasks) != 1 {
 			fx.Fatalf("Run returned %v, want a *RunningError with one task", err)
 		}

@@ -14,43 +14,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // Config configures an Engine. The zero value works: an engine without
 // Handlers runs no task, and still ends what has passed its deadline and gives
 // back the tasks of workers that died.
 type Config struct {
-	Namespace    string         // default DefaultNamespace
-	Handlers     []Handler      // of the task types this worker runs, several for a type if they have names (HandlerName); tasks of other types are left alone; default none
-	Expect       []AnyType      // task types that must have a handler, checked by New
-	Concurrency  int            // handlers at once; default 10 × GOMAXPROCS
-	Queues       map[string]int // queues to serve, each with its own limit; default every queue
-	Lease        time.Duration  // how long a silent worker keeps its tasks; default 30 s, at least 1 s
-	SessionGrace time.Duration  // PostgreSQL: how long a worker without an answer of its session keeps its tasks; shorter outages end no handler, and another machine takes over what a dead process ran about a second later; default Lease/3, 1 s to Lease
-	Poll         time.Duration  // how often an idle worker looks by itself; default 1 s
-	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s. Under `weaver dev` (WEAVER_DEV is set) at most 2 s, and handlers end before their next step
-	Logger       *slog.Logger   // default slog.Default()
-	Decider      Decider        // default decide.Default{}
-	RepairHinter RepairHinter   // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and what is expected
-	Router       Router         // chooses among the handlers of a type; default decide.Direct{}: the one without a name
-	Sink         Sink           // receives every event, before the listeners of Plugins and On; default none
-	InlineLimit  int            // bytes; default DefaultInlineLimit
-	Bucket       Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
-	Codec        Codec          // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
-	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
-	KeepStats    time.Duration  // how long statistics of attempts are kept, of the whole namespace (Client.Stats): the shortest time of its engines holds, so give all the same; default 90 days, at least 1 h; Forever: no end
-	NoStats      bool           // count no attempts for statistics; default false
-	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
+	Namespace    string              // default DefaultNamespace
+	Handlers     []Handler           // of the task types this worker runs, several for a type if they have names (HandlerName); tasks of other types are left alone; default none
+	Expect       []AnyType           // task types that must have a handler, checked by New
+	Concurrency  int                 // handlers at once; default 10 × GOMAXPROCS
+	Queues       map[string]int      // queues to serve, each with its own limit; default every queue
+	Lease        time.Duration       // how long a silent worker keeps its tasks; default 30 s, at least 1 s
+	SessionGrace time.Duration       // PostgreSQL: how long a worker without an answer of its session keeps its tasks; shorter outages end no handler, and another machine takes over what a dead process ran about a second later; default Lease/3, 1 s to Lease
+	Poll         time.Duration       // how often an idle worker looks by itself; default 1 s
+	DrainTimeout time.Duration       // how long Run waits for handlers once its context ended; default 30 s. Under `weaver dev` (WEAVER_DEV is set) at most 2 s, and handlers end before their next step
+	Logger       *slog.Logger        // default slog.Default()
+	Decider      decide.Decider      // default decide.Default{}
+	RepairHinter decide.RepairHinter // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and what is expected
+	Router       decide.Router       // chooses among the handlers of a type; default decide.Direct{}: the one without a name
+	Sink         event.Sink          // receives every event, before the listeners of Plugins and On; default none
+	InlineLimit  int                 // bytes; default 64 KiB
+	Bucket       blob.Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
+	Codec        codec.Codec         // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
+	CrashBudget  int                 // crashes in a row after which a task fails as poison; default 3, −1: never
+	KeepStats    time.Duration       // how long statistics of attempts are kept, of the whole namespace (Client.Stats): the shortest time of its engines holds, so give all the same; default 90 days, at least 1 h; Forever: no end
+	NoStats      bool                // count no attempts for statistics; default false
+	Retain       []Retention         // how long what has ended is kept, by rules that Retain makes; default: for ever
 
 	// UnknownFields says what becomes of fields of a stored input that its Go type lacks,
-	// after a rename for example; default UnknownWarn. What people and other programs hand
+	// after a rename for example; default task.UnknownWarn. What people and other programs hand
 	// in (WithJSON, Unblock) is refused in any case.
-	UnknownFields UnknownFields
+	UnknownFields task.UnknownFields
 
 	// Redact are keys ("password", "*token*") and paths ("/card/number") of what is
 	// masked in events, log lines and errors, and of tasks that the engine enqueues also
@@ -69,24 +72,16 @@ type Config struct {
 	dev bool // under `weaver dev`
 }
 
-// UnknownFields is a setting of Config.
-type UnknownFields = engine.UnknownFields
+// DefaultLease is the default of Config.Lease.
+const DefaultLease = 30 * time.Second
 
-// The settings of Config.UnknownFields.
+// Further defaults of Config.
 const (
-	UnknownWarn   = engine.UnknownWarn   // decode without them; say so once per type in the log, and in the attempt's notes, which `weaver why` shows
-	UnknownRefuse = engine.UnknownRefuse // the input does not decode: the task is repaired (Repair) or blocked
-	UnknownIgnore = engine.UnknownIgnore // decode without them
-)
-
-// The defaults of Config.
-const (
-	DefaultLease        = 30 * time.Second
-	DefaultPoll         = time.Second
-	DefaultDrainTimeout = 30 * time.Second
+	defaultPoll  = time.Second
+	defaultDrain = 30 * time.Second
 
 	devDrain           = 2 * time.Second // of a program that `weaver dev` replaces
-	DefaultCrashBudget = 3
+	defaultCrashBudget = 3
 )
 
 // Engine runs tasks in this process. It embeds a Client of its store and
@@ -104,7 +99,7 @@ type Engine struct {
 // New checks the configuration and returns an Engine; Run starts it. Every
 // problem is reported at once: duplicate handlers, expected task types without
 // one, impossible values.
-func New(s Store, cfg Config) (*Engine, error) {
+func New(s store.Store, cfg Config) (*Engine, error) {
 	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Codec: cfg.Codec, Logger: cfg.Logger, Redact: cfg.Redact}
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
@@ -166,15 +161,15 @@ func New(s Store, cfg Config) (*Engine, error) {
 
 // Troubles returns the task types that this engine cannot run at the moment, or could not
 // when it stopped: see [NotHere]. A program's own check of its health asks for it.
-func (e *Engine) Troubles() []Trouble { return e.inner.Troubles() }
+func (e *Engine) Troubles() []store.Trouble { return e.inner.Troubles() }
 
 // Run executes tasks until ctx ends and then drains: it claims nothing more,
 // waits up to DrainTimeout for its handlers, ends the contexts of the rest
 // (cause ErrDraining) and gives their leases back at no cost to the tasks. It
-// returns nil after a clean drain, a *RunningError naming handlers that never
-// returned, ErrNotMigrated or ErrNewerSchema before anything runs. When a newer
+// returns nil after a clean drain, a *task.RunningError naming handlers that never
+// returned, store.ErrNotMigrated or store.ErrNewerSchema before anything runs. When a newer
 // program migrates the store while it runs, and the migration is not one that older
-// programs may run beside, it drains and returns ErrNewerSchema.
+// programs may run beside, it drains and returns store.ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
 // RunUntilIdle is Run that returns by itself when nothing of its task types
@@ -194,8 +189,8 @@ func (e *Engine) StopNow() { e.inner.StopNow() }
 func (cfg Config) problems() []error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if cfg.UnknownFields < UnknownWarn || cfg.UnknownFields > UnknownIgnore {
-		complain("UnknownFields is %d: want UnknownWarn, UnknownRefuse or UnknownIgnore", cfg.UnknownFields)
+	if cfg.UnknownFields < task.UnknownWarn || cfg.UnknownFields > task.UnknownIgnore {
+		complain("UnknownFields is %d: want task.UnknownWarn, UnknownRefuse or UnknownIgnore", cfg.UnknownFields)
 	}
 	seen := make(map[string]bool, len(cfg.Handlers))
 	names := make(map[[2]string]bool, len(cfg.Handlers))
@@ -248,7 +243,7 @@ func (cfg Config) problems() []error {
 		complain("KeepStats is %s: want at least 1h, 0 for the default, %d days, or Forever", cfg.KeepStats, store.StatsKept/(24*time.Hour))
 	}
 	if cfg.CrashBudget < -1 {
-		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, DefaultCrashBudget)
+		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, defaultCrashBudget)
 	}
 	if cfg.Queues != nil && len(cfg.Queues) == 0 {
 		complain("Queues is empty: name the queues to serve, or leave it nil for all")
@@ -291,10 +286,10 @@ func (cfg Config) withDefaults() Config {
 		cfg.SessionGrace = engine.SessionGrace(cfg.Lease)
 	}
 	if cfg.Poll == 0 {
-		cfg.Poll = DefaultPoll
+		cfg.Poll = defaultPoll
 	}
 	if cfg.DrainTimeout == 0 {
-		cfg.DrainTimeout = DefaultDrainTimeout
+		cfg.DrainTimeout = defaultDrain
 	}
 	if cfg.dev = os.Getenv("WEAVER_DEV") != ""; cfg.dev {
 		cfg.DrainTimeout = min(cfg.DrainTimeout, devDrain)
@@ -309,7 +304,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Router = decide.Direct{}
 	}
 	if cfg.CrashBudget == 0 {
-		cfg.CrashBudget = DefaultCrashBudget
+		cfg.CrashBudget = defaultCrashBudget
 	}
 	return cfg
 }
@@ -471,6 +466,6 @@ func Log(ctx context.Context) *slog.Logger {
 
 // An Engine is a Client in all respects.
 var (
-	_ Reader   = (*Engine)(nil)
+	_ Caller   = (*Engine)(nil)
 	_ Enqueuer = (*Engine)(nil)
 )

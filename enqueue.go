@@ -2,6 +2,7 @@ package weaver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,11 +19,31 @@ type Enqueuer interface {
 	EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error)
 }
 
+// Caller enqueues, reads and operates the tasks of a namespace, wherever that is: a Client or an
+// Engine, and the client of a server (package httpapi/client). Task types and signals work
+// with each.
+type Caller interface {
+	Enqueuer
+
+	// Submit stores the job with all of its tasks, or nothing.
+	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
+
+	Get(ctx context.Context, id TaskID) (TaskInfo, error)
+	List(ctx context.Context, f Filter) (tasks []TaskInfo, next string, err error)
+	Job(ctx context.Context, id JobID) (JobInfo, error)
+
+	Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error)
+	WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error)
+
+	// SendSignal sends one whose payload is encoded already; see Signal.Send.
+	SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error
+}
+
 // Enqueued answers one draft.
 type Enqueued struct {
 	ID          TaskID
 	Type        string
-	Disposition Disposition // created; existing: the idempotency key was known, and the input was not taken; coalesced: a task that waits took the input (Coalesce)
+	Disposition store.Disposition // created; existing: the idempotency key was known, and the input was not taken; coalesced: a task that waits took the input (Coalesce)
 }
 
 // EnqueueTasks implements Enqueuer. Every draft is checked before anything is
@@ -146,20 +167,26 @@ func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 // TxClient enqueues inside a caller's transaction. Its tasks exist if and
 // only if that transaction commits, and no reader sees them before.
 type TxClient struct {
-	c  *Client
-	tx store.Tx
+	c   *Client
+	tx  store.Tx
+	err error // why there is no transaction
 }
 
 // InTx enqueues and submits inside a transaction, wrapped by the store's
 // adapter: sqlite.Tx(tx). All rules of the client apply. Handles of such an
 // enqueue return ErrUnbound from Wait and Get. After the commit call Wake, or
 // let the store notice by itself.
-func (c *Client) InTx(tx store.Tx) *TxClient { return &TxClient{c: c, tx: tx} }
+func (c *Client) InTx(tx store.Tx) *TxClient {
+	if tx == nil {
+		return &TxClient{err: fmt.Errorf("InTx(nil): %w", store.ErrNilTx)}
+	}
+	return &TxClient{c: c, tx: tx}
+}
 
 // EnqueueTasks implements Enqueuer.
 func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
-	if t.tx == nil {
-		return nil, fmt.Errorf("enqueue: InTx(nil): %w", store.ErrNilTx)
+	if t.err != nil {
+		return nil, fmt.Errorf("enqueue: %w", t.err)
 	}
 	return t.c.enqueue(ctx, t.tx, drafts)
 }
@@ -167,17 +194,11 @@ func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueue
 // InStepTx enqueues and submits in the transaction of the StepTx whose context it
 // is given: the tasks and jobs exist exactly if the step is recorded. Outside a
 // StepTx its methods return ErrNoTask.
-func InStepTx(ctx context.Context) TxSubmitter {
+func InStepTx(ctx context.Context) *TxClient {
 	a, err := engine.From(ctx)
 	tx := engine.StepTxOf(ctx)
 	if err != nil || tx == nil {
-		return noStepTx{}
+		return &TxClient{err: fmt.Errorf("InStepTx outside a StepTx: %w", ErrNoTask)}
 	}
 	return clientOf(a).InTx(tx)
-}
-
-type noStepTx struct{}
-
-func (noStepTx) EnqueueTasks(context.Context, ...Draft) ([]Enqueued, error) {
-	return nil, fmt.Errorf("InStepTx outside a StepTx: %w", ErrNoTask)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -39,17 +40,17 @@ func TestEnqueue(t *testing.T) {
 		key := weaver.IdempotencyKey("evt-1")
 		first := enqueue(fx, typ, "first", key)
 		again := enqueue(fx, typ, "another input", key)
-		equal(fx, "disposition of the first", first.Disposition(), weaver.DispositionCreated)
-		equal(fx, "disposition of the second", again.Disposition(), weaver.DispositionExisting)
+		equal(fx, "disposition of the first", first.Disposition(), store.DispositionCreated)
+		equal(fx, "disposition of the second", again.Disposition(), store.DispositionExisting)
 		equal(fx, "id of the second", again.ID(), first.ID())
 
 		fx.idle(echo)
 		done := enqueue(fx, typ, "when it is done", key)
-		equal(fx, "disposition when it is done", done.Disposition(), weaver.DispositionExisting)
+		equal(fx, "disposition when it is done", done.Disposition(), store.DispositionExisting)
 		equal(fx, "its output", result(fx, done), "first")
 
 		other := weaver.Define[string, string]("engine.enqueue.other.v1")
-		equal(fx, "disposition under another type", enqueue(fx, other, "", key).Disposition(), weaver.DispositionCreated)
+		equal(fx, "disposition under another type", enqueue(fx, other, "", key).Disposition(), store.DispositionCreated)
 	})
 
 	subtest(t, "deleting the task frees the key", func(fx *fixture) {
@@ -61,7 +62,7 @@ func TestEnqueue(t *testing.T) {
 		_, err := fx.client.Get(fx.Context(), first.ID())
 		wantError(fx, err, weaver.ErrNotFound, first.ID().String())
 		second := enqueue(fx, typ, "second", key)
-		equal(fx, "disposition", second.Disposition(), weaver.DispositionCreated)
+		equal(fx, "disposition", second.Disposition(), store.DispositionCreated)
 		if second.ID() == first.ID() {
 			fx.Error("the deleted task came back")
 		}
@@ -94,7 +95,7 @@ func TestEnqueue(t *testing.T) {
 		a := enqueue(fx, typ, "a", both("evt-1")...)
 		b := enqueue(fx, typ, "b", both("evt-2")...)
 		again := enqueue(fx, typ, "c", both("evt-1")...)
-		equal(fx, "another event on the same org", b.Disposition(), weaver.DispositionCreated)
+		equal(fx, "another event on the same org", b.Disposition(), store.DispositionCreated)
 		equal(fx, "the same event again", again.ID(), a.ID())
 		fx.idle(echo)
 		equal(fx, "a", result(fx, a), "a")
@@ -120,7 +121,7 @@ func TestEnqueue(t *testing.T) {
 		fx.must(err)
 		equal(fx, "calls of the store", f.count("Enqueue"), 1)
 		equal(fx, "a key twice in one call names the first", got[2].ID, got[0].ID)
-		equal(fx, "its disposition", got[2].Disposition, weaver.DispositionExisting)
+		equal(fx, "its disposition", got[2].Disposition, store.DispositionExisting)
 	})
 }
 
@@ -130,7 +131,7 @@ func TestEnqueueMany_PerItem(t *testing.T) {
 		keyed := weaver.PerItem(func(i int) []weaver.EnqueueOption {
 			return []weaver.EnqueueOption{weaver.IdempotencyKey(fmt.Sprint("evt-", i)), weaver.Priority(i + 1)}
 		})
-		for _, want := range []weaver.Disposition{weaver.DispositionCreated, weaver.DispositionExisting} {
+		for _, want := range []store.Disposition{store.DispositionCreated, store.DispositionExisting} {
 			hs, err := typ.EnqueueMany(fx.Context(), fx.client, []string{"a", "b"}, weaver.Priority(9), weaver.Label("k", "v"), keyed)
 			fx.must(err)
 			for i, h := range hs {

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
 func TestTaskErrorSaysNothingTwice(t *testing.T) {
 	const id = "01JCZ000000000000000000000"
-	parsed, err := weaver.ParseID(id)
+	parsed, err := task.ParseID(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestInTxOfAReadOnlyTransaction(t *testing.T) {
 		defer func() { _ = tx.Rollback() }()
 		_, err = typ.Enqueue(fx.Context(), client.InTx(sqlite.Tx(tx)), "")
 		wantError(fx, err, nil, "the transaction is read-only", "sql.TxOptions")
-		if strings.Contains(err.Error(), "permissions") || errors.Is(err, weaver.ErrReadOnly) {
+		if strings.Contains(err.Error(), "permissions") || errors.Is(err, store.ErrReadOnly) {
 			fx.Errorf("%q blames the store", err)
 		}
 	})
@@ -192,12 +193,12 @@ func TestRunOnAClosedStore(t *testing.T) {
 			fx.Error("a minute after its store was closed the engine still runs")
 		}
 		err = eng.stop()
-		wantError(fx, err, weaver.ErrClosed, "close it after Run")
+		wantError(fx, err, store.ErrClosed, "close it after Run")
 		if n := strings.Count(err.Error(), "closed"); n > 1 {
 			fx.Errorf("%q says it %d times", err, n)
 		}
 		err = eng.Run(fx.Context())
-		wantError(fx, err, weaver.ErrClosed)
+		wantError(fx, err, store.ErrClosed)
 		if strings.Contains(err.Error(), "no more operations") {
 			fx.Errorf("%q says it twice", err)
 		}

@@ -14,18 +14,11 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// EventsKept is for how long KeepEvents is asked to keep events by programs that do not
-// ask their users.
-const EventsKept = 7 * 24 * time.Hour
-
-// OldestEvent is the cursor of a reader that wants all events that are still kept.
-const OldestEvent = "0"
-
 // KeepEvents has the store keep what happens in the namespace from now on, for so long
-// after it happened, a minute at least, so that Events and EventPage can read it: of all
+// after it happened, a minute at least, so that Events and event.FeedPage can read it: of all
 // tasks and jobs, whichever process moves them. It is a property of the store, so one
 // call is enough for all processes, and another one changes the time. 0 ends it: what
-// was kept goes, and followers end with ErrNoFeed. Engines that run remove what is older
+// was kept goes, and followers end with store.ErrNoFeed. Engines that run remove what is older
 // (they look once a minute, and within an hour learn that events are kept).
 //
 // Of steps, progress, output and logs there is what engines store (PersistEvents,
@@ -56,44 +49,6 @@ func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
 	return nil
 }
 
-// EventsRequest says which events a reader wants: those that fit all that it names.
-type EventsRequest struct {
-	After string // the cursor of the last event that the reader has; "": what happens from now on; OldestEvent: all that is kept
-
-	Task  TaskID
-	Job   JobID    // its own events, and those of its tasks
-	Queue string   // of tasks
-	Types []string // of tasks, any of them; "acme.billing.*" is all that begin so
-	Names []string // of events, any of them: "task.failed", "step.*"; one that no event has is ErrInvalidOption
-
-	Limit int           // of EventPage; 0: 500, which is the most
-	Wait  time.Duration // of EventPage: for so long, if nothing is there; 0: it answers at once
-}
-
-// FeedEvent is an event with its cursor, or a gap.
-type FeedEvent struct {
-	Cursor  string      // a reader that resumes behind it gets what comes next
-	Event   event.Event // nil for a gap
-	Queue   string      // of the task
-	Problem string      // why the event lacks what it said: that was sealed with another key, is erased, has changed since, or was deleted
-	Gap     *EventGap   // nil for an event
-}
-
-// EventGap says that events are not kept any more, or were not while none were kept:
-// what lay behind the cursor From, up to To, which a reader never gets.
-type EventGap struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-// EventPage is what EventPage reads.
-type EventPage struct {
-	Events []FeedEvent
-	Next   string // the cursor for the next page; beyond the last event if what follows was looked at and does not fit
-	Newest string // the cursor of the newest event of all
-	More   bool   // there is more already
-}
-
 // Events follows what happens in the namespace: each event once, those of a task in
 // their order. A reader that is cut goes on with the Cursor of the last event that it
 // has. Those of a task and of its steps, progress, output and logs have the numbers that
@@ -105,11 +60,11 @@ type EventPage struct {
 // a second; all followers of a client share that look. On PostgreSQL a transaction that
 // goes on for long, of any database of the server, holds events back until it ends.
 //
-// The error, if there is one, comes last: ErrNoFeed, ErrBadCursor, ErrInvalidOption, the
+// The error, if there is one, comes last: store.ErrNoFeed, ErrBadCursor, ErrInvalidOption, the
 // cause of ctx, or a store that is closed; while the store cannot be reached Events
 // waits.
-func (c *Client) Events(ctx context.Context, req EventsRequest) iter.Seq2[FeedEvent, error] {
-	return func(yield func(FeedEvent, error) bool) {
+func (c *Client) Events(ctx context.Context, req event.FeedRequest) iter.Seq2[event.FeedEvent, error] {
+	return func(yield func(event.FeedEvent, error) bool) {
 		defer c.tail.join()()
 		warned := false
 		for {
@@ -124,9 +79,9 @@ func (c *Client) Events(ctx context.Context, req EventsRequest) iter.Seq2[FeedEv
 					err = c.tail.await(ctx, page.Next)
 				}
 			}
-			switch away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy); {
+			switch away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy); {
 			case ctx.Err() != nil:
-				yield(FeedEvent{}, fmt.Errorf("events: %w", context.Cause(ctx)))
+				yield(event.FeedEvent{}, fmt.Errorf("events: %w", context.Cause(ctx)))
 				return
 			case away:
 				if !warned {
@@ -135,26 +90,26 @@ func (c *Client) Events(ctx context.Context, req EventsRequest) iter.Seq2[FeedEv
 				}
 				pauseFor(ctx, waitPoll)
 			case err != nil:
-				yield(FeedEvent{}, fmt.Errorf("events: %w", err))
+				yield(event.FeedEvent{}, fmt.Errorf("events: %w", err))
 				return
 			}
 		}
 	}
 }
 
-// EventPage reads a page of events, for programs that pass them on: at once, or within
+// event.FeedPage reads a page of events, for programs that pass them on: at once, or within
 // Wait. It has no event if nothing is there that fits, and goes on at Next in any case.
 // Its errors are those of Events, and that the store cannot be reached.
-func (c *Client) EventPage(ctx context.Context, req EventsRequest) (EventPage, error) {
+func (c *Client) EventPage(ctx context.Context, req event.FeedRequest) (event.FeedPage, error) {
 	page, err := c.eventsWithin(ctx, &req)
 	if err != nil {
-		return EventPage{}, fmt.Errorf("read events: %w", err)
+		return event.FeedPage{}, fmt.Errorf("read events: %w", err)
 	}
 	return page, nil
 }
 
 // eventsWithin looks until something is there, or time is up.
-func (c *Client) eventsWithin(ctx context.Context, req *EventsRequest) (EventPage, error) {
+func (c *Client) eventsWithin(ctx context.Context, req *event.FeedRequest) (event.FeedPage, error) {
 	if req.Wait <= 0 {
 		return c.eventPage(ctx, req)
 	}
@@ -181,10 +136,10 @@ func (c *Client) eventsWithin(ctx context.Context, req *EventsRequest) (EventPag
 	}
 }
 
-// errWaited: EventPage has waited for as long as it may.
+// errWaited: event.FeedPage has waited for as long as it may.
 var errWaited = errors.New("waited long enough")
 
-func (req *EventsRequest) check() error {
+func checkFeed(req *event.FeedRequest) error {
 	switch {
 	case req.Limit < 0 || req.Limit > store.MaxFeedRows:
 		return fmt.Errorf("%w: Limit is %d: want 1 to %d, or 0 for %[3]d", ErrInvalidOption, req.Limit, store.MaxFeedRows)
@@ -201,20 +156,20 @@ func (req *EventsRequest) check() error {
 }
 
 // eventPage reads a page, now.
-func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, error) {
+func (c *Client) eventPage(ctx context.Context, req *event.FeedRequest) (event.FeedPage, error) {
 	err := store.Require(c.store, store.CanKeepFeed)
 	if err == nil {
-		err = req.check()
+		err = checkFeed(req)
 	}
 	if err != nil {
-		return EventPage{}, err
+		return event.FeedPage{}, err
 	}
 	if req.After == "" {
 		return c.newestEvent(ctx)
 	}
 	after, err := eventPosition(req.After)
 	if err != nil {
-		return EventPage{}, err
+		return event.FeedPage{}, err
 	}
 	got, err := c.store.Feed(ctx, c.ns, store.FeedRequest{
 		After: after, Task: req.Task, Job: req.Job, Queue: req.Queue, Types: req.Types, Names: req.Names, Limit: req.Limit,
@@ -229,12 +184,12 @@ func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, 
 		err = c.maskFeed(ctx, got.Rows)
 	}
 	if err != nil {
-		return EventPage{}, err
+		return event.FeedPage{}, err
 	}
-	page := EventPage{Next: eventCursor(got.Next), Newest: eventCursor(got.Newest), More: got.More}
+	page := event.FeedPage{Next: eventCursor(got.Next), Newest: eventCursor(got.Newest), More: got.More}
 	if after < got.Kept {
-		gap := &EventGap{From: req.After, To: eventCursor(got.Kept)}
-		page.Events = append(page.Events, FeedEvent{Cursor: gap.To, Gap: gap})
+		gap := &event.FeedGap{From: req.After, To: eventCursor(got.Kept)}
+		page.Events = append(page.Events, event.FeedEvent{Cursor: gap.To, Gap: gap})
 	}
 	for i := range got.Rows {
 		if ev, known := c.feedEvent(&got.Rows[i]); known {
@@ -245,17 +200,17 @@ func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, 
 }
 
 // newestEvent is the page of a reader that begins now.
-func (c *Client) newestEvent(ctx context.Context) (EventPage, error) {
+func (c *Client) newestEvent(ctx context.Context) (event.FeedPage, error) {
 	state, err := c.store.Feed(ctx, c.ns, store.FeedRequest{StateOnly: true})
 	if err == nil && !state.On {
 		err = noFeed(c.ns)
 	}
 	newest := eventCursor(state.Newest)
-	return EventPage{Next: newest, Newest: newest}, err
+	return event.FeedPage{Next: newest, Newest: newest}, err
 }
 
 func noFeed(ns string) error {
-	return fmt.Errorf("%w in the namespace %q: Client.KeepEvents begins it", ErrNoFeed, ns)
+	return fmt.Errorf("%w in the namespace %q: Client.KeepEvents begins it", store.ErrNoFeed, ns)
 }
 
 func eventCursor(pos int64) string { return strconv.FormatInt(pos, 10) }
@@ -264,7 +219,7 @@ func eventCursor(pos int64) string { return strconv.FormatInt(pos, 10) }
 func eventPosition(cursor string) (int64, error) {
 	pos, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || pos < 0 || eventCursor(pos) != cursor {
-		return 0, fmt.Errorf("%w: %.70q of the events: want the cursor of an event, %q for all that are kept, or none for what happens from now on", ErrBadCursor, cursor, OldestEvent)
+		return 0, fmt.Errorf("%w: %.70q of the events: want the cursor of an event, %q for all that are kept, or none for what happens from now on", ErrBadCursor, cursor, event.FeedOldest)
 	}
 	return pos, nil
 }

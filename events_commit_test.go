@@ -20,7 +20,7 @@ import (
 
 // missing says what an event says that the store does not; "": nothing. Events
 // of what was written follow the commit, and no other event of a task does.
-func missing(h weaver.History, ev event.Event) string {
+func missing(h store.History, ev event.Event) string {
 	step := func(name string, state task.StepState, try int) bool {
 		return slices.ContainsFunc(h.Steps, func(s task.Step) bool {
 			return s.Name == name && s.State == state && (try == 0 || s.Try == try)

@@ -94,7 +94,7 @@ func TestEndsReadAlike(t *testing.T) {
 				fx.must(err)
 				said(ev, &reader)
 			}
-			for _, ev := range fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Task: h.ID()}).Events {
+			for _, ev := range fx.page(event.FeedRequest{After: event.FeedOldest, Task: h.ID()}).Events {
 				said(ev.Event, &feed)
 			}
 			equal(fx, "the events", strings.Join(types, ", "), c.want)

@@ -44,8 +44,8 @@ func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {
 
 // feedEvent makes the event of a row. known is false for one of a newer program, which
 // is left out.
-func (c *Client) feedEvent(row *store.FeedRow) (ev FeedEvent, known bool) {
-	ev = FeedEvent{Cursor: eventCursor(row.Pos), Queue: row.Queue}
+func (c *Client) feedEvent(row *store.FeedRow) (ev event.FeedEvent, known bool) {
+	ev = event.FeedEvent{Cursor: eventCursor(row.Pos), Queue: row.Queue}
 	h := event.Header{
 		At: row.At, Namespace: c.ns, TaskID: row.Task, TaskType: row.Type, JobID: row.Job, Node: row.Node, AttemptNo: row.AttemptNo,
 	}

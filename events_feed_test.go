@@ -20,11 +20,11 @@ import (
 // keepEvents begins the feed.
 func keepEvents(fx *fixture) {
 	fx.Helper()
-	fx.must(fx.client.KeepEvents(fx.Context(), weaver.EventsKept))
+	fx.must(fx.client.KeepEvents(fx.Context(), 7*24*time.Hour))
 }
 
 // page reads one page of events that must not fail.
-func (fx *fixture) page(req weaver.EventsRequest) weaver.EventPage {
+func (fx *fixture) page(req event.FeedRequest) event.FeedPage {
 	fx.Helper()
 	page, err := fx.client.EventPage(fx.Context(), req)
 	fx.must(err)
@@ -32,7 +32,7 @@ func (fx *fixture) page(req weaver.EventsRequest) weaver.EventPage {
 }
 
 // namesOf are the types of events.
-func namesOf(list []weaver.FeedEvent) (names []string) {
+func namesOf(list []event.FeedEvent) (names []string) {
 	for _, ev := range list {
 		if ev.Gap != nil {
 			names = append(names, fmt.Sprintf("gap %s-%s", ev.Gap.From, ev.Gap.To))
@@ -57,10 +57,10 @@ func TestEventsFollows(t *testing.T) {
 		enqueue(fx, typ, "before")
 		ctx, stop := context.WithCancel(fx.Context())
 		defer stop()
-		var got []weaver.FeedEvent
+		var got []event.FeedEvent
 		done := make(chan error, 1)
 		go func() {
-			for ev, err := range fx.client.Events(ctx, weaver.EventsRequest{Types: []string{"engine.feed.*"}}) {
+			for ev, err := range fx.client.Events(ctx, event.FeedRequest{Types: []string{"engine.feed.*"}}) {
 				if err != nil {
 					done <- err
 					return
@@ -78,22 +78,22 @@ func TestEventsFollows(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			fx.Errorf("Events ends with %v", err)
 		}
-		own := slices.DeleteFunc(slices.Clone(got), func(ev weaver.FeedEvent) bool { return ev.Event.Head().TaskID != h.ID() })
+		own := slices.DeleteFunc(slices.Clone(got), func(ev event.FeedEvent) bool { return ev.Event.Head().TaskID != h.ID() })
 		equal(fx, "events", fmt.Sprint(namesOf(own)),
 			"[task.enqueued task.started log.written task.retrying task.started log.written step.started step.completed task.succeeded]")
 		equal(fx, "a delay", own[3].Event.(event.TaskRetrying).Delay > 0, true)
 		equal(fx, "an error", own[3].Event.(event.TaskRetrying).Error.Message, "not yet")
 		equal(fx, "the numbers of Subscribe", fmt.Sprint(sequences(own)), fmt.Sprint(sequencesOf(fx, h.ID())))
 		equal(fx, "the first event of the other task", namesOf(got)[0] != "task.enqueued" || got[0].Event.Head().TaskID == h.ID(), true)
-		if !slices.IsSortedFunc(got, func(a, b weaver.FeedEvent) int { return a.Event.Head().At.Compare(b.Event.Head().At) }) {
+		if !slices.IsSortedFunc(got, func(a, b event.FeedEvent) int { return a.Event.Head().At.Compare(b.Event.Head().At) }) {
 			fx.Errorf("the events are not in order: %v", namesOf(got))
 		}
 
-		all := fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Task: h.ID()})
+		all := fx.page(event.FeedRequest{After: event.FeedOldest, Task: h.ID()})
 		equal(fx, "read again", fmt.Sprint(namesOf(all.Events)), fmt.Sprint(namesOf(own)))
-		rest := fx.page(weaver.EventsRequest{After: own[3].Cursor, Task: h.ID()})
+		rest := fx.page(event.FeedRequest{After: own[3].Cursor, Task: h.ID()})
 		equal(fx, "resumed", len(rest.Events), 5)
-		some := fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Task: h.ID(), Names: []string{"step.*"}, Limit: 1})
+		some := fx.page(event.FeedRequest{After: event.FeedOldest, Task: h.ID(), Names: []string{"step.*"}, Limit: 1})
 		equal(fx, "filtered", fmt.Sprint(namesOf(some.Events), some.More), "[step.started] true")
 	})
 	subtest(t, "what a person did, and jobs", func(fx *fixture) {
@@ -103,12 +103,12 @@ func TestEventsFollows(t *testing.T) {
 		h := submit(fx, j)
 		_, err := fx.client.CancelJob(fx.Context(), h.ID())
 		fx.must(err)
-		page := fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Job: h.ID()})
+		page := fx.page(event.FeedRequest{After: event.FeedOldest, Job: h.ID()})
 		equal(fx, "events", fmt.Sprint(namesOf(page.Events)), "[task.enqueued task.cancelled job.settled]")
 		settled := page.Events[2].Event.(event.JobSettled)
 		equal(fx, "the job", fmt.Sprint(settled.Name, " ", settled.State, " ", settled.Counters.Total), "one cancelled 1")
 		fx.must(fx.client.Retry(fx.Context(), page.Events[0].Event.Head().TaskID))
-		page = fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Job: h.ID(), Names: []string{"job.settled"}})
+		page = fx.page(event.FeedRequest{After: event.FeedOldest, Job: h.ID(), Names: []string{"job.settled"}})
 		settled = page.Events[0].Event.(event.JobSettled)
 		equal(fx, "the job that was retried since", fmt.Sprint(settled.Name, " ", settled.State, " ", settled.Counters.Total), "one cancelled 0")
 		equal(fx, "its problem", page.Events[0].Problem, "the job has changed since: the counters of then are not known")
@@ -116,12 +116,12 @@ func TestEventsFollows(t *testing.T) {
 		lone := enqueue(fx, typ, "x")
 		fx.idle(typ.Handler(func(context.Context, string) (string, error) { return "", weaver.Permanent(errors.New("no")) }))
 		fx.must(fx.client.Retry(fx.Context(), lone.ID()))
-		page = fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Task: lone.ID()})
+		page = fx.page(event.FeedRequest{After: event.FeedOldest, Task: lone.ID()})
 		equal(fx, "events", fmt.Sprint(namesOf(page.Events)), "[task.enqueued task.started task.failed task.reopened]")
 	})
 }
 
-func sequences(list []weaver.FeedEvent) (all []int64) {
+func sequences(list []event.FeedEvent) (all []int64) {
 	for _, ev := range list {
 		all = append(all, ev.Event.Head().Sequence)
 	}
@@ -140,7 +140,7 @@ func sequencesOf(fx *fixture, id weaver.TaskID) (all []int64) {
 
 func TestEventsRefuses(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
-		read := func(req weaver.EventsRequest) error {
+		read := func(req event.FeedRequest) error {
 			_, err := fx.client.EventPage(fx.Context(), req)
 			for _, follow := range fx.client.Events(fx.Context(), req) {
 				if (follow == nil) != (err == nil) || follow != nil && !strings.HasSuffix(err.Error(), strings.TrimPrefix(follow.Error(), "events: ")) {
@@ -150,30 +150,30 @@ func TestEventsRefuses(t *testing.T) {
 			}
 			return err
 		}
-		wantError(fx, read(weaver.EventsRequest{}), weaver.ErrNoFeed, `namespace "default"`, "Client.KeepEvents")
-		wantError(fx, read(weaver.EventsRequest{After: "0"}), weaver.ErrNoFeed)
+		wantError(fx, read(event.FeedRequest{}), store.ErrNoFeed, `namespace "default"`, "Client.KeepEvents")
+		wantError(fx, read(event.FeedRequest{After: "0"}), store.ErrNoFeed)
 		wantError(fx, fx.client.KeepEvents(fx.Context(), time.Second), weaver.ErrInvalidOption, "1m0s or more")
 		wantError(fx, fx.client.KeepEvents(fx.Context(), -1), weaver.ErrInvalidOption)
 		keepEvents(fx)
 		keepEvents(fx)
 		for _, bad := range []string{"x", "-1", "1.5", "01", "+1", " 1", "99999999999999999999"} {
-			wantError(fx, read(weaver.EventsRequest{After: bad}), weaver.ErrBadCursor, fmt.Sprintf("%q", bad))
+			wantError(fx, read(event.FeedRequest{After: bad}), weaver.ErrBadCursor, fmt.Sprintf("%q", bad))
 		}
-		wantError(fx, read(weaver.EventsRequest{After: "7"}), weaver.ErrBadCursor, "from the future", `the newest is "0"`)
-		wantError(fx, read(weaver.EventsRequest{After: "0", Limit: -1}), weaver.ErrInvalidOption, "Limit is -1")
-		wantError(fx, read(weaver.EventsRequest{After: "0", Limit: 501}), weaver.ErrInvalidOption, "want 1 to 500")
-		wantError(fx, read(weaver.EventsRequest{After: "0", Names: []string{""}}), weaver.ErrInvalidOption)
+		wantError(fx, read(event.FeedRequest{After: "7"}), weaver.ErrBadCursor, "from the future", `the newest is "0"`)
+		wantError(fx, read(event.FeedRequest{After: "0", Limit: -1}), weaver.ErrInvalidOption, "Limit is -1")
+		wantError(fx, read(event.FeedRequest{After: "0", Limit: 501}), weaver.ErrInvalidOption, "want 1 to 500")
+		wantError(fx, read(event.FeedRequest{After: "0", Names: []string{""}}), weaver.ErrInvalidOption)
 		for _, bad := range []string{"task.faild", "task", "job.started", "steps.*"} {
-			wantError(fx, read(weaver.EventsRequest{After: "0", Names: []string{"task.failed", bad}}), weaver.ErrInvalidOption, fmt.Sprintf("%q", bad), "job.settled")
+			wantError(fx, read(event.FeedRequest{After: "0", Names: []string{"task.failed", bad}}), weaver.ErrInvalidOption, fmt.Sprintf("%q", bad), "job.settled")
 		}
 		for _, good := range []string{"*", "task.*", "log.written", "job.settled"} {
-			_, err := fx.client.EventPage(fx.Context(), weaver.EventsRequest{After: "0", Names: []string{good}})
+			_, err := fx.client.EventPage(fx.Context(), event.FeedRequest{After: "0", Names: []string{good}})
 			fx.must(err)
 		}
 
 		none, err := weaver.NewClient(polled(fx.store), weaver.ClientConfig{})
 		fx.must(err)
-		wantError(fx, none.KeepEvents(fx.Context(), time.Hour), weaver.ErrNoFeed, "cannot keep a feed of events")
+		wantError(fx, none.KeepEvents(fx.Context(), time.Hour), store.ErrNoFeed, "cannot keep a feed of events")
 	})
 }
 
@@ -182,27 +182,27 @@ func TestEventsGap(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		keepEvents(fx)
 		enqueue(fx, typ, 1)
-		begin := fx.page(weaver.EventsRequest{}).Next
+		begin := fx.page(event.FeedRequest{}).Next
 		equal(fx, "the cursor now", begin, "1")
 		enqueue(fx, typ, 2)
 		fx.must(fx.client.KeepEvents(fx.Context(), 0))
 		enqueue(fx, typ, 3)
 		keepEvents(fx)
 		enqueue(fx, typ, 4)
-		page := fx.page(weaver.EventsRequest{After: begin})
+		page := fx.page(event.FeedRequest{After: begin})
 		equal(fx, "events", fmt.Sprint(namesOf(page.Events)), "[gap 1-3 task.enqueued]")
-		again := fx.page(weaver.EventsRequest{After: page.Events[0].Cursor})
+		again := fx.page(event.FeedRequest{After: page.Events[0].Cursor})
 		equal(fx, "behind the gap", fmt.Sprint(namesOf(again.Events)), "[task.enqueued]")
 
 		go func() {
 			time.Sleep(time.Minute)
 			fx.must(fx.client.KeepEvents(fx.Context(), 0))
 		}()
-		for ev, err := range fx.client.Events(fx.Context(), weaver.EventsRequest{After: page.Next}) {
+		for ev, err := range fx.client.Events(fx.Context(), event.FeedRequest{After: page.Next}) {
 			if err == nil {
 				fx.Errorf("Events gives %v", ev)
 			}
-			wantError(fx, err, weaver.ErrNoFeed)
+			wantError(fx, err, store.ErrNoFeed)
 		}
 	})
 }
@@ -241,7 +241,7 @@ func TestEventsShareTheirLooks(t *testing.T) {
 		got, ended := make(chan time.Time, readers), make(chan struct{}, readers)
 		for range readers {
 			go func() {
-				for _, err := range client.Events(ctx, weaver.EventsRequest{}) {
+				for _, err := range client.Events(ctx, event.FeedRequest{}) {
 					if err == nil {
 						got <- time.Now()
 					}
@@ -282,22 +282,22 @@ func TestEventPageWaits(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		keepEvents(fx)
 		began := time.Now()
-		page := fx.page(weaver.EventsRequest{Wait: 15 * time.Second})
+		page := fx.page(event.FeedRequest{Wait: 15 * time.Second})
 		equal(fx, "time", time.Since(began), 15*time.Second)
-		equal(fx, "page", fmt.Sprint(page), fmt.Sprint(weaver.EventPage{Next: "0", Newest: "0"}))
+		equal(fx, "page", fmt.Sprint(page), fmt.Sprint(event.FeedPage{Next: "0", Newest: "0"}))
 		go func() {
 			time.Sleep(time.Second)
 			enqueue(fx, typ, 1)
 			time.Sleep(time.Second)
 			enqueue(fx, typ, 2, weaver.Queue("slow"))
 		}()
-		page = fx.page(weaver.EventsRequest{After: page.Next, Queue: "slow", Wait: 15 * time.Second})
+		page = fx.page(event.FeedRequest{After: page.Next, Queue: "slow", Wait: 15 * time.Second})
 		equal(fx, "time", time.Since(began) < 18*time.Second, true)
 		equal(fx, "events", len(page.Events), 1)
 		equal(fx, "queue", page.Events[0].Queue, "slow")
 		ctx, stop := context.WithTimeout(fx.Context(), time.Second)
 		defer stop()
-		if _, err := fx.client.EventPage(ctx, weaver.EventsRequest{Wait: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := fx.client.EventPage(ctx, event.FeedRequest{Wait: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 			fx.Errorf("a wait whose context ends: %v", err)
 		}
 	})
@@ -317,8 +317,8 @@ func TestEventsOfWhatIsGone(t *testing.T) {
 			time.Sleep(time.Second)
 			return 0, weaver.Do(ctx, "charge", func(context.Context) error { return weaver.Permanent(errors.New("the card is refused")) })
 		}))
-		read := func(req weaver.EventsRequest) (list []string) {
-			req.After = weaver.OldestEvent
+		read := func(req event.FeedRequest) (list []string) {
+			req.After = event.FeedOldest
 			for _, ev := range fx.page(req).Events {
 				line := strings.Join(new(event.Encoder).Lines(ev.Event), "")
 				if ev.Problem != "" {
@@ -335,9 +335,9 @@ func TestEventsOfWhatIsGone(t *testing.T) {
 			}
 			return list
 		}
-		failed := weaver.EventsRequest{Task: deleted.ID(), Names: []string{"task.failed"}}
-		cancelled := weaver.EventsRequest{Task: again.ID(), Names: []string{"task.cancelled"}}
-		settled := weaver.EventsRequest{Job: job.ID(), Names: []string{"job.settled"}}
+		failed := event.FeedRequest{Task: deleted.ID(), Names: []string{"task.failed"}}
+		cancelled := event.FeedRequest{Task: again.ID(), Names: []string{"task.cancelled"}}
+		settled := event.FeedRequest{Job: job.ID(), Names: []string{"job.settled"}}
 		equal(fx, "before", fmt.Sprint(read(failed), read(cancelled), read(settled)), "[task.failed true true false ] [task.cancelled true true false ] [job.settled false true true ]")
 		fx.must(fx.client.Delete(fx.Context(), deleted.ID()))
 		fx.must(fx.client.Retry(fx.Context(), again.ID()))
@@ -346,7 +346,7 @@ func TestEventsOfWhatIsGone(t *testing.T) {
 		const gone = "the task was deleted"
 		equal(fx, "after", fmt.Sprint(read(failed), read(cancelled), read(settled)),
 			"[task.failed false false false "+gone+"] [task.cancelled false false false why it ended is not kept: the task has changed since] [job.settled false false false the job was deleted]")
-		for _, line := range read(weaver.EventsRequest{Task: deleted.ID()}) {
+		for _, line := range read(event.FeedRequest{Task: deleted.ID()}) {
 			if !strings.HasSuffix(line, " false false false "+gone) {
 				fx.Errorf("an event of a task that was deleted: %s", line)
 			}
@@ -376,7 +376,7 @@ func TestEventsKeepSecrets(t *testing.T) {
 		h := enqueue(fx, typ, order{"4711-0815"}, weaver.Label("user", "u1"))
 		fx.must(eng.RunUntilIdle(fx.Context()))
 		all := func(c *weaver.Client) string {
-			page, err := c.EventPage(fx.Context(), weaver.EventsRequest{After: weaver.OldestEvent, Task: h.ID()})
+			page, err := c.EventPage(fx.Context(), event.FeedRequest{After: event.FeedOldest, Task: h.ID()})
 			fx.must(err)
 			raw, err := json.Marshal(page)
 			fx.must(err)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // workWith is work with a Decider and a Router.
-func workWith(ctx context.Context, db weaver.Store, cfg weaver.Config) {
+func workWith(ctx context.Context, db store.Store, cfg weaver.Config) {
 	eng, err := weaver.New(db, cfg)
 	if err == nil {
 		err = eng.RunUntilIdle(ctx)

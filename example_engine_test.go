@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -55,8 +57,8 @@ func ExampleClient_Submit() {
 	defer db.Close()
 	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
 	j := weaver.NewJob("nightly")
-	j.Add("a", Greet.With("Ann"), weaver.NeedsNamed("b"))
-	j.Add("b", Greet.With("Bob"), weaver.NeedsNamed("a", "c"))
+	j.Add("a", Greet.With("Ann"), weaver.Needs(j.Nodes("b")...))
+	j.Add("b", Greet.With("Bob"), weaver.Needs(j.Nodes("a", "c")...))
 	_, err := client.Submit(context.Background(), j)
 	fmt.Println(err)
 	// Output:
@@ -324,7 +326,7 @@ func ExampleClient_Stats() {
 		return weaver.None{}, nil
 	}))
 
-	got := must(client.Stats(ctx, weaver.StatsRequest{By: []weaver.StatsBy{weaver.StatsByType, weaver.StatsByOutcome}}))
+	got := must(client.Stats(ctx, ops.StatsRequest{By: []store.StatBy{store.ByType, store.ByOutcome}}))
 	for _, r := range got.Rows {
 		fmt.Println(r.Type, r.Outcome, r.Count)
 	}

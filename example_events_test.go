@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // A reader that was cut goes on behind the last event that it has.
@@ -17,7 +19,7 @@ func ExampleClient_Events() {
 	if err != nil {
 		panic(err)
 	}
-	if err := client.KeepEvents(ctx, weaver.EventsKept); err != nil {
+	if err := client.KeepEvents(ctx, 7*24*time.Hour); err != nil {
 		panic(err)
 	}
 	mail := weaver.Define[string, weaver.None]("acme.mail.send.v1")
@@ -34,9 +36,9 @@ func ExampleClient_Events() {
 		panic(err)
 	}
 
-	cursor := weaver.OldestEvent // keep it with what you make of the events
+	cursor := event.FeedOldest // keep it with what you make of the events
 	for n := range 2 {
-		for ev, err := range client.Events(ctx, weaver.EventsRequest{After: cursor}) {
+		for ev, err := range client.Events(ctx, event.FeedRequest{After: cursor}) {
 			if err != nil {
 				panic(err)
 			}

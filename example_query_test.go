@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 )
 
 // Tasks are asked for in one line; a mistake says where it is.
@@ -16,12 +17,12 @@ func ExampleParseQuery() {
 	must(Greet.Enqueue(ctx, client, "Ann", weaver.Label("team", "pay")))
 	must(Greet.Enqueue(ctx, client, "Bob", weaver.Label("team", "pay")))
 
-	q := must(weaver.ParseQuery(`state:ready label.team=pay input=Bob created>-2h`, time.Now()))
+	q := must(ops.ParseQuery(`state:ready label.team=pay input=Bob created>-2h`, time.Now()))
 	page := must(client.Search(ctx, q))
 	for _, t := range page.Items {
 		fmt.Println(t.State, string(t.Input))
 	}
-	_, err := weaver.ParseQuery(`label.team=pay state:redy`, time.Now())
+	_, err := ops.ParseQuery(`label.team=pay state:redy`, time.Now())
 	fmt.Println(err)
 	// Output:
 	// ready "Bob"

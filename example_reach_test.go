@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -37,7 +38,7 @@ func ExampleType_Wait() {
 	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
 	id := must(Greet.Enqueue(ctx, client, "Ann")).ID().String() // say, in a web request
 	work(ctx, db, Greet.Handler(greet))
-	fmt.Println(Greet.Wait(ctx, client, must(weaver.ParseID(id))))
+	fmt.Println(Greet.Wait(ctx, client, must(task.ParseID(id))))
 	// Output: Hello, Ann! <nil>
 }
 
@@ -77,7 +78,7 @@ func ExampleClient_RunNow() {
 func ExampleWithCode() {
 	refused := weaver.WithCode("card_refused", errors.New("the bank says no"))
 	fmt.Println(weaver.ErrorCode(fmt.Errorf("charge: %w", refused)))
-	var cards weaver.Decider = decide.Chain(decide.Func(func(in decide.Input) decide.Decision {
+	var cards decide.Decider = decide.Chain(decide.Func(func(in decide.Input) decide.Decision {
 		if in.Error.Code == "card_refused" {
 			return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{Policy: "cards", Text: "the customer gives another card"}}
 		}
@@ -103,7 +104,7 @@ func ExampleStartJob() {
 		_, err := weaver.StartJob(ctx, "letters", j)
 		return weaver.None{}, err
 	}))
-	jobs, _, _ := client.Jobs(ctx, weaver.JobFilter{Name: "letters"})
+	jobs, _, _ := client.Jobs(ctx, store.JobFilter{Name: "letters"})
 	fmt.Println(len(jobs), jobs[0].State)
 	// Output: 1 succeeded
 }

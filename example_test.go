@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // The task types of the examples. Producers and workers share them.
@@ -32,7 +34,7 @@ func memory() *sqlite.DB {
 }
 
 // work runs everything that is due.
-func work(ctx context.Context, db weaver.Store, handlers ...weaver.Handler) {
+func work(ctx context.Context, db store.Store, handlers ...weaver.Handler) {
 	eng, err := weaver.New(db, weaver.Config{Handlers: handlers})
 	if err == nil {
 		err = eng.RunUntilIdle(ctx)
@@ -161,7 +163,7 @@ func ExampleRecordError() {
 		if attempt++; attempt == 1 {
 			return "", weaver.RetryAfter(0, errors.New("something else broke"))
 		}
-		var refused *weaver.StepError
+		var refused *task.StepError
 		if errors.As(err, &refused) {
 			return "no charge: " + refused.Message, nil
 		}

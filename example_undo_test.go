@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // An order that cannot be shipped gives the money back.
@@ -70,7 +71,7 @@ func ExampleUndoChildren() {
 }
 
 // workUntilEnd works until a task has ended, also where it only waits for a second.
-func workUntilEnd[Out any](ctx context.Context, db weaver.Store, h *weaver.Handle[Out], cfg weaver.Config) {
+func workUntilEnd[Out any](ctx context.Context, db store.Store, h *weaver.Handle[Out], cfg weaver.Config) {
 	eng := must(weaver.New(db, cfg))
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

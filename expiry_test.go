@@ -14,6 +14,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
@@ -41,7 +42,7 @@ func TestExpire(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", weaver.DefaultInlineLimit)
 	for name, card := range map[string]string{"in the row": "4929", "in the bucket": long} {
-		for kind, codec := range map[string]weaver.Codec{"": nil, ", sealed": aesCodec(t, aesKeys(t, "k1")...)} {
+		for kind, codec := range map[string]codec.Codec{"": nil, ", sealed": aesCodec(t, aesKeys(t, "k1")...)} {
 			synctestRun(t, "fields of an input "+name+kind, func(fx *fixture) {
 				bucket := blob.NewMemory()
 				fails := true
@@ -109,9 +110,9 @@ func TestExpire(t *testing.T) {
 
 func synctestRun(t *testing.T, name string, fn func(fx *fixture)) {
 	t.Helper()
-	for kind, open := range map[string]func(*testing.T) weaver.Store{
-		"memstore": func(*testing.T) weaver.Store { return memstore.New() },
-		"sqlite":   func(t *testing.T) weaver.Store { return openMemory(t) },
+	for kind, open := range map[string]func(*testing.T) store.Store{
+		"memstore": func(*testing.T) store.Store { return memstore.New() },
+		"sqlite":   func(t *testing.T) store.Store { return openMemory(t) },
 	} {
 		t.Run(name+" ("+kind+")", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { fn(newFixture(t, open(t))) })

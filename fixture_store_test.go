@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 )
@@ -14,7 +13,7 @@ import (
 // replies get lost, or a hook answers them. Other users of the fixture's store
 // are not affected.
 type faults struct {
-	store weaver.Store
+	store store.Store
 	hooks storehook.Hooks // set before the store is used; Around is taken
 
 	mu     sync.Mutex
@@ -96,6 +95,6 @@ func (f *faults) leave(method string) error {
 
 // polled returns the store without its capabilities, like one that
 // other processes write to and that sends no notices: its users poll.
-func polled(s weaver.Store) weaver.Store {
+func polled(s store.Store) store.Store {
 	return storehook.New(s, &storehook.Hooks{Hide: store.AllCapabilities})
 }

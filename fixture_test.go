@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -22,7 +23,7 @@ import (
 
 // openStore returns the empty store that most tests run on: SQLite, and in short
 // the memory store, which is quicker. It is called in a bubble.
-func openStore(t testing.TB) weaver.Store {
+func openStore(t testing.TB) store.Store {
 	t.Helper()
 	if testing.Short() || underRace {
 		return memstore.New()
@@ -31,12 +32,12 @@ func openStore(t testing.TB) weaver.Store {
 }
 
 // everyStore returns an empty store of each kind; in short, of those without a file.
-func everyStore(fx *fixture) []weaver.Store {
+func everyStore(fx *fixture) []store.Store {
 	fx.Helper()
 	if testing.Short() {
-		return []weaver.Store{memstore.New(), openMemory(fx)}
+		return []store.Store{memstore.New(), openMemory(fx)}
 	}
-	return []weaver.Store{memstore.New(), openMemory(fx), openFile(fx, filepath.Join(fx.TempDir(), "weaver.db"))}
+	return []store.Store{memstore.New(), openMemory(fx), openFile(fx, filepath.Join(fx.TempDir(), "weaver.db"))}
 }
 
 func openMemory(t testing.TB) *sqlite.DB {
@@ -73,7 +74,7 @@ func ready(t testing.TB, db *sqlite.DB, err error) *sqlite.DB {
 // the engines, in a bubble whose clock leaps.
 type fixture struct {
 	*testing.T
-	store  weaver.Store
+	store  store.Store
 	client *weaver.Client
 	log    *logbook
 }
@@ -106,7 +107,7 @@ func inSQLBubble(t *testing.T, fn func(fx *fixture)) {
 	})
 }
 
-func newFixture(t *testing.T, s weaver.Store) *fixture {
+func newFixture(t *testing.T, s store.Store) *fixture {
 	t.Helper()
 	fx := &fixture{T: t, store: s, log: &logbook{}}
 	fx.client = fx.newClient()
@@ -136,7 +137,7 @@ func (fx *fixture) run(handlers ...weaver.Handler) *engine {
 	return fx.runConfig(fx.store, weaver.Config{Handlers: handlers})
 }
 
-func (fx *fixture) runConfig(s weaver.Store, cfg weaver.Config) *engine {
+func (fx *fixture) runConfig(s store.Store, cfg weaver.Config) *engine {
 	fx.Helper()
 	e := fx.start(s, cfg)
 	fx.Cleanup(func() {
@@ -148,7 +149,7 @@ func (fx *fixture) runConfig(s weaver.Store, cfg weaver.Config) *engine {
 }
 
 // start is runConfig for engines that the test stops itself.
-func (fx *fixture) start(s weaver.Store, cfg weaver.Config) *engine {
+func (fx *fixture) start(s store.Store, cfg weaver.Config) *engine {
 	fx.Helper()
 	eng := fx.newEngine(s, cfg)
 	ctx, cancel := context.WithCancel(fx.Context())
@@ -163,7 +164,7 @@ func (fx *fixture) start(s weaver.Store, cfg weaver.Config) *engine {
 	})}
 }
 
-func (fx *fixture) newEngine(s weaver.Store, cfg weaver.Config) *weaver.Engine {
+func (fx *fixture) newEngine(s store.Store, cfg weaver.Config) *weaver.Engine {
 	fx.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = fx.log.logger()
@@ -261,7 +262,7 @@ func (fx *fixture) get(id weaver.TaskID) weaver.TaskInfo {
 	return info
 }
 
-func (fx *fixture) history(id weaver.TaskID) weaver.History {
+func (fx *fixture) history(id weaver.TaskID) store.History {
 	fx.Helper()
 	h, err := fx.client.History(fx.Context(), id)
 	if err != nil {

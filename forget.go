@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -47,16 +48,6 @@ func KeepFile() OperateOption {
 	return forgetOption(func(s *forgetSettings) { s.keepFile = true })
 }
 
-// ForgetAck says what Forget did.
-type ForgetAck struct {
-	Done      int           // tasks that were forgotten; in a DryRun: that would be
-	Cancelled int           // of these, how many were cancelled for it
-	Refused   []RefusedTask // that stay, and why
-	Tasks     []ManyTask    // in a DryRun: those of Done
-	Blobs     int           // that were deleted from the bucket
-	Rewritten int64         // bytes of the store's file that was written anew; 0: it was not
-}
-
 // forgetPage is how many tasks are looked at together: they come with their inputs.
 const forgetPage = 100
 
@@ -80,7 +71,7 @@ const forgetPage = 100
 //
 // Options: DryRun, By, Reason, CancelFirst, Force, AlsoForget, KeepFile. No label:
 // ErrInvalidOption.
-func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...OperateOption) (ack ForgetAck, err error) {
+func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...OperateOption) (ack ops.ForgetAck, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("forget tasks: %w", err)
@@ -133,7 +124,7 @@ type forgetting struct {
 	c      *Client
 	s      operateSettings
 	dryRun bool
-	ack    *ForgetAck
+	ack    *ops.ForgetAck
 	seen   map[TaskID]error // tasks that were looked at, with why they stay
 	batch  []TaskInfo       // to be erased; children come before their parents
 
@@ -156,7 +147,7 @@ func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 	}
 	if stays != nil {
 		f.seen[t.ID] = stays
-		f.ack.Refused = append(f.ack.Refused, RefusedTask{t.ID, stays})
+		f.ack.Refused = append(f.ack.Refused, ops.RefusedTask{ID: t.ID, Err: stays})
 		return nil
 	}
 	f.batch = append(f.batch, *t)
@@ -259,7 +250,7 @@ func (f *forgetting) flush(ctx context.Context) error {
 		f.ack.Done += len(batch)
 		for i := range batch {
 			t := &batch[i]
-			f.ack.Tasks = append(f.ack.Tasks, ManyTask{t.ID, t.Type, t.Queue, t.State})
+			f.ack.Tasks = append(f.ack.Tasks, ops.ManyTask{ID: t.ID, Type: t.Type, Queue: t.Queue, State: t.State})
 		}
 		return nil
 	}
@@ -281,7 +272,7 @@ func (f *forgetting) flush(ctx context.Context) error {
 		case got[i].Err == nil && !got[i].Existing:
 			f.ack.Done++
 		case got[i].Err != nil && !errors.Is(got[i].Err, ErrNotFound): // deleted meanwhile
-			f.ack.Refused = append(f.ack.Refused, RefusedTask{batch[i].ID, got[i].Err})
+			f.ack.Refused = append(f.ack.Refused, ops.RefusedTask{ID: batch[i].ID, Err: got[i].Err})
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
 )
 
 // secret is what must be gone.
@@ -51,7 +52,7 @@ func confidences() []weaver.Handler {
 		if _, err := weaver.PutArtifact(ctx, "card.txt", strings.NewReader(long("artifact "))); err != nil {
 			return "", err
 		}
-		if _, err := weaver.LinkArtifact(ctx, "card.url", weaver.Link{URL: "https://example.com/" + secret}); err != nil {
+		if _, err := weaver.LinkArtifact(ctx, "card.url", task.Link{URL: "https://example.com/" + secret}); err != nil {
 			return "", err
 		}
 		if _, _, err := cardSignal.Wait(ctx, "wait", time.Hour); err != nil {
@@ -120,7 +121,7 @@ func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		db := openFile(t, filepath.Join(dir, "weaver.db"))
-		for _, s := range []weaver.Store{memstore.New(), db} {
+		for _, s := range []store.Store{memstore.New(), db} {
 			fx := newFixture(t, s)
 			eng := fx.start(s, weaver.Config{Handlers: confidences(), Bucket: blob.Dir(filepath.Join(dir, "bucket")), Plugins: persist})
 			id := confide(fx, eng)

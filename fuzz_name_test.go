@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -82,19 +83,19 @@ func FuzzIdempotencyKey(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if first.Disposition != weaver.DispositionCreated || got[0].Disposition != weaver.DispositionExisting || got[0].ID != first.ID {
+			if first.Disposition != store.DispositionCreated || got[0].Disposition != store.DispositionExisting || got[0].ID != first.ID {
 				t.Errorf("%s: the key %q names %v, then %v", name, a, first, got[0])
 			}
-			if same := got[1].ID == first.ID; same != (a == b) || (got[1].Disposition == weaver.DispositionExisting) != same {
+			if same := got[1].ID == first.ID; same != (a == b) || (got[1].Disposition == store.DispositionExisting) != same {
 				t.Errorf("%s: %q and %q: %v, then %v", name, a, b, first, got[1])
 			}
-			if got[2].ID != got[1].ID || got[2].Disposition != weaver.DispositionExisting {
+			if got[2].ID != got[1].ID || got[2].Disposition != store.DispositionExisting {
 				t.Errorf("%s: twice %q in one submit: %v, then %v", name, b, got[1], got[2])
 			}
-			if got[3].Disposition != weaver.DispositionCreated {
+			if got[3].Disposition != store.DispositionCreated {
 				t.Errorf("%s: another type with the key %q: %v", name, a, got[3])
 			}
-			if other := enqueueOne(t, elsewhere[name], keyed(one, a)); other.Disposition != weaver.DispositionCreated {
+			if other := enqueueOne(t, elsewhere[name], keyed(one, a)); other.Disposition != store.DispositionCreated {
 				t.Errorf("%s: another namespace with the key %q: %v", name, a, other)
 			}
 			if back, err := c.Get(t.Context(), first.ID); err != nil || back.IdempotencyKey != a {
@@ -103,7 +104,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 			if err := errors.Join(c.Cancel(t.Context(), first.ID), c.Delete(t.Context(), first.ID)); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if again := enqueueOne(t, c, keyed(one, a)); again.Disposition != weaver.DispositionCreated {
+			if again := enqueueOne(t, c, keyed(one, a)); again.Disposition != store.DispositionCreated {
 				t.Errorf("%s: the key %q is not free after the delete: %v", name, a, again)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -20,13 +21,13 @@ import (
 // Each call takes a namespace of its own.
 type fuzzStores struct {
 	names  []string
-	stores []weaver.Store
+	stores []store.Store
 	calls  atomic.Int64
 }
 
 func newFuzzStores(f *testing.F) *fuzzStores {
 	f.Helper()
-	return &fuzzStores{names: []string{"memstore", "sqlite"}, stores: []weaver.Store{memstore.New(), openMemory(f)}}
+	return &fuzzStores{names: []string{"memstore", "sqlite"}, stores: []store.Store{memstore.New(), openMemory(f)}}
 }
 
 // clients returns a client of each store, by name, in the same fresh namespace.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -48,7 +49,7 @@ func TestQueryRelative(t *testing.T) {
 		"": false, "state:failed word": false, "created>2026-01-02": false, "created<2026-01-02T03:04:05Z": false, `"created>-1h"`: false,
 		"created>-1h": true, "created<-2d": true, "state:failed created>2026-01-02 created<-90m word": true, "created>-0s": true,
 	} {
-		q, err := weaver.ParseQuery(text, time.Now())
+		q, err := ops.ParseQuery(text, time.Now())
 		if err != nil || q.Relative() != want || q.And(weaver.Filter{Queue: "x"}).Relative() != want {
 			t.Errorf("%q has a time ago: %v (%v), want %v", text, q.Relative(), err, want)
 		}
@@ -60,7 +61,7 @@ func TestQueryAsksForValues(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false, "state:failed key:a words": false, "input.a=1": true, `"words" output.a.b="x"`: true,
 	} {
-		q, err := weaver.ParseQuery(text, time.Now())
+		q, err := ops.ParseQuery(text, time.Now())
 		if err != nil || q.AsksForValues() != want {
 			t.Errorf("%q asks for values: %v (%v), want %v", text, q.AsksForValues(), err, want)
 		}

@@ -4,20 +4,21 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // Handle is an enqueued task whose output is an Out.
 type Handle[Out any] struct {
 	got    Enqueued
-	client Waiter // nil: made inside a transaction
+	client Caller // nil: made inside a transaction
 }
 
-// newHandle binds a handle to the enqueuer if that is a Waiter, too: what it stored can
+// newHandle binds a handle to the enqueuer if that is a Caller, too: what it stored can
 // be read back.
 func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 	h := &Handle[Out]{got: got}
-	if w, ok := e.(Waiter); ok {
+	if w, ok := e.(Caller); ok {
 		h.client = w
 	}
 	return h
@@ -27,8 +28,8 @@ func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 func (h *Handle[Out]) ID() TaskID { return h.got.ID }
 
 // Disposition says whether the task was created or existed already, and whether an
-// existing one took the input (DispositionCoalesced) or not (DispositionExisting).
-func (h *Handle[Out]) Disposition() Disposition { return h.got.Disposition }
+// existing one took the input (store.DispositionCoalesced) or not (store.DispositionExisting).
+func (h *Handle[Out]) Disposition() store.Disposition { return h.got.Disposition }
 
 // Get reads the task; ErrUnbound for a handle of a transaction.
 func (h *Handle[Out]) Get(ctx context.Context) (TaskInfo, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 func TestRunUntilIdle(t *testing.T) {
@@ -43,7 +44,7 @@ func TestRunUntilIdle(t *testing.T) {
 		fx.must(fx.newEngine(slow.store, cfg).RunUntilIdle(fx.Context()))
 		res, err := fx.client.JobResult(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "the job", res.State, weaver.JobSucceeded)
+		equal(fx, "the job", res.State, task.JobSucceeded)
 	})
 	subtest(t, "waits for keys of its own tasks", func(fx *fixture) {
 		c := newConcurrency()

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/internal/option"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,6 +20,7 @@ type Job struct {
 	name     string
 	budget   Budget
 	meta     map[string]string
+	bases    []JobID
 	nodes    []*Node
 	byName   map[string]*Node
 	problems []error
@@ -73,6 +75,20 @@ func (j *Job) Metadata(key, value string) {
 	j.meta[key] = value
 }
 
+// BasedOn names earlier jobs whose results the job uses. While it exists they are neither
+// removed by retention, Prune and DeleteJob, nor do their tasks lose their values. Submit
+// returns ErrNotFound if one of them does not exist.
+func (j *Job) BasedOn(jobs ...JobID) {
+	for _, id := range jobs {
+		switch {
+		case id.IsZero():
+			j.problems = append(j.problems, errors.New("BasedOn: the ID of a job is zero"))
+		case !slices.Contains(j.bases, id):
+			j.bases = append(j.bases, id)
+		}
+	}
+}
+
 // NodeOption is an option of Add.
 type NodeOption interface{ applyNode(*Node) }
 
@@ -87,9 +103,22 @@ func Needs(nodes ...*Node) NodeOption {
 	return nodeOption(func(n *Node) { n.add(task.OnSuccess, nodes) })
 }
 
-// NeedsNamed is Needs by name, for nodes that may be added later.
-func NeedsNamed(names ...string) NodeOption {
-	return named(task.OnSuccess, names)
+// Node names a node of the job for the options of others: one that was added, or that will
+// be.
+func (j *Job) Node(name string) *Node {
+	if n := j.byName[name]; n != nil {
+		return n
+	}
+	return &Node{job: j, name: name}
+}
+
+// Nodes is Node for several names.
+func (j *Job) Nodes(names ...string) []*Node {
+	nodes := make([]*Node, len(names))
+	for i, name := range names {
+		nodes[i] = j.Node(name)
+	}
+	return nodes
 }
 
 func (n *Node) add(kind task.EdgeKind, nodes []*Node) {
@@ -145,7 +174,7 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
 	sub := store.Submission{
-		Job:   &task.NewJob{ID: ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta), BasedOn: set.bases, IdempotencyKey: set.key},
+		Job:   &task.NewJob{ID: ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta), BasedOn: slices.Clone(j.bases), IdempotencyKey: set.key},
 		Tasks: make([]task.New, len(j.nodes)),
 	}
 	byNode := make(map[string]task.ID, len(j.nodes))
@@ -196,18 +225,12 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 // JobHandle is a submitted job.
 type JobHandle struct {
 	id          JobID
-	disposition Disposition
-	client      JobWaiter // nil: made inside a transaction
+	disposition store.Disposition
+	client      Caller // nil: made inside a transaction
 }
 
-// JobWaiter waits for jobs: a Client or an Engine.
-type JobWaiter interface {
-	WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error)
-}
-
-// BindJob returns the handle of a job that was submitted, for a [Submitter] that is not
-// made of a Client. Without a JobWaiter (nil) its Wait returns ErrUnbound.
-func BindJob(c JobWaiter, id JobID, d Disposition) *JobHandle {
+// Submitted returns the handle of a job that was submitted by another Caller than a Client.
+func (j *Job) Submitted(c Caller, id JobID, d store.Disposition) *JobHandle {
 	return &JobHandle{id: id, disposition: d, client: c}
 }
 
@@ -215,7 +238,7 @@ func BindJob(c JobWaiter, id JobID, d Disposition) *JobHandle {
 func (h *JobHandle) ID() JobID { return h.id }
 
 // Disposition says whether the job was created or existed already.
-func (h *JobHandle) Disposition() Disposition { return h.disposition }
+func (h *JobHandle) Disposition() store.Disposition { return h.disposition }
 
 // Wait returns the job's result when all its tasks have ended, in whichever
 // process. A job whose unfinished tasks all wait for a person is an error that
@@ -237,7 +260,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 	var res JobResult
 	err = c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {
 		job, err := c.Job(ctx, id)
-		if err != nil || !job.State.Terminal() && job.State != JobBlocked {
+		if err != nil || !job.State.Terminal() && job.State != task.JobBlocked {
 			return false, err
 		}
 		if res, err = c.JobResult(ctx, id); err != nil {
@@ -283,26 +306,19 @@ func (c *Client) jobTasks(ctx context.Context, id JobID, states ...State) (all [
 	}
 }
 
-// CancelAck says what CancelJob did.
-type CancelAck struct {
-	Cancelled   int // ended at once
-	Asked       int // run, and were asked to end, or run once more to clean up
-	AlreadyDone int // had ended before
-}
-
 // CancelJob cancels every unfinished task of a job; see Cancel.
-func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption) (CancelAck, error) {
+func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption) (ops.CancelAck, error) {
 	res, err := c.operate(ctx, "cancel job "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.CancelJob{Audit: s.audit, Job: id}
 	})
-	return CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
+	return ops.CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
 }
 
 // JobResult groups the tasks of a job by how they ended.
 type JobResult struct {
 	ID         JobID
 	Name       string
-	State      JobState
+	State      task.JobState
 	Completed  []JobTask // succeeded
 	Failed     []JobTask // failed; those with Allowed do not count against the job
 	Incomplete []JobTask // cancelled, blocked, or not finished yet
@@ -314,7 +330,7 @@ type JobTask struct {
 	Name     string
 	Type     string
 	State    State
-	Kind     ErrorKind
+	Kind     task.ErrorKind
 	Reason   string          // why it did not succeed, or what it waits for
 	Attempts int             // that count
 	Output   json.RawMessage // of one that succeeded

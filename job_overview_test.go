@@ -18,7 +18,7 @@ var (
 
 // noLists fails the test when a list of tasks is read.
 type noLists struct {
-	weaver.Store
+	store.Store
 	fx *fixture
 }
 
@@ -28,7 +28,7 @@ func (s noLists) List(context.Context, string, store.Filter) ([]task.Task, strin
 }
 
 // onlyStore has no capabilities.
-type onlyStore struct{ weaver.Store }
+type onlyStore struct{ store.Store }
 
 func (onlyStore) Capabilities() store.Capabilities { return 0 }
 
@@ -98,14 +98,14 @@ func TestJobOverview(t *testing.T) {
 		fx.idle(page.Handler(func(context.Context, string) (string, error) { return "", weaver.Blocked("is it right?") }))
 		st, err := fx.client.JobStatus(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "the state", st.State, weaver.JobBlocked)
+		equal(fx, "the state", st.State, task.JobBlocked)
 		equal(fx, "the bottleneck", st.Bottleneck, "1 task waits for a person; 1 waits for other tasks")
 		blocked, _, err := fx.client.List(fx.Context(), weaver.Filter{Job: h.ID(), States: []weaver.State{weaver.StateBlocked}})
 		fx.must(err)
 		fx.must(fx.client.Unblock(fx.Context(), blocked[0].ID, nil))
 		st, err = fx.client.JobStatus(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "the state when it is unblocked", st.State, weaver.JobRunning)
+		equal(fx, "the state when it is unblocked", st.State, task.JobRunning)
 	})
 	subtest(t, "no task is read, however many there are", func(fx *fixture) {
 		j := weaver.NewJob("large")
@@ -113,7 +113,7 @@ func TestJobOverview(t *testing.T) {
 			j.Add(strings.Repeat("n", 1+i%7)+string(rune('0'+i%10))+time.Duration(i).String(), page.With(""))
 		}
 		h := submit(fx, j)
-		for name, s := range map[string]weaver.Store{"counted by the store": noLists{fx.store, fx}, "page by page": onlyStore{fx.store}} {
+		for name, s := range map[string]store.Store{"counted by the store": noLists{fx.store, fx}, "page by page": onlyStore{fx.store}} {
 			c, err := weaver.NewClient(s, weaver.ClientConfig{})
 			fx.must(err)
 			st, err := c.JobStatus(fx.Context(), h.ID())

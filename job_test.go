@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -92,7 +94,7 @@ func TestJob(t *testing.T) {
 		h := submit(fx, diamond())
 		st, err := fx.client.JobStatus(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "state", st.State, weaver.JobRunning)
+		equal(fx, "state", st.State, task.JobRunning)
 		tasks, err := fx.client.JobTasks(fx.Context(), h.ID())
 		fx.must(err)
 		equal(fx, "tasks", len(tasks), 4)
@@ -102,7 +104,7 @@ func TestJob(t *testing.T) {
 
 		fx.run(extractHandler, sumHandler, reportHandler)
 		res := jobResult(fx, h)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 		equal(fx, "completed", len(res.Completed), 4)
 		equal(fx, "failed and incomplete", len(res.Failed)+len(res.Incomplete), 0)
 		got, err := report.Get(fx.Context(), fx.client, named(fx, res.Completed, "report").ID)
@@ -120,7 +122,7 @@ func TestJob(t *testing.T) {
 		}))
 		h := submit(fx, diamond())
 		res := jobResult(fx, h)
-		equal(fx, "state", res.State, weaver.JobFailed)
+		equal(fx, "state", res.State, task.JobFailed)
 		failed := named(fx, res.Failed, "sum")
 		equal(fx, "attempts of the failed one", failed.Attempts, 3)
 		equal(fx, "its reason", failed.Reason, "no")
@@ -134,7 +136,7 @@ func TestJob(t *testing.T) {
 		wantError(fx, fx.client.Retry(fx.Context(), lost.ID), weaver.ErrState, "sum")
 		fx.must(fx.client.Retry(fx.Context(), failed.ID))
 		res = jobResult(fx, h)
-		equal(fx, "state after the retry", res.State, weaver.JobSucceeded)
+		equal(fx, "state after the retry", res.State, task.JobSucceeded)
 		equal(fx, "completed", len(res.Completed), 4)
 	})
 
@@ -143,7 +145,7 @@ func TestJob(t *testing.T) {
 		j := weaver.NewJob("chain")
 		j.Add("0", report.With(""))
 		for i := 1; i < 50; i++ {
-			j.Add(fmt.Sprint(i), report.With(""), weaver.NeedsNamed(fmt.Sprint(i-1)))
+			j.Add(fmt.Sprint(i), report.With(""), weaver.Needs(j.Nodes(fmt.Sprint(i-1))...))
 		}
 		res := jobResult(fx, submit(fx, j))
 		equal(fx, "failed", len(res.Failed), 1)
@@ -199,7 +201,7 @@ func TestJob(t *testing.T) {
 		near(fx, "the job's deadline", st.DeadlineAt.Sub(began), time.Minute)
 		res := jobResult(fx, h)
 		near(fx, "time", time.Since(began), time.Minute)
-		equal(fx, "state", res.State, weaver.JobFailed)
+		equal(fx, "state", res.State, task.JobFailed)
 		for _, name := range []string{"runs", "own"} {
 			equal(fx, "kind of "+name, named(fx, res.Incomplete, name).Kind, task.KindDeadline)
 		}
@@ -218,16 +220,16 @@ func TestJob(t *testing.T) {
 		<-g.in
 		ack, err := fx.client.CancelJob(fx.Context(), h.ID(), weaver.By("ops"), weaver.Reason("wrong day"))
 		fx.must(err)
-		equal(fx, "acknowledgement", ack, weaver.CancelAck{Cancelled: 2, Asked: 1, AlreadyDone: 1})
+		equal(fx, "acknowledgement", ack, ops.CancelAck{Cancelled: 2, Asked: 1, AlreadyDone: 1})
 		res := jobResult(fx, h)
-		equal(fx, "state", res.State, weaver.JobCancelled)
+		equal(fx, "state", res.State, task.JobCancelled)
 		equal(fx, "completed", len(res.Completed), 1)
 		equal(fx, "cancelled", len(res.Incomplete), 3)
 		wantError(fx, errors.New(named(fx, res.Incomplete, "later").Reason), nil, "ops", "wrong day")
 
 		ack, err = fx.client.CancelJob(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "acknowledgement of a finished job", ack, weaver.CancelAck{AlreadyDone: 4})
+		equal(fx, "acknowledgement of a finished job", ack, ops.CancelAck{AlreadyDone: 4})
 	})
 
 	subtest(t, "a job whose tasks are blocked is blocked", func(fx *fixture) {
@@ -243,7 +245,7 @@ func TestJob(t *testing.T) {
 		h := submit(fx, j)
 		res, err := h.Wait(fx.Context())
 		wantError(fx, err, weaver.ErrBlocked, h.ID().String(), "approve me", "approval", "needs an approval")
-		equal(fx, "state", res.State, weaver.JobBlocked)
+		equal(fx, "state", res.State, task.JobBlocked)
 		through := make(chan weaver.JobResult, 1)
 		go func() {
 			res, err := h.Wait(fx.Context(), weaver.WaitThroughBlocked())
@@ -254,7 +256,7 @@ func TestJob(t *testing.T) {
 		}()
 		synctest.Wait()
 		fx.must(fx.client.Unblock(fx.Context(), named(fx, res.Incomplete, "approval").ID, true))
-		equal(fx, "state in the end", (<-through).State, weaver.JobSucceeded)
+		equal(fx, "state in the end", (<-through).State, task.JobSucceeded)
 	})
 
 	subtest(t, "jobs are listed and read", func(fx *fixture) {
@@ -265,15 +267,15 @@ func TestJob(t *testing.T) {
 			hs = append(hs, submit(fx, j))
 		}
 		fx.idle(extractHandler)
-		page, next, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{Limit: 3})
+		page, next, err := fx.client.Jobs(fx.Context(), store.JobFilter{Limit: 3})
 		fx.must(err)
 		equal(fx, "first page", len(page), 3)
 		equal(fx, "newest first", page[0].ID, hs[4].ID())
-		page, next, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{Limit: 3, After: next})
+		page, next, err = fx.client.Jobs(fx.Context(), store.JobFilter{Limit: 3, After: next})
 		fx.must(err)
 		equal(fx, "second page", len(page), 2)
 		equal(fx, "cursor", next, "")
-		page, _, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{Name: "job 1", States: []weaver.JobState{weaver.JobSucceeded}})
+		page, _, err = fx.client.Jobs(fx.Context(), store.JobFilter{Name: "job 1", States: []task.JobState{task.JobSucceeded}})
 		fx.must(err)
 		equal(fx, "by name and state", len(page), 2)
 		res, err := fx.client.JobResult(fx.Context(), hs[0].ID())
@@ -297,14 +299,14 @@ func TestSubmitRefusesInvalidJobs(t *testing.T) {
 		},
 		"a cycle": {func() *weaver.Job {
 			j := weaver.NewJob("nightly")
-			j.Add("a", typ.With(""), weaver.NeedsNamed("c"))
-			j.Add("b", typ.With(""), weaver.NeedsNamed("a"))
-			j.Add("c", typ.With(""), weaver.NeedsNamed("b"))
+			j.Add("a", typ.With(""), weaver.Needs(j.Nodes("c")...))
+			j.Add("b", typ.With(""), weaver.Needs(j.Nodes("a")...))
+			j.Add("c", typ.With(""), weaver.Needs(j.Nodes("b")...))
 			return j
 		}, weaver.ErrInvalidJob, []string{"cycle", "a → c → b → a"}},
 		"a task that needs itself": {func() *weaver.Job {
 			j := weaver.NewJob("nightly")
-			j.Add("a", typ.With(""), weaver.NeedsNamed("a"))
+			j.Add("a", typ.With(""), weaver.Needs(j.Nodes("a")...))
 			return j
 		}, weaver.ErrInvalidJob, []string{"a → a"}},
 		"a negative total": {func() *weaver.Job {
@@ -321,7 +323,7 @@ func TestSubmitRefusesInvalidJobs(t *testing.T) {
 			j, other := weaver.NewJob(""), weaver.NewJob("other")
 			j.Add("a", typ.With("", weaver.IdempotencyKey("k")))
 			j.Add("a", charge.With(order{Total: -1}), weaver.Needs(other.Add("x", typ.With("")), nil))
-			j.Add("b", typ.With(""), weaver.NeedsNamed("ghost"))
+			j.Add("b", typ.With(""), weaver.Needs(j.Nodes("ghost")...))
 			return j
 		}, weaver.ErrInvalidJob, []string{
 			"NewJob: the name is empty", `two tasks are named "a"`, "IdempotencyKey", "Total is -1",
@@ -334,7 +336,7 @@ func TestSubmitRefusesInvalidJobs(t *testing.T) {
 			wantError(fx, err, c.sentinel, c.words...)
 			list, _, err := fx.client.List(fx.Context(), weaver.Filter{})
 			fx.must(err)
-			jobs, _, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{})
+			jobs, _, err := fx.client.Jobs(fx.Context(), store.JobFilter{})
 			fx.must(err)
 			equal(fx, "stored", len(list)+len(jobs), 0)
 		})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -43,7 +45,7 @@ func (s *shop) String() string {
 }
 
 // sells runs what is due.
-func (s *shop) sells(fx *fixture, db weaver.Store) {
+func (s *shop) sells(fx *fixture, db store.Store) {
 	fx.Helper()
 	e, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{s.handler()}})
 	fx.must(err)
@@ -81,7 +83,7 @@ func TestKeepSteps(t *testing.T) {
 			for _, r := range ack.Refused {
 				wantError(fx, r.Err, weaver.ErrState, why)
 			}
-			res, err := fx.client.Bulk(ctx, weaver.BulkRequest{Verb: weaver.BulkRetry, IDs: []weaver.TaskID{id}, DryRun: dry})
+			res, err := fx.client.Bulk(ctx, ops.BulkRequest{Verb: ops.BulkRetry, IDs: []weaver.TaskID{id}, DryRun: dry})
 			fx.must(err)
 			equal(fx, "those retried", res.Done, 0)
 			wantError(fx, res.Refused[0].Err, weaver.ErrState, why)
@@ -112,7 +114,7 @@ func TestKeepSteps(t *testing.T) {
 		dry, err := fx.client.RetryMany(fx.Context(), weaver.Filter{}, weaver.KeepSteps(), weaver.DryRun())
 		fx.must(err)
 		equal(fx, "those that would be retried", dry.Done, 1)
-		res, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, IDs: []weaver.TaskID{id}, KeepSteps: true, DryRun: true})
+		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, IDs: []weaver.TaskID{id}, KeepSteps: true, DryRun: true})
 		fx.must(err)
 		equal(fx, "those that would be retried", res.Done, 1)
 		from, err := fx.client.RerunFrom(fx.Context(), id, "ship", weaver.KeepSteps())
@@ -148,7 +150,7 @@ func TestKeepSteps(t *testing.T) {
 		wantError(fx, fx.client.Cancel(fx.Context(), id, weaver.KeepSteps()), weaver.ErrInvalidOption, "KeepSteps")
 		_, err = fx.client.CancelMany(fx.Context(), weaver.Filter{}, weaver.KeepSteps())
 		wantError(fx, err, weaver.ErrInvalidOption, "KeepSteps")
-		_, err = fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, IDs: []weaver.TaskID{id}, KeepSteps: true})
+		_, err = fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, IDs: []weaver.TaskID{id}, KeepSteps: true})
 		wantError(fx, err, weaver.ErrInvalidOption, "KeepSteps")
 	})
 }

@@ -3,7 +3,6 @@ package weaver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxForeseen is how many tasks a DryRun looks at one by one.
+// maxForeseen is how many tasks a DryRun looks at one by one: what a verb would do to further ones is not foreseen.
 const maxForeseen = 1000
 
 // foresight finds out which of the tasks that a dry run lists a verb would refuse.
@@ -37,48 +36,9 @@ func (f *foresight) selects(ctx context.Context, id TaskID) (bool, error) {
 	return selected, err
 }
 
-// foresee moves the tasks of a dry run that the verb would refuse to Refused, as far
-// as it can be known before: of the first 1,000 that have others.
-func (c *Client) foresee(ctx context.Context, v *manyVerb, s *operateSettings, ack *ManyAck) error {
-	if v.foresee == nil {
-		return nil
-	}
-	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error), keepSteps: s.keepSteps, cleanups: s.cleanups}
-	for i := range ack.Tasks {
-		f.selected[ack.Tasks[i].ID] = true
-	}
-	looked := 0
-	kept := ack.Tasks[:0]
-	for _, m := range ack.Tasks {
-		if looked < maxForeseen {
-			looked++
-			h, err := c.store.History(ctx, c.ns, m.ID)
-			if errors.Is(err, ErrNotFound) { // deleted meanwhile
-				ack.Done--
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("read the history of task %s: %w", m.ID, err)
-			}
-			refused, err := v.foresee(f, ctx, &h)
-			if err != nil {
-				return err
-			}
-			if refused != nil {
-				ack.Refused = append(ack.Refused, RefusedTask{m.ID, refused})
-				ack.Done--
-				continue
-			}
-		}
-		kept = append(kept, m)
-	}
-	ack.Tasks = kept
-	return nil
-}
-
 // retry says why the retry of a task would be refused: its undo was given up, a need that ended so that it
 // cannot run is not selected as well, its job has used its budget up, or its cleanup ran.
-func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) {
+func (f *foresight) retry(ctx context.Context, h *store.History) (refused, err error) {
 	t := &h.Task
 	switch {
 	case f.cleanups && t.Undo == nil:
@@ -156,7 +116,7 @@ func withoutFailed(needs []store.Need) (others []store.Need) {
 }
 
 // delete says why the delete of a task would be refused: another one waits for its end.
-func (f *foresight) delete(_ context.Context, h *History) (refused, err error) {
+func (f *foresight) delete(_ context.Context, h *store.History) (refused, err error) {
 	for i := range h.Dependents {
 		if d := &h.Dependents[i]; !d.State.Terminal() {
 			return fmt.Errorf("task %s is %s, but task %s still waits for it: %w", h.Task.ID, h.Task.State, d.ID, ErrState), nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -30,7 +31,7 @@ func TestMany(t *testing.T) {
 		fx.must(err)
 		fx.must(e.RunUntilIdle(fx.Context()))
 	}
-	counts := func(a weaver.ManyAck) string {
+	counts := func(a ops.ManyAck) string {
 		return fmt.Sprintf("%d done, %d asked, %d before, %d refused, %d listed", a.Done, a.Asked, a.AlreadyDone, len(a.Refused), len(a.Tasks))
 	}
 	many := func(fx *fixture, typ *weaver.Type[string, string], n int, opts ...weaver.EnqueueOption) (ids []task.ID) {
@@ -54,7 +55,7 @@ func TestMany(t *testing.T) {
 		equal(fx, "the dry run", counts(ack), "5 done, 0 asked, 0 before, 0 refused, 5 listed")
 		slices.Reverse(ack.Tasks)
 		for i, m := range ack.Tasks {
-			equal(fx, "what it lists", m, weaver.ManyTask{ID: ids[i], Type: typ.Name(), Queue: "default", State: task.Failed})
+			equal(fx, "what it lists", m, ops.ManyTask{ID: ids[i], Type: typ.Name(), Queue: "default", State: task.Failed})
 			equal(fx, "what it changed", fx.get(m.ID).State, task.Failed)
 		}
 		ack, err = fx.client.RetryMany(fx.Context(), f, weaver.By("ops"))

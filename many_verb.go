@@ -20,17 +20,17 @@ type manyVerb struct {
 	byDefault Filter // states and kinds of errors of a filter without states; none: all states
 	keep      bool   // it has the options KeepSteps and Cleanups
 	command   func(*operateSettings, TaskID) store.Command
-	done      func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
-	refuse    func(*operateSettings, *TaskInfo) error                                  // what is known to be refused; nil: nothing
-	foresee   func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
-	twice     bool                                                                     // what is refused is tried once more
+	done      func(*store.CommandResult) bool                                                // whether a task that was refused is as the verb would have it
+	refuse    func(*operateSettings, *TaskInfo) error                                        // what is known to be refused; nil: nothing
+	foresee   func(f *foresight, ctx context.Context, h *store.History) (refused, err error) // the same, in a dry run and from more of the task
+	twice     bool                                                                           // what is refused is tried once more
 }
 
 // with has the options of a call change what the verb is for: with Cleanups a retry is for
 // tasks whose undo was given up, is blocked or waits.
 func (v *manyVerb) with(s *operateSettings) {
 	if s.cleanups {
-		v.states, v.byDefault = []State{StateFailed, StatePending, StateBlocked}, Filter{States: []State{StateFailed}, ErrorKinds: []ErrorKind{task.KindUndoFailed}}
+		v.states, v.byDefault = []State{StateFailed, StatePending, StateBlocked}, Filter{States: []State{StateFailed}, ErrorKinds: []task.ErrorKind{task.KindUndoFailed}}
 	}
 }
 

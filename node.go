@@ -19,17 +19,11 @@ func IfFailed(nodes ...*Node) NodeOption {
 	return nodeOption(func(n *Node) { n.add(task.OnFailed, nodes) })
 }
 
-// IfFailedNamed is IfFailed by name, for nodes that may be added later.
-func IfFailedNamed(names ...string) NodeOption { return named(task.OnFailed, names) }
-
 // IfDone lets a task run when all these have ended, in whichever way. One that
 // is blocked has not ended.
 func IfDone(nodes ...*Node) NodeOption {
 	return nodeOption(func(n *Node) { n.add(task.OnDone, nodes) })
 }
-
-// IfDoneNamed is IfDone by name, for nodes that may be added later.
-func IfDoneNamed(names ...string) NodeOption { return named(task.OnDone, names) }
 
 // AllowFailure says that the task may fail: its job can succeed all the same
 // (Counters.Allowed of its JobInfo counts it), and tasks that need it run as if it had
@@ -41,14 +35,6 @@ func IfDoneNamed(names ...string) NodeOption { return named(task.OnDone, names) 
 // what needs it.
 func AllowFailure() NodeOption {
 	return nodeOption(func(n *Node) { n.draft.own().Task.AllowFailure = true })
-}
-
-func named(kind task.EdgeKind, names []string) NodeOption {
-	return nodeOption(func(n *Node) {
-		for _, name := range names {
-			n.needs = append(n.needs, need{name, kind})
-		}
-	})
 }
 
 // twoWays is the problem of a need that is asked for in two ways.

@@ -16,7 +16,7 @@ func alarms(typ *weaver.Type[string, string], x, y string, opts ...weaver.NodeOp
 	a, b := j.Add("x", typ.With(x), opts...), j.Add("y", typ.With(y))
 	j.Add("after", typ.With("ok"), weaver.Needs(a))
 	j.Add("alarm", typ.With("ok"), weaver.IfFailed(a, b))
-	j.Add("clean", typ.With("ok"), weaver.IfDoneNamed("x", "y"))
+	j.Add("clean", typ.With("ok"), weaver.IfDone(j.Nodes("x", "y")...))
 	return j
 }
 
@@ -32,7 +32,7 @@ func TestIfFailedAndAllowFailure(t *testing.T) {
 		}
 		return in, nil
 	})
-	ends := func(fx *fixture, j *weaver.Job, state weaver.JobState, counters task.JobCounters) weaver.JobResult {
+	ends := func(fx *fixture, j *weaver.Job, state task.JobState, counters task.JobCounters) weaver.JobResult {
 		fx.Helper()
 		h := submit(fx, j)
 		fx.run(handler)
@@ -51,19 +51,19 @@ func TestIfFailedAndAllowFailure(t *testing.T) {
 			if bad == "x" { // and what needs it
 				want = task.JobCounters{Total: 5, Failed: 2, Succeeded: 3}
 			}
-			res := ends(fx, alarms(typ, in["x"], in["y"]), weaver.JobFailed, want)
+			res := ends(fx, alarms(typ, in["x"], in["y"]), task.JobFailed, want)
 			named(fx, res.Completed, "alarm")
 			named(fx, res.Completed, "clean")
 		})
 	}
 	subtest(t, "the alarm is not needed when all goes well", func(fx *fixture) {
-		res := ends(fx, alarms(typ, "ok", "ok"), weaver.JobSucceeded, task.JobCounters{Total: 5, Succeeded: 4})
+		res := ends(fx, alarms(typ, "ok", "ok"), task.JobSucceeded, task.JobCounters{Total: 5, Succeeded: 4})
 		equal(fx, "the alarm", named(fx, res.Incomplete, "alarm").Kind, task.KindNotNeeded)
 	})
 	subtest(t, "a failure that is allowed", func(fx *fixture) {
 		j := alarms(typ, "fail", "ok", weaver.AllowFailure())
-		j.Add("reads", typ.With("ask"), weaver.NeedsNamed("x"), weaver.AllowFailure())
-		res := ends(fx, j, weaver.JobSucceeded, task.JobCounters{Total: 6, Allowed: 2, Succeeded: 4})
+		j.Add("reads", typ.With("ask"), weaver.Needs(j.Nodes("x")...), weaver.AllowFailure())
+		res := ends(fx, j, task.JobSucceeded, task.JobCounters{Total: 6, Allowed: 2, Succeeded: 4})
 		named(fx, res.Completed, "after")
 		named(fx, res.Completed, "alarm")
 		equal(fx, "x may fail", named(fx, res.Failed, "x").Allowed, true)
@@ -78,7 +78,7 @@ func TestNeedsInTwoWays(t *testing.T) {
 	subtest(t, "refused", func(fx *fixture) {
 		j := weaver.NewJob("nightly")
 		x := j.Add("x", typ.With(""))
-		j.Add("a", typ.With(""), weaver.Needs(x, x), weaver.IfFailedNamed("x"))
+		j.Add("a", typ.With(""), weaver.Needs(x, x), weaver.IfFailed(j.Nodes("x")...))
 		j.Add("b", typ.With(""), weaver.IfFailed(x), weaver.IfDone(x))
 		_, err := fx.client.Submit(fx.Context(), j)
 		wantError(fx, err, weaver.ErrInvalidJob, `"a" has "x" both in Needs and in IfFailed`, `"b" has "x" both in IfFailed and in IfDone`)

@@ -35,9 +35,6 @@ func Undoes(other *Node) NodeOption {
 	})
 }
 
-// UndoesNamed is Undoes by name, for a node that may be added later.
-func UndoesNamed(name string) NodeOption { return nodeOption(func(n *Node) { n.undoes = name }) }
-
 // maxUndoEdges is how many needs all undo tasks of a job may have together: each needs all
 // other tasks.
 const maxUndoEdges = 200_000

@@ -67,7 +67,7 @@ func (u *undoJob) order(b ...weaver.Budget) *weaver.Job {
 	charge := add("charge", add("reserve"))
 	add("ship", charge)
 	add("mail", charge)
-	j.Add("on failure", u.typ.With("alarm"), weaver.IfFailedNamed("reserve", "charge", "ship", "mail"), weaver.IfDoneNamed("undo reserve", "undo charge", "undo ship"))
+	j.Add("on failure", u.typ.With("alarm"), weaver.IfFailed(j.Nodes("reserve", "charge", "ship", "mail")...), weaver.IfDone(j.Nodes("undo reserve", "undo charge", "undo ship")...))
 	return j
 }
 
@@ -140,7 +140,7 @@ func TestUndoes_FailedJobIsUndoneInReverse(t *testing.T) {
 		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order())
 		res := jobResult(u.fixture, h)
-		equal(u.fixture, "job", res.State, weaver.JobFailed)
+		equal(u.fixture, "job", res.State, task.JobFailed)
 		got := strings.Replace(u.order2(), "mail, ship", "ship, mail", 1)
 		equal(u.fixture, "ran", got, "reserve, charge, ship, mail, undo ship, undo charge, undo reserve, on failure")
 		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
@@ -154,7 +154,7 @@ func TestUndoes_GoodJobUndoesNothing(t *testing.T) {
 	withUndoJob(t, func(u *undoJob) {
 		u.runConfig(u.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order(weaver.Budget{MaxTotalAttempts: 4}))
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobSucceeded)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobSucceeded)
 		equal(u.fixture, "states", u.states(h.ID()), "succeeded; undo reserve: cancelled/not_needed; undo charge: cancelled/not_needed; undo ship: cancelled/not_needed")
 		wantError(u.fixture, u.client.Retry(u.Context(), u.id(h.ID(), "undo ship")), weaver.ErrState, "undoes another task of its job")
 		u.checkStore()
@@ -208,7 +208,7 @@ func TestUndoes_IsTriedAgain(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		_, err := u.client.CancelJob(u.Context(), h.ID()) // which no undo notices
 		u.must(err)
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobCancelled)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobCancelled)
 		equal(u.fixture, "states", u.states(h.ID()), "cancelled; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
 		u.wantOutcomes(u.id(h.ID(), "undo charge"), "undo_failed", "undo_failed", "undone")
 		u.checkStore()
@@ -223,7 +223,7 @@ func TestUndoes_IsGivenUp(t *testing.T) {
 		u.fails["undo charge"] = []error{weaver.Permanent(errors.New("no such charge")), nil}
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order())
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: cancelled/undo_failed; undo charge: failed/undo_failed; undo ship: succeeded")
 		id := u.id(h.ID(), "undo charge")
 		contains(u.fixture, "the error", u.get(id).Error.Message, "undo given up: it failed after 1 try in 0s: no such charge")
@@ -238,7 +238,7 @@ func TestUndoes_IsGivenUp(t *testing.T) {
 		wantError(u.fixture, u.client.Retry(ctx, u.id(h.ID(), "undo reserve")), weaver.ErrState, "try its undo again first")
 
 		u.must(u.client.Retry(ctx, id, weaver.Cleanups()))
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		equal(u.fixture, "states", u.states(h.ID()), "failed; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
 		u.checkStore()
 	})
@@ -251,15 +251,15 @@ func TestUndoes_KeepSteps(t *testing.T) {
 		u.fails["ship"] = []error{errors.New("no courier")}
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order())
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		_, err := u.client.RetryJob(u.Context(), h.ID())
 		wantError(u.fixture, err, weaver.ErrState, "ran, so what it undid would count as done")
 		_, err = u.client.RetryJob(u.Context(), h.ID(), weaver.KeepSteps(), weaver.By("ann"))
 		u.must(err)
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		equal(u.fixture, "ran", u.order2()[:len("reserve, charge, undo charge, undo reserve, on failure, charge, ")], "reserve, charge, undo charge, undo reserve, on failure, charge, ")
 		equal(u.fixture, "undone ship", strings.Count(u.order2(), "undo ship"), 1)
-		audit, _, err := u.client.Audit(u.Context(), weaver.AuditFilter{})
+		audit, _, err := u.client.Audit(u.Context(), store.AuditFilter{})
 		u.must(err)
 		contains(u.fixture, "the audit", fmt.Sprint(audit), "kept though task \"undo ")
 		u.checkStore()
@@ -274,7 +274,7 @@ func TestUndoes_GivenUpAfterADay(t *testing.T) {
 		u.fails["undo a"] = []error{errors.New("psp 503")}
 		j := weaver.NewJob("day")
 		j.Add("a", u.typ.With(""))
-		j.Add("undo a", u.typ.With(""), weaver.UndoesNamed("a"))
+		j.Add("undo a", u.typ.With(""), weaver.Undoes(j.Node("a")))
 		e := u.start(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
 		h := submit(fx, j)
 		time.Sleep(150 * time.Second) // for the pauses of 1, 2, 4, … 60 s
@@ -283,7 +283,7 @@ func TestUndoes_GivenUpAfterADay(t *testing.T) {
 		equal(fx, "it waits for", u.get(id).Waiting, task.WaitUndo)
 		time.Sleep(24*time.Hour - 150*time.Second) // a day of attempts costs seconds
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
-		equal(fx, "job", jobResult(fx, h).State, weaver.JobFailed)
+		equal(fx, "job", jobResult(fx, h).State, task.JobFailed)
 		contains(fx, "the error", u.get(id).Error.Message, "undo given up: it failed after 9 tries in 24h0m")
 	})
 }
@@ -309,13 +309,13 @@ func TestUndoes_PanicAndDrain(t *testing.T) {
 		u.fails["a"] = []error{errors.New("no")}
 		j := weaver.NewJob("panics")
 		j.Add("a", u.typ.With(""))
-		j.Add("undo a", undo.With(""), weaver.UndoesNamed("a"))
+		j.Add("undo a", undo.With(""), weaver.Undoes(j.Node("a")))
 		e := u.start(u.store, cfg)
 		h := submit(u.fixture, j)
 		time.Sleep(time.Minute)
 		u.must(e.stop())
 		u.runConfig(u.store, cfg)
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		u.wantOutcomes(u.id(h.ID(), "undo a"), "undo_failed", "released", "undone")
 		u.checkStore()
 	})
@@ -330,9 +330,9 @@ func TestUndoes_CallsNoStep(t *testing.T) {
 		})}})
 		j := weaver.NewJob("steps")
 		j.Add("a", u.typ.With(""))
-		j.Add("undo a", steps.With(""), weaver.UndoesNamed("a"))
+		j.Add("undo a", steps.With(""), weaver.Undoes(j.Node("a")))
 		h := submit(u.fixture, j)
-		equal(u.fixture, "job", jobResult(u.fixture, h).State, weaver.JobFailed)
+		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobFailed)
 		contains(u.fixture, "the error", u.get(u.id(h.ID(), "undo a")).Error.Message, `step "nap" inside step "undo a"`)
 		u.checkStore()
 	})
@@ -347,12 +347,12 @@ func TestUndoes_Misuse(t *testing.T) {
 		b := j.Add("b", u.typ.With(""), weaver.Undoes(a))
 		j.Add("twice", u.typ.With(""), weaver.Undoes(a))
 		j.Add("undone", u.typ.With(""), weaver.Undoes(b))
-		j.Add("needy", u.typ.With(""), weaver.UndoesNamed("hook"), weaver.Needs(a))
+		j.Add("needy", u.typ.With(""), weaver.Undoes(j.Node("hook")), weaver.Needs(a))
 		hook := j.Add("hook", u.typ.With(""), weaver.IfDone(b))
 		j.Add("after", u.typ.With(""), weaver.Undoes(hook))
 		j.Add("nil", u.typ.With(""), weaver.Undoes(nil))
 		j.Add("foreign", u.typ.With(""), weaver.Undoes(other))
-		j.Add("missing", u.typ.With(""), weaver.UndoesNamed("gone"))
+		j.Add("missing", u.typ.With(""), weaver.Undoes(j.Node("gone")))
 		_, err := fx.client.Submit(fx.Context(), j)
 		wantError(fx, err, weaver.ErrInvalidJob,
 			`"b" and "twice" both undo "a"`, `"undone" undoes "b", which is an undo itself`, `"needy" undoes "hook" and has needs`,

@@ -48,7 +48,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.abandonUndo, has.abandon, "AbandonUndo is an option of Cancel only")
 	refuse(s.cleanups, has.cleanups, "Cleanups is an option of Retry and RetryMany only")
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
-	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch and SeenVersion are options of the verbs of one task only")
+	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch is an option of the verbs of one task only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
 	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
@@ -163,16 +163,17 @@ func KeepSteps() OperateOption {
 // SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch
 // (TaskInfo.Epoch) is another one by now, which it is after every claim and every
 // operator's verb that moved it, nothing changes and the answer is [ErrChanged].
-func SeenEpoch(epoch int64) OperateOption {
-	return operateOption(func(s *operateSettings) { s.seen.Epoch = epoch })
-}
-
-// SeenVersion is SeenEpoch that also looks at TaskInfo.UpdatedAt: when the task has moved
-// since, or has another input or due time, the answer is [ErrChanged]. Steps, progress
-// and logs, signals that it did not wait for, a request that it end, a pause and a resume
-// are no such change.
-func SeenVersion(epoch int64, updatedAt time.Time) OperateOption {
-	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch, UpdatedAt: updatedAt} })
+//
+// With updatedAt, which is TaskInfo.UpdatedAt as it was seen, so is it when the task has moved
+// since, or has another input or due time. Steps, progress and logs, signals that it did not
+// wait for, a request that it end, a pause and a resume are no such change.
+func SeenEpoch(epoch int64, updatedAt ...time.Time) OperateOption {
+	return operateOption(func(s *operateSettings) {
+		s.seen = store.Seen{Epoch: epoch}
+		for _, at := range updatedAt {
+			s.seen.UpdatedAt = at
+		}
+	})
 }
 
 // added is what AddAttempts and AddCost say.

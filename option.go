@@ -47,7 +47,7 @@ func Timeout(d time.Duration) Option { return option.Timeout.Set(d) }
 // context that has ended, with cause ErrCancelled, ErrDeadline or [ErrUndoing]. Completed
 // steps return what they recorded, others do not run, and the Sleep or Ask in which the
 // task waited returns the cause; so the handler comes to its error path, whose
-// steps of Cleanup run and are recorded, for CleanupLimit. Then the task ends
+// steps of Cleanup run and are recorded, for 30 s. Then the task ends
 // cancelled, whatever the handler returns but success without a cleanup. A handler that waits by
 // returning Blocked looks at its context before it does.
 //
@@ -96,12 +96,12 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 // stored: one of the type that has not started, with the same IdempotencyKey or, if
 // that is not given, with the same ConcurrencyKey in the same queue. It keeps its
 // place and all its other options, and the answer names it
-// (DispositionCoalesced). One that runs, waits to run again or has ended is left
+// (store.DispositionCoalesced). One that runs, waits to run again or has ended is left
 // alone; so is one that an operator paused (PauseTask), and one of a job.
 //
 // What happens then depends on the key. By a ConcurrencyKey a new task is stored
-// (DispositionCreated), so that the latest input always runs. An IdempotencyKey names
-// one task for as long as that exists: DispositionExisting says that it was not given
+// (store.DispositionCreated), so that the latest input always runs. An IdempotencyKey names
+// one task for as long as that exists: store.DispositionExisting says that it was not given
 // this input, which is lost. Look at the Disposition, or coalesce by ConcurrencyKey.
 //
 // It needs one of the keys, and a transaction of its own: in InTx it is ErrState. Tasks

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 func TestStoreOutage(t *testing.T) {
@@ -43,13 +44,13 @@ func TestStoreOutage(t *testing.T) {
 		fx.must(err)
 		f.cut()
 		_, err = typ.Enqueue(fx.Context(), client, 1)
-		wantError(fx, err, weaver.ErrUnavailable, "enqueue")
+		wantError(fx, err, store.ErrUnavailable, "enqueue")
 	})
 
 	subtest(t, "fails the start of a worker", func(fx *fixture) {
 		f := newFaults(fx)
 		f.cut()
-		wantError(fx, fx.newEngine(f.store, weaver.Config{}).Run(fx.Context()), weaver.ErrUnavailable, "join as a worker")
+		wantError(fx, fx.newEngine(f.store, weaver.Config{}).Run(fx.Context()), store.ErrUnavailable, "join as a worker")
 	})
 
 	subtest(t, "does not block a drain", func(fx *fixture) {
@@ -64,7 +65,7 @@ func TestStoreOutage(t *testing.T) {
 		<-running
 		f.cut()
 		began := time.Now()
-		wantError(fx, e.stop(), weaver.ErrUnavailable, "leave as a worker")
+		wantError(fx, e.stop(), store.ErrUnavailable, "leave as a worker")
 		if took := time.Since(began); took > 10*time.Second {
 			fx.Errorf("the drain took %s", took)
 		}

@@ -25,7 +25,7 @@ func TestPause(t *testing.T) {
 		time.Sleep(time.Hour)
 		got := fx.get(h.ID())
 		equal(fx, "it waits for", got.Waiting, task.WaitPaused)
-		equal(fx, "what is paused", got.Pause, weaver.PausedType)
+		equal(fx, "what is paused", got.Pause, task.PauseType)
 		fx.must(fx.client.ResumeType(fx.Context(), typ.Name()))
 		equal(fx, "after the resume", result(fx, h), "a")
 	})
@@ -44,7 +44,7 @@ func TestPause(t *testing.T) {
 		fx.must(fx.client.PauseType(fx.Context(), repairName, weaver.By("ops")))
 		time.Sleep(time.Hour)
 		equal(fx, "repairs while the type is paused", repairs.Load(), 1)
-		equal(fx, "what is paused", fx.repairsOf(h.ID())[0].Pause, weaver.PausedQueue)
+		equal(fx, "what is paused", fx.repairsOf(h.ID())[0].Pause, task.PauseQueue)
 		fx.must(fx.client.ResumeType(fx.Context(), repairName))
 		equal(fx, "after the resume", result(fx, h), 7)
 		equal(fx, "repairs", repairs.Load(), 2)
@@ -74,7 +74,7 @@ func TestPause(t *testing.T) {
 		time.Sleep(time.Hour)
 		for _, h := range []*weaver.Handle[string]{paused, runs} {
 			got := fx.get(h.ID())
-			equal(fx, "the pause", got.Pause, weaver.PausedTask)
+			equal(fx, "the pause", got.Pause, task.PauseTask)
 			equal(fx, "it waits for", got.Waiting, task.WaitPaused)
 			fx.must(fx.client.ResumeTask(fx.Context(), h.ID()))
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
@@ -176,9 +177,9 @@ func TestProcesses(t *testing.T) {
 		fx := newFixture(t, db)
 		t.Cleanup(func() { fx.must(db.Close()) })
 		_, err = childAdd.Enqueue(t.Context(), fx.client, childInput{})
-		wantError(t, err, weaver.ErrNotMigrated, "weaver migrate up")
+		wantError(t, err, store.ErrNotMigrated, "weaver migrate up")
 		err = fx.newEngine(db, weaver.Config{}).Run(t.Context())
-		wantError(t, err, weaver.ErrNotMigrated, "weaver migrate up", "Migrate")
+		wantError(t, err, store.ErrNotMigrated, "weaver migrate up", "Migrate")
 
 		// Two processes and eight handles of this one, all at once.
 		a, b := startChild(t, path), startChild(t, path)
@@ -222,8 +223,8 @@ func TestProcesses(t *testing.T) {
 		// A newer program was here.
 		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
 		fx.must(err)
-		wantError(t, db.Migrate(t.Context()), weaver.ErrNewerSchema)
-		wantError(t, fx.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "this weaver knows")
+		wantError(t, db.Migrate(t.Context()), store.ErrNewerSchema)
+		wantError(t, fx.newEngine(db, weaver.Config{}).Run(t.Context()), store.ErrNewerSchema, "this weaver knows")
 	})
 
 	t.Run("a result is waited for from another process", func(t *testing.T) {

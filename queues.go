@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/goweaver/weaver/store"
 )
 
 // warnUnserved logs the task types whose tasks, unless an enqueue says
@@ -50,10 +52,10 @@ func (e *Engine) warnNodes(j *Job) {
 
 // Overview returns what the namespace holds: the parts that req asks for, in one read
 // of bounded size.
-func (c *Client) Overview(ctx context.Context, req OverviewRequest) (Overview, error) {
+func (c *Client) Overview(ctx context.Context, req store.OverviewRequest) (store.Overview, error) {
 	o, err := c.store.Overview(ctx, c.ns, req)
 	if err != nil {
-		return Overview{}, fmt.Errorf("read the overview: %w", err)
+		return store.Overview{}, fmt.Errorf("read the overview: %w", err)
 	}
 	return o, nil
 }
@@ -61,8 +63,8 @@ func (c *Client) Overview(ctx context.Context, req OverviewRequest) (Overview, e
 // Queues returns the queues in which tasks wait to be started or run, or that are
 // paused: how many tasks of each are due, since when, how many are due later, and who
 // paused it. Task types that are paused come last; they have a Type and no Name.
-func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
-	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewQueues})
+func (c *Client) Queues(ctx context.Context) ([]store.Queue, error) {
+	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewQueues})
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -71,10 +73,10 @@ func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
 
 // Counts returns how many tasks are in each state, and of each type and queue: exact up
 // to 10,000, and then at least so many.
-func (c *Client) Counts(ctx context.Context) (Counts, error) {
-	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewCounts})
+func (c *Client) Counts(ctx context.Context) (store.Counts, error) {
+	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewCounts})
 	if err != nil {
-		return Counts{}, fmt.Errorf("count tasks: %w", err)
+		return store.Counts{}, fmt.Errorf("count tasks: %w", err)
 	}
 	return o.Counts, nil
 }
@@ -82,8 +84,8 @@ func (c *Client) Counts(ctx context.Context) (Counts, error) {
 // Workers returns the engines that run, with what they announced and how many tasks
 // each of them runs. One whose process died is among them for a while: it is Dead,
 // where that is known, or else Silent.
-func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewWorkers})
+func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
+	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewWorkers})
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
@@ -93,10 +95,10 @@ func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
 // Graph returns the tasks of a job with the edges between them: a page of up to 10,000
 // tasks, the oldest first; with its Next as After the next page follows. ErrNotFound,
 // ErrBadCursor.
-func (c *Client) Graph(ctx context.Context, req GraphRequest) (Graph, error) {
+func (c *Client) Graph(ctx context.Context, req store.GraphRequest) (store.Graph, error) {
 	g, err := c.store.Graph(ctx, c.ns, req)
 	if err != nil {
-		return Graph{}, fmt.Errorf("read the graph of job %s: %w", req.Job, err)
+		return store.Graph{}, fmt.Errorf("read the graph of job %s: %w", req.Job, err)
 	}
 	return g, nil
 }
@@ -104,7 +106,7 @@ func (c *Client) Graph(ctx context.Context, req GraphRequest) (Graph, error) {
 // Audit returns what operators did, newest first, and the cursor of the next page, ""
 // at the end. A page may have fewer entries than asked for while there are more.
 // ErrBadCursor.
-func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, string, error) {
+func (c *Client) Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, string, error) {
 	err := cmp.Or(checkTexts("Target", f.Target), checkTexts("Actor", f.Actor), checkTexts("Verb", f.Verb), checkTexts("After", f.After))
 	if err != nil {
 		return nil, "", fmt.Errorf("read the audit: %w", err)

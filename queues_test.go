@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // What waits, what stands in which state, and who works.
@@ -24,8 +25,8 @@ func TestQueuesCountsWorkers(t *testing.T) {
 
 		queues, err := fx.client.Queues(fx.Context())
 		fx.must(err)
-		one := weaver.Count{N: 1}
-		want := []weaver.QueueInfo{{Name: "billing", Due: weaver.Count{N: 2}, Running: one}, {Name: "idle", Paused: true}, {Name: "night", Later: one}}
+		one := store.Count{N: 1}
+		want := []store.Queue{{Name: "billing", Due: store.Count{N: 2}, Running: one}, {Name: "idle", Paused: true}, {Name: "night", Later: one}}
 		equal(fx, "the number of queues", len(queues), len(want))
 		for i := range min(len(queues), len(want)) {
 			got := queues[i]
@@ -38,7 +39,7 @@ func TestQueuesCountsWorkers(t *testing.T) {
 		counts, err := fx.client.Counts(fx.Context())
 		fx.must(err)
 		for state, n := range map[weaver.State]int{weaver.StateSucceeded: 0, weaver.StateRunning: 1, weaver.StateReady: 2, weaver.StatePending: 1, weaver.StateFailed: 0} {
-			equal(fx, "tasks that are "+string(state), counts.States[state], weaver.Count{N: n})
+			equal(fx, "tasks that are "+string(state), counts.States[state], store.Count{N: n})
 		}
 		workers, err := fx.client.Workers(fx.Context())
 		fx.must(err)

@@ -10,19 +10,14 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// Waiter reads tasks and waits for them: a Client or an Engine.
-type Waiter interface {
-	Reader
-	Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error)
-}
-
 // Wait waits for a task of this type that is known by its id only, and returns
 // its output; see Handle.Wait. Further errors: ErrNotFound, ErrWrongType.
-func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...WaitOption) (out Out, err error) {
+func (t *Type[In, Out]) Wait(ctx context.Context, c Caller, id TaskID, opts ...WaitOption) (out Out, err error) {
 	info, err := t.get(ctx, c, id)
 	if err != nil {
 		return out, err
@@ -57,7 +52,7 @@ func decodeOutput(info *TaskInfo, out any) error {
 // JobOutput returns the output of a task of a job, by its name there. Inside a
 // handler of that job Output does it. Errors: ErrNotFound, ErrNoSuchNode,
 // ErrWrongType, ErrNotSucceeded. It reads the job's tasks until it finds the one.
-func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node string) (out Out, err error) {
+func (t *Type[In, Out]) JobOutput(ctx context.Context, c Caller, job JobID, node string) (out Out, err error) {
 	info, err := t.nodeThatSucceeded(ctx, c, job, node)
 	if err != nil {
 		return out, err
@@ -67,7 +62,7 @@ func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node
 }
 
 // nodeThatSucceeded reads a task of a job with its output.
-func (t *contract) nodeThatSucceeded(ctx context.Context, c Reader, job JobID, node string) (TaskInfo, error) {
+func (t *contract) nodeThatSucceeded(ctx context.Context, c Caller, job JobID, node string) (TaskInfo, error) {
 	info, found, err := nodeOf(ctx, c, job, node)
 	switch {
 	case err != nil:
@@ -86,13 +81,9 @@ func (t *contract) nodeThatSucceeded(ctx context.Context, c Reader, job JobID, n
 }
 
 // nodeOf finds a task of a job by its name.
-func nodeOf(ctx context.Context, c Reader, job JobID, node string) (info TaskInfo, found bool, err error) {
-	if j, ok := c.(interface {
-		Job(ctx context.Context, id JobID) (JobInfo, error)
-	}); ok {
-		if _, err := j.Job(ctx, job); err != nil {
-			return info, false, err
-		}
+func nodeOf(ctx context.Context, c Caller, job JobID, node string) (info TaskInfo, found bool, err error) {
+	if _, err := c.Job(ctx, job); err != nil {
+		return info, false, err
 	}
 	for f := (Filter{Job: job, Limit: store.MaxLimit}); ; {
 		page, next, err := c.List(ctx, f)
@@ -157,11 +148,6 @@ func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobR
 	return res, errors.Join(waitErr, runErr)
 }
 
-// RetryAck says what RetryJob did.
-type RetryAck struct {
-	Retried int // tasks; those that were cancelled because of them revive with them and are not counted
-}
-
 // RetryJob retries every failed or cancelled task of a job, what others need
 // first; see Retry. Those that were not needed stay as they are. Each task is
 // retried by itself: when it returns an error some may have been, and the same
@@ -170,12 +156,12 @@ type RetryAck struct {
 // A job that has used its budget up (JobInfo.BudgetUsedUp) needs AddAttempts or
 // AddCost, or both, which raise it; the error says by how much at least. What had
 // ended for the budget comes back with that.
-func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (RetryAck, error) {
+func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (ops.RetryAck, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
-		return RetryAck{}, err
+		return ops.RetryAck{}, err
 	}
-	var ack RetryAck
+	var ack ops.RetryAck
 	raised, err := c.raise(ctx, &job, opts, &ack)
 	if err != nil {
 		return ack, err
@@ -193,7 +179,7 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 		return ack, c.Retry(ctx, left[0].ID, opts...)
 	}
 	if len(left) == 0 {
-		return RetryAck{}, fmt.Errorf("retry: no task of job %s failed or was cancelled: %w", id, ErrState)
+		return ops.RetryAck{}, fmt.Errorf("retry: no task of job %s failed or was cancelled: %w", id, ErrState)
 	}
 	// A task whose need has ended badly is refused until that is retried. Tasks
 	// are listed in the order of Add, in which needs come first or last.

@@ -31,7 +31,7 @@ func TestTypeWait(t *testing.T) {
 	subtest(t, "returns the typed output, from any process", func(fx *fixture) {
 		h := enqueue(fx, typ, 7, weaver.Delay(time.Hour))
 		eng := fx.run(handler)
-		for _, c := range []weaver.Waiter{fx.client, eng} {
+		for _, c := range []weaver.Caller{fx.client, eng} {
 			out, err := typ.Wait(fx.Context(), c, h.ID())
 			fx.must(err)
 			equal(fx, "output", out, "many")
@@ -104,14 +104,14 @@ func TestRunJob(t *testing.T) {
 		eng := fx.newEngine(fx.store, weaver.Config{Handlers: handlers})
 		res, err := eng.RunJob(fx.Context(), job)
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 		out, err := double.JobOutput(fx.Context(), eng, res.ID, "double")
 		fx.must(err)
 		equal(fx, "output", out, 42)
 		fx.idle(handlers...) // the engine has left: another one may run
 		res, err = eng.RunJob(fx.Context(), job)
 		fx.must(err)
-		equal(fx, "the second job's state", res.State, weaver.JobSucceeded)
+		equal(fx, "the second job's state", res.State, task.JobSucceeded)
 	})
 	subtest(t, "in an engine that runs, it submits and waits", func(fx *fixture) {
 		job, _, handlers := sums(fx)
@@ -119,7 +119,7 @@ func TestRunJob(t *testing.T) {
 		synctest.Wait()
 		res, err := eng.RunJob(fx.Context(), job)
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 		select {
 		case <-eng.ended:
 			fx.Error("the engine that ran before was stopped")
@@ -189,7 +189,7 @@ func TestRetryJob(t *testing.T) {
 			return name, nil
 		})
 		job := weaver.NewJob("fragile")
-		job.Add("last", typ.With("last"), weaver.NeedsNamed("a", "c", "fine")) // before what it needs
+		job.Add("last", typ.With("last"), weaver.Needs(job.Nodes("a", "c", "fine")...)) // before what it needs
 		for _, name := range []string{"a", "c", "fine"} {
 			job.Add(name, typ.With(name))
 		}
@@ -198,7 +198,7 @@ func TestRetryJob(t *testing.T) {
 		fx.idle(handler)
 		res, err := fx.client.JobResult(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobFailed)
+		equal(fx, "state", res.State, task.JobFailed)
 		broken.Store(false)
 		ran.Store(0)
 		ack, err := fx.client.RetryJob(fx.Context(), h.ID(), weaver.By("ops"), weaver.Reason("mended"))
@@ -207,7 +207,7 @@ func TestRetryJob(t *testing.T) {
 		fx.idle(handler)
 		res, err = h.Wait(fx.Context())
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 		equal(fx, "what ran again", ran.Load(), 3)
 		equal(fx, "the audit of a task", fx.history(res.Completed[0].ID).Audit == nil, true) // last: revived with its needs
 		_, err = fx.client.RetryJob(fx.Context(), h.ID())
@@ -217,8 +217,8 @@ func TestRetryJob(t *testing.T) {
 		typ := weaver.Define[string, string]("engine.reach.chain.v1")
 		handler := typ.Handler(func(_ context.Context, name string) (string, error) { return name, nil })
 		job := weaver.NewJob("chain")
-		job.Add("c", typ.With("c"), weaver.NeedsNamed("b"))
-		job.Add("b", typ.With("b"), weaver.NeedsNamed("a"))
+		job.Add("c", typ.With("c"), weaver.Needs(job.Nodes("b")...))
+		job.Add("b", typ.With("b"), weaver.Needs(job.Nodes("a")...))
 		job.Add("a", typ.With("a"))
 		h, err := fx.client.Submit(fx.Context(), job)
 		fx.must(err)
@@ -230,7 +230,7 @@ func TestRetryJob(t *testing.T) {
 		fx.idle(handler)
 		res, err := h.Wait(fx.Context())
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 	})
 	inBubble(t, func(fx *fixture) {
 		_, err := fx.client.RetryJob(fx.Context(), weaver.JobID{7})

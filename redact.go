@@ -11,10 +11,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Redacted stands in place of what is masked: fields with the tag `weaver:"redact"`,
-// and what Config.Redact names.
-const Redacted = redact.Mask
-
 // RedactText returns a text in which what the handler of ctx has seen in masked values is
 // masked, as far as Weaver masks it in the texts of errors: for plug-ins, which get
 // errors of steps as they are. Outside a handler the text stays as it is.

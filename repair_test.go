@@ -181,7 +181,7 @@ func TestRepair(t *testing.T) {
 		synctest.Wait()
 		st, err := fx.client.JobStatus(fx.Context(), jh.ID())
 		fx.must(err)
-		equal(fx, "the job", st.State, weaver.JobBlocked)
+		equal(fx, "the job", st.State, task.JobBlocked)
 		list, _, err := fx.client.List(fx.Context(), weaver.Filter{Types: []string{repairName}})
 		fx.must(err)
 		equal(fx, "repair_count", list[0].RepairCount, 1)
@@ -409,7 +409,7 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 
 // replyLost fails the first ReplaceInput, before or after the store has carried it out.
 type replyLost struct {
-	weaver.Store
+	store.Store
 	after  func(store.Command) bool
 	failed int
 }

@@ -48,7 +48,7 @@ func RerunWith(opts ...EnqueueOption) OperateOption {
 // RerunWith change them, due at once. It is linked to the other one
 // (TaskInfo.RerunOf), which stays as it is and keeps its idempotency key: the new
 // task has none but one that RerunWith(IdempotencyKey(…)) gives it, and what has
-// that already is returned (DispositionExisting). A task of a job is repeated
+// that already is returned (store.DispositionExisting). A task of a job is repeated
 // outside of it. Its steps run anew; see RerunFrom.
 //
 // ErrNotFound: there is no such task. ErrState: it needs others, whose outputs the
@@ -110,9 +110,9 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	if err != nil {
 		return Enqueued{}, err
 	}
-	e := Enqueued{ID: res.ID, Type: n.Type, Disposition: DispositionCreated}
+	e := Enqueued{ID: res.ID, Type: n.Type, Disposition: store.DispositionCreated}
 	if res.Existing {
-		e.Disposition = DispositionExisting
+		e.Disposition = store.DispositionExisting
 	}
 	return e, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -41,7 +42,7 @@ func TestRerun(t *testing.T) {
 		equal(fx, "the first", result(fx, h), "xa1 xb1 xc1 ")
 		got, err := fx.client.Rerun(fx.Context(), h.ID(), weaver.By("ops"))
 		fx.must(err)
-		equal(fx, "the disposition", got.Disposition, weaver.DispositionCreated)
+		equal(fx, "the disposition", got.Disposition, store.DispositionCreated)
 		out, err := typ.Wait(fx.Context(), fx.client, got.ID)
 		fx.must(err)
 		equal(fx, "the rerun", out, "xa2 xb2 xc2 ")
@@ -59,7 +60,7 @@ func TestRerun(t *testing.T) {
 		equal(fx, "its priority", fx.get(got.ID).Priority, 1)
 		again, err := fx.client.Rerun(fx.Context(), h.ID(), weaver.RerunWith(weaver.IdempotencyKey("other")))
 		fx.must(err)
-		equal(fx, "with the key of another", fmt.Sprint(again.ID, again.Disposition), fmt.Sprint(got.ID, weaver.DispositionExisting))
+		equal(fx, "with the key of another", fmt.Sprint(again.ID, again.Disposition), fmt.Sprint(got.ID, store.DispositionExisting))
 	})
 
 	subtest(t, "from a step, with the values of those before it", func(fx *fixture) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -145,18 +146,10 @@ func rulesOf(list []Retention) []store.Retention {
 	return rules
 }
 
-// PruneAck says what went by Prune; in a DryRun: what would.
-type PruneAck struct {
-	Tasks   int   // outside jobs, children among them
-	Jobs    int   // whole
-	Dropped int   // tasks that lost their values
-	Freed   int64 // bytes of the store's file that were given back
-}
-
 // Prune removes, now, what rules of retention no longer keep; see Retain. It works in
 // bites, between which others write. When it returns an error what was done stays
 // done, and the answer says what that was. Option: DryRun.
-func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOption) (ack PruneAck, err error) {
+func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOption) (ack ops.PruneAck, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("prune: %w", err)

@@ -204,7 +204,7 @@ func TestDecider(t *testing.T) {
 			return dec
 		})
 	}
-	engineWith := func(fx *fixture, d weaver.Decider) {
+	engineWith := func(fx *fixture, d decide.Decider) {
 		fx.runConfig(fx.store, weaver.Config{Decider: d, Handlers: []weaver.Handler{no}})
 	}
 

@@ -13,11 +13,12 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
 // rewrap goes through all, a bite after the other.
-func rewrap(fx *fixture, c *weaver.Client, limit int) (sum weaver.Rewrapped) {
+func rewrap(fx *fixture, c *weaver.Client, limit int) (sum ops.Rewrapped) {
 	fx.Helper()
 	for {
 		got, err := c.Rewrap(fx.Context(), sum.Next, limit)
@@ -72,7 +73,7 @@ func TestRewrap(t *testing.T) {
 				}
 			}
 			equal(s.fixture, "checkpoint", string(h.Checkpoints[0].Value), `"mark-checkpoint"`)
-			r, err := late.OpenArtifact(t.Context(), weaver.RefOf(h.Artifacts[0]))
+			r, err := late.OpenArtifact(t.Context(), h.Artifacts[0].Ref())
 			s.must(err)
 			s.must(r.Close())
 			for _, err := range late.Subscribe(t.Context(), weaver.EventFilter{TaskID: info.ID}) {
@@ -160,11 +161,11 @@ func TestRewrapBesideWork(t *testing.T) {
 	})
 	sealedTest(t, "without a codec, or a store that can", func(s *sealedFixture) {
 		_, err := s.with(nil).Rewrap(s.Context(), "", 0)
-		wantError(s.fixture, err, weaver.ErrNotRewrappable)
+		wantError(s.fixture, err, errors.ErrUnsupported)
 		c, err := weaver.NewClient(storehook.New(s.store, &storehook.Hooks{Hide: store.CanRewriteValues}), weaver.ClientConfig{Codec: s.codec})
 		s.must(err)
 		_, err = c.Rewrap(s.Context(), "", 0)
-		wantError(s.fixture, err, weaver.ErrNotRewrappable)
+		wantError(s.fixture, err, errors.ErrUnsupported)
 		_, err = s.client.Rewrap(s.Context(), "x", 0)
 		if !errors.Is(err, store.ErrBadCursor) {
 			s.Errorf("a cursor that came from nowhere: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -22,7 +23,7 @@ func TestRequireSameInput(t *testing.T) {
 	}
 	key := weaver.IdempotencyKey("k")
 	first, err := typ.Enqueue(t.Context(), c, order{"a", 1}, key, weaver.RequireSameInput())
-	if err != nil || first.Disposition() != weaver.DispositionCreated {
+	if err != nil || first.Disposition() != store.DispositionCreated {
 		t.Fatal(first, err)
 	}
 	again, err := typ.Enqueue(t.Context(), c, order{"a", 1}, key, weaver.RequireSameInput())

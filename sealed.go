@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/goweaver/weaver/codec"
-	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/seal"
+	"github.com/goweaver/weaver/ops"
 )
-
-// Codec seals values at rest: aesgcm.New, aesgcm.Open. See package codec.
-type Codec = codec.Codec
 
 // stillSealed returns the error for a value that could not be opened.
 func stillSealed(what string, id TaskID, value []byte) error {
@@ -20,23 +16,18 @@ func stillSealed(what string, id TaskID, value []byte) error {
 	return nil
 }
 
-// Rewrapped is what a bite of a Rewrap did.
-type Rewrapped = seal.Rewrapped
-
-// ErrNotRewrappable: the client has no Codec, or its store cannot replace values.
-var ErrNotRewrappable = engine.ErrNotRewrappable
-
 // Rewrap seals up to limit rows of what is stored with the newest key of the Codec (0:
 // 50, at most 1,000), and values that were stored before there was a Codec, while
 // engines go on. after is Next of the bite before, "" at the beginning. A rewrap that
 // was killed is begun anew: what is sealed with the newest key is passed over. An old
 // key can go once a whole rewrap found nothing to do and nothing that failed, when every
 // program seals with the new key. What was sealed before, or was not, stays in unused
-// parts of the store's file until that is written anew: Scrub of the store. Errors: ErrNotRewrappable, ErrBadCursor.
-func (c *Client) Rewrap(ctx context.Context, after string, limit int) (Rewrapped, error) {
+// parts of the store's file until that is written anew: Scrub of the store. Errors: errors.ErrUnsupported (the client has
+// no Codec, or its store cannot replace values), ErrBadCursor.
+func (c *Client) Rewrap(ctx context.Context, after string, limit int) (ops.Rewrapped, error) {
 	res, err := c.values.Rewrap(ctx, c.given, after, limit)
 	if err != nil {
 		err = fmt.Errorf("seal what is stored with the newest key: %w", err)
 	}
-	return res, err
+	return ops.Rewrapped(res), err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/codec/aesgcm"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -50,11 +51,11 @@ func aesCodec(t testing.TB, keys ...aesgcm.Key) *aesgcm.Codec {
 // sealedFixture is a fixture whose programs have a codec.
 type sealedFixture struct {
 	*fixture
-	codec  weaver.Codec
-	bucket weaver.Bucket
+	codec  codec.Codec
+	bucket blob.Bucket
 }
 
-func newSealed(fx *fixture, c weaver.Codec, bucket weaver.Bucket) *sealedFixture {
+func newSealed(fx *fixture, c codec.Codec, bucket blob.Bucket) *sealedFixture {
 	fx.Helper()
 	s := &sealedFixture{fixture: fx, codec: c, bucket: bucket}
 	s.fixture.client = s.with(c)
@@ -62,7 +63,7 @@ func newSealed(fx *fixture, c weaver.Codec, bucket weaver.Bucket) *sealedFixture
 }
 
 // with returns a client of another codec.
-func (s *sealedFixture) with(c weaver.Codec) *weaver.Client {
+func (s *sealedFixture) with(c codec.Codec) *weaver.Client {
 	s.Helper()
 	client, err := weaver.NewClient(s.store, weaver.ClientConfig{Codec: c, Bucket: s.bucket, Logger: s.log.logger()})
 	if err != nil {
@@ -76,16 +77,16 @@ func (s *sealedFixture) run(handlers ...weaver.Handler) *engine {
 	return s.runConfig(s.store, s.config(s.codec, handlers...))
 }
 
-func (s *sealedFixture) config(c weaver.Codec, handlers ...weaver.Handler) weaver.Config {
+func (s *sealedFixture) config(c codec.Codec, handlers ...weaver.Handler) weaver.Config {
 	return weaver.Config{Codec: c, Bucket: s.bucket, Handlers: handlers, Plugins: persist}
 }
 
 // sealedTest runs fn in a bubble on the memory store and on SQLite.
 func sealedTest(t *testing.T, name string, fn func(s *sealedFixture)) {
 	t.Helper()
-	opens := map[string]func(t *testing.T) weaver.Store{
-		"memstore": func(*testing.T) weaver.Store { return memstore.New() },
-		"sqlite":   func(t *testing.T) weaver.Store { return openMemory(t) },
+	opens := map[string]func(t *testing.T) store.Store{
+		"memstore": func(*testing.T) store.Store { return memstore.New() },
+		"sqlite":   func(t *testing.T) store.Store { return openMemory(t) },
 	}
 	for kind, open := range opens {
 		t.Run(name+" ("+kind+")", func(t *testing.T) {
@@ -143,7 +144,7 @@ func tellStory(s *sealedFixture) {
 			if _, err := weaver.PutArtifact(ctx, "report", io.MultiReader(strings.NewReader("mark-artifact"))); err != nil {
 				return "", err
 			}
-			if _, err := weaver.LinkArtifact(ctx, "scan", weaver.Link{URL: "https://example.com/scan?sig=mark-link"}); err != nil {
+			if _, err := weaver.LinkArtifact(ctx, "scan", task.Link{URL: "https://example.com/scan?sig=mark-link"}); err != nil {
 				return "", err
 			}
 			if out, err := weaver.Call(ctx, "sub", markedChild, "mark-child"); err != nil || out != "mark-child" {
@@ -193,7 +194,7 @@ func found(t *testing.T, dir string) (in []string) {
 }
 
 func TestNoSecretInFiles(t *testing.T) {
-	for name, with := range map[string]weaver.Codec{"with a codec": aesCodec(t, aesKeys(t, "k1")...), "without one": nil} {
+	for name, with := range map[string]codec.Codec{"with a codec": aesCodec(t, aesKeys(t, "k1")...), "without one": nil} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
@@ -266,12 +267,12 @@ func TestSealedReads(t *testing.T) {
 		wantError(fx, err, codec.ErrNoCodec, `"k1"`, "Config.Codec", "12 bytes")
 		_, err = markedStory.Wait(fx.Context(), blind, first.ID)
 		wantError(fx, err, codec.ErrNoCodec, `"k1"`)
-		_, err = blind.OpenArtifact(fx.Context(), weaver.RefOf(h.Artifacts[0]))
+		_, err = blind.OpenArtifact(fx.Context(), h.Artifacts[0].Ref())
 		wantError(fx, err, codec.ErrNoCodec, `"k1"`)
 		other := s.with(aesCodec(fx, aesKeys(fx, "k2")...))
 		_, err = markedStory.Get(fx.Context(), other, first.ID)
 		wantError(fx, err, codec.ErrNoKey, `"k1"`)
-		_, err = other.OpenArtifact(fx.Context(), weaver.RefOf(h.Artifacts[0]))
+		_, err = other.OpenArtifact(fx.Context(), h.Artifacts[0].Ref())
 		wantError(fx, err, codec.ErrNoKey, `"k1"`)
 		for _, err := range other.Subscribe(fx.Context(), weaver.EventFilter{TaskID: first.ID}) {
 			if err != nil {
@@ -334,7 +335,7 @@ func TestEngineWithoutKey(t *testing.T) {
 		s.must(first.stop())
 		again, err := typ.Enqueue(s.Context(), s.with(both), "x", weaver.IdempotencyKey("one"))
 		s.must(err)
-		equal(s.fixture, "disposition", again.Disposition(), weaver.DispositionExisting)
+		equal(s.fixture, "disposition", again.Disposition(), store.DispositionExisting)
 		s.runConfig(s.store, s.config(both, handler))
 		s.must(markedSay.Send(s.Context(), s.with(old), h.ID(), "1", "go"))
 		s.must(markedSay.Send(s.Context(), s.with(both), h.ID(), "1", "go"))

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,48 +19,30 @@ const (
 	searchRows  = 200 // of a page that is looked through
 )
 
-// SearchPage is what a Search has found.
-type SearchPage struct {
-	Items []TaskInfo // newest first; of large inputs and outputs what List has
-
-	// Scanned is how many tasks were looked at, of those that the Filter selects, and
-	// OldestSeen how far the search came: no task that matches and that is newer was
-	// left out. Zero: it came to no task.
-	Scanned    int
-	OldestSeen TaskID
-
-	// Unread is how many of them had an input or output that is asked about and that
-	// could not be read (it is sealed with a key that the client lacks, or the bucket did
-	// not give it): they do not match.
-	Unread int
-
-	Next string // Filter.After for the same query to go on; "": there are no more
-}
-
 // Search reads the tasks that a query asks for, newest first. If its Filter says all of
 // it, this is one List. What else it asks for is looked for in the tasks that the
 // Filter selects, for at most two seconds: a page may hold fewer than
 // Limit, also none, and still have Next. Four such searches run at a time in a
 // process; another one waits until ctx ends. Inputs and outputs that are asked about are
 // read as Get does. Errors: those of List.
-func (c *Client) Search(ctx context.Context, q Query) (SearchPage, error) {
+func (c *Client) Search(ctx context.Context, q ops.Query) (ops.SearchPage, error) {
 	page, err := c.searchOne(ctx, &q)
 	switch {
 	case err == nil:
 		return page, nil
 	case q.Exact():
-		return SearchPage{}, fmt.Errorf("list tasks: %w", err)
+		return ops.SearchPage{}, fmt.Errorf("list tasks: %w", err)
 	}
-	return SearchPage{}, fmt.Errorf("search tasks: %w", err)
+	return ops.SearchPage{}, fmt.Errorf("search tasks: %w", err)
 }
 
-func (c *Client) searchOne(ctx context.Context, q *Query) (SearchPage, error) {
+func (c *Client) searchOne(ctx context.Context, q *ops.Query) (ops.SearchPage, error) {
 	if err := checkFilter(&q.Filter); err != nil {
-		return SearchPage{}, err
+		return ops.SearchPage{}, err
 	}
-	release, err := q.turn(ctx)
+	release, err := searchTurn(ctx, q)
 	if err != nil {
-		return SearchPage{}, err
+		return ops.SearchPage{}, err
 	}
 	defer release()
 	return c.search(ctx, q, time.Now().Add(searchTime))
@@ -69,9 +51,9 @@ func (c *Client) searchOne(ctx context.Context, q *Query) (SearchPage, error) {
 // searches holds a place for each search that runs.
 var searches = make(chan struct{}, maxSearches)
 
-// turn waits until a search may run.
-func (q *Query) turn(ctx context.Context) (release func(), err error) {
-	if q.Exact() || q.none {
+// searchTurn waits until a search may run.
+func searchTurn(ctx context.Context, q *ops.Query) (release func(), err error) {
+	if q.Exact() || q.MatchesNone() {
 		return func() {}, nil
 	}
 	select {
@@ -84,9 +66,9 @@ func (q *Query) turn(ctx context.Context) (release func(), err error) {
 
 // search reads one page. It ends a little after the given time, and has looked at one
 // task at least.
-func (c *Client) search(ctx context.Context, q *Query, until time.Time) (page SearchPage, err error) {
+func (c *Client) search(ctx context.Context, q *ops.Query, until time.Time) (page ops.SearchPage, err error) {
 	f := q.Filter
-	if q.none {
+	if q.MatchesNone() {
 		return page, nil
 	}
 	if q.Exact() {
@@ -94,7 +76,7 @@ func (c *Client) search(ctx context.Context, q *Query, until time.Time) (page Se
 		if page.Scanned = len(page.Items); page.Scanned > 0 {
 			page.OldestSeen = page.Items[page.Scanned-1].ID
 		}
-		return page, errors.Join(err, page.seen())
+		return page, errors.Join(err, noteSeen(&page))
 	}
 	want := store.PageLimit(f.Limit)
 	f.Limit = searchRows
@@ -130,7 +112,7 @@ func (c *Client) search(ctx context.Context, q *Query, until time.Time) (page Se
 			}
 		}
 		if page.Next = next; next == "" || len(page.Items) == want || !time.Now().Before(until) {
-			return page, page.seen()
+			return page, noteSeen(&page)
 		}
 		f.After = next
 	}
@@ -143,8 +125,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// seen notes how far a list came that has more.
-func (p *SearchPage) seen() error {
+// noteSeen notes how far a list came that has more.
+func noteSeen(p *ops.SearchPage) error {
 	if p.Next == "" {
 		return nil
 	}
@@ -158,19 +140,11 @@ func (p *SearchPage) seen() error {
 
 // matches reports whether a task that the Filter selects is what the query asks for. Not
 // read: a value that it asks about could not be read, by a given time.
-func (c *Client) matches(ctx context.Context, q *Query, t *TaskInfo, until time.Time) (found, read bool) {
-	for i := range q.also {
-		if !q.also[i].Selects(t) {
-			return false, true
-		}
-	}
-	if q.rest == nil {
-		return true, true
-	}
-	if !q.rest.Row(t) {
+func (c *Client) matches(ctx context.Context, q *ops.Query, t *TaskInfo, until time.Time) (found, read bool) {
+	if !q.MatchesRow(t) {
 		return false, true
 	}
-	input, output := q.rest.NeedsValues(t)
+	input, output := q.NeedsValues(t)
 	if !input && !output {
 		return true, true
 	}
@@ -185,7 +159,5 @@ func (c *Client) matches(ctx context.Context, q *Query, t *TaskInfo, until time.
 	if input && !load(&whole.Input) || output && !load(&whole.Output) || input && output && !load(&whole.UnblockInput) {
 		return false, false
 	}
-	shown := whole
-	redact.Task(&shown)
-	return q.rest.Values(&whole, &shown), true
+	return q.MatchesValues(&whole), true
 }

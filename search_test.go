@@ -12,6 +12,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -31,15 +32,15 @@ func orderOf(id int, card string) (in searchOrder) {
 
 var searchType = weaver.Define[searchOrder, searchOrder]("acme.billing.search.v1", weaver.NoRetry())
 
-func (fx *fixture) query(text string) weaver.Query {
+func (fx *fixture) query(text string) ops.Query {
 	fx.Helper()
-	q, err := weaver.ParseQuery(text, time.Now())
+	q, err := ops.ParseQuery(text, time.Now())
 	fx.must(err)
 	return q
 }
 
 // found are the ids that a search finds, page by page.
-func (fx *fixture) found(c *weaver.Client, q weaver.Query) (ids []task.ID, pages, scanned, unread int) {
+func (fx *fixture) found(c *weaver.Client, q ops.Query) (ids []task.ID, pages, scanned, unread int) {
 	fx.Helper()
 	for {
 		page, err := c.Search(fx.Context(), q)
@@ -140,7 +141,7 @@ func TestSearch(t *testing.T) {
 		fx.must(err)
 		equal(fx, "how far it came", page.OldestSeen, want[1])
 		equal(fx, "the cursor", page.Next, want[1].String())
-		page, err = fx.client.Search(fx.Context(), weaver.Query{Filter: weaver.Filter{Limit: 3}})
+		page, err = fx.client.Search(fx.Context(), ops.Query{Filter: weaver.Filter{Limit: 3}})
 		fx.must(err)
 		equal(fx, "a list, how far it came", page.OldestSeen, want[1])
 		equal(fx, "a list, scanned", page.Scanned, 3)
@@ -253,13 +254,13 @@ func TestSearch(t *testing.T) {
 	})
 
 	subtest(t, "what is wrong", func(fx *fixture) {
-		_, err := weaver.ParseQuery("a stat:failed", time.Now())
-		wantError(fx, err, weaver.ErrInvalidQuery, "invalid query: column 3: ", "did you mean state:?", "waiting:")
-		var q *weaver.QueryError
+		_, err := ops.ParseQuery("a stat:failed", time.Now())
+		wantError(fx, err, ops.ErrInvalidQuery, "invalid query: column 3: ", "did you mean state:?", "waiting:")
+		var q *ops.QueryError
 		if !errors.As(err, &q) || q.Column != 3 || q.Meant != "state:" || len(q.Words) == 0 {
 			fx.Errorf("%#v", q)
 		}
-		_, err = fx.client.Search(fx.Context(), weaver.Query{Filter: weaver.Filter{States: []weaver.State{"odd"}}})
+		_, err = fx.client.Search(fx.Context(), ops.Query{Filter: weaver.Filter{States: []weaver.State{"odd"}}})
 		wantError(fx, err, weaver.ErrInvalidOption, "list tasks: ")
 		bad := fx.query("word")
 		bad.Filter.After = "odd"
@@ -302,7 +303,7 @@ func TestSearchesAtATime(t *testing.T) {
 
 // lateBucket takes its time to give what is in it.
 type lateBucket struct {
-	weaver.Bucket
+	blob.Bucket
 	takes time.Duration
 }
 

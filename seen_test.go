@@ -54,7 +54,7 @@ func TestEveryVerbLooksAtTheSeenVersion(t *testing.T) {
 		before := fx.history(h.ID())
 		for name, verb := range verbs {
 			for _, seen := range []weaver.OperateOption{
-				weaver.SeenEpoch(before.Task.Epoch + 7), weaver.SeenVersion(before.Task.Epoch, before.Task.UpdatedAt.Add(time.Second)),
+				weaver.SeenEpoch(before.Task.Epoch + 7), weaver.SeenEpoch(before.Task.Epoch, before.Task.UpdatedAt.Add(time.Second)),
 			} {
 				fx.Log(name)
 				wantError(fx, verb(fx, h.ID(), seen), weaver.ErrChanged)

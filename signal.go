@@ -68,19 +68,13 @@ func (s *Signal[T]) decode(a *engine.Attempt, name string, payload json.RawMessa
 	return value, nil
 }
 
-// Signaler sends signals: a Client or an Engine.
-type Signaler interface {
-	// SendSignal sends one whose payload is encoded already.
-	SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error
-}
-
 // Send sends the signal to a task, which may wait for it now or later. The key, 1
 // to 255 bytes, names this message: sent again under it, it has no other effect, and
 // with another value it is ErrConflict. Options: By, Reason.
 //
-// Errors: ErrNotFound; ErrState, of a task that has ended; ErrLimit, if a thousand
+// Errors: ErrNotFound; ErrState, of a task that has ended; store.ErrLimit, if a thousand
 // signals were sent to it that no wait took; ErrInvalidInput and ErrTooLarge.
-func (s *Signal[T]) Send(ctx context.Context, c Signaler, id TaskID, key string, v T, opts ...OperateOption) error {
+func (s *Signal[T]) Send(ctx context.Context, c Caller, id TaskID, key string, v T, opts ...OperateOption) error {
 	payload, err := encode(&v)
 	if err == nil {
 		err = validate(&v)
@@ -91,7 +85,7 @@ func (s *Signal[T]) Send(ctx context.Context, c Signaler, id TaskID, key string,
 	return c.SendSignal(ctx, id, s.name, key, payload, opts...)
 }
 
-// SendSignal implements Signaler; see Signal.Send.
+// SendSignal implements Caller; see Signal.Send.
 func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error {
 	what := fmt.Sprintf("send the signal %q to task %s", name, id)
 	if err := checkSignal(name, key); err != nil {
@@ -124,5 +118,7 @@ func checkSignal(name, key string) error {
 // SendSignal refuses: a signal moves the task, which its worker and other senders
 // would wait for until the transaction ends.
 func (t *TxClient) SendSignal(_ context.Context, id TaskID, name, _ string, _ json.RawMessage, _ ...OperateOption) error {
-	return fmt.Errorf("send the signal %q to task %s: %w", name, id, ErrSignalInTx)
+	return fmt.Errorf("send the signal %q to task %s: %w", name, id, errSignalInTx)
 }
+
+var errSignalInTx = errors.New("a signal is not sent inside a transaction: it moves the task, which would be locked until that ends; send it with the client after the commit, or enqueue a task that sends it")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -194,8 +195,8 @@ func TestSendSignalRefuses(t *testing.T) {
 		for i := range task.MaxSignals - 2 {
 			fx.must(send("many", fmt.Sprint(i), "1"))
 		}
-		wantError(fx, send("many", "last", "1"), weaver.ErrLimit, "1000 signals", "no wait took")
-		wantError(fx, fx.client.InTx(nil).SendSignal(ctx, id, "approved", "k", nil), weaver.ErrSignalInTx, "after the commit")
+		wantError(fx, send("many", "last", "1"), store.ErrLimit, "1000 signals", "no wait took")
+		wantError(fx, fx.client.InTx(nil).SendSignal(ctx, id, "approved", "k", nil), nil, "after the commit")
 		wantError(fx, approved.Send(ctx, fx.client, id, "k3", true, weaver.Force()), weaver.ErrInvalidOption, "Force")
 
 		fx.idle(approveHandler(0))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -18,7 +19,7 @@ import (
 // with cause ErrCancelled. If the handler returns success nevertheless its task has
 // succeeded, else it fails with the error kind budget.
 //
-// Errors: ErrSpendOutside outside of a step, ErrNoTask, ErrAttemptOver when the step
+// Errors: one for a call outside of a step, which fails the task, ErrNoTask, ErrAttemptOver when the step
 // has ended, and one for a cost below 0.
 func Spend(ctx context.Context, microUnits int64) error { return engine.Spend(ctx, microUnits) }
 
@@ -54,7 +55,7 @@ func AddCost(microUnits int64) OperateOption {
 
 // raise raises the budget of a job if the options say so, and reads the job as it is
 // then.
-func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, ack *RetryAck) (raised bool, err error) {
+func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, ack *ops.RetryAck) (raised bool, err error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
 		return false, fmt.Errorf("retry job: %w", err)

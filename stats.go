@@ -7,95 +7,46 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/task"
 )
-
-// MaxStatsRows is how many rows an answer of Client.Stats has at most.
-const MaxStatsRows = 10_000
 
 // maxStatsReads bounds what one call of Stats reads: so often store.StatsLooks rows.
 const maxStatsReads = 20
 
 const maxStatsSpan = 100 * 366 * 24 * time.Hour
 
-// StatsRequest asks for statistics of attempts.
-type StatsRequest struct {
-	// The span: attempts that ended in [From, To). Default: the hour before now. From is
-	// rounded down to a multiple of Step, since 1970.
-	From, To time.Time
-
-	// Step is the span of a row: it is rounded up to a multiple of what is kept, which is
-	// 10 s, a minute when From is over an hour ago, and an hour when it is over a week ago.
-	// 0: a row is of the whole span.
-	Step time.Duration
-
-	By          []StatsBy // what rows are told apart by; default nothing
-	Type, Queue string    // only attempts of tasks of this type, in this queue; default all
-}
-
-// Stats are statistics of the attempts that ended in a span of time.
-type Stats struct {
-	From time.Time     `json:"from"`
-	To   time.Time     `json:"to"`
-	Step time.Duration `json:"step_ns"` // 0: each row is of all of it
-	Rows []StatsRow    `json:"rows"`    // by From and then by what they are told apart by; there is none where nothing ended
-}
-
-// StatsRow counts the attempts that ended within a step. The fields that the request does
-// not name in By are empty.
-type StatsRow struct {
-	From      time.Time    `json:"from"`                // when the step begins
-	Type      string       `json:"task_type,omitempty"` // "(other)" beyond the first 500 types and queues of a worker
-	Queue     string       `json:"queue,omitempty"`
-	Outcome   task.Outcome `json:"outcome,omitempty"`
-	ErrorKind ErrorKind    `json:"error_kind,omitempty"` // "": it has no error
-	Worker    string       `json:"worker,omitempty"`     // its ID; "" when the attempt ended over an hour ago
-
-	Count int64      `json:"count"`
-	Run   StatsTimes `json:"run"`  // how long the attempts ran; one that lost its lease is left out
-	Wait  StatsTimes `json:"wait"` // how long their tasks were due before; so here
-}
-
-// StatsTimes describes durations; each value is at most 12.5 % off.
-type StatsTimes struct {
-	P50  time.Duration `json:"p50_ns"`
-	P90  time.Duration `json:"p90_ns"`
-	P99  time.Duration `json:"p99_ns"`
-	Mean time.Duration `json:"mean_ns"`
-}
-
 // Stats returns statistics of attempts, which engines write every five seconds: what is
 // younger may be missing, and so may the last five seconds of a process that was killed.
 //
-// Errors: ErrInvalidOption, also when the answer would have more than MaxStatsRows rows,
+// Errors: ErrInvalidOption, also when the answer would have more than ops.MaxStatsRows rows,
 // errors.ErrUnsupported from a store that keeps no statistics, and those of the store.
-func (c *Client) Stats(ctx context.Context, req StatsRequest) (Stats, error) {
+func (c *Client) Stats(ctx context.Context, req ops.StatsRequest) (ops.Stats, error) {
 	got, err := c.stats(ctx, req)
 	switch {
 	case errors.Is(err, store.ErrStatsQuery):
-		return Stats{}, fmt.Errorf("read statistics: %w: %w", ErrInvalidOption, err)
+		return ops.Stats{}, fmt.Errorf("read statistics: %w: %w", ErrInvalidOption, err)
 	case err != nil:
-		return Stats{}, fmt.Errorf("read statistics: %w", err)
+		return ops.Stats{}, fmt.Errorf("read statistics: %w", err)
 	}
 	return got, nil
 }
 
-func (c *Client) stats(ctx context.Context, req StatsRequest) (Stats, error) {
-	if err := req.complete(time.Now()); err != nil {
-		return Stats{}, err
+func (c *Client) stats(ctx context.Context, req ops.StatsRequest) (ops.Stats, error) {
+	if err := completeStats(&req, time.Now()); err != nil {
+		return ops.Stats{}, err
 	}
 	if err := store.Require(c.given, store.CanKeepStats); err != nil {
-		return Stats{}, err
+		return ops.Stats{}, err
 	}
-	sums, err := req.read(ctx, c.store, c.ns)
+	sums, err := readStats(ctx, &req, c.store, c.ns)
 	if err != nil {
-		return Stats{}, err
+		return ops.Stats{}, err
 	}
-	got := Stats{From: req.From, To: req.To, Step: req.Step, Rows: make([]StatsRow, len(sums))}
+	got := ops.Stats{From: req.From, To: req.To, Step: req.Step, Rows: make([]ops.StatsRow, len(sums))}
 	for i := range sums {
 		s := &sums[i]
-		got.Rows[i] = StatsRow{
+		got.Rows[i] = ops.StatsRow{
 			From: s.Slot, Type: s.Type, Queue: s.Queue, Outcome: s.Outcome, ErrorKind: s.ErrorKind, Worker: string(s.Worker),
 			Count: s.Count, Run: statsTimes(s.Run), Wait: statsTimes(s.Wait),
 		}
@@ -103,8 +54,8 @@ func (c *Client) stats(ctx context.Context, req StatsRequest) (Stats, error) {
 	return got, nil
 }
 
-// complete sets what is not given, rounds what is, and says what is wrong with it.
-func (r *StatsRequest) complete(now time.Time) error {
+// completeStats sets what is not given, rounds what is, and says what is wrong with it.
+func completeStats(r *ops.StatsRequest, now time.Time) error {
 	if r.To.IsZero() {
 		r.To = now
 	}
@@ -123,23 +74,23 @@ func (r *StatsRequest) complete(now time.Time) error {
 	}
 	for i, by := range r.By {
 		switch {
-		case !slices.Contains(StatsBys(), by):
-			return fmt.Errorf("%w: By[%d] is %q: want one of %v", ErrInvalidOption, i, by, StatsBys())
+		case !slices.Contains(ops.StatsBys(), by):
+			return fmt.Errorf("%w: By[%d] is %q: want one of %v", ErrInvalidOption, i, by, ops.StatsBys())
 		case slices.Contains(r.By[:i], by):
 			return fmt.Errorf("%w: By[%d] is %q, as one before", ErrInvalidOption, i, by)
 		}
 	}
 	r.To = r.To.UTC()
-	r.round(now, min(r.Step, maxStatsSpan))
-	if r.Step > 0 && span/r.Step >= MaxStatsRows {
-		return fmt.Errorf("%w: Step is %s, of which the span has %d: want at most %d rows, so a longer Step or a shorter span", ErrInvalidOption, r.Step, span/r.Step, MaxStatsRows)
+	roundStats(r, now, min(r.Step, maxStatsSpan))
+	if r.Step > 0 && span/r.Step >= ops.MaxStatsRows {
+		return fmt.Errorf("%w: Step is %s, of which the span has %d: want at most %d rows, so a longer Step or a shorter span", ErrInvalidOption, r.Step, span/r.Step, ops.MaxStatsRows)
 	}
 	return nil
 }
 
-// round makes step the Step, and rounds it and From to what is kept. From may come to lie
+// roundStats makes step the Step, and rounds it and From to what is kept. From may come to lie
 // among wider slots then, and is rounded again.
-func (r *StatsRequest) round(now time.Time, step time.Duration) {
+func roundStats(r *ops.StatsRequest, now time.Time, step time.Duration) {
 	for from := r.From; ; from = r.From {
 		width := statsWidth(from, now)
 		r.Step = (step + width - 1) / width * width
@@ -161,8 +112,8 @@ func statsWidth(from, now time.Time) time.Duration {
 	return store.StatsSlot
 }
 
-// read returns the sums that a complete request asks for.
-func (r *StatsRequest) read(ctx context.Context, keeper store.Observe, ns string) ([]store.StatRow, error) {
+// readStats returns the sums that a complete request asks for.
+func readStats(ctx context.Context, r *ops.StatsRequest, keeper store.Observe, ns string) ([]store.StatRow, error) {
 	var sums []store.StatRow
 	at := make(map[store.StatKey]int)
 	q := store.StatsQuery{From: r.From, To: r.To, Step: r.Step, By: r.By, Type: r.Type, Queue: r.Queue}
@@ -183,8 +134,8 @@ func (r *StatsRequest) read(ctx context.Context, keeper store.Observe, ns string
 			at[row.StatKey] = len(sums)
 			sums = append(sums, *row)
 		}
-		if len(sums) > MaxStatsRows {
-			return nil, fmt.Errorf("%w: more than %d rows: want a longer Step, fewer fields in By, one Type or Queue, or a shorter span", ErrInvalidOption, MaxStatsRows)
+		if len(sums) > ops.MaxStatsRows {
+			return nil, fmt.Errorf("%w: more than %d rows: want a longer Step, fewer fields in By, one Type or Queue, or a shorter span", ErrInvalidOption, ops.MaxStatsRows)
 		}
 		if page.Next.IsZero() {
 			slices.SortFunc(sums, func(a, b store.StatRow) int { return a.Compare(&b.StatKey) })
@@ -196,11 +147,6 @@ func (r *StatsRequest) read(ctx context.Context, keeper store.Observe, ns string
 		r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), q.From.UTC().Format(time.RFC3339))
 }
 
-func statsTimes(h store.Histogram) StatsTimes {
-	return StatsTimes{P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), Mean: h.Mean()}
-}
-
-// StatsBys lists what rows of statistics can be told apart by.
-func StatsBys() []StatsBy {
-	return []StatsBy{StatsByType, StatsByQueue, StatsByOutcome, StatsByErrorKind, StatsByWorker}
+func statsTimes(h store.Histogram) ops.StatsTimes {
+	return ops.StatsTimes{P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), Mean: h.Mean()}
 }

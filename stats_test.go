@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-func (fx *fixture) stats(req weaver.StatsRequest) weaver.Stats {
+func (fx *fixture) stats(req ops.StatsRequest) ops.Stats {
 	fx.Helper()
 	got, err := fx.client.Stats(fx.Context(), req)
 	fx.must(err)
@@ -22,7 +23,7 @@ func (fx *fixture) stats(req weaver.StatsRequest) weaver.Stats {
 }
 
 // statTexts are the rows as "type outcome kind count".
-func statTexts(s weaver.Stats) (list []string) {
+func statTexts(s ops.Stats) (list []string) {
 	for _, r := range s.Rows {
 		list = append(list, fmt.Sprint(r.Type, " ", r.Queue, " ", r.Outcome, " ", r.ErrorKind, " ", r.Count))
 	}
@@ -46,7 +47,7 @@ func TestStats(t *testing.T) {
 		enqueue(fx, other, 1)
 		time.Sleep(20 * time.Second)
 
-		got := fx.stats(weaver.StatsRequest{By: []weaver.StatsBy{weaver.StatsByType, weaver.StatsByQueue, weaver.StatsByOutcome, weaver.StatsByErrorKind}})
+		got := fx.stats(ops.StatsRequest{By: []store.StatBy{store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind}})
 		equal(fx, "rows", fmt.Sprint(statTexts(got)), "[engine.stats.other.v1 mail failure handler_error 1 engine.stats.run.v1 default success  4]")
 		run := got.Rows[1].Run
 		for name, c := range map[string]struct{ got, want time.Duration }{
@@ -57,11 +58,11 @@ func TestStats(t *testing.T) {
 			}
 		}
 
-		all := fx.stats(weaver.StatsRequest{})
+		all := fx.stats(ops.StatsRequest{})
 		if len(all.Rows) != 1 || all.Rows[0].Count != 5 || all.Rows[0].Type != "" || !all.Rows[0].From.Equal(all.From) || all.Step != 0 {
 			fx.Errorf("without Step and By: %+v, want one row of 5", all)
 		}
-		steps := fx.stats(weaver.StatsRequest{From: begin.Add(-time.Minute), Step: time.Second, Type: typ.Name()})
+		steps := fx.stats(ops.StatsRequest{From: begin.Add(-time.Minute), Step: time.Second, Type: typ.Name()})
 		equal(fx, "Step", steps.Step, 10*time.Second)
 		var n int64
 		for _, r := range steps.Rows {
@@ -71,14 +72,14 @@ func TestStats(t *testing.T) {
 			}
 		}
 		equal(fx, "attempts of one type", n, 4)
-		if len(fx.stats(weaver.StatsRequest{Queue: "none"}).Rows) != 0 || len(fx.stats(weaver.StatsRequest{To: begin.Add(-time.Hour)}).Rows) != 0 {
+		if len(fx.stats(ops.StatsRequest{Queue: "none"}).Rows) != 0 || len(fx.stats(ops.StatsRequest{To: begin.Add(-time.Hour)}).Rows) != 0 {
 			fx.Error("rows of a queue without tasks, or of the past")
 		}
-		if r := fx.stats(weaver.StatsRequest{By: []weaver.StatsBy{weaver.StatsByWorker}}).Rows; len(r) != 1 || r[0].Worker == "" {
+		if r := fx.stats(ops.StatsRequest{By: []store.StatBy{store.ByWorker}}).Rows; len(r) != 1 || r[0].Worker == "" {
 			fx.Errorf("by worker: %+v", r)
 		}
 		text, err := json.Marshal(steps)
-		var back weaver.Stats
+		var back ops.Stats
 		if err != nil || json.Unmarshal(text, &back) != nil || !slices.Equal(statTexts(back), statTexts(steps)) {
 			fx.Errorf("%s, %v reads back as %+v", text, err, back)
 		}
@@ -88,7 +89,7 @@ func TestStats(t *testing.T) {
 		stop := fx.runConfig(fx.store, weaver.Config{Handlers: handlers, NoStats: true}).stop
 		enqueue(fx, typ, 0)
 		time.Sleep(time.Minute)
-		if rows := fx.stats(weaver.StatsRequest{}).Rows; len(rows) != 0 {
+		if rows := fx.stats(ops.StatsRequest{}).Rows; len(rows) != 0 {
 			fx.Errorf("counted %+v", rows)
 		}
 		fx.must(stop())
@@ -97,7 +98,7 @@ func TestStats(t *testing.T) {
 		time.Sleep(time.Minute)
 		fx.must(stop())
 		fx.runConfig(fx.store, weaver.Config{NoStats: true, KeepStats: 5 * time.Hour})
-		of := weaver.StatsRequest{From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(time.Hour)}
+		of := ops.StatsRequest{From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(time.Hour)}
 		time.Sleep(4 * time.Hour)
 		equal(fx, "rows after 4 hours", len(fx.stats(of).Rows), 1)
 		time.Sleep(2 * time.Hour)
@@ -107,7 +108,7 @@ func TestStats(t *testing.T) {
 	subtest(t, "a store without statistics says so", func(fx *fixture) {
 		bare, err := weaver.NewClient(polled(memstore.New()), weaver.ClientConfig{})
 		fx.must(err)
-		_, err = bare.Stats(fx.Context(), weaver.StatsRequest{})
+		_, err = bare.Stats(fx.Context(), ops.StatsRequest{})
 		wantError(fx, err, errors.ErrUnsupported, "read statistics: this store", "cannot keep statistics")
 	})
 }
@@ -116,15 +117,15 @@ func TestStatsRefuses(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		now := time.Now()
 		for name, c := range map[string]struct {
-			req   weaver.StatsRequest
+			req   ops.StatsRequest
 			words []string
 		}{
-			"From after To":       {weaver.StatsRequest{From: now, To: now.Add(-time.Hour)}, []string{"From is 2", "To is", "want From before To"}},
-			"a negative Step":     {weaver.StatsRequest{Step: -1}, []string{"Step is -1ns: want 0"}},
-			"a long span":         {weaver.StatsRequest{From: now.AddDate(-200, 0, 0)}, []string{"From is 1", "at most 100 years"}},
-			"too many steps":      {weaver.StatsRequest{From: now.Add(-30 * time.Minute), To: now.Add(48 * time.Hour), Step: 1}, []string{"Step is 10s, of which the span has 17460: want at most 10000"}},
-			"an unknown By":       {weaver.StatsRequest{By: []weaver.StatsBy{"type", "day"}}, []string{`By[1] is "day": want one of [type queue outcome error_kind worker]`}},
-			"By that comes twice": {weaver.StatsRequest{By: []weaver.StatsBy{"type", "type"}}, []string{`By[1] is "type", as one before`}},
+			"From after To":       {ops.StatsRequest{From: now, To: now.Add(-time.Hour)}, []string{"From is 2", "To is", "want From before To"}},
+			"a negative Step":     {ops.StatsRequest{Step: -1}, []string{"Step is -1ns: want 0"}},
+			"a long span":         {ops.StatsRequest{From: now.AddDate(-200, 0, 0)}, []string{"From is 1", "at most 100 years"}},
+			"too many steps":      {ops.StatsRequest{From: now.Add(-30 * time.Minute), To: now.Add(48 * time.Hour), Step: 1}, []string{"Step is 10s, of which the span has 17460: want at most 10000"}},
+			"an unknown By":       {ops.StatsRequest{By: []store.StatBy{"type", "day"}}, []string{`By[1] is "day": want one of [type queue outcome error_kind worker]`}},
+			"By that comes twice": {ops.StatsRequest{By: []store.StatBy{"type", "type"}}, []string{`By[1] is "type", as one before`}},
 		} {
 			_, err := fx.client.Stats(fx.Context(), c.req)
 			wantError(fx, err, weaver.ErrInvalidOption, append(c.words, "read statistics: ")...)
@@ -132,7 +133,7 @@ func TestStatsRefuses(t *testing.T) {
 				fx.Fatal(name)
 			}
 		}
-		got := fx.stats(weaver.StatsRequest{Step: 1<<63 - 1})
+		got := fx.stats(ops.StatsRequest{Step: 1<<63 - 1})
 		if got.From.After(now.Add(-time.Hour)) {
 			fx.Errorf("the longest Step: %+v", got)
 		}
@@ -155,7 +156,7 @@ func TestStatsRound(t *testing.T) {
 			"more than a week":              {8 * 24 * time.Hour, 90 * time.Second, time.Hour},
 			"one sum":                       {8 * 24 * time.Hour, 0, 0},
 		} {
-			got := fx.stats(weaver.StatsRequest{From: now.Add(-c.from), Step: c.step})
+			got := fx.stats(ops.StatsRequest{From: now.Add(-c.from), Step: c.step})
 			equal(fx, name, got.Step, c.want)
 			if got.From.After(now.Add(-c.from)) || c.want > 0 && !got.From.Equal(store.SlotOf(now.Add(-c.from), c.want)) {
 				fx.Errorf("%s: from %v", name, got.From)
@@ -167,7 +168,7 @@ func TestStatsRound(t *testing.T) {
 // slotStore has statistics of which one read returns a slot, each with a row of every
 // of its types.
 type slotStore struct {
-	weaver.Store
+	store.Store
 	types int
 	reads int
 }
@@ -198,7 +199,7 @@ func TestStatsOfManyReads(t *testing.T) {
 		client, err := weaver.NewClient(s, weaver.ClientConfig{})
 		fx.must(err)
 		to := store.SlotOf(time.Now(), store.StatsSlot)
-		req := weaver.StatsRequest{From: to.Add(-time.Minute), To: to, By: []weaver.StatsBy{weaver.StatsByType}}
+		req := ops.StatsRequest{From: to.Add(-time.Minute), To: to, By: []store.StatBy{store.ByType}}
 		for step, want := range map[time.Duration]string{0: "[t0    6 t1    6 t2    6]", 30 * time.Second: "[t0    3 t1    3 t2    3 t0    3 t1    3 t2    3]"} {
 			s.reads, req.Step = 0, step
 			got, err := client.Stats(fx.Context(), req)

@@ -49,13 +49,13 @@ func StepRetry(n int, base ...time.Duration) StepOption {
 }
 
 // RecordError makes the last error itself the step's result: it is recorded
-// like a value, and later attempts get it back as a *StepError without running
+// like a value, and later attempts get it back as a *task.StepError without running
 // the function again.
 //
 // An error of the moment is no result: the end of a context (its deadline
 // among them), or a store or database that is locked, full or out of reach, also
 // as the database's driver says it and however it is wrapped. It is returned, not
-// as a *StepError, and the next attempt runs the function again.
+// as a *task.StepError, and the next attempt runs the function again.
 func RecordError() StepOption {
 	return stepOption(func(s *engine.StepOptions) { s.RecordError = true })
 }
@@ -66,7 +66,7 @@ func RecordError() StepOption {
 // within the task; renaming a step runs it again. The value travels as JSON. Steps may run in
 // parallel goroutines; each keeps its value when another fails.
 //
-// An error of fn is returned as a *StepError. Errors of the engine: ErrNoTask,
+// An error of fn is returned as a *task.StepError. Errors of the engine: ErrNoTask,
 // ErrDuplicateStep, ErrNestedStep and a value that cannot be stored fail the
 // task at once; ErrCancelled, ErrLeaseLost, ErrSuspended and the like say that
 // the attempt is over: return.
@@ -128,9 +128,9 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // rolled back with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
 // statement of a *sql.Tx that runs then is interrupted, whichever context it was given.
 // Return nil to commit and an error to roll back: a function that ends tx itself
-// fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
+// fails the task at once with store.ErrStepTxEnded, and nothing of it is kept. (A
 // rollback that an error follows is none of that.) A commit that breaks a constraint, a
-// deferred one, is an error of the step that wraps ErrStepTxRefused.
+// deferred one, is an error of the step that wraps store.ErrStepTxRefused.
 //
 // Of the options it takes [Undo], [UndoTx] and [UndoRetry]: what did not commit did not
 // happen, so that such an undo always has the value.

@@ -69,7 +69,7 @@ func TestStep(t *testing.T) {
 	subtest(t, "an error of a step is returned to the handler", func(fx *fixture) {
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			_, err := weaver.Step(ctx, "fetch", func(context.Context) (string, error) { return "", errNo })
-			var se *weaver.StepError
+			var se *task.StepError
 			if !errors.As(err, &se) || se.Step != "fetch" || !errors.Is(err, errNo) {
 				fx.Errorf("Step returned %#v", err)
 			}
@@ -85,7 +85,7 @@ func TestStep(t *testing.T) {
 				ran++
 				return "", fmt.Errorf("answer %d: %w", ran, errNo)
 			}, weaver.RecordError(), weaver.StepRetry(2, 0))
-			var se *weaver.StepError
+			var se *task.StepError
 			if !errors.As(err, &se) {
 				return "", fmt.Errorf("Step returned %w", err)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
@@ -70,7 +71,7 @@ func TestStepTxThatEndsItsTransaction(t *testing.T) {
 					}
 					return in, errors.Join(addUser(ctx, tx, in), c.end(ctx, tx))
 				})
-				wantError(fx, err, weaver.ErrStepTxEnded)
+				wantError(fx, err, store.ErrStepTxEnded)
 				return out, nil // swallowed on purpose: the mistake must show all the same
 			}))
 			h := enqueue(fx, typ, "ann")

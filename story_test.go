@@ -14,6 +14,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -44,7 +45,7 @@ func (s *story) sourceAnswersLate() {
 	began := time.Now()
 	h := s.submit()
 	res := jobResult(s.fixture, h)
-	equal(s, "the state", res.State, weaver.JobSucceeded)
+	equal(s, "the state", res.State, task.JobSucceeded)
 	equal(s, "the bundle", bundle(res), `north: "12 orders"; south: "12 orders"; rates: 2; report: "north 12 orders, south 12 orders, at 2"`)
 
 	north := named(s.fixture, res.Completed, "north").ID
@@ -65,7 +66,7 @@ func (s *story) sourceDoesNotAnswer() *weaver.JobHandle {
 	s.failures.Store(1000)
 	h := s.submit()
 	res := jobResult(s.fixture, h)
-	equal(s, "the state", res.State, weaver.JobFailed)
+	equal(s, "the state", res.State, task.JobFailed)
 	equal(s, "the bundle", bundle(res), `south: "12 orders"; rates: 2`)
 	failed := named(s.fixture, res.Failed, "north")
 	equal(s, "its attempts", failed.Attempts, 4)
@@ -82,7 +83,7 @@ func (s *story) sourceIsBack(h *weaver.JobHandle) {
 	_, err := s.client.RetryJob(s.Context(), h.ID(), weaver.By("ops"), weaver.Reason("the source is back"))
 	s.must(err)
 	res := jobResult(s.fixture, h)
-	equal(s, "the state", res.State, weaver.JobSucceeded)
+	equal(s, "the state", res.State, task.JobSucceeded)
 	equal(s, "the number of results", len(res.Completed), 4)
 	s.wantOutcomes(named(s.fixture, res.Completed, "south").ID, task.OutcomeSuccess)
 }
@@ -94,7 +95,7 @@ func (s *story) ratesGetNowhere() *weaver.JobHandle {
 	h := s.submit()
 	res, err := h.Wait(s.Context())
 	wantError(s, err, weaver.ErrBlocked, "rates", "the page is empty")
-	equal(s, "the state", res.State, weaver.JobBlocked)
+	equal(s, "the state", res.State, task.JobBlocked)
 	rates := named(s.fixture, res.Incomplete, "rates").ID
 	equal(s, "the rates wait for", s.get(rates).Waiting, task.WaitBudget)
 	says(s, "why the rates stopped", s.why(rates), "3 attempts", "the page is empty")
@@ -115,7 +116,7 @@ func (s *story) ratesAreBack(h *weaver.JobHandle) {
 	s.must(err)
 	s.must(s.client.Unblock(s.Context(), named(s.fixture, res.Incomplete, "rates").ID, nil, weaver.By("ops")))
 	res = jobResult(s.fixture, h)
-	equal(s, "the state", res.State, weaver.JobSucceeded)
+	equal(s, "the state", res.State, task.JobSucceeded)
 	equal(s, "the number of results", len(res.Completed), 4)
 }
 
@@ -131,9 +132,9 @@ func (s *story) jobIsCancelled() {
 
 	ack, err := s.client.CancelJob(s.Context(), h.ID(), weaver.By("ops"), weaver.Reason("not tonight"))
 	s.must(err)
-	equal(s, "the answer", ack, weaver.CancelAck{Cancelled: 1, Asked: 1, AlreadyDone: 2})
+	equal(s, "the answer", ack, ops.CancelAck{Cancelled: 1, Asked: 1, AlreadyDone: 2})
 	res := jobResult(s.fixture, h)
-	equal(s, "the state", res.State, weaver.JobCancelled)
+	equal(s, "the state", res.State, task.JobCancelled)
 	equal(s, "the bundle", bundle(res), `north: "12 orders"; rates: 2`)
 	says(s, "why south ended", s.why(named(s.fixture, res.Incomplete, "south").ID), "ops", "not tonight")
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
@@ -18,9 +17,8 @@ import (
 type SubmitOption interface{ applySubmit(*submitSettings) }
 
 type submitSettings struct {
-	key   string
-	bases []JobID
-	errs  []error
+	key  string
+	errs []error
 }
 
 func readSubmitOptions(opts []SubmitOption) (set submitSettings) {
@@ -55,41 +53,11 @@ func (o keyOption) check() error { return option.CheckKey("IdempotencyKey", stri
 
 // IdempotencyKey makes the enqueue of one event happen once: while a task of
 // this type with this key exists, in any state, enqueueing again returns it
-// (DispositionExisting), whatever the input. Deleting it frees the key.
+// (store.DispositionExisting), whatever the input. Deleting it frees the key.
 //
 // Given to Submit it does the same for a job: while one of this name with this
 // key exists, submitting again returns it, whatever its tasks.
 func IdempotencyKey(key string) KeyOption { return keyOption(key) }
-
-type basedOnOption []JobID
-
-func (o basedOnOption) applySubmit(s *submitSettings) {
-	for _, id := range o {
-		switch {
-		case id.IsZero():
-			s.errs = append(s.errs, errors.New("BasedOn: the ID of a job is zero"))
-		case !slices.Contains(s.bases, id):
-			s.bases = append(s.bases, id)
-		}
-	}
-}
-
-// BasedOn names earlier jobs whose results the new job uses. While it exists they are
-// neither removed by retention, Prune and DeleteJob, nor do their tasks lose their
-// values. ErrNotFound: one of them does not exist.
-func BasedOn(jobs ...JobID) SubmitOption { return basedOnOption(slices.Clone(jobs)) }
-
-// Submitter submits jobs: a Client, an Engine, a TxClient, or InStepTx.
-type Submitter interface {
-	// Submit stores the job with all of its tasks, or nothing.
-	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
-}
-
-// TxSubmitter enqueues and submits inside a transaction.
-type TxSubmitter interface {
-	Enqueuer
-	Submitter
-}
 
 // Submit stores the job with all of its tasks, or nothing. All mistakes are
 // reported at once, and then nothing is stored: ErrInvalidJob. Inside a handler
@@ -109,19 +77,14 @@ func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*Job
 	return h, err
 }
 
-// Submit implements Submitter. The job exists if and only if the transaction
+// Submit stores a job in the transaction: it exists if and only if the transaction
 // commits; its handle returns ErrUnbound from Wait. However large the job is, it is
 // stored in that transaction, for whose end other writers of SQLite wait.
 func (t *TxClient) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
-	if t.tx == nil {
-		return nil, fmt.Errorf("submit: InTx(nil): %w", store.ErrNilTx)
+	if t.err != nil {
+		return nil, fmt.Errorf("submit: %w", t.err)
 	}
 	return t.c.submit(ctx, t.tx, j, opts)
-}
-
-// Submit implements Submitter.
-func (noStepTx) Submit(context.Context, *Job, ...SubmitOption) (*JobHandle, error) {
-	return nil, fmt.Errorf("InStepTx outside a StepTx: %w", ErrNoTask)
 }
 
 func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitOption) (*JobHandle, error) {
@@ -139,9 +102,9 @@ func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitO
 		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
 	}
 	if got[0].Disposition == store.DispositionExisting {
-		return &JobHandle{id: got[0].Job, disposition: DispositionExisting}, nil
+		return &JobHandle{id: got[0].Job, disposition: store.DispositionExisting}, nil
 	}
-	return &JobHandle{id: sub.Job.ID, disposition: DispositionCreated}, nil
+	return &JobHandle{id: sub.Job.ID, disposition: store.DispositionCreated}, nil
 }
 
 // warnUnkeyedJob warns, once per job name, of submits in a handler that every

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // nightly is a job of one task.
@@ -22,7 +24,7 @@ func nightly[In, Out any](typ *weaver.Type[In, Out], in In) *weaver.Job {
 
 func (fx *fixture) jobs() int {
 	fx.Helper()
-	jobs, _, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{})
+	jobs, _, err := fx.client.Jobs(fx.Context(), store.JobFilter{})
 	fx.must(err)
 	return len(jobs)
 }
@@ -32,12 +34,12 @@ func TestSubmitWithAKey(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		first, err := fx.client.Submit(fx.Context(), nightly(typ, 1), weaver.IdempotencyKey("2026-11-22"))
 		fx.must(err)
-		equal(fx, "disposition", first.Disposition(), weaver.DispositionCreated)
+		equal(fx, "disposition", first.Disposition(), store.DispositionCreated)
 		for range 2 {
 			again, err := fx.client.Submit(fx.Context(), nightly(typ, 2), weaver.IdempotencyKey("2026-11-22"))
 			fx.must(err)
 			equal(fx, "the job", again.ID(), first.ID())
-			equal(fx, "disposition", again.Disposition(), weaver.DispositionExisting)
+			equal(fx, "disposition", again.Disposition(), store.DispositionExisting)
 			fx.idle(typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil }))
 			res, err := again.Wait(fx.Context())
 			fx.must(err)
@@ -74,14 +76,14 @@ func TestSubmitInTx(t *testing.T) {
 		tx, again := submit()
 		fx.must(tx.Commit())
 		equal(fx, "the job under its key", again.ID(), h.ID())
-		equal(fx, "disposition", again.Disposition(), weaver.DispositionExisting)
+		equal(fx, "disposition", again.Disposition(), store.DispositionExisting)
 		fx.client.Wake()
 		fx.idle(typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil }))
 		res, err := fx.client.WaitJob(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "state", res.State, task.JobSucceeded)
 		_, err = fx.client.InTx(nil).Submit(fx.Context(), nightly(typ, 1))
-		wantError(fx, err, weaver.ErrForeignTx, "InTx(nil): the transaction is nil: begin one")
+		wantError(fx, err, store.ErrForeignTx, "InTx(nil): the transaction is nil: begin one")
 		_, err = fx.client.InTx(sqlite.Tx(tx)).Submit(fx.Context(), nil)
 		wantError(fx, err, weaver.ErrInvalidJob)
 	})

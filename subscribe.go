@@ -171,7 +171,7 @@ func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Eve
 		before := given
 		more, ended, err := look(ctx)
 		pace.looked(given > before, polled)
-		away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy)
+		away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy)
 		switch {
 		case err != nil && !away || ended:
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -108,7 +109,7 @@ func followMain(path string) error {
 	if err != nil {
 		return err
 	}
-	id, err := weaver.ParseID(os.Getenv(followEnv))
+	id, err := task.ParseID(os.Getenv(followEnv))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 		runs, recorded := 0, false
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (int, error) {
 			_, err := weaver.Step(ctx, "ask", func(context.Context) (int, error) { runs++; return 0, fail() }, weaver.RecordError())
-			if _, is := errors.AsType[*weaver.StepError](err); err == nil || is != recorded {
+			if _, is := errors.AsType[*task.StepError](err); err == nil || is != recorded {
 				fx.Errorf("the step returned %#v, a *StepError: %v, want %v", err, is, recorded)
 			}
 			if weaver.Current(ctx).AttemptNo == 1 {

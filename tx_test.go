@@ -82,7 +82,7 @@ func TestInTx(t *testing.T) {
 		_, err = fx.client.Get(fx.Context(), h.ID())
 		wantError(fx, err, weaver.ErrNotFound)
 		equal(fx, "users", users(fx, db), 0)
-		equal(fx, "the key is free", enqueue(fx, weaver.Define[string, string](typ.Name()), "x", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour)).Disposition(), weaver.DispositionCreated)
+		equal(fx, "the key is free", enqueue(fx, weaver.Define[string, string](typ.Name()), "x", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour)).Disposition(), store.DispositionCreated)
 	})
 
 	inDB(t, "the checks of the client apply", func(fx *fixture, db *sqlite.DB) {
@@ -95,7 +95,7 @@ func TestInTx(t *testing.T) {
 		wantError(fx, err, weaver.ErrInvalidInput, "Total is -1")
 		again, err := typ.Enqueue(fx.Context(), in, "y", weaver.IdempotencyKey("evt-1"))
 		fx.must(err)
-		equal(fx, "disposition", again.Disposition(), weaver.DispositionExisting)
+		equal(fx, "disposition", again.Disposition(), store.DispositionExisting)
 		equal(fx, "id", again.ID(), first.ID())
 		many, err := typ.EnqueueMany(fx.Context(), in, []string{"a", "b"})
 		fx.must(err)
@@ -111,7 +111,7 @@ func TestInTx(t *testing.T) {
 		tx, err := other.BeginTx(fx.Context(), nil)
 		fx.must(err)
 		_, err = typ.Enqueue(fx.Context(), fx.client.InTx(sqlite.Tx(tx)), "x")
-		wantError(fx, err, weaver.ErrForeignTx, "another database driver", "begin it with the store's DB()")
+		wantError(fx, err, store.ErrForeignTx, "another database driver", "begin it with the store's DB()")
 		fx.must(tx.Rollback())
 		fx.must(other.Close())
 	})
@@ -122,10 +122,10 @@ func TestInTx(t *testing.T) {
 		tx, err := other.DB().BeginTx(t.Context(), nil)
 		fx.must(err)
 		_, err = typ.Enqueue(t.Context(), fx.client.InTx(sqlite.Tx(tx)), "x")
-		wantError(t, err, weaver.ErrForeignTx)
+		wantError(t, err, store.ErrForeignTx)
 		fx.must(tx.Rollback())
 		_, err = typ.Enqueue(t.Context(), fx.client.InTx(sqlite.Tx(nil)), "x")
-		wantError(t, err, weaver.ErrForeignTx, "nil")
+		wantError(t, err, store.ErrForeignTx, "nil")
 	})
 }
 
@@ -322,9 +322,9 @@ func TestTransactionMistakes(t *testing.T) {
 
 	sqlSubtest(t, "InTx with another driver's transaction", func(fx *fixture) {
 		_, err := typ.Enqueue(fx.Context(), fx.client.InTx(foreignTx{}), "x")
-		wantError(fx, err, weaver.ErrForeignTx, "postgres")
+		wantError(fx, err, store.ErrForeignTx, "postgres")
 		_, err = typ.Enqueue(fx.Context(), fx.client.InTx(nil), "x")
-		wantError(fx, err, weaver.ErrForeignTx, "InTx(nil): the transaction is nil: begin one")
+		wantError(fx, err, store.ErrForeignTx, "InTx(nil): the transaction is nil: begin one")
 		if strings.Contains(err.Error(), "another") {
 			fx.Errorf("%q speaks of another database", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/jsonfields"
 	"github.com/goweaver/weaver/internal/option"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -26,7 +27,7 @@ type AnyType interface {
 	// Name returns the task type's name.
 	Name() string
 	// Info returns what the definition says of the task type.
-	Info() TypeInfo
+	Info() store.AnnouncedType
 	// Payloads returns the Go types of its input and output.
 	Payloads() (in, out reflect.Type)
 	anyType()
@@ -182,15 +183,9 @@ type TypedTask[In, Out any] struct {
 	DecodeError error // why Input or Output is not what was stored: that does not fit the type any more
 }
 
-// Reader reads tasks: a Client or an Engine.
-type Reader interface {
-	Get(ctx context.Context, id TaskID) (TaskInfo, error)
-	List(ctx context.Context, f Filter) (tasks []TaskInfo, next string, err error)
-}
-
 // Get reads one task of this type; ErrNotFound, ErrWrongType. A payload that
 // does not fit the type any more is an error; what could be read comes with it.
-func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask[In, Out], error) {
+func (t *Type[In, Out]) Get(ctx context.Context, c Caller, id TaskID) (TypedTask[In, Out], error) {
 	info, err := t.get(ctx, c, id)
 	if err != nil {
 		return TypedTask[In, Out]{}, err
@@ -202,7 +197,7 @@ func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask
 // List reads tasks of this type, newest first, and the cursor of the next
 // page, "" at the end; see Client.List. A task whose payload does not fit the type any more is
 // listed with its DecodeError.
-func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTask[In, Out], string, error) {
+func (t *Type[In, Out]) List(ctx context.Context, c Caller, f Filter) ([]TypedTask[In, Out], string, error) {
 	infos, next, err := t.list(ctx, c, f)
 	if err != nil {
 		return nil, "", err

@@ -12,6 +12,7 @@ import (
 	"github.com/goweaver/weaver/internal/preview"
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // Undoing is what an undo is given of the step that it undoes.
@@ -153,10 +154,10 @@ func PointOfNoReturn(ctx context.Context, name string) error {
 // and messages of errors are masked as the task says (docs/privacy.md). Cleanups are not in
 // it: what they do is known when they run. The plan of a task that undoes a child
 // ([UndoChildren]) has the effects of the child. ErrNotFound: there is no such task.
-func (c *Client) UndoPlan(ctx context.Context, id TaskID) (UndoPlan, error) {
+func (c *Client) UndoPlan(ctx context.Context, id TaskID) (task.UndoPlan, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
-		return UndoPlan{}, err
+		return task.UndoPlan{}, err
 	}
 	redact.History(&h)
 	if h.Task.UndoOf.IsZero() {
@@ -167,7 +168,7 @@ func (c *Client) UndoPlan(ctx context.Context, id TaskID) (UndoPlan, error) {
 		return preview.Undo(&h), nil
 	}
 	if err != nil {
-		return UndoPlan{}, err
+		return task.UndoPlan{}, err
 	}
 	redact.History(&of)
 	return preview.UndoOf(&h, &of), nil

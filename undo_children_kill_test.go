@@ -18,9 +18,9 @@ import (
 // A worker dies before each of its calls of the store, and after each whose answer is lost.
 // Each child is undone by one task, in order, whoever goes on.
 func TestUndoChildren_Killed(t *testing.T) {
-	open := map[string]func(fx *fixture) weaver.Store{
-		"memory": func(*fixture) weaver.Store { return memstore.New() },
-		"sqlite": func(fx *fixture) weaver.Store { return openMemory(fx) },
+	open := map[string]func(fx *fixture) store.Store{
+		"memory": func(*fixture) store.Store { return memstore.New() },
+		"sqlite": func(fx *fixture) store.Store { return openMemory(fx) },
 	}
 	if testing.Short() || underRace {
 		delete(open, "sqlite")

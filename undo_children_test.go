@@ -11,6 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -106,7 +107,7 @@ func TestUndoChildren(t *testing.T) {
 		then  func(ctx context.Context) error
 		ask   func(fx *fixture, id weaver.TaskID) // ten minutes after the start
 		state weaver.State
-		kind  weaver.ErrorKind
+		kind  task.ErrorKind
 	}{
 		"a failure":         {nil, func(context.Context) error { return errors.New("no passport") }, nil, weaver.StateFailed, task.KindHandler},
 		"a panic":           {nil, func(context.Context) error { panic("nil map") }, nil, weaver.StateFailed, task.KindPanic},
@@ -116,7 +117,7 @@ func TestUndoChildren(t *testing.T) {
 		"a cancel, blocked": {nil, func(context.Context) error { return weaver.Blocked("and now?") }, cancel(), weaver.StateCancelled, task.KindCancelled},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{fx.store}
+			stores := []store.Store{fx.store}
 			if how == "a failure" || how == "a cancel" {
 				stores = append(stores, polled(openStore(fx)))
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -97,7 +98,7 @@ func TestUndoneFirst(t *testing.T) {
 		many, err := fx.client.CancelMany(fx.Context(), weaver.Filter{}, weaver.DryRun())
 		fx.must(err)
 		equal(fx, "of many", fmt.Sprint(many.UndoneFirst, " of ", many.Done), "2 of 4")
-		bulk, err := fx.client.Bulk(fx.Context(), weaver.BulkRequest{Verb: weaver.BulkCancel, Query: &weaver.Query{}, DryRun: true})
+		bulk, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, Query: &ops.Query{}, DryRun: true})
 		fx.must(err)
 		equal(fx, "in bulk", fmt.Sprint(bulk.UndoneFirst, " of ", bulk.Done), "2 of 4")
 		fx.must(e.stop())
@@ -105,7 +106,7 @@ func TestUndoneFirst(t *testing.T) {
 }
 
 // leaky has a history in which an undo failed with what the input has.
-type leaky struct{ weaver.Store }
+type leaky struct{ store.Store }
 
 func (l leaky) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	h, err := l.Store.History(ctx, ns, id)

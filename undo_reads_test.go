@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // What a handler reads of its task is there in its undo, too, though its context has ended:
@@ -94,7 +95,7 @@ func TestUndoKeepsSignals(t *testing.T) {
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		time.Sleep(100 * time.Millisecond)
 		fx.must(pay.Send(fx.Context(), fx.client, h.ID(), "1", "in full"))
-		equal(fx, "the kind", failure(fx, h).Kind, weaver.ErrorKind("cancelled"))
+		equal(fx, "the kind", failure(fx, h).Kind, task.ErrorKind("cancelled"))
 		fx.must(fx.client.Retry(fx.Context(), h.ID()))
 		equal(fx, "the output", result(fx, h), "in full")
 		s.saw(fx, "charge charge", "undo charge charge#0/undo of charge", "undo charge charge#0/undo of charge",

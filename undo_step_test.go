@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -102,7 +103,7 @@ func TestUndo(t *testing.T) {
 		then  func(ctx context.Context) error
 		ask   func(fx *fixture, id weaver.TaskID) // a minute after the start
 		state weaver.State
-		kind  weaver.ErrorKind
+		kind  task.ErrorKind
 	}{
 		"a failure":           {nil, func(context.Context) error { return errors.New("no stock") }, nil, weaver.StateFailed, task.KindHandler},
 		"a permanent failure": {nil, func(context.Context) error { return weaver.Permanent(errors.New("no stock")) }, nil, weaver.StateFailed, task.KindHandler},
@@ -118,7 +119,7 @@ func TestUndo(t *testing.T) {
 		}, nil, weaver.StateFailed, task.KindBudget},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{fx.store}
+			stores := []store.Store{fx.store}
 			if how == "a failure" || how == "a cancel, asleep" {
 				stores = append(stores, polled(openStore(fx)))
 			}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -27,7 +29,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 		ask   func(fx *fixture, id weaver.TaskID) // nil: the work fails
 		waits bool                                // the work lasts until its context ends
 		state weaver.State
-		kind  weaver.ErrorKind
+		kind  task.ErrorKind
 		first string // outcomes before the phase
 	}{
 		"a failure": {nil, nil, false, weaver.StateFailed, task.KindHandler, "failure failure"},
@@ -38,7 +40,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 		"a timeout":  {[]weaver.EnqueueOption{weaver.Timeout(time.Hour), weaver.NoRetry()}, nil, true, weaver.StateFailed, task.KindTimeout, "failure"},
 	} {
 		subtest(t, "after "+how, func(fx *fixture) {
-			stores := []weaver.Store{fx.store}
+			stores := []store.Store{fx.store}
 			if how == "a failure" {
 				stores = append(stores, polled(openStore(fx)))
 			}
@@ -178,7 +180,7 @@ func TestCleanupAfterPanic(t *testing.T) {
 				fx.Errorf("after two such ends it is %s, waits for %s: %+v", info.State, info.Waiting, info.Error)
 			}
 			fx.must(fx.client.Unblock(fx.Context(), h.ID(), nil))
-			equal(fx, "kind", failure(fx, h).Kind, map[bool]weaver.ErrorKind{true: task.KindPanic, false: task.KindHandler}[how == "panics"])
+			equal(fx, "kind", failure(fx, h).Kind, map[bool]task.ErrorKind{true: task.KindPanic, false: task.KindHandler}[how == "panics"])
 			equal(fx, "refunds", refunded, 1)
 			equal(fx, "outcomes", fmt.Sprint(fx.outcomes(h.ID())), "[failure blocked undone]")
 		})
@@ -220,7 +222,7 @@ func TestUndoReplay(t *testing.T) {
 		if len(got) != 3 {
 			fx.Fatalf("%d results: %v", len(got), got)
 		}
-		se, is := errors.AsType[*weaver.StepError](got[1])
+		se, is := errors.AsType[*task.StepError](got[1])
 		if !is || se.Code != "down" || se.Message != "courier down" || !errors.Is(got[2], weaver.ErrUndoing) {
 			fx.Errorf("in the phase the steps returned %v and %v", got[1], got[2])
 		}
@@ -335,7 +337,7 @@ func TestManyUndos(t *testing.T) {
 		ctx := fx.Context()
 		for _, dry := range [][]weaver.OperateOption{{weaver.DryRun()}, nil} {
 			for what, tc := range map[string]struct {
-				many func(context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+				many func(context.Context, weaver.Filter, ...weaver.OperateOption) (ops.ManyAck, error)
 				opts []weaver.OperateOption
 				want string
 			}{

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // A field was renamed without a new schema version.
@@ -27,12 +28,12 @@ func TestUnknownFields(t *testing.T) {
 	older := weaver.Define[before, string](name)
 	newer := weaver.Define[after, string](name, weaver.MaxAttempts(1))
 	greet := newer.Handler(func(_ context.Context, p after) (string, error) { return "hello " + p.FullName, nil })
-	run := func(fx *fixture, unknown weaver.UnknownFields) {
+	run := func(fx *fixture, unknown task.UnknownFields) {
 		fx.runConfig(fx.store, weaver.Config{Handlers: []weaver.Handler{greet}, UnknownFields: unknown})
 	}
 
 	subtest(t, "by default it is left out, noted, and logged once for the type", func(fx *fixture) {
-		run(fx, weaver.UnknownWarn)
+		run(fx, task.UnknownWarn)
 		h := enqueue(fx, older, before{"Cy", 7})
 		equal(fx, "the output", result(fx, h), "hello ")
 		equal(fx, "the output of the second", result(fx, enqueue(fx, older, before{"Di", 8})), "hello ")
@@ -45,7 +46,7 @@ func TestUnknownFields(t *testing.T) {
 	})
 
 	subtest(t, "refused, the input does not decode", func(fx *fixture) {
-		run(fx, weaver.UnknownRefuse)
+		run(fx, task.UnknownRefuse)
 		h := enqueue(fx, older, before{"Cy", 7})
 		_, err := h.Wait(fx.Context())
 		if !errors.Is(err, weaver.ErrBlocked) || !strings.Contains(err.Error(), `no field "Name"`) {
@@ -55,7 +56,7 @@ func TestUnknownFields(t *testing.T) {
 	})
 
 	subtest(t, "ignored, nothing is said", func(fx *fixture) {
-		run(fx, weaver.UnknownIgnore)
+		run(fx, task.UnknownIgnore)
 		h := enqueue(fx, older, before{"Cy", 7})
 		equal(fx, "the output", result(fx, h), "hello ")
 		equal(fx, "warnings", len(fx.log.lines(fx, warning)), 0)

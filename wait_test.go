@@ -12,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/store"
 )
 
 func TestWait(t *testing.T) {
@@ -91,12 +92,12 @@ func TestWait(t *testing.T) {
 
 // unreadable is a store whose reads fail while it has an error.
 type unreadable struct {
-	store weaver.Store
+	store store.Store
 	err   atomic.Pointer[error]
 	reads atomic.Int32
 }
 
-func newUnreadable(s weaver.Store, err error) *unreadable {
+func newUnreadable(s store.Store, err error) *unreadable {
 	u := &unreadable{}
 	u.err.Store(&err)
 	u.store = storehook.New(s, &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
@@ -136,7 +137,7 @@ func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 		return front, start(fx, c)
 	}
 	for name, start := range begin {
-		for _, sentinel := range []error{weaver.ErrUnavailable, weaver.ErrBusy} {
+		for _, sentinel := range []error{store.ErrUnavailable, store.ErrBusy} {
 			subtest(t, name+" goes on after: "+sentinel.Error(), func(fx *fixture) {
 				front, wait := setUp(fx, sentinel, start)
 				got := make(chan error, 1)
@@ -153,16 +154,16 @@ func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 			})
 		}
 		subtest(t, name+" ends with its context, and reports both errors", func(fx *fixture) {
-			_, wait := setUp(fx, weaver.ErrUnavailable, start)
+			_, wait := setUp(fx, store.ErrUnavailable, start)
 			ctx, cancel := context.WithTimeout(fx.Context(), time.Minute)
 			defer cancel()
 			err := wait(ctx)
 			wantError(fx, err, context.DeadlineExceeded, "the test makes it unreadable")
-			wantError(fx, err, weaver.ErrUnavailable)
+			wantError(fx, err, store.ErrUnavailable)
 		})
 		subtest(t, name+" ends at once when the store is closed", func(fx *fixture) {
-			front, wait := setUp(fx, weaver.ErrClosed, start)
-			wantError(fx, wait(fx.Context()), weaver.ErrClosed)
+			front, wait := setUp(fx, store.ErrClosed, start)
+			wantError(fx, wait(fx.Context()), store.ErrClosed)
 			equal(fx, "looks", front.reads.Load(), 1)
 		})
 	}

@@ -52,7 +52,7 @@ func (w *waits) until(ctx context.Context, id task.ID, check func(context.Contex
 	for {
 		// Registered before the look: a change in between is not missed.
 		done, err := check(ctx)
-		away := !done && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy))
+		away := !done && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy))
 		if done || err != nil && !away {
 			return err
 		}

@@ -2,6 +2,28 @@
 // Weaver runs them so that nothing acknowledged is lost, finished steps never
 // run twice, and every attempt and decision is on record.
 //
+// # I want to …
+//
+//   - define a task type: [Define], with [MaxAttempts], [Backoff], [Timeout], [Queue], [Priority]
+//   - run tasks: [New], [Config], [Engine.Run], [Engine.RunUntilIdle]
+//   - enqueue: [Type.Enqueue], [Type.EnqueueMany], [Client.EnqueueTasks]; in my transaction: [Client.InTx]
+//   - enqueue once per event, later, or until a time: [IdempotencyKey], [Delay], [At], [ExpireAfter]
+//   - wait for an output: [Handle.Wait], [Type.Wait], [JobHandle.Wait]
+//   - do something once: [Step], [Do], [StepTx]; spend: [Spend]
+//   - wait inside a handler: [Sleep], [Signal.Wait], [Ask], [Race]
+//   - start other tasks: [Call], [CallAll], [Start], [Decompose], [StartJob]
+//   - undo what was done: [Undo], [Cleanup], [PointOfNoReturn]
+//   - say how a task ends: [Permanent], [RetryAfter], [Blocked], [WithCode]
+//   - run a graph of tasks: [NewJob], [Job.Add], [Needs], [IfFailed], [Client.Submit]
+//   - keep files: [PutArtifact], [OpenArtifact]; stream output: [Stream]; report: [Progress], [Log]
+//   - follow events: [On] in this process, [Client.Subscribe] from any
+//   - look: [Client.Get], [Client.List], [Client.JobStatus]; search: [Client.Search]
+//   - operate: [Client.Retry], [Client.Cancel], [Client.Unblock], [Client.Rerun], [Client.Bulk]
+//   - delete what is old: [Retain], [Client.Prune], [Client.Forget]
+//   - extend: [Plugin], [Config.Middleware]; test: package weavertest
+//
+// # Overview
+//
 // Define a task type and share it between the code that enqueues and the code
 // that handles:
 //
@@ -46,10 +68,8 @@
 package weaver
 
 import (
-	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
-	"github.com/goweaver/weaver/task/event"
 )
 
 // The vocabulary, re-exported so that most programs import one package.
@@ -60,10 +80,6 @@ type (
 	JobID = task.ID
 	// State is the state of a task.
 	State = task.State
-	// JobState is the state of a job.
-	JobState = task.JobState
-	// ErrorKind classifies failures.
-	ErrorKind = task.ErrorKind
 	// TaskInfo is a task as readers see it.
 	TaskInfo = task.Task
 	// JobInfo is a job as readers see it.
@@ -72,57 +88,12 @@ type (
 	AttemptInfo = task.Attempt
 	// StepInfo is one recorded try of a step.
 	StepInfo = task.Step
-	// UndoPlan lists the effects of a task, and which of them are undone if it ends without success.
-	UndoPlan = task.UndoPlan
-	// UndoEffect is what a step did, and what becomes of it.
-	UndoEffect = task.UndoEffect
-	// QueueInfo is a queue as readers see it.
-	QueueInfo = store.Queue
-	// TaskDefaults are the options that tasks of a type have unless an enqueue says otherwise.
-	TaskDefaults = store.TypeDefaults
-	// WorkerInfo is an engine that runs, as readers see it.
-	WorkerInfo = store.WorkerStatus
-	// Trouble says why a worker cannot run tasks of a type: see NotHere.
-	Trouble = store.Trouble
-	// Overview is what a namespace holds.
-	Overview = store.Overview
-	// OverviewRequest asks for parts of an overview.
-	OverviewRequest = store.OverviewRequest
-	// Counts says how many tasks there are.
-	Counts = store.Counts
-	// Count is a number of tasks, up to 10,000.
-	Count = store.Count
-	// Graph is the tasks of a job and the edges between them, or a page of that.
-	Graph = store.Graph
-	// GraphRequest asks for the graph of a job.
-	GraphRequest = store.GraphRequest
-	// StatsBy names what rows of statistics are told apart by.
-	StatsBy = store.StatBy
-	// AuditEntry records what an operator did.
-	AuditEntry = store.AuditEntry
-	// AuditFilter selects entries of the audit.
-	AuditFilter = store.AuditFilter
+	// ArtifactRef names an artifact: PutArtifact returns it, and OpenArtifact takes it.
+	ArtifactRef = task.ArtifactRef
 	// Budget limits a job.
 	Budget = task.Budget
 	// Filter selects tasks for List.
 	Filter = store.Filter
-	// JobFilter selects jobs for Jobs.
-	JobFilter = store.JobFilter
-	// History is everything recorded about one task.
-	History = store.History
-	// Store is what an engine and its clients use; the adapters
-	// (store/sqlite) implement it.
-	Store = store.Store
-	// Disposition says what an enqueue did.
-	Disposition = store.Disposition
-	// Decider chooses what follows a failure.
-	Decider = decide.Decider
-	// RepairHinter writes the hint for a [Repair].
-	RepairHinter = decide.RepairHinter
-	// Router chooses the handler of a task.
-	Router = decide.Router
-	// Sink receives events.
-	Sink = event.Sink
 )
 
 // The states of a task.
@@ -135,48 +106,3 @@ const (
 	StateCancelled = task.Cancelled
 	StateBlocked   = task.Blocked
 )
-
-// The states of a job.
-const (
-	JobRunning   = task.JobRunning
-	JobBlocked   = task.JobBlocked
-	JobSucceeded = task.JobSucceeded
-	JobFailed    = task.JobFailed
-	JobCancelled = task.JobCancelled
-)
-
-// The parts of an overview.
-const (
-	OverviewCounts  = store.OverviewCounts
-	OverviewQueues  = store.OverviewQueues
-	OverviewWorkers = store.OverviewWorkers
-)
-
-// What rows of statistics are told apart by: the type and queue of the task, how the
-// attempt ended, the kind of its error, and the worker, which is kept for an hour.
-const (
-	StatsByType      = store.ByType
-	StatsByQueue     = store.ByQueue
-	StatsByOutcome   = store.ByOutcome
-	StatsByErrorKind = store.ByErrorKind
-	StatsByWorker    = store.ByWorker
-)
-
-// What of a task is paused: TaskInfo.Pause.
-const (
-	PausedTask  = task.PauseTask
-	PausedType  = task.PauseType
-	PausedQueue = task.PauseQueue
-)
-
-// What an enqueue did: it stored a new task; a task has its idempotency key already
-// and did not get the input, also with [Coalesce]; a task that has not started took the
-// input.
-const (
-	DispositionCreated   = store.DispositionCreated
-	DispositionExisting  = store.DispositionExisting
-	DispositionCoalesced = store.DispositionCoalesced
-)
-
-// ParseID reads the 26 characters of a task's or job's id.
-func ParseID(s string) (TaskID, error) { return task.ParseID(s) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -84,7 +85,7 @@ func (s *server) verbs(ctx context.Context, n int, do func(context.Context, *wea
 }
 
 func manyVerb(ctx context.Context, eng *weaver.Engine, verb int) (int, error) {
-	ack, err := []func(context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error){
+	ack, err := []func(context.Context, weaver.Filter, ...weaver.OperateOption) (ops.ManyAck, error){
 		eng.RetryMany, eng.CancelMany, eng.DeleteMany, eng.CancelMany,
 	}[verb](ctx, weaver.Filter{})
 	return ack.Done, err

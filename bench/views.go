@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -138,7 +139,7 @@ func (r *report) viewsOn(ctx context.Context, name string, where place) error {
 			}
 			text = strings.ReplaceAll(text, "JOB", job.String())
 			err := show("tasks "+text, times, func() error {
-				q, err := weaver.ParseQuery(text, time.Now())
+				q, err := ops.ParseQuery(text, time.Now())
 				if err != nil {
 					return err
 				}
@@ -156,10 +157,10 @@ func (r *report) viewsOn(ctx context.Context, name string, where place) error {
 			{"counts", func() error { _, err := c.Counts(ctx); return err }},
 			{"queues", func() error { _, err := c.Queues(ctx); return err }},
 			{"workers", func() error { _, err := c.Workers(ctx); return err }},
-			{"jobs", func() error { _, _, err := c.Jobs(ctx, weaver.JobFilter{}); return err }},
+			{"jobs", func() error { _, _, err := c.Jobs(ctx, store.JobFilter{}); return err }},
 			{"job", func() error { _, err := c.JobStatus(ctx, job); return err }},
-			{fmt.Sprintf("graph of %d tasks", viewNodes), func() error { _, err := c.Graph(ctx, weaver.GraphRequest{Job: job}); return err }},
-			{"audit", func() error { _, _, err := c.Audit(ctx, weaver.AuditFilter{}); return err }},
+			{fmt.Sprintf("graph of %d tasks", viewNodes), func() error { _, err := c.Graph(ctx, store.GraphRequest{Job: job}); return err }},
+			{"audit", func() error { _, _, err := c.Audit(ctx, store.AuditFilter{}); return err }},
 		} {
 			if err := show(v.what, 40, v.do); err != nil {
 				return err

@@ -55,8 +55,8 @@ func TestRunKeepsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"empty": "", "link": "a\n", "out/b.csv": "b\n"} {
-		i := slices.IndexFunc(list, func(a weaver.ArtifactInfo) bool { return a.Name == name })
-		r, err := s.OpenArtifact(t.Context(), weaver.RefOf(list[i]))
+		i := slices.IndexFunc(list, func(a task.Artifact) bool { return a.Name == name })
+		r, err := s.OpenArtifact(t.Context(), list[i].Ref())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestRunKeepsFilesNeedsABucket(t *testing.T) {
 }
 
 // fullBucket refuses every write.
-type fullBucket struct{ weaver.Bucket }
+type fullBucket struct{ blob.Bucket }
 
 func (fullBucket) Put(context.Context, string, io.Reader) error { return blob.ErrFull }
 

@@ -78,7 +78,7 @@ func (h *handed) copy(ctx context.Context, of *value.Output, name string) (strin
 		h.paths = make(map[string]string)
 	}
 	path := filepath.Join(h.dir, of.ID.String(), filepath.FromSlash(name))
-	if err := h.write(ctx, weaver.RefOf(list[i]), path); err != nil {
+	if err := h.write(ctx, list[i].Ref(), path); err != nil {
 		return "", fmt.Errorf("copy the artifact %q of task %q: %w", name, of.Task, err)
 	}
 	h.paths[key] = path

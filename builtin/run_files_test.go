@@ -13,6 +13,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/task"
 )
 
 // filesType keeps a file twice, and a link.
@@ -23,7 +24,7 @@ func keepFiles(ctx context.Context, _ weaver.None) (none weaver.None, err error)
 		return weaver.PutArtifact(ctx, "out/a.csv", strings.NewReader("old"))
 	})
 	_, err2 := weaver.PutArtifact(ctx, "out/a.csv", strings.NewReader("new"))
-	_, err3 := weaver.LinkArtifact(ctx, "elsewhere", weaver.Link{URL: "https://example.com/a?k=v"})
+	_, err3 := weaver.LinkArtifact(ctx, "elsewhere", task.Link{URL: "https://example.com/a?k=v"})
 	return none, errors.Join(err, err2, err3)
 }
 

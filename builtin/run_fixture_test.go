@@ -20,6 +20,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -105,7 +106,7 @@ func (s *shop) run(in builtin.RunInput, opts ...weaver.EnqueueOption) builtin.Ru
 
 // fails waits for a task to end in a state with a kind of error and all the given
 // texts in its message.
-func (s *shop) fails(h *weaver.Handle[builtin.RunOutput], state weaver.State, kind weaver.ErrorKind, says ...string) {
+func (s *shop) fails(h *weaver.Handle[builtin.RunOutput], state weaver.State, kind task.ErrorKind, says ...string) {
 	s.Helper()
 	_, err := h.Wait(s.Context())
 	var failure *weaver.TaskError

@@ -7,6 +7,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/faults/faultstore"
+	"github.com/goweaver/weaver/task"
 )
 
 // A short outage of the store costs a task with one attempt nothing.
@@ -32,7 +33,7 @@ func TestTemplatesOutlastAnOutage(t *testing.T) {
 				w.Fatal(err)
 			}
 			res, err := h.Wait(ctx)
-			if err != nil || res.State != weaver.JobSucceeded || v.last(w).path != "/200" || len(store.Struck()) != 1 {
+			if err != nil || res.State != task.JobSucceeded || v.last(w).path != "/200" || len(store.Struck()) != 1 {
 				w.Errorf("%+v, %v", res, err)
 			}
 			stop()

@@ -14,6 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/codec"
+	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/internal/build"
 )
 
@@ -26,16 +28,16 @@ type App struct {
 	Handlers []weaver.Handler
 
 	// Decider and Router configure the engines that run and worker start; default as in weaver.Config.
-	Decider weaver.Decider
-	Router  weaver.Router
+	Decider decide.Decider
+	Router  decide.Router
 
 	Plugins []weaver.Plugin // of the same engines
 
 	// Codec encrypts and decrypts stored values, unless --codec-key is set; default no encryption.
-	Codec weaver.Codec
+	Codec codec.Codec
 
 	// Deciders are available to decide replay by name, in addition to "default" and "strict".
-	Deciders map[string]weaver.Decider
+	Deciders map[string]decide.Decider
 }
 
 func (a App) withDefaults() App {

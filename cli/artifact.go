@@ -185,7 +185,7 @@ func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
 				return nil
 			})
 		} else {
-			done.Blobs, err = client.CollectArtifacts(ctx, weaver.UnusedFor(time.Duration(c.UnusedFor)))
+			done.Blobs, err = client.CollectArtifacts(ctx, time.Duration(c.UnusedFor))
 		}
 		if s.json() {
 			return errors.Join(err, s.writeJSON(done))

@@ -47,7 +47,7 @@ func (c *artifactGetCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		switch {
-		case ref.Link != weaver.Link{}:
+		case ref.Link != task.Link{}:
 			return c.link(s, &ref)
 		case c.To == "" && s.json():
 			return badInput("The standard output carries the bytes; -o json reports a written file.", "artifact get -o json needs --to FILE")

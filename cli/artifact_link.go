@@ -34,14 +34,14 @@ func refOf(a *task.Artifact) (weaver.ArtifactRef, error) {
 	if err := seal.Failure(a.LinkValue); err != nil {
 		return weaver.ArtifactRef{}, fmt.Errorf("the link %q cannot be read: %w", a.Name, err)
 	}
-	return weaver.RefOf(*a), nil
+	return a.Ref(), nil
 }
 
 // gotLink is the JSON output of artifact get for a link.
 type gotLink struct {
 	ID   task.ID `json:"id"`
 	Name string  `json:"name"`
-	weaver.Link
+	task.Link
 }
 
 // link prints the location of the bytes.

@@ -45,7 +45,7 @@ func (s *session) bucketFolder() (string, error) {
 // bucket returns the bucket for large values and artifacts, or nil. Verbs that store or run tasks (work) create the
 // default folder next to the store. Other verbs use it only if it exists: another program may keep its blobs in
 // another bucket.
-func (s *session) bucket(work bool) (weaver.Bucket, error) {
+func (s *session) bucket(work bool) (blob.Bucket, error) {
 	folder, err := s.bucketFolder()
 	if err != nil || folder == "" {
 		return nil, err

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/codec/aesgcm"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -74,7 +76,7 @@ func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
 		return badInput("Name the file of keys with --codec-key or WEAVER_CODEC_KEY.", "there is no key to seal with")
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		var sum weaver.Rewrapped
+		var sum ops.Rewrapped
 		for {
 			got, err := client.Rewrap(ctx, sum.Next, c.Batch)
 			sum.Values, sum.Blobs, sum.Plain, sum.Failed = sum.Values+got.Values, sum.Blobs+got.Blobs, sum.Plain+got.Plain, sum.Failed+got.Failed
@@ -109,7 +111,7 @@ func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
 
 // codec returns the codec for stored values: the keys of --codec-key, or the codec of the program; nil: no
 // encryption.
-func (s *session) codec() (weaver.Codec, error) {
+func (s *session) codec() (codec.Codec, error) {
 	if s.flags.CodecKey == "" {
 		return s.app.Codec, nil
 	}
@@ -131,6 +133,6 @@ func (s *session) codec() (weaver.Codec, error) {
 }
 
 // sealedLogs returns the codec for the logs of commands.
-func (s *session) sealedLogs(c weaver.Codec) *logSealer {
+func (s *session) sealedLogs(c codec.Codec) *logSealer {
 	return &logSealer{codec: c, namespace: s.flags.Namespace}
 }

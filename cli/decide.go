@@ -23,8 +23,8 @@ type decideCmd struct {
 }
 
 // ownDeciders returns the Deciders that every program has.
-func ownDeciders() map[string]weaver.Decider {
-	return map[string]weaver.Decider{
+func ownDeciders() map[string]decide.Decider {
+	return map[string]decide.Decider{
 		"default": decide.Default{},
 		"strict":  decide.AtMost(2, decide.Default{}),
 	}
@@ -112,7 +112,7 @@ func (c *decideReplayCmd) Run(ctx context.Context, s *session) error {
 }
 
 // replay repeats the decisions on one task.
-func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d weaver.Decider, t *task.Task, now time.Time, out *replayed) error {
+func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d decide.Decider, t *task.Task, now time.Time, out *replayed) error {
 	out.Tasks++
 	if t.AttemptNo == 0 || c.Since > 0 && t.UpdatedAt.Before(now.Add(-c.Since)) {
 		return nil

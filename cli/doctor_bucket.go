@@ -112,7 +112,7 @@ func readBlob(ctx context.Context, client *weaver.Client, of task.Blob, deep boo
 
 // files records files in the bucket without a row. A row is written before its bytes and deleted after them. So bytes
 // without a row do not belong to a running upload.
-func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.Data, bucket weaver.Bucket) error {
+func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.Data, bucket blob.Bucket) error {
 	ns := client.Namespace()
 	var failed error
 	err := bucket.List(ctx, path.Dir(blob.Key(ns, "0", "0"))+"/", func(i blob.Info) bool {
@@ -127,7 +127,7 @@ func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r stor
 	return errors.Join(failed, err)
 }
 
-func unknownFile(ctx context.Context, r store.Data, bucket weaver.Bucket, ns, key string) (bool, error) {
+func unknownFile(ctx context.Context, r store.Data, bucket blob.Bucket, ns, key string) (bool, error) {
 	name := key[strings.LastIndexByte(key, '-')+1:]
 	id, err := task.ParseID(strings.ToUpper(name))
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
 )
 
 // examineOverview warns of pauses that hold up due tasks, of undos that do not end, and of idle workers that hold
 // leases.
 func (f *checkup) examineOverview(ctx context.Context, s *session, client *weaver.Client) error {
-	o, err := client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewQueues | weaver.OverviewWorkers})
+	o, err := client.Overview(ctx, store.OverviewRequest{Parts: store.OverviewQueues | store.OverviewWorkers})
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (f *checkup) examineOverview(ctx context.Context, s *session, client *weave
 			by += " (" + text.OneLine(q.Pause.Reason, explain.MaxNote) + ")"
 		}
 		due := q.Due.String() + " tasks are due"
-		if q.Due == (weaver.Count{N: 1}) {
+		if q.Due == (store.Count{N: 1}) {
 			due = "1 task is due"
 		}
 		warn("paused", "%s was paused%s, %s, and %s in it: `%s` ends that", what, by, s.clock.When(q.Pause.At), due, verb)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -56,7 +55,7 @@ func (f *checkup) noteUndos(s *store.Snapshot) {
 }
 
 // examineUndos warns of undos that failed or do not end.
-func (f *checkup) examineUndos(s *session, lanes []weaver.QueueInfo, warn func(key, format string, args ...any)) {
+func (f *checkup) examineUndos(s *session, lanes []store.Queue, warn func(key, format string, args ...any)) {
 	paused := make(map[string]bool) // by queue name, and by NUL + type name
 	for i := range lanes {
 		if l := &lanes[i]; l.Pause != nil && l.Type != "" {

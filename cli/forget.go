@@ -8,6 +8,7 @@ import (
 	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -114,8 +115,8 @@ func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error
 }
 
 // show prints the result, also of a verb that failed halfway.
-func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
-	many := weaver.ManyAck{Refused: ack.Refused}
+func (c *forgetCmd) show(s *session, ack *ops.ForgetAck, err error) error {
+	many := ops.ManyAck{Refused: ack.Refused}
 	if err != nil {
 		err = fmt.Errorf("%w; run the same command again for the rest", err)
 	}

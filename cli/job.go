@@ -52,7 +52,7 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		jobs, next, err := fill(c.Limit, c.After, func(limit int, after string) ([]task.Job, string, error) {
-			return client.Jobs(ctx, weaver.JobFilter{Name: c.Name, States: states, Limit: limit, After: after})
+			return client.Jobs(ctx, store.JobFilter{Name: c.Name, States: states, Limit: limit, After: after})
 		})
 		if err != nil {
 			return err

@@ -186,7 +186,7 @@ func after(id task.ID) string {
 // jobsBetween returns the newest jobs in a range of IDs, as many as a message needs.
 func (r *resolver) jobsBetween(ctx context.Context, from, to task.ID) ([]task.Job, error) {
 	jobs, _, err := fill(maxCandidates+1, after(to), func(limit int, after string) ([]task.Job, string, error) {
-		jobs, next, err := r.client.Jobs(ctx, weaver.JobFilter{Limit: limit, After: after})
+		jobs, next, err := r.client.Jobs(ctx, store.JobFilter{Limit: limit, After: after})
 		return untilOlder(jobs, next, from, func(j task.Job) task.ID { return j.ID }, err)
 	})
 	return jobs, err

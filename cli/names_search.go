@@ -71,7 +71,7 @@ func (s *jobSearch) called(ctx context.Context, word string) (*task.Job, error) 
 }
 
 func (s *jobSearch) page(ctx context.Context) error {
-	jobs, next, err := s.client.Jobs(ctx, weaver.JobFilter{Limit: store.MaxLimit, After: s.from})
+	jobs, next, err := s.client.Jobs(ctx, store.JobFilter{Limit: store.MaxLimit, After: s.from})
 	if err != nil {
 		return err
 	}

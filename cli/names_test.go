@@ -76,7 +76,7 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 	_, stdout, _ := run(t, "job", "show", "a")
 	id, _, _ := strings.Cut(strings.TrimPrefix(stdout, "Job "), " ")
-	ofFile, err := weaver.ParseID(id)
+	ofFile, err := task.ParseID(id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -322,7 +322,9 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		if len(f.Tasks) == 0 {
 			return st, nil
 		}
-		h, err = c.Submit(ctx, f.job(st.update), weaver.BasedOn(st.update.basedOn()...))
+		job := f.job(st.update)
+		job.BasedOn(st.update.basedOn()...)
+		h, err = c.Submit(ctx, job)
 		if !errors.Is(err, weaver.ErrNotFound) || tries == maxUpdateTries {
 			break
 		}
@@ -408,7 +410,7 @@ func undosLeft(ctx context.Context, c *weaver.Client, id weaver.JobID) (bool, er
 // eachJob calls use for the jobs with a name, latest first, until use returns false. It visits the given states, or
 // all.
 func eachJob(ctx context.Context, c *weaver.Client, name string, use func(*weaver.JobInfo) bool, states ...task.JobState) error {
-	filter := weaver.JobFilter{Name: name, States: states, Limit: store.MaxLimit}
+	filter := store.JobFilter{Name: name, States: states, Limit: store.MaxLimit}
 	for {
 		jobs, next, err := c.Jobs(ctx, filter)
 		if err != nil {

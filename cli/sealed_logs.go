@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/attemptlog"
 )
@@ -18,7 +17,7 @@ import (
 // with the key ID, the number of the piece and the encrypted bytes. So it may be truncated or lack its middle, like
 // any log.
 type logSealer struct {
-	codec     weaver.Codec // nil: logs are written in plain text, and sealed logs cannot be read
+	codec     codec.Codec // nil: logs are written in plain text, and sealed logs cannot be read
 	namespace string
 }
 

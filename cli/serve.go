@@ -13,6 +13,7 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // serveCmd is the verb serve.
@@ -125,13 +126,16 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
+// eventsKept is the default event retention of `weaver serve`.
+const eventsKept = 7 * 24 * time.Hour
+
 // keepEvents sets the store's event retention: to keep, or, if keep is nil and the store keeps no events yet, to a
 // week. If the store refuses, the server still serves the rest.
 func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration, say func(string, ...any)) {
 	var err error
 	if keep == nil {
-		if _, err = client.EventPage(ctx, weaver.EventsRequest{Limit: 1}); errors.Is(err, weaver.ErrNoFeed) {
-			err = client.KeepEvents(ctx, weaver.EventsKept)
+		if _, err = client.EventPage(ctx, event.FeedRequest{Limit: 1}); errors.Is(err, store.ErrNoFeed) {
+			err = client.KeepEvents(ctx, eventsKept)
 		}
 	} else if *keep != 0 {
 		err = client.KeepEvents(ctx, *keep)

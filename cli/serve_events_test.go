@@ -29,7 +29,7 @@ func TestKeepEventsUnlessKept(t *testing.T) {
 	for _, step := range []struct {
 		flag *time.Duration
 		want time.Duration
-	}{{&none, 0}, {nil, weaver.EventsKept}, {&hour, time.Hour}, {nil, time.Hour}, {&none, time.Hour}} {
+	}{{&none, 0}, {nil, eventsKept}, {&hour, time.Hour}, {nil, time.Hour}, {&none, time.Hour}} {
 		keepEvents(ctx, client, step.flag, t.Errorf)
 		var micros int64
 		if err := db.DB().QueryRowContext(ctx, "SELECT coalesce(sum(keep), 0) FROM weaver_feeds").Scan(&micros); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/pipeline/view"
 	"github.com/goweaver/weaver/internal/text"
@@ -44,7 +45,7 @@ type session struct {
 	named    bool // the store was set by the flag or the variable
 	namedNS  bool // so was the namespace
 
-	sealer weaver.Codec // of codec, after its first call
+	sealer codec.Codec // of codec, after its first call
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {

@@ -8,6 +8,8 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 // statsCmd is the verb stats.
@@ -30,9 +32,9 @@ func (statsCmd) Help() string {
 // Run implements the verb.
 func (c *statsCmd) Run(ctx context.Context, s *session) error {
 	now := time.Now()
-	req := weaver.StatsRequest{From: now.Add(-time.Duration(c.Since)), To: now, Step: time.Duration(c.Step), Type: c.Type, Queue: c.Queue}
+	req := ops.StatsRequest{From: now.Add(-time.Duration(c.Since)), To: now, Step: time.Duration(c.Step), Type: c.Type, Queue: c.Queue}
 	for _, by := range c.By {
-		req.By = append(req.By, weaver.StatsBy(by))
+		req.By = append(req.By, store.StatBy(by))
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		got, err := client.Stats(ctx, req)
@@ -51,7 +53,7 @@ func (c *statsCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-func (s *session) statsTable(got *weaver.Stats) *table {
+func (s *session) statsTable(got *ops.Stats) *table {
 	t := newTable("FROM", "TYPE", "QUEUE", "WORKER", "OUTCOME", "ERROR", "ATTEMPTS", "RUN P50", "P90", "P99", "MEAN", "WAIT P50", "P90", "P99")
 	t.gives = []give{{"TYPE", 20}, {"QUEUE", 10}, {"WORKER", 0}}
 	for i := range got.Rows {

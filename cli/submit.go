@@ -268,7 +268,7 @@ func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage
 
 // announcedDraft builds a task of a type that workers announced, with the announced options. It checks the input
 // against the schema of the type.
-func announcedDraft(info weaver.TypeInfo, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
+func announcedDraft(info store.AnnouncedType, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
 	inputs, err := schema.Compile(info.Input)
 	if err != nil {
 		return weaver.Draft{}, badInput("Submit it with --force-unknown-type, which checks nothing.", "submit: the schema that %s announced for %s cannot be used: %w", info.AnnouncedBy, info.Name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -42,7 +43,7 @@ type manyVerb struct {
 	cleanup    bool
 
 	// do is the client's call of the verb for a filter; nil if only Bulk supports the verb.
-	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (ops.ManyAck, error)
 }
 
 // manyResult is the JSON output of a verb for many tasks.
@@ -206,7 +207,7 @@ func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err 
 }
 
 // manyError returns the final error of a verb for many tasks: the work failed if tasks were refused.
-func manyError(ack *weaver.ManyAck, dryRun bool, err error) error {
+func manyError(ack *ops.ManyAck, dryRun bool, err error) error {
 	if err != nil || dryRun || len(ack.Refused) == 0 {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -20,8 +21,8 @@ const queryHelp = "\n\n--q selects tasks with a query, such as 'state:failed typ
 	"and words that occur in the last error, the name or the keys. Texts with spaces need double quotes."
 
 // parseQuery parses --q.
-func parseQuery(q string) (weaver.Query, error) {
-	parsed, err := weaver.ParseQuery(q, time.Now())
+func parseQuery(q string) (ops.Query, error) {
+	parsed, err := ops.ParseQuery(q, time.Now())
 	if err != nil {
 		return parsed, badInput("", "--q: %w", err)
 	}
@@ -29,7 +30,7 @@ func parseQuery(q string) (weaver.Query, error) {
 }
 
 // searched reads the masked rows of a query, up to its Limit.
-func (s *session) searched(ctx context.Context, client *weaver.Client, q weaver.Query) ([]task.Task, string, error) {
+func (s *session) searched(ctx context.Context, client *weaver.Client, q ops.Query) ([]task.Task, string, error) {
 	unread := 0
 	tasks, next, err := fill(q.Filter.Limit, q.Filter.After, func(limit int, after string) ([]task.Task, string, error) {
 		q.Filter.Limit, q.Filter.After = limit, after
@@ -52,13 +53,13 @@ func (s *session) noteUnread(n int) {
 
 // bulkResult sums up the calls of a bulk verb.
 type bulkResult struct {
-	weaver.ManyAck
+	ops.ManyAck
 	scanned, unread int
 	states          map[task.State]int
 	newest          task.ID
 }
 
-func (b *bulkResult) add(r *weaver.BulkResult) {
+func (b *bulkResult) add(r *ops.BulkResult) {
 	b.Done, b.Asked, b.AlreadyDone = b.Done+r.Done, b.Asked+r.Asked, b.AlreadyDone+r.AlreadyDone
 	b.UndoneFirst += r.UndoneFirst
 	b.Refused = append(b.Refused, r.Refused...)
@@ -85,7 +86,7 @@ func (s *session) bulk(ctx context.Context, client *weaver.Client, v *manyVerb, 
 		return err
 	}
 	q = q.And(filter)
-	req := weaver.BulkRequest{Verb: weaver.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, KeepSteps: v.keepSteps, Cleanups: v.cleanup, By: v.audit.who(), Reason: v.audit.Reason}
+	req := ops.BulkRequest{Verb: ops.BulkVerb(v.verb), Query: &q, OlderThan: f.OlderThan, DryRun: f.DryRun || !f.Yes, Force: v.force, KeepSteps: v.keepSteps, Cleanups: v.cleanup, By: v.audit.who(), Reason: v.audit.Reason}
 	if f.Newest != "" {
 		if req.Newest, err = task.ParseID(f.Newest); err != nil {
 			return badInput("", "--newest: %w", err)
@@ -115,12 +116,12 @@ func (s *session) bulk(ctx context.Context, client *weaver.Client, v *manyVerb, 
 }
 
 // refusedAgain tries refused tasks a second time: their needs may have been part of a later call.
-func (s *session) refusedAgain(ctx context.Context, client *weaver.Client, req *weaver.BulkRequest, all *bulkResult) error {
+func (s *session) refusedAgain(ctx context.Context, client *weaver.Client, req *ops.BulkRequest, all *bulkResult) error {
 	refused := all.Refused
 	all.Refused = nil
 	slices.Reverse(refused) // needs are often older
-	for part := range slices.Chunk(refused, weaver.MaxBulk) {
-		again := weaver.BulkRequest{Verb: req.Verb, Force: req.Force, By: req.By, Reason: req.Reason}
+	for part := range slices.Chunk(refused, ops.MaxBulk) {
+		again := ops.BulkRequest{Verb: req.Verb, Force: req.Force, By: req.By, Reason: req.Reason}
 		for _, r := range part {
 			again.IDs = append(again.IDs, r.ID)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -119,7 +120,7 @@ func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload
 }
 
 // sentAs finds a signal of a task by its name and key; nil if it was not sent.
-func sentAs(h *weaver.History, name, key string) *task.Signal {
+func sentAs(h *store.History, name, key string) *task.Signal {
 	for i := range h.Signals {
 		if sig := &h.Signals[i]; sig.Name == name && sig.Key == key {
 			return sig

@@ -61,9 +61,9 @@ func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 
 // info returns the description of a type that workers of the store announced, including workers that left. Its Name
 // is "" if no worker did. The caller checks u.err.
-func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
+func (u *unknownTypes) info(typeName string) store.AnnouncedType {
 	if u.force {
-		return weaver.TypeInfo{}
+		return store.AnnouncedType{}
 	}
 	of, err := u.announced()
 	u.err = err
@@ -73,11 +73,11 @@ func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
 // announced holds the task types that workers of the store handle, and the types that they described.
 type announced struct {
 	handled   map[string]bool
-	described map[string]weaver.TypeInfo
+	described map[string]store.AnnouncedType
 }
 
 func (s *session) announced(ctx context.Context) (announced, error) {
-	types := announced{make(map[string]bool), make(map[string]weaver.TypeInfo)}
+	types := announced{make(map[string]bool), make(map[string]store.AnnouncedType)}
 	err := s.withStore(ctx, false, func(st openedStore) error {
 		if err := st.Ready(ctx); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -16,9 +15,9 @@ func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 	switch {
 	case workErr != nil:
 		return workErr
-	case st.State == weaver.JobSucceeded:
+	case st.State == task.JobSucceeded:
 		return nil
-	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
+	case st.State == task.JobFailed, st.State == task.JobCancelled:
 		if r.undid(&st) {
 			r.hint("`%s` tells why; `%s` runs the undone tasks again, and the rest.", r.command("why", st.ID.String()), r.again(r.file, "run")+" --update")
 		} else if args := explain.RaiseArgs(&st.JobInfo); args != nil {
@@ -27,7 +26,7 @@ func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 			r.hint("`%s` tells why; `%s` and the same run again go on from there.", r.command("why", st.ID.String()), r.retryOf(st))
 		}
 		return silent(exitFailed)
-	case st.State == weaver.JobBlocked:
+	case st.State == task.JobBlocked:
 		return r.blocked(&st)
 	}
 	return &exitError{

@@ -22,7 +22,7 @@ func id(n byte) task.ID { return task.ID{15: n} }
 
 // histories is a client for a store with these histories.
 type histories struct {
-	tasks []weaver.History
+	tasks []store.History
 	read  map[task.ID]int
 	fails task.ID // the task whose history cannot be read
 
@@ -31,16 +31,16 @@ type histories struct {
 
 var errRead = errors.New("the disk is gone")
 
-func (b *histories) History(_ context.Context, want task.ID) (weaver.History, error) {
+func (b *histories) History(_ context.Context, want task.ID) (store.History, error) {
 	if b.read[want]++; want == b.fails {
-		return weaver.History{}, errRead
+		return store.History{}, errRead
 	}
 	for _, h := range b.tasks {
 		if h.Task.ID == want {
 			return h, nil
 		}
 	}
-	return weaver.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
+	return store.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
 }
 
 // List returns the tasks of a job, newest first.
@@ -81,15 +81,15 @@ func (*histories) Workers(context.Context) ([]store.WorkerStatus, error) { retur
 
 func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
 	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}
-	if !slices.ContainsFunc(b.tasks, func(h weaver.History) bool { return h.Task.JobID == want }) {
+	if !slices.ContainsFunc(b.tasks, func(h store.History) bool { return h.Task.JobID == want }) {
 		return st, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
 	}
 	return st, nil
 }
 
 // waiting returns a task that needs others.
-func waiting(n byte, needs ...byte) weaver.History {
-	h := weaver.History{Task: task.Task{ID: id(n), Type: "acme.demo.ok.v1", State: task.Pending, Waiting: task.WaitDeps}}
+func waiting(n byte, needs ...byte) store.History {
+	h := store.History{Task: task.Task{ID: id(n), Type: "acme.demo.ok.v1", State: task.Pending, Waiting: task.WaitDeps}}
 	for _, other := range needs {
 		h.Needs = append(h.Needs, store.Need{ID: id(other), Kind: task.OnSuccess, State: task.Pending})
 	}
@@ -102,7 +102,7 @@ func TestWhyReadsWhatIsMissing(t *testing.T) {
 	blocked := waiting(5)
 	blocked.Task.State, blocked.Task.Waiting = task.Blocked, task.WaitManual
 	b := &histories{
-		tasks: []weaver.History{waiting(1, 2, 3), waiting(2, 4), waiting(3, 4), waiting(4, 5, 9), blocked, waiting(6)},
+		tasks: []store.History{waiting(1, 2, 3), waiting(2, 4), waiting(3, 4), waiting(4, 5, 9), blocked, waiting(6)},
 		read:  make(map[task.ID]int),
 	}
 	text, _, err := cli.Why(t.Context(), b, now, 10, id(1))
@@ -128,7 +128,7 @@ func TestWhyReadsWhatIsMissing(t *testing.T) {
 
 func TestWhyFails(t *testing.T) {
 	t.Parallel()
-	b := &histories{tasks: []weaver.History{waiting(1, 2)}, read: make(map[task.ID]int), fails: id(2)}
+	b := &histories{tasks: []store.History{waiting(1, 2)}, read: make(map[task.ID]int), fails: id(2)}
 	if _, _, err := cli.Why(t.Context(), b, now, 10, id(1)); !errors.Is(err, errRead) {
 		t.Errorf("a need that cannot be read: %v", err)
 	}
@@ -149,7 +149,7 @@ func TestWhyPastIsShort(t *testing.T) {
 			No: n + 1, StartedAt: now.Add(time.Duration(n-60) * time.Minute), FinishedAt: now.Add(time.Duration(n-59) * time.Minute), Outcome: task.OutcomeSuspended,
 		})
 	}
-	text, _, err := cli.Why(t.Context(), &histories{tasks: []weaver.History{h}, read: make(map[task.ID]int)}, now, 10, id(1))
+	text, _, err := cli.Why(t.Context(), &histories{tasks: []store.History{h}, read: make(map[task.ID]int)}, now, 10, id(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestWhyReadsLittleOfALongChain(t *testing.T) {
 	job := task.ID{0: 7}
 	b := &histories{read: make(map[task.ID]int)}
 	for n := range 10_000 {
-		h := weaver.History{Task: task.Task{
+		h := store.History{Task: task.Task{
 			ID: task.ID{1: 1, 14: byte(n >> 8), 15: byte(n)}, JobID: job, Node: fmt.Sprint("c", n), Type: "acme.demo.ok.v1",
 			State: task.Cancelled, Error: &task.Error{Kind: task.KindDependencyFailed},
 		}}
@@ -195,12 +195,12 @@ func TestWhyReadsLittleOfALongChain(t *testing.T) {
 // The commands that take over the tasks of a dead process depend on the origin of the tasks.
 func TestWhyProcessIsGone(t *testing.T) {
 	t.Parallel()
-	runs := func(n byte, job task.ID) weaver.History {
-		return weaver.History{Task: task.Task{ID: id(n), JobID: job, Type: "acme.demo.ok.v1", State: task.Running, LeasedBy: "web1:7", LeaseExpiresAt: now.Add(time.Minute)}}
+	runs := func(n byte, job task.ID) store.History {
+		return store.History{Task: task.Task{ID: id(n), JobID: job, Type: "acme.demo.ok.v1", State: task.Running, LeasedBy: "web1:7", LeaseExpiresAt: now.Add(time.Minute)}}
 	}
 	waiter := waiting(4, 3)
 	b := &histories{
-		tasks:   []weaver.History{runs(1, task.ID{}), runs(2, id(99)), runs(3, task.ID{}), waiter},
+		tasks:   []store.History{runs(1, task.ID{}), runs(2, id(99)), runs(3, task.ID{}), waiter},
 		read:    make(map[task.ID]int),
 		orphans: map[task.ID]bool{id(1): true, id(2): true, id(3): true},
 	}

@@ -34,7 +34,7 @@ func (c *whyCmd) whyUndo(ctx context.Context, s *session) error {
 // noCleanups is the note for undo plans that might be read as complete.
 const noCleanups = "The effects of its cleanups are not listed: they are known only when the cleanups run."
 
-func (s *session) printUndoPlan(p *weaver.UndoPlan) {
+func (s *session) printUndoPlan(p *task.UndoPlan) {
 	s.printf("%s\n\n%s\n%s\n", s.paint.Paint(text.Bold, "Task "+p.TaskID.String()), s.clock.UndoPlan(p), noCleanups)
 	s.section("Effects", s.effectTable(p))
 }
@@ -55,7 +55,7 @@ func (s *session) showUndo(h *store.History) {
 	}
 }
 
-func (s *session) effectTable(p *weaver.UndoPlan) *table {
+func (s *session) effectTable(p *task.UndoPlan) *table {
 	t := newTable("STEP", "ROUND", "KIND", "EFFECT", "UNDO", "BEGAN", "KEY", "ERROR")
 	t.gives = []give{{"KEY", 0}, {"ERROR", 10}, {"STEP", 10}}
 	for i := range p.Effects {
@@ -78,7 +78,7 @@ func (s *session) effectTable(p *weaver.UndoPlan) *table {
 
 // cancelPlan is the JSON output of a dry-run cancel of one task.
 type cancelPlan struct {
-	weaver.UndoPlan
+	task.UndoPlan
 	Refused string `json:"refused,omitempty"` // the reason why it would not be cancelled
 }
 

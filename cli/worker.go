@@ -172,7 +172,7 @@ func (l *workLog) line(at time.Time, said string) {
 	_, _ = io.WriteString(l.w, when+text.Printable(said)+"\n")
 }
 
-// Emit implements weaver.Sink.
+// Emit implements event.Sink.
 func (l *workLog) Emit(ev event.Event) {
 	if l.json {
 		ev = event.Plain(ev)

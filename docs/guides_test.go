@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/store"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/blob/zstd"
@@ -76,7 +78,7 @@ func order(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, weaver.Do(ctx, "ship", func(ctx context.Context) error { return warehouse.Ship(ctx, o) })
 }
 
-func newEngine(db weaver.Store, handlers []weaver.Handler, timed func(weaver.HandlerFunc) weaver.HandlerFunc) (*weaver.Engine, error) {
+func newEngine(db store.Store, handlers []weaver.Handler, timed func(weaver.HandlerFunc) weaver.HandlerFunc) (*weaver.Engine, error) {
 	eng, err := weaver.New(db, weaver.Config{
 		Handlers: handlers,
 		Plugins: []weaver.Plugin{
@@ -147,7 +149,7 @@ func publish(ctx context.Context, report string) (string, error) {
 }
 
 func refund(ctx context.Context, o Order) (string, error) {
-	approved, err := weaver.Ask[bool](ctx, "large refund", fmt.Sprintf("Refund %d cents?", o.Cents), weaver.AnswerWithin(7*24*time.Hour))
+	approved, err := weaver.Ask[bool](ctx, "large refund", fmt.Sprintf("Refund %d cents?", o.Cents), 7*24*time.Hour)
 	if errors.Is(err, weaver.ErrNoAnswer) || err == nil && !approved {
 		return "refused", nil
 	}
@@ -238,7 +240,7 @@ func TestNightly(t *testing.T) {
 	}
 	weavertest.RunUntilIdle(t, e)
 	res, err := h.Wait(t.Context())
-	if err != nil || res.State != weaver.JobSucceeded {
+	if err != nil || res.State != task.JobSucceeded {
 		t.Fatalf("the job: %+v, %v", res, err)
 	}
 	if again, err := nightly(t.Context(), e.Client, "2026-11-20"); err != nil || again.ID() != h.ID() {
@@ -248,7 +250,7 @@ func TestNightly(t *testing.T) {
 
 // deciders.md
 
-func withDeciders(db weaver.Store, handlers []weaver.Handler, byCost weaver.Decider) (*weaver.Engine, error) {
+func withDeciders(db store.Store, handlers []weaver.Handler, byCost decide.Decider) (*weaver.Engine, error) {
 	cards := decide.Func(func(in decide.Input) decide.Decision {
 		if in.Error.Code != "card_refused" { // weaver.WithCode
 			return decide.Decision{} // no opinion
@@ -262,8 +264,8 @@ func withDeciders(db weaver.Store, handlers []weaver.Handler, byCost weaver.Deci
 	return eng, err
 }
 
-func command(handlers []weaver.Handler, byCost weaver.Decider) {
-	cli.Main(cli.App{Handlers: handlers, Deciders: map[string]weaver.Decider{"cost": byCost}})
+func command(handlers []weaver.Handler, byCost decide.Decider) {
+	cli.Main(cli.App{Handlers: handlers, Deciders: map[string]decide.Decider{"cost": byCost}})
 }
 
 func routed(charge, chargeV2 func(context.Context, Payment) (string, error)) weaver.Config {
@@ -291,7 +293,7 @@ func labelled(ctx context.Context, client *weaver.Client, in Payment) (*weaver.H
 	return h, err
 }
 
-func sealed(db weaver.Store, handlers []weaver.Handler) (*weaver.Engine, error) {
+func sealed(db store.Store, handlers []weaver.Handler) (*weaver.Engine, error) {
 	key, err := aesgcm.Open("weaver.keys") // made by `weaver codec key k1 >weaver.keys`
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -52,7 +51,7 @@ func (c *call) artifact() error {
 		return err
 	}
 	defer out.close()
-	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
+	r, err := c.api.client.OpenArtifact(out.ctx, a.Ref())
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 var report = weaver.Define[string, weaver.ArtifactRef]("acme.test.report.v1", weaver.NoRetry())
 
 // artifacts makes a server with a bucket in a folder, and a task with two artifacts.
-func artifacts(t *testing.T, content string) (s *server, of weaver.TaskID, folder string, list []weaver.ArtifactInfo) {
+func artifacts(t *testing.T, content string) (s *server, of weaver.TaskID, folder string, list []task.Artifact) {
 	t.Helper()
 	folder = t.TempDir()
 	bucket := blob.Dir(folder)
@@ -33,7 +33,7 @@ func artifacts(t *testing.T, content string) (s *server, of weaver.TaskID, folde
 	h, err := report.Enqueue(t.Context(), s.client, "")
 	s.no(err)
 	e, err := weaver.New(s.store, weaver.Config{Bucket: bucket, Handlers: []weaver.Handler{report.Handler(func(ctx context.Context, _ string) (weaver.ArtifactRef, error) {
-		if _, err := weaver.LinkArtifact(ctx, "elsewhere", weaver.Link{URL: "https://example.com/secret?token=abc"}); err != nil {
+		if _, err := weaver.LinkArtifact(ctx, "elsewhere", task.Link{URL: "https://example.com/secret?token=abc"}); err != nil {
 			return weaver.ArtifactRef{}, err
 		}
 		return weaver.PutArtifact(ctx, "reports/Grüße \"a\".html", strings.NewReader(content), weaver.ContentType("text/html; charset=utf-8"))

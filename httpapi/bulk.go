@@ -8,20 +8,21 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/task"
 )
 
 // BulkRequest says which tasks are changed, and how: those of q, or ids.
 type BulkRequest struct {
-	Verb   weaver.BulkVerb `json:"verb"`                     // retry, cancel, delete or unblock
-	Q      string          `json:"q,omitempty"`              // of what it selects, what the verb can change, newest first
-	IDs    []string        `json:"ids,omitempty" max:"1000"` // at most 1,000
-	Newest string          `json:"newest,omitempty"`         // with q: no task that was enqueued after this one
-	Next   string          `json:"next,omitempty"`           // that of the answer before
-	Limit  int             `json:"limit,omitempty"`          // the most tasks; 0: 1,000, which is the most
-	Reason string          `json:"reason,omitempty"`         // for the audit
-	DryRun bool            `json:"dry_run,omitempty"`        // change nothing
-	Force  bool            `json:"force,omitempty"`          // cancel: running ones end at once
+	Verb   ops.BulkVerb `json:"verb"`                     // retry, cancel, delete or unblock
+	Q      string       `json:"q,omitempty"`              // of what it selects, what the verb can change, newest first
+	IDs    []string     `json:"ids,omitempty" max:"1000"` // at most 1,000
+	Newest string       `json:"newest,omitempty"`         // with q: no task that was enqueued after this one
+	Next   string       `json:"next,omitempty"`           // that of the answer before
+	Limit  int          `json:"limit,omitempty"`          // the most tasks; 0: 1,000, which is the most
+	Reason string       `json:"reason,omitempty"`         // for the audit
+	DryRun bool         `json:"dry_run,omitempty"`        // change nothing
+	Force  bool         `json:"force,omitempty"`          // cancel: running ones end at once
 
 	KeepSteps bool `json:"keep_steps,omitempty"` // retry: although a cleanup ran
 	Cleanup   bool `json:"cleanup,omitempty"`    // retry: try undos again that were given up
@@ -60,28 +61,28 @@ type BulkSample struct {
 }
 
 // bulkRequest makes the request of a body.
-func (c *call) bulkRequest(b *BulkRequest) (req weaver.BulkRequest, err error) {
-	req = weaver.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, KeepSteps: b.KeepSteps, Cleanups: b.Cleanup, By: c.who.Name, Reason: b.Reason}
+func (c *call) bulkRequest(b *BulkRequest) (req ops.BulkRequest, err error) {
+	req = ops.BulkRequest{Verb: b.Verb, After: b.Next, Limit: b.Limit, DryRun: b.DryRun, Force: b.Force, KeepSteps: b.KeepSteps, Cleanups: b.Cleanup, By: c.who.Name, Reason: b.Reason}
 	wrong := func(pointer, format string, args ...any) error {
 		return bodyProblem(invalidBody, pointer, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case !slices.Contains(weaver.BulkVerbs(), b.Verb):
-		return req, wrong("/verb", "%q is no verb of many tasks; the verbs are %v", b.Verb, weaver.BulkVerbs())
-	case b.Limit < 0 || b.Limit > weaver.MaxBulk:
-		return req, wrong("/limit", "it is %d: want 1 to %d", b.Limit, weaver.MaxBulk)
-	case b.Force && b.Verb != weaver.BulkCancel:
+	case !slices.Contains(ops.BulkVerbs(), b.Verb):
+		return req, wrong("/verb", "%q is no verb of many tasks; the verbs are %v", b.Verb, ops.BulkVerbs())
+	case b.Limit < 0 || b.Limit > ops.MaxBulk:
+		return req, wrong("/limit", "it is %d: want 1 to %d", b.Limit, ops.MaxBulk)
+	case b.Force && b.Verb != ops.BulkCancel:
 		return req, wrong("/force", "it is for cancel alone")
-	case b.KeepSteps && b.Verb != weaver.BulkRetry:
+	case b.KeepSteps && b.Verb != ops.BulkRetry:
 		return req, wrong("/keep_steps", "it is for retry alone")
-	case b.Cleanup && b.Verb != weaver.BulkRetry:
+	case b.Cleanup && b.Verb != ops.BulkRetry:
 		return req, wrong("/cleanup", "it is for retry alone")
 	case b.Q != "" && b.IDs != nil:
 		return req, wrong("/ids", "there is a q, too: want one of them")
 	case b.Q == "" && b.IDs == nil:
 		return req, wrong("/q", "there are no ids either: want one of them. A q that is empty is refused, too, as it would select every task")
-	case len(b.IDs) > weaver.MaxBulk:
-		return req, wrong("/ids", "there are %d: at most %d", len(b.IDs), weaver.MaxBulk)
+	case len(b.IDs) > ops.MaxBulk:
+		return req, wrong("/ids", "there are %d: at most %d", len(b.IDs), ops.MaxBulk)
 	case b.IDs != nil && b.Newest != "":
 		return req, wrong("/newest", "it is for q: ids say themselves which tasks they are")
 	}
@@ -137,7 +138,7 @@ func (c *call) bulk() error {
 	return c.write(http.StatusOK, answer)
 }
 
-func (c *call) showBulk(r *weaver.BulkResult) BulkResult {
+func (c *call) showBulk(r *ops.BulkResult) BulkResult {
 	b := BulkResult{
 		Done: r.Done, Asked: r.Asked, UndoneFirst: r.UndoneFirst, AlreadyDone: r.AlreadyDone, Refused: make([]RefusedTask, len(r.Refused)),
 		States: r.States, Scanned: r.Scanned, Unread: r.Unread, Newest: r.Newest, Next: r.Next,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
@@ -30,7 +31,7 @@ func (s *server) bulk(body any) (res httpapi.BulkResult) {
 // page by page, and are audited by the principal's name.
 func TestBulk(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, db weaver.Store) {
+	onStores(t, func(t *testing.T, db store.Store) {
 		s := newServer(t, serverOptions{store: db})
 		var bad []weaver.TaskID
 		for range 5 {
@@ -39,7 +40,7 @@ func TestBulk(t *testing.T) {
 		done := s.enqueue()
 		s.run()
 
-		dry := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkRetry, Q: "state:failed type:acme.billing.*", DryRun: true})
+		dry := s.bulk(httpapi.BulkRequest{Verb: ops.BulkRetry, Q: "state:failed type:acme.billing.*", DryRun: true})
 		if dry.Done != 5 || dry.States[task.Failed] != 5 || len(dry.Samples) != 5 || dry.Samples[0].ID != bad[4] || dry.Newest != bad[4] || dry.Next != "" {
 			t.Fatalf("the dry run: %+v", dry)
 		}
@@ -49,7 +50,7 @@ func TestBulk(t *testing.T) {
 		late := s.enqueue(order("bad"))
 		s.run()
 
-		req := httpapi.BulkRequest{Verb: weaver.BulkRetry, Q: "state:failed", Newest: dry.Newest.String(), Reason: "the bank is back", Limit: 2}
+		req := httpapi.BulkRequest{Verb: ops.BulkRetry, Q: "state:failed", Newest: dry.Newest.String(), Reason: "the bank is back", Limit: 2}
 		total, calls := 0, 0
 		for {
 			res := s.bulk(req)
@@ -69,17 +70,17 @@ func TestBulk(t *testing.T) {
 		if got := s.stateOf(late); got != weaver.StateFailed {
 			t.Errorf("a task that is newer than newest is %s", got)
 		}
-		var audit httpapi.Page[weaver.AuditEntry]
+		var audit httpapi.Page[store.AuditEntry]
 		s.get("/v1/audit?verb=retry").into(&audit)
 		if len(audit.Items) != 5 || audit.Items[0].Actor != "ann" || audit.Items[0].Reason != "the bank is back" {
 			t.Errorf("the audit: %+v", audit.Items)
 		}
 
-		some := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkCancel, IDs: []string{bad[0].String(), done.String(), task.NewIDs(nil).New().String()}})
+		some := s.bulk(httpapi.BulkRequest{Verb: ops.BulkCancel, IDs: []string{bad[0].String(), done.String(), task.NewIDs(nil).New().String()}})
 		if some.Done != 1 || some.Done+some.AlreadyDone+len(some.Refused) != 3 {
 			t.Errorf("of three ids: %+v", some)
 		}
-		refused := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkUnblock, IDs: []string{late.String()}})
+		refused := s.bulk(httpapi.BulkRequest{Verb: ops.BulkUnblock, IDs: []string{late.String()}})
 		if len(refused.Refused) != 1 || refused.Refused[0].ID != late || refused.Refused[0].Problem.Type != httpapi.ProblemBase+"state" {
 			raw, _ := json.Marshal(refused)
 			t.Errorf("the unblock of a failed task: %s", raw)
@@ -129,7 +130,7 @@ type failsAfter struct {
 
 func (f *failsAfter) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	if f.left.Add(-int64(len(cmds))) < 0 {
-		return nil, fmt.Errorf("%w: the network is down", weaver.ErrUnavailable)
+		return nil, fmt.Errorf("%w: the network is down", store.ErrUnavailable)
 	}
 	return f.Store.Operate(ctx, ns, cmds...)
 }
@@ -146,7 +147,7 @@ func TestBulkTellsWhatWasDone(t *testing.T) {
 	}
 	_, err := s.client.EnqueueTasks(t.Context(), drafts...)
 	s.no(err)
-	req := httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:ready"}
+	req := httpapi.BulkRequest{Verb: ops.BulkCancel, Q: "state:ready"}
 	db.left.Store(120)
 	res := s.bulk(req)
 	if res.Done != 100 || res.Next == "" || res.Trouble != "The store cannot be reached." || !strings.Contains(s.log.String(), "the network is down") {

@@ -35,7 +35,7 @@ import (
 // A request that failed on its way is sent again if that cannot do it twice: a read, an
 // enqueue or submit with an IdempotencyKey, a signal, and anything that the server did
 // not take (429, 503). Of anything else whose answer was lost the error is
-// weaver.ErrUnknown.
+// store.ErrUnknown.
 //
 // A Client is safe for concurrent use and holds nothing that must be closed.
 type Client struct {
@@ -47,12 +47,7 @@ type Client struct {
 	log       *slog.Logger
 }
 
-var (
-	_ weaver.TxSubmitter = (*Client)(nil)
-	_ weaver.Waiter      = (*Client)(nil)
-	_ weaver.JobWaiter   = (*Client)(nil)
-	_ weaver.Signaler    = (*Client)(nil)
-)
+var _ weaver.Caller = (*Client)(nil)
 
 // ClientOption is an option of NewClient.
 type ClientOption func(*Client) error

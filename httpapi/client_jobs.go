@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// Submit implements weaver.Submitter. With an IdempotencyKey it is sent again when its
+// Submit implements weaver.Caller. With an IdempotencyKey it is sent again when its
 // answer was lost.
 func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.SubmitOption) (*weaver.JobHandle, error) {
 	job, tasks, err := j.Plain(opts...)
@@ -25,7 +26,7 @@ func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.Submi
 	if err := c.send(ctx, request{method: http.MethodPost, path: "/v1/jobs", body: jobDraftOf(&job, tasks), safe: job.IdempotencyKey != ""}, &got); err != nil {
 		return nil, err
 	}
-	return weaver.BindJob(c, got.ID, got.Disposition), nil
+	return j.Submitted(c, got.ID, got.Disposition), nil
 }
 
 // jobDraftOf says all that a job is to be.
@@ -84,7 +85,7 @@ func (c *Client) jobStatus(ctx context.Context, id weaver.JobID, q url.Values, p
 }
 
 // Jobs reads jobs newest first, and the cursor of the next page.
-func (c *Client) Jobs(ctx context.Context, f weaver.JobFilter) ([]weaver.JobInfo, string, error) {
+func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo, string, error) {
 	if !f.ID.IsZero() {
 		job, err := c.Job(ctx, f.ID)
 		if errors.Is(err, weaver.ErrNotFound) {
@@ -141,7 +142,7 @@ func (c *Client) JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResu
 	return weaver.JobResult{ID: res.ID, Name: res.Name, State: res.State, Completed: read(res.Completed), Failed: read(res.Failed), Incomplete: read(res.Incomplete)}, nil
 }
 
-// WaitJob implements weaver.JobWaiter; see weaver.JobHandle.Wait. Its result has what
+// WaitJob implements weaver.Caller; see weaver.JobHandle.Wait. Its result has what
 // that of JobResult has.
 func (c *Client) WaitJob(ctx context.Context, id weaver.JobID, opts ...weaver.WaitOption) (res weaver.JobResult, err error) {
 	s, err := weaver.ReadWaitOptions(opts...)
@@ -150,7 +151,7 @@ func (c *Client) WaitJob(ctx context.Context, id weaver.JobID, opts ...weaver.Wa
 	}
 	err = c.until(ctx, id, s, func(q url.Values, poll time.Duration) (over bool, err error) {
 		st, err := c.jobStatus(ctx, id, q, poll)
-		if err != nil || !st.State.Terminal() && st.State != weaver.JobBlocked {
+		if err != nil || !st.State.Terminal() && st.State != task.JobBlocked {
 			return false, err
 		}
 		if res, err = c.JobResult(ctx, id); err != nil {
@@ -162,23 +163,23 @@ func (c *Client) WaitJob(ctx context.Context, id weaver.JobID, opts ...weaver.Wa
 }
 
 // CancelJob is weaver.Client.CancelJob over HTTP.
-func (c *Client) CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (weaver.CancelAck, error) {
+func (c *Client) CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.CancelAck, error) {
 	o, err := operation("cancel job "+id.String(), store.CancelJob{}, opts)
 	if err != nil {
-		return weaver.CancelAck{}, err
+		return ops.CancelAck{}, err
 	}
 	var ack CancelAck
 	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/cancel"), body: why(o)}, &ack)
-	return weaver.CancelAck{Cancelled: ack.Cancelled, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}, err
+	return ops.CancelAck{Cancelled: ack.Cancelled, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}, err
 }
 
 // RetryJob is weaver.Client.RetryJob over HTTP.
-func (c *Client) RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (weaver.RetryAck, error) {
+func (c *Client) RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.RetryAck, error) {
 	o, err := operation("retry job "+id.String(), store.RaiseBudget{}, opts)
 	if err != nil {
-		return weaver.RetryAck{}, err
+		return ops.RetryAck{}, err
 	}
 	var ack RetryAck
 	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/retry"), body: retryBody(&o)}, &ack)
-	return weaver.RetryAck{Retried: ack.Retried}, err
+	return ops.RetryAck{Retried: ack.Retried}, err
 }

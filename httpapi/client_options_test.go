@@ -111,7 +111,7 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 				j.Metadata("tenant", "t1")
 				a := j.Add("a", plain.With(in, jobOptions...))
 				b := j.Add("b", plain.With(in), weaver.Needs(a), weaver.AllowFailure())
-				j.Add("c", plain.With(in), weaver.IfFailed(b), weaver.NeedsNamed("a"))
+				j.Add("c", plain.With(in), weaver.IfFailed(b), weaver.Needs(j.Nodes("a")...))
 				j.Add("d", plain.With(in), weaver.IfDone(a, b))
 				h, err := s.c.Submit(s.Context(), j, weaver.IdempotencyKey("monday"))
 				s.no(err)

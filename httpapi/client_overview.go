@@ -15,22 +15,22 @@ func (c *Client) read(ctx context.Context, path string, q url.Values, v any) err
 }
 
 // Counts is weaver.Client.Counts over HTTP.
-func (c *Client) Counts(ctx context.Context) (weaver.Counts, error) {
+func (c *Client) Counts(ctx context.Context) (store.Counts, error) {
 	var got Counts
 	err := c.read(ctx, "/v1/counts", nil, &got)
 	return got.Counts, err
 }
 
 // Queues is weaver.Client.Queues over HTTP.
-func (c *Client) Queues(ctx context.Context) ([]weaver.QueueInfo, error) {
-	var got List[weaver.QueueInfo]
+func (c *Client) Queues(ctx context.Context) ([]store.Queue, error) {
+	var got List[store.Queue]
 	err := c.read(ctx, "/v1/queues", nil, &got)
 	return got.Items, err
 }
 
 // Workers is weaver.Client.Workers over HTTP.
-func (c *Client) Workers(ctx context.Context) ([]weaver.WorkerInfo, error) {
-	var got List[weaver.WorkerInfo]
+func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
+	var got List[store.WorkerStatus]
 	err := c.read(ctx, "/v1/workers", nil, &got)
 	return got.Items, err
 }
@@ -51,14 +51,14 @@ func (c *Client) Type(ctx context.Context, name string) (t TaskType, err error) 
 }
 
 // Audit is weaver.Client.Audit over HTTP.
-func (c *Client) Audit(ctx context.Context, f weaver.AuditFilter) ([]weaver.AuditEntry, string, error) {
+func (c *Client) Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, string, error) {
 	q := pageQuery(f.Limit, f.After)
 	for name, value := range map[string]string{"target": f.Target, "actor": f.Actor, "verb": f.Verb} {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
-	var page Page[weaver.AuditEntry]
+	var page Page[store.AuditEntry]
 	err := c.read(ctx, "/v1/audit", q, &page)
 	return page.Items, page.Next, err
 }
@@ -75,7 +75,7 @@ func (c *Client) ResumeType(ctx context.Context, name string, opts ...weaver.Ope
 
 // Bulk retries, cancels, deletes or unblocks up to 1,000 tasks, or in a dry run tells what
 // that would do. While the answer has a Next, the same request with that goes on. When
-// its answer was lost (weaver.ErrUnknown) the same request may be sent again: each task is
+// its answer was lost (store.ErrUnknown) the same request may be sent again: each task is
 // looked at anew.
 func (c *Client) Bulk(ctx context.Context, req BulkRequest) (res BulkResult, err error) {
 	err = c.send(ctx, request{method: http.MethodPost, path: "/v1/tasks/bulk", body: req, safe: req.DryRun}, &res)

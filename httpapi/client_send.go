@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // request is one that a Client sends.
@@ -81,14 +82,14 @@ func (c *Client) send(ctx context.Context, r request, v any) error {
 
 // final is the error of the last try.
 func (t *trial) final(r *request) error {
-	if !t.maybe || r.method == http.MethodGet || errors.Is(t.err, weaver.ErrUnknown) {
+	if !t.maybe || r.method == http.MethodGet || errors.Is(t.err, store.ErrUnknown) {
 		return t.err
 	}
 	advice := "look before it is done again"
 	if r.safe {
 		advice = "it may be done again"
 	}
-	return fmt.Errorf("%w: %s: %w", weaver.ErrUnknown, advice, t.err)
+	return fmt.Errorf("%w: %s: %w", store.ErrUnknown, advice, t.err)
 }
 
 // try sends a request once. It returns nil after a success.
@@ -188,7 +189,7 @@ func (e *unreachable) Error() string {
 func (e *unreachable) Unwrap() error { return e.err }
 
 // Is makes it what it is for the caller: the store cannot be reached.
-func (e *unreachable) Is(target error) bool { return target == weaver.ErrUnavailable }
+func (e *unreachable) Is(target error) bool { return target == store.ErrUnavailable }
 
 // refused is the failure of a request that was answered with no success.
 func refused(req *http.Request, res *http.Response, raw []byte) *trial {
@@ -213,7 +214,7 @@ func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 		t.again = true
 	case http.StatusServiceUnavailable:
 		t.again = true
-		t.maybe = p.Type == ProblemBase+timedOut.name || errors.Is(p, weaver.ErrUnknown) || !ours && after == 0
+		t.maybe = p.Type == ProblemBase+timedOut.name || errors.Is(p, store.ErrUnknown) || !ours && after == 0
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		t.again, t.maybe = true, true
 	case http.StatusInternalServerError:
@@ -224,7 +225,7 @@ func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 
 // passing reports whether what failed may go better in a while, so that a wait goes on.
 func passing(err error) bool {
-	if errors.Is(err, weaver.ErrUnavailable) || errors.Is(err, weaver.ErrBusy) {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy) {
 		return true
 	}
 	var p *Problem

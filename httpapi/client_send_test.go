@@ -16,6 +16,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -76,19 +77,19 @@ func TestClientSendsAgainWhatIsSafe(t *testing.T) {
 		first                func() (*http.Response, error)
 		read, plain, withKey outcome
 	}{
-		"a lost answer":           {cut, twice, once(weaver.ErrUnknown), twice},
-		"half an answer":          {half, twice, once(weaver.ErrUnknown), twice},
+		"a lost answer":           {cut, twice, once(store.ErrUnknown), twice},
+		"half an answer":          {half, twice, once(store.ErrUnknown), twice},
 		"503 of a store":          {says("store-busy", 503, "Retry-After", "1"), twice, twice, twice},
 		"503 without Retry-After": {says("store-unavailable", 503), twice, twice, twice},
-		"503 for a long time":     {says("store-read-only", 503, "Retry-After", "60"), once(weaver.ErrReadOnly), once(weaver.ErrReadOnly), once(weaver.ErrReadOnly)},
-		"503, outcome unknown":    {says("unknown-outcome", 503, "Retry-After", "1"), twice, once(weaver.ErrUnknown), twice},
-		"503, timed out":          {says("timed-out", 503, "Retry-After", "1"), twice, once(weaver.ErrUnknown), twice},
+		"503 for a long time":     {says("store-read-only", 503, "Retry-After", "60"), once(store.ErrReadOnly), once(store.ErrReadOnly), once(store.ErrReadOnly)},
+		"503, outcome unknown":    {says("unknown-outcome", 503, "Retry-After", "1"), twice, once(store.ErrUnknown), twice},
+		"503, timed out":          {says("timed-out", 503, "Retry-After", "1"), twice, once(store.ErrUnknown), twice},
 		"503 of a proxy":          {proxy(503, "Retry-After", "2"), twice, twice, twice},
-		"503 of a proxy, no hint": {proxy(503), twice, once(weaver.ErrUnknown), twice},
-		"502 of a proxy":          {proxy(502), twice, once(weaver.ErrUnknown), twice},
+		"503 of a proxy, no hint": {proxy(503), twice, once(store.ErrUnknown), twice},
+		"502 of a proxy":          {proxy(502), twice, once(store.ErrUnknown), twice},
 		"429":                     {says("too-many-streams", 429, "Retry-After", "5"), twice, twice, twice},
-		"500":                     {says("internal", 500), outcome{sent: 1, err: new(httpapi.Problem), not: weaver.ErrUnknown}, once(weaver.ErrUnknown), once(weaver.ErrUnknown)},
-		"404":                     {says("not-found", 404), once(weaver.ErrNotFound), outcome{1, weaver.ErrNotFound, weaver.ErrUnknown}, outcome{1, weaver.ErrNotFound, weaver.ErrUnknown}},
+		"500":                     {says("internal", 500), outcome{sent: 1, err: new(httpapi.Problem), not: store.ErrUnknown}, once(store.ErrUnknown), once(store.ErrUnknown)},
+		"404":                     {says("not-found", 404), once(weaver.ErrNotFound), outcome{1, weaver.ErrNotFound, store.ErrUnknown}, outcome{1, weaver.ErrNotFound, store.ErrUnknown}},
 	} {
 		for kind, want := range map[string]outcome{"read": c.read, "enqueue": c.plain, "enqueue with a key": c.withKey} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestClientErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = charge.Enqueue(t.Context(), c, chargeIn{})
-		if !errors.Is(err, weaver.ErrUnavailable) || errors.Is(err, weaver.ErrUnknown) || !strings.Contains(err.Error(), "POST "+gone.URL+"/weaver/v1/tasks: no answer") || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "POST "+gone.URL+"/weaver/v1/tasks: no answer") || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error is %v", err)
 		}
 	})
@@ -161,7 +162,7 @@ func TestClientErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = charge.Enqueue(t.Context(), c, chargeIn{})
-		if err == nil || errors.Is(err, weaver.ErrUnavailable) || errors.Is(err, weaver.ErrUnknown) || !strings.Contains(err.Error(), "certificate") {
+		if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("the error is %v", err)
 		}
 	})
@@ -201,7 +202,7 @@ func TestClientErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = charge.EnqueueMany(t.Context(), client, make([]chargeIn, 2)); !errors.Is(err, weaver.ErrUnknown) {
+		if _, err = charge.EnqueueMany(t.Context(), client, make([]chargeIn, 2)); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("the error is %v", err)
 		}
 	})
@@ -218,10 +219,10 @@ func TestClientErrors(t *testing.T) {
 			cause := errors.New("the caller went home")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 			defer cancel()
-			if _, err = charge.Enqueue(ctx, client, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, weaver.ErrUnknown) {
+			if _, err = charge.Enqueue(ctx, client, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, store.ErrUnknown) {
 				t.Errorf("during an enqueue: %v", err)
 			}
-			if _, err = client.Get(ctx, task.ID{1}); !errors.Is(err, cause) || errors.Is(err, weaver.ErrUnknown) || tr.sent.Load() != 1 {
+			if _, err = client.Get(ctx, task.ID{1}); !errors.Is(err, cause) || errors.Is(err, store.ErrUnknown) || tr.sent.Load() != 1 {
 				t.Errorf("afterwards: %v, %d sent", err, tr.sent.Load())
 			}
 			busy := &transport{answer: func(int32, *http.Request) (*http.Response, error) {
@@ -233,12 +234,12 @@ func TestClientErrors(t *testing.T) {
 			}
 			ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, cause)
 			defer cancel()
-			if _, err = charge.Enqueue(ctx, between, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, weaver.ErrBusy) || errors.Is(err, weaver.ErrUnknown) {
+			if _, err = charge.Enqueue(ctx, between, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnknown) {
 				t.Errorf("between two tries: %v", err)
 			}
 			// A server that does not answer does not hold up a read for ever.
 			began := time.Now()
-			if _, err = client.Get(t.Context(), task.ID{1}); !errors.Is(err, weaver.ErrUnavailable) || time.Since(began) > 6*time.Minute {
+			if _, err = client.Get(t.Context(), task.ID{1}); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > 6*time.Minute {
 				t.Errorf("without a limit: %v after %s", err, time.Since(began))
 			}
 		})
@@ -279,7 +280,7 @@ func TestClientWaitOutlivesTheServer(t *testing.T) {
 			return problem("store-not-migrated", 503, "Retry-After", "10"), nil
 		}}
 		_, err = s.over(httpapi.HTTPClient(&http.Client{Transport: broken})).Wait(t.Context(), h.ID())
-		s.is(err, weaver.ErrNotMigrated)
+		s.is(err, store.ErrNotMigrated)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		away := &transport{answer: func(int32, *http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/option"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -55,7 +56,7 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 		}
 	}
 	if len(got.Items) != len(drafts) {
-		return nil, fmt.Errorf("%w: the answer names %d tasks, and %d were sent", weaver.ErrUnknown, len(got.Items), len(drafts))
+		return nil, fmt.Errorf("%w: the answer names %d tasks, and %d were sent", store.ErrUnknown, len(got.Items), len(drafts))
 	}
 	out := make([]weaver.Enqueued, len(drafts))
 	for i, e := range got.Items {
@@ -139,17 +140,17 @@ func (c *Client) List(ctx context.Context, f weaver.Filter) ([]weaver.TaskInfo, 
 	return page.Items, page.Next, err
 }
 
-// Search reads the tasks that a query asks for, newest first, as weaver.ParseQuery reads
+// Search reads the tasks that a query asks for, newest first, as ops.ParseQuery reads
 // it and weaver.Client.Search looks for them; "" asks for all. Those of the filter's
 // conditions must hold, too. Rows have no inputs and outputs. ErrInvalidQuery is a *Problem
 // that says where the mistake is (Problem.Errors).
-func (c *Client) Search(ctx context.Context, query string, f weaver.Filter) (weaver.SearchPage, error) {
+func (c *Client) Search(ctx context.Context, query string, f weaver.Filter) (ops.SearchPage, error) {
 	return c.search(ctx, "/v1/tasks", query, f)
 }
 
-func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter) (weaver.SearchPage, error) {
+func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter) (ops.SearchPage, error) {
 	if err := weaver.CheckFilter(f); err != nil {
-		return weaver.SearchPage{}, fmt.Errorf("list tasks: %w", err)
+		return ops.SearchPage{}, fmt.Errorf("list tasks: %w", err)
 	}
 	q := filterQuery(&f)
 	if query != "" {
@@ -157,9 +158,9 @@ func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter
 	}
 	var found Found
 	if err := c.send(ctx, request{method: http.MethodGet, path: path, query: q}, &found); err != nil {
-		return weaver.SearchPage{}, err
+		return ops.SearchPage{}, err
 	}
-	page := weaver.SearchPage{Items: make([]weaver.TaskInfo, len(found.Items)), Scanned: found.Scanned, OldestSeen: found.OldestSeen, Unread: found.Unread, Next: found.Next}
+	page := ops.SearchPage{Items: make([]weaver.TaskInfo, len(found.Items)), Scanned: found.Scanned, OldestSeen: found.OldestSeen, Unread: found.Unread, Next: found.Next}
 	for i := range found.Items {
 		page.Items[i] = found.Items[i].Task
 	}
@@ -208,12 +209,12 @@ func pageQuery(limit int, after string) url.Values {
 }
 
 // History reads all that is recorded about a task but its events and logs; ErrNotFound.
-func (c *Client) History(ctx context.Context, id weaver.TaskID) (weaver.History, error) {
+func (c *Client) History(ctx context.Context, id weaver.TaskID) (store.History, error) {
 	var h History
 	if err := c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "history")}, &h); err != nil {
-		return weaver.History{}, err
+		return store.History{}, err
 	}
-	return weaver.History{
+	return store.History{
 		Task: h.Task.Task, Attempts: h.Attempts, Decisions: h.Decisions, Steps: h.Steps, Signals: h.Signals,
 		Checkpoints: h.Checkpoints, Artifacts: h.Artifacts, Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit,
 		Holders: h.Holders, Ahead: h.Ahead, TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
@@ -221,7 +222,7 @@ func (c *Client) History(ctx context.Context, id weaver.TaskID) (weaver.History,
 }
 
 // UndoPlan lists what a task did and what would be undone; see weaver.Client.UndoPlan.
-func (c *Client) UndoPlan(ctx context.Context, id weaver.TaskID) (plan weaver.UndoPlan, err error) {
+func (c *Client) UndoPlan(ctx context.Context, id weaver.TaskID) (plan task.UndoPlan, err error) {
 	err = c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "undo")}, &plan)
 	return plan, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/schema"
 )
 
@@ -51,7 +52,7 @@ func TestClientOverHTTP(t *testing.T) {
 		}
 		got, err := charge.Get(ctx, c, h.ID())
 		s.no(err)
-		if got.Input.Card != weaver.Redacted {
+		if got.Input.Card != "[redacted]" {
 			t.Errorf("the card is %q", got.Input.Card)
 		}
 		list, _, err := charge.List(ctx, c, weaver.Filter{})
@@ -63,7 +64,7 @@ func TestClientOverHTTP(t *testing.T) {
 			t.Errorf("found %+v", page)
 		}
 		_, err = c.Search(ctx, "stat:failed", weaver.Filter{})
-		s.is(err, weaver.ErrInvalidQuery)
+		s.is(err, ops.ErrInvalidQuery)
 		if !errors.As(err, &p) || len(p.Errors) != 1 || p.Errors[0].Column == 0 {
 			t.Errorf("a wrong query: %#v", p)
 		}

@@ -93,7 +93,7 @@ func encodeValue(v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// SendSignal implements weaver.Signaler; see weaver.Signal.Send.
+// SendSignal implements weaver.Caller; see weaver.Signal.Send.
 func (c *Client) SendSignal(ctx context.Context, id weaver.TaskID, name, key string, payload json.RawMessage, opts ...weaver.OperateOption) error {
 	if key == "" { // the server would make one, and what is sent again would be another signal
 		return fmt.Errorf("send the signal %q to task %s: %w: the key is empty", name, id, weaver.ErrInvalidOption)

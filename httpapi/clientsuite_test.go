@@ -14,18 +14,17 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
 // anyClient is what a weaver.Client and a client over HTTP both are.
 type anyClient interface {
-	weaver.TxSubmitter
-	weaver.Waiter
-	weaver.JobWaiter
-	weaver.Signaler
-	History(ctx context.Context, id weaver.TaskID) (weaver.History, error)
-	UndoPlan(ctx context.Context, id weaver.TaskID) (weaver.UndoPlan, error)
+	weaver.Caller
+	History(ctx context.Context, id weaver.TaskID) (store.History, error)
+	UndoPlan(ctx context.Context, id weaver.TaskID) (task.UndoPlan, error)
 	Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error
 	Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error
 	Unblock(ctx context.Context, id weaver.TaskID, input any, opts ...weaver.OperateOption) error
@@ -39,19 +38,19 @@ type anyClient interface {
 	RerunFrom(ctx context.Context, id weaver.TaskID, step string, opts ...weaver.OperateOption) (weaver.Enqueued, error)
 	PauseType(ctx context.Context, name string, opts ...weaver.OperateOption) error
 	ResumeType(ctx context.Context, name string, opts ...weaver.OperateOption) error
-	Counts(ctx context.Context) (weaver.Counts, error)
-	Queues(ctx context.Context) ([]weaver.QueueInfo, error)
-	Workers(ctx context.Context) ([]weaver.WorkerInfo, error)
-	Audit(ctx context.Context, f weaver.AuditFilter) ([]weaver.AuditEntry, string, error)
+	Counts(ctx context.Context) (store.Counts, error)
+	Queues(ctx context.Context) ([]store.Queue, error)
+	Workers(ctx context.Context) ([]store.WorkerStatus, error)
+	Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, string, error)
 	PauseQueue(ctx context.Context, queue string, opts ...weaver.OperateOption) error
 	ResumeQueue(ctx context.Context, queue string, opts ...weaver.OperateOption) error
 	Job(ctx context.Context, id weaver.JobID) (weaver.JobInfo, error)
-	Jobs(ctx context.Context, f weaver.JobFilter) ([]weaver.JobInfo, string, error)
+	Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo, string, error)
 	JobStatus(ctx context.Context, id weaver.JobID) (weaver.JobStatus, error)
 	JobTasks(ctx context.Context, id weaver.JobID) ([]weaver.TaskInfo, error)
 	JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResult, error)
-	CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (weaver.CancelAck, error)
-	RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (weaver.RetryAck, error)
+	CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.CancelAck, error)
+	RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.RetryAck, error)
 }
 
 // suite is a store with a client of one kind.
@@ -142,14 +141,14 @@ func TestClientsEnqueue(t *testing.T) {
 	onClients(t, func(s *suite) {
 		ctx := s.Context()
 		h := s.charge("a<b>&c", weaver.IdempotencyKey("evt-1"), weaver.Label("name", "a"))
-		if h.Disposition() != weaver.DispositionCreated {
+		if h.Disposition() != store.DispositionCreated {
 			s.Errorf("the first is %s", h.Disposition())
 		}
-		if again := s.charge("other", weaver.IdempotencyKey("evt-1")); again.ID() != h.ID() || again.Disposition() != weaver.DispositionExisting {
+		if again := s.charge("other", weaver.IdempotencyKey("evt-1")); again.ID() != h.ID() || again.Disposition() != store.DispositionExisting {
 			s.Errorf("the same key gave %s, %s", again.ID(), again.Disposition())
 		}
 		one := s.charge("old", weaver.ConcurrencyKey("k"), weaver.Coalesce(), weaver.Delay(time.Hour))
-		if two := s.charge("new", weaver.ConcurrencyKey("k"), weaver.Coalesce()); two.ID() != one.ID() || two.Disposition() != weaver.DispositionCoalesced {
+		if two := s.charge("new", weaver.ConcurrencyKey("k"), weaver.Coalesce()); two.ID() != one.ID() || two.Disposition() != store.DispositionCoalesced {
 			s.Errorf("Coalesce gave %s", two.Disposition())
 		}
 		typed, err := charge.Get(ctx, s.c, h.ID())
@@ -305,7 +304,7 @@ func TestClientsList(t *testing.T) {
 
 type looked struct {
 	waiting []task.Waiting
-	kinds   []weaver.ErrorKind
+	kinds   []task.ErrorKind
 }
 
 // get1 reads what the filters of the one task with a label are to be.

@@ -7,6 +7,9 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 func TestClientsVerbs(t *testing.T) {
@@ -28,10 +31,10 @@ func TestClientsVerbs(t *testing.T) {
 		s.is(s.c.Retry(ctx, bad.ID(), nil), weaver.ErrInvalidOption)
 		s.is(s.c.Retry(ctx, bad.ID(), weaver.AddAttempts(0)), weaver.ErrInvalidOption, "AddAttempts(0)")
 		s.is(s.c.Retry(ctx, bad.ID(), weaver.SeenEpoch(99)), weaver.ErrChanged)
-		s.is(s.c.Retry(ctx, bad.ID(), weaver.SeenVersion(s.epoch(bad.ID()), time.Now().Add(time.Hour))), weaver.ErrChanged)
+		s.is(s.c.Retry(ctx, bad.ID(), weaver.SeenEpoch(s.epoch(bad.ID()), time.Now().Add(time.Hour))), weaver.ErrChanged)
 		seen, err := s.c.Get(ctx, bad.ID())
 		s.no(err)
-		s.no(s.c.Retry(ctx, bad.ID(), weaver.SeenVersion(seen.Epoch, seen.UpdatedAt), weaver.AddAttempts(3), weaver.Reason("the card works")))
+		s.no(s.c.Retry(ctx, bad.ID(), weaver.SeenEpoch(seen.Epoch, seen.UpdatedAt), weaver.AddAttempts(3), weaver.Reason("the card works")))
 		if got, err := s.c.Get(ctx, bad.ID()); err != nil || got.State != weaver.StateReady || got.MaxAttempts != 4 {
 			s.Errorf("after a retry: %s, %d attempts, %v", got.State, got.MaxAttempts, err)
 		}
@@ -77,7 +80,7 @@ func TestClientsVerbs(t *testing.T) {
 		if again.Type != charge.Name() || got.RerunOf != done.ID() || got.Input.Order != "anew" || got.Queue != "default" || got.MaxAttempts != 5 || got.Labels["team"] != "pay" {
 			s.Errorf("rerun as %+v", got)
 		}
-		if same, err := s.c.Rerun(ctx, done.ID(), weaver.RerunWith(weaver.IdempotencyKey("again"))); err != nil || same.ID != again.ID || same.Disposition != weaver.DispositionExisting {
+		if same, err := s.c.Rerun(ctx, done.ID(), weaver.RerunWith(weaver.IdempotencyKey("again"))); err != nil || same.ID != again.ID || same.Disposition != store.DispositionExisting {
 			s.Errorf("rerun again: %+v, %v", same, err)
 		}
 		_, err = s.c.RerunFrom(ctx, done.ID(), "pai")
@@ -136,7 +139,7 @@ func TestClientsJobs(t *testing.T) {
 		s.no(err)
 		same, err := s.c.Submit(ctx, job("fine"), weaver.IdempotencyKey("monday"))
 		s.no(err)
-		if h.Disposition() != weaver.DispositionCreated || same.ID() != h.ID() || same.Disposition() != weaver.DispositionExisting {
+		if h.Disposition() != store.DispositionCreated || same.ID() != h.ID() || same.Disposition() != store.DispositionExisting {
 			s.Errorf("submitted as %s, again as %s", h.Disposition(), same.Disposition())
 		}
 		bad, err := s.c.Submit(ctx, job("bad"))
@@ -155,7 +158,7 @@ func TestClientsJobs(t *testing.T) {
 		res, err := h.Wait(ctx)
 		ran()
 		s.no(err)
-		if took := time.Since(began); res.State != weaver.JobSucceeded || len(res.Completed) != 2 || len(res.Incomplete) != 1 || took < 100*time.Second || took > 102*time.Second {
+		if took := time.Since(began); res.State != task.JobSucceeded || len(res.Completed) != 2 || len(res.Incomplete) != 1 || took < 100*time.Second || took > 102*time.Second {
 			s.Errorf("the result after %s: %+v", took, res)
 		}
 		out, err := charge.JobOutput(ctx, s.c, h.ID(), "b")
@@ -165,7 +168,7 @@ func TestClientsJobs(t *testing.T) {
 		}
 		_, err = charge.JobOutput(ctx, s.c, h.ID(), "c")
 		s.is(err, weaver.ErrNoSuchNode)
-		if res, err = bad.Wait(ctx); err != nil || res.State != weaver.JobFailed || len(res.Failed) != 1 || res.Failed[0].Name != "b" || res.Failed[0].Reason != "the card was refused" {
+		if res, err = bad.Wait(ctx); err != nil || res.State != task.JobFailed || len(res.Failed) != 1 || res.Failed[0].Name != "b" || res.Failed[0].Reason != "the card was refused" {
 			s.Errorf("the failed job: %+v, %v", res, err)
 		}
 		_, err = ask.Wait(ctx)
@@ -183,12 +186,12 @@ func TestClientsJobs(t *testing.T) {
 		if st.States[weaver.StateBlocked] != 1 || st.Bottleneck == "" || info.Meta["tenant"] != "t1" || info.Budget.MaxTotalAttempts != 9 {
 			s.Errorf("the status is %+v, the job %+v", st, info)
 		}
-		list, _, err := s.c.Jobs(ctx, weaver.JobFilter{States: []weaver.JobState{weaver.JobFailed}, Name: "nightly"})
+		list, _, err := s.c.Jobs(ctx, store.JobFilter{States: []task.JobState{task.JobFailed}, Name: "nightly"})
 		s.no(err)
 		if len(list) != 1 || list[0].ID != bad.ID() {
 			s.Errorf("the failed jobs are %+v", list)
 		}
-		_, _, err = s.c.Jobs(ctx, weaver.JobFilter{States: []weaver.JobState{"odd"}})
+		_, _, err = s.c.Jobs(ctx, store.JobFilter{States: []task.JobState{"odd"}})
 		s.is(err, weaver.ErrInvalidOption, "odd")
 		_, err = s.c.Job(ctx, weaver.JobID{7})
 		s.is(err, weaver.ErrNotFound)
@@ -225,7 +228,7 @@ func TestClientsOverview(t *testing.T) {
 		s.no(err)
 		workers, err := s.c.Workers(ctx)
 		s.no(err)
-		entries, next, err := s.c.Audit(ctx, weaver.AuditFilter{Target: "a/b c"})
+		entries, next, err := s.c.Audit(ctx, store.AuditFilter{Target: "a/b c"})
 		s.no(err)
 		if len(entries) != 1 || entries[0].Reason != "a test" || next != "" {
 			s.Errorf("the audit: %+v, %q", entries, next)
@@ -243,7 +246,7 @@ func TestClientsOverview(t *testing.T) {
 		}
 		s.no(s.c.ResumeQueue(ctx, "a/b c"))
 		s.no(s.c.ResumeType(ctx, charge.Name()))
-		_, _, err = s.c.Audit(ctx, weaver.AuditFilter{After: "odd"})
+		_, _, err = s.c.Audit(ctx, store.AuditFilter{After: "odd"})
 		s.is(err, weaver.ErrBadCursor)
 
 		over := s.over()
@@ -257,9 +260,9 @@ func TestClientsOverview(t *testing.T) {
 		if _, err = over.Type(ctx, "acme.mail.send.v1"); err == nil {
 			s.Error("a type that was not announced is read")
 		}
-		dry, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: weaver.BulkDelete, Q: "state:succeeded", DryRun: true})
+		dry, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: ops.BulkDelete, Q: "state:succeeded", DryRun: true})
 		s.no(err)
-		wet, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: weaver.BulkDelete, Q: "state:succeeded", Newest: dry.Newest.String()})
+		wet, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: ops.BulkDelete, Q: "state:succeeded", Newest: dry.Newest.String()})
 		s.no(err)
 		if dry.Done != 1 || len(dry.Samples) != 1 || dry.Samples[0].ID != done.ID() || wet.Done != 1 {
 			s.Errorf("the dry run %+v, the real one %+v", dry, wet)

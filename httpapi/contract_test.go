@@ -11,6 +11,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/httpcontract"
+	"github.com/goweaver/weaver/store"
 )
 
 const reasonGiven = `{"reason":"as asked"}`
@@ -18,7 +19,7 @@ const reasonGiven = `{"reason":"as asked"}`
 // Every operation on tasks succeeds, on each store.
 func TestTaskOperations(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		done, bad, asks := s.enqueue(), s.enqueue(order("bad")), s.enqueue(order("ask"))
 		s.run()
@@ -92,7 +93,7 @@ const twoTasks = `{"name":"order","tasks":[
 // Every operation on jobs and on the server succeeds, on each store.
 func TestJobOperations(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		var job httpapi.Submitted
 		a := s.post("/v1/jobs", twoTasks, "Idempotency-Key", "order-1").want(http.StatusCreated).into(&job)

@@ -17,6 +17,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/faults/storehook"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -100,7 +101,7 @@ func TestGuardedContext(t *testing.T) {
 // stops, and was not done.
 func TestStopEndsRequests(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, inner weaver.Store) {
+	onStores(t, func(t *testing.T, inner store.Store) {
 		var called chan struct{} // nil: calls are not held
 		hooks := &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 			if called != nil && (c.Method == "Enqueue" || c.Method == "List") {

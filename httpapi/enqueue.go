@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/option"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -105,9 +106,9 @@ func (c *call) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draf
 
 // Enqueued answers one draft.
 type Enqueued struct {
-	ID          weaver.TaskID      `json:"id"`
-	Type        string             `json:"task_type"`
-	Disposition weaver.Disposition `json:"disposition"` // created, existing or coalesced
+	ID          weaver.TaskID     `json:"id"`
+	Type        string            `json:"task_type"`
+	Disposition store.Disposition `json:"disposition"` // created, existing or coalesced
 
 	InputDiffers bool `json:"input_differs,omitempty"` // existing: the task has another input, and this one was not taken
 }
@@ -116,7 +117,7 @@ type Enqueued struct {
 func (c *call) enqueued(location string, got weaver.Enqueued, differs bool) error {
 	c.w.Header().Set("Location", location)
 	status := http.StatusOK
-	if got.Disposition == weaver.DispositionCreated {
+	if got.Disposition == store.DispositionCreated {
 		status = http.StatusCreated
 	}
 	return c.write(status, Enqueued{ID: got.ID, Type: got.Type, Disposition: got.Disposition, InputDiffers: differs})
@@ -125,7 +126,7 @@ func (c *call) enqueued(location string, got weaver.Enqueued, differs bool) erro
 // inputDiffers reports whether a task that existed has another input than the draft, which it
 // also logs: whoever sent it may take the answer for that of their own.
 func (c *call) inputDiffers(ctx context.Context, got weaver.Enqueued, input json.RawMessage) bool {
-	if got.Disposition != weaver.DispositionExisting {
+	if got.Disposition != store.DispositionExisting {
 		return false
 	}
 	same, err := c.api.client.HasInput(ctx, got.ID, input)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -61,10 +62,10 @@ func (c *call) events() error {
 
 // nextEvents reads a page. While the store is unavailable it sends one error event, keeps
 // the stream open and tries again: an EventSource that reconnects and gets 503 gives up.
-func (c *call) nextEvents(s *stream, req weaver.EventsRequest) (weaver.EventPage, error) {
+func (c *call) nextEvents(s *stream, req event.FeedRequest) (event.FeedPage, error) {
 	for told := false; ; {
 		page, err := c.api.client.EventPage(s.ctx, req)
-		if s.ctx.Err() != nil || !errors.Is(err, weaver.ErrUnavailable) && !errors.Is(err, weaver.ErrBusy) {
+		if s.ctx.Err() != nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) {
 			return page, err
 		}
 		if !told {
@@ -85,8 +86,8 @@ func (c *call) nextEvents(s *stream, req weaver.EventsRequest) (weaver.EventPage
 }
 
 // eventsRequest reads what the client wants.
-func (c *call) eventsRequest() (req weaver.EventsRequest, err error) {
-	req = weaver.EventsRequest{After: c.get("after"), Queue: c.get("queue"), Types: c.list("type"), Names: c.list("name")}
+func (c *call) eventsRequest() (req event.FeedRequest, err error) {
+	req = event.FeedRequest{After: c.get("after"), Queue: c.get("queue"), Types: c.list("type"), Names: c.list("name")}
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		req.After = last
 	}
@@ -116,7 +117,7 @@ func (c *call) eventsProblem(err error) error {
 
 // sendEvents writes a page, and where it ends if that is beyond its last event: at is
 // the id that the client has.
-func (c *call) sendEvents(s *stream, page *weaver.EventPage, at *string) error {
+func (c *call) sendEvents(s *stream, page *event.FeedPage, at *string) error {
 	var frames []byte
 	for i := range page.Events {
 		var err error
@@ -142,7 +143,7 @@ func (c *call) sendEvents(s *stream, page *weaver.EventPage, at *string) error {
 }
 
 // appendEvent adds the frame of an event or gap.
-func (c *call) appendEvent(frames []byte, ev *weaver.FeedEvent) ([]byte, error) {
+func (c *call) appendEvent(frames []byte, ev *event.FeedEvent) ([]byte, error) {
 	if ev.Gap != nil {
 		f, err := frame("gap", ev.Cursor, ev.Gap)
 		return append(frames, f...), err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 )
 
 // eventStream is an open stream of events.
@@ -91,7 +92,7 @@ const oneLife = "[task.enqueued task.started task.succeeded]"
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		s.get("/v1/events").problem(http.StatusConflict, "no-events")
 		s.no(s.client.KeepEvents(t.Context(), time.Hour))
@@ -155,7 +156,7 @@ func TestEvents(t *testing.T) {
 // An event of a task that was deleted says so, and makes nothing up for what is gone.
 func TestEventsOfDeletedTasks(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		s.no(s.client.KeepEvents(t.Context(), time.Hour))
 		id := s.enqueue(order("bad"))

@@ -21,6 +21,7 @@ import (
 	"github.com/goweaver/weaver/internal/pgharness"
 	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -48,7 +49,7 @@ type server struct {
 	*testing.T
 	api      *httpapi.API
 	client   *weaver.Client // of the same store
-	store    weaver.Store
+	store    store.Store
 	url      string // where the API is, with its mount path
 	http     *http.Client
 	contract *httpcontract.Contract
@@ -58,7 +59,7 @@ type server struct {
 // serverOptions say what newServer makes. The zero value is an API over a new memstore,
 // which takes every request for one of "ann" with full access.
 type serverOptions struct {
-	store  weaver.Store
+	store  store.Store
 	mount  string                // a path, as /weaver
 	direct bool                  // without a network: for bubbles of synctest. Streams and deadlines of connections do not work
 	piped  bool                  // over pipes: for bubbles, with deadlines of connections
@@ -137,7 +138,7 @@ func contractOf(t *testing.T, document []byte) *httpcontract.Contract {
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // onStores runs a test on SQLite, and on PostgreSQL unless tests are to be short.
-func onStores(t *testing.T, test func(t *testing.T, s weaver.Store)) {
+func onStores(t *testing.T, test func(t *testing.T, s store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

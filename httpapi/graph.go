@@ -47,7 +47,7 @@ func (c *call) deleteJob() error {
 }
 
 // graph reads a page of a job's graph.
-func (c *call) graph(most, otherwise int) (g weaver.Graph, err error) {
+func (c *call) graph(most, otherwise int) (g store.Graph, err error) {
 	id, err := c.id()
 	if err != nil {
 		return g, err
@@ -61,7 +61,7 @@ func (c *call) graph(most, otherwise int) (g weaver.Graph, err error) {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	if g, err = c.api.client.Graph(ctx, weaver.GraphRequest{Job: id, After: c.get("after"), Limit: limit}); err != nil {
+	if g, err = c.api.client.Graph(ctx, store.GraphRequest{Job: id, After: c.get("after"), Limit: limit}); err != nil {
 		return g, err
 	}
 	g.Nodes, g.Edges = listOf(g.Nodes).Items, listOf(g.Edges).Items

@@ -7,23 +7,24 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // A job is read as a graph and as a timeline, page by page, and goes with its tasks.
 func TestGraphAndTimeline(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
-		s := newServer(t, serverOptions{store: store})
+	onStores(t, func(t *testing.T, db store.Store) {
+		s := newServer(t, serverOptions{store: db})
 		var job httpapi.Submitted
 		s.post("/v1/jobs", twoTasks).want(http.StatusCreated).into(&job)
 		at := "/v1/jobs/" + job.ID.String()
-		var g weaver.Graph
+		var g store.Graph
 		s.get(at + "/graph").want(http.StatusOK).into(&g)
 		if len(g.Nodes) != 2 || len(g.Edges) != 1 || g.Edges[0].From != g.Nodes[0].ID || g.Edges[0].To != g.Nodes[1].ID || g.Next != "" {
 			t.Errorf("the graph: %+v", g)
 		}
-		var first weaver.Graph
+		var first store.Graph
 		s.get(at + "/graph?limit=1").want(http.StatusOK).into(&first)
 		if len(first.Nodes) != 1 || first.Edges == nil || len(first.Edges) != 0 || first.Next == "" {
 			t.Errorf("the first page of the graph: %+v", first)

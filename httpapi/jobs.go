@@ -45,8 +45,8 @@ type NodeDraft struct {
 
 // Submitted answers a job.
 type Submitted struct {
-	ID          weaver.JobID       `json:"id"`
-	Disposition weaver.Disposition `json:"disposition"` // created or existing
+	ID          weaver.JobID      `json:"id"`
+	Disposition store.Disposition `json:"disposition"` // created or existing
 }
 
 const maxNeeds = 200_000 // of all tasks of a job
@@ -82,16 +82,16 @@ func (c *call) submitJob() error {
 		}
 		var opts []weaver.NodeOption
 		if len(n.Needs) > 0 {
-			opts = append(opts, weaver.NeedsNamed(n.Needs...))
+			opts = append(opts, weaver.Needs(j.Nodes(n.Needs...)...))
 		}
 		if len(n.IfFailed) > 0 {
-			opts = append(opts, weaver.IfFailedNamed(n.IfFailed...))
+			opts = append(opts, weaver.IfFailed(j.Nodes(n.IfFailed...)...))
 		}
 		if len(n.IfDone) > 0 {
-			opts = append(opts, weaver.IfDoneNamed(n.IfDone...))
+			opts = append(opts, weaver.IfDone(j.Nodes(n.IfDone...)...))
 		}
 		if n.Undoes != "" {
-			opts = append(opts, weaver.UndoesNamed(n.Undoes))
+			opts = append(opts, weaver.Undoes(j.Node(n.Undoes)))
 		}
 		if n.AllowFailure {
 			opts = append(opts, weaver.AllowFailure())
@@ -108,7 +108,7 @@ func (c *call) submitJob() error {
 	}
 	c.w.Header().Set("Location", "jobs/"+h.ID().String())
 	status := http.StatusOK
-	if h.Disposition() == weaver.DispositionCreated {
+	if h.Disposition() == store.DispositionCreated {
 		status = http.StatusCreated
 	}
 	return c.write(status, Submitted{ID: h.ID(), Disposition: h.Disposition()})
@@ -117,7 +117,7 @@ func (c *call) submitJob() error {
 var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
 
 func (c *call) listJobs() (err error) {
-	f := weaver.JobFilter{Name: c.get("name"), After: c.get("after")}
+	f := store.JobFilter{Name: c.get("name"), After: c.get("after")}
 	for _, s := range c.list("state") {
 		if !slices.Contains(jobStates, task.JobState(s)) {
 			return badParam("state", "%q is no state of a job; the states are %v", s, jobStates)
@@ -177,24 +177,24 @@ func (c *call) jobTasks() error {
 
 // JobResult is how a job ended, or where it stands.
 type JobResult struct {
-	ID         weaver.JobID    `json:"id"`
-	Name       string          `json:"name"`
-	State      weaver.JobState `json:"state"`
-	Completed  []JobTask       `json:"completed"`
-	Failed     []JobTask       `json:"failed"`
-	Incomplete []JobTask       `json:"incomplete"`
+	ID         weaver.JobID  `json:"id"`
+	Name       string        `json:"name"`
+	State      task.JobState `json:"state"`
+	Completed  []JobTask     `json:"completed"`
+	Failed     []JobTask     `json:"failed"`
+	Incomplete []JobTask     `json:"incomplete"`
 }
 
 // JobTask is a task of a JobResult.
 type JobTask struct {
-	ID       weaver.TaskID    `json:"id"`
-	Node     string           `json:"node"`
-	Type     string           `json:"task_type"`
-	State    weaver.State     `json:"state"`
-	Kind     weaver.ErrorKind `json:"error_kind,omitempty"`
-	Reason   string           `json:"reason,omitempty"` // why it did not succeed, or what it waits for
-	Attempts int              `json:"attempts"`
-	Allowed  bool             `json:"allowed,omitempty"` // it failed, and may
+	ID       weaver.TaskID  `json:"id"`
+	Node     string         `json:"node"`
+	Type     string         `json:"task_type"`
+	State    weaver.State   `json:"state"`
+	Kind     task.ErrorKind `json:"error_kind,omitempty"`
+	Reason   string         `json:"reason,omitempty"` // why it did not succeed, or what it waits for
+	Attempts int            `json:"attempts"`
+	Allowed  bool           `json:"allowed,omitempty"` // it failed, and may
 }
 
 // jobResult has no outputs: payloads/output of a task has one.

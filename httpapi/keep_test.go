@@ -7,13 +7,15 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 // A task whose cleanup ran is retried, alone, with others, in its job, and rerun from a
 // step, only with keep_steps.
 func TestKeepSteps(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		one, two := s.enqueue(order("refunded")), s.enqueue(order("refunded"))
 		var job httpapi.Submitted
@@ -31,7 +33,7 @@ func TestKeepSteps(t *testing.T) {
 		refused(task+"/retry", nil)
 		refused(task+"/rerun", `{"from":"refund"}`)
 		refused("/v1/jobs/"+job.ID.String()+"/retry", nil)
-		bulk := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkRetry, IDs: []string{one.String(), two.String()}})
+		bulk := s.bulk(httpapi.BulkRequest{Verb: ops.BulkRetry, IDs: []string{one.String(), two.String()}})
 		if bulk.Done != 0 || len(bulk.Refused) != 2 || !strings.Contains(bulk.Refused[0].Problem.Detail, why) {
 			t.Errorf("in bulk: %+v", bulk)
 		}
@@ -41,7 +43,7 @@ func TestKeepSteps(t *testing.T) {
 		s.post(task+"/rerun", `{"from":"refund","keep_steps":true}`).want(http.StatusCreated)
 		s.verb(one, "retry", `{"keep_steps":true}`, weaver.StateReady)
 		s.post("/v1/jobs/"+job.ID.String()+"/retry", `{"keep_steps":true}`).want(http.StatusOK)
-		if bulk = s.bulk(httpapi.BulkRequest{Verb: weaver.BulkRetry, IDs: []string{two.String()}, KeepSteps: true}); bulk.Done != 1 {
+		if bulk = s.bulk(httpapi.BulkRequest{Verb: ops.BulkRetry, IDs: []string{two.String()}, KeepSteps: true}); bulk.Done != 1 {
 			t.Errorf("in bulk with keep_steps: %+v", bulk)
 		}
 		s.get(task + "/payloads/steps/pay").want(http.StatusOK)

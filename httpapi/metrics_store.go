@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 const (
@@ -48,7 +49,7 @@ type StoreMetrics struct {
 
 	mu   sync.Mutex
 	at   time.Time
-	last weaver.Overview
+	last store.Overview
 	err  error
 }
 
@@ -126,7 +127,7 @@ type queueMetrics struct {
 
 // byQueue returns the metrics of the queues. One that is paused has tasks that are due
 // and not ready.
-func byQueue(o *weaver.Overview) map[string]queueMetrics {
+func byQueue(o *store.Overview) map[string]queueMetrics {
 	all := make(map[string]queueMetrics)
 	for i := range o.Queues {
 		q := &o.Queues[i]
@@ -150,7 +151,7 @@ func byQueue(o *weaver.Overview) map[string]queueMetrics {
 	return all
 }
 
-func workerState(w *weaver.WorkerInfo) string {
+func workerState(w *store.WorkerStatus) string {
 	switch {
 	case w.Dead:
 		return "dead"
@@ -163,7 +164,7 @@ func workerState(w *weaver.WorkerInfo) string {
 }
 
 // read returns what the store holds, or held a moment ago.
-func (m *StoreMetrics) read() (weaver.Overview, error) {
+func (m *StoreMetrics) read() (store.Overview, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.at.IsZero() && time.Since(m.at) < metricsFor {
@@ -171,7 +172,7 @@ func (m *StoreMetrics) read() (weaver.Overview, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), metricsLimit)
 	defer cancel()
-	m.last, m.err = m.client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewCounts | weaver.OverviewQueues | weaver.OverviewWorkers})
+	m.last, m.err = m.client.Overview(ctx, store.OverviewRequest{Parts: store.OverviewCounts | store.OverviewQueues | store.OverviewWorkers})
 	if m.at = time.Now(); m.err != nil {
 		m.log.Warn("read the store for its metrics", "error", m.err)
 	}

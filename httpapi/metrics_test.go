@@ -154,7 +154,7 @@ weaver_worker_troubles{task_type="acme.metrics.trouble.v1"} 1
 }
 
 // engineOf starts an engine with metrics.
-func engineOf(t *testing.T, s weaver.Store, m *httpapi.Metrics, handlers ...weaver.Handler) (stop func()) {
+func engineOf(t *testing.T, s store.Store, m *httpapi.Metrics, handlers ...weaver.Handler) (stop func()) {
 	t.Helper()
 	eng, err := weaver.New(s, weaver.Config{Plugins: []weaver.Plugin{m}, Handlers: handlers, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -173,7 +173,7 @@ func engineOf(t *testing.T, s weaver.Store, m *httpapi.Metrics, handlers ...weav
 
 // overviews is a store whose overviews are given, counted, or fail.
 type overviews struct {
-	weaver.Store
+	store.Store
 	queues []store.Queue
 	err    error
 	reads  int

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // Texts that a store or a parser may stumble over are never a failure of the server.
 func TestOddTexts(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, st weaver.Store) {
+	onStores(t, func(t *testing.T, st store.Store) {
 		s := newServer(t, serverOptions{store: st})
 		id := s.enqueue().String()
 		const draft = `{"task_type":"acme.billing.charge.v1","input":{"order":"1","amount":1}`

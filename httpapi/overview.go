@@ -18,7 +18,7 @@ type Counts struct {
 }
 
 func (c *call) counts() error {
-	o, err := c.overview(weaver.OverviewCounts)
+	o, err := c.overview(store.OverviewCounts)
 	if err != nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (c *call) counts() error {
 }
 
 // overview reads parts of what the namespace holds.
-func (c *call) overview(parts store.OverviewParts) (weaver.Overview, error) {
+func (c *call) overview(parts store.OverviewParts) (store.Overview, error) {
 	ctx, cancel := c.context()
 	defer cancel()
-	return c.api.client.Overview(ctx, weaver.OverviewRequest{Parts: parts})
+	return c.api.client.Overview(ctx, store.OverviewRequest{Parts: parts})
 }
 
 func (c *call) queues() error {
-	o, err := c.overview(weaver.OverviewQueues)
+	o, err := c.overview(store.OverviewQueues)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *call) queues() error {
 }
 
 func (c *call) workers() error {
-	o, err := c.overview(weaver.OverviewWorkers)
+	o, err := c.overview(store.OverviewWorkers)
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func (c *call) workers() error {
 
 // TaskType is a task type that workers announced.
 type TaskType struct {
-	weaver.TypeInfo
-	Workers int                `json:"workers"`         // that handle it, and were seen of late
-	Paused  bool               `json:"paused"`          // by an operator
-	Pause   *weaver.AuditEntry `json:"pause,omitempty"` // who paused it, when and why
+	store.AnnouncedType
+	Workers int               `json:"workers"`         // that handle it, and were seen of late
+	Paused  bool              `json:"paused"`          // by an operator
+	Pause   *store.AuditEntry `json:"pause,omitempty"` // who paused it, when and why
 }
 
 // listTypes lists the announced types without their schemas, which may be large.
@@ -97,7 +97,7 @@ func (c *call) announced(names ...string) ([]TaskType, error) {
 	if err != nil || len(types) == 0 {
 		return nil, err
 	}
-	o, err := c.api.client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewQueues | weaver.OverviewWorkers})
+	o, err := c.api.client.Overview(ctx, store.OverviewRequest{Parts: store.OverviewQueues | store.OverviewWorkers})
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (c *call) announced(names ...string) ([]TaskType, error) {
 	}
 	list := make([]TaskType, len(types))
 	for i, t := range types {
-		list[i] = TaskType{TypeInfo: t, Workers: handled[t.Name]}
-		if at := slices.IndexFunc(o.Queues, func(q weaver.QueueInfo) bool { return q.Type == t.Name }); at >= 0 {
+		list[i] = TaskType{AnnouncedType: t, Workers: handled[t.Name]}
+		if at := slices.IndexFunc(o.Queues, func(q store.Queue) bool { return q.Type == t.Name }); at >= 0 {
 			list[i].Paused, list[i].Pause = o.Queues[at].Paused, o.Queues[at].Pause
 		}
 	}
@@ -127,7 +127,7 @@ func (c *call) resumeType() error {
 
 // audit lists what operators did, newest first.
 func (c *call) audit() (err error) {
-	f := weaver.AuditFilter{Target: c.get("target"), Actor: c.get("actor"), Verb: c.get("verb"), After: c.get("after")}
+	f := store.AuditFilter{Target: c.get("target"), Actor: c.get("actor"), Verb: c.get("verb"), After: c.get("after")}
 	if f.Limit, err = c.limit(store.MaxLimit); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *call) audit() (err error) {
 	if err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, Page[weaver.AuditEntry]{listOf(list).Items, next})
+	return c.write(http.StatusOK, Page[store.AuditEntry]{listOf(list).Items, next})
 }
 
 // featurePaths are features that are there when a path is.

@@ -7,14 +7,15 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // What the namespace holds is told on each store: counts, queues, workers, types.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
-		s := newServer(t, serverOptions{store: store})
+	onStores(t, func(t *testing.T, db store.Store) {
+		s := newServer(t, serverOptions{store: db})
 		s.enqueue(order("bad"))
 		s.run()
 		s.enqueue()
@@ -27,13 +28,13 @@ func TestOverview(t *testing.T) {
 		}
 
 		s.post("/v1/types/acme.billing.charge.v1/pause", reasonGiven).want(http.StatusNoContent)
-		var queues httpapi.List[weaver.QueueInfo]
+		var queues httpapi.List[store.Queue]
 		s.get("/v1/queues").want(http.StatusOK).into(&queues)
 		if last := queues.Items[len(queues.Items)-1]; queues.Items[0].Name != "billing" || queues.Items[0].OldestDue.IsZero() || last.Type != "acme.billing.charge.v1" || !last.Paused {
 			t.Errorf("queues: %+v", queues.Items)
 		}
 
-		var workers httpapi.List[weaver.WorkerInfo]
+		var workers httpapi.List[store.WorkerStatus]
 		s.get("/v1/workers").want(http.StatusOK).into(&workers)
 		if workers.Items == nil {
 			t.Error("the list of workers is null")
@@ -70,7 +71,7 @@ func TestWorkersAreListed(t *testing.T) {
 		}
 	}
 	s.no(s.store.Join(t.Context(), weaver.DefaultNamespace, workerInfo))
-	var workers httpapi.List[weaver.WorkerInfo]
+	var workers httpapi.List[store.WorkerStatus]
 	s.get("/v1/workers").want(http.StatusOK).into(&workers)
 	if len(workers.Items) != 1 || workers.Items[0].Name != "here:1" || workers.Items[0].LastSeen.IsZero() {
 		t.Errorf("workers: %+v", workers.Items)
@@ -88,7 +89,7 @@ func TestAudit(t *testing.T) {
 	for _, queue := range []string{"a", "b", "c"} {
 		s.post("/v1/queues/"+queue+"/pause", `{"reason":"as asked","force":true}`).want(http.StatusNoContent)
 	}
-	read := func(query string) (page httpapi.Page[weaver.AuditEntry]) {
+	read := func(query string) (page httpapi.Page[store.AuditEntry]) {
 		s.get("/v1/audit" + query).want(http.StatusOK).into(&page)
 		return page
 	}

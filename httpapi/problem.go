@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -121,7 +122,7 @@ var (
 	invalidInput = problemKind{weaver.ErrInvalidInput, "invalid-input", http.StatusUnprocessableEntity, "The input was refused.", 0}
 	notFound     = problemKind{weaver.ErrNotFound, "not-found", http.StatusNotFound, "There is nothing of this kind.", 0}
 	statsQuery   = problemKind{store.ErrStatsQuery, "invalid-stats-query", http.StatusBadRequest, "These statistics cannot be asked for.", 0}
-	invalidQuery = problemKind{weaver.ErrInvalidQuery, "invalid-query", http.StatusBadRequest, "The query cannot be read.", 0}
+	invalidQuery = problemKind{ops.ErrInvalidQuery, "invalid-query", http.StatusBadRequest, "The query cannot be read.", 0}
 )
 
 // sentinels says what each error of the packages below is over HTTP. Of an error that
@@ -140,29 +141,29 @@ var sentinels = []problemKind{
 	{weaver.ErrNoSuchNeed, "no-such-need", 404, "The task has no such need.", 0},
 	{weaver.ErrForgotten, "forgotten", 410, "It was erased.", 0},
 	{weaver.ErrValuesDropped, "values-dropped", 410, "A rule of retention dropped it.", 0},
-	{weaver.ErrBlobGone, "blob-gone", 410, "The bytes were deleted.", 0},
+	{store.ErrBlobGone, "blob-gone", 410, "The bytes were deleted.", 0},
 	{weaver.ErrChanged, "changed", 409, "The task has changed meanwhile.", 0},
 	{weaver.ErrConflict, "conflict", 409, "It conflicts with what is recorded.", 0},
 	{weaver.ErrState, "state", 409, "The state does not allow it.", 0},
-	{weaver.ErrRefused, "refused", 422, "The store cannot keep this.", 0},
-	{weaver.ErrLimit, "limit", 409, "A limit is reached.", 0},
+	{store.ErrRefused, "refused", 422, "The store cannot keep this.", 0},
+	{store.ErrLimit, "limit", 409, "A limit is reached.", 0},
 	{weaver.ErrBlocked, "blocked", 409, "The task is blocked.", 0},
 	{weaver.ErrNotSucceeded, "not-succeeded", 409, "The task has not succeeded.", 0},
 	{weaver.ErrWrongType, "wrong-type", 409, "The task is of another type.", 0},
-	{weaver.ErrNoFeed, "no-events", 409, "No events are kept.", 0},
-	{weaver.ErrUnknown, "unknown-outcome", 503, "It is not known whether it was done.", 1},
-	{weaver.ErrBusy, "store-busy", 503, "The store is locked by another writer.", 1},
-	{weaver.ErrFull, "store-full", 507, "No space is left for the store.", 60},
-	{weaver.ErrReadOnly, "store-read-only", 503, "The store cannot be written.", 60},
-	{weaver.ErrNotMigrated, "store-not-migrated", 503, "The store's schema is not migrated.", 10},
-	{weaver.ErrNewerSchema, "store-newer-schema", 503, "The store's schema is newer than this server.", 60},
-	{weaver.ErrNotDatabase, "store-not-a-database", 503, "The store is not a database.", 60},
-	{weaver.ErrForeignDatabase, "store-foreign", 503, "The database holds other tables.", 60},
-	{weaver.ErrUnavailable, "store-unavailable", 503, "The store cannot be reached.", 2},
-	{weaver.ErrClosed, "store-closed", 503, "The store is closed.", 2},
+	{store.ErrNoFeed, "no-events", 409, "No events are kept.", 0},
+	{store.ErrUnknown, "unknown-outcome", 503, "It is not known whether it was done.", 1},
+	{store.ErrBusy, "store-busy", 503, "The store is locked by another writer.", 1},
+	{store.ErrFull, "store-full", 507, "No space is left for the store.", 60},
+	{store.ErrReadOnly, "store-read-only", 503, "The store cannot be written.", 60},
+	{store.ErrNotMigrated, "store-not-migrated", 503, "The store's schema is not migrated.", 10},
+	{store.ErrNewerSchema, "store-newer-schema", 503, "The store's schema is newer than this server.", 60},
+	{store.ErrNotDatabase, "store-not-a-database", 503, "The store is not a database.", 60},
+	{store.ErrForeignDatabase, "store-foreign", 503, "The database holds other tables.", 60},
+	{store.ErrUnavailable, "store-unavailable", 503, "The store cannot be reached.", 2},
+	{store.ErrClosed, "store-closed", 503, "The store is closed.", 2},
 	{weaver.ErrNoBucket, "no-bucket", 503, "The value is in a bucket, and this server has none.", 0},
 	{blob.ErrCorrupt, "bytes-changed", 500, "The stored bytes have changed since they were put.", 0},
-	{weaver.ErrOtherBucket, "other-bucket", 503, "The bucket is not the one that has it.", 0},
+	{store.ErrOtherBucket, "other-bucket", 503, "The bucket is not the one that has it.", 0},
 	{store.ErrRestartTx, "restart-transaction", 503, "The transaction must be restarted.", 1},
 }
 
@@ -186,7 +187,7 @@ func problemOf(err error) (p *Problem, known bool) {
 		return p, true
 	}
 	if errors.Is(err, blob.ErrNotFound) { // its text names a file
-		p, _ = problemOf(weaver.ErrBlobGone)
+		p, _ = problemOf(store.ErrBlobGone)
 		return p, false
 	}
 	for _, k := range sentinels {
@@ -214,7 +215,7 @@ func stoppedProblem() *Problem {
 func (c *call) problem(err error, what string) *Problem {
 	_, made := errors.AsType[*Problem](err)
 	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
-	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
+	if stopped && !made && !errors.Is(err, store.ErrUnknown) {
 		return stoppedProblem()
 	}
 	p, known := problemOf(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -26,7 +27,7 @@ func (c *call) taskEvents() error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.limit(weaver.MaxBulk)
+	limit, err := c.limit(ops.MaxBulk)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -50,7 +51,7 @@ type eventLine struct {
 // of the pages.
 func TestTaskEvents(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		id := s.said()
 		at := "/v1/tasks/" + id.String() + "/events"
@@ -111,7 +112,7 @@ func TestTaskEventsHideValues(t *testing.T) {
 // Stored lines are text; the end of them is asked for by its size.
 func TestStoredLogs(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		at := "/v1/tasks/" + s.said().String() + "/logs"
 		a := s.get(at).want(http.StatusOK)

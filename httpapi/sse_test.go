@@ -288,7 +288,7 @@ func TestStreamOfClientThatGoes(t *testing.T) {
 func TestStreamEndsWithProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, nil)
-		srv := servePipes(t, streaming(a, func(*stream) error { return weaver.ErrUnavailable }))
+		srv := servePipes(t, streaming(a, func(*stream) error { return store.ErrUnavailable }))
 		r := connect(t, srv.client(t), "/")
 		r.next()
 		f, _ := r.next()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 var statsParams = []param{
@@ -24,7 +26,7 @@ var asParams = strings.NewReplacer("From", "from", "To", "to", "Step", "step", "
 
 // stats answers with statistics of attempts.
 func (c *call) stats() (err error) {
-	req := weaver.StatsRequest{Type: c.get("type"), Queue: c.get("queue")}
+	req := ops.StatsRequest{Type: c.get("type"), Queue: c.get("queue")}
 	if req.From, err = c.instant("from"); err != nil {
 		return err
 	}
@@ -37,10 +39,10 @@ func (c *call) stats() (err error) {
 		}
 	}
 	for _, by := range c.list("by") {
-		if !slices.Contains(weaver.StatsBys(), weaver.StatsBy(by)) {
-			return badParam("by", "%q: want one or more of %v", by, weaver.StatsBys())
+		if !slices.Contains(ops.StatsBys(), store.StatBy(by)) {
+			return badParam("by", "%q: want one or more of %v", by, ops.StatsBys())
 		}
-		req.By = append(req.By, weaver.StatsBy(by))
+		req.By = append(req.By, store.StatBy(by))
 	}
 	ctx, cancel := c.context()
 	defer cancel()

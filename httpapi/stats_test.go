@@ -8,7 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
@@ -24,7 +25,7 @@ func TestStats(t *testing.T) {
 		s.enqueue(order("bad"))
 		s.run()
 		begin := time.Now().Add(-time.Minute).UTC()
-		var got weaver.Stats
+		var got ops.Stats
 		s.get("/v1/stats").want(http.StatusOK).into(&got)
 		if len(got.Rows) != 1 || got.Rows[0].Count != 3 || got.To.Sub(got.From) < time.Hour {
 			t.Errorf("of the last hour: %+v", got)

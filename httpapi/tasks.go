@@ -12,16 +12,17 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // query reads the parameters that select tasks: those that a field of Filter is for, and
 // q, which may say the same and more. All must hold.
-func (c *call) query() (weaver.Query, error) {
+func (c *call) query() (ops.Query, error) {
 	f, err := c.filter()
 	if err != nil {
-		return weaver.Query{}, err
+		return ops.Query{}, err
 	}
 	q, p := c.parseQuery(c.get("q"))
 	if p != nil {
@@ -34,17 +35,17 @@ func (c *call) query() (weaver.Query, error) {
 // parseQuery reads the text of a query. What is wrong with it is the only one of the
 // problem's Errors: the caller says where the text stood. A query about values is refused
 // to principals that may not read them: what matches would tell.
-func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
+func (c *call) parseQuery(text string) (ops.Query, *Problem) {
 	wrong := func(k problemKind, title string, e ProblemError) *Problem {
 		p := k.of("%s", title)
 		p.Errors = []ProblemError{e}
 		return p
 	}
 	if len(text) > c.api.cfg.MaxQuery {
-		return weaver.Query{}, wrong(invalidQuery, "The query is too long.", ProblemError{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)})
+		return ops.Query{}, wrong(invalidQuery, "The query is too long.", ProblemError{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)})
 	}
-	q, err := weaver.ParseQuery(text, time.Now())
-	var mistake *weaver.QueryError
+	q, err := ops.ParseQuery(text, time.Now())
+	var mistake *ops.QueryError
 	switch {
 	case errors.As(err, &mistake):
 		return q, wrong(invalidQuery, err.Error(), ProblemError{Column: mistake.Column, Detail: mistake.What, Meant: mistake.Meant, Words: mistake.Words})
@@ -173,7 +174,7 @@ type Found struct {
 }
 
 // search answers with the tasks that a query asks for.
-func (c *call) search(ctx context.Context, q weaver.Query) error {
+func (c *call) search(ctx context.Context, q ops.Query) error {
 	page, err := c.api.client.Search(ctx, q)
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -214,7 +216,7 @@ func readJob(ctx context.Context, c *weaver.Client, arg string) view {
 
 // readQuery reads the first page of a query, whose times that are relative count from now.
 func readQuery(ctx context.Context, c *weaver.Client, arg string) view {
-	q, err := weaver.ParseQuery(arg, time.Now())
+	q, err := ops.ParseQuery(arg, time.Now())
 	if err != nil {
 		return view{err: err}
 	}
@@ -223,10 +225,10 @@ func readQuery(ctx context.Context, c *weaver.Client, arg string) view {
 
 // readInbox reads what waits for a person.
 func readInbox(ctx context.Context, c *weaver.Client, _ string) view {
-	return readPage(ctx, c, weaver.Query{Filter: weaver.Filter{States: []weaver.State{weaver.StateBlocked}}})
+	return readPage(ctx, c, ops.Query{Filter: weaver.Filter{States: []weaver.State{weaver.StateBlocked}}})
 }
 
-func readPage(ctx context.Context, c *weaver.Client, q weaver.Query) view {
+func readPage(ctx context.Context, c *weaver.Client, q ops.Query) view {
 	page, err := c.Search(ctx, q)
 	if err != nil {
 		return view{err: err}
@@ -267,7 +269,7 @@ func readQueues(ctx context.Context, c *weaver.Client, _ string) view {
 	if err != nil {
 		return view{err: err}
 	}
-	return view{rows: rowsOf(list, func(q *weaver.QueueInfo) string {
+	return view{rows: rowsOf(list, func(q *store.Queue) string {
 		if q.Type != "" {
 			return "type:" + q.Type
 		}
@@ -280,20 +282,20 @@ func readWorkers(ctx context.Context, c *weaver.Client, _ string) view {
 	if err != nil {
 		return view{err: err}
 	}
-	return view{rows: rowsOf(list, func(w *weaver.WorkerInfo) string { return string(w.ID) })}
+	return view{rows: rowsOf(list, func(w *store.WorkerStatus) string { return string(w.ID) })}
 }
 
 // readStats reads the last hour, a row for each minute and outcome.
 func readStats(ctx context.Context, c *weaver.Client, _ string) view {
 	now := time.Now()
-	stats, err := c.Stats(ctx, weaver.StatsRequest{From: now.Add(-time.Hour), To: now, Step: time.Minute, By: []weaver.StatsBy{weaver.StatsByOutcome}})
+	stats, err := c.Stats(ctx, ops.StatsRequest{From: now.Add(-time.Hour), To: now, Step: time.Minute, By: []store.StatBy{store.ByOutcome}})
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return view{err: notFound.of("The store keeps no statistics.")}
 	case err != nil:
 		return view{err: err}
 	}
-	return view{rows: rowsOf(stats.Rows, func(r *weaver.StatsRow) string {
+	return view{rows: rowsOf(stats.Rows, func(r *ops.StatsRow) string {
 		return r.From.UTC().Format(time.RFC3339) + " " + string(r.Outcome)
 	})}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -27,7 +28,7 @@ type types struct {
 }
 
 type knownType struct {
-	weaver.TypeInfo
+	store.AnnouncedType
 	input *inputSchema
 	read  time.Time
 }
@@ -49,7 +50,7 @@ func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	found := &knownType{TypeInfo: list[0], read: time.Now()}
+	found := &knownType{AnnouncedType: list[0], read: time.Now()}
 	compiled, err := schema.Compile(found.Input)
 	if err != nil {
 		return nil, fmt.Errorf("the task type %s was announced with an input schema that cannot be used: %w", name, err)
@@ -127,12 +128,12 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/input", Detail: err.Error()}}
 		return weaver.Draft{}, p
 	}
-	info := typ.TypeInfo
+	info := typ.AnnouncedType
 	if err := d.hide(&info, pointer); err != nil {
 		return weaver.Draft{}, err
 	}
 	if d.Exact {
-		info.Defaults = weaver.TaskDefaults{}
+		info.Defaults = store.TypeDefaults{}
 	}
 	return weaver.DraftOf(info, d.Input, d.options()...), nil
 }
@@ -143,7 +144,7 @@ const (
 )
 
 // hide adds what the draft says of its values to what the type does.
-func (d *Draft) hide(info *weaver.TypeInfo, pointer string) error {
+func (d *Draft) hide(info *store.AnnouncedType, pointer string) error {
 	check := func(at, pattern string) error {
 		if pattern == "" || len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsRune(pattern, 0) {
 			return bodyProblem(invalidBody, at, fmt.Sprintf("want a path like input/card/number, of at most %d bytes", maxPattern))

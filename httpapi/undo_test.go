@@ -12,6 +12,8 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 var saga = weaver.Define[int, weaver.None]("acme.billing.saga.v1", weaver.NoRetry(), weaver.CleanupWhenCancelled())
@@ -35,7 +37,7 @@ func unpaid(gone *bool) weaver.Handler {
 // An undo that was given up is tried again, alone and with others, or accepted.
 func TestUndoVerbs(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store})
 		enqueue := func() weaver.TaskID {
 			h, err := saga.Enqueue(s.Context(), s.client, 1)
@@ -62,10 +64,10 @@ func TestUndoVerbs(t *testing.T) {
 
 		gone = false
 		s.verb(two, "retry", `{"cleanup":true}`, weaver.StatePending)
-		if bulk := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkRetry, Q: "undo:failed", Cleanup: true}); bulk.Done != 1 || len(bulk.Refused) != 0 {
+		if bulk := s.bulk(httpapi.BulkRequest{Verb: ops.BulkRetry, Q: "undo:failed", Cleanup: true}); bulk.Done != 1 || len(bulk.Refused) != 0 {
 			t.Errorf("in bulk: %+v", bulk)
 		}
-		if bulk := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkCancel, IDs: []string{three.String()}, Force: true}); bulk.Done != 0 ||
+		if bulk := s.bulk(httpapi.BulkRequest{Verb: ops.BulkCancel, IDs: []string{three.String()}, Force: true}); bulk.Done != 0 ||
 			len(bulk.Refused) != 1 || !strings.Contains(bulk.Refused[0].Problem.Detail, "--abandon-undo") {
 			t.Errorf("a forced cancel in bulk: %+v", bulk)
 		}
@@ -175,7 +177,7 @@ func TestUndoPlan(t *testing.T) {
 		if a := s.get("/v1/tasks/" + h.ID().String() + "/undo").want(http.StatusOK); strings.Contains(string(a.body), "4111-22") {
 			s.Errorf("the plan has a value: %s", a.body)
 		}
-		if bulk := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:pending", DryRun: true}); bulk.Done != 1 || bulk.UndoneFirst != 1 {
+		if bulk := s.bulk(httpapi.BulkRequest{Verb: ops.BulkCancel, Q: "state:pending", DryRun: true}); bulk.Done != 1 || bulk.UndoneFirst != 1 {
 			s.Errorf("a dry run of cancels: %+v", bulk)
 		}
 		s.no(s.c.Cancel(s.Context(), h.ID()))

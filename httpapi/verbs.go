@@ -106,7 +106,7 @@ func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption
 	if !found || err != nil || err2 != nil {
 		return nil, wrong
 	}
-	return append(opts, weaver.SeenVersion(n, time.UnixMicro(micro))), nil
+	return append(opts, weaver.SeenEpoch(n, time.UnixMicro(micro))), nil
 }
 
 // verb makes the handler of a verb of one task. It answers with the task as it is then.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/ops"
 )
 
 // byHeader takes a request for one of the access that its header As lists, without one
@@ -94,7 +95,7 @@ func TestOperateAloneReadsNothing(t *testing.T) {
 		verbs++
 		var body any
 		if r.ID == "changeTasks" {
-			body = httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:ready", DryRun: true}
+			body = httpapi.BulkRequest{Verb: ops.BulkCancel, Q: "state:ready", DryRun: true}
 		}
 		s.do(r.Method, strings.NewReplacer("{id}", id, "{name}", "billing").Replace(r.Pattern), body, "As", "submit,operate").problem(http.StatusForbidden, "forbidden")
 	}

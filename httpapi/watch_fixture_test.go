@@ -22,14 +22,14 @@ var watched = weaver.Define[map[string]string, weaver.None]("acme.watch.row.v1")
 
 // counted is a store that counts its calls and can be away.
 type counted struct {
-	weaver.Store
+	store.Store
 	mu    sync.Mutex
 	calls map[string][]time.Time // reads, by method
 	away  bool
 	panic bool
 }
 
-func countCalls(below weaver.Store) *counted {
+func countCalls(below store.Store) *counted {
 	c := &counted{calls: map[string][]time.Time{}}
 	c.Store = storehook.New(below, &storehook.Hooks{Around: func(ctx context.Context, call *storehook.Call, next func(context.Context) error) error {
 		c.mu.Lock()

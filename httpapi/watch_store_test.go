@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // Live views show what happens, on each store, over a network; and Stop ends them.
 func TestWatchOperation(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
+	onStores(t, func(t *testing.T, store store.Store) {
 		s := newServer(t, serverOptions{store: store, mount: "/weaver"})
 		id := s.enqueue(order("ask"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

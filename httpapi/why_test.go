@@ -16,7 +16,7 @@ import (
 
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, db weaver.Store) {
+	onStores(t, func(t *testing.T, db store.Store) {
 		s := newServer(t, serverOptions{store: db})
 		bad, asks := s.enqueue(order("bad")), s.enqueue(order("ask"))
 		var job httpapi.Submitted

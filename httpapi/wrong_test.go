@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
 )
 
 // mistake is a wrong request, and what its problem says.
@@ -27,7 +28,7 @@ const draft = `{"task_type":"acme.billing.charge.v1","input":{"order":"1","amoun
 // What no answer can be made of is refused, with where and why, on each store.
 func TestWrongInput(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, st weaver.Store) {
+	onStores(t, func(t *testing.T, st store.Store) {
 		s := newServer(t, serverOptions{store: st})
 		elsewhere, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: "elsewhere"})
 		s.no(err)

@@ -19,13 +19,14 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/otelweaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
 // fixture is a store, the exported telemetry, and the log, in a bubble of fake time.
 type fixture struct {
 	*testing.T
-	store  weaver.Store
+	store  store.Store
 	spans  *tracetest.InMemoryExporter
 	traces *sdktrace.TracerProvider
 	reader *sdkmetric.ManualReader

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -122,10 +123,10 @@ type queueCounts struct {
 	client *weaver.Client
 	mu     sync.Mutex
 	at     time.Time
-	queues []weaver.QueueInfo
+	queues []store.Queue
 }
 
-func (c *queueCounts) get(ctx context.Context) ([]weaver.QueueInfo, error) {
+func (c *queueCounts) get(ctx context.Context) ([]store.Queue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.at.IsZero() && time.Since(c.at) < countsFor {

@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // Announcer stores descriptions of task types: a weaver.Client or an Engine.
 type Announcer interface {
-	AnnounceTypes(ctx context.Context, types ...weaver.TypeInfo) error
+	AnnounceTypes(ctx context.Context, types ...store.AnnouncedType) error
 }
 
 // Announce describes task types in the store, each as by [Of]. It does not rewrite unchanged descriptions or replace
 // those of a newer schema version. A program that runs tasks uses [Plugin].
 func Announce(ctx context.Context, to Announcer, types ...weaver.AnyType) error {
-	infos := make([]weaver.TypeInfo, 0, len(types))
+	infos := make([]store.AnnouncedType, 0, len(types))
 	for _, t := range types {
 		if t != nil {
 			infos = append(infos, Of(t))

@@ -25,7 +25,7 @@ const (
 
 // Of describes a task type: its definition, with the JSON Schemas of its input and output. It omits a schema larger
 // than a store keeps, so that anything is allowed.
-func Of(t weaver.AnyType) weaver.TypeInfo {
+func Of(t weaver.AnyType) store.AnnouncedType {
 	info := t.Info()
 	in, out := t.Payloads()
 	info.Input, info.Output = describe(in), describe(out)

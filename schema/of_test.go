@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 )
 
 type base struct {
@@ -92,8 +93,8 @@ func ofIn[T any](t testing.TB) (json.RawMessage, *schema.Schema) {
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	raw := func(in, _ reflect.Type, info weaver.TypeInfo) string { return string(info.Input) }
-	one := func(info weaver.TypeInfo) string { return raw(nil, nil, info) }
+	raw := func(in, _ reflect.Type, info store.AnnouncedType) string { return string(info.Input) }
+	one := func(info store.AnnouncedType) string { return raw(nil, nil, info) }
 	const head = `"$schema":"https://json-schema.org/draft/2020-12/schema",`
 	for _, c := range []struct {
 		of   weaver.AnyType

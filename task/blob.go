@@ -58,3 +58,18 @@ const (
 	BlobLive     BlobState = "live"     // referenced
 	BlobDeleting BlobState = "deleting" // can no longer be referenced; its bytes may be gone
 )
+
+// ArtifactRef names an artifact. It may be part of an input, an output or a step's
+// value, by which other tasks find it.
+type ArtifactRef struct {
+	ID          ID     `json:"artifact_id"`
+	Name        string `json:"name"`
+	ContentType string `json:"content_type,omitempty"`
+	Blob        Blob   `json:"blob,omitzero"`
+	Link        Link   `json:"link,omitzero"` // of LinkArtifact, in place of Blob
+}
+
+// Ref returns the reference by which a program opens the artifact.
+func (a *Artifact) Ref() ArtifactRef {
+	return ArtifactRef{ID: a.ID, Name: a.Name, ContentType: a.ContentType, Blob: a.Blob, Link: a.Link()}
+}

@@ -105,7 +105,7 @@ func (e *Env) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) (got []w
 	return got, err
 }
 
-var _ weaver.TxSubmitter = (*Env)(nil) // enqueues and submits
+var _ weaver.Enqueuer = (*Env)(nil) // enqueues and submits
 
 // Submit is weaver.Client.Submit, at the environment's time.
 func (e *Env) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.SubmitOption) (h *weaver.JobHandle, err error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // Run enqueues a task, runs due tasks until it has ended, and returns its output. Time advances as needed. The test
@@ -81,7 +82,7 @@ func RunJob(t *testing.T, e *Env, j *weaver.Job) weaver.JobResult {
 	if err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}
-	if res.State != weaver.JobSucceeded {
+	if res.State != task.JobSucceeded {
 		t.Fatalf("weavertest: job %s (%s) is %s: %s", res.ID, res.Name, res.State, unmet(res))
 	}
 	return res

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/weavertest"
 )
 
@@ -50,7 +51,7 @@ func TestRunJob(t *testing.T) {
 			return "", weaver.Sleep(ctx, "settle", day)
 		}))
 		began := e.Now()
-		if res := weavertest.RunJob(t, e, payments()); res.State != weaver.JobSucceeded || len(res.Completed) != 2 {
+		if res := weavertest.RunJob(t, e, payments()); res.State != task.JobSucceeded || len(res.Completed) != 2 {
 			t.Errorf("the job is %s: %+v", res.State, res)
 		}
 		if passed := e.Now().Sub(began); passed < 2*day {
@@ -58,7 +59,7 @@ func TestRunJob(t *testing.T) {
 		}
 		refuse = 2
 		res, err := weavertest.RunJobErr(t, e, payments())
-		if err != nil || res.State != weaver.JobFailed || len(res.Completed) != 1 || len(res.Failed) != 1 {
+		if err != nil || res.State != task.JobFailed || len(res.Completed) != 1 || len(res.Failed) != 1 {
 			t.Errorf("RunJobErr returned %+v, %v", res, err)
 		}
 	})

@@ -25,7 +25,7 @@ type worker struct {
 	undosFailed map[weaver.TaskID]int
 }
 
-func newWorker(s weaver.Store, cfg weaver.Config) (*worker, error) {
+func newWorker(s store.Store, cfg weaver.Config) (*worker, error) {
 	w := new(worker)
 	cfg.Middleware = slices.Concat([]func(weaver.HandlerFunc) weaver.HandlerFunc{w.count}, cfg.Middleware)
 	var err error

@@ -25,6 +25,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -172,7 +173,7 @@ func (p program) run(ctx context.Context, question string, budget int64) (err er
 	}()
 	res, err := h.Wait(work)
 	done()
-	if err == nil && res.State != weaver.JobSucceeded {
+	if err == nil && res.State != task.JobSucceeded {
 		err = fmt.Errorf("the job %s", res.State)
 	}
 	return errors.Join(err, <-ended)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // The contract: the builds, the release, and a person's approval.
@@ -143,7 +144,7 @@ func (p program) run(ctx context.Context, plan Plan) (err error) {
 	}()
 	res, err := h.Wait(work)
 	done()
-	if err == nil && res.State != weaver.JobSucceeded {
+	if err == nil && res.State != task.JobSucceeded {
 		err = fmt.Errorf("the job %s", res.State)
 	}
 	return errors.Join(err, <-ended)

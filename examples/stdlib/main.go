@@ -22,7 +22,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -98,7 +100,7 @@ func run(ctx context.Context, cfg config) (err error) {
 		return err
 	case waitErr != nil:
 		return fmt.Errorf("stopped, the same command continues: %w", waitErr)
-	case res.State != weaver.JobSucceeded:
+	case res.State != task.JobSucceeded:
 		return fmt.Errorf("job %s %s: `go run ./cmd/weaver --store sqlite:%s why %[1]s` tells why", job, res.State, db.Path())
 	}
 	fmt.Fprintf(cfg.out, "done: %s\n", cfg.reportFile())
@@ -116,7 +118,7 @@ type display struct {
 // job returns the unfinished job, or a new one. Nothing else is needed to continue: the engine finds the tasks,
 // including those of a killed process.
 func (d *display) job(ctx context.Context, client *weaver.Client) (id weaver.JobID, err error) {
-	jobs, _, err := client.Jobs(ctx, weaver.JobFilter{Name: jobName, Limit: 1})
+	jobs, _, err := client.Jobs(ctx, store.JobFilter{Name: jobName, Limit: 1})
 	if err != nil {
 		return id, err
 	}
@@ -138,7 +140,7 @@ func (d *display) job(ctx context.Context, client *weaver.Client) (id weaver.Job
 	return id, err
 }
 
-// Emit implements weaver.Sink. The task waits until it returns, so it is quick.
+// Emit implements event.Sink. The task waits until it returns, so it is quick.
 func (d *display) Emit(ev event.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

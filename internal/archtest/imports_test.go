@@ -21,7 +21,7 @@ var (
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
 	helpers    = []string{"internal/filelock", "internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/owned", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
-	library    = join(ports, ".")
+	library    = join(ports, "ops", ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
 )
@@ -134,7 +134,8 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
+	"ops":          {ours: join(values, "store", "internal/query", "internal/redact")},
+	".":            {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/explainread", "internal/group", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme": func() {
-			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain, "careless": careless}})
+			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]decide.Decider{"never": neverAgain, "careless": careless}})
 		},
 		"curl":  curl,
 		"jq":    jq,
@@ -146,7 +146,7 @@ func ownHandlers() []weaver.Handler {
 			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
 		}),
 		link.Handler(func(ctx context.Context, size int64) (weaver.ArtifactRef, error) {
-			return weaver.LinkArtifact(ctx, "scans/a.pdf", weaver.Link{URL: "https://me:pass@example.com/a.pdf?sig=secret-1", Size: size}, weaver.ContentType("application/pdf"))
+			return weaver.LinkArtifact(ctx, "scans/a.pdf", task.Link{URL: "https://me:pass@example.com/a.pdf?sig=secret-1", Size: size}, weaver.ContentType("application/pdf"))
 		}),
 		pay.Handler(func(ctx context.Context, in payment) (payment, error) {
 			weaver.Log(ctx).Info("pays with "+in.Card, "payment", in)

@@ -409,7 +409,7 @@ func (w *fixture) unprove() {
 func (w *fixture) reap() {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "reaper", Name: "web2:8", TTL: time.Hour}))
-	_, err := w.db.Reap(w.ctx, ns, store.ReapRequest{Worker: "reaper", TTL: time.Hour, CrashBudget: weaver.DefaultCrashBudget})
+	_, err := w.db.Reap(w.ctx, ns, store.ReapRequest{Worker: "reaper", TTL: time.Hour, CrashBudget: 3})
 	w.check(err)
 	w.check(w.db.Leave(w.ctx, ns, "reaper"))
 }

@@ -98,7 +98,7 @@ type Config struct {
 	NoStats      bool          // count nothing; the statistics of others are still merged
 	Redact       []string      // patterns of values that only handlers see, in addition to those of tasks
 
-	UnknownFields UnknownFields // of stored inputs
+	UnknownFields task.UnknownFields // of stored inputs
 
 	StoreLogs, StoreEvents bool // in the store
 

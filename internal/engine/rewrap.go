@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/seal"
@@ -10,13 +11,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrNotRewrappable: the store cannot replace values, or there is no codec.
-var ErrNotRewrappable = errors.New("values can be sealed again by a client with a Codec, of a store that can replace values (store.CanRewriteValues)")
+// errNotRewrappable: the store cannot replace values, or there is no codec.
+var errNotRewrappable = fmt.Errorf("%w: values can be sealed again by a client with a Codec, of a store that can replace values (store.CanRewriteValues)", errors.ErrUnsupported)
 
 // Rewrap seals a page of stored values with the newest key. below is the store with the sealed values.
 func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, limit int) (seal.Rewrapped, error) {
 	if v.Sealer == nil || !below.Capabilities().Has(store.CanRewriteValues) {
-		return seal.Rewrapped{}, ErrNotRewrappable
+		return seal.Rewrapped{}, errNotRewrappable
 	}
 	return v.Sealer.Rewrap(ctx, below, after, limit, func(ctx context.Context, b task.Blob) (bool, error) {
 		changed, err := v.rewrapBlob(ctx, below, b)

@@ -1,22 +1,16 @@
 package engine
 
-import "sync"
+import (
+	"sync"
 
-// UnknownFields is the handling of fields of a stored input that its Go type lacks.
-type UnknownFields int
-
-// The settings of Config.UnknownFields.
-const (
-	UnknownWarn   UnknownFields = iota // the input is decoded without them; logged once per type, and noted with the attempt
-	UnknownRefuse                      // the input does not decode
-	UnknownIgnore                      // the input is decoded without them
+	"github.com/goweaver/weaver/task"
 )
 
 // NoteUnknown is the name of the note with the first unknown field.
 const NoteUnknown = "weaver.unknown_field"
 
 // UnknownFields returns the engine's setting.
-func (a *Attempt) UnknownFields() UnknownFields { return a.env.UnknownFields }
+func (a *Attempt) UnknownFields() task.UnknownFields { return a.env.UnknownFields }
 
 // WarnUnknown notes and logs a field of the task's input that its Go type lacks; mistake names both.
 func (a *Attempt) WarnUnknown(mistake error) {

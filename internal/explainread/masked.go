@@ -5,6 +5,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -35,14 +36,14 @@ func (c Masked) JobTasks(ctx context.Context, id weaver.JobID) ([]weaver.TaskInf
 }
 
 // History reads what is recorded about a task as it is shown.
-func (c Masked) History(ctx context.Context, id weaver.TaskID) (weaver.History, error) {
+func (c Masked) History(ctx context.Context, id weaver.TaskID) (store.History, error) {
 	h, err := c.Client.History(ctx, id)
 	redact.History(&h)
 	return h, err
 }
 
 // Search reads tasks as they are shown.
-func (c Masked) Search(ctx context.Context, q weaver.Query) (weaver.SearchPage, error) {
+func (c Masked) Search(ctx context.Context, q ops.Query) (ops.SearchPage, error) {
 	page, err := c.Client.Search(ctx, q)
 	redact.Tasks(page.Items)
 	return page, err
@@ -50,7 +51,7 @@ func (c Masked) Search(ctx context.Context, q weaver.Query) (weaver.SearchPage, 
 
 // Edges returns the edges of the tasks of a job.
 func (c Masked) Edges(ctx context.Context, job weaver.JobID) (edges []store.GraphEdge, err error) {
-	for req := (weaver.GraphRequest{Job: job}); ; {
+	for req := (store.GraphRequest{Job: job}); ; {
 		g, err := c.Graph(ctx, req)
 		if err != nil {
 			return nil, err

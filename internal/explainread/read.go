@@ -14,7 +14,7 @@ import (
 
 // Source is what an explanation needs of a client and its store.
 type Source interface {
-	History(context.Context, weaver.TaskID) (weaver.History, error)
+	History(context.Context, weaver.TaskID) (store.History, error)
 	List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error)
 	Job(context.Context, weaver.JobID) (weaver.JobInfo, error)
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 // shown is an error whose text may be shown to the caller of a tool.
@@ -21,8 +23,8 @@ func say(format string, args ...any) error { return shown{fmt.Errorf(format, arg
 // failures are errors of the store. Their texts may name folders, hosts and users, so only the name of the error is
 // shown.
 var failures = []error{
-	weaver.ErrUnavailable, weaver.ErrBusy, weaver.ErrFull, weaver.ErrReadOnly, weaver.ErrNotMigrated, weaver.ErrNewerSchema,
-	weaver.ErrNotDatabase, weaver.ErrForeignDatabase, weaver.ErrUnknown, weaver.ErrClosed, weaver.ErrNoBucket, weaver.ErrOtherBucket,
+	store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrNotMigrated, store.ErrNewerSchema,
+	store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrUnknown, store.ErrClosed, weaver.ErrNoBucket, store.ErrOtherBucket,
 }
 
 // mistakes are errors that a caller can avoid, with a suggestion for each.
@@ -35,15 +37,15 @@ var mistakes = []struct {
 	{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
 	{weaver.ErrInvalidInput, ""},
 	{weaver.ErrInvalidOption, ""},
-	{weaver.ErrInvalidQuery, ""},
+	{ops.ErrInvalidQuery, ""},
 	{weaver.ErrBadCursor, ""},
 	{weaver.ErrTooLarge, ""},
-	{weaver.ErrLimit, ""},
-	{weaver.ErrRefused, ""},
+	{store.ErrLimit, ""},
+	{store.ErrRefused, ""},
 	{weaver.ErrConflict, ""},
 	{weaver.ErrForgotten, ""},
 	{weaver.ErrValuesDropped, ""},
-	{weaver.ErrBlobGone, ""},
+	{store.ErrBlobGone, ""},
 }
 
 // explained returns the answer of a tool for an error, with a suggestion. It logs an unknown error and hides its

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/typo"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -36,7 +36,7 @@ type jobRow struct {
 }
 
 func (t tools) jobs(ctx context.Context, in jobsInput) (string, error) {
-	f := weaver.JobFilter{Name: in.Name, Limit: in.Limit, After: in.After}
+	f := store.JobFilter{Name: in.Name, Limit: in.Limit, After: in.After}
 	switch {
 	case in.Limit == 0:
 		f.Limit = defaultRows
@@ -60,7 +60,7 @@ func (t tools) jobs(ctx context.Context, in jobsInput) (string, error) {
 		p.Items[i] = jobRow{j.ID, short(j.Name, maxMessage), j.State, j.Counters.Total, j.Counters.Unfinished, j.Counters.Succeeded, j.Counters.Failed, j.CancelRequested, j.CreatedAt, j.FinishedAt}
 	}
 	if len(list) == 0 && in.Name != "" && in.After == "" {
-		newest, _, err := t.Client.Jobs(ctx, weaver.JobFilter{Limit: maxRows})
+		newest, _, err := t.Client.Jobs(ctx, store.JobFilter{Limit: maxRows})
 		if err != nil {
 			return "", err
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/mcpserver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
 )
@@ -448,8 +449,8 @@ func TestFailuresAreNotShown(t *testing.T) {
 		hidden bool
 	}{
 		{errors.New("open /srv/secret.db: SQL logic error"), "the server failed: its log has the reason", true},
-		{fmt.Errorf("dial secret@db: %w", weaver.ErrUnavailable), weaver.ErrUnavailable.Error() + ": the server's log says more", true},
-		{mcpserver.Said(fmt.Errorf("dial secret@db: %w", weaver.ErrFull)), weaver.ErrFull.Error(), true},
+		{fmt.Errorf("dial secret@db: %w", store.ErrUnavailable), store.ErrUnavailable.Error() + ": the server's log says more", true},
+		{mcpserver.Said(fmt.Errorf("dial secret@db: %w", store.ErrFull)), store.ErrFull.Error(), true},
 		{fmt.Errorf("job secret: %w", weaver.ErrNotFound), "job secret: ", false},
 		{fmt.Errorf("input secret: %w", weaver.ErrTooLarge), "input secret: ", false},
 		{fmt.Errorf("why: %w", mcpserver.Said(errors.New("ask for secret"))), "why: ask for secret", false},

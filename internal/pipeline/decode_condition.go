@@ -79,21 +79,21 @@ func (d *decoder) yes(f field) bool {
 
 // nodeOptions returns the options for the edges from the task's needs and for its
 // own failure.
-func (d *definition) nodeOptions() []weaver.NodeOption {
+func (d *definition) nodeOptions(job *weaver.Job) []weaver.NodeOption {
 	var opts []weaver.NodeOption
 	if d.Undoes != "" {
-		return append(opts, weaver.UndoesNamed(d.Undoes))
+		return append(opts, weaver.Undoes(job.Node(d.Undoes)))
 	}
 	if len(d.After) > 0 {
-		opts = append(opts, weaver.IfDoneNamed(d.After...))
+		opts = append(opts, weaver.IfDone(job.Nodes(d.After...)...))
 	}
 	switch d.If {
 	case task.OnFailed:
-		opts = append(opts, weaver.IfFailedNamed(d.Needs...))
+		opts = append(opts, weaver.IfFailed(job.Nodes(d.Needs...)...))
 	case task.OnDone:
-		opts = append(opts, weaver.IfDoneNamed(d.Needs...))
+		opts = append(opts, weaver.IfDone(job.Nodes(d.Needs...)...))
 	default:
-		opts = append(opts, weaver.NeedsNamed(d.Needs...))
+		opts = append(opts, weaver.Needs(job.Nodes(d.Needs...)...))
 	}
 	if d.AllowFailure {
 		opts = append(opts, weaver.AllowFailure())

@@ -80,7 +80,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 		}
 		isKept := func(name string) bool { return kept[name] || kept[undone[name]] }
 		d.Needs, d.After = slices.DeleteFunc(slices.Clone(d.Needs), isKept), slices.DeleteFunc(slices.Clone(d.After), isKept)
-		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
+		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions(job)...)
 	}
 	return job
 }

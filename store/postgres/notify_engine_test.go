@@ -15,7 +15,7 @@ import (
 )
 
 // running runs an engine until the end of the test.
-func running(t *testing.T, db weaver.Store, cfg weaver.Config) *weaver.Engine {
+func running(t *testing.T, db store.Store, cfg weaver.Config) *weaver.Engine {
 	t.Helper()
 	cfg.Namespace, cfg.Logger = space, slog.New(slog.DiscardHandler)
 	eng, err := weaver.New(db, cfg)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgtest"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
@@ -108,11 +109,11 @@ func (p *program) end(ctx context.Context, tx *sql.Tx, in string) error {
 func TestStepTxOfDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
-	overPg := func(url string) func(t *testing.T) (weaver.Store, *sql.DB) {
-		return func(t *testing.T) (weaver.Store, *sql.DB) { db := openURL(t, url); return db, db.DB() }
+	overPg := func(url string) func(t *testing.T) (store.Store, *sql.DB) {
+		return func(t *testing.T) (store.Store, *sql.DB) { db := openURL(t, url); return db, db.DB() }
 	}
-	for name, open := range map[string]func(t *testing.T) (weaver.Store, *sql.DB){
-		"sqlite": func(t *testing.T) (weaver.Store, *sql.DB) {
+	for name, open := range map[string]func(t *testing.T) (store.Store, *sql.DB){
+		"sqlite": func(t *testing.T) (store.Store, *sql.DB) {
 			db, err := sqlite.OpenMemory(t.Context())
 			if err == nil {
 				err = db.Migrate(t.Context())
@@ -134,7 +135,7 @@ func TestStepTxOfDatabaseSQL(t *testing.T) {
 	}
 }
 
-func testStepTxOfDatabaseSQL(t *testing.T, st weaver.Store, db *sql.DB) {
+func testStepTxOfDatabaseSQL(t *testing.T, st store.Store, db *sql.DB) {
 	client, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: space})
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func testStepTxOfDatabaseSQL(t *testing.T, st weaver.Store, db *sql.DB) {
 		"commits", "commits silently", "commits by SQL", "ends by SQL and goes on", "commits in a longer text", "commits by a statement",
 		"commits by a query", "rolls back", "rolls back by SQL",
 	} {
-		if got := p.expect(in, task.Failed, weaver.ErrStepTxEnded, "ann", "undo", "undone 1"); got.AttemptNo != 1 {
+		if got := p.expect(in, task.Failed, store.ErrStepTxEnded, "ann", "undo", "undone 1"); got.AttemptNo != 1 {
 			t.Errorf("%s: %d attempts, want 1", in, got.AttemptNo)
 		}
 	}
@@ -251,25 +252,25 @@ func TestStepTxOfPostgres(t *testing.T) {
 			_, _ = tx.ExecContext(ctx, insert)
 			_, _ = tx.ExecContext(ctx, insert)
 			return nil
-		}), []string{weaver.ErrStepTxRefused.Error(), "ON CONFLICT"}},
+		}), []string{store.ErrStepTxRefused.Error(), "ON CONFLICT"}},
 		"pgx: a commit": {byPgx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, insert)
 			return errors.Join(err, tx.Commit(ctx))
-		}), []string{weaver.ErrStepTxEnded.Error()}},
+		}), []string{store.ErrStepTxEnded.Error()}},
 		"pgx: a batch with a COMMIT": {byPgx(func(ctx context.Context, tx pgx.Tx) error {
 			b := new(pgx.Batch)
 			b.Queue(insert)
 			b.Queue("COMMIT")
 			return tx.SendBatch(ctx, b).Close()
-		}), []string{weaver.ErrStepTxEnded.Error()}},
+		}), []string{store.ErrStepTxEnded.Error()}},
 		"pgx: a query, and a rollback": {byPgx(func(ctx context.Context, tx pgx.Tx) error {
 			_ = tx.QueryRow(ctx, "END").Scan(new(int))
 			return tx.Rollback(ctx)
-		}), []string{weaver.ErrStepTxEnded.Error()}},
+		}), []string{store.ErrStepTxEnded.Error()}},
 		"pgx: past the handle": {byPgx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Conn().Exec(ctx, "ROLLBACK")
 			return err
-		}), []string{weaver.ErrStepTxEnded.Error()}},
+		}), []string{store.ErrStepTxEnded.Error()}},
 		"pgx: savepoints": {byPgx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "SAVEPOINT a; "+insert+"; ROLLBACK TO a; ROLLBACK WORK TO SAVEPOINT a")
 			return errors.Join(err, pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return nil }), errSoldOut)

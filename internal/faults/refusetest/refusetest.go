@@ -206,7 +206,7 @@ func StepTx[Tx any](ctx context.Context, name string, fn func(ctx context.Contex
 // Run runs each path on a store of its own. open returns one that refuses the writes of a
 // path. stepTx runs a step of a name in a transaction, and broken, if it is not nil, one
 // whose commit is refused for what its function wrote.
-func Run(t *testing.T, open func(t *testing.T, w Write) weaver.Store, stepTx, broken func(ctx context.Context, name string) error) {
+func Run(t *testing.T, open func(t *testing.T, w Write) store.Store, stepTx, broken func(ctx context.Context, name string) error) {
 	all := append(slices.Clone(paths), path{name: "step in a transaction", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
 		return stepTx(ctx, Poison)
 	}})
@@ -247,7 +247,7 @@ func (p *path) start(ctx context.Context, t *testing.T, eng *weaver.Engine) weav
 	return list[0].ID
 }
 
-func (p *path) test(t *testing.T, s weaver.Store) {
+func (p *path) test(t *testing.T, s store.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var plugins []weaver.Plugin

@@ -19,6 +19,7 @@ import (
 	"github.com/goweaver/weaver/internal/pgharness"
 	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // size is the size of a run.
@@ -260,7 +261,7 @@ func kept(ctx context.Context, t *testing.T, c *weaver.Client, attempts map[weav
 	t.Helper()
 	lives := map[weaver.TaskID][]string{}
 	numbers := map[weaver.TaskID][]int64{}
-	for ev, err := range c.Events(ctx, weaver.EventsRequest{After: weaver.OldestEvent}) {
+	for ev, err := range c.Events(ctx, event.FeedRequest{After: event.FeedOldest}) {
 		if err != nil {
 			t.Fatal(err)
 		}

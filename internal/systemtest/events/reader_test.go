@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // reader follows all events and is cut off at times.
@@ -53,7 +54,7 @@ func (r *reader) run(ctx context.Context) {
 
 func (r *reader) after() string {
 	if len(r.ids) == 0 {
-		return weaver.OldestEvent
+		return event.FeedOldest
 	}
 	return r.ids[len(r.ids)-1]
 }
@@ -74,7 +75,7 @@ func (r *reader) saw(cursor string, isLast bool) (on bool) {
 
 // follow reads by Client.Events until the reader is cut off; again reports whether there is more to read.
 func (r *reader) follow(ctx context.Context) (again bool) {
-	for ev, err := range r.client.Events(ctx, weaver.EventsRequest{After: r.after()}) {
+	for ev, err := range r.client.Events(ctx, event.FeedRequest{After: r.after()}) {
 		switch {
 		case err != nil:
 			r.err = err
@@ -96,7 +97,7 @@ func (r *reader) follow(ctx context.Context) (again bool) {
 func (r *reader) stream(ctx context.Context) (again bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.addr+"/v1/events?after="+weaver.OldestEvent, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.addr+"/v1/events?after="+event.FeedOldest, http.NoBody)
 	if err != nil {
 		r.err = err
 		return false

@@ -19,27 +19,28 @@ import (
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // leakStores opens an empty store of each kind and returns its Close.
 var leakStores = []struct {
 	name string
-	open func(t *testing.T) (s weaver.Store, shut func() error)
+	open func(t *testing.T) (s store.Store, shut func() error)
 }{
-	{"memstore", func(*testing.T) (weaver.Store, func() error) {
+	{"memstore", func(*testing.T) (store.Store, func() error) {
 		return memstore.New(), func() error { return nil }
 	}},
-	{"sqlite memory", func(t *testing.T) (weaver.Store, func() error) {
+	{"sqlite memory", func(t *testing.T) (store.Store, func() error) {
 		db, err := sqlite.OpenMemory(t.Context())
 		return migrated(t, db, err)
 	}},
-	{"sqlite file", func(t *testing.T) (weaver.Store, func() error) {
+	{"sqlite file", func(t *testing.T) (store.Store, func() error) {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"), sqlite.Synchronous(sqlite.Normal))
 		return migrated(t, db, err)
 	}},
 }
 
-func migrated(t *testing.T, db *sqlite.DB, err error) (weaver.Store, func() error) {
+func migrated(t *testing.T, db *sqlite.DB, err error) (store.Store, func() error) {
 	t.Helper()
 	if err == nil {
 		err = db.Migrate(t.Context())
@@ -106,7 +107,7 @@ func TestLeaksAreFound(t *testing.T) {
 			var wg sync.WaitGroup // each Run waits two more seconds for its handler
 			for _, stop := range stops {
 				wg.Go(func() {
-					if _, ok := errors.AsType[*weaver.RunningError](stop()); !ok {
+					if _, ok := errors.AsType[*task.RunningError](stop()); !ok {
 						fx.Error("Run does not name the handler that did not return")
 					}
 				})
@@ -136,11 +137,11 @@ func TestLeaksAreFound(t *testing.T) {
 // fixture is an open store and a client of it, for one case.
 type fixture struct {
 	*testing.T
-	store  weaver.Store
+	store  store.Store
 	client *weaver.Client
 }
 
-func leakClient(t *testing.T, s weaver.Store) *weaver.Client {
+func leakClient(t *testing.T, s store.Store) *weaver.Client {
 	t.Helper()
 	c, err := weaver.NewClient(s, weaver.ClientConfig{Logger: leakLog})
 	if err != nil {

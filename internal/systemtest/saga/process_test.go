@@ -19,6 +19,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pgharness"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/store/sqlite"
 )
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 
 // database is the store of a test.
 type database interface {
-	weaver.Store
+	store.Store
 	Close() error
 	Migrate(ctx context.Context) error
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 )
 
 // bulkSize is the number of failed tasks to retry, the limit of a call, and the number of kills of the retrying
@@ -70,7 +72,7 @@ func TestBulkRetryThroughKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	failMore(t, eng, size.tasks)
-	set, err := eng.Bulk(t.Context(), weaver.BulkRequest{Verb: weaver.BulkRetry, Query: bulkQuery(t), DryRun: true, Limit: 1})
+	set, err := eng.Bulk(t.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: bulkQuery(t), DryRun: true, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func TestBulkRetryThroughKills(t *testing.T) {
 	last.end()
 
 	audited := make(map[string]int)
-	for f := (weaver.AuditFilter{Limit: 1000}); ; {
+	for f := (store.AuditFilter{Limit: 1000}); ; {
 		list, next, err := eng.Audit(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
@@ -146,9 +148,9 @@ func failMore(t *testing.T, eng *weaver.Engine, n int) {
 	}
 }
 
-func bulkQuery(t testing.TB) *weaver.Query {
+func bulkQuery(t testing.TB) *ops.Query {
 	t.Helper()
-	q, err := weaver.ParseQuery(bulkText, time.Now())
+	q, err := ops.ParseQuery(bulkText, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +169,11 @@ func runBulk(ctx context.Context, o childConfig) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	q, err := weaver.ParseQuery(bulkText, time.Now())
+	q, err := ops.ParseQuery(bulkText, time.Now())
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	req := weaver.BulkRequest{Verb: weaver.BulkRetry, Query: &q, Newest: o.Newest, Limit: o.Tasks, By: bulkActor, Reason: "mended"}
+	req := ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, Newest: o.Newest, Limit: o.Tasks, By: bulkActor, Reason: "mended"}
 	for call := 0; ; call++ {
 		res, err := client.Bulk(ctx, req)
 		if err == nil && len(res.Refused) > 0 {

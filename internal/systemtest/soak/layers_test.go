@@ -239,6 +239,6 @@ func workLayer(seed uint64) func(context.Context, string) (int, error) {
 		for range layerChildren {
 			drafts = append(drafts, layered.With(""))
 		}
-		return 0, weaver.Decompose(weaver.Join(join), drafts...)
+		return 0, weaver.Decompose(task.Join(join), drafts...)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 var (
@@ -109,7 +110,7 @@ func (s *soak) customer(ctx context.Context, c *weaver.Client) error {
 		return fmt.Errorf("task %d answered %+v", n, out)
 	}
 	if child := out.Steps[0].Child; child != "" {
-		id, err := weaver.ParseID(child)
+		id, err := task.ParseID(child)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (s *soak) job(ctx context.Context) error {
 		return err
 	}
 	res, err := h.Wait(ctx)
-	if err == nil && res.State != weaver.JobSucceeded {
+	if err == nil && res.State != task.JobSucceeded {
 		err = fmt.Errorf("job %s is %s", h.ID(), res.State)
 	}
 	return err
@@ -192,10 +193,10 @@ func (s *soak) read(ctx context.Context) error {
 			}
 		}
 	}
-	if _, _, err := s.jobs.Jobs(ctx, weaver.JobFilter{Limit: 3}); err != nil {
+	if _, _, err := s.jobs.Jobs(ctx, store.JobFilter{Limit: 3}); err != nil {
 		return err
 	}
-	_, err := s.second.Overview(ctx, weaver.DefaultNamespace, weaver.OverviewRequest{Parts: weaver.OverviewQueues})
+	_, err := s.second.Overview(ctx, weaver.DefaultNamespace, store.OverviewRequest{Parts: store.OverviewQueues})
 	return err
 }
 

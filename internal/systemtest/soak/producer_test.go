@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -142,7 +143,7 @@ func (p *producer) bundle(ctx context.Context, ns []int) error {
 		return err
 	}
 	for i, e := range got {
-		if e.Disposition != weaver.DispositionCreated {
+		if e.Disposition != store.DispositionCreated {
 			continue // enqueued by an earlier life, with its row
 		}
 		if _, err := tx.ExecContext(ctx, sqlOrder, ns[i], e.ID.String()); err != nil {
@@ -194,14 +195,14 @@ func readAcks(dir string) (all []ack, err error) {
 
 // submitJob submits the job unless it exists.
 func (p *producer) submitJob(ctx context.Context, nodes int) error {
-	found, _, err := p.client.Jobs(ctx, weaver.JobFilter{Name: jobName})
+	found, _, err := p.client.Jobs(ctx, store.JobFilter{Name: jobName})
 	if err != nil || len(found) > 0 || nodes == 0 {
 		return err
 	}
 	j := weaver.NewJob(jobName)
 	for n := range nodes {
 		needs := needsOf(n)
-		j.Add(nodeName(n), nodeType.With(order{N: n, Kind: "node", Needs: needs}), weaver.NeedsNamed(needs...))
+		j.Add(nodeName(n), nodeType.With(order{N: n, Kind: "node", Needs: needs}), weaver.Needs(j.Nodes(needs...)...))
 	}
 	h, err := p.client.Submit(ctx, j)
 	if err != nil {

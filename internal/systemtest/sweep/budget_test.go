@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // spendsAndFails spends 3 in a step and fails as long as its input asks for that.
@@ -35,12 +36,12 @@ var budgetCases = []testCase{
 			j.Add("later", typeA.With("later", weaver.Delay(time.Hour)))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobFailed)
+			jobEnds(fx, h, task.JobFailed)
 			used(fx, h, 3, 3)
 			fx.mark("fixed")
 			_, err = fx.client.RetryJob(fx.ctx, h.ID(), weaver.AddAttempts(9))
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobSucceeded)
+			jobEnds(fx, h, task.JobSucceeded)
 			used(fx, h, 6, 9)
 		},
 	},

@@ -9,6 +9,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 type againKey struct{}
@@ -74,7 +75,7 @@ func succeeds[Out comparable](fx *fixture, h *weaver.Handle[Out], want Out) {
 }
 
 // ends waits for a task, which must fail or be cancelled.
-func ends(fx *fixture, id weaver.TaskID, state weaver.State, kind weaver.ErrorKind) {
+func ends(fx *fixture, id weaver.TaskID, state weaver.State, kind task.ErrorKind) {
 	fx.Helper()
 	_, err := fx.client.Wait(fx.ctx, id)
 	te, ok := errors.AsType[*weaver.TaskError](err)
@@ -95,7 +96,7 @@ func blocks(fx *fixture, id weaver.TaskID) {
 }
 
 // jobEnds waits for a job, which must end in this state.
-func jobEnds(fx *fixture, h *weaver.JobHandle, state weaver.JobState) {
+func jobEnds(fx *fixture, h *weaver.JobHandle, state task.JobState) {
 	fx.Helper()
 	res, err := h.Wait(fx.ctx)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -219,7 +220,7 @@ func (p *process) run(ctx context.Context) {
 		if errors.Is(err, context.Canceled) {
 			return // stopped before it began
 		}
-		_, ignoring := errors.AsType[*weaver.RunningError](err)
+		_, ignoring := errors.AsType[*task.RunningError](err)
 		if err != nil && !injected(err) && !(ignoring && p.abandons.Load()) && p.fx.ctx.Err() == nil {
 			p.fx.errorf("the engine returned %v", err)
 		}
@@ -318,7 +319,7 @@ func (p *process) withProcess(next weaver.HandlerFunc) weaver.HandlerFunc {
 	}
 }
 
-// Emit implements weaver.Sink: it counts the events.
+// Emit implements event.Sink: it counts the events.
 func (p *process) Emit(ev event.Event) {
 	switch ev.(type) {
 	case event.LogWritten, event.Progress, event.StreamChunk, event.TaskStarted, event.StepStarted:

@@ -132,7 +132,7 @@ var jobCases = []testCase{
 			j.Add("after", typeA.With("after"), weaver.Needs(top))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobFailed) // because of the child that fails
+			jobEnds(fx, h, task.JobFailed) // because of the child that fails
 		},
 	},
 	{
@@ -158,7 +158,7 @@ var jobCases = []testCase{
 			j.Add("bottom", typeB.With("x"), weaver.Needs(left, right))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobSucceeded)
+			jobEnds(fx, h, task.JobSucceeded)
 			tasks, err := fx.client.JobTasks(fx.ctx, h.ID())
 			fx.must(err)
 			if out := string(tasks[3].Output); out != `"bc"` {
@@ -185,15 +185,15 @@ var jobCases = []testCase{
 			fx.must(err)
 			res, err := h.Wait(fx.ctx)
 			fx.must(err)
-			got := map[string]weaver.ErrorKind{}
+			got := map[string]task.ErrorKind{}
 			for _, t := range append(res.Failed, res.Incomplete...) {
 				got[t.Name] = t.Kind
 			}
-			want := map[string]weaver.ErrorKind{
+			want := map[string]task.ErrorKind{
 				"bad": task.KindHandler, "may fail": task.KindHandler, "after bad": task.KindDependencyFailed, "after that": task.KindDependencyFailed,
 				"mend good": task.KindNotNeeded, "after mending": task.KindNotNeeded,
 			}
-			if !sameMap(got, want) || res.State != weaver.JobFailed {
+			if !sameMap(got, want) || res.State != task.JobFailed {
 				fx.errorf("the job is %s, and what did not succeed is %v, want %v", res.State, got, want)
 			}
 		},
@@ -209,12 +209,12 @@ var jobCases = []testCase{
 			j.Add("last", typeA.With("x"), weaver.Needs(next))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobFailed)
+			jobEnds(fx, h, task.JobFailed)
 			res, err := fx.client.JobResult(fx.ctx, h.ID())
 			fx.must(err)
 			fx.mark("fixed")
 			fx.must(fx.client.Retry(fx.ctx, res.Failed[0].ID, weaver.By("ann")))
-			jobEnds(fx, h, weaver.JobSucceeded)
+			jobEnds(fx, h, task.JobSucceeded)
 		},
 	},
 	{
@@ -236,7 +236,7 @@ var jobCases = []testCase{
 					fx.must(fx.client.Unblock(fx.ctx, t.ID, "go on"))
 				}
 			}
-			jobEnds(fx, h, weaver.JobSucceeded)
+			jobEnds(fx, h, task.JobSucceeded)
 		},
 	},
 	{
@@ -253,7 +253,7 @@ var jobCases = []testCase{
 			fx.await("running")
 			_, err = fx.client.CancelJob(fx.ctx, h.ID(), weaver.Reason("enough"))
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobCancelled)
+			jobEnds(fx, h, task.JobCancelled)
 		},
 	},
 	{
@@ -266,7 +266,7 @@ var jobCases = []testCase{
 			j.Add("done", typeA.With("x"))
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
-			jobEnds(fx, h, weaver.JobFailed)
+			jobEnds(fx, h, task.JobFailed)
 		},
 	},
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // deciderFunc is a Decider that turns some failures into successes with an output.
-func deciderFunc(output func(kind task.ErrorKind, message string) string) weaver.Decider {
+func deciderFunc(output func(kind task.ErrorKind, message string) string) decide.Decider {
 	return decide.Func(func(in decide.Input) decide.Decision {
 		out := output(in.Error.Kind, in.Error.Message)
 		if out == "" {
@@ -89,7 +89,7 @@ var stepCases = []testCase{
 			_, err := step(ctx, "refused", func(context.Context) (string, error) {
 				return "", errors.New("the partner said no")
 			}, weaver.RecordError(), weaver.StepRetry(2, time.Millisecond))
-			se, ok := errors.AsType[*weaver.StepError](err)
+			se, ok := errors.AsType[*task.StepError](err)
 			if !ok || se.Message != "the partner said no" {
 				return "", err
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -48,7 +49,7 @@ var workCases = []testCase{
 				typeA.With("other", weaver.IdempotencyKey("l")),
 				typeA.With("more", weaver.IdempotencyKey("l")))
 			fx.must(err)
-			if two.ID() != one.ID() || got[0].ID != one.ID() || got[2].ID != got[1].ID || two.Disposition() != weaver.DispositionExisting {
+			if two.ID() != one.ID() || got[0].ID != one.ID() || got[2].ID != got[1].ID || two.Disposition() != store.DispositionExisting {
 				fx.errorf("a key named two tasks: %s, %s (%s), %v", one.ID(), two.ID(), two.Disposition(), got)
 			}
 			succeeds(fx, one, "first")
@@ -87,7 +88,7 @@ var workCases = []testCase{
 			return strings.Repeat("x", 70_000), nil // too large
 		}),
 		run: func(fx *fixture) {
-			fail := func(in string, kind weaver.ErrorKind, opts ...weaver.EnqueueOption) func() {
+			fail := func(in string, kind task.ErrorKind, opts ...weaver.EnqueueOption) func() {
 				h := enqueue(fx, typeA, in, opts...)
 				return func() { ends(fx, h.ID(), weaver.StateFailed, kind) }
 			}
@@ -287,7 +288,7 @@ var workCases = []testCase{
 				}
 			}
 			fx.must(fx.client.Store().Ready(fx.ctx))
-			jobs, _, err := fx.client.Jobs(fx.ctx, weaver.JobFilter{})
+			jobs, _, err := fx.client.Jobs(fx.ctx, store.JobFilter{})
 			fx.must(err)
 			if len(jobs) > 0 {
 				fx.errorf("the jobs are %+v", jobs)
@@ -298,12 +299,12 @@ var workCases = []testCase{
 				fx.errorf("the snapshot has %d tasks", len(snap.Tasks))
 			}
 			fx.must(fx.client.Cancel(fx.ctx, later.ID()))
-			audit, _, err := fx.client.Audit(fx.ctx, weaver.AuditFilter{Target: later.ID().String()})
+			audit, _, err := fx.client.Audit(fx.ctx, store.AuditFilter{Target: later.ID().String()})
 			fx.must(err)
 			if len(audit) == 0 || audit[0].Verb != "cancel" {
 				fx.errorf("the audit is %+v", audit)
 			}
-			if _, err := fx.client.Graph(fx.ctx, weaver.GraphRequest{Job: later.ID()}); !errors.Is(err, weaver.ErrNotFound) {
+			if _, err := fx.client.Graph(fx.ctx, store.GraphRequest{Job: later.ID()}); !errors.Is(err, weaver.ErrNotFound) {
 				fx.errorf("the graph of a task: %v, want ErrNotFound", err)
 			}
 		},

@@ -1,4 +1,4 @@
-package weaver
+package ops
 
 import (
 	"errors"
@@ -7,16 +7,22 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/query"
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
+
+// ErrInvalidQuery: the text is no query; QueryError says where and why.
+var ErrInvalidQuery = errors.New("invalid query")
 
 // Query asks for tasks: by a Filter, and by what no index knows, which ParseQuery reads
 // from a text. The zero value asks for all. Filter has its page, too: Limit and After.
 type Query struct {
-	Filter Filter
+	Filter store.Filter
 
-	rest *query.Query // what the Filter does not say; nil: nothing
-	also []Filter     // that hold, too
-	none bool         // no task can match
+	rest *query.Query   // what the Filter does not say; nil: nothing
+	also []store.Filter // that hold, too
+	none bool           // no task can match
 
 	relative bool // a time is counted from now
 }
@@ -85,12 +91,12 @@ func (q Query) Relative() bool { return q.relative }
 
 // And returns a query for those of q's tasks that a filter selects, too. Limit and After
 // are the filter's, unless it has none.
-func (q Query) And(f Filter) Query {
+func (q Query) And(f store.Filter) Query {
 	g := &q.Filter
 	if len(g.Types) == 0 {
 		g.Types = f.Types
 	} else if len(f.Types) > 0 { // patterns
-		q.also = append(slices.Clip(q.also), Filter{Types: f.Types})
+		q.also = append(slices.Clip(q.also), store.Filter{Types: f.Types})
 	}
 	ok := []bool{
 		both(&g.States, f.States), both(&g.Waiting, f.Waiting), both(&g.ErrorKinds, f.ErrorKinds),
@@ -122,6 +128,39 @@ func (q Query) And(f Filter) Query {
 	}
 	q.none = q.none || slices.Contains(ok, false)
 	return q
+}
+
+// MatchesNone reports whether no task can match.
+func (q *Query) MatchesNone() bool { return q.none }
+
+// MatchesRow reports whether a task that the Filter selects may match, without a look at its
+// input and output.
+func (q *Query) MatchesRow(t *task.Task) bool {
+	for i := range q.also {
+		if !q.also[i].Selects(t) {
+			return false
+		}
+	}
+	return q.rest == nil || q.rest.Row(t)
+}
+
+// NeedsValues reports whether the input and the output of a task decide whether it matches.
+func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
+	if q.rest == nil {
+		return false, false
+	}
+	return q.rest.NeedsValues(t)
+}
+
+// MatchesValues reports whether a task matches whose row does, by its input and output as
+// they were stored; what is redacted in them never matches.
+func (q *Query) MatchesValues(t *task.Task) bool {
+	if q.rest == nil {
+		return true
+	}
+	shown := *t
+	redact.Task(&shown)
+	return q.rest.Values(t, &shown)
 }
 
 // both keeps what is in both lists, of which an empty one has everything; false: nothing.
