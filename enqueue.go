@@ -20,7 +20,7 @@ type Enqueuer interface {
 }
 
 // Caller enqueues, reads and operates the tasks of a namespace, wherever that is: a Client or an
-// Engine, and the client of a server (package httpapi/client). Task types and signals work
+// Engine, and the client of a server (package httpapi). Task types and signals work
 // with each.
 type Caller interface {
 	Enqueuer

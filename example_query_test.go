@@ -26,5 +26,5 @@ func ExampleParseQuery() {
 	fmt.Println(err)
 	// Output:
 	// ready "Bob"
-	// invalid query: column 22: "redy" is no state; did you mean ready? there are: pending, ready, running, succeeded, failed, cancelled, blocked
+	// invalid query: column 22: "redy": unknown state; did you mean ready? there are: pending, ready, running, succeeded, failed, cancelled, blocked
 }
