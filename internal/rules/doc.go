@@ -21,7 +21,7 @@
 // [task.JobStateOf]. The fields of a stored task that depend on the time are derived by the
 // port: [store.Derive].
 //
-// docs/architecture.md has a table of the rules with their tests.
+// docs/architecture-core.md and its neighbours list the rules with their tests.
 package rules
 
 import (
