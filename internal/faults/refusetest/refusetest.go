@@ -248,7 +248,7 @@ func (p *path) start(ctx context.Context, t *testing.T, eng *weaver.Engine) weav
 }
 
 func (p *path) test(t *testing.T, s store.Store) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var plugins []weaver.Plugin
 	if p.logs {
