@@ -204,6 +204,6 @@ func (c *call) unauthorized(err error) error {
 	case len(c.r.CookiesNamed(cookieName)) > 0:
 		p = unauthorized.of("The login has ended: log in again.")
 	}
-	p.challenge = challengeOf(err)
+	p.Challenge = challengeOf(err)
 	return p
 }

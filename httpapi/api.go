@@ -301,7 +301,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 	rt := methods[method]
 	if rt == nil || rt.stream && r.Method == http.MethodHead {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
-		p.allow = allowed(methods)
+		p.Allow = allowed(methods)
 		writeProblem(w, p)
 		return
 	}
@@ -366,7 +366,7 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
 	p := c.problem(err, "a request failed")
-	if p.Type == ProblemBase+tooManyFailures.name {
+	if p.Type == ProblemBase+tooManyFailures.Name {
 		c.tellGuessing()
 	}
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {

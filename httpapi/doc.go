@@ -1,5 +1,5 @@
 // Package httpapi is Weaver over HTTP: a handler that programs in any language, a
-// browser and the command use, and its client in Go.
+// browser and the command use. Its Go client is package client.
 //
 //	api, err := httpapi.New(httpapi.Config{Client: client, Authorize: tokens.Authorize})
 //	http.Handle("/weaver/", http.StripPrefix("/weaver", api))

@@ -1,8 +1,9 @@
 package httpapi
 
 import (
-	"slices"
 	"time"
+
+	"github.com/goweaver/weaver/internal/httpwire"
 )
 
 // RouteInfo is a row of the table of routes.
@@ -38,8 +39,11 @@ type ProblemInfo struct {
 
 // Problems returns all types of problems.
 func Problems() (list []ProblemInfo) {
-	for _, k := range slices.Concat(httpProblems, sentinels) {
-		list = append(list, ProblemInfo{k.name, k.title, k.status, k.sentinel})
+	for _, k := range httpProblems {
+		list = append(list, ProblemInfo{k.Name, k.Title, k.Status, k.Sentinel})
+	}
+	for _, k := range httpwire.Kinds() {
+		list = append(list, ProblemInfo{k.Name, k.Title, k.Status, k.Sentinel})
 	}
 	return list
 }

@@ -97,7 +97,7 @@ func TestOptionTable_Functions(t *testing.T) {
 	var d DraftOptions
 	option.Copy(&d, &s.Task)
 	var again option.Settings
-	for _, o := range d.options() {
+	for _, o := range givenOptions(&d) {
 		o.ApplyEnqueue(&again)
 	}
 	again.Task.SchemaVersion = s.Task.SchemaVersion // of a Draft

@@ -4,25 +4,18 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// Counts says how many tasks there are.
-type Counts struct {
-	At time.Time `json:"at"` // by the store's clock
-	store.Counts
-}
-
 func (c *call) counts() error {
 	o, err := c.overview(store.OverviewCounts)
 	if err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, Counts{o.At, o.Counts})
+	return c.write(http.StatusOK, Counts{At: o.At, Counts: o.Counts})
 }
 
 // overview reads parts of what the namespace holds.
@@ -49,14 +42,6 @@ func (c *call) workers() error {
 		o.Workers[i].Types = listOf(o.Workers[i].Types).Items
 	}
 	return c.write(http.StatusOK, listOf(o.Workers))
-}
-
-// TaskType is a task type that workers announced.
-type TaskType struct {
-	store.AnnouncedType
-	Workers int               `json:"workers"`         // that handle it, and were seen of late
-	Paused  bool              `json:"paused"`          // by an operator
-	Pause   *store.AuditEntry `json:"pause,omitempty"` // who paused it, when and why
 }
 
 // listTypes lists the announced types without their schemas, which may be large.
@@ -137,7 +122,7 @@ func (c *call) audit() (err error) {
 	if err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, Page[store.AuditEntry]{listOf(list).Items, next})
+	return c.write(http.StatusOK, Page[store.AuditEntry]{Items: listOf(list).Items, Next: next})
 }
 
 // featurePaths are features that are there when a path is.

@@ -12,12 +12,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// pauseRequest is the pause of a queue or task type.
-type pauseRequest struct {
-	verbRequest
-	Force bool `json:"force,omitempty"` // although there is nothing of the name yet
-}
-
 func (c *call) pauseQueue() error {
 	return c.pauseNamed(c.knowsQueue, c.api.client.PauseQueue)
 }

@@ -163,23 +163,13 @@ func (c *call) idParam(name string) (id task.ID, err error) {
 	return id, nil
 }
 
-// Found is a page of tasks, newest first. A query about what no index knows is looked for
-// in a bounded number of tasks: a page may have few items, or none, and still have a next.
-type Found struct {
-	Items      []Task  `json:"items"`
-	Scanned    int     `json:"scanned"`              // tasks that were looked at
-	OldestSeen task.ID `json:"oldest_seen,omitzero"` // how far that came: nothing newer that matches was left out
-	Unread     int     `json:"unread,omitempty"`     // tasks whose values could not be read: they do not match
-	Next       string  `json:"next,omitempty"`       // as ?after= of the next page; left out at the end
-}
-
 // search answers with the tasks that a query asks for.
 func (c *call) search(ctx context.Context, q ops.Query) error {
 	page, err := c.api.client.Search(ctx, q)
 	if err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, Found{showRows(page.Items), page.Scanned, page.OldestSeen, page.Unread, page.Next})
+	return c.write(http.StatusOK, Found{Items: showRows(page.Items), Scanned: page.Scanned, OldestSeen: page.OldestSeen, Unread: page.Unread, Next: page.Next})
 }
 
 func (c *call) listTasks() error {
@@ -228,26 +218,6 @@ func (c *call) history() (h store.History, err error) {
 		c.showHistory(&h)
 	}
 	return h, err
-}
-
-// History is all that is recorded about a task but its events, logs and values.
-type History struct {
-	Task      Task            `json:"task"`
-	Attempts  []task.Attempt  `json:"attempts"`
-	Decisions []task.Decision `json:"decisions"`
-	Steps     []task.Step     `json:"steps"`
-	Signals   []task.Signal   `json:"signals"`
-
-	Checkpoints []task.Checkpoint  `json:"checkpoints"`
-	Artifacts   []task.Artifact    `json:"artifacts"`
-	Needs       []store.Need       `json:"needs"`
-	Dependents  []store.Need       `json:"dependents"`
-	Audit       []store.AuditEntry `json:"audit"`
-	Holders     []task.ID          `json:"key_holders,omitempty"`
-	Ahead       task.ID            `json:"key_ahead,omitzero"`
-	TaskPause   *store.AuditEntry  `json:"task_pause,omitempty"`
-	TypePause   *store.AuditEntry  `json:"type_pause,omitempty"`
-	QueuePause  *store.AuditEntry  `json:"queue_pause,omitempty"`
 }
 
 func (c *call) taskHistory() error {

@@ -129,13 +129,13 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 		return weaver.Draft{}, p
 	}
 	info := typ.AnnouncedType
-	if err := d.hide(&info, pointer); err != nil {
+	if err := hide(d, &info, pointer); err != nil {
 		return weaver.Draft{}, err
 	}
 	if d.Exact {
 		info.Defaults = store.TypeDefaults{}
 	}
-	return weaver.DraftOf(info, d.Input, d.options()...), nil
+	return weaver.DraftOf(info, d.Input, givenOptions(&d.DraftOptions)...), nil
 }
 
 const (
@@ -144,7 +144,7 @@ const (
 )
 
 // hide adds what the draft says of its values to what the type does.
-func (d *Draft) hide(info *store.AnnouncedType, pointer string) error {
+func hide(d *Draft, info *store.AnnouncedType, pointer string) error {
 	check := func(at, pattern string) error {
 		if pattern == "" || len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsRune(pattern, 0) {
 			return bodyProblem(invalidBody, at, fmt.Sprintf("want a path like input/card/number, of at most %d bytes", maxPattern))

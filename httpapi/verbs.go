@@ -13,72 +13,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// verbRequest is what all verbs take.
-type verbRequest struct {
-	Reason string `json:"reason,omitempty"` // for the audit
-}
-
-type cancelRequest struct {
-	verbRequest
-	Force       bool `json:"force,omitempty"`
-	AbandonUndo bool `json:"abandon_undo,omitempty"` // gives up what is being undone, or accepts that it was given up
-}
-
-type retryRequest struct {
-	verbRequest
-	AddAttempts int   `json:"add_attempts,omitempty"`
-	AddCost     int64 `json:"add_cost,omitempty"`   // micro-units
-	KeepSteps   bool  `json:"keep_steps,omitempty"` // although a cleanup ran: the completed steps still stand
-}
-
-// taskRetryRequest is the retry of one task.
-type taskRetryRequest struct {
-	retryRequest
-	Cleanup  bool     `json:"cleanup,omitempty"` // try its undo again, alone
-	SkipUndo []string `json:"skip,omitempty"`    // with cleanup and a reason: steps that are not undone
-}
-
-type rerunRequest struct {
-	verbRequest
-	From           string          `json:"from,omitempty"`       // a step: those before it keep their values
-	KeepSteps      bool            `json:"keep_steps,omitempty"` // with from: although a cleanup ran
-	Input          json.RawMessage `json:"input,omitempty"`      // instead of the task's own
-	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	With           *DraftOptions   `json:"with,omitempty"` // options instead of the task's own
-}
-
 // another reports whether the new task is to be another one than the one that is
 // repeated. A key makes it none.
-func (r *rerunRequest) another() bool {
+func another(r *rerunRequest) bool {
 	if r.Input != nil || r.With == nil {
 		return r.Input != nil
 	}
 	with := *r.With
 	with.IdempotencyKey = ""
-	return len(with.options()) > 0
-}
-
-type unblockRequest struct {
-	verbRequest
-	Input json.RawMessage `json:"input,omitempty"`
-	Ask   string          `json:"ask,omitempty"` // only if it waits with this question
-}
-
-type signalRequest struct {
-	verbRequest
-	Name    string          `json:"name"`          // what the task waits for
-	Key     string          `json:"key,omitempty"` // sent again under its key it has no other effect; left out: a new one
-	Payload json.RawMessage `json:"payload"`       // what the wait returns
-}
-
-type repairRequest struct {
-	verbRequest
-	Input json.RawMessage `json:"input"`
-}
-
-type rescheduleRequest struct {
-	verbRequest
-	At time.Time `json:"at,omitzero"` // left out: now
+	return len(givenOptions(&with)) > 0
 }
 
 // seen reads If-Match into options.
@@ -243,7 +186,7 @@ func (c *call) rerunTask() error {
 	if err := c.decodeOptional(&body); err != nil {
 		return err
 	}
-	if body.another() && !c.who.Access.Has(Submit) {
+	if another(&body) && !c.who.Access.Has(Submit) {
 		return forbidden.of("A rerun with another input or other options needs the access %s, too, and %q has %s: leave out input and with.", Submit, c.who.Name, c.who.Access)
 	}
 	if err := c.rerunKey(&body); err != nil {
@@ -262,10 +205,10 @@ func (c *call) rerunTask() error {
 		opts = append(opts, weaver.RerunInput(body.Input))
 	}
 	if body.With != nil {
-		if err := body.With.check("/with"); err != nil {
+		if err := checkOptions(body.With, "/with"); err != nil {
 			return err
 		}
-		opts = append(opts, weaver.RerunWith(body.With.options()...))
+		opts = append(opts, weaver.RerunWith(givenOptions(body.With)...))
 	}
 	if body.IdempotencyKey != "" {
 		opts = append(opts, weaver.RerunWith(weaver.IdempotencyKey(body.IdempotencyKey)))

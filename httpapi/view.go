@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/httpwire"
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -17,21 +17,9 @@ import (
 // the tasks say (docs/privacy.md), and leave out values for principals without the
 // access [Payloads].
 
-// Task is a task as the API shows it.
-type Task struct {
-	task.Task
-
-	// PayloadsHidden: it has values, which the principal may not read.
-	PayloadsHidden bool `json:"payloads_hidden,omitempty"`
-}
-
 // ETag names the version of a task, for If-Match.
 func etagOf(t *task.Task) string {
-	return etag(t.Epoch, t.UpdatedAt)
-}
-
-func etag(epoch int64, updated time.Time) string {
-	return fmt.Sprintf(`"%d-%d"`, epoch, updated.UnixMicro())
+	return httpwire.ETag(t.Epoch, t.UpdatedAt)
 }
 
 // taskRow reads a task without the values that are in the bucket.
@@ -101,22 +89,11 @@ func (c *call) showHistory(h *store.History) {
 	}
 }
 
-// Page is one page of a list, newest first.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"` // as ?after= of the next page; left out at the end
-}
-
-// List is all of something.
-type List[T any] struct {
-	Items []T `json:"items"`
-}
-
 func listOf[T any](items []T) List[T] {
 	if items == nil {
 		items = []T{}
 	}
-	return List[T]{items}
+	return List[T]{Items: items}
 }
 
 // Value is a value of a task.

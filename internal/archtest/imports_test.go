@@ -22,7 +22,7 @@ var (
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
 	helpers    = []string{"internal/filelock", "internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/owned", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
 	library    = join(ports, "ops", ".")
-	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
+	extensions = join(library, "schema", "httpapi", "httpapi/client", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
 )
 
@@ -134,19 +134,21 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	"ops":          {ours: join(values, "store", "internal/query", "internal/redact")},
-	".":            {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
-	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
-	"schema":       {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/explainread", "internal/group", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
-	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
-	"ordertask":    {ours: library},
-	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}},
-	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
-	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
-	"examples/...": {ours: all},
-	"docs":         {ours: all},
+	"ops":               {ours: join(values, "store", "internal/query", "internal/redact")},
+	".":                 {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
+	"weavertest":        {ours: join(library, "store/sqlite", "store/memstore")},
+	"schema":            {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"httpapi":           {ours: join(library, "schema", "httpapi/client", "internal/explain", "internal/explainread", "internal/group", "internal/httpwire", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
+	"httpapi/client":    {ours: join(library, "internal/httpwire", "internal/option")},
+	"internal/httpwire": {ours: library},
+	"builtin":           {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
+	"ordertask":         {ours: library},
+	"dashboard":         {ours: join(library, "schema", "httpapi")},
+	"cli":               {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}},
+	"cmd/...":           {ours: join(library, "cli", "builtin", "ordertask")},
+	"browser":           {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
+	"examples/...":      {ours: all},
+	"docs":              {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }
@@ -255,6 +257,28 @@ func TestOnlyTheTopImportsAdapters(t *testing.T) {
 			if slices.Contains(adapters, dep) {
 				t.Errorf("%s depends on adapter %s (imported by %s): take the port's interface as an argument; only %s and tests compose adapters",
 					name, dep, by, strings.Join(top, ", "))
+			}
+		}
+	}
+}
+
+// A program that imports only the client of the HTTP API links no server.
+func TestHTTPClientLinksNoServer(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	linked := deps(all, "httpapi/client")
+	linked["httpapi/client"] = "a program"
+	for dep, by := range linked {
+		if slices.Contains([]string{"httpapi", "schema", "dashboard", "cli", "internal/mcpserver"}, dep) {
+			t.Errorf("httpapi/client links %s (imported by %s): move what both need into internal/httpwire", dep, by)
+		}
+		if all[dep] == nil {
+			t.Errorf("httpapi/client links %s, which this test does not know", dep)
+			continue
+		}
+		for imported := range all[dep].imports {
+			if _, ours := relative(imported); !ours && !standard(imported) && !fromModule([]string{ulid}, imported) {
+				t.Errorf("httpapi/client links %s (imported by %s): only %s and the standard library may come with it", imported, dep, ulid)
 			}
 		}
 	}

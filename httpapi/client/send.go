@@ -1,4 +1,4 @@
-package httpapi
+package client
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/httpwire"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -126,7 +127,7 @@ func (c *Client) try(caller context.Context, r *request, body []byte, v any) *tr
 	raw, err := io.ReadAll(io.LimitReader(res.Body, c.maxAnswer+1))
 	switch {
 	case int64(len(raw)) > c.maxAnswer:
-		return &trial{err: fmt.Errorf("%s: the answer has more than %d bytes, which is its limit here (httpapi.MaxAnswer)", where(req), c.maxAnswer), maybe: true}
+		return &trial{err: fmt.Errorf("%s: the answer has more than %d bytes, which is its limit here (client.MaxAnswer)", where(req), c.maxAnswer), maybe: true}
 	case res.StatusCode >= 300:
 		return refused(req, res, raw)
 	case err != nil:
@@ -204,17 +205,17 @@ func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 	if !ours {
 		p = &Problem{Type: "about:blank", Title: http.StatusText(res.StatusCode), Detail: fmt.Sprintf("%s: the answer is %s and no problem of a Weaver server: is this its address?", where(req), res.Status)}
 		if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
-			p.Detail = fmt.Sprintf("%s: the answer is %s, to %q: redirects are not followed, give NewClient the address itself.", where(req), res.Status, to)
+			p.Detail = fmt.Sprintf("%s: the answer is %s, to %q: redirects are not followed, give client.New the address itself.", where(req), res.Status, to)
 		}
 	}
-	p.Status, p.retryAfter = res.StatusCode, after
+	p.Status, p.RetryAfter = res.StatusCode, after
 	t.err = p
 	switch res.StatusCode {
 	case http.StatusTooManyRequests:
 		t.again = true
 	case http.StatusServiceUnavailable:
 		t.again = true
-		t.maybe = p.Type == ProblemBase+timedOut.name || errors.Is(p, store.ErrUnknown) || !ours && after == 0
+		t.maybe = p.Type == ProblemBase+httpwire.TimedOut || errors.Is(p, store.ErrUnknown) || !ours && after == 0
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		t.again, t.maybe = true, true
 	case http.StatusInternalServerError:
@@ -236,8 +237,7 @@ func passing(err error) bool {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	case http.StatusServiceUnavailable:
-		k, known := kindOfType(p.Type)
-		return !known || k.sentinel == nil // not what a person has to mend, as a store that is not migrated
+		return p.Sentinel() == nil // not what a person has to mend, as a store that is not migrated
 	}
 	return false
 }
