@@ -2,7 +2,6 @@ package weaver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
@@ -71,23 +70,6 @@ func (t handledType) Info() store.AnnouncedType {
 
 // Handlers returns the handlers that the engine was made with.
 func (e *Engine) Handlers() []Handler { return slices.Clone(e.handlers) }
-
-// DraftOf makes a draft of a task type that is only known by what was announced of it,
-// with encoded input, which is not checked against its schema (package schema does
-// that). It has the options that the type has by default; opts come after those.
-func DraftOf(t store.AnnouncedType, input json.RawMessage, opts ...EnqueueOption) Draft {
-	d := NewDraft(t.Name, input)
-	if d.err != nil {
-		return d
-	}
-	n, of := &d.own().Task, t.Defaults
-	n.SchemaVersion = max(t.SchemaVersion, 1)
-	n.Redact, n.Expire = slices.Clone(t.Redact), slices.Clone(t.Expire)
-	n.MaxRepairs, of.MaxRepairs = max(of.MaxRepairs, 0), 0 // 0 is said
-	// The defaults of another program are checked like the options of an enqueue.
-	d.apply(append(option.Given[EnqueueOption](&of), opts...))
-	return d
-}
 
 // maxAnnounced is how many types one command announces.
 const maxAnnounced = 20

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
@@ -49,7 +50,7 @@ func TestDraftOfAnAnnouncedType(t *testing.T) {
 	}
 	in := announcedIn{Card: "4111", Email: "a@b"}
 	raw, _ := json.Marshal(in)
-	got, err := c.EnqueueTasks(t.Context(), announced.With(in, weaver.Priority(3)), weaver.DraftOf(types[0], raw, weaver.Priority(3)))
+	got, err := c.EnqueueTasks(t.Context(), announced.With(in, weaver.Priority(3)), schema.DraftOf(types[0], raw, weaver.Priority(3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,25 +62,6 @@ func TestDraftOfAnAnnouncedType(t *testing.T) {
 	other.ID, other.CreatedAt, other.UpdatedAt, other.ReadyAt, other.DeadlineAt = one.ID, one.CreatedAt, one.UpdatedAt, one.ReadyAt, one.DeadlineAt
 	if one.Priority != 3 || one.Queue != "billing" || !reflect.DeepEqual(one, other) {
 		t.Errorf("by the type    %+v\nby what it said %+v", one, other)
-	}
-}
-
-func TestDraftOfReportsMistakes(t *testing.T) {
-	t.Parallel()
-	of := announced.Info()
-	for want, d := range map[string]weaver.Draft{
-		"Priority(12)":        weaver.DraftOf(of, json.RawMessage(`{}`), weaver.Priority(12)),
-		"MaxAttempts(-1)":     weaver.DraftOf(store.AnnouncedType{Name: of.Name, Defaults: store.TypeDefaults{MaxAttempts: -1}}, json.RawMessage(`{}`)),
-		"an option is nil":    weaver.DraftOf(of, json.RawMessage(`{}`), nil),
-		"acme.test.announced": weaver.DraftOf(of, json.RawMessage(`{`)),
-		"owner.domain":        weaver.DraftOf(store.AnnouncedType{Name: "Charge"}, json.RawMessage(`{}`)),
-	} {
-		if err := d.Err(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error %v does not say %q", err, want)
-		}
-	}
-	if err := weaver.DraftOf(store.AnnouncedType{Name: of.Name}, json.RawMessage(`{}`)).Err(); err != nil {
-		t.Errorf("a type of which nothing but the name is known: %v", err)
 	}
 }
 

@@ -143,7 +143,7 @@ func LinkArtifact(ctx context.Context, name string, to task.Link, opts ...Artifa
 // instead of io.EOF if the bytes have changed. An artifact whose bytes are missing or
 // have changed, and a worker without a bucket, block the task that returns the error.
 // A link is not followed: ErrInvalidOption.
-// Errors: ErrNoTask, ErrInvalidOption, blob.ErrNotFound, blob.ErrCorrupt, ErrNoBucket.
+// Errors: ErrNoTask, ErrInvalidOption, blob.ErrNotFound, blob.ErrCorrupt, blob.ErrNoBucket.
 func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]task.Artifact, err
 }
 
 // OpenArtifact returns the bytes of an artifact as a stream that the caller closes; see
-// the function of this name. Errors: ErrInvalidOption, ErrNoBucket, blob.ErrNotFound,
+// the function of this name. Errors: ErrInvalidOption, blob.ErrNoBucket, blob.ErrNotFound,
 // blob.ErrCorrupt.
 func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	if err := checkRef(ref); err != nil {
@@ -193,7 +193,7 @@ func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadClos
 // uploads that nothing used within a day. It returns how many blobs it deleted. What
 // uploads left whose process died before their end goes too, and is not counted. A
 // running engine with a bucket does the same: the first every minute, the second every
-// hour. Errors: ErrNoBucket.
+// hour. Errors: blob.ErrNoBucket.
 //
 // unusedFor says how long ago an upload must have begun that nothing used since, so that
 // it is taken for one that will never be used; default a day. One that is still under
@@ -214,7 +214,7 @@ func (c *Client) CollectArtifacts(ctx context.Context, unusedFor ...time.Duratio
 // that was put into first, if it can be told from others (blob.Identified: blob.Dir keeps
 // an ID in the folder, which goes with it): a program with another one does not run, and
 // puts and collects nothing (store.ErrOtherBucket). It returns the bucket's ID and where it is.
-// Errors: ErrNoBucket; ErrInvalidOption: it has no ID.
+// Errors: blob.ErrNoBucket; ErrInvalidOption: it has no ID.
 func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, place string, err error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {

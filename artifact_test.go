@@ -107,7 +107,7 @@ func TestLargeValues(t *testing.T) {
 		_, err = typ.Get(b.Context(), b.client, h.ID())
 		wantError(b.fixture, err, nil, "kept in the bucket", "ClientConfig")
 		_, err = typ.Wait(b.Context(), b.client, h.ID())
-		wantError(b.fixture, err, weaver.ErrNoBucket, "Config.Bucket")
+		wantError(b.fixture, err, blob.ErrNoBucket, "Config.Bucket")
 	})
 	bucketTest(t, "of children, calls and needs are read from there", func(b *bucketed) {
 		parent := weaver.Define[weaver.None, int]("acme.files.parent.v1", weaver.NoRetry())

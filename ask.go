@@ -58,7 +58,7 @@ func Ask[T any](ctx context.Context, name, reason string, within ...time.Duratio
 }
 
 // ForAsk makes Unblock act only on a task that waits with the Ask of a name: else
-// nothing changes and the answer is [ErrChanged]. An approval that is sent twice
+// nothing changes and the answer is [store.ErrChanged]. An approval that is sent twice
 // is then never taken for the next one.
 func ForAsk(name string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.ask = name })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -82,7 +83,7 @@ func TestAsk(t *testing.T) {
 			err := fx.client.Unblock(fx.Context(), h.ID(), input)
 			wantError(fx, err, weaver.ErrInvalidInput, `the question "flight" takes {"By":"string"}: want an object`)
 			wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), input, weaver.ForAsk("flight")), weaver.ErrInvalidInput)
-			wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), input, weaver.ForAsk("hotel")), weaver.ErrChanged)
+			wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), input, weaver.ForAsk("hotel")), store.ErrChanged)
 		}
 		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
 		fx.wantOutcomes(h.ID(), task.OutcomeBlocked, task.OutcomeBlocked)
@@ -236,7 +237,7 @@ func TestAsk(t *testing.T) {
 		unblock(fx, h, approval{"ann"}, weaver.ForAsk("flight"))
 		blocks(fx, h)
 		err := fx.client.Unblock(fx.Context(), h.ID(), approval{"ann"}, weaver.ForAsk("flight"))
-		wantError(fx, err, weaver.ErrChanged, `"flight"`, `"hotel"`)
+		wantError(fx, err, store.ErrChanged, `"flight"`, `"hotel"`)
 		fx.wantState(h.ID(), weaver.StateBlocked)
 		wantError(fx, fx.client.Cancel(fx.Context(), h.ID(), weaver.ForAsk("hotel")), weaver.ErrInvalidOption, "ForAsk", "Unblock")
 		unblock(fx, h, approval{"bob"}, weaver.ForAsk("hotel"))

@@ -58,6 +58,6 @@ func TestOtherBucket(t *testing.T) {
 		_, _, err = c.AcceptBucket(fx.Context())
 		wantError(fx, err, weaver.ErrInvalidOption, "cannot be told from others")
 		_, _, err = fx.client.AcceptBucket(fx.Context())
-		wantError(fx, err, weaver.ErrNoBucket)
+		wantError(fx, err, blob.ErrNoBucket)
 	})
 }

@@ -30,7 +30,7 @@ const (
 // either brought back with what they need or to be tried again, by IDs.
 //
 // When it returns an error, what was done stays done, and the result says how far it
-// came. Errors: ErrInvalidOption, ErrBadCursor, ErrNestedTx and those of the store.
+// came. Errors: ErrInvalidOption, store.ErrBadCursor, ErrNestedTx and those of the store.
 func (c *Client) Bulk(ctx context.Context, req ops.BulkRequest) (ops.BulkResult, error) {
 	b := bulk{c: c, req: &req}
 	err := b.check(ctx)
@@ -150,7 +150,7 @@ func (b *bulk) upToNewest() error {
 	if f.After != "" {
 		after, err := task.ParseID(f.After)
 		if err != nil {
-			return fmt.Errorf("%w: %q did not come from a list", ErrBadCursor, f.After)
+			return fmt.Errorf("%w: %q did not come from a list", store.ErrBadCursor, f.After)
 		}
 		if after.Compare(next) <= 0 {
 			return nil
@@ -205,7 +205,7 @@ func (b *bulk) byID(ctx context.Context) error {
 	if b.req.After != "" {
 		i := slices.IndexFunc(ids, func(id TaskID) bool { return id.String() == b.req.After })
 		if i < 0 {
-			return fmt.Errorf("%w: %q is none of the IDs", ErrBadCursor, b.req.After)
+			return fmt.Errorf("%w: %q is none of the IDs", store.ErrBadCursor, b.req.After)
 		}
 		ids = ids[i+1:]
 	}

@@ -148,7 +148,7 @@ func (b *bulk) change(ctx context.Context, tasks []TaskInfo) error {
 				if r.Asked {
 					b.res.Asked++
 				}
-			case errors.Is(r.Err, ErrChanged) && try < bulkTries:
+			case errors.Is(r.Err, store.ErrChanged) && try < bulkTries:
 				changed = append(changed, id)
 			case b.verb.done(r):
 				b.res.AlreadyDone++

@@ -275,7 +275,7 @@ func TestBulk(t *testing.T) {
 			{Verb: ops.BulkRetry, IDs: []task.ID{id}, After: "odd"},
 		} {
 			_, err := fx.client.Bulk(fx.Context(), req)
-			wantError(fx, err, weaver.ErrBadCursor)
+			wantError(fx, err, store.ErrBadCursor)
 		}
 		none := states.And(weaver.Filter{States: []weaver.State{task.Failed}})
 		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkCancel, Query: &none})

@@ -390,7 +390,7 @@ func TestRepliesOfClaims(t *testing.T) {
 		}
 		h := enqueue(fx, typ, "x")
 		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{echo}})
-		time.Sleep(weaver.DefaultLease * 2 / 3)
+		time.Sleep(store.DefaultLease * 2 / 3)
 		fx.wantState(h.ID(), weaver.StateSucceeded)
 		equal(fx, "attempts", fx.get(h.ID()).AttemptNo, 1)
 	})

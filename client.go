@@ -198,7 +198,7 @@ func (c *Client) noTask(id TaskID) error {
 // A page takes a bounded time: among many tasks of which few match it may
 // hold fewer than Limit, also none, and still have a cursor to go on with. A
 // state, a reason to wait or a kind of error that does not exist: ErrInvalidOption; a
-// cursor that came from no list: ErrBadCursor.
+// cursor that came from no list: store.ErrBadCursor.
 func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
 	if err := checkFilter(&f); err != nil {
 		return nil, "", fmt.Errorf("list tasks: %w", err)
@@ -210,11 +210,6 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 	return ts, next, nil
 }
 
-// CheckFilter says what of a filter no task can have: ErrInvalidOption. List and Search
-// do it themselves.
-func CheckFilter(f Filter) error { return checkFilter(&f) }
-
-// checkTexts refuses texts that no store has: ErrInvalidOption. what names them.
 func checkTexts(what string, texts ...string) error {
 	for _, text := range texts {
 		if err := task.CheckText(what, text); err != nil {
@@ -225,27 +220,8 @@ func checkTexts(what string, texts ...string) error {
 }
 
 func checkFilter(f *Filter) error {
-	err := cmp.Or(checkTexts("Types", f.Types...), checkTexts("Queue", f.Queue), checkTexts("After", f.After))
-	for k, v := range f.Labels {
-		err = cmp.Or(err, checkTexts("Labels", k, v))
-	}
-	if err != nil {
-		return err
-	}
-	for _, s := range f.States {
-		if !s.Valid() {
-			return fmt.Errorf("%w: %q is no state; the states are %v", ErrInvalidOption, s, task.States())
-		}
-	}
-	for _, w := range f.Waiting {
-		if w != task.WaitNone && !slices.Contains(task.Waitings(), w) {
-			return fmt.Errorf("%w: no task waits for %q; what there is: %v", ErrInvalidOption, w, task.Waitings())
-		}
-	}
-	for _, k := range f.ErrorKinds {
-		if k != task.KindNone && !slices.Contains(task.ErrorKinds(), k) {
-			return fmt.Errorf("%w: %q is no kind of error; the kinds are %v", ErrInvalidOption, k, task.ErrorKinds())
-		}
+	if err := f.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}
 	return nil
 }

@@ -96,9 +96,9 @@ func TestInvalidReads(t *testing.T) {
 		h := enqueue(fx, text, "x")
 
 		_, _, err := fx.client.List(fx.Context(), weaver.Filter{After: "not-a-cursor"})
-		wantError(fx, err, weaver.ErrBadCursor, "list tasks")
+		wantError(fx, err, store.ErrBadCursor, "list tasks")
 		_, _, err = fx.client.Jobs(fx.Context(), store.JobFilter{After: "not-a-cursor"})
-		wantError(fx, err, weaver.ErrBadCursor, "list jobs")
+		wantError(fx, err, store.ErrBadCursor, "list jobs")
 		_, _, err = fx.client.List(fx.Context(), weaver.Filter{States: []weaver.State{"completed"}})
 		wantError(fx, err, nil, `"completed" is no state`, "succeeded", "blocked")
 		_, err = number.Get(fx.Context(), fx.client, h.ID())

@@ -52,7 +52,7 @@ func TestContextOfAHandler(t *testing.T) {
 		}
 		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
-			time.Sleep(weaver.DefaultLease) // it takes its time
+			time.Sleep(store.DefaultLease) // it takes its time
 			return "", ctx.Err()
 		})}})
 		te := failure(fx, enqueue(fx, typ, ""))

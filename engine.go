@@ -72,9 +72,6 @@ type Config struct {
 	dev bool // under `weaver dev`
 }
 
-// DefaultLease is the default of Config.Lease.
-const DefaultLease = 30 * time.Second
-
 // Further defaults of Config.
 const (
 	defaultPoll  = time.Second
@@ -236,7 +233,7 @@ func (cfg Config) problems() []error {
 	if cfg.Lease != 0 && cfg.Lease < time.Second {
 		complain("Lease is %s: want at least 1s", cfg.Lease)
 	}
-	if lease := cmp.Or(cfg.Lease, DefaultLease); cfg.SessionGrace != 0 && (cfg.SessionGrace < time.Second || cfg.SessionGrace > lease) {
+	if lease := cmp.Or(cfg.Lease, store.DefaultLease); cfg.SessionGrace != 0 && (cfg.SessionGrace < time.Second || cfg.SessionGrace > lease) {
 		complain("SessionGrace is %s: want from 1s to the Lease, %s, or 0 for a third of that", cfg.SessionGrace, lease)
 	}
 	if cfg.KeepStats != 0 && cfg.KeepStats != Forever && cfg.KeepStats < time.Hour {
@@ -280,7 +277,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Concurrency = 10 * runtime.GOMAXPROCS(0)
 	}
 	if cfg.Lease == 0 {
-		cfg.Lease = DefaultLease
+		cfg.Lease = store.DefaultLease
 	}
 	if cfg.SessionGrace == 0 {
 		cfg.SessionGrace = engine.SessionGrace(cfg.Lease)

@@ -160,7 +160,7 @@ func TestRunReturnsTheErrorOfARole(t *testing.T) {
 		h := enqueue(fx, typ, "x")
 		select {
 		case <-e.ended:
-		case <-time.After(10 * weaver.DefaultLease):
+		case <-time.After(10 * store.DefaultLease):
 			fx.Error("Run goes on without a heartbeat")
 		}
 		wantError(fx, e.stop(), nil, "heartbeat", "a bug of the store")

@@ -39,18 +39,12 @@ var (
 	ErrNotFound = store.ErrNotFound
 	// ErrState: the state of the task does not allow it.
 	ErrState = store.ErrState
-	// ErrChanged: the task is not the one that was seen any more; see SeenEpoch.
-	ErrChanged = store.ErrChanged
 	// ErrConflict: a signal was sent under this key before, with another payload.
 	ErrConflict = store.ErrConflict
-	// ErrValuesDropped: a rule of retention dropped what is asked for (RetainValues).
+	// ErrValuesDropped: a rule of retention dropped what is asked for (Retention.Values).
 	ErrValuesDropped = errors.New("its values were dropped by a rule of retention")
 	// ErrForgotten: what is asked for was erased (Client.Forget).
 	ErrForgotten = engine.ErrForgotten
-	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
-	ErrNoBucket = engine.ErrNoBucket
-	// ErrBadCursor: the cursor did not come from a list.
-	ErrBadCursor = store.ErrBadCursor
 	// ErrBlocked: the task that is waited for needs a person.
 	ErrBlocked = errors.New("the task is blocked")
 	// ErrUnbound: a handle of a transaction that the client cannot see the end of.

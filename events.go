@@ -60,7 +60,7 @@ func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
 // a second; all followers of a client share that look. On PostgreSQL a transaction that
 // goes on for long, of any database of the server, holds events back until it ends.
 //
-// The error, if there is one, comes last: store.ErrNoFeed, ErrBadCursor, ErrInvalidOption, the
+// The error, if there is one, comes last: store.ErrNoFeed, store.ErrBadCursor, ErrInvalidOption, the
 // cause of ctx, or a store that is closed; while the store cannot be reached Events
 // waits.
 func (c *Client) Events(ctx context.Context, req event.FeedRequest) iter.Seq2[event.FeedEvent, error] {
@@ -178,7 +178,7 @@ func (c *Client) eventPage(ctx context.Context, req *event.FeedRequest) (event.F
 		err = noFeed(c.ns)
 	}
 	if err == nil && after > got.Last {
-		err = fmt.Errorf("%w: %q of the events is from the future, the newest is %q: it is of another namespace or store, or of one that was restored from a backup; begin without a cursor", ErrBadCursor, req.After, eventCursor(got.Last))
+		err = fmt.Errorf("%w: %q of the events is from the future, the newest is %q: it is of another namespace or store, or of one that was restored from a backup; begin without a cursor", store.ErrBadCursor, req.After, eventCursor(got.Last))
 	}
 	if err == nil {
 		err = c.maskFeed(ctx, got.Rows)
@@ -219,7 +219,7 @@ func eventCursor(pos int64) string { return strconv.FormatInt(pos, 10) }
 func eventPosition(cursor string) (int64, error) {
 	pos, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || pos < 0 || eventCursor(pos) != cursor {
-		return 0, fmt.Errorf("%w: %.70q of the events: want the cursor of an event, %q for all that are kept, or none for what happens from now on", ErrBadCursor, cursor, event.FeedOldest)
+		return 0, fmt.Errorf("%w: %.70q of the events: want the cursor of an event, %q for all that are kept, or none for what happens from now on", store.ErrBadCursor, cursor, event.FeedOldest)
 	}
 	return pos, nil
 }

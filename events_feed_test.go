@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
@@ -157,9 +158,9 @@ func TestEventsRefuses(t *testing.T) {
 		keepEvents(fx)
 		keepEvents(fx)
 		for _, bad := range []string{"x", "-1", "1.5", "01", "+1", " 1", "99999999999999999999"} {
-			wantError(fx, read(event.FeedRequest{After: bad}), weaver.ErrBadCursor, fmt.Sprintf("%q", bad))
+			wantError(fx, read(event.FeedRequest{After: bad}), store.ErrBadCursor, fmt.Sprintf("%q", bad))
 		}
-		wantError(fx, read(event.FeedRequest{After: "7"}), weaver.ErrBadCursor, "from the future", `the newest is "0"`)
+		wantError(fx, read(event.FeedRequest{After: "7"}), store.ErrBadCursor, "from the future", `the newest is "0"`)
 		wantError(fx, read(event.FeedRequest{After: "0", Limit: -1}), weaver.ErrInvalidOption, "Limit is -1")
 		wantError(fx, read(event.FeedRequest{After: "0", Limit: 501}), weaver.ErrInvalidOption, "want 1 to 500")
 		wantError(fx, read(event.FeedRequest{After: "0", Names: []string{""}}), weaver.ErrInvalidOption)
@@ -396,7 +397,7 @@ func TestEventsKeepSecrets(t *testing.T) {
 		if text := all(plain); strings.Contains(text, "corner") || !strings.Contains(text, "cannot be read") {
 			fx.Errorf("without the codec they say %s", text)
 		}
-		_, err = client.Forget(fx.Context(), map[string]string{"user": "u1"}, weaver.Reason("asked"))
+		_, err = client.Forget(fx.Context(), ops.ForgetRequest{Labels: map[string]string{"user": "u1"}, Reason: "asked"})
 		fx.must(err)
 		if text := all(client); strings.Contains(text, "charging") || strings.Contains(text, "refused") || !strings.Contains(text, "is erased") {
 			fx.Errorf("after it was forgotten they say %s", text)

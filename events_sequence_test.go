@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -131,7 +132,7 @@ func TestLostLeaseEvents(t *testing.T) {
 			}
 		}
 		if len(lost) != 1 || lost[0].State != task.Ready || lost[0].TaskID != h.ID() || lost[0].TaskType != counted.Name() || lost[0].AttemptNo != 1 ||
-			lost[0].Sequence != 1<<24+1<<23 || lost[0].Duration < weaver.DefaultLease {
+			lost[0].Sequence != 1<<24+1<<23 || lost[0].Duration < store.DefaultLease {
 			fx.Errorf("events of lost leases %+v", lost)
 		}
 		f.mend()

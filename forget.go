@@ -12,42 +12,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// forgetSettings are the options that only Forget has.
-type forgetSettings struct {
-	cancel   bool
-	keepFile bool
-	also     []func(context.Context, []TaskInfo) error
-}
-
-func forgetOption(set func(*forgetSettings)) OperateOption {
-	return operateOption(func(s *operateSettings) {
-		if s.forget == nil {
-			s.forget = new(forgetSettings)
-		}
-		set(s.forget)
-	})
-}
-
-// CancelFirst has Forget cancel tasks that have not ended. Those that run are asked
-// to end, and are among the refused until they have; with Force they end at once.
-func CancelFirst() OperateOption {
-	return forgetOption(func(s *forgetSettings) { s.cancel = true })
-}
-
-// AlsoForget has Forget call fn with tasks that it is about to erase, so that what the
-// program keeps of them elsewhere goes too. An error ends it: those tasks are found
-// again. fn may get a task more than once.
-func AlsoForget(fn func(ctx context.Context, tasks []TaskInfo) error) OperateOption {
-	return forgetOption(func(s *forgetSettings) { s.also = append(s.also, fn) })
-}
-
-// KeepFile has Forget leave the store's file as it is after it has erased what is in
-// its tables: copies that a database left in unused parts of its pages stay until a
-// Forget without this option.
-func KeepFile() OperateOption {
-	return forgetOption(func(s *forgetSettings) { s.keepFile = true })
-}
-
 // forgetPage is how many tasks are looked at together: they come with their inputs.
 const forgetPage = 100
 
@@ -59,19 +23,18 @@ const forgetPage = 100
 // times and the audit. To read what was erased is [ErrForgotten], and such a task
 // is not retried. Each task is audited; a second call finds nothing.
 //
-// Tasks that have not ended are refused (ErrState); see CancelFirst. Work goes on
+// Tasks that have not ended are refused (ErrState); see ops.ForgetRequest.Cancel. Work goes on
 // meanwhile: it works in small transactions. At the end the bytes are deleted from the
 // client's bucket, unless another task has the same, and a store in a file writes that
 // anew, without the unused parts in which copies may be, while other writers wait
-// (see KeepFile). When it is interrupted, the same call does the rest.
+// (see KeepFile of the request). When it is interrupted, the same call does the rest.
 //
 // Outputs that other tasks made of those of a forgotten one, inputs of tasks that it
 // started (Start), backups, and what handlers wrote elsewhere stay. A label says which
 // tasks are about the same subject, so put an identifier into it, and no secret.
 //
-// Options: DryRun, By, Reason, CancelFirst, Force, AlsoForget, KeepFile. No label:
-// ErrInvalidOption.
-func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...OperateOption) (ack ops.ForgetAck, err error) {
+// No label, or Force without Cancel: ErrInvalidOption.
+func (c *Client) Forget(ctx context.Context, req ops.ForgetRequest) (ack ops.ForgetAck, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("forget tasks: %w", err)
@@ -80,25 +43,19 @@ func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...O
 	if engine.StepTxOf(ctx) != nil {
 		return ack, ErrNestedTx
 	}
-	f := forgetting{c: c, ack: &ack, seen: make(map[TaskID]error), cancelled: make(map[TaskID]store.CommandResult)}
-	for _, o := range opts {
-		o.applyOperate(&f.s)
-	}
-	if f.s.many != nil && f.s.many.older != 0 {
-		return ack, fmt.Errorf("%w: OlderThan is no option of Forget", ErrInvalidOption)
-	}
-	if err := f.s.problem(verbOptions{many: true, forget: true, force: f.s.forget != nil && f.s.forget.cancel}); err != nil {
-		return ack, err
-	}
-	if len(labels) == 0 {
+	f := forgetting{c: c, req: &req, ack: &ack, seen: make(map[TaskID]error), cancelled: make(map[TaskID]store.CommandResult)}
+	f.s.audit, f.s.force = store.Audit{By: req.By, Reason: req.Reason}, req.Force
+	switch {
+	case req.Force && !req.Cancel:
+		return ack, fmt.Errorf("%w: Force without Cancel: no task is cancelled", ErrInvalidOption)
+	case len(req.Labels) == 0:
 		return ack, fmt.Errorf("%w: no label is given: name the tasks to be forgotten by at least one", ErrInvalidOption)
 	}
-	f.dryRun = f.s.many != nil && f.s.many.dryRun
-	if f.s.forget == nil {
-		f.s.forget = new(forgetSettings)
+	if err := f.s.problem(verbOptions{force: true}); err != nil {
+		return ack, err
 	}
 	for after := ""; ; {
-		page, next, err := c.List(ctx, Filter{Labels: labels, Limit: forgetPage, After: after})
+		page, next, err := c.List(ctx, Filter{Labels: req.Labels, Limit: forgetPage, After: after})
 		if err != nil {
 			return ack, err
 		}
@@ -121,12 +78,12 @@ func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...O
 
 // forgetting is one call of Forget.
 type forgetting struct {
-	c      *Client
-	s      operateSettings
-	dryRun bool
-	ack    *ops.ForgetAck
-	seen   map[TaskID]error // tasks that were looked at, with why they stay
-	batch  []TaskInfo       // to be erased; children come before their parents
+	c     *Client
+	s     operateSettings // with the audit, and Force
+	req   *ops.ForgetRequest
+	ack   *ops.ForgetAck
+	seen  map[TaskID]error // tasks that were looked at, with why they stay
+	batch []TaskInfo       // to be erased; children come before their parents
 
 	cancelled map[TaskID]store.CommandResult // for it
 }
@@ -159,7 +116,7 @@ func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 
 // cancel cancels the tasks of a list that have not ended, if that is wanted.
 func (f *forgetting) cancel(ctx context.Context, list []TaskInfo) error {
-	if !f.s.forget.cancel || f.dryRun {
+	if !f.req.Cancel || f.req.DryRun {
 		return nil
 	}
 	var cmds []store.Command
@@ -188,9 +145,9 @@ func (f *forgetting) ended(t *TaskInfo) (stays error) {
 	}
 	got, asked := f.cancelled[t.ID]
 	switch {
-	case !f.s.forget.cancel:
+	case !f.req.Cancel:
 		return fmt.Errorf("task %s is %s, cancel it first: %w", t.ID, t.State, ErrState)
-	case f.dryRun:
+	case f.req.DryRun:
 		f.ack.Cancelled++
 		return nil
 	case asked && got.State.Terminal(): // also when it ended a moment before
@@ -246,7 +203,7 @@ func (f *forgetting) flush(ctx context.Context) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	if f.dryRun {
+	if f.req.DryRun {
 		f.ack.Done += len(batch)
 		for i := range batch {
 			t := &batch[i]
@@ -254,8 +211,8 @@ func (f *forgetting) flush(ctx context.Context) error {
 		}
 		return nil
 	}
-	for _, also := range f.s.forget.also {
-		if err := also(ctx, batch); err != nil {
+	if f.req.Also != nil {
+		if err := f.req.Also(ctx, batch); err != nil {
 			return err
 		}
 	}
@@ -283,7 +240,7 @@ func (f *forgetting) flush(ctx context.Context) error {
 // Crash here: the next call, or a collector, deletes the bytes, and the next call
 // cleans the files.
 func (f *forgetting) clean(ctx context.Context) (err error) {
-	if f.dryRun {
+	if f.req.DryRun {
 		return nil
 	}
 	if f.c.hasBucket() {
@@ -291,7 +248,7 @@ func (f *forgetting) clean(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if f.s.forget.keepFile || !f.c.store.Capabilities().Has(store.CanScrub) {
+	if f.req.KeepFile || !f.c.store.Capabilities().Has(store.CanScrub) {
 		return nil
 	}
 	did, err := f.c.store.Scrub(ctx, f.c.ns)

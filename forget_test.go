@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
@@ -131,13 +132,13 @@ func TestForget(t *testing.T) {
 			other, err := confidence.Enqueue(fx.Context(), eng, "open", weaver.Label("subject", "43"), weaver.Delay(1000*time.Hour))
 			fx.must(err)
 			before := fx.history(id)
-			if got, err := eng.Forget(fx.Context(), subject, weaver.DryRun()); err != nil || got.Done != 8 || len(got.Tasks) != 8 {
+			if got, err := eng.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, DryRun: true}); err != nil || got.Done != 8 || len(got.Tasks) != 8 {
 				t.Fatalf("a dry run = %+v, %v; want 4 tasks and their children", got, err)
 			}
 			if s == db && len(holds(t, dir)) < 3 {
 				t.Fatalf("the secret is in %v only: the test looks at the wrong place", holds(t, dir))
 			}
-			got, err := eng.Forget(fx.Context(), subject, weaver.By("ops"), weaver.Reason("asked for"))
+			got, err := eng.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, By: "ops", Reason: "asked for"})
 			if err != nil || got.Done != 8 || len(got.Refused) != 0 || got.Blobs == 0 || (got.Rewritten > 0) != (s == db) {
 				t.Fatalf("Forget = %+v, %v", got, err)
 			}
@@ -157,7 +158,7 @@ func TestForget(t *testing.T) {
 			if _, err := confidence.Wait(fx.Context(), eng, id); !errors.Is(err, weaver.ErrForgotten) {
 				t.Errorf("Wait: %v, want ErrForgotten", err)
 			}
-			if again, err := eng.Forget(fx.Context(), subject); err != nil || again.Done+again.Blobs+len(again.Refused) != 0 || again.Rewritten != 0 {
+			if again, err := eng.Forget(fx.Context(), ops.ForgetRequest{Labels: subject}); err != nil || again.Done+again.Blobs+len(again.Refused) != 0 || again.Rewritten != 0 {
 				t.Errorf("a second time = %+v, %v, want nothing", again, err)
 			}
 			fx.wantState(other.ID(), weaver.StatePending)
@@ -176,17 +177,17 @@ func TestForgetUnfinished(t *testing.T) {
 	subtest(t, "is refused, or cancelled first", func(fx *fixture) {
 		typ := weaver.Define[string, string]("acme.privacy.wait.v1")
 		h := enqueue(fx, typ, secret, weaver.Label("subject", "42"), weaver.Delay(time.Hour))
-		got, err := fx.client.Forget(fx.Context(), subject)
+		got, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject})
 		fx.must(err)
 		if got.Done != 0 || len(got.Refused) != 1 {
 			fx.Fatalf("Forget = %+v, want one refused task", got)
 		}
 		wantError(fx, got.Refused[0].Err, weaver.ErrState, h.ID().String(), "cancel it first")
-		if dry, err := fx.client.Forget(fx.Context(), subject, weaver.CancelFirst(), weaver.DryRun()); err != nil || dry.Done != 1 || dry.Cancelled != 1 {
+		if dry, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, Cancel: true, DryRun: true}); err != nil || dry.Done != 1 || dry.Cancelled != 1 {
 			fx.Errorf("a dry run = %+v, %v", dry, err)
 		}
 		fx.wantState(h.ID(), weaver.StatePending)
-		got, err = fx.client.Forget(fx.Context(), subject, weaver.CancelFirst())
+		got, err = fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, Cancel: true})
 		if err != nil || got.Done != 1 || got.Cancelled != 1 {
 			fx.Errorf("Forget = %+v, %v", got, err)
 		}
@@ -206,13 +207,13 @@ func TestForgetUnfinished(t *testing.T) {
 		}))
 		h := enqueue(fx, typ, secret, weaver.Label("subject", "42"))
 		synctest.Wait()
-		got, err := fx.client.Forget(fx.Context(), subject, weaver.CancelFirst())
+		got, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, Cancel: true})
 		if err != nil || got.Done != 0 || len(got.Refused) != 1 {
 			fx.Fatalf("Forget = %+v, %v, want one refused task", got, err)
 		}
 		wantError(fx, got.Refused[0].Err, weaver.ErrState, "was asked to end")
 		fails(fx, h)
-		if got, err = fx.client.Forget(fx.Context(), subject); err != nil || got.Done != 1 {
+		if got, err = fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject}); err != nil || got.Done != 1 {
 			fx.Errorf("Forget = %+v, %v, want one task", got, err)
 		}
 	})
@@ -238,13 +239,13 @@ func TestForgetChildren(t *testing.T) {
 			}
 			return stop
 		}
-		if _, err := eng.Forget(fx.Context(), subject, weaver.AlsoForget(fail)); !errors.Is(err, stop) {
-			fx.Errorf("Forget: %v, want the error of AlsoForget", err)
+		if _, err := eng.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, Also: fail}); !errors.Is(err, stop) {
+			fx.Errorf("Forget: %v, want the error of Also", err)
 		}
 		if len(order) != 2 || order[1] != h.ID() {
 			fx.Errorf("the order is %v, want the child and then %v", order, h.ID())
 		}
-		if got, err := eng.Forget(fx.Context(), subject); err != nil || got.Done != 2 {
+		if got, err := eng.Forget(fx.Context(), ops.ForgetRequest{Labels: subject}); err != nil || got.Done != 2 {
 			fx.Errorf("Forget = %+v, %v, want the same 2 tasks", got, err)
 		}
 	})
@@ -267,7 +268,7 @@ func TestForgottenNeed(t *testing.T) {
 		jh, err := fx.client.Submit(fx.Context(), j)
 		fx.must(err)
 		time.Sleep(time.Minute)
-		if got, err := fx.client.Forget(fx.Context(), subject); err != nil || got.Done != 1 {
+		if got, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject}); err != nil || got.Done != 1 {
 			fx.Fatalf("Forget = %+v, %v", got, err)
 		}
 		_, err = jh.Wait(fx.Context())
@@ -299,7 +300,7 @@ func TestForgottenComesBack(t *testing.T) {
 		fx.must(err)
 		_, err = jh.Wait(fx.Context())
 		fx.must(err)
-		if got, err := fx.client.Forget(fx.Context(), subject); err != nil || got.Done != 1 {
+		if got, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject}); err != nil || got.Done != 1 {
 			fx.Fatalf("Forget = %+v, %v", got, err)
 		}
 		tasks, err := fx.client.JobTasks(fx.Context(), jh.ID())
@@ -321,15 +322,11 @@ func TestForgottenComesBack(t *testing.T) {
 func TestForgetMistakes(t *testing.T) {
 	t.Parallel()
 	subtest(t, "are named", func(fx *fixture) {
-		_, err := fx.client.Forget(fx.Context(), nil)
+		_, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: nil})
 		wantError(fx, err, weaver.ErrInvalidOption, "label")
-		_, err = fx.client.Forget(fx.Context(), subject, weaver.Force())
+		_, err = fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: subject, Force: true})
 		wantError(fx, err, weaver.ErrInvalidOption, "Force")
-		_, err = fx.client.Forget(fx.Context(), subject, weaver.OlderThan(time.Hour))
-		wantError(fx, err, weaver.ErrInvalidOption, "OlderThan")
-		_, err = fx.client.CancelMany(fx.Context(), weaver.Filter{}, weaver.CancelFirst())
-		wantError(fx, err, weaver.ErrInvalidOption, "options of Forget only")
-		got, err := fx.client.Forget(fx.Context(), map[string]string{"subject": "nobody"})
+		got, err := fx.client.Forget(fx.Context(), ops.ForgetRequest{Labels: map[string]string{"subject": "nobody"}})
 		if err != nil || got.Done != 0 {
 			fx.Errorf("an unknown label: %+v, %v, want nothing", got, err)
 		}

@@ -37,7 +37,7 @@ func TestGraphAndAudit(t *testing.T) {
 			fx.Errorf("the audit goes on with %+v, next %q", list, next)
 		}
 		_, _, err = fx.client.Audit(fx.Context(), store.AuditFilter{After: "x"})
-		wantError(fx, err, weaver.ErrBadCursor, "read the audit", `"x"`)
+		wantError(fx, err, store.ErrBadCursor, "read the audit", `"x"`)
 
 		o, err := fx.client.Overview(fx.Context(), store.OverviewRequest{Parts: store.OverviewCounts})
 		fx.must(err)

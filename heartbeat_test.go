@@ -26,7 +26,7 @@ func TestRenewal(t *testing.T) {
 			began := time.Now()
 			select {
 			case <-ctx.Done():
-			case <-time.After(2 * weaver.DefaultLease):
+			case <-time.After(2 * store.DefaultLease):
 				return "ok", nil
 			}
 			*cause, *ended = context.Cause(ctx), time.Since(began)
@@ -155,7 +155,7 @@ func TestRenewal(t *testing.T) {
 			return next()
 		}
 		fx.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{untilEnded(new(error), new(time.Duration))}})
-		time.Sleep(weaver.DefaultLease)
+		time.Sleep(store.DefaultLease)
 		equal(fx, "joins at first", s.count("Join"), 1)
 		time.Sleep(20 * time.Minute)
 		equal(fx, "joins in all", s.count("Join"), 2)
@@ -184,7 +184,7 @@ func TestRenewal(t *testing.T) {
 		equal(fx, "the lease that is lost was asked for", len(asked), 1)
 		asked = nil
 		mu.Unlock()
-		time.Sleep(2 * weaver.DefaultLease)
+		time.Sleep(2 * store.DefaultLease)
 		mu.Lock()
 		equal(fx, "leases asked for since", len(asked), 0)
 		mu.Unlock()
@@ -219,8 +219,8 @@ func TestHeartbeatsKeepATask(t *testing.T) {
 		f.cut()
 		died := time.Now()
 		equal(fx, "output", result(fx, h), 2)
-		if waited := time.Since(died); waited > 2*weaver.DefaultLease {
-			fx.Errorf("taken over after %s, want within two leases of %s", waited, weaver.DefaultLease)
+		if waited := time.Since(died); waited > 2*store.DefaultLease {
+			fx.Errorf("taken over after %s, want within two leases of %s", waited, store.DefaultLease)
 		}
 		equal(fx, "runs of the completed step", fetched, 1)
 		fx.wantOutcomes(h.ID(), task.OutcomeLeaseLost, task.OutcomeSuccess)
@@ -246,7 +246,7 @@ func TestRestoredStore(t *testing.T) {
 		synctest.Wait()
 		_, err := fx.store.Operate(fx.Context(), weaver.DefaultNamespace, store.Restored{})
 		fx.must(err)
-		time.Sleep(2 * weaver.DefaultLease)
+		time.Sleep(2 * store.DefaultLease)
 		fx.wantState(h.ID(), weaver.StateSucceeded) // one crash would have failed the task
 		equal(fx, "the first attempt", fx.history(h.ID()).Attempts[0].Outcome, task.OutcomeLeaseLost)
 	})

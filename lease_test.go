@@ -52,7 +52,7 @@ func TestLostLease(t *testing.T) {
 			fx.idle(typ.Handler(func(context.Context, string) (string, error) { return "by the winner", nil }))
 			before := fx.history(h.ID())
 			g.open()
-			time.Sleep(2 * weaver.DefaultLease)
+			time.Sleep(2 * store.DefaultLease)
 			after := fx.history(h.ID())
 			equal(fx, "output", string(after.Task.Output), `"by the winner"`)
 			equal(fx, "attempts", len(after.Attempts), len(before.Attempts))
@@ -182,7 +182,7 @@ func TestLocalLeaseValidity(t *testing.T) {
 	// In memory a claim waits in the store until something is due.
 	subtest(t, "begins with the answer of a claim that waited", func(fx *fixture) {
 		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
-		time.Sleep(weaver.DefaultLease - time.Second)
+		time.Sleep(store.DefaultLease - time.Second)
 		h := enqueue(fx, typ, "x")
 		result(fx, h)
 		equal(fx, "attempts", fx.get(h.ID()).AttemptNo, 1)

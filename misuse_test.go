@@ -65,8 +65,8 @@ func TestNil(t *testing.T) {
 			Retain:  []weaver.Retention{weaver.Retain(time.Hour)},
 		})
 		wantError(t, err, weaver.ErrConfig, "Plugins[0] (weaver.PluginFunc): the function is nil")
-		_, err = weaver.New(memstore.New(), weaver.Config{Retain: []weaver.Retention{weaver.Retain(time.Hour, nil, weaver.RetainTypes(typ, nil))}})
-		wantError(t, err, weaver.ErrConfig, "Retain[0]", "an option is nil", "RetainTypes: type 2 is nil")
+		_, err = weaver.New(memstore.New(), weaver.Config{Retain: []weaver.Retention{weaver.Retain(time.Hour).Types(typ, nil)}})
+		wantError(t, err, weaver.ErrConfig, "Retain[0]", "Types: type 2 is nil")
 	})
 
 	t.Run("On panics and says what", func(t *testing.T) {

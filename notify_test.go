@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -38,7 +39,7 @@ func TestExternalWritesAreNoticed(t *testing.T) {
 		h := enqueue(fx, typ, "")
 		// The first heartbeat comes after a third of the lease, the next one
 		// would after another third.
-		time.Sleep(weaver.DefaultLease/3 + time.Second/2)
+		time.Sleep(store.DefaultLease/3 + time.Second/2)
 		fx.wantState(h.ID(), weaver.StateRunning)
 		asked := time.Now()
 		other.must(other.client.Cancel(other.Context(), h.ID()))
@@ -52,7 +53,7 @@ func TestExternalWritesAreNoticed(t *testing.T) {
 		var ended time.Time
 		fx.runConfig(fx.store, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{untilEnded(&ended)}})
 		h := enqueue(fx, typ, "")
-		time.Sleep(weaver.DefaultLease/3 + 5*time.Second)
+		time.Sleep(store.DefaultLease/3 + 5*time.Second)
 		asked := time.Now()
 		other.must(other.client.Cancel(other.Context(), h.ID()))
 		fails(fx, h)

@@ -30,11 +30,10 @@ type operateSettings struct {
 	keepSteps   bool
 	rerun       *rerunSettings // with options of Rerun
 	many        *manySettings  // with options of RetryMany and the like
-	forget      *forgetSettings
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, skip, forget bool }
+type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, skip bool }
 
 // problem says what is wrong with options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -51,7 +50,6 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch is an option of the verbs of one task only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
-	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
 	refuse(s.keepSteps, has.keep, onlyKeepSteps)
 	if has.cleanups && s.cleanups && (s.keepSteps || s.addAttempts != nil || s.addCost != nil) {
@@ -162,7 +160,7 @@ func KeepSteps() OperateOption {
 
 // SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch
 // (TaskInfo.Epoch) is another one by now, which it is after every claim and every
-// operator's verb that moved it, nothing changes and the answer is [ErrChanged].
+// operator's verb that moved it, nothing changes and the answer is [store.ErrChanged].
 //
 // With updatedAt, which is TaskInfo.UpdatedAt as it was seen, so is it when the task has moved
 // since, or has another input or due time. Steps, progress and logs, signals that it did not

@@ -24,7 +24,7 @@ func TestStoreOutage(t *testing.T) {
 		for range 4 {
 			time.Sleep(15 * time.Second)
 			f.cut()
-			time.Sleep(2 * weaver.DefaultLease)
+			time.Sleep(2 * store.DefaultLease)
 			f.mend()
 		}
 		for n, h := range hs {

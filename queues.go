@@ -94,7 +94,7 @@ func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
 
 // Graph returns the tasks of a job with the edges between them: a page of up to 10,000
 // tasks, the oldest first; with its Next as After the next page follows. ErrNotFound,
-// ErrBadCursor.
+// store.ErrBadCursor.
 func (c *Client) Graph(ctx context.Context, req store.GraphRequest) (store.Graph, error) {
 	g, err := c.store.Graph(ctx, c.ns, req)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Client) Graph(ctx context.Context, req store.GraphRequest) (store.Graph
 
 // Audit returns what operators did, newest first, and the cursor of the next page, ""
 // at the end. A page may have fewer entries than asked for while there are more.
-// ErrBadCursor.
+// store.ErrBadCursor.
 func (c *Client) Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, string, error) {
 	err := cmp.Or(checkTexts("Target", f.Target), checkTexts("Actor", f.Actor), checkTexts("Verb", f.Verb), checkTexts("After", f.After))
 	if err != nil {

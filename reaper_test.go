@@ -45,7 +45,7 @@ func TestReaper(t *testing.T) {
 		}
 		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{ok}})
 		h := enqueue(fx, unhandled, "", weaver.ExpireAfter(time.Minute))
-		time.Sleep(time.Minute + weaver.DefaultLease)
+		time.Sleep(time.Minute + store.DefaultLease)
 		fx.wantState(h.ID(), weaver.StateCancelled)
 	})
 
@@ -74,7 +74,7 @@ func TestReaper(t *testing.T) {
 		h := enqueue(fx, unhandled, "")
 		fx.run(ok)
 		time.Sleep(time.Hour)
-		dead := store.WorkerInfo{ID: "dead", Name: "dead", TTL: weaver.DefaultLease}
+		dead := store.WorkerInfo{ID: "dead", Name: "dead", TTL: store.DefaultLease}
 		fx.must(fx.store.Join(fx.Context(), weaver.DefaultNamespace, dead))
 		got, err := fx.store.Claim(fx.Context(), weaver.DefaultNamespace, store.ClaimRequest{
 			Worker: dead.ID, Name: dead.Name, LeaseID: task.NewLeaseID(), TTL: dead.TTL, Limit: 1, Types: map[string]int{unhandled.Name(): 1}, Slots: 1,
@@ -82,7 +82,7 @@ func TestReaper(t *testing.T) {
 		fx.must(err)
 		equal(fx, "tasks claimed", len(got.Tasks), 1)
 		enqueue(fx, unhandled, "", weaver.ExpireAfter(time.Hour)) // the notice makes the reaper look at what can expire
-		time.Sleep(2*weaver.DefaultLease + time.Second)
+		time.Sleep(2*store.DefaultLease + time.Second)
 		fx.wantState(h.ID(), weaver.StateReady)
 	})
 
@@ -102,7 +102,7 @@ func TestReaper(t *testing.T) {
 		began := time.Now()
 		fx.must(fx.newEngine(fx.store, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(fx.Context()))
 		fx.wantState(h.ID(), weaver.StateSucceeded)
-		if took := time.Since(began); took > 2*weaver.DefaultLease {
+		if took := time.Since(began); took > 2*store.DefaultLease {
 			fx.Errorf("it ran for %v, want little more than a lease", took)
 		}
 
@@ -135,7 +135,7 @@ func TestReaper(t *testing.T) {
 			got, err := next()
 			if !late {
 				late = true
-				time.Sleep(2 * weaver.DefaultLease)
+				time.Sleep(2 * store.DefaultLease)
 			}
 			return got, err
 		}
@@ -146,11 +146,11 @@ func TestReaper(t *testing.T) {
 	subtest(t, "is waited for no longer than two leases", func(fx *fixture) {
 		s := newFaults(fx)
 		s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
-			return store.ReapResult{WarmingUp: true, Next: weaver.DefaultLease}, nil
+			return store.ReapResult{WarmingUp: true, Next: store.DefaultLease}, nil
 		}
 		began := time.Now()
 		fx.must(fx.newEngine(s.store, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(fx.Context()))
-		if took := time.Since(began); took < weaver.DefaultLease || took > 3*weaver.DefaultLease {
+		if took := time.Since(began); took < store.DefaultLease || took > 3*store.DefaultLease {
 			fx.Errorf("it waited for %v, want two leases", took)
 		}
 	})
@@ -161,18 +161,18 @@ func TestReaper(t *testing.T) {
 		s := newFaults(fx)
 		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			got, err := next()
-			time.Sleep(weaver.DefaultLease / 5)
+			time.Sleep(store.DefaultLease / 5)
 			return got, err
 		}
 		fx.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{ok}})
-		time.Sleep(2 * weaver.DefaultLease)
+		time.Sleep(2 * store.DefaultLease)
 		fx.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
 	subtest(t, "wakes the claimer", func(fx *fixture) {
 		h := silentTask(fx, typ)
 		fx.runConfig(polled(fx.store), weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
-		time.Sleep(2 * weaver.DefaultLease) // of which one is the warm-up
+		time.Sleep(2 * store.DefaultLease) // of which one is the warm-up
 		fx.wantState(h.ID(), weaver.StateSucceeded)
 	})
 }
@@ -190,9 +190,9 @@ func TestReaperTakesOverBeforeTheEngineIsIdle(t *testing.T) {
 		other, err := sqlite.Open(fx.Context(), path)
 		fx.must(err)
 		dead := store.WorkerID("dead")
-		fx.must(other.Join(fx.Context(), weaver.DefaultNamespace, store.WorkerInfo{ID: dead, Name: "dead", TTL: weaver.DefaultLease}))
+		fx.must(other.Join(fx.Context(), weaver.DefaultNamespace, store.WorkerInfo{ID: dead, Name: "dead", TTL: store.DefaultLease}))
 		got, err := other.Claim(fx.Context(), weaver.DefaultNamespace, store.ClaimRequest{
-			Worker: dead, Name: "dead", LeaseID: task.NewLeaseID(), TTL: weaver.DefaultLease, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
+			Worker: dead, Name: "dead", LeaseID: task.NewLeaseID(), TTL: store.DefaultLease, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
 		})
 		fx.must(err)
 		equal(fx, "tasks claimed by the dead", len(got.Tasks), 1)

@@ -180,7 +180,7 @@ func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in
 		return res[0].Err
 	})
 	switch {
-	case errors.Is(err, ErrChanged), errors.Is(err, ErrState):
+	case errors.Is(err, store.ErrChanged), errors.Is(err, ErrState):
 		if _, done, readErr := c.unrepaired(ctx, in); readErr == nil && done.InputHash != "" {
 			return done, nil // another input came first
 		}
@@ -215,7 +215,7 @@ func (c *Client) replaceInput(ctx context.Context, id TaskID, input json.RawMess
 //
 // The audit keeps who did it and why, and the SHA-256 of both inputs. ErrNotFound;
 // ErrInvalidInput; ErrTooLarge; ErrState: the task neither is blocked nor waits for a
-// repair, or is blocked and has this input already; ErrChanged: it got another input
+// repair, or is blocked and has this input already; store.ErrChanged: it got another input
 // at the same time, or SeenEpoch says so.
 func (c *Client) RepairInput(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
 	what := "repair task " + id.String()

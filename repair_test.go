@@ -333,7 +333,7 @@ func TestRepairInput(t *testing.T) {
 		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), wrong), weaver.ErrState, "has this input already: unblock it")
 		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), strings.Repeat("x", weaver.DefaultInlineLimit+1)), weaver.ErrTooLarge)
 		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), 1, weaver.Force()), weaver.ErrInvalidOption)
-		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), 1, weaver.SeenEpoch(99)), weaver.ErrChanged)
+		wantError(fx, fx.client.RepairInput(fx.Context(), h.ID(), 1, weaver.SeenEpoch(99)), store.ErrChanged)
 		wantError(fx, fx.client.RepairInput(fx.Context(), weaver.TaskID{1}, 1), weaver.ErrNotFound)
 		equal(fx, "the state", fx.get(h.ID()).State, weaver.StateBlocked)
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -54,7 +55,7 @@ func TestReschedule(t *testing.T) {
 		h := enqueue(fx, typ, "delay", weaver.Delay(time.Hour))
 		wantError(fx, fx.client.Reschedule(fx.Context(), h.ID(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), weaver.ErrInvalidOption, "before the year 10000")
 		wantError(fx, fx.client.Reschedule(fx.Context(), h.ID(), time.Time{}), weaver.ErrInvalidOption, "RunNow")
-		wantError(fx, fx.client.RunNow(fx.Context(), h.ID(), weaver.SeenEpoch(7)), weaver.ErrChanged)
+		wantError(fx, fx.client.RunNow(fx.Context(), h.ID(), weaver.SeenEpoch(7)), store.ErrChanged)
 		wantError(fx, fx.client.RunNow(fx.Context(), h.ID(), weaver.Force()), weaver.ErrInvalidOption)
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		wantError(fx, fx.client.RunNow(fx.Context(), h.ID()), weaver.ErrState, "is cancelled", "only tasks that wait for a time")

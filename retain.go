@@ -23,18 +23,11 @@ type Retention struct {
 	bad  []string // what else is wrong with them
 }
 
-// RetainOption says of what a rule of retention speaks.
-type RetainOption interface{ applyRetain(*Retention) }
-
-type retainOption func(*Retention)
-
-func (o retainOption) applyRetain(r *Retention) { o(r) }
-
 // some notes an option that names nothing: a rule without a filter speaks of all there
 // is, which an empty list may not.
 func (r *Retention) some(option string, n int) {
 	if n == 0 {
-		r.none = append(r.none, option)
+		r.none = append(slices.Clip(r.none), option)
 	}
 }
 
@@ -44,65 +37,55 @@ func (r *Retention) some(option string, n int) {
 // is based on (BasedOn), stays until that is gone. Unfinished tasks and jobs stay.
 //
 //	Config{Retain: []weaver.Retention{
-//		weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)),
-//		weaver.Retain(7*24*time.Hour, weaver.RetainTypes(Mail)),
+//		weaver.Retain(weaver.Forever).States(weaver.StateFailed),
+//		weaver.Retain(7*24*time.Hour).Types(Mail),
 //		weaver.Retain(90*24*time.Hour),
-//		weaver.Retain(24*time.Hour, weaver.RetainValues()),
+//		weaver.Retain(24*time.Hour).Values(),
 //	}}
 //
 // Of the rules that speak of a task or job the first one decides. What none speaks of
 // is kept for ever. An engine that runs looks once a minute for what is due to go.
-func Retain(age time.Duration, opts ...RetainOption) Retention {
-	r := Retention{rule: store.Retention{Age: age}, made: true}
-	for _, o := range opts {
-		if o == nil {
-			r.bad = append(r.bad, "an option is nil")
+func Retain(age time.Duration) Retention {
+	return Retention{rule: store.Retention{Age: age}, made: true}
+}
+
+// States has the rule speak of tasks and jobs that ended so: StateSucceeded,
+// StateFailed, StateCancelled.
+func (r Retention) States(states ...State) Retention {
+	r.some("States", len(states))
+	r.rule.States = append(slices.Clip(r.rule.States), states...)
+	return r
+}
+
+// Types has the rule speak of tasks of these types, and not of jobs.
+func (r Retention) Types(types ...AnyType) Retention {
+	r.some("Types", len(types))
+	for i, t := range types {
+		if t == nil {
+			r.bad = append(slices.Clip(r.bad), fmt.Sprintf("Types: type %d is nil", i+1))
 			continue
 		}
-		o.applyRetain(&r)
+		r.rule.Types = append(slices.Clip(r.rule.Types), t.Name())
 	}
 	return r
 }
 
-// RetainStates has a rule speak of tasks and jobs that ended so: StateSucceeded,
-// StateFailed, StateCancelled.
-func RetainStates(states ...State) RetainOption {
-	return retainOption(func(r *Retention) {
-		r.some("RetainStates", len(states))
-		r.rule.States = append(r.rule.States, states...)
-	})
+// TypeNames is Types by name.
+func (r Retention) TypeNames(names ...string) Retention {
+	r.some("TypeNames", len(names))
+	r.rule.Types = append(slices.Clip(r.rule.Types), names...)
+	return r
 }
 
-// RetainTypes has a rule speak of tasks of these types, and not of jobs.
-func RetainTypes(types ...AnyType) RetainOption {
-	return retainOption(func(r *Retention) {
-		r.some("RetainTypes", len(types))
-		for i, t := range types {
-			if t == nil {
-				r.bad = append(r.bad, fmt.Sprintf("RetainTypes: type %d is nil", i+1))
-				continue
-			}
-			r.rule.Types = append(r.rule.Types, t.Name())
-		}
-	})
-}
-
-// RetainTypeNames is RetainTypes by name.
-func RetainTypeNames(names ...string) RetainOption {
-	return retainOption(func(r *Retention) {
-		r.some("RetainTypeNames", len(names))
-		r.rule.Types = append(r.rule.Types, names...)
-	})
-}
-
-// RetainValues has a rule speak of what tasks hold: input, output, progress, and the
+// Values has the rule speak of what tasks hold: input, output, progress, and the
 // values of steps and signals. These go, and the rest of the task stays
 // (TaskInfo.ValuesDropped): its attempts, the names of its steps, its audit. Only
 // tasks that succeeded lose them, when no task is left that may run again and read
 // them; those of a job when the job succeeded, that long after its end. Such a task
 // cannot be rerun.
-func RetainValues() RetainOption {
-	return retainOption(func(r *Retention) { r.rule.Values = true })
+func (r Retention) Values() Retention {
+	r.rule.Values = true
+	return r
 }
 
 // problem says what is wrong with a rule.

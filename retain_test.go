@@ -34,7 +34,7 @@ func TestRetain(t *testing.T) {
 		old := ended()
 		time.Sleep(48 * time.Hour)
 		young := ended()
-		rules := []weaver.Retention{weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)), weaver.Retain(24*time.Hour, weaver.RetainTypes(mail))}
+		rules := []weaver.Retention{weaver.Retain(weaver.Forever).States(weaver.StateFailed), weaver.Retain(24 * time.Hour).Types(mail)}
 		if ack, err := client.Prune(t.Context(), rules, weaver.DryRun()); err != nil || ack.Tasks != 1 {
 			t.Errorf("a dry run of Prune = %+v, %v, want one task", ack, err)
 		}
@@ -68,7 +68,7 @@ func TestRetainedOutput(t *testing.T) {
 		h := enqueue(fx, typ, "x")
 		_ = result(fx, h)
 		time.Sleep(time.Hour)
-		if ack, err := fx.client.Prune(fx.Context(), []weaver.Retention{weaver.Retain(0, weaver.RetainValues())}); err != nil || ack.Dropped != 1 {
+		if ack, err := fx.client.Prune(fx.Context(), []weaver.Retention{weaver.Retain(0).Values()}); err != nil || ack.Dropped != 1 {
 			fx.Fatalf("Prune = %+v, %v", ack, err)
 		}
 		if out, err := h.Wait(fx.Context()); !errors.Is(err, weaver.ErrValuesDropped) {
@@ -81,11 +81,11 @@ func TestRetainMistakes(t *testing.T) {
 	t.Parallel()
 	_, err := weaver.New(memstore.New(), weaver.Config{Retain: []weaver.Retention{
 		weaver.Retain(-time.Hour),
-		weaver.Retain(0, weaver.RetainStates(weaver.StateBlocked)),
-		weaver.Retain(0, weaver.RetainStates(weaver.StateFailed), weaver.RetainValues()),
-		weaver.Retain(0, weaver.RetainTypeNames("mail")),
+		weaver.Retain(0).States(weaver.StateBlocked),
+		weaver.Retain(0).States(weaver.StateFailed).Values(),
+		weaver.Retain(0).TypeNames("mail"),
 		{},
-		weaver.Retain(0, weaver.RetainTypes()),
+		weaver.Retain(0).Types(),
 	}})
 	if !errors.Is(err, weaver.ErrConfig) {
 		t.Fatalf("New = %v, want ErrConfig", err)

@@ -23,7 +23,7 @@ func stillSealed(what string, id TaskID, value []byte) error {
 // key can go once a whole rewrap found nothing to do and nothing that failed, when every
 // program seals with the new key. What was sealed before, or was not, stays in unused
 // parts of the store's file until that is written anew: Scrub of the store. Errors: errors.ErrUnsupported (the client has
-// no Codec, or its store cannot replace values), ErrBadCursor.
+// no Codec, or its store cannot replace values), store.ErrBadCursor.
 func (c *Client) Rewrap(ctx context.Context, after string, limit int) (ops.Rewrapped, error) {
 	res, err := c.values.Rewrap(ctx, c.given, after, limit)
 	if err != nil {

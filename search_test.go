@@ -265,7 +265,7 @@ func TestSearch(t *testing.T) {
 		bad := fx.query("word")
 		bad.Filter.After = "odd"
 		_, err = fx.client.Search(fx.Context(), bad)
-		wantError(fx, err, weaver.ErrBadCursor)
+		wantError(fx, err, store.ErrBadCursor)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // Every verb of one task looks at the version that was seen: of another one it changes
@@ -57,7 +58,7 @@ func TestEveryVerbLooksAtTheSeenVersion(t *testing.T) {
 				weaver.SeenEpoch(before.Task.Epoch + 7), weaver.SeenEpoch(before.Task.Epoch, before.Task.UpdatedAt.Add(time.Second)),
 			} {
 				fx.Log(name)
-				wantError(fx, verb(fx, h.ID(), seen), weaver.ErrChanged)
+				wantError(fx, verb(fx, h.ID(), seen), store.ErrChanged)
 			}
 		}
 		equal(fx, "the audited verbs", len(fx.history(h.ID()).Audit), 0)

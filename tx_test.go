@@ -265,7 +265,7 @@ func TestStepTx(t *testing.T) {
 		<-g.in
 		fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
 		g.open()
-		time.Sleep(2 * weaver.DefaultLease)
+		time.Sleep(2 * store.DefaultLease)
 		fx.wantState(h.ID(), weaver.StateCancelled)
 		equal(fx, "users", users(fx, db), 0)
 		equal(fx, "recorded steps", len(fx.history(h.ID()).Steps), 0)

@@ -30,6 +30,8 @@ var (
 	ErrKey = errors.New("not a key of a blob")
 	// ErrCodec: the bytes went through a codec that the bucket was opened without.
 	ErrCodec = errors.New("a codec is missing")
+	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
+	ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 	// ErrFull: no space is left for the bytes.
 	ErrFull = errors.New("no space is left for the bucket")
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/internal/typo"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -143,7 +144,7 @@ func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskI
 		switch {
 		case err == nil:
 			expired++
-		case !errors.Is(err, weaver.ErrState) && !errors.Is(err, weaver.ErrChanged) && !errors.Is(err, weaver.ErrNotFound):
+		case !errors.Is(err, weaver.ErrState) && !errors.Is(err, store.ErrChanged) && !errors.Is(err, weaver.ErrNotFound):
 			return expired, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -58,7 +59,7 @@ func (c *artifactGetCmd) Run(ctx context.Context, s *session) error {
 			}
 		}
 		r, err := client.OpenArtifact(ctx, ref)
-		if errors.Is(err, weaver.ErrNoBucket) {
+		if errors.Is(err, blob.ErrNoBucket) {
 			return s.noBucket()
 		}
 		if err != nil {

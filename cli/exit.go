@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
@@ -70,7 +71,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are errors that the user can avoid by another request.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, weaver.ErrNoBucket}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, blob.ErrNoBucket}
 
 // exitCode returns the exit code of the process for err.
 func exitCode(err error) int {

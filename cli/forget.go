@@ -60,20 +60,9 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 		return badInput("", "--force is for --cancel")
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		opts := append(c.options(), weaver.AlsoForget(s.removeLogsOf))
-		if c.Cancel {
-			opts = append(opts, weaver.CancelFirst())
-		}
-		if c.Force {
-			opts = append(opts, weaver.Force())
-		}
-		if c.KeepFile {
-			opts = append(opts, weaver.KeepFile())
-		}
-		if c.DryRun {
-			opts = append(opts, weaver.DryRun())
-		}
-		ack, err := client.Forget(ctx, labels, opts...)
+		ack, err := client.Forget(ctx, ops.ForgetRequest{
+			Labels: labels, Cancel: c.Cancel, Force: c.Force, Also: s.removeLogsOf, KeepFile: c.KeepFile, DryRun: c.DryRun, By: c.who(), Reason: c.Reason,
+		})
 		return c.show(s, &ack, err)
 	})
 }

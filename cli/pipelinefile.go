@@ -353,7 +353,7 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	}
 	// Tasks of a killed process end when they are reaped. Without a proof of its death a new worker may not reap
 	// them; then Force ends them below.
-	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: weaver.DefaultLease}
+	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: store.DefaultLease}
 	if err := c.Store().Join(ctx, c.Namespace(), reaper); err != nil {
 		return err
 	}

@@ -276,7 +276,7 @@ func announcedDraft(info store.AnnouncedType, input json.RawMessage, opts []weav
 	if err := inputs.Validate(input); err != nil {
 		return weaver.Draft{}, badInput("", "submit: the input does not fit the type %s that its workers announced: %w", info.Name, err)
 	}
-	return weaver.DraftOf(info, input, opts...), nil
+	return schema.DraftOf(info, input, opts...), nil
 }
 
 // sentence turns a hint into a sentence of advice.

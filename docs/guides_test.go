@@ -87,7 +87,7 @@ func newEngine(db store.Store, handlers []weaver.Handler, timed func(weaver.Hand
 			weaver.PluginFunc(func(s *weaver.Setup) error { s.WrapHandler(timed); return nil }),
 		},
 		Retain: []weaver.Retention{
-			weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)), // the first rule that matches decides
+			weaver.Retain(weaver.Forever).States(weaver.StateFailed), // the first rule that matches decides
 			weaver.Retain(30 * 24 * time.Hour),
 		},
 		Bucket: blob.Dir("app.db.blobs", zstd.Codec()), // for artifacts, and for values over 64 KiB

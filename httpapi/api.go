@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -369,7 +370,7 @@ func (c *call) fail(err error) {
 	if p.Type == ProblemBase+tooManyFailures.Name {
 		c.tellGuessing()
 	}
-	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
+	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, store.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
 	if w, is := c.w.(*writer); is && w.begun {

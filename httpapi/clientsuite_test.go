@@ -296,7 +296,7 @@ func TestClientsList(t *testing.T) {
 			s.Errorf("a limit that is too large gives %v", got)
 		}
 		_, _, err := s.c.List(ctx, weaver.Filter{After: "nonsense"})
-		s.is(err, weaver.ErrBadCursor)
+		s.is(err, store.ErrBadCursor)
 		_, _, err = s.c.List(ctx, weaver.Filter{States: []weaver.State{"sleeping"}})
 		s.is(err, weaver.ErrInvalidOption, "sleeping")
 	})

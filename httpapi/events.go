@@ -103,7 +103,7 @@ func (c *call) eventsProblem(err error) error {
 	if errors.Is(err, weaver.ErrInvalidOption) {
 		return badParam("name", "%s", err)
 	}
-	if !errors.Is(err, weaver.ErrBadCursor) {
+	if !errors.Is(err, store.ErrBadCursor) {
 		return err
 	}
 	p, _ := problemOf(err)

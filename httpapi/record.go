@@ -16,6 +16,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -34,7 +35,7 @@ func (c *call) taskEvents() error {
 	f := weaver.EventFilter{TaskID: id, NoWait: true}
 	if after := c.get("after"); after != "" {
 		if f.AfterSequence, err = strconv.ParseInt(after, 10, 64); err != nil || f.AfterSequence < 1 {
-			return fmt.Errorf("%w: %.40q is no number of an event", weaver.ErrBadCursor, after)
+			return fmt.Errorf("%w: %.40q is no number of an event", store.ErrBadCursor, after)
 		}
 	}
 	if limit == 0 {

@@ -135,7 +135,7 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 	if d.Exact {
 		info.Defaults = store.TypeDefaults{}
 	}
-	return weaver.DraftOf(info, d.Input, givenOptions(&d.DraftOptions)...), nil
+	return schema.DraftOf(info, d.Input, givenOptions(&d.DraftOptions)...), nil
 }
 
 const (

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"context"
+
 	"github.com/goweaver/weaver/task"
 )
 
@@ -39,6 +41,27 @@ type PruneAck struct {
 	Jobs    int   // whole
 	Dropped int   // tasks that lost their values
 	Freed   int64 // bytes of the store's file that were given back
+}
+
+// ForgetRequest says which tasks Forget erases.
+type ForgetRequest struct {
+	Labels map[string]string // of the tasks: all of them; at least one
+
+	// Cancel has tasks that have not ended cancelled first. Those that run are asked to end,
+	// and are among the refused until they have; with Force they end at once.
+	Cancel, Force bool
+
+	// Also is called with tasks that are about to be erased, for what the program keeps of
+	// them elsewhere. An error ends the call: those tasks are found again. It may get a task
+	// more than once. Nil: nothing.
+	Also func(ctx context.Context, tasks []task.Task) error
+
+	// KeepFile leaves the store's file as it is: copies that a database left in unused parts
+	// of its pages stay until a Forget without it.
+	KeepFile bool
+
+	DryRun     bool   // change nothing, and list the tasks
+	By, Reason string // for the audit
 }
 
 // ForgetAck says what Forget did.

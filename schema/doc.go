@@ -6,7 +6,7 @@
 //	weaver.Config{Handlers: handlers, Plugins: []weaver.Plugin{schema.Plugin()}}
 //
 // Any program with the store reads them (weaver.Client.Types), checks an input with [Compile] and [Schema.Validate],
-// and enqueues it (weaver.DraftOf).
+// and enqueues it (DraftOf).
 //
 // A schema is derived from the Go types as encoding/json sees them; Validate methods do not run. It accepts at least
 // everything that Type.WithJSON accepts: null means a zero value, fields may be missing, and unknown fields are

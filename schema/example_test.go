@@ -37,7 +37,7 @@ func Example() {
 	}
 	fmt.Println(inputs.Validate(json.RawMessage(`{"id":"seven"}`)))
 	input := json.RawMessage(`{"id":7,"amount":"9.50"}`)
-	fmt.Println(inputs.Validate(input), weaver.DraftOf(types[0], input).Queue())
+	fmt.Println(inputs.Validate(input), schema.DraftOf(types[0], input).Queue())
 	// Output:
 	// /id: it is a string, want an integer
 	// <nil> packing

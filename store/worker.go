@@ -9,6 +9,9 @@ import (
 // WorkerID is a random id of one engine in one process.
 type WorkerID string
 
+// DefaultLease is the lifetime of a lease, unless the program sets another.
+const DefaultLease = 30 * time.Second
+
 // WorkerInfo announces a worker.
 type WorkerInfo struct {
 	ID    WorkerID      `json:"worker_id"`

@@ -150,8 +150,8 @@ func (c *Client) Search(ctx context.Context, query string, f weaver.Filter) (ops
 }
 
 func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter) (ops.SearchPage, error) {
-	if err := weaver.CheckFilter(f); err != nil {
-		return ops.SearchPage{}, fmt.Errorf("list tasks: %w", err)
+	if err := f.Check(); err != nil {
+		return ops.SearchPage{}, fmt.Errorf("list tasks: %w: %w", weaver.ErrInvalidOption, err)
 	}
 	q := filterQuery(&f)
 	if query != "" {

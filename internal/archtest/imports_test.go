@@ -137,7 +137,7 @@ var importRules = map[string]rule{
 	"ops":               {ours: join(values, "store", "internal/query", "internal/redact")},
 	".":                 {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":        {ours: join(library, "store/sqlite", "store/memstore")},
-	"schema":            {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"schema":            {ours: join(library, "internal/jsonfields", "internal/option"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":           {ours: join(library, "schema", "httpapi/client", "internal/explain", "internal/explainread", "internal/group", "internal/httpwire", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
 	"httpapi/client":    {ours: join(library, "internal/httpwire", "internal/option")},
 	"internal/httpwire": {ours: library},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -22,7 +23,7 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	b, err := a.env.Values.Stream(ctx, a.task.ID, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
-		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) { // whatever the handler does with the error
+		if errors.Is(err, blob.ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) { // whatever the handler does with the error
 			return n, a.failFatally(&Verdict{Kind: NotHere, Err: err})
 		}
 		return n, a.notPut(ctx, err)
@@ -66,7 +67,7 @@ func (a *Attempt) NeedBucket(what string) error {
 	if a.env.Values.Bucket != nil {
 		return nil
 	}
-	return a.failFatally(&Verdict{Kind: NotHere, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
+	return a.failFatally(&Verdict{Kind: NotHere, Err: fmt.Errorf("%s: %w", what, blob.ErrNoBucket)})
 }
 
 // Recorded reports whether a step of this name is already completed.

@@ -21,7 +21,7 @@ func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, li
 	}
 	return v.Sealer.Rewrap(ctx, below, after, limit, func(ctx context.Context, b task.Blob) (bool, error) {
 		changed, err := v.rewrapBlob(ctx, below, b)
-		for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, ErrNoBucket} {
+		for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, blob.ErrNoBucket} {
 			if errors.Is(err, of) {
 				return false, seal.Damaged(err)
 			}
@@ -34,7 +34,7 @@ func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, li
 // the new bytes.
 func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob) (changed bool, err error) {
 	if v.Bucket == nil {
-		return false, ErrNoBucket
+		return false, blob.ErrNoBucket
 	}
 	stored, err := v.Bucket.Get(ctx, v.key(b))
 	if err != nil {

@@ -69,7 +69,7 @@ func lacks(err error) bool {
 // isLasting reports whether err says that this worker was configured without a bucket, a
 // codec or a key.
 func isLasting(err error) bool {
-	for _, of := range []error{ErrNoBucket, blob.ErrCodec, codec.ErrNoCodec, codec.ErrNoKey} {
+	for _, of := range []error{blob.ErrNoBucket, blob.ErrCodec, codec.ErrNoCodec, codec.ErrNoKey} {
 		if errors.Is(err, of) {
 			return true
 		}

@@ -21,9 +21,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrNoBucket: a value or an artifact needs a bucket, and no bucket is configured.
-var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
-
 // Values keeps bytes in the bucket that are too long for a row of the store. The order is always the same: the bytes
 // are announced to the store (Upload), then put, and then referenced by the transaction that uses them. A crash in
 // between leaves an unreferenced blob, which a collector deletes (Collect).
@@ -60,7 +57,7 @@ func (v *Values) Keep(ctx context.Context, of task.ID, value json.RawMessage) (j
 // put announces bytes of a task and puts them, unless the bucket has them.
 func (v *Values) put(ctx context.Context, of task.ID, sum string, size int64, open func() (io.Reader, error)) (task.Blob, error) {
 	if v.Bucket == nil {
-		return task.Blob{}, ErrNoBucket
+		return task.Blob{}, blob.ErrNoBucket
 	}
 	name := sum
 	if v.Sealer != nil {
@@ -121,7 +118,7 @@ func (v *Values) CheckBucket(ctx context.Context) error {
 // AcceptBucket makes this bucket the bucket of the namespace's blobs.
 func (v *Values) AcceptBucket(ctx context.Context, by store.Audit) (store.Bucket, error) {
 	if v.Bucket == nil {
-		return store.Bucket{}, ErrNoBucket
+		return store.Bucket{}, blob.ErrNoBucket
 	}
 	b, err := v.identity(ctx, true)
 	if err != nil || b == (store.Bucket{}) {
@@ -227,7 +224,7 @@ func (v *Values) Load(ctx context.Context, value json.RawMessage) (json.RawMessa
 // blob.
 func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 	if v.Bucket == nil {
-		return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, ErrNoBucket)
+		return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, blob.ErrNoBucket)
 	}
 	r, err := v.Bucket.Get(ctx, v.key(b))
 	if err == nil && seal.IsBlob(b) {
@@ -269,7 +266,7 @@ func (c *checked) Read(p []byte) (int, error) {
 // rewound is copied to a temporary file.
 func (v *Values) Stream(ctx context.Context, of task.ID, r io.Reader) (b task.Blob, err error) {
 	if v.Bucket == nil {
-		return task.Blob{}, ErrNoBucket
+		return task.Blob{}, blob.ErrNoBucket
 	}
 	again, ok := r.(io.ReadSeeker)
 	var start int64
@@ -311,7 +308,7 @@ func (e *sourceError) Unwrap() error { return e.error }
 // upload is unneeded if it was not used within the given time. It returns the number of deleted blobs.
 func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int, err error) {
 	if v.Bucket == nil {
-		return 0, ErrNoBucket
+		return 0, blob.ErrNoBucket
 	}
 	from, err := v.identity(ctx, false)
 	if err != nil {

@@ -23,7 +23,7 @@ type Kind struct {
 const TimedOut = "timed-out"
 
 // Precondition is the problem of an If-Match that does not hold.
-var Precondition = Kind{weaver.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
+var Precondition = Kind{store.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
 
 // Kinds returns the problems of errors. Of an error that is several of them the first one
 // counts.
@@ -36,7 +36,7 @@ var kinds = []Kind{
 	{weaver.ErrInvalidInput, "invalid-input", 422, "The input was refused.", 0},
 	{ops.ErrInvalidQuery, "invalid-query", 400, "The query cannot be read.", 0},
 	{store.ErrStatsQuery, "invalid-stats-query", 400, "These statistics cannot be asked for.", 0},
-	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
+	{store.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
 	{weaver.ErrNotFound, "not-found", 404, "There is nothing of this kind.", 0},
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},
 	{weaver.ErrNoSuchStep, "no-such-step", 404, "The task recorded no such step.", 0},
@@ -44,7 +44,7 @@ var kinds = []Kind{
 	{weaver.ErrForgotten, "forgotten", 410, "It was erased.", 0},
 	{weaver.ErrValuesDropped, "values-dropped", 410, "A rule of retention dropped it.", 0},
 	{store.ErrBlobGone, "blob-gone", 410, "The bytes were deleted.", 0},
-	{weaver.ErrChanged, "changed", 409, "The task has changed meanwhile.", 0},
+	{store.ErrChanged, "changed", 409, "The task has changed meanwhile.", 0},
 	{weaver.ErrConflict, "conflict", 409, "It conflicts with what is recorded.", 0},
 	{weaver.ErrState, "state", 409, "The state does not allow it.", 0},
 	{store.ErrRefused, "refused", 422, "The store cannot keep this.", 0},
@@ -63,7 +63,7 @@ var kinds = []Kind{
 	{store.ErrForeignDatabase, "store-foreign", 503, "The database holds other tables.", 60},
 	{store.ErrUnavailable, "store-unavailable", 503, "The store cannot be reached.", 2},
 	{store.ErrClosed, "store-closed", 503, "The store is closed.", 2},
-	{weaver.ErrNoBucket, "no-bucket", 503, "The value is in a bucket, and this server has none.", 0},
+	{blob.ErrNoBucket, "no-bucket", 503, "The value is in a bucket, and this server has none.", 0},
 	{blob.ErrCorrupt, "bytes-changed", 500, "The stored bytes have changed since they were put.", 0},
 	{store.ErrOtherBucket, "other-bucket", 503, "The bucket is not the one that has it.", 0},
 	{store.ErrRestartTx, "restart-transaction", 503, "The transaction must be restarted.", 1},

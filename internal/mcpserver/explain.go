@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
@@ -24,7 +25,7 @@ func say(format string, args ...any) error { return shown{fmt.Errorf(format, arg
 // shown.
 var failures = []error{
 	store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrNotMigrated, store.ErrNewerSchema,
-	store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrUnknown, store.ErrClosed, weaver.ErrNoBucket, store.ErrOtherBucket,
+	store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrUnknown, store.ErrClosed, blob.ErrNoBucket, store.ErrOtherBucket,
 }
 
 // mistakes are errors that a caller can avoid, with a suggestion for each.
@@ -34,11 +35,11 @@ var mistakes = []struct {
 }{
 	{weaver.ErrNotFound, "list_tasks lists the tasks"},
 	{weaver.ErrState, "why explains the state of the task and what can be done"},
-	{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
+	{store.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
 	{weaver.ErrInvalidInput, ""},
 	{weaver.ErrInvalidOption, ""},
 	{ops.ErrInvalidQuery, ""},
-	{weaver.ErrBadCursor, ""},
+	{store.ErrBadCursor, ""},
 	{weaver.ErrTooLarge, ""},
 	{store.ErrLimit, ""},
 	{store.ErrRefused, ""},

@@ -247,7 +247,7 @@ func Remove(ctx context.Context, st store.Store, namespace string) error {
 		req.After = got.Next
 	}
 	for { // the rest of a task with many steps is left to reapers
-		got, err := st.Reap(ctx, namespace, store.ReapRequest{Worker: "bench", TTL: weaver.DefaultLease, CrashBudget: -1})
+		got, err := st.Reap(ctx, namespace, store.ReapRequest{Worker: "bench", TTL: store.DefaultLease, CrashBudget: -1})
 		if err != nil || !got.Chores {
 			return err
 		}

@@ -63,9 +63,9 @@ func TestWorkerGoesOnAboveTheFloor(t *testing.T) {
 		if err := f.db.MigrateAs(t.Context(), addsTable); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(weaver.DefaultLease)
+		time.Sleep(store.DefaultLease)
 		id := f.enqueue(1)[0]
-		time.Sleep(weaver.DefaultLease)
+		time.Sleep(store.DefaultLease)
 		f.sound(id)
 		if err := stop(); err != nil {
 			t.Errorf("the worker ended with %v", err)
@@ -76,7 +76,7 @@ func TestWorkerGoesOnAboveTheFloor(t *testing.T) {
 		if err := f.db.MigrateAs(t.Context(), addsTable, raises); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(weaver.DefaultLease)
+		time.Sleep(store.DefaultLease)
 		says(t, stop(), store.ErrNewerSchema)
 	})
 }

@@ -79,7 +79,7 @@ func TestWorkerStopsWhenTheSchemaIsNewer(t *testing.T) {
 		log, stop := f.works(weaver.Config{})
 		time.Sleep(time.Second)
 		f.exec("INSERT INTO weaver_schema_versions SELECT max(version) + 1, 'from_the_future', 'x', 1 FROM weaver_schema_versions")
-		time.Sleep(weaver.DefaultLease / 3)
+		time.Sleep(store.DefaultLease / 3)
 		says(t, stop(), store.ErrNewerSchema, f.db.Path(), "has schema 00")
 		if text := log(); !strings.Contains(text, "newer version of this program: draining") || !strings.Contains(text, "has schema 00") {
 			t.Errorf("it logged\n%s", text)

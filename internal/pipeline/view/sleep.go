@@ -3,7 +3,7 @@ package view
 import (
 	"time"
 
-	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 )
 
 // Tick must be called every second while the process runs. A longer interval means
@@ -25,7 +25,7 @@ type sleeps struct {
 // sleeps.
 func (s *sleeps) tick(now time.Time) {
 	now = now.Round(0)
-	if !s.last.IsZero() && now.Sub(s.last) >= weaver.DefaultLease {
+	if !s.last.IsZero() && now.Sub(s.last) >= store.DefaultLease {
 		s.from, s.to = s.last, now
 	}
 	s.last = now

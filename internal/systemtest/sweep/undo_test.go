@@ -162,7 +162,7 @@ var undoCases = []testCase{
 					break
 				}
 				err = fx.client.Cancel(fx.ctx, h.ID(), weaver.Force(), weaver.SeenEpoch(seen.Epoch))
-				if err != nil && !errors.Is(err, weaver.ErrChanged) {
+				if err != nil && !errors.Is(err, store.ErrChanged) {
 					fx.must(err)
 				}
 			}
