@@ -90,7 +90,7 @@ func TestRetainMistakes(t *testing.T) {
 	if !errors.Is(err, weaver.ErrConfig) {
 		t.Fatalf("New = %v, want ErrConfig", err)
 	}
-	for _, want := range []string{"Retain[0]: an age of -1h0m0s", "Retain[1]: the state \"blocked\"", "Retain[2]: values of tasks that failed", "Retain[3]: ", "Retain[4]: an empty rule", "Retain[5]: RetainTypes() names nothing"} {
+	for _, want := range []string{"Retain[0]: an age of -1h0m0s", "Retain[1]: the state \"blocked\"", "Retain[2]: values of tasks that failed", "Retain[3]: ", "Retain[4]: an empty rule", "Retain[5]: Types() names nothing"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}
