@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"

@@ -166,7 +166,7 @@ func TestRedactMistakes(t *testing.T) {
 	}()
 	subtest(t, "are named", func(fx *fixture) {
 		_, err := weaver.NewClient(fx.store, weaver.ClientConfig{Redact: []string{"a/b", "[", "ok"}})
-		wantError(fx, err, weaver.ErrConfig, "a path begins with a slash", "is no pattern")
+		wantError(fx, err, weaver.ErrConfig, "a path begins with a slash", "is not a pattern")
 		_, err = weaver.New(fx.store, weaver.Config{Redact: []string{""}})
 		wantError(fx, err, weaver.ErrConfig, "want a key")
 		typ := weaver.Define[string, string]("acme.privacy.step.v1")

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/internal/faults/faultstore"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
