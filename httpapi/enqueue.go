@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -95,8 +95,8 @@ func (c *call) enqueueBatch() error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if n := len(body.Tasks); n == 0 || n > httpwire.MaxBatch {
-		return bodyProblem(invalidBody, "/tasks", fmt.Sprintf("it has %d tasks: want 1 to %d", n, httpwire.MaxBatch))
+	if n := len(body.Tasks); n == 0 || n > wire.MaxBatch {
+		return bodyProblem(invalidBody, "/tasks", fmt.Sprintf("it has %d tasks: want 1 to %d", n, wire.MaxBatch))
 	}
 	ctx, cancel := c.context()
 	defer cancel()

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"time"
 
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 )
 
 // RouteInfo is a row of the table of routes.
@@ -42,7 +42,7 @@ func Problems() (list []ProblemInfo) {
 	for _, k := range httpProblems {
 		list = append(list, ProblemInfo{k.Name, k.Title, k.Status, k.Sentinel})
 	}
-	for _, k := range httpwire.Kinds() {
+	for _, k := range wire.Kinds() {
 		list = append(list, ProblemInfo{k.Name, k.Title, k.Status, k.Sentinel})
 	}
 	return list

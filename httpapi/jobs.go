@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -79,7 +79,7 @@ func (c *call) submitJob() error {
 	return c.write(status, Submitted{ID: h.ID(), Disposition: h.Disposition()})
 }
 
-var jobStates = httpwire.JobStates()
+var jobStates = wire.JobStates()
 
 func (c *call) listJobs() (err error) {
 	f := store.JobFilter{Name: c.get("name"), After: c.get("after")}

@@ -13,13 +13,13 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 )
 
 // problemKind is one type of problem.
-type problemKind httpwire.Kind
+type problemKind wire.Kind
 
 // of makes a problem of the kind.
 func (k problemKind) of(format string, args ...any) *Problem {
@@ -36,7 +36,7 @@ var (
 	noRoute         = problemKind{nil, "no-route", http.StatusNotFound, "Nothing is at this path.", 0}
 	wrongMethod     = problemKind{nil, "method-not-allowed", http.StatusMethodNotAllowed, "The path does not have this method.", 0}
 	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The answer cannot be given in what the request accepts.", 0}
-	preconditionBad = problemKind(httpwire.Precondition)
+	preconditionBad = problemKind(wire.Precondition)
 	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not come in time.", 0}
 	bodyTooLarge    = problemKind{nil, "body-too-large", http.StatusRequestEntityTooLarge, "The body is too large.", 0}
 	urlTooLong      = problemKind{nil, "url-too-long", http.StatusRequestURITooLong, "The path and query are too long.", 0}
@@ -51,7 +51,7 @@ var (
 	tooManySearches = problemKind{nil, "too-many-searches", http.StatusTooManyRequests, "Too many searches are watched.", 5}
 	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
-	timedOut        = problemKind{nil, httpwire.TimedOut, http.StatusServiceUnavailable, "The answer took too long.", 1}
+	timedOut        = problemKind{nil, wire.TimedOut, http.StatusServiceUnavailable, "The answer took too long.", 1}
 	stopping        = problemKind{nil, "stopping", http.StatusServiceUnavailable, "The server stops.", 1}
 )
 
@@ -71,7 +71,7 @@ var (
 
 // kindOfError returns the problem of a sentinel.
 func kindOfError(sentinel error) problemKind {
-	for _, k := range httpwire.Kinds() {
+	for _, k := range wire.Kinds() {
 		if errors.Is(k.Sentinel, sentinel) {
 			return problemKind(k)
 		}
@@ -90,7 +90,7 @@ func problemOf(err error) (p *Problem, known bool) {
 		p, _ = problemOf(store.ErrBlobGone)
 		return p, false
 	}
-	for _, k := range httpwire.Kinds() {
+	for _, k := range wire.Kinds() {
 		switch {
 		case !errors.Is(err, k.Sentinel):
 		case k.Status >= 500:

@@ -65,7 +65,7 @@ func TestEverySentinelIsAProblem(t *testing.T) {
 		t.Fatalf("the packages have only %d errors and %d aliases", len(all), len(alias))
 	}
 	rows := make(map[string]bool)
-	ast.Inspect(parseFile(t, "../internal/httpwire/kind.go"), func(n ast.Node) bool {
+	ast.Inspect(parseFile(t, "../httpapi/wire/kind.go"), func(n ast.Node) bool {
 		if row, is := n.(*ast.CompositeLit); is && len(row.Elts) == 5 {
 			name := sourceOf(row.Elts[0])
 			if of, is := alias[name]; is {
@@ -78,7 +78,7 @@ func TestEverySentinelIsAProblem(t *testing.T) {
 	for name := range all {
 		switch reason, left := notOverHTTP[name]; {
 		case !rows[name] && !left:
-			t.Errorf("%s has no row in the table kinds (internal/httpwire/kind.go): add one, and a section to docs/problems.md, or say in notOverHTTP why no answer has it", name)
+			t.Errorf("%s has no row in the table kinds (httpapi/wire/kind.go): add one, and a section to docs/problems.md, or say in notOverHTTP why no answer has it", name)
 		case rows[name] && left:
 			t.Errorf("%s has a row, and is in notOverHTTP: %s", name, reason)
 		}

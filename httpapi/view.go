@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -19,7 +19,7 @@ import (
 
 // ETag names the version of a task, for If-Match.
 func etagOf(t *task.Task) string {
-	return httpwire.ETag(t.Epoch, t.UpdatedAt)
+	return wire.ETag(t.Epoch, t.UpdatedAt)
 }
 
 // taskRow reads a task without the values that are in the bucket.

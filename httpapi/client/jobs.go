@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -23,7 +23,7 @@ func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.Submi
 	if err != nil {
 		return nil, err
 	}
-	var got httpwire.Submitted
+	var got wire.Submitted
 	if err := c.send(ctx, request{method: http.MethodPost, path: "/v1/jobs", body: jobDraftOf(&job, tasks), safe: job.IdempotencyKey != ""}, &got); err != nil {
 		return nil, err
 	}
@@ -31,12 +31,12 @@ func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.Submi
 }
 
 // jobDraftOf says all that a job is to be.
-func jobDraftOf(job *task.NewJob, tasks []task.New) httpwire.JobDraft {
+func jobDraftOf(job *task.NewJob, tasks []task.New) wire.JobDraft {
 	b := job.Budget
-	d := httpwire.JobDraft{
-		Name: job.Name, IdempotencyKey: job.IdempotencyKey, Metadata: job.Meta, Tasks: make([]httpwire.NodeDraft, len(tasks)),
-		Budget: httpwire.BudgetDraft{
-			MaxAttemptsPerTask: b.MaxAttemptsPerTask, MaxTotalAttempts: b.MaxTotalAttempts, MaxDuration: httpwire.Span(b.MaxDuration),
+	d := wire.JobDraft{
+		Name: job.Name, IdempotencyKey: job.IdempotencyKey, Metadata: job.Meta, Tasks: make([]wire.NodeDraft, len(tasks)),
+		Budget: wire.BudgetDraft{
+			MaxAttemptsPerTask: b.MaxAttemptsPerTask, MaxTotalAttempts: b.MaxTotalAttempts, MaxDuration: wire.Span(b.MaxDuration),
 			MaxCost: b.MaxCost, MaxRepairs: b.MaxRepairs, MaxNoProgress: b.MaxNoProgress,
 		},
 	}
@@ -46,7 +46,7 @@ func jobDraftOf(job *task.NewJob, tasks []task.New) httpwire.JobDraft {
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		n := httpwire.NodeDraft{Node: t.Node, Draft: draftOf(t), AllowFailure: t.AllowFailure}
+		n := wire.NodeDraft{Node: t.Node, Draft: draftOf(t), AllowFailure: t.AllowFailure}
 		for _, e := range t.Needs {
 			switch name := names[e.Needs]; e.Kind {
 			case task.OnSuccess:
@@ -97,8 +97,8 @@ func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo,
 		return []weaver.JobInfo{job}, "", nil
 	}
 	for _, s := range f.States {
-		if !slices.Contains(httpwire.JobStates(), s) {
-			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", weaver.ErrInvalidOption, s, httpwire.JobStates())
+		if !slices.Contains(wire.JobStates(), s) {
+			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", weaver.ErrInvalidOption, s, wire.JobStates())
 		}
 	}
 	q := pageQuery(f.Limit, f.After)
@@ -106,7 +106,7 @@ func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo,
 	if f.Name != "" {
 		q.Set("name", f.Name)
 	}
-	var page httpwire.Page[weaver.JobInfo]
+	var page wire.Page[weaver.JobInfo]
 	err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs", query: q}, &page)
 	return page.Items, page.Next, err
 }
@@ -130,11 +130,11 @@ func (c *Client) JobTasks(ctx context.Context, id weaver.JobID) (all []weaver.Ta
 // JobResult reads the result of a job, finished or not, without the outputs of its
 // tasks, which JobOutput of their type reads; ErrNotFound.
 func (c *Client) JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResult, error) {
-	var res httpwire.JobResult
+	var res wire.JobResult
 	if err := c.send(ctx, request{method: http.MethodGet, path: jobPath(id, "/result")}, &res); err != nil {
 		return weaver.JobResult{}, err
 	}
-	read := func(list []httpwire.JobTask) (out []weaver.JobTask) {
+	read := func(list []wire.JobTask) (out []weaver.JobTask) {
 		for _, t := range list {
 			out = append(out, weaver.JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Kind: t.Kind, Reason: t.Reason, Attempts: t.Attempts, Allowed: t.Allowed})
 		}
@@ -169,7 +169,7 @@ func (c *Client) CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.
 	if err != nil {
 		return ops.CancelAck{}, err
 	}
-	var ack httpwire.CancelAck
+	var ack wire.CancelAck
 	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/cancel"), body: why(o)}, &ack)
 	return ops.CancelAck{Cancelled: ack.Cancelled, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}, err
 }
@@ -180,7 +180,7 @@ func (c *Client) RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.O
 	if err != nil {
 		return ops.RetryAck{}, err
 	}
-	var ack httpwire.RetryAck
+	var ack wire.RetryAck
 	err = c.send(ctx, request{method: http.MethodPost, path: jobPath(id, "/retry"), body: retryBody(&o)}, &ack)
 	return ops.RetryAck{Retried: ack.Retried}, err
 }

@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -17,21 +17,21 @@ func (c *Client) read(ctx context.Context, path string, q url.Values, v any) err
 
 // Counts is weaver.Client.Counts over HTTP.
 func (c *Client) Counts(ctx context.Context) (store.Counts, error) {
-	var got httpwire.Counts
+	var got wire.Counts
 	err := c.read(ctx, "/v1/counts", nil, &got)
 	return got.Counts, err
 }
 
 // Queues is weaver.Client.Queues over HTTP.
 func (c *Client) Queues(ctx context.Context) ([]store.Queue, error) {
-	var got httpwire.List[store.Queue]
+	var got wire.List[store.Queue]
 	err := c.read(ctx, "/v1/queues", nil, &got)
 	return got.Items, err
 }
 
 // Workers is weaver.Client.Workers over HTTP.
 func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
-	var got httpwire.List[store.WorkerStatus]
+	var got wire.List[store.WorkerStatus]
 	err := c.read(ctx, "/v1/workers", nil, &got)
 	return got.Items, err
 }
@@ -39,7 +39,7 @@ func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
 // Types lists the task types that workers announced, without their schemas, which Type
 // reads.
 func (c *Client) Types(ctx context.Context) ([]TaskType, error) {
-	var got httpwire.List[TaskType]
+	var got wire.List[TaskType]
 	err := c.read(ctx, "/v1/types", nil, &got)
 	return got.Items, err
 }
@@ -59,7 +59,7 @@ func (c *Client) Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditE
 			q.Set(name, value)
 		}
 	}
-	var page httpwire.Page[store.AuditEntry]
+	var page wire.Page[store.AuditEntry]
 	err := c.read(ctx, "/v1/audit", q, &page)
 	return page.Items, page.Next, err
 }

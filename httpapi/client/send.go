@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -215,7 +215,7 @@ func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 		t.again = true
 	case http.StatusServiceUnavailable:
 		t.again = true
-		t.maybe = p.Type == ProblemBase+httpwire.TimedOut || errors.Is(p, store.ErrUnknown) || !ours && after == 0
+		t.maybe = p.Type == ProblemBase+wire.TimedOut || errors.Is(p, store.ErrUnknown) || !ours && after == 0
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		t.again, t.maybe = true, true
 	case http.StatusInternalServerError:

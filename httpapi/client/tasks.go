@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
@@ -23,10 +23,10 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 	if len(drafts) == 0 {
 		return nil, nil
 	}
-	if len(drafts) > httpwire.MaxBatch {
-		return nil, fmt.Errorf("enqueue: %w: %d drafts: over HTTP at most %d are enqueued at once", weaver.ErrTooLarge, len(drafts), httpwire.MaxBatch)
+	if len(drafts) > wire.MaxBatch {
+		return nil, fmt.Errorf("enqueue: %w: %d drafts: over HTTP at most %d are enqueued at once", weaver.ErrTooLarge, len(drafts), wire.MaxBatch)
 	}
-	bodies := make([]httpwire.Draft, len(drafts))
+	bodies := make([]wire.Draft, len(drafts))
 	keyed := true
 	var problems []error
 	for i, d := range drafts {
@@ -44,14 +44,14 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
 	}
 	r := request{method: http.MethodPost, path: "/v1/tasks", body: bodies[0], safe: keyed}
-	var got httpwire.List[httpwire.Enqueued]
+	var got wire.List[wire.Enqueued]
 	if len(drafts) == 1 {
-		got.Items = make([]httpwire.Enqueued, 1)
+		got.Items = make([]wire.Enqueued, 1)
 		if err := c.send(ctx, r, &got.Items[0]); err != nil {
 			return nil, err
 		}
 	} else {
-		r.path, r.body = "/v1/tasks/batch", httpwire.BatchRequest{Tasks: bodies}
+		r.path, r.body = "/v1/tasks/batch", wire.BatchRequest{Tasks: bodies}
 		if err := c.send(ctx, r, &got); err != nil {
 			return nil, err
 		}
@@ -67,21 +67,21 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 }
 
 // draftOf says all that a task is to be.
-func draftOf(n *task.New) httpwire.Draft {
-	d := httpwire.Draft{
+func draftOf(n *task.New) wire.Draft {
+	d := wire.Draft{
 		Type: n.Type, Input: n.Input, SchemaVersion: n.SchemaVersion, Exact: true,
 		Redact: n.Redact,
 	}
 	option.Copy(&d.DraftOptions, n)
 	for _, e := range n.Expire {
-		d.Expire = append(d.Expire, httpwire.ExpiryDraft{Path: e.Path, After: httpwire.Span(e.After)})
+		d.Expire = append(d.Expire, wire.ExpiryDraft{Path: e.Path, After: wire.Span(e.After)})
 	}
 	return d
 }
 
 // optionsOf says what options change of a task that is known to the server alone; nil:
 // nothing.
-func optionsOf(opts []weaver.EnqueueOption) (*httpwire.DraftOptions, error) {
+func optionsOf(opts []weaver.EnqueueOption) (*wire.DraftOptions, error) {
 	if len(opts) == 0 {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func optionsOf(opts []weaver.EnqueueOption) (*httpwire.DraftOptions, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	var d httpwire.DraftOptions
+	var d wire.DraftOptions
 	option.Copy(&d, &said)
 	return &d, nil
 }
@@ -117,7 +117,7 @@ func (c *Client) Get(ctx context.Context, id weaver.TaskID) (weaver.TaskInfo, er
 	return t.Task, err
 }
 
-func (c *Client) getTask(ctx context.Context, id weaver.TaskID, q url.Values, poll time.Duration) (t httpwire.Task, err error) {
+func (c *Client) getTask(ctx context.Context, id weaver.TaskID, q url.Values, poll time.Duration) (t wire.Task, err error) {
 	err = c.send(ctx, request{method: http.MethodGet, path: taskPath(id), query: q, poll: poll}, &t)
 	return t, err
 }
@@ -157,7 +157,7 @@ func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter
 	if query != "" {
 		q.Set("q", query)
 	}
-	var found httpwire.Found
+	var found wire.Found
 	if err := c.send(ctx, request{method: http.MethodGet, path: path, query: q}, &found); err != nil {
 		return ops.SearchPage{}, err
 	}
@@ -211,7 +211,7 @@ func pageQuery(limit int, after string) url.Values {
 
 // History reads all that is recorded about a task but its events and logs; ErrNotFound.
 func (c *Client) History(ctx context.Context, id weaver.TaskID) (store.History, error) {
-	var h httpwire.History
+	var h wire.History
 	if err := c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "history")}, &h); err != nil {
 		return store.History{}, err
 	}
@@ -236,7 +236,7 @@ func (c *Client) Wait(ctx context.Context, id weaver.TaskID, opts ...weaver.Wait
 	if err != nil {
 		return weaver.TaskInfo{}, err
 	}
-	var t httpwire.Task
+	var t wire.Task
 	err = c.until(ctx, id, s, func(q url.Values, poll time.Duration) (over bool, err error) {
 		if t, err = c.getTask(ctx, id, q, poll); err != nil {
 			return false, err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/httpwire"
+	"github.com/goweaver/weaver/httpapi/wire"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -33,7 +33,7 @@ func etagSeen(o *weaver.Operation) string {
 	case o.SeenUpdatedAt.IsZero():
 		return fmt.Sprintf(`"%d"`, o.SeenEpoch)
 	}
-	return httpwire.ETag(o.SeenEpoch, o.SeenUpdatedAt)
+	return wire.ETag(o.SeenEpoch, o.SeenUpdatedAt)
 }
 
 // operate sends a verb of one task.
@@ -48,25 +48,25 @@ func (c *Client) operate(ctx context.Context, id weaver.TaskID, name string, ver
 
 func why(o weaver.Operation) any { return reason(o) }
 
-func reason(o weaver.Operation) httpwire.VerbRequest { return httpwire.VerbRequest{Reason: o.Reason} }
+func reason(o weaver.Operation) wire.VerbRequest { return wire.VerbRequest{Reason: o.Reason} }
 
 // Cancel is weaver.Client.Cancel over HTTP.
 func (c *Client) Cancel(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
 	return c.operate(ctx, id, "cancel", store.CancelTask{}, opts, func(o weaver.Operation) any {
-		return httpwire.CancelRequest{VerbRequest: reason(o), Force: o.Force, AbandonUndo: o.AbandonUndo}
+		return wire.CancelRequest{VerbRequest: reason(o), Force: o.Force, AbandonUndo: o.AbandonUndo}
 	})
 }
 
 // Retry is weaver.Client.Retry over HTTP.
 func (c *Client) Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error {
 	return c.operate(ctx, id, "retry", store.RetryTask{}, opts, func(o weaver.Operation) any {
-		return httpwire.TaskRetryRequest{RetryRequest: retryBody(&o), Cleanup: o.Cleanups, SkipUndo: o.SkipUndo}
+		return wire.TaskRetryRequest{RetryRequest: retryBody(&o), Cleanup: o.Cleanups, SkipUndo: o.SkipUndo}
 	})
 }
 
 // retryBody is the body of the retry of a task or job.
-func retryBody(o *weaver.Operation) httpwire.RetryRequest {
-	return httpwire.RetryRequest{VerbRequest: reason(*o), AddAttempts: o.AddAttempts, AddCost: o.AddCost, KeepSteps: o.KeepSteps}
+func retryBody(o *weaver.Operation) wire.RetryRequest {
+	return wire.RetryRequest{VerbRequest: reason(*o), AddAttempts: o.AddAttempts, AddCost: o.AddCost, KeepSteps: o.KeepSteps}
 }
 
 // Unblock is weaver.Client.Unblock over HTTP.
@@ -79,7 +79,7 @@ func (c *Client) Unblock(ctx context.Context, id weaver.TaskID, input any, opts 
 		}
 	}
 	return c.operate(ctx, id, "unblock", store.UnblockTask{}, opts, func(o weaver.Operation) any {
-		return httpwire.UnblockRequest{VerbRequest: reason(o), Input: raw, Ask: o.Ask}
+		return wire.UnblockRequest{VerbRequest: reason(o), Input: raw, Ask: o.Ask}
 	})
 }
 
@@ -108,7 +108,7 @@ func (c *Client) SendSignal(ctx context.Context, id weaver.TaskID, name, key str
 		return fmt.Errorf("send the signal %q to task %s: %w", name, id, err)
 	}
 	return c.operate(ctx, id, "signal", store.SendSignal{}, opts, func(o weaver.Operation) any {
-		return httpwire.SignalRequest{VerbRequest: reason(o), Name: name, Key: key, Payload: raw}
+		return wire.SignalRequest{VerbRequest: reason(o), Name: name, Key: key, Payload: raw}
 	})
 }
 
@@ -119,7 +119,7 @@ func (c *Client) RepairInput(ctx context.Context, id weaver.TaskID, input any, o
 		return fmt.Errorf("repair task %s: %w", id, err)
 	}
 	return c.operate(ctx, id, "repair", store.ReplaceInput{}, opts, func(o weaver.Operation) any {
-		return httpwire.RepairRequest{VerbRequest: reason(o), Input: raw}
+		return wire.RepairRequest{VerbRequest: reason(o), Input: raw}
 	})
 }
 
@@ -138,7 +138,7 @@ func (c *Client) RunNow(ctx context.Context, id weaver.TaskID, opts ...weaver.Op
 
 func (c *Client) reschedule(ctx context.Context, id weaver.TaskID, when time.Time, opts []weaver.OperateOption) error {
 	return c.operate(ctx, id, "reschedule", store.RescheduleTask{}, opts, func(o weaver.Operation) any {
-		return httpwire.RescheduleRequest{VerbRequest: reason(o), At: when.UTC()}
+		return wire.RescheduleRequest{VerbRequest: reason(o), At: when.UTC()}
 	})
 }
 
@@ -188,8 +188,8 @@ func (c *Client) rerun(ctx context.Context, id weaver.TaskID, step string, opts 
 	if err != nil {
 		return weaver.Enqueued{}, fmt.Errorf("%s: %w", what, err)
 	}
-	body := httpwire.RerunRequest{VerbRequest: reason(o), From: step, KeepSteps: o.KeepSteps, Input: o.RerunInput, With: with}
-	var got httpwire.Enqueued
+	body := wire.RerunRequest{VerbRequest: reason(o), From: step, KeepSteps: o.KeepSteps, Input: o.RerunInput, With: with}
+	var got wire.Enqueued
 	if err := c.send(ctx, request{method: http.MethodPost, path: taskPath(id, "rerun"), ifMatch: etagSeen(&o), body: body, safe: with != nil && with.IdempotencyKey != ""}, &got); err != nil {
 		return weaver.Enqueued{}, err
 	}
@@ -217,7 +217,7 @@ func (c *Client) operateNamed(ctx context.Context, of, name, verb string, cmd st
 	}
 	body := why(o)
 	if verb == "pause" {
-		body = httpwire.PauseRequest{VerbRequest: reason(o), Force: true} // as weaver.Client does
+		body = wire.PauseRequest{VerbRequest: reason(o), Force: true} // as weaver.Client does
 	}
 	return c.send(ctx, request{method: http.MethodPost, path: "/v1/" + of + "/" + url.PathEscape(name) + "/" + verb, body: body, safe: true}, nil)
 }

@@ -134,21 +134,21 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	"ops":               {ours: join(values, "store", "internal/query", "internal/redact")},
-	".":                 {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
-	"weavertest":        {ours: join(library, "store/sqlite", "store/memstore")},
-	"schema":            {ours: join(library, "internal/jsonfields", "internal/option"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	"httpapi":           {ours: join(library, "schema", "httpapi/client", "internal/explain", "internal/explainread", "internal/group", "internal/httpwire", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
-	"httpapi/client":    {ours: join(library, "internal/httpwire", "internal/option")},
-	"internal/httpwire": {ours: library},
-	"builtin":           {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
-	"ordertask":         {ours: library},
-	"dashboard":         {ours: join(library, "schema", "httpapi")},
-	"cli":               {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}},
-	"cmd/...":           {ours: join(library, "cli", "builtin", "ordertask")},
-	"browser":           {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
-	"examples/...":      {ours: all},
-	"docs":              {ours: all},
+	"ops":            {ours: join(values, "store", "internal/query", "internal/redact")},
+	".":              {ours: join(ports, "ops", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
+	"weavertest":     {ours: join(library, "store/sqlite", "store/memstore")},
+	"schema":         {ours: join(library, "internal/jsonfields", "internal/option"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"httpapi":        {ours: join(library, "schema", "httpapi/client", "internal/explain", "internal/explainread", "internal/group", "httpapi/wire", "internal/jsonfields", "internal/option", "internal/plainfile", "internal/privatefile", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
+	"httpapi/client": {ours: join(library, "httpapi/wire", "internal/option")},
+	"httpapi/wire":   {ours: library},
+	"builtin":        {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
+	"ordertask":      {ours: library},
+	"dashboard":      {ours: join(library, "schema", "httpapi")},
+	"cli":            {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}},
+	"cmd/...":        {ours: join(library, "cli", "builtin", "ordertask")},
+	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
+	"examples/...":   {ours: all},
+	"docs":           {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }
@@ -270,7 +270,7 @@ func TestHTTPClientLinksNoServer(t *testing.T) {
 	linked["httpapi/client"] = "a program"
 	for dep, by := range linked {
 		if slices.Contains([]string{"httpapi", "schema", "dashboard", "cli", "internal/mcpserver"}, dep) {
-			t.Errorf("httpapi/client links %s (imported by %s): move what both need into internal/httpwire", dep, by)
+			t.Errorf("httpapi/client links %s (imported by %s): move what both need into httpapi/wire", dep, by)
 		}
 		if all[dep] == nil {
 			t.Errorf("httpapi/client links %s, which this test does not know", dep)

@@ -1,4 +1,4 @@
-package httpwire
+package wire
 
 // PauseRequest is the pause of a queue or task type.
 type PauseRequest struct {

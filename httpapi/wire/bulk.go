@@ -1,4 +1,4 @@
-package httpwire
+package wire
 
 import (
 	"github.com/goweaver/weaver/ops"
