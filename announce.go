@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Description says what tasks of a type do, for people and programs that list task
-// types; at most 4 KiB.
+// Description describes tasks of a type for people and for programs that list task types; at most 4
+// KiB.
 func Description(text string) TypeOption {
 	return typeOption(func(s *option.Settings) {
 		if err := task.CheckText("Description", text); err != nil {
@@ -31,8 +31,8 @@ type typeOption func(*option.Settings)
 
 func (o typeOption) ApplyType(s *option.Settings) { o(s) }
 
-// Info returns what the definition says: the name, the schema version and the options
-// of tasks. Package schema adds the JSON Schemas.
+// Info returns the definition: name, schema version and task options. Package schema adds the JSON
+// Schemas.
 func (t *contract) Info() store.AnnouncedType {
 	n := &t.set.Task
 	info := store.AnnouncedType{
@@ -46,8 +46,8 @@ func (t *contract) Info() store.AnnouncedType {
 // Payloads returns the Go types of input and output.
 func (t *contract) Payloads() (in, out reflect.Type) { return t.in, t.out }
 
-// Type returns the task type that the handler is for, whose Info has the handler's code
-// version; nil if the handler is empty.
+// Type returns the handler's task type, whose Info has the handler's code version; nil if the handler
+// is empty.
 func (h Handler) Type() AnyType {
 	if h.of == nil {
 		return nil
@@ -71,13 +71,12 @@ func (t handledType) Info() store.AnnouncedType {
 // Handlers returns the handlers that the engine was made with.
 func (e *Engine) Handlers() []Handler { return slices.Clone(e.handlers) }
 
-// maxAnnounced is how many types one command announces.
+// maxAnnounced is the maximum number of types in one command.
 const maxAnnounced = 20
 
-// AnnounceTypes describes task types in the store, for programs that do not have their
-// Go types; package schema does it with their JSON Schemas. What is known already
-// changes nothing, and what a newer schema version of a type says stays. Errors: what is
-// wrong with a type, store.ErrLimit.
+// AnnounceTypes stores descriptions of task types for programs without their Go types; package schema
+// does it with their JSON Schemas. An unchanged description has no effect, and a description with a
+// newer schema version is kept. Errors: invalid types, store.ErrLimit.
 func (c *Client) AnnounceTypes(ctx context.Context, types ...store.AnnouncedType) error {
 	by := announcer()
 	for some := range slices.Chunk(types, maxAnnounced) {
@@ -92,7 +91,7 @@ func (c *Client) AnnounceTypes(ctx context.Context, types ...store.AnnouncedType
 	return nil
 }
 
-// announcer is who announces types.
+// announcer returns the name under which this process announces types.
 func announcer() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -101,8 +100,8 @@ func announcer() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// Types returns the task types of these names that were announced, or all of them
-// without one, by name. A name that was not announced is left out.
+// Types returns the announced task types with these names, or all of them if names is empty, by name.
+// Unknown names are left out.
 func (c *Client) Types(ctx context.Context, names ...string) ([]store.AnnouncedType, error) {
 	if err := checkTexts("the name of a type", names...); err != nil {
 		return nil, fmt.Errorf("read the announced task types: %w", err)

@@ -28,8 +28,7 @@ var announced = weaver.Define[announcedIn, bool]("acme.test.announced.v1", weave
 	weaver.Timeout(time.Hour), weaver.ExpireAfter(time.Hour), weaver.CleanupWhenCancelled(), weaver.Label("team", "pay"), weaver.Metadata("a", "b"),
 	weaver.Description("Takes the money."))
 
-// A task that is enqueued by what was announced of its type is the one that the type
-// makes.
+// A draft of an announced type enqueues the same task as the type itself.
 func TestDraftOfAnAnnouncedType(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
@@ -92,8 +91,8 @@ func TestAnnounceTypesReportsMistakes(t *testing.T) {
 	}
 }
 
-// The functions of OnStart are called before tasks are claimed; those that fail or panic
-// again, and tasks run meanwhile.
+// OnStart functions run before tasks are claimed. Those that fail or panic run again, and tasks run
+// meanwhile.
 func TestOnStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

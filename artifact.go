@@ -22,8 +22,8 @@ import (
 // ArtifactOption is an option of PutArtifact and LinkArtifact.
 type ArtifactOption func(*store.NewArtifact) error
 
-// TTL lets an artifact go after d, by the store's clock, but not before its task and job
-// have ended, and the tasks that need it or called it. Without it an artifact stays as long as its task.
+// TTL lets an artifact expire after d, by the store's clock, but not before its task and job have
+// ended, and the tasks that need it or called it. By default an artifact stays as long as its task.
 func TTL(d time.Duration) ArtifactOption {
 	return func(a *store.NewArtifact) error {
 		if d <= 0 {
@@ -34,7 +34,7 @@ func TTL(d time.Duration) ArtifactOption {
 	}
 }
 
-// ContentType says what the bytes are: "text/csv".
+// ContentType sets the media type of the bytes: "text/csv".
 func ContentType(name string) ArtifactOption {
 	return func(a *store.NewArtifact) error {
 		if len(name) > 255 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
@@ -45,7 +45,7 @@ func ContentType(name string) ArtifactOption {
 	}
 }
 
-// maxArtifactName is how long the name of an artifact may be, in bytes.
+// maxArtifactName is the maximum length of an artifact name in bytes.
 const maxArtifactName = 240
 
 func checkArtifactName(name string) error {
@@ -62,14 +62,12 @@ func checkArtifactName(name string) error {
 	return nil
 }
 
-// PutArtifact keeps what r gives under a name with the task, in the bucket, as a
-// stream. Inside a step it is part of that: it exists once the step is recorded, and
-// its reference belongs into the step's value. Outside of steps it is a step of its
-// own: in a replay the reference that was recorded comes back, and r is not read. r is
-// read twice if it is an io.ReadSeeker, else it goes through a temporary file. Equal
-// bytes are stored once. A name or option that is not possible fails the task. A
-// worker without a Config.Bucket leaves the task to others ([NotHere]).
-// Errors: ErrNoTask, those of r, those of Step.
+// PutArtifact stores the bytes of r in the bucket as a named artifact of the task, as a stream. Inside
+// a step it is part of the step: the artifact exists once the step is recorded, and its reference
+// belongs into the step's value. Outside a step it is a step of its own: a replay returns the recorded
+// reference and does not read r. An io.ReadSeeker is read twice; any other r goes through a temporary
+// file. Equal bytes are stored once. An invalid name or option fails the task. A worker without a
+// Config.Bucket leaves the task to others ([NotHere]). Errors: ErrNoTask, those of r, those of Step.
 func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...ArtifactOption) (ArtifactRef, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -92,7 +90,7 @@ func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...Artifact
 	return Step(ctx, "artifact "+name, put)
 }
 
-// newArtifact is an artifact as its name and options say.
+// newArtifact builds an artifact from a name and options.
 func newArtifact(name string, opts []ArtifactOption) (store.NewArtifact, error) {
 	n := store.NewArtifact{Name: name}
 	err := checkArtifactName(name)
@@ -107,12 +105,11 @@ func newArtifact(name string, opts []ArtifactOption) (store.NewArtifact, error) 
 	return n, err
 }
 
-// LinkArtifact keeps with the task, under a name, where bytes are that are elsewhere:
-// no bucket is needed, and nothing is fetched. The rest is as with PutArtifact: it is
-// listed, may have a TTL, is part of the step around it or a step of its own, and goes
-// with its task. The URL is masked wherever a value is shown, and lists of artifacts
-// show it without user, query and fragment. A link that is not possible fails the task.
-// Errors: ErrNoTask, those of Step.
+// LinkArtifact stores a link to bytes elsewhere as a named artifact of the task: it needs no bucket
+// and fetches nothing. Otherwise it works like PutArtifact: the artifact is listed, may have a TTL, is
+// part of the step around it or a step of its own, and is deleted with its task. The URL is masked
+// wherever a value is shown; lists of artifacts show it without user, query and fragment. An invalid
+// link fails the task. Errors: ErrNoTask, those of Step.
 func LinkArtifact(ctx context.Context, name string, to task.Link, opts ...ArtifactOption) (ArtifactRef, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -155,7 +152,7 @@ func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	return a.OpenArtifact(ctx, ref.Name, ref.Blob)
 }
 
-// checkRef refuses a reference that PutArtifact did not make.
+// checkRef refuses a reference that PutArtifact did not return.
 func checkRef(ref ArtifactRef) error {
 	switch sum, err := hex.DecodeString(seal.Hash(ref.Blob)); {
 	case ref == ArtifactRef{}:
@@ -168,15 +165,14 @@ func checkRef(ref ArtifactRef) error {
 	return nil
 }
 
-// Artifacts lists the artifacts of a task, oldest first; ErrNotFound.
+// Artifacts lists the artifacts of a task, oldest first. Error: ErrNotFound.
 func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]task.Artifact, error) {
 	h, err := c.History(ctx, id)
 	return h.Artifacts, err
 }
 
-// OpenArtifact returns the bytes of an artifact as a stream that the caller closes; see
-// the function of this name. Errors: ErrInvalidOption, blob.ErrNoBucket, blob.ErrNotFound,
-// blob.ErrCorrupt.
+// OpenArtifact returns the bytes of an artifact as a stream that the caller closes; see the function
+// OpenArtifact. Errors: ErrInvalidOption, ErrNoBucket, blob.ErrNotFound, blob.ErrCorrupt.
 func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	if err := checkRef(ref); err != nil {
 		return nil, err
@@ -188,16 +184,13 @@ func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadClos
 	return r, nil
 }
 
-// CollectArtifacts deletes from the bucket what nothing needs any more: artifacts whose
-// time has passed and whose task has ended, values of tasks that were deleted, and
-// uploads that nothing used within a day. It returns how many blobs it deleted. What
-// uploads left whose process died before their end goes too, and is not counted. A
-// running engine with a bucket does the same: the first every minute, the second every
-// hour. Errors: blob.ErrNoBucket.
+// CollectArtifacts deletes unneeded blobs from the bucket: expired artifacts of finished tasks, values
+// of deleted tasks, and uploads unused for a day. It returns the number of deleted blobs. It also
+// removes, without counting them, partial uploads of dead processes. A running engine with a bucket
+// does the same: blobs every minute, partial uploads every hour. Error: ErrNoBucket.
 //
-// unusedFor says how long ago an upload must have begun that nothing used since, so that
-// it is taken for one that will never be used; default a day. One that is still under
-// way then is made again by the task that it belongs to.
+// unusedFor is the minimum age of an unused upload; default a day. If a deleted upload was still in
+// progress, its task uploads it again.
 func (c *Client) CollectArtifacts(ctx context.Context, unusedFor ...time.Duration) (deleted int, err error) {
 	unused := store.DefaultPending
 	for _, d := range unusedFor {
@@ -209,12 +202,11 @@ func (c *Client) CollectArtifacts(ctx context.Context, unusedFor ...time.Duratio
 	return deleted, err
 }
 
-// AcceptBucket makes the Config's bucket the one that has the large values and artifacts
-// of the namespace, after they were moved or copied there. A store remembers the bucket
-// that was put into first, if it can be told from others (blob.Identified: blob.Dir keeps
-// an ID in the folder, which goes with it): a program with another one does not run, and
-// puts and collects nothing (store.ErrOtherBucket). It returns the bucket's ID and where it is.
-// Errors: blob.ErrNoBucket; ErrInvalidOption: it has no ID.
+// AcceptBucket binds the large values and artifacts of the namespace to the Config's bucket, after
+// they were moved or copied there. A store remembers the first bucket used if the bucket has an ID
+// (blob.Identified: blob.Dir keeps an ID in the folder). A program with a different bucket does not
+// run, and neither uploads nor collects (store.ErrOtherBucket). AcceptBucket returns the bucket's ID
+// and location. Errors: ErrNoBucket; ErrInvalidOption if the bucket has no ID.
 func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, place string, err error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
@@ -222,7 +214,7 @@ func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, p
 	}
 	b, err := c.values.AcceptBucket(ctx, s.audit)
 	if err == nil && b.ID == "" {
-		err = fmt.Errorf("%w: this kind of bucket cannot be told from others, and none is remembered", ErrInvalidOption)
+		err = fmt.Errorf("%w: this kind of bucket has no ID that the store could remember", ErrInvalidOption)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("accept the bucket: %w", err)
@@ -230,12 +222,11 @@ func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, p
 	return b.ID, b.Place, nil
 }
 
-// CheckBucket returns store.ErrOtherBucket if the namespace has its large values and artifacts in
-// another bucket than the Config's, as an engine does when it starts.
+// CheckBucket returns store.ErrOtherBucket if the large values and artifacts of the namespace are in
+// another bucket than the Config's. An engine checks this when it starts.
 func (c *Client) CheckBucket(ctx context.Context) error { return c.values.CheckBucket(ctx) }
 
-// loaded returns the value that a row stands for, or what the row has if it cannot be
-// read.
+// loaded returns the value for a stored column, or the column itself if its blob cannot be read.
 func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMessage {
 	if whole, err := c.values.Load(ctx, value); err == nil {
 		return whole
@@ -243,7 +234,7 @@ func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMess
 	return value
 }
 
-// unloaded returns the error for a value that is in the bucket still, or sealed.
+// unloaded returns the error for a value that is still a blob reference or sealed.
 func unloaded(what string, id TaskID, value json.RawMessage) error {
 	if err := stillSealed(what, id, value); err != nil {
 		return err

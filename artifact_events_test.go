@@ -39,7 +39,7 @@ func TestLargeValuesBesideEvents(t *testing.T) {
 	})
 }
 
-// slowBucket puts nothing until a channel is closed.
+// slowBucket blocks puts until a channel is closed.
 type slowBucket struct {
 	blob.Bucket
 	until chan struct{}

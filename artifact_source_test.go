@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// changing gives other bytes each time it is read from its beginning.
+// changing returns other bytes each time it is read from the beginning.
 type changing struct {
 	*strings.Reader
 	next string
@@ -24,13 +24,12 @@ func (c *changing) Seek(offset int64, whence int) (int64, error) {
 	return c.Reader.Seek(offset, whence)
 }
 
-// broken gives an error of its own.
+// broken fails reads with its own error.
 type broken struct{ error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.error }
 
-// What an artifact is read from may be at fault; nothing else is then, and what is
-// stored is what was given.
+// An error of an artifact's source is reported as such, and the stored bytes are the bytes read.
 func TestArtifactSource(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("acme.artifacts.source.v1", weaver.NoRetry())

@@ -13,8 +13,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// An artifact goes in and out as a stream: what is allocated on the way is far less than
-// its bytes.
+// An artifact is streamed in and out: memory use is far below its size.
 func TestArtifactIsStreamed(t *testing.T) {
 	const size, most = 64 << 20, 32 << 20
 	typ := weaver.Define[weaver.None, weaver.ArtifactRef]("acme.reports.big.v1", weaver.NoRetry())
@@ -55,7 +54,7 @@ func TestArtifactIsStreamed(t *testing.T) {
 	}
 }
 
-// text gives bytes that compress well.
+// text returns compressible bytes.
 type text struct{}
 
 func (text) Read(p []byte) (int, error) {

@@ -15,12 +15,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// large is a text that no row may hold, different for each name.
+// large returns a text over the inline limit, different for each name.
 func large(name string) string {
 	return strings.Repeat(name+" ", weaver.DefaultInlineLimit/len(name))
 }
 
-// bucketed is a fixture with a bucket in memory and a client that has it.
+// bucketed is a fixture with a bucket in memory and a client that uses it.
 type bucketed struct {
 	*fixture
 	bucket *blob.Memory
@@ -53,7 +53,7 @@ func (b *bucketed) keys() (keys []string) {
 	return keys
 }
 
-// consistent checks what the store says of itself.
+// consistent checks the store's invariants.
 func (b *bucketed) consistent() {
 	b.Helper()
 	snap, err := b.store.Snapshot(b.Context(), weaver.DefaultNamespace)
@@ -397,7 +397,7 @@ func TestArtifacts(t *testing.T) {
 	})
 }
 
-// counting is a reader without bytes that counts how often it is read.
+// counting is an empty reader that counts its reads.
 func counting(n *int) io.Reader {
 	return readerFunc(func([]byte) (int, error) { *n++; return 0, io.EOF })
 }
@@ -406,13 +406,13 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A store that loses a blob between its upload and its use has it put again.
+// A store that loses a blob between its upload and its use makes the client upload it again.
 func TestBlobGoneIsPutAgain(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("acme.files.again.v1", weaver.NoRetry())
 	bucketTest(t, "for an input, a step's value and an output", func(b *bucketed) {
 		lost := map[string]bool{}
-		// A collector that thinks a day has passed.
+		// A collector that assumes a day has passed.
 		collect := func(method string) {
 			if lost[method] {
 				return

@@ -78,7 +78,7 @@ func TestArtifactTrouble(t *testing.T) {
 		}
 		_, err = h.Wait(b.Context())
 		wantError(b.fixture, err, weaver.ErrBlocked, `artifact "a.txt"`, "changed", key)
-		made(b, "hello") // puts the same bytes again, whole
+		made(b, "hello") // puts the same bytes again, complete
 		if err := b.with.Unblock(b.Context(), h.ID(), nil); err != nil {
 			b.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestArtifactTrouble(t *testing.T) {
 	})
 }
 
-// sweptBucket notes with what it is swept.
+// sweptBucket records the arguments of its sweeps.
 type sweptBucket struct {
 	blob.Bucket
 	mu     sync.Mutex // guards sweeps
@@ -157,7 +157,7 @@ func (s *sweptBucket) Sweep(_ context.Context, unchanged time.Duration) (int, er
 	return 0, nil
 }
 
-// A bucket that cannot be used is refused when the program starts.
+// An unusable bucket is refused when the program starts.
 func TestBucketIsChecked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a-file")

@@ -11,25 +11,22 @@ import (
 	"github.com/goweaver/weaver/internal/jsonfields"
 )
 
-// Ask asks a person: it blocks the task, with reason as what Wait, `why` and the
-// lists show, and returns the input that Client.Unblock was given for it. Each
-// name is a question of its own, in the one name space of the task's steps: the
-// answer to one is never that to another. The answer is recorded under the
-// name, so a later attempt gets it without asking.
+// Ask asks a person a question and returns the answer. It blocks the task with a reason, shown by
+// Wait, `why` and lists, until Client.Unblock passes an input. Each name is a question of its own, in
+// the name space of the task's steps: an answer is never used for another question. The answer is
+// recorded under the name, so later attempts get it without asking.
 //
-// Without an answer Ask ends the attempt as a wait does: steps that run beside
-// it are completed first, it returns ErrSuspended (see Suspended), and whatever
-// the handler returns then is ignored. It costs no attempt. Client.Unblock refuses an
-// input that does not decode as T or has fields that T lacks (ErrInvalidInput), unless
-// T decodes itself. An unblock without an input (null is none), or with one that turns
-// out not to decode, has the question asked again.
+// Without an answer Ask ends the attempt as a wait does: concurrent steps complete first, it returns
+// ErrSuspended (see Suspended), and the handler's result is ignored. It costs no attempt.
+// Client.Unblock refuses an input that does not decode as T or has fields that T lacks
+// (ErrInvalidInput), unless T decodes itself. An unblock without an input (null counts as none), or
+// with one that later fails to decode, asks the question again.
 //
-// within ends the wait for an answer so long after the question is asked; default never.
-// Ask returns ErrNoAnswer then, in this and all later attempts. An engine that runs
-// tasks of the type ends the wait, at once if it asked itself and within a minute otherwise;
-// an answer that comes before it does still counts.
+// within limits the wait, counted from the question; default no limit. After that Ask returns
+// ErrNoAnswer, in this and all later attempts. An engine that runs tasks of the type ends the wait, at
+// once if it asked and within a minute otherwise; an answer that arrives before then still counts.
 //
-// Errors are those of Step, and ErrNoAnswer.
+// Errors: those of Step, and ErrNoAnswer.
 func Ask[T any](ctx context.Context, name, reason string, within ...time.Duration) (T, error) {
 	var value T
 	var limit time.Duration
@@ -57,15 +54,15 @@ func Ask[T any](ctx context.Context, name, reason string, within ...time.Duratio
 	return decodeStep[T](a, name, raw)
 }
 
-// ForAsk makes Unblock act only on a task that waits with the Ask of a name: else
-// nothing changes and the answer is [store.ErrChanged]. An approval that is sent twice
-// is then never taken for the next one.
+// ForAsk makes Unblock act only on a task that waits in the Ask with this name. Otherwise nothing
+// changes and it returns [ErrChanged]. An approval that is sent twice is then never taken for the next
+// question.
 func ForAsk(name string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.ask = name })
 }
 
-// checkAnswer refuses an input that cannot be the answer to the question of a task. A
-// question that is asked meanwhile checks its answer itself, in Ask.
+// checkAnswer refuses an input that does not fit the task's question. If the question changes
+// concurrently, Ask checks the answer.
 func (c *Client) checkAnswer(ctx context.Context, id TaskID, ask string, input json.RawMessage) error {
 	if len(input) == 0 || string(input) == "null" {
 		return nil

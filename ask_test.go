@@ -92,7 +92,7 @@ func TestAsk(t *testing.T) {
 		wantError(fx, fx.client.Unblock(fx.Context(), h.ID(), map[string]string{"Who": "ann"}), weaver.ErrInvalidInput, `there is no field "Who"`)
 		unblock(fx, h, approval{"ann"})
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?")
-		unblock(fx, h, nil) // the answer to the first question is not that to the second
+		unblock(fx, h, nil) // the answer to the first question does not answer the second
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?")
 		unblock(fx, h, approval{"bob"})
 		equal(fx, "output", result(fx, h), "ann bob ")
@@ -227,7 +227,7 @@ func TestAsk(t *testing.T) {
 		unblock(fx, h, approval{"cfo"})
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?") // not paid by the answer to Blocked
 		unblock(fx, h, approval{"bob"})
-		wantError(fx, blocked(fx, h), nil, "and the budget?") // whose answer was not recorded
+		wantError(fx, blocked(fx, h), nil, "and the budget?") // its answer was not recorded
 	})
 
 	subtest(t, "can be answered by name: an answer that comes twice is none to the next question", func(fx *fixture) {
@@ -277,7 +277,7 @@ func TestAsk(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// One input that is read in two places of an attempt may answer two questions.
+// One input read in two places of an attempt may answer two questions.
 func TestUnblockInputThatIsReadTwice(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.unblockinput.run.v1")
 	subtest(t, "is warned about", func(fx *fixture) {

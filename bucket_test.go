@@ -32,7 +32,7 @@ func TestOtherBucket(t *testing.T) {
 		err = fx.newEngine(fx.store, weaver.Config{Bucket: blob.Dir(two), Handlers: []weaver.Handler{copies}}).Run(fx.Context())
 		wantError(fx, err, store.ErrOtherBucket, one, two)
 
-		// Moved as a whole it is the same bucket, and a copy of the blobs alone is accepted.
+		// A moved bucket keeps its identity, and a copy of its blobs alone is accepted.
 		fx.must(os.RemoveAll(two))
 		fx.must(os.Rename(one, two))
 		_, err = typ.Enqueue(fx.Context(), with(two), large("more"))
@@ -56,7 +56,7 @@ func TestOtherBucket(t *testing.T) {
 		c, err := weaver.NewClient(fx.store, weaver.ClientConfig{Bucket: blob.NewMemory()})
 		fx.must(err)
 		_, _, err = c.AcceptBucket(fx.Context())
-		wantError(fx, err, weaver.ErrInvalidOption, "cannot be told from others")
+		wantError(fx, err, weaver.ErrInvalidOption, "has no ID that the store could remember")
 		_, _, err = fx.client.AcceptBucket(fx.Context())
 		wantError(fx, err, blob.ErrNoBucket)
 	})

@@ -18,19 +18,18 @@ var bulkVerbs = map[ops.BulkVerb]func() *manyVerb{
 }
 
 const (
-	bulkBatch   = 100 // tasks that Bulk changes at once
-	bulkTries   = 3   // for a task that changes meanwhile
+	bulkBatch   = 100 // maximum number of tasks that Bulk changes at once
+	bulkTries   = 3   // for a task that changes concurrently
 	bulkSamples = 20
 )
 
-// Bulk changes, or with DryRun looks at, up to 1,000 tasks within about two seconds: call
-// it again with Next until that is "". Each task is changed by itself, and audited; one
-// that has changed since it was selected is changed only if it is selected still.
-// What others need may come after them, in a later call: then they are refused, and
-// either brought back with what they need or to be tried again, by IDs.
+// Bulk changes, or with DryRun examines, up to 1,000 tasks within about two seconds: repeat it with
+// Next until Next is "". Each task is changed and audited individually; a task that changed since it
+// was selected is changed only if it still matches. A later call may reach the needs of a task first
+// refused. Such a task is then revived with its needs, or must be tried again by IDs.
 //
-// When it returns an error, what was done stays done, and the result says how far it
-// came. Errors: ErrInvalidOption, store.ErrBadCursor, ErrNestedTx and those of the store.
+// After an error, completed changes stay, and the result has the cursor. Errors: ErrInvalidOption,
+// ErrBadCursor, ErrNestedTx and those of the store.
 func (c *Client) Bulk(ctx context.Context, req ops.BulkRequest) (ops.BulkResult, error) {
 	b := bulk{c: c, req: &req}
 	err := b.check(ctx)
@@ -43,21 +42,21 @@ func (c *Client) Bulk(ctx context.Context, req ops.BulkRequest) (ops.BulkResult,
 	return b.res, err
 }
 
-// bulk is one call of Bulk, or of RetryMany and the like.
+// bulk is one call of Bulk, RetryMany, CancelMany or DeleteMany.
 type bulk struct {
 	c      *Client
 	req    *ops.BulkRequest
 	res    ops.BulkResult
 	verb   *manyVerb
-	query  *ops.Query // nil: of ids
-	whole  bool       // all that the query selects, in any time: RetryMany and the like
-	last   string     // cursor of the last page that was done and has a next one
+	query  *ops.Query // nil for a request by IDs
+	whole  bool       // process all matches without a time limit: RetryMany and the like
+	last   string     // cursor of the last completed page that has a next one
 	set    operateSettings
 	sight  foresight
-	looked int       // tasks that a dry run looked at one by one
-	young  time.Time // OlderThan passes over what ended, or was enqueued, later
-	until  time.Time // when the call is over; zero: at its end
-	again  []TaskID  // that the store refused
+	looked int       // number of tasks that a dry run examined individually
+	young  time.Time // OlderThan skips tasks that ended, or were enqueued, later
+	until  time.Time // deadline of the call; zero: no deadline
+	again  []TaskID  // tasks to retry, refused by the store
 }
 
 func (b *bulk) run(ctx context.Context) error {
@@ -79,14 +78,14 @@ func (b *bulk) run(ctx context.Context) error {
 	return b.byQuery(ctx)
 }
 
-// check says what is wrong with a request, and completes it.
+// check validates a request and sets its defaults.
 func (b *bulk) check(ctx context.Context) error {
 	if engine.StepTxOf(ctx) != nil {
 		return ErrNestedTx
 	}
 	verb, known := bulkVerbs[b.req.Verb]
 	if !known {
-		return fmt.Errorf("%w: %q is no verb of Bulk; the verbs are %v", ErrInvalidOption, b.req.Verb, ops.BulkVerbs())
+		return fmt.Errorf("%w: the verb %q is unknown to Bulk: use one of %v", ErrInvalidOption, b.req.Verb, ops.BulkVerbs())
 	}
 	b.verb = verb()
 	b.set.audit = store.Audit{By: b.req.By, Reason: b.req.Reason}
@@ -123,7 +122,7 @@ func (b *bulk) check(ctx context.Context) error {
 	return b.narrow()
 }
 
-// narrow makes the query select only tasks that the verb can change.
+// narrow restricts the query to tasks that the verb can change.
 func (b *bulk) narrow() error {
 	q := b.query
 	if err := checkFilter(&q.Filter); err != nil {
@@ -135,7 +134,7 @@ func (b *bulk) narrow() error {
 	return b.upToNewest()
 }
 
-// upToNewest has the query begin at Newest, unless it is beyond that already.
+// upToNewest starts the query at Newest, unless its cursor is already past it.
 func (b *bulk) upToNewest() error {
 	if b.req.Newest.IsZero() {
 		return nil
@@ -235,7 +234,7 @@ func (b *bulk) byID(ctx context.Context) error {
 	return b.twice(ctx)
 }
 
-// batch is how many tasks are changed at once.
+// batch returns the number of tasks to change at once.
 func (b *bulk) batch() int {
 	switch {
 	case !b.whole:

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// known reads tasks, and refuses those that the verb is not for.
+// known reads tasks and refuses those to which the verb does not apply.
 func (b *bulk) known(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	got, err := b.c.store.Tasks(ctx, b.c.ns, ids...)
 	if err != nil {
@@ -40,8 +40,7 @@ func (b *bulk) refuse(id TaskID, err error) {
 	b.res.Refused = append(b.res.Refused, ops.RefusedTask{ID: id, Err: err})
 }
 
-// each changes tasks, or looks at them. stopped is the last one that it looked at when
-// the time was over.
+// each changes or examines tasks. stopped is the last task examined before the deadline.
 func (b *bulk) each(ctx context.Context, tasks []TaskInfo) (stopped string, err error) {
 	if b.req.DryRun {
 		return b.lookAt(ctx, tasks)
@@ -55,7 +54,7 @@ func (b *bulk) each(ctx context.Context, tasks []TaskInfo) (stopped string, err 
 	return "", b.change(ctx, kept)
 }
 
-// refuses refuses a task that is known to be.
+// refuses refuses a task whose refusal is known in advance.
 func (b *bulk) refuses(t *TaskInfo) bool {
 	if b.verb.refuse == nil {
 		return false
@@ -85,7 +84,7 @@ func (b *bulk) lookAt(ctx context.Context, tasks []TaskInfo) (stopped string, er
 	return "", nil
 }
 
-// look is change in a dry run, for one task.
+// look is the dry run of change for one task.
 func (b *bulk) look(ctx context.Context, t *TaskInfo) error {
 	if b.verb.foresee != nil && b.looked < maxForeseen {
 		b.looked++
@@ -120,8 +119,7 @@ func (b *bulk) look(ctx context.Context, t *TaskInfo) error {
 	return nil
 }
 
-// change applies the verb to tasks as they were seen. One that has changed is read again,
-// and seen anew.
+// change applies the verb to tasks at the version seen. A task that has changed is read again.
 func (b *bulk) change(ctx context.Context, tasks []TaskInfo) error {
 	for try := 1; len(tasks) > 0; try++ {
 		cmds := make([]store.Command, len(tasks))
@@ -164,7 +162,7 @@ func (b *bulk) change(ctx context.Context, tasks []TaskInfo) error {
 	return nil
 }
 
-// still reads tasks that have changed, and returns those that are selected now.
+// still reads changed tasks and returns those that still match.
 func (b *bulk) still(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -178,7 +176,7 @@ func (b *bulk) still(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	return kept, nil
 }
 
-// selects reports whether a task is one that the verb is for.
+// selects reports whether the verb applies to a task.
 func (b *bulk) selects(ctx context.Context, t *TaskInfo) bool {
 	if b.query == nil {
 		return slices.Contains(b.verb.states, t.State)
@@ -190,13 +188,13 @@ func (b *bulk) selects(ctx context.Context, t *TaskInfo) bool {
 	return found
 }
 
-// selectsID is selects for a task that another one needs.
+// selectsID is selects for a need.
 func (b *bulk) selectsID(ctx context.Context, id TaskID) (bool, error) {
 	tasks, err := b.c.store.Tasks(ctx, b.c.ns, id)
 	return len(tasks) > 0 && b.selects(ctx, &tasks[0]), err
 }
 
-// twice tries once more what the store refused: what others need is often older.
+// twice retries tasks that the store refused: needs are often older than their dependents.
 func (b *bulk) twice(ctx context.Context) error {
 	if !b.verb.twice || len(b.again) == 0 || b.over() {
 		return nil

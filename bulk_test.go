@@ -17,7 +17,7 @@ import (
 
 var bulkType = weaver.Define[int, int]("acme.bulk.run.v1", weaver.NoRetry())
 
-// bulkWork ends tasks with an input from 100 on; the others block if it is below 0, or fail.
+// bulkWork succeeds for inputs from 100 on, blocks for negative ones, and fails for others.
 func (fx *fixture) bulkWork(c store.Store) {
 	fx.Helper()
 	e, err := weaver.New(c, weaver.Config{Handlers: []weaver.Handler{bulkType.Handler(func(ctx context.Context, in int) (int, error) {
@@ -60,7 +60,7 @@ func TestBulk(t *testing.T) {
 		equal(fx, "its states", fmt.Sprint(dry.States), "map[failed:2]")
 		equal(fx, "its newest", dry.Newest, ids[2])
 		equal(fx, "its first sample", dry.Samples[0], ops.ManyTask{ID: ids[2], Type: bulkType.Name(), Queue: "default", State: task.Failed})
-		equal(fx, "scanned", dry.Scanned, 3) // those that can be retried
+		equal(fx, "scanned", dry.Scanned, 3) // retryable tasks
 		equal(fx, "what it changed", fx.get(ids[0]).State, task.Failed)
 
 		late := fx.bulkTasks(1)
@@ -165,7 +165,7 @@ func TestBulk(t *testing.T) {
 			fx.must(err)
 			equal(fx, "the delete", bulkCounts(res), "0 done, 0 asked, 0 before, 3 refused, 0 samples, more false")
 		}
-		// What a later call is for counts as selected.
+		// Tasks left to a later call count as selected.
 		res, err := fx.client.Bulk(fx.Context(), ops.BulkRequest{Verb: ops.BulkRetry, Query: &q, DryRun: true, Limit: 1})
 		fx.must(err)
 		equal(fx, "a dry run of one", bulkCounts(res), "1 done, 0 asked, 0 before, 0 refused, 1 samples, more true")
@@ -254,9 +254,9 @@ func TestBulk(t *testing.T) {
 		id := fx.bulkTasks(1)[0]
 		q, states := ops.Query{}, fx.query("state:ready")
 		for want, req := range map[string]ops.BulkRequest{
-			`"pause" is no verb of Bulk; the verbs are [retry`: {Verb: "pause", Query: &q},
-			"want either a Query or IDs":                       {Verb: ops.BulkRetry},
-			"retry tasks: invalid option: want either":         {Verb: ops.BulkRetry, Query: &q, IDs: []task.ID{id}},
+			`the verb "pause" is unknown to Bulk: use one of [retry`: {Verb: "pause", Query: &q},
+			"want either a Query or IDs":                             {Verb: ops.BulkRetry},
+			"retry tasks: invalid option: want either":               {Verb: ops.BulkRetry, Query: &q, IDs: []task.ID{id}},
 			"Limit is 1001":                             {Verb: ops.BulkRetry, Query: &q, Limit: 1001},
 			"Limit is -1":                               {Verb: ops.BulkRetry, Query: &q, Limit: -1},
 			"1001 IDs: at most 1000":                    {Verb: ops.BulkRetry, IDs: make([]task.ID, 1001)},

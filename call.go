@@ -12,23 +12,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Call runs a task of another type and returns its output. The task becomes a
-// child of this one, under the step name, and this one waits for its end without a
-// worker: like a Sleep, Call returns ErrSuspended, and an attempt that begins when
-// the child has ended gets the output from the same Call. A child that does not
-// succeed is a *CallError. Whatever becomes of it later, every attempt gets what the
-// child was when the call ended, with its error: a handler that returns that fails
-// its task at once, as with Permanent. A retry of the task by an operator (Retry,
-// RetryJob) begins such calls anew: their children that failed or were cancelled are
-// retried with it, and the call waits for those again, also one whose failure the
-// handler put up with.
+// Call runs a task of another type and returns its output. The task becomes a child of this one, under
+// the step name, and this one waits for its end without a worker: like a Sleep, Call returns
+// ErrSuspended. An attempt that begins after the child has ended gets the output from the same Call. A
+// child that does not succeed returns a *CallError. Every attempt gets the same result, even if the
+// child changes later: a handler that returns the error fails its task at once, as with Permanent. A
+// retry of the task by an operator (Retry, RetryJob) repeats such calls: their failed or cancelled
+// children are retried with it, and the call waits for them again, even if the handler tolerated the
+// failure.
 //
-// A child belongs to the task's job, ends with its deadline at the latest, and may
-// fail if the task may (AllowFailure); its other options are those given. It is
-// cancelled if the task ends before it; one that succeeded before is undone with [UndoChildren].
-// Its own
-// failure counts against the job. A task has at most 10,000 children, and children
-// of children go 8 deep; more, and an IdempotencyKey, fail the task at once.
+// A child belongs to the task's job, ends with its deadline at the latest, and may fail if the task
+// may (AllowFailure); its other options are those given. It is cancelled if the task ends first;
+// [UndoChildren] undoes a child that succeeded before. Its failure counts against the job. A task has
+// at most 10,000 children, nested at most 8 deep; more, and an IdempotencyKey, fail the task at once.
 //
 // An output that does not decode as Out any more blocks the task (decode_error).
 // Other errors are those of Step.
@@ -37,7 +33,7 @@ func Call[In, Out any](ctx context.Context, name string, t *Type[In, Out], in In
 	return one(outs, err)
 }
 
-// one is the result of a call with one child.
+// one returns the result of a call with one child.
 func one[Out any](outs []Out, err error) (out Out, _ error) {
 	var failed *CallError
 	switch {
@@ -49,26 +45,22 @@ func one[Out any](outs []Out, err error) (out Out, _ error) {
 	return outs[0], nil
 }
 
-// CallAll is Call for one child per input, which run beside each other. It returns
-// the outputs in the order of the inputs. If children did not succeed, the error
-// joins a *CallError for each, whose Index is that of its input, and the others'
-// outputs are in the slice all the same: [CallErrors] tells them apart.
+// CallAll is Call for one child per input; the children run concurrently. It returns the outputs in
+// the order of the inputs. If children did not succeed, the error joins a *CallError for each, whose
+// Index is that of its input; the slice still has the other outputs. [CallErrors] splits the error.
 //
-// The inputs have to be the same in every attempt: take what they depend on from a
-// step. A number that changes blocks the task. Without inputs CallAll returns at once
-// and records nothing.
+// Every attempt must pass the same inputs: compute them in a step. A different number blocks the task.
+// Without inputs CallAll returns at once and records nothing.
 func CallAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], ins []In, opts ...EnqueueOption) ([]Out, error) {
 	return callAll(ctx, name, t, ins, opts)
 }
 
-// CallError is what Call, CallAll and Race return for a child that failed or was
-// cancelled.
+// CallError is the error of Call, CallAll and Race for a child that failed or was cancelled.
 type CallError = task.CallError
 
-// CallErrors splits the error of a CallAll, so that a handler can go on with the outputs that
-// it got: failed are the children that did not succeed, in the order of their inputs, and
-// the outputs of all others are there. rest is any other error, ErrSuspended among them, with
-// which the handler returns.
+// CallErrors splits the error of a CallAll, so that a handler can use the outputs of the other
+// children. failed are the children that did not succeed, in the order of their inputs; all other
+// outputs are valid. rest is any other error, including ErrSuspended, and the handler must return it.
 //
 //	outs, err := weaver.CallAll(ctx, "convert", Convert, files)
 //	failed, err := weaver.CallErrors(err)
@@ -104,7 +96,7 @@ func callAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], in
 	return outputs[Out](a, name, children)
 }
 
-// callOf is the call of a type with inputs.
+// callOf builds the call of a type with inputs.
 func callOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []EnqueueOption) *engine.Call {
 	return &engine.Call{N: len(ins), Children: func() ([]task.New, error) {
 		c := Client{ids: a.IDs(), limit: a.Values().Most()}
@@ -126,8 +118,7 @@ func callOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []E
 	}}
 }
 
-// outputs decodes what children gave, and joins the errors of those that did not
-// succeed.
+// outputs decodes the outputs of children and joins the errors of those that did not succeed.
 func outputs[Out any](a *engine.Attempt, name string, children []engine.Called) ([]Out, error) {
 	if len(children) == 0 {
 		return nil, nil
@@ -157,10 +148,10 @@ func callError(name string, i int, c engine.Called) *CallError {
 	return e
 }
 
-// callErrors are those of a call, in the order of its inputs; at least one.
+// callErrors are the errors of a call, in the order of its inputs; at least one.
 type callErrors []*CallError
 
-// maxCallErrors is how many children the text of an error names.
+// maxCallErrors is the maximum number of children named in the text of an error.
 const maxCallErrors = 5
 
 // Error implements error.
@@ -179,7 +170,7 @@ func (all callErrors) Error() string {
 	return fmt.Sprintf("call %q: %d children did not succeed: %s", all[0].Call, len(all), strings.Join(texts, "; "))
 }
 
-// Unwrap gives the errors of the children.
+// Unwrap returns the errors of the children.
 func (all callErrors) Unwrap() []error {
 	errs := make([]error, len(all))
 	for i, e := range all {

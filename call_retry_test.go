@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What became of a call, a retry of its task repairs.
+// A retry of the calling task repairs failed calls.
 func TestRetryOfATaskWhoseCallFailed(t *testing.T) {
 	broken := func(fails *bool) weaver.Handler {
 		return piece.Handler(func(_ context.Context, n int) (int, error) {
@@ -63,7 +63,7 @@ func TestRetryOfATaskWhoseCallFailed(t *testing.T) {
 	}
 }
 
-// A replay gets the failure of a child that was retried meanwhile.
+// A replay gets the failure of a child that was retried concurrently.
 func TestCallErrorIsKept(t *testing.T) {
 	subtest(t, "after a retry of the child", func(fx *fixture) {
 		fails := true

@@ -28,7 +28,7 @@ func TestCall(t *testing.T) {
 			again, err := weaver.Call(ctx, "sub 2", piece, out)
 			return fmt.Sprint(again), err
 		})}}
-		fx.runConfig(fx.store, cfg) // one slot: a parent that kept it would wait for ever
+		fx.runConfig(fx.store, cfg) // one slot: a parent that kept it would wait forever
 		h := enqueue(fx, whole, 3)
 		equal(fx, "output", result(fx, h), "12")
 		equal(fx, "attempts", attempts, 3)
@@ -39,7 +39,7 @@ func TestCall(t *testing.T) {
 	})
 
 	subtest(t, "a child that fails fails the task at once", func(fx *fixture) {
-		patient := weaver.Define[int, string]("engine.children.patient.v1") // tries again, were it of use
+		patient := weaver.Define[int, string]("engine.children.patient.v1") // would retry if that helped
 		var got error
 		fx.run(pieceHandler(), patient.Handler(func(ctx context.Context, _ int) (string, error) {
 			_, err := weaver.Call(ctx, "sub", piece, -1)
@@ -62,7 +62,7 @@ func TestCall(t *testing.T) {
 		equal(fx, "failed step", te.FailedStep, "sub")
 		equal(fx, "attempts that count", te.Attempts, 1)
 
-		// What becomes of the child afterwards changes nothing.
+		// Later changes of the child have no effect.
 		fx.must(fx.client.Retry(fx.Context(), h.ID()))
 		again := failure(fx, h)
 		equal(fx, "the same", again.Message, te.Message)
@@ -167,7 +167,7 @@ func TestCallAll(t *testing.T) {
 			return fmt.Sprint(len(outs)), err
 		})
 	}
-	// records calls fail with the number of each record of a call, after it was written.
+	// records calls fail with the number of each record of a call, after it is written.
 	records := func(fx *fixture, fail func(n int) error) store.Store {
 		n := 0
 		return storehook.New(fx.store, &storehook.Hooks{Record: func(_ context.Context, recs []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
@@ -259,7 +259,7 @@ func TestCallRefuses(t *testing.T) {
 		"a case that is none": {func(ctx context.Context) error {
 			_, err := weaver.Race(ctx, "first", weaver.RaceCase{})
 			return err
-		}, weaver.ErrInvalidOption, []string{`race "first"`, "number 0"}},
+		}, weaver.ErrInvalidOption, []string{`race "first"`, "case 0 is empty"}},
 	} {
 		subtest(t, name, func(fx *fixture) {
 			fx.run(whole.Handler(func(ctx context.Context, _ int) (string, error) {

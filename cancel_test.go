@@ -158,7 +158,7 @@ func TestCancelInAStep(t *testing.T) {
 				close(inStep)
 				<-ctx.Done()
 				cause = context.Cause(ctx)
-				return n, nil // it got its value all the same
+				return n, nil // the handler still got its value
 			})
 			if !errors.Is(err, weaver.ErrCancelled) {
 				fx.Errorf("Step returned %v, want ErrCancelled", err)

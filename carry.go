@@ -11,13 +11,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What drafts, jobs and options say, as plain values: for clients that carry them to
-// another program, as that of package httpapi does. Programs that use a Client need
-// none of it.
+// Drafts, jobs and options as plain values, for clients that send them to another program, as package
+// httpapi does. Programs that use a Client do not need them.
 
-// Task returns the task that the draft stands for, without an ID, with all options: those
-// of its type, and those that it was given. Errors: Err, and ErrInvalidInput for a draft
-// that is empty.
+// Task returns the task of the draft, without an ID, with the options of its type and its own. Errors:
+// Err, and ErrInvalidInput for an empty draft.
 func (d Draft) Task() (task.New, error) {
 	n, err := d.task()
 	if err == nil {
@@ -27,7 +25,7 @@ func (d Draft) Task() (task.New, error) {
 	return n, err
 }
 
-// task is Task with maps and lists that are the draft's own.
+// task is Task with maps and slices owned by the draft.
 func (d *Draft) task() (task.New, error) {
 	switch {
 	case d.err != nil:
@@ -40,8 +38,8 @@ func (d *Draft) task() (task.New, error) {
 	return n, nil
 }
 
-// Plain returns the job and its tasks. Their IDs are made here, for their Needs to name
-// each other. All mistakes are reported at once: ErrInvalidJob.
+// Plain returns the job and its tasks, with new IDs that their Needs refer to. It reports all mistakes
+// at once: ErrInvalidJob.
 func (j *Job) Plain(opts ...SubmitOption) (task.NewJob, []task.New, error) {
 	ids := task.NewIDs(nil)
 	set := readSubmitOptions(opts)
@@ -56,28 +54,28 @@ func (j *Job) Plain(opts ...SubmitOption) (task.NewJob, []task.New, error) {
 	return *sub.Job, sub.Tasks, nil
 }
 
-// Operation is what OperateOptions say.
+// Operation holds OperateOptions as plain values.
 type Operation struct {
 	By, Reason string
 	Force      bool
 	Ask        string // ForAsk
 
-	SeenEpoch     int64     // 0: whatever it is
-	SeenUpdatedAt time.Time // zero: SeenEpoch alone
+	SeenEpoch     int64     // 0 matches any
+	SeenUpdatedAt time.Time // zero: compare only SeenEpoch
 
-	AddAttempts int   // 0: none
-	AddCost     int64 // micro-units; 0: none
+	AddAttempts int   // 0: no change
+	AddCost     int64 // micro-units; 0: no change
 	KeepSteps   bool
 	Cleanups    bool
 	AbandonUndo bool
 	SkipUndo    []string
 
-	RerunInput json.RawMessage // nil: that of the task that is repeated
+	RerunInput json.RawMessage // nil: the input of the repeated task
 	RerunWith  []EnqueueOption
 }
 
-// ReadOperateOptions reads the options of a verb, which the type of the command names.
-// Those that the verb does not have are ErrInvalidOption.
+// ReadOperateOptions reads the options of a verb, identified by the type of its command. Options that
+// the verb does not have are ErrInvalidOption.
 func ReadOperateOptions(verb store.Command, opts ...OperateOption) (Operation, error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
@@ -104,7 +102,7 @@ type WaitSettings struct {
 	ThroughBlocked bool // WaitThroughBlocked
 }
 
-// ReadWaitOptions reads options of Wait. One that is nil is ErrInvalidOption.
+// ReadWaitOptions reads options of Wait. A nil option is ErrInvalidOption.
 func ReadWaitOptions(opts ...WaitOption) (s WaitSettings, err error) {
 	for _, o := range opts {
 		if o == nil {
@@ -115,8 +113,8 @@ func ReadWaitOptions(opts ...WaitOption) (s WaitSettings, err error) {
 	return s, nil
 }
 
-// Task reports whether a wait for a task is over, and what Wait returns then: nil, a
-// *TaskError, or an error that is ErrBlocked.
+// Task reports whether a wait for a task is over, and the error of Wait: nil, a *TaskError, or
+// ErrBlocked.
 func (s WaitSettings) Task(t *TaskInfo) (over bool, err error) {
 	switch t.State {
 	case task.Succeeded:
@@ -136,8 +134,7 @@ func (s WaitSettings) Task(t *TaskInfo) (over bool, err error) {
 	return false, nil
 }
 
-// Job reports whether a wait for a job is over, and what WaitJob returns then: nil, or
-// an error that is ErrBlocked.
+// Job reports whether a wait for a job is over, and the error of WaitJob: nil or ErrBlocked.
 func (s WaitSettings) Job(r *JobResult) (over bool, err error) {
 	if r.State == task.JobBlocked && !s.ThroughBlocked {
 		return true, fmt.Errorf("job %s (%s): %w: %s", r.ID, r.Name, ErrBlocked, r.firstReason())

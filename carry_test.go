@@ -11,10 +11,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// elsewhere is a Caller of another package.
+// elsewhere is a Caller implemented in another package.
 type elsewhere struct{ *weaver.Client }
 
-// List has no values, as that over HTTP.
+// List returns no values, like List over HTTP.
 func (e elsewhere) List(ctx context.Context, f weaver.Filter) ([]weaver.TaskInfo, string, error) {
 	list, next, err := e.Client.List(ctx, f)
 	for i := range list {

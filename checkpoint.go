@@ -10,18 +10,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Checkpoint keeps a value under a name, in place of the one before: how far a long
-// step or loop has come. When it returns nil the value is durable, and LoadCheckpoint
-// returns it in this attempt and every later one, after a Retry too. The value
+// Checkpoint replaces the task's value under a name: the state of a long step or loop. When it returns
+// nil the value is durable, and LoadCheckpoint returns it in this and every later attempt, also after
+// a Retry. The value
 // travels as JSON and obeys Config.InlineLimit.
 //
-// A value that differs from the one before is progress: it sets the count of crashes
-// back, and the attempt is not one without progress (Budget.MaxNoProgress). The names
-// are apart from those of steps. It may be called inside a step and in goroutines of
-// the handler; inside StepTx, whose transaction it would wait for, it is ErrNestedTx.
+// A changed value is progress: it resets the crash count, and the attempt counts as having made
+// progress (Budget.MaxNoProgress). The names are separate from step names. Checkpoint may be called
+// inside a step and in goroutines of the handler; inside StepTx, whose transaction it would wait for,
+// it is ErrNestedTx.
 //
-// Errors: those of a step. A value that cannot be stored, or a bad name, fails the
-// task at once.
+// Errors: those of a step. A value that cannot be stored, or a bad name, fails the task at once.
 func Checkpoint[T any](ctx context.Context, name string, v T) error {
 	a, err := checkpointing(ctx, name)
 	if err != nil {
@@ -34,8 +33,8 @@ func Checkpoint[T any](ctx context.Context, name string, v T) error {
 	return a.Checkpoint(ctx, name, raw)
 }
 
-// LoadCheckpoint returns what the task keeps under a name; ok is false if nothing was
-// saved. A value that does not decode as T blocks the task (decode_error).
+// LoadCheckpoint returns the task's checkpoint under a name; ok is false if there is no such
+// checkpoint. A value that does not decode as T blocks the task (decode_error).
 func LoadCheckpoint[T any](ctx context.Context, name string) (value T, ok bool, err error) {
 	a, err := checkpointing(ctx, name)
 	if err != nil {

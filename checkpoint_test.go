@@ -27,7 +27,7 @@ func TestCheckpoint(t *testing.T) {
 			if loaded = append(loaded, v); ok != (attempts > 1) {
 				return "", weaver.Permanent(errors.New("ok is wrong"))
 			}
-			_, err = weaver.Step(ctx, "cursor", func(ctx context.Context) (int, error) { // the name is apart from that of the checkpoint
+			_, err = weaver.Step(ctx, "cursor", func(ctx context.Context) (int, error) { // step names and checkpoint names are separate
 				for _, v := range []string{"a", "b", strings.Repeat("x", attempts)} {
 					if err := weaver.Checkpoint(ctx, "cursor", v); err != nil {
 						return 0, err
@@ -123,7 +123,7 @@ func TestCheckpoint(t *testing.T) {
 func ExampleCheckpoint() {
 	weaver.Define[int, int]("acme.files.copy.v1").Handler(func(ctx context.Context, lines int) (int, error) {
 		return weaver.Step(ctx, "copy", func(ctx context.Context) (int, error) {
-			next, _, err := weaver.LoadCheckpoint[int](ctx, "line") // 0 if nothing was saved
+			next, _, err := weaver.LoadCheckpoint[int](ctx, "line") // 0 without a checkpoint
 			for ; err == nil && next < lines; next++ {
 				// copy line next
 				err = weaver.Checkpoint(ctx, "line", next+1)

@@ -12,17 +12,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Join says how a task goes on when its children have ended: see Decompose.
+// Join is the continuation of a task whose children have ended: see Decompose.
 type Join = task.Join
 
 // The joins.
 const (
-	// JoinRerun: its handler runs again, however the children ended, and reads them
-	// with Children. It has to look first: without it it would decompose once more.
+	// JoinRerun runs the handler again, whatever the results of the children, and the handler reads
+	// them with Children. It must do so first, or it would decompose again.
 	JoinRerun = task.JoinRerun
-	// JoinComplete: it ends with them. It succeeds with the output that its handler
-	// returned beside Decompose if all succeeded, and fails (dependency_failed) if
-	// one did not.
+	// JoinComplete ends the task with its children. It succeeds with the output that its handler
+	// returned with Decompose if all succeeded, and fails (dependency_failed) if one did not.
 	JoinComplete = task.JoinComplete
 )
 
@@ -30,18 +29,17 @@ const (
 //
 //	return out, weaver.Decompose(weaver.JoinComplete, Resize.With(a), Resize.With(b))
 //
-// The drafts become its children, in one transaction with the end of the attempt,
-// and it waits without a worker until all of them have ended. That costs no
-// attempt. A child belongs to the task's job, ends with its deadline at the latest,
-// and may fail if the task may (AllowFailure); its other options are those of its
-// draft. A child that fails counts against the job like any other task.
+// The drafts become its children, in the same transaction as the end of the attempt, and it waits
+// without a worker until all of them have ended. That costs no attempt. A child belongs to the task's
+// job, ends with its deadline at the latest, and may fail if the task may (AllowFailure); its other
+// options are those of its draft. A child that fails counts against the job like any other task.
 //
-// When the task ends before its children (by a cancel, its deadline), those that
-// have not ended are cancelled; a retry of it revives them.
+// When the task ends before its children (by a cancel or its deadline), the unfinished ones are
+// cancelled; a retry of it revives them.
 //
-// A task has at most 10,000 children over all of its attempts, and children of
-// children go 8 deep. More fail the task at once, and so does a draft with a mistake
-// or with an IdempotencyKey: children are stored once without it.
+// A task has at most 10,000 children over all of its attempts, nested at most 8 deep. More fail the
+// task at once, and so does an invalid draft or one with an IdempotencyKey: children are stored once
+// without it.
 func Decompose(join task.Join, drafts ...Draft) error {
 	return &engine.Decompose{Join: join, Children: func(ids *task.IDs, limit int) ([]task.New, error) {
 		if join != JoinRerun && join != JoinComplete {
@@ -70,21 +68,20 @@ func Decompose(join task.Join, drafts ...Draft) error {
 	}}
 }
 
-// AddDependency is the error with which a handler asks to wait for another task of
-// the namespace, whichever job that belongs to:
+// AddDependency is the error with which a handler asks to wait for another task of the namespace, in
+// any job:
 //
 //	return out, weaver.AddDependency(id)
 //
-// The task waits without a worker, at no cost of an attempt, and its handler runs
-// again when the other one has succeeded: at once, if it has already. It has to look
-// first: one that asks again for what has succeeded fails its task. If the other one
-// ends in another way the task is cancelled (dependency_failed), as with Needs, and a
-// retry of the other one brings it back. A task that does not exist, is a child of
-// this one, or waits for this one itself fails it at once.
+// The task waits without a worker, at no cost of an attempt, and its handler runs again when the other
+// task has succeeded: at once, if it already has. The handler must check first: asking again for a
+// succeeded task fails its own task. If the other task ends otherwise, this one is cancelled
+// (dependency_failed), as with Needs, and a retry of the other one revives it. A task that does not
+// exist, is a child of this one, or itself waits for this one fails it at once.
 func AddDependency(id TaskID) error { return &engine.AddDependency{Task: id} }
 
-// completes reports whether an error asks for children with which the task ends:
-// what the handler returned beside it is its output.
+// completes reports whether an error asks for children with which the task ends: the handler's return
+// value is then its output.
 func completes(err error) bool {
 	var d *engine.Decompose
 	return errors.As(err, &d) && d.Join == JoinComplete
@@ -93,17 +90,16 @@ func completes(err error) bool {
 // Child is a child of a task, as Children returns it.
 type Child struct {
 	ID      TaskID
-	Node    string // its name: "decompose[0]" and so on, after that of the task if it has one
+	Node    string // its name: "decompose[0]" and so on, prefixed with the task's name if it has one
 	Type    string
-	Attempt int   // of the task, that asked for it
-	State   State // in which it ended the wait: a retry of the child afterwards changes nothing
+	Attempt int   // the attempt of the task that asked for it
+	State   State // final state that ended the wait: a later retry of the child does not change it
 	Output  json.RawMessage
 	Error   *task.Error // kind, code and message, if it did not succeed
 }
 
-// Children returns, inside a handler, the children that have ended the wait of its
-// task (JoinRerun), in the order in which it asked for them, those of earlier
-// attempts first. In a first attempt there are none.
+// Children returns, inside a handler, the finished children that the task waited for (JoinRerun), in
+// the order requested, those of earlier attempts first. A first attempt has no children.
 func Children(ctx context.Context) ([]Child, error) {
 	a, err := engine.From(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// crowd counts how many handlers of each kind run at once.
+// crowd counts the running handlers by kind.
 type concurrency struct {
 	mu        sync.Mutex
 	now, most map[string]int
@@ -24,7 +24,7 @@ func newConcurrency() *concurrency {
 	return &concurrency{now: map[string]int{}, most: map[string]int{}}
 }
 
-// stay runs for a second as one of a kind.
+// stay runs for a second and counts as a kind.
 func (c *concurrency) stay(kind string) { c.stayFor(kind, time.Second) }
 
 func (c *concurrency) stayFor(kind string, d time.Duration) {
@@ -130,7 +130,7 @@ func TestSlots(t *testing.T) {
 			began = append(began, fmt.Sprint(in, " ", time.Now().UTC().Format(time.TimeOnly)))
 			return in, nil
 		}))
-		midnight := time.Now() // as every bubble begins
+		midnight := time.Now() // start time of every bubble
 		for _, h := range []*weaver.Handle[string]{
 			enqueue(fx, typ, "past", weaver.At(midnight.Add(-time.Hour))),
 			enqueue(fx, typ, "at", weaver.At(midnight.Add(time.Hour))),
@@ -191,7 +191,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// The return of an abandoned handler must not free the slot of another attempt.
+// The return of an abandoned handler must not free another attempt's slot.
 func TestSlotsAfterAnAbandonedHandler(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.slots.given.v1", weaver.Queue("narrow"))
 	inBubble(t, func(fx *fixture) {
@@ -319,7 +319,7 @@ func TestClaimer(t *testing.T) {
 		for _, poll := range []time.Duration{0, 20 * time.Second} {
 			f := newFaults(fx)
 			e := fx.start(polled(f.store), weaver.Config{Handlers: []weaver.Handler{handler}, Poll: poll, Lease: 9 * time.Second})
-			synctest.Wait() // the first look found nothing
+			synctest.Wait() // the first poll was empty
 			asked := time.Now()
 			h := enqueue(fx, typ, 1)
 			_ = result(fx, h)
@@ -351,7 +351,7 @@ func TestRepliesOfClaims(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.run.errors.v1", weaver.NoRetry())
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 
-	// The claim commits, and its answer is on its way when Run's context ends.
+	// The claim commits, and Run's context ends before its answer arrives.
 	subtest(t, "arrive when the drain has begun, and the tasks run", func(fx *fixture) {
 		s := newFaults(fx)
 		s.hooks.Claim = func(ctx context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {

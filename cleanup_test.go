@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ends are the ways in which an attempt is asked to end for good.
+// ends are the ways to end an attempt's task.
 var ends = map[string]struct {
 	opts  []weaver.EnqueueOption
 	ask   func(fx *fixture, id weaver.TaskID) // a minute after the start
@@ -42,7 +42,7 @@ func TestCleanup(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.cleanup.run.v1")
 	nothing := func(context.Context) error { return nil }
 
-	// saga is a handler that works until it is asked to end, and then undoes.
+	// saga is a handler that works until it is asked to end, then undoes its steps.
 	saga := func(undo func(ctx context.Context) error) weaver.Handler {
 		return typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if err := weaver.Do(ctx, "book", nothing); err != nil {
@@ -52,7 +52,7 @@ func TestCleanup(t *testing.T) {
 			return "", errors.Join(context.Cause(ctx), undo(ctx))
 		})
 	}
-	// play runs a saga that is asked to end, and returns its task.
+	// play runs a saga, ends it, and returns its task.
 	play := func(fx *fixture, s store.Store, how string, h weaver.Handler) weaver.TaskID {
 		fx.Helper()
 		end := ends[how]
@@ -67,7 +67,7 @@ func TestCleanup(t *testing.T) {
 		return handle.ID()
 	}
 
-	// unreaped is the fixture's store, whose worker learns of a deadline by itself.
+	// unreaped is the fixture's store without reaping: the worker detects a deadline by itself.
 	unreaped := func(fx *fixture) *faults {
 		f := newFaults(fx)
 		f.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
@@ -298,8 +298,8 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
-// Without notices the worker learns of a cancel from its heartbeat; until then
-// the store knows more than the worker.
+// Without notices the worker learns of a cancel from its heartbeat; until then only the store knows
+// it.
 func TestCleanupBeforeTheWorkerKnows(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.cleanup.early.v1")
 	subtest(t, "is recorded", func(fx *fixture) {

@@ -49,16 +49,16 @@ var waits = map[string]func(ctx context.Context) error{
 	},
 }
 
-// journey is a saga that waits after it paid, and what it did.
+// journey is a saga that waits after paying, with a record of its calls.
 type journey struct {
 	typ      *weaver.Type[string, string]
 	waits    func(ctx context.Context) error
 	undo     func(ctx context.Context) error // nil: at once
-	last     func(err error) (string, error) // nil: the error that it was ended with
+	last     func(err error) (string, error) // nil: the error that ended it
 	attempts atomic.Int32
 	charged  int
 	undone   int
-	causes   []error // of the ends of its contexts, and what its waits returned with them
+	causes   []error // causes of its ended contexts, and the errors of its waits
 }
 
 func (j *journey) handler() weaver.Handler {
@@ -104,7 +104,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		equal(fx, "attempts before the cancel", j.attempts.Load(), 1)
 		return h
 	}
-	// cleanedUp expects a journey to have been undone, for a cause.
+	// cleanedUp checks that a journey was undone, for a cause.
 	cleanedUp := func(fx *fixture, j *journey, h *weaver.Handle[string], cause error) {
 		fx.Helper()
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
@@ -132,7 +132,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 			}
 		})
 		if how == "in a retry" {
-			continue // no retry is later than the deadline
+			continue // a retry never starts after the deadline
 		}
 		subtest(t, "a saga that is "+how+" refunds once at its deadline", func(fx *fixture) {
 			j := of(how)
@@ -277,7 +277,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		h := begin(fx, j, weaver.Timeout(time.Minute))
 		fx.must(e.stop())
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
-		time.Sleep(time.Hour) // it is due for long
+		time.Sleep(time.Hour) // long past its due time
 		fx.run(j.handler())
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
 		equal(fx, "the time of the cleanup", took.Round(time.Second), time.Minute+30*time.Second)
@@ -340,7 +340,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 	})
 }
 
-// typHandler is a handler that charges, sleeps, and ends in a wrong way.
+// typHandler charges, sleeps, and fails.
 func typHandler(j *journey, wrong func(ctx context.Context) error) weaver.Handler {
 	return j.typ.Handler(func(ctx context.Context, _ string) (string, error) {
 		j.attempts.Add(1)

@@ -20,50 +20,50 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// DefaultNamespace is where programs that name none live.
+// DefaultNamespace is the default of ClientConfig.Namespace and Config.Namespace.
 const DefaultNamespace = "default"
 
-// DefaultInlineLimit is the largest input, output or step value, in bytes,
-// that is kept in a row of the store.
+// DefaultInlineLimit is the maximum size in bytes of an input, output or step value in a row of the
+// store.
 const DefaultInlineLimit = 64 << 10
 
 // ClientConfig configures a Client. The zero value works.
 type ClientConfig struct {
 	Namespace   string       // default DefaultNamespace
 	InlineLimit int          // bytes; default 64 KiB
-	Bucket      blob.Bucket  // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
-	Codec       codec.Codec  // seals values before they are stored, and opens them; see Config; default none
+	Bucket      blob.Bucket  // stores inputs over InlineLimit, and has outputs and artifacts; see Config; optional
+	Codec       codec.Codec  // seals values before they are stored and opens them; see Config; optional
 	Logger      *slog.Logger // default slog.Default()
-	Handlers    []Handler    // of task types that the program knows: RepairInput and RerunInput check inputs as an enqueue does, and CheckInput; the client runs none; default none
-	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
+	Handlers    []Handler    // handlers of known task types, used to check inputs (RepairInput, RerunInput, CheckInput) but never run
+	Plugins     []Plugin     // a client without an engine uses only their enqueue hooks: WrapEnqueue, InjectMetadata, OnStored
 
-	// Redact are keys ("password", "*token*") and paths ("/card/number") of what
-	// readers do not show of the values of tasks that the client enqueues, beside the
-	// fields that have the tag `weaver:"redact"`; see docs/privacy.md. Default none.
+	// Redact holds keys ("password", "*token*") and paths ("/card/number") that readers hide in the
+	// values of tasks enqueued by this client, in addition to the fields with the tag
+	// `weaver:"redact"`; see docs/privacy.md.
 	Redact []string
 }
 
-// Client enqueues, reads and operates tasks of one namespace. It is safe for
-// concurrent use and holds nothing that must be closed.
+// Client enqueues, reads and operates tasks of one namespace. It is safe for concurrent use and need
+// not be closed.
 type Client struct {
-	given  store.Store // as the program has it
-	store  store.Store // the same, or one above it that seals what it keeps
+	given  store.Store // the store passed to NewClient
+	store  store.Store // the same, or a wrapper that seals values
 	ns     string
 	limit  int
 	values *engine.Values
-	redact []string // patterns of what readers do not show
+	redact []string // patterns that readers hide
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
 	tail   tail               // of the feed of events
-	warned *sync.Map          // task types of which an enqueue without key was warned about
-	wake   func()             // of the engine that embeds this client
-	known  map[string]Handler // of that engine, or of the configuration, by task type
+	warned *sync.Map          // task types for which an enqueue without key was warned about
+	wake   func()             // wakes the engine that embeds this client
+	known  map[string]Handler // handlers of the engine or the configuration, by task type
 
-	live    *live         // the events of that engine; nil: there is none
-	wrapped EnqueueFunc   // of the plug-ins; nil: there are none
-	inject  engine.Inject // of the plug-ins; nil: there are none
-	stored  engine.Stored // of the plug-ins; nil: there are none
+	live    *live         // events of the engine; nil for a plain client
+	wrapped EnqueueFunc   // enqueue hook of the plug-ins; may be nil
+	inject  engine.Inject // metadata hook of the plug-ins; may be nil
+	stored  engine.Stored // OnStored hook of the plug-ins; may be nil
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
@@ -122,7 +122,7 @@ func (cfg ClientConfig) problems(s store.Store) []error {
 	return problems
 }
 
-// newClient is NewClient with a configuration that was checked.
+// newClient is NewClient with a valid configuration.
 func newClient(s store.Store, cfg ClientConfig) *Client {
 	if cfg.Namespace == "" {
 		cfg.Namespace = DefaultNamespace
@@ -147,17 +147,15 @@ func newClient(s store.Store, cfg ClientConfig) *Client {
 	return c
 }
 
-// Namespace returns the namespace the client works in.
+// Namespace returns the client's namespace.
 func (c *Client) Namespace() string { return c.ns }
 
-// Store returns the store that the client was given. With a Codec the values in it are
-// sealed.
+// Store returns the store passed to NewClient. With a Codec, its values are sealed.
 func (c *Client) Store() store.Store { return c.given }
 
-// Wake makes an idle engine of this process look for due tasks now, and on
-// PostgreSQL those of other processes: call it after the commit of a transaction
-// given to InTx. Without it the store's own notices and the poll find the tasks a
-// little later.
+// Wake makes an idle engine of this process, and on PostgreSQL of other processes, look for due tasks
+// now. Call it after the commit of a transaction given to InTx. Without it the store's notices and the
+// poll find the tasks a little later.
 func (c *Client) Wake() {
 	c.store.Wake(c.ns)
 	if c.wake != nil {
@@ -166,9 +164,8 @@ func (c *Client) Wake() {
 	c.waits.recheck()
 }
 
-// Get reads one task; ErrNotFound. An input or output that is in the bucket is read
-// from there; if that fails, what stands for it stays (a JSON object with the key
-// "$weaver").
+// Get reads one task. An input or output in the bucket is read from there; if that fails, its
+// reference stays (a JSON object with the key "$weaver"). Error: ErrNotFound.
 func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	t, err := c.get(ctx, id)
 	if err == nil {
@@ -177,7 +174,7 @@ func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	return t, err
 }
 
-// get is Get without a look into the bucket.
+// get is Get without reading the bucket.
 func (c *Client) get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	got, err := c.store.Tasks(ctx, c.ns, id)
 	if err != nil {
@@ -193,12 +190,10 @@ func (c *Client) noTask(id TaskID) error {
 	return fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
 }
 
-// List reads tasks newest first, and the cursor of the next page, "" at the
-// end. Inputs and outputs that are in the bucket are not read from there: Get does it.
-// A page takes a bounded time: among many tasks of which few match it may
-// hold fewer than Limit, also none, and still have a cursor to go on with. A
-// state, a reason to wait or a kind of error that does not exist: ErrInvalidOption; a
-// cursor that came from no list: store.ErrBadCursor.
+// List reads tasks newest first, and the cursor of the next page, "" at the end. It does not read
+// inputs and outputs from the bucket; Get does. A page takes a bounded time: if few of many tasks
+// match, it may have fewer than Limit, even zero, before the end. Errors: ErrInvalidOption for an
+// unknown state, reason to wait or error kind; ErrBadCursor for a cursor that no list returned.
 func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
 	if err := checkFilter(&f); err != nil {
 		return nil, "", fmt.Errorf("list tasks: %w", err)
@@ -226,7 +221,7 @@ func checkFilter(f *Filter) error {
 	return nil
 }
 
-// History reads everything recorded about a task; ErrNotFound.
+// History reads all records of a task. Error: ErrNotFound.
 func (c *Client) History(ctx context.Context, id TaskID) (store.History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
 	switch {
@@ -244,7 +239,7 @@ var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSuccee
 func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]JobInfo, string, error) {
 	for _, s := range f.States {
 		if !slices.Contains(jobStates, s) {
-			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", ErrInvalidOption, s, jobStates)
+			return nil, "", fmt.Errorf("list jobs: %w: the job state %q is unknown: use one of %v", ErrInvalidOption, s, jobStates)
 		}
 	}
 	if err := cmp.Or(checkTexts("Name", f.Name), checkTexts("After", f.After)); err != nil {
@@ -257,11 +252,10 @@ func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]JobInfo, string
 	return js, next, nil
 }
 
-// Cancel ends a task. One that does not run is cancelled at once, or its cleanups
-// run first (CleanupWhenCancelled); the context of a running one ends
-// with cause ErrCancelled, and it ends cancelled unless its handler still returns
-// success. One that is being undone goes on with that. Terminal tasks: ErrState. See Force
-// and AbandonUndo for what to do about a task that does not end.
+// Cancel ends a task. A task that is not running is cancelled at once, or its cleanups run first
+// (CleanupWhenCancelled). The context of a running task ends with cause ErrCancelled, and it ends
+// cancelled unless its handler still returns success. An undo in progress continues. A terminal task
+// is ErrState. Force and AbandonUndo end a task that does not end by itself.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "cancel task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force, Abandon: s.abandonUndo}
@@ -269,20 +263,20 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 	return err
 }
 
-// Retry lets a failed or cancelled task run again, from now on, with all its
-// attempts ahead. Its completed steps stay and do not run again, those whose
-// error was recorded (RecordError) included; its history stays, and attempt
-// numbers go on. A deadline that has passed holds no more. Its job goes on, and
-// so do the tasks that were cancelled because of it (dependency_failed). AddAttempts
-// and AddCost raise its own MaxAttempts and MaxCost first.
+// Retry revives a failed or cancelled task with its full number of attempts. Its completed steps stay
+// and do not run again, including those whose error was recorded (RecordError); its history stays, and
+// attempt numbers continue. A passed deadline no longer applies. Its job continues, and so do the
+// tasks that were cancelled because of it (dependency_failed). AddAttempts and AddCost first raise its
+// own MaxAttempts and MaxCost.
 //
-// ErrState: the task is in another state, or a task that it needs failed or was
-// cancelled: retry that one first. RetryJob does both. So it is if its job has used
-// its budget up, which RetryJob raises with AddAttempts and AddCost. And so it is if a
-// cleanup of the task ran, or of one that would come back with it: the steps that the
-// cleanup undid would count as done. Rerun the task, or give KeepSteps if they still stand.
-// And so is a task that is being undone, or whose undo was given up: Cleanups tries that
-// again.
+// Retry returns ErrState in these cases:
+//
+//   - The task is in another state.
+//   - A task that it needs failed or was cancelled: retry that one first, or use RetryJob.
+//   - Its job's budget is used up: raise it by RetryJob with AddAttempts or AddCost.
+//   - A cleanup ran in the task, or in one that would revive with it: the undone steps would count
+//     as done. Rerun the task, or use KeepSteps if they still hold.
+//   - The task is being undone, or its undo was given up: Cleanups retries the undo.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
 		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id, KeepSteps: s.keepSteps, Cleanup: s.cleanups, Skip: s.skipUndo}
@@ -292,9 +286,9 @@ func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) er
 	return err
 }
 
-// Unblock lets a blocked task go on. The input (nil for none) is encoded and
-// given to the handler: by Ask if that blocked the task, else by UnblockInput.
-// An answer that the Ask cannot take: ErrInvalidInput. Any other state: ErrState.
+// Unblock resumes a blocked task. The input (may be nil) is encoded and passed to the Ask that
+// blocked the task, or else to UnblockInput. Errors: ErrInvalidInput for an input that the Ask cannot
+// take; ErrState in any other state.
 func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
 	var raw json.RawMessage
 	if input != nil {
@@ -324,11 +318,9 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 	return err
 }
 
-// Reschedule makes a task that waits for a time due at another one: its delay, its
-// retry, or the end of the sleep that it is in. A task that is due and has not
-// started waits until then. An instant that has passed means now; see RunNow. The
-// deadline does not move. Any other task, one that needs others among them:
-// ErrState.
+// Reschedule changes the due time of a task that waits for a time: its delay, its retry, or the end of
+// its sleep. A due task that has not started waits until then. A past instant means now; see RunNow.
+// The deadline does not move. Any other task, for example with open needs, is ErrState.
 func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts ...OperateOption) error {
 	if when.IsZero() || !option.ValidTime(when) {
 		return fmt.Errorf("reschedule task %s: %w: to %s: want an instant before the year 10000, or RunNow", id, ErrInvalidOption, when)
@@ -347,15 +339,14 @@ func (c *Client) reschedule(ctx context.Context, id TaskID, when time.Time, what
 	return err
 }
 
-// RunNow makes a task that waits for a time due at once: Reschedule to now.
+// RunNow makes a task that waits for a time due now; see Reschedule.
 func (c *Client) RunNow(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	return c.reschedule(ctx, id, time.Time{}, "to run now", opts)
 }
 
-// Delete removes a terminal task and all its records, and frees its
-// idempotency key. Tasks of a job and unfinished tasks: ErrState; and so are the
-// children of a task that has not succeeded, which a retry of that one reads again:
-// delete that one first.
+// Delete removes a terminal task and all its records, and frees its idempotency key. ErrState: the
+// task is unfinished, belongs to a job, or is a child of a task that has not succeeded. A retry of the
+// parent reads the child again: delete the parent first.
 func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "delete task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.DeleteTask{Audit: s.audit, Seen: s.seen, Task: id}
@@ -363,8 +354,8 @@ func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) e
 	return err
 }
 
-// PauseQueue keeps the tasks of a queue from being started; running ones go
-// on. A name that no queue can have: ErrInvalidOption.
+// PauseQueue stops starting tasks of a queue; running tasks continue. Error: ErrInvalidOption for an
+// invalid name.
 func (c *Client) PauseQueue(ctx context.Context, queue string, opts ...OperateOption) error {
 	return c.operateQueue(ctx, "pause queue", queue, opts, func(s operateSettings) store.Command {
 		return store.PauseQueue{Audit: s.audit, Queue: queue}
@@ -378,9 +369,8 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 	})
 }
 
-// PauseType keeps the tasks of a type from being started, in whatever queues they
-// wait, and repairs of their inputs, by pausing their queue; running ones go on. A name
-// that no task type can have: ErrInvalidOption.
+// PauseType stops starting tasks of a type, in all queues; running tasks continue. It also stops
+// repairs of their inputs, by pausing their queue. Error: ErrInvalidOption for an invalid name.
 func (c *Client) PauseType(ctx context.Context, name string, opts ...OperateOption) error {
 	return c.operateType(ctx, "pause type", name, opts, func(s operateSettings) store.Command {
 		return store.PauseType{Audit: s.audit, Type: name}
@@ -402,10 +392,9 @@ func (c *Client) operateType(ctx context.Context, what, name string, opts []Oper
 	return err
 }
 
-// PauseTask keeps one task from being started until ResumeTask, whatever it waits
-// for now. A running one goes on, and is paused when its attempt has ended. One
-// that has to clean up after a cancel or its deadline is paused no longer. Terminal
-// tasks: ErrState.
+// PauseTask stops starting one task until ResumeTask, whatever it waits for. A running task is paused
+// when its attempt has ended. A cleanup after a cancel or deadline ends the pause. A terminal task is
+// ErrState.
 func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "pause task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.PauseTask{Audit: s.audit, Seen: s.seen, Task: id}
@@ -413,7 +402,7 @@ func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption
 	return err
 }
 
-// ResumeTask ends the pause of a task, which is due when it would have been.
+// ResumeTask ends the pause of a task, which keeps its original due time.
 func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "resume task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.ResumeTask{Audit: s.audit, Seen: s.seen, Task: id}
@@ -437,13 +426,13 @@ func (c *Client) checkSize(what string, size int) error {
 	return nil
 }
 
-// CheckInputSize returns what enqueueing a task of a type with an input of so many bytes
-// would say of that: ErrTooLarge, or nil. Programs that check inputs do it first.
+// CheckInputSize returns ErrTooLarge if an enqueue would refuse an input of this size in bytes, else
+// nil. Programs call it before they check inputs.
 func (c *Client) CheckInputSize(taskType string, size int) error {
 	return c.checkInput(taskType, size)
 }
 
-// checkInput refuses an input that can be kept neither in its row nor in the bucket.
+// checkInput refuses an input that fits neither its row nor the bucket.
 func (c *Client) checkInput(taskType string, size int) error {
 	if size > c.limit && !c.hasBucket() {
 		return fmt.Errorf("%w: the input of %s is %d bytes, the limit is %d: set Bucket in the Config (ClientConfig) to keep it there, pass a reference to where the data is kept, or raise InlineLimit", ErrTooLarge, taskType, size, c.limit)

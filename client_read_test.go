@@ -112,7 +112,7 @@ func TestInvalidReads(t *testing.T) {
 		_, err = number.Get(fx.Context(), fx.client, old[0].ID)
 		wantError(fx, err, nil, "input", old[0].ID.String(), "no longer decodes")
 
-		// It does not keep the others from being listed.
+		// It does not prevent listing the others.
 		good := enqueue(fx, number, 8)
 		list, next, err := number.List(fx.Context(), fx.client, weaver.Filter{})
 		fx.must(err)

@@ -14,12 +14,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// validator is implemented by inputs and outputs that check themselves.
+// validator is implemented by inputs and outputs with their own validation.
 type validator interface{ Validate() error }
 
-// validate asks the value, or else its address: Validate may have either
-// receiver, and T may be a pointer itself. A Validate that panics on a nil
-// pointer refuses it.
+// validate calls Validate on the value or its address: Validate may have either receiver, and T may be
+// a pointer. A Validate that panics on a nil pointer refuses it.
 func validate(v any) (err error) {
 	r := reflect.ValueOf(v).Elem()
 	if r.Kind() == reflect.Pointer && r.IsNil() {
@@ -38,7 +37,7 @@ func validate(v any) (err error) {
 	return nil
 }
 
-// encode turns a value into JSON that every store can keep.
+// encode encodes a value as JSON that every store accepts.
 func encode(v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(reflect.ValueOf(v).Elem().Interface())
 	if err != nil {
@@ -50,7 +49,7 @@ func encode(v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// encodeOutput validates and encodes what a handler or step returned.
+// encodeOutput validates and encodes the result of a handler or step.
 func encodeOutput(what string, v any) (json.RawMessage, error) {
 	if err := validate(v); err != nil {
 		return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the %s is not valid: %w", what, err)}
@@ -62,20 +61,19 @@ func encodeOutput(what string, v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// maxDepth is how deep JSON may nest.
+// maxDepth is the maximum nesting depth of JSON.
 const maxDepth = 1000
 
-// checkJSON refuses JSON that some store could not keep as it is: NUL
-// characters, lone surrogates, bytes that are not UTF-8, duplicate keys, and
-// nesting deeper than 1,000. The error names the path.
+// checkJSON refuses JSON that some store cannot keep unchanged: NUL characters, lone surrogates, bytes
+// that are not UTF-8, duplicate keys, and nesting deeper than 1,000. The error names the path.
 func checkJSON(raw json.RawMessage) error {
 	if !utf8.Valid(raw) {
 		return errors.New("$: contains bytes that are not UTF-8")
 	}
 	text, syntax := string(raw), error(nil)
 	if !json.Valid(raw) {
-		// What comes before the mistake is walked all the same: it has the path,
-		// and may have the first reason.
+		// Walk the valid part before the error anyway: it gives the path, and may hold an earlier
+		// problem.
 		var at *json.SyntaxError
 		syntax = json.Unmarshal(raw, new(json.RawMessage))
 		if errors.As(syntax, &at) && at.Offset > 0 {
@@ -95,20 +93,19 @@ func checkJSON(raw json.RawMessage) error {
 	return fmt.Errorf("%s: not JSON: %w", w.path(), syntax)
 }
 
-// walk goes once over JSON that is valid as far as it goes. It remembers the
-// way to where it is, and makes a path of it only for a complaint: payloads
-// have many values and few mistakes.
+// walk scans JSON once, up to the first syntax error. It remembers its position and builds a path only
+// for a problem: payloads have many values and few mistakes.
 type walk struct {
 	text  string
 	pos   int
-	stack []level // above its end: levels that the walk is out of, whose maps are used again
+	stack []level // above its length: finished levels, whose maps are reused
 }
 
-// level is an object or an array around the place of a walk.
+// level is an object or array that encloses the position of a walk.
 type level struct {
 	object bool
 	index  int    // in an array
-	key    string // in an object: of the value that is read, when named
+	key    string // in an object: key of the current value, when named
 	named  bool
 	seen   map[string]struct{} // the keys of an object
 }
@@ -139,8 +136,8 @@ func (w *walk) all() error {
 	return nil
 }
 
-// manyKeys is how many keys a map may have had that is used again: emptying a
-// map takes as long as it was large.
+// manyKeys is the maximum size of a map that is reused: clearing a map takes time in proportion to its
+// largest size.
 const manyKeys = 32
 
 func (w *walk) enter(object bool) {
@@ -159,8 +156,8 @@ func (w *walk) enter(object bool) {
 	*top = level{object: object, seen: seen}
 }
 
-// quoted takes a string: a key where one is due, else a value. One that does
-// not end is reported as a syntax error.
+// quoted reads a string: a key where a key is due, else a value. An unterminated string is reported as
+// a syntax error.
 func (w *walk) quoted() error {
 	end, escaped := w.pos+1, false
 	for end < len(w.text) && w.text[end] != '"' {
@@ -204,7 +201,7 @@ func (w *walk) quoted() error {
 	return nil
 }
 
-// path names the place of the walk: $.orders[3].id
+// path returns the position of the walk: $.orders[3].id
 func (w *walk) path() string {
 	var b strings.Builder
 	b.WriteByte('$')
@@ -219,7 +216,7 @@ func (w *walk) path() string {
 	return b.String()
 }
 
-// badEscape says what is wrong with the escapes of a quoted string.
+// badEscape describes an invalid escape in a quoted string.
 func badEscape(s string) string {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i] != '\\' {

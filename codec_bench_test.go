@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// What a draft costs: its input is checked once, in time and memory that grow
-// with its size and not with its depth.
+// Cost of a draft: its input is checked once, in time and memory that grow with its size, not its
+// depth.
 func BenchmarkDraft(b *testing.B) {
 	nested := strings.Repeat(`{"key":[`, 400)
 	for name, raw := range map[string]string{
@@ -17,7 +17,7 @@ func BenchmarkDraft(b *testing.B) {
 		"1MB_of_objects": "[" + strings.Repeat(`{"id":12345,"name":"abc"},`, 1<<20/26) + "0]",
 		"1MB_nested":     nested + strings.Repeat("0,", 1<<19) + "0" + strings.Repeat("]}", 400),
 		"1MB_of_keys":    `{"":0` + manyKeys(1<<20/12) + "}",
-		// What was large before must not make every small one after it slow.
+		// A large object must not slow down later small ones.
 		"1MB_of_objects_after_a_large_one": `[{"":0` + manyKeys(1<<14) + "}" + strings.Repeat(`,{"id":1}`, 1<<20/9) + "]",
 	} {
 		b.Run(name, func(b *testing.B) {

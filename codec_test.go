@@ -178,7 +178,7 @@ func TestUndecodable(t *testing.T) {
 		fx.wantOutcomes(h.ID(), task.OutcomeDecodeFailed)
 		fx.must(e.stop())
 
-		// The program was mended.
+		// The program was fixed.
 		fx.run(in1.Handler(func(_ context.Context, in v1) (string, error) { return in.Name, nil }))
 		fx.must(fx.client.Unblock(fx.Context(), h.ID(), nil))
 		equal(fx, "output", result(fx, h), "ann")

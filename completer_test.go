@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 	subtest(t, "of a deadline that the store has not seen are cancelled, and what was in flight is not kept", func(fx *fixture) {
 		s := newFaults(fx)
 		s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
-			return store.ReapResult{Next: -1}, nil // the store ends no task at its deadline
+			return store.ReapResult{Next: -1}, nil // the store does not end tasks at their deadline
 		}
 		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return weaver.Step(ctx, "late", func(ctx context.Context) (string, error) {
@@ -130,7 +130,7 @@ func TestOutcomes(t *testing.T) {
 		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
 	})
 
-	// wait is result with a limit: without an outcome the clock would run on.
+	// wait is result with a time limit: without a result the clock would run on.
 	wait := func(fx *fixture, h *weaver.Handle[string]) error {
 		ctx, cancel := context.WithTimeout(fx.Context(), 30*24*time.Hour)
 		defer cancel()

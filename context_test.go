@@ -14,11 +14,11 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// When a handler's context ends, and with which cause.
+// The time and the cause of the end of a handler's context.
 func TestContextOfAHandler(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.context.run.v1", weaver.NoRetry())
 
-	// A deadline has a timer of its own, which must not speak first.
+	// A deadline has its own timer, which must not fire first.
 	subtest(t, "that has a deadline says why it ended", func(fx *fixture) {
 		var cause error
 		f := newFaults(fx)
@@ -82,8 +82,8 @@ func TestContextOfAHandler(t *testing.T) {
 	})
 }
 
-// The cause that a heartbeat reports, a cancel or a passed deadline, ends the
-// handler's context; after it no step starts, and listeners get no event of one.
+// The cause reported by a heartbeat, a cancel or a passed deadline, ends the handler's context. After
+// that no step starts and listeners get no step events.
 func TestHeartbeatsReportWhyATaskMustEnd(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.cause.run.v1")
 	for kind, cause := range map[task.ErrorKind]error{task.KindCancelled: weaver.ErrCancelled, task.KindDeadline: weaver.ErrDeadline} {

@@ -14,10 +14,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// contract is the part of a Type that does not depend on its type parameters.
-// The methods of Type are instantiated for each pair of types that a program
-// defines, so they only convert; the work is done here. Inputs and outputs are
-// passed as pointers to them.
+// contract is the part of a Type that does not depend on its type parameters. The methods of Type are
+// instantiated for each pair of types in a program, so they only convert; contract does the work.
+// Inputs and outputs are passed as pointers.
 type contract struct {
 	name    string
 	set     option.Settings
@@ -68,9 +67,9 @@ func (t *contract) encode(in any) (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
 }
 
-// WithJSON is With for input that is encoded already, say by another program. It
-// must decode as In: fields that In does not have are refused, and so is what its
-// Validate refuses. It is stored as it is given, numbers with all their digits.
+// WithJSON is With for encoded input, for example of another program. The input must decode as In,
+// without unknown fields, and pass its Validate. It is stored unchanged, numbers with all their
+// digits.
 func (t *contract) WithJSON(input json.RawMessage, opts ...EnqueueOption) Draft {
 	d := Draft{typeName: t.name, input: input, set: &t.set}
 	if err := t.checkInput(input); err != nil {
@@ -81,7 +80,7 @@ func (t *contract) WithJSON(input json.RawMessage, opts ...EnqueueOption) Draft 
 	return d
 }
 
-// checkInput reports why an encoded input is not one of the type.
+// checkInput reports why an encoded input is invalid for the type.
 func (t *contract) checkInput(input json.RawMessage) error {
 	if err := checkJSON(input); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (t *contract) enqueue(ctx context.Context, e Enqueuer, in any, opts []Enque
 	return got[0], nil
 }
 
-// enqueueMany enqueues n tasks, whose inputs at returns.
+// enqueueMany enqueues n tasks with the inputs that at returns.
 func (t *contract) enqueueMany(ctx context.Context, e Enqueuer, n int, at func(i int) any, opts []EnqueueOption) ([]Enqueued, error) {
 	if n == 0 {
 		return nil, nil
@@ -173,16 +172,16 @@ func decodeTask(info *TaskInfo, in, out any) error {
 	return err
 }
 
-// unread returns the error for a task that was read without its values. What is in the
-// store has an input, unless that was dropped.
+// unread returns the error for a task that was read without its values. A stored task has an input,
+// unless it was dropped.
 func unread(info *TaskInfo) error {
 	if len(info.Input) > 0 || info.ValuesDropped {
 		return nil
 	}
-	return fmt.Errorf("the values of task %s were not read: over HTTP a list has none, for which there is Get, and credentials without the access payloads see none", info.ID)
+	return fmt.Errorf("the values of task %s were not read: use Get, because lists over HTTP have no values, and credentials that have the access payloads", info.ID)
 }
 
-// outputOfNeed decodes the output of a need of the task that runs.
+// outputOfNeed decodes the output of a need of the running task.
 func (t *contract) outputOfNeed(ctx context.Context, node string, out any) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -246,8 +245,8 @@ func needNames(needs []store.Need) []string {
 	return names
 }
 
-// decodeInput decodes the input of a task that a handler of this type is to run: it is
-// brought to the handler's schema version, decoded, and validated.
+// decodeInput decodes the input of a task for a handler of this type: it upcasts the input to the
+// handler's schema version, decodes and validates it.
 func (t *contract) decodeInput(ctx context.Context, raw json.RawMessage, upcasts map[int]upcast, in any) error {
 	refuse := func(err error) error { return &engine.KindError{Kind: task.KindDecode, Err: err} }
 	version := t.set.Task.SchemaVersion
@@ -276,8 +275,8 @@ func (t *contract) decodeInput(ctx context.Context, raw json.RawMessage, upcasts
 	return nil
 }
 
-// unmarshalInput decodes a stored input. What becomes of fields that the type lacks the
-// running engine's Config.UnknownFields says; without an engine they are ignored.
+// unmarshalInput decodes a stored input. The running engine's Config.UnknownFields decides about
+// fields that the type lacks; without an engine they are ignored.
 func (t *contract) unmarshalInput(ctx context.Context, raw json.RawMessage, in any) error {
 	a, err := engine.From(ctx)
 	if err != nil || a.UnknownFields() == task.UnknownIgnore || a.Task().Type != t.name {
@@ -287,7 +286,7 @@ func (t *contract) unmarshalInput(ctx context.Context, raw json.RawMessage, in a
 	if mistake == nil {
 		return nil
 	}
-	// The strict decoder may have failed for another reason, which is the one to tell.
+	// The strict decoder may have failed for another reason: report that reason.
 	reflect.ValueOf(in).Elem().SetZero()
 	if err := json.Unmarshal(raw, in); err != nil {
 		return err

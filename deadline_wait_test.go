@@ -11,14 +11,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A deadline of a task or job that waits is kept to, however long leases last.
+// A waiting task or job ends at its deadline, however long leases are.
 func TestDeadlinesOfWhatWaits(t *testing.T) {
-	waits := weaver.Define[string, string]("engine.deadline.waits.v1") // no worker serves it
+	waits := weaver.Define[string, string]("engine.deadline.waits.v1") // no worker serves this type
 	served := weaver.Define[string, string]("engine.deadline.served.v1")
 	handler := served.Handler(func(context.Context, string) (string, error) { return "", nil })
 	const soon = 30 * time.Millisecond
-	// set sets two deadlines through a client, of half a second and a second, and
-	// expects them to be kept with a tolerance.
+	// set sets deadlines of half a second and a second through a client, and checks that both hold
+	// within a tolerance.
 	set := func(fx *fixture, c *weaver.Client, late time.Duration) {
 		fx.Helper()
 		time.Sleep(time.Minute + 7*time.Second) // the reaper is between two rounds

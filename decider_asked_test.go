@@ -13,12 +13,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The Decider is asked after a failure, a block and a failed decode, and after
-// nothing else: a success is final, and a wait, a cancel, a decomposition and a
-// dependency leave nothing to decide.
+// The Decider is called after a failure, a block and a failed decode, and never otherwise: a success
+// is final, and a wait, a cancel, a decomposition and a dependency need no decision.
 func TestDeciderIsAskedOnlyAfterFailures(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.asked.run.v1", weaver.NoRetry())
-	other := weaver.Define[int, string](typ.Name()) // its inputs do not decode as those of typ
+	other := weaver.Define[int, string](typ.Name()) // its inputs do not decode as typ's
 	inBubble(t, func(fx *fixture) {
 		var mu sync.Mutex
 		asked := make(map[weaver.TaskID][]task.Outcome)

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// chooses is a Decider with one answer for the first failure of tasks of the type
-// whole, and none for others.
+// chooses is a Decider with one answer for the first failure of tasks of the type whole, and no answer
+// for others.
 func chooses(dec decide.Decision) decide.Decider {
 	return decide.Func(func(in decide.Input) decide.Decision {
 		if in.Task.Type != whole.Name() || in.Task.AttemptNo > 1 {
@@ -54,7 +54,7 @@ func TestDecidedWaitIsAnEvent(t *testing.T) {
 			}
 		})})
 		_ = result(fx, enqueue(fx, whole, 0))
-		synctest.Wait() // events come after what Wait saw
+		synctest.Wait() // events follow the state that Wait saw
 		mu.Lock()
 		defer mu.Unlock()
 		if len(got) != 1 || got[0].Error == nil || got[0].Error.Message != "too large" || !got[0].WakeAt.IsZero() {

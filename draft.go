@@ -8,9 +8,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Plain returns the draft as a plain value, with which a Decider names the children
-// of a task (decide.Decision.Children). Errors: those of the draft (Err), and
-// ErrInvalidOption for an IdempotencyKey, which a child cannot have.
+// Plain returns the draft as a plain value, for a Decider that names the children of a task
+// (decide.Decision.Children). Errors: those of the draft (Err), and ErrInvalidOption for an
+// IdempotencyKey, which a child cannot have.
 func (d Draft) Plain() (task.Draft, error) {
 	switch n := d.options(); {
 	case d.err != nil:
@@ -28,7 +28,7 @@ func (d Draft) Plain() (task.Draft, error) {
 	}
 }
 
-// planned makes tasks of the plain drafts of the handler's type.
+// planned converts plain drafts of the handler's type to tasks.
 func (h Handler) planned(c *Client) func(*task.Draft) (task.New, error) {
 	return func(p *task.Draft) (task.New, error) {
 		input := p.Input

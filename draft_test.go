@@ -23,8 +23,7 @@ func (i invoice) Validate() error {
 	return nil
 }
 
-// What a program knows of a type holds for encoded input too: its options, and
-// what its input may be.
+// A type known to the program applies to encoded input, too: its options and its input checks.
 func TestDraftsOfEncodedInput(t *testing.T) {
 	typ := weaver.Define[invoice, weaver.None]("acme.draft.invoice.v1", weaver.Queue("billing"), weaver.NoRetry(),
 		weaver.Backoff(time.Minute), weaver.Timeout(time.Hour), weaver.SchemaVersion(3))

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Under `weaver dev` a drain lets a step end and begins no other one; a handler without steps
+// Under `weaver dev` a drain lets a running step end and starts no other. A handler without steps
 // keeps its lease for 2 s, not for the DrainTimeout and the time to return.
 func TestDrain_Dev(t *testing.T) {
 	t.Setenv("WEAVER_DEV", "1")
@@ -55,7 +55,7 @@ func TestDrain(t *testing.T) {
 	subtest(t, "waits for handlers and keeps their leases", func(fx *fixture) {
 		e := fx.start(fx.store, weaver.Config{DrainTimeout: time.Hour, Lease: time.Second, Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, in string) (string, error) {
-				time.Sleep(time.Minute) // 60 leases long
+				time.Sleep(time.Minute) // 60 lease lengths
 				return in, context.Cause(ctx)
 			}),
 		}})
@@ -246,7 +246,7 @@ func TestDrainStartsNothing(t *testing.T) {
 			fx.Fatalf("Run returned %v while a handler ran", err)
 		default:
 		}
-		fx.wantState(late.ID(), weaver.StateReady) // nothing new is started
+		fx.wantState(late.ID(), weaver.StateReady) // no task is started any more
 		g.open()
 		fx.must(<-stopped)
 		fx.wantState(h.ID(), weaver.StateSucceeded)

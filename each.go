@@ -9,17 +9,17 @@ import (
 	"github.com/goweaver/weaver/internal/engine"
 )
 
-// Ended is a child of CallEach that has ended.
+// Ended is a finished child of CallEach.
 type Ended[Out any] struct {
-	Index  int // of its input
+	Index  int // index of its input
 	TaskID TaskID
 	Output Out
 }
 
-// maxEach is the most children of a CallEach: each is a step of its own.
+// maxEach is the maximum number of children of a CallEach: each is a step of its own.
 const maxEach = 1_000
 
-// CallEach is CallAll that gives the children one after the other, as they end:
+// CallEach is CallAll that yields the children one by one as they end:
 //
 //	for page, err := range weaver.CallEach(ctx, "fetch", Fetch, urls) {
 //		if err != nil {
@@ -30,18 +30,16 @@ const maxEach = 1_000
 //		}
 //	}
 //
-// The task leaves its worker while none has ended that it was not given, and begins
-// anew when one has: every attempt gets the same ones first, in the same order, and
-// then those that ended since. That order is recorded as steps "fetch#1", "fetch#2" and
-// so on, and each child under a step of its own, "fetch[0]": a name with such a number
-// must not be used for another step. A handler that leaves the loop does not wait
-// for the rest; what has not ended when the task ends is cancelled.
+// The task leaves its worker while no further child has ended, and its handler starts again when one
+// has: every attempt gets the same children first, in the same order, and then those that ended since.
+// Steps "fetch#1", "fetch#2" and so on record that order, and each child has a step of its own,
+// "fetch[0]": other steps must not use such names. A handler that leaves the loop does not wait for
+// the rest; children unfinished when the task ends are cancelled.
 //
-// A child that does not succeed comes with its *CallError, and the loop may go on.
-// Every other error, ErrSuspended among them, comes last, with an Ended that is empty.
-// The inputs, at most 1,000, have to be the same in every attempt. What is said of
-// Call about retries holds for each child. For many children, or if order matters,
-// take CallAll: it records one step, and wakes the task once.
+// A child that does not succeed is yielded with its *CallError, and the loop may continue. Any other
+// error, including ErrSuspended, is yielded last, with an empty Ended. Every attempt must pass the
+// same inputs, at most 1,000. Retries work as with Call. For many children, or if order matters, use
+// CallAll: it records one step and wakes the task once.
 func CallEach[In, Out any](ctx context.Context, name string, t *Type[In, Out], ins []In, opts ...EnqueueOption) iter.Seq2[Ended[Out], error] {
 	return func(yield func(Ended[Out], error) bool) {
 		a, err := engine.From(ctx)
@@ -58,7 +56,7 @@ func CallEach[In, Out any](ctx context.Context, name string, t *Type[In, Out], i
 	}
 }
 
-// eachOf are calls with one child each.
+// eachOf returns calls with one child each.
 func eachOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []EnqueueOption) []*engine.Call {
 	calls := make([]*engine.Call, len(ins))
 	for i := range ins {
@@ -67,7 +65,7 @@ func eachOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []E
 	return calls
 }
 
-// callEach gives what has ended, and returns what ends the loop; nil if nothing does.
+// callEach yields finished children and returns the error that ends the loop, or nil.
 func callEach[Out any](ctx context.Context, a *engine.Attempt, name string, calls []*engine.Call, yield func(Ended[Out], error) bool) error {
 	list, open, err := a.Each(ctx, name, calls)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// slowPieces end after as many minutes as their input says; a negative one fails.
+// slowPieces end after their input in minutes; a negative one fails.
 func slowPieces() weaver.Handler {
 	return piece.Handler(func(ctx context.Context, in int) (int, error) {
 		if err := weaver.Sleep(ctx, "work", time.Duration(max(in, -in))*time.Minute); err != nil {
@@ -27,8 +27,7 @@ func slowPieces() weaver.Handler {
 	})
 }
 
-// streams gives the children of inputs in the order in which they come, each handled
-// in a step of its own.
+// streams handles the children of inputs in the order of their ends, each in a step.
 func streams(ins []int, do func(weaver.Ended[int]) error) weaver.Handler {
 	return whole.Handler(func(ctx context.Context, _ int) (said string, _ error) {
 		for child, err := range weaver.CallEach(ctx, "fan", piece, ins) {
@@ -163,7 +162,7 @@ func TestCallEach(t *testing.T) {
 		e = fx.start(s, weaver.Config{Handlers: []weaver.Handler{slowPieces(), streams([]int{3, 1, 2}, nothing)}})
 		h := enqueue(fx, whole, 0)
 		<-e.ended
-		time.Sleep(time.Hour) // all ends but the second
+		time.Sleep(time.Hour) // all end but the second
 		fx.runConfig(fx.store, weaver.Config{Handlers: []weaver.Handler{slowPieces(), streams([]int{3, 1, 2}, nothing)}})
 		equal(fx, "the recorded one is first", result(fx, h)[:4], "1=2 ")
 	})

@@ -24,49 +24,47 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Config configures an Engine. The zero value works: an engine without
-// Handlers runs no task, and still ends what has passed its deadline and gives
-// back the tasks of workers that died.
+// Config configures an Engine. The zero value works: an engine without Handlers runs no tasks, but
+// still ends tasks past their deadline and requeues the tasks of dead workers.
 type Config struct {
 	Namespace    string              // default DefaultNamespace
-	Handlers     []Handler           // of the task types this worker runs, several for a type if they have names (HandlerName); tasks of other types are left alone; default none
-	Expect       []AnyType           // task types that must have a handler, checked by New
-	Concurrency  int                 // handlers at once; default 10 × GOMAXPROCS
+	Handlers     []Handler           // of the task types this worker runs; several for a type need names (HandlerName); tasks of other types are skipped
+	Expect       []AnyType           // task types that need a handler, checked by New
+	Concurrency  int                 // maximum number of concurrent handlers; default 10 × GOMAXPROCS
 	Queues       map[string]int      // queues to serve, each with its own limit; default every queue
-	Lease        time.Duration       // how long a silent worker keeps its tasks; default 30 s, at least 1 s
-	SessionGrace time.Duration       // PostgreSQL: how long a worker without an answer of its session keeps its tasks; shorter outages end no handler, and another machine takes over what a dead process ran about a second later; default Lease/3, 1 s to Lease
-	Poll         time.Duration       // how often an idle worker looks by itself; default 1 s
-	DrainTimeout time.Duration       // how long Run waits for handlers once its context ended; default 30 s. Under `weaver dev` (WEAVER_DEV is set) at most 2 s, and handlers end before their next step
+	Lease        time.Duration       // time after which a silent worker loses its tasks; default 30 s, at least 1 s
+	SessionGrace time.Duration       // PostgreSQL: time after which a worker loses its tasks if its session does not answer; shorter outages end no handler, and another machine takes over the tasks of a dead process about a second later; default Lease/3, 1 s to Lease
+	Poll         time.Duration       // polling interval of an idle worker; default 1 s
+	DrainTimeout time.Duration       // time for which Run waits for handlers after its context ended; default 30 s. Under `weaver dev` (WEAVER_DEV is set) at most 2 s, and handlers end before their next step
 	Logger       *slog.Logger        // default slog.Default()
 	Decider      decide.Decider      // default decide.Default{}
-	RepairHinter decide.RepairHinter // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and what is expected
-	Router       decide.Router       // chooses among the handlers of a type; default decide.Direct{}: the one without a name
-	Sink         event.Sink          // receives every event, before the listeners of Plugins and On; default none
+	RepairHinter decide.RepairHinter // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and the expected value
+	Router       decide.Router       // chooses among the handlers of a type; default decide.Direct{}: the unnamed one
+	Sink         event.Sink          // receives every event, before the listeners of Plugins and On; optional
 	InlineLimit  int                 // bytes; default 64 KiB
-	Bucket       blob.Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
-	Codec        codec.Codec         // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
-	CrashBudget  int                 // crashes in a row after which a task fails as poison; default 3, −1: never
-	KeepStats    time.Duration       // how long statistics of attempts are kept, of the whole namespace (Client.Stats): the shortest time of its engines holds, so give all the same; default 90 days, at least 1 h; Forever: no end
-	NoStats      bool                // count no attempts for statistics; default false
-	Retain       []Retention         // how long what has ended is kept, by rules that Retain makes; default: for ever
+	Bucket       blob.Bucket         // stores inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default nil: such values are refused
+	Codec        codec.Codec         // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and bucket data before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; optional
+	CrashBudget  int                 // consecutive crashes after which a task fails as poison; default 3, −1: never
+	KeepStats    time.Duration       // retention of attempt statistics in the namespace (Client.Stats): the minimum over its engines applies, so set the same everywhere; default 90 days, at least 1 h; Forever: no end
+	NoStats      bool                // disables attempt statistics; default false
+	Retain       []Retention         // retention rules for finished tasks and jobs, made by Retain; default: keep forever
 
-	// UnknownFields says what becomes of fields of a stored input that its Go type lacks,
-	// after a rename for example; default task.UnknownWarn. What people and other programs hand
-	// in (WithJSON, Unblock) is refused in any case.
+	// UnknownFields is the policy for fields of a stored input that its Go type lacks, for example
+	// after a rename; default task.UnknownWarn. Input from people and other programs (WithJSON,
+	// Unblock) is always refused.
 	UnknownFields task.UnknownFields
 
-	// Redact are keys ("password", "*token*") and paths ("/card/number") of what is
-	// masked in events, log lines and errors, and of tasks that the engine enqueues also
-	// in what readers show; see ClientConfig. Default none.
+	// Redact holds keys ("password", "*token*") and paths ("/card/number") to mask in events, log
+	// lines and errors, and for readers of tasks that the engine enqueues; see ClientConfig.
 	Redact []string
 
-	// Middleware wraps every handler, that of repairs too (Repair); the first is the outermost. New calls
-	// each once for each handler; none may return nil.
+	// Middleware wraps every handler, including repairs (Repair); the first is the outermost. New
+	// calls each once per handler; it must not return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 
-	// Plugins extend the engine, for example schema.Plugin(), which announces the task types
-	// to programs that do not have them; New installs them in their order. What they wrap
-	// lies outside of Middleware, and what the first wraps outside of all.
+	// Plugins extend the engine, for example schema.Plugin(), which announces the task types to
+	// programs without them. New installs them in order. Their wrappers are outside Middleware, the
+	// first outermost.
 	Plugins []Plugin
 
 	dev bool // under `weaver dev`
@@ -77,7 +75,7 @@ const (
 	defaultPoll  = time.Second
 	defaultDrain = 30 * time.Second
 
-	devDrain           = 2 * time.Second // of a program that `weaver dev` replaces
+	devDrain           = 2 * time.Second // drain timeout of a program that `weaver dev` replaces
 	defaultCrashBudget = 3
 )
 
@@ -88,14 +86,13 @@ type Engine struct {
 	inner *engine.Engine
 
 	listeners *engine.Listeners
-	types     []string       // that it handles
-	queues    map[string]int // that it serves; nil: all
-	handlers  []Handler      // as they were given
+	types     []string       // types that it handles
+	queues    map[string]int // queues that it serves; nil: all
+	handlers  []Handler      // handlers passed to New
 }
 
-// New checks the configuration and returns an Engine; Run starts it. Every
-// problem is reported at once: duplicate handlers, expected task types without
-// one, impossible values.
+// New checks the configuration and returns an Engine; Run starts it. It reports every problem at once:
+// duplicate handlers, expected task types without a handler, invalid values.
 func New(s store.Store, cfg Config) (*Engine, error) {
 	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Codec: cfg.Codec, Logger: cfg.Logger, Redact: cfg.Redact}
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
@@ -156,31 +153,27 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 	return eng, nil
 }
 
-// Troubles returns the task types that this engine cannot run at the moment, or could not
-// when it stopped: see [NotHere]. A program's own check of its health asks for it.
+// Troubles returns the task types that this engine cannot run at the moment, or could not when it
+// stopped: see [NotHere]. Use it in a health check.
 func (e *Engine) Troubles() []store.Trouble { return e.inner.Troubles() }
 
-// Run executes tasks until ctx ends and then drains: it claims nothing more,
-// waits up to DrainTimeout for its handlers, ends the contexts of the rest
-// (cause ErrDraining) and gives their leases back at no cost to the tasks. It
-// returns nil after a clean drain, a *task.RunningError naming handlers that never
-// returned, store.ErrNotMigrated or store.ErrNewerSchema before anything runs. When a newer
-// program migrates the store while it runs, and the migration is not one that older
-// programs may run beside, it drains and returns store.ErrNewerSchema.
+// Run executes tasks until ctx ends and then drains: it claims no more tasks, waits up to DrainTimeout
+// for its handlers, ends the remaining contexts (cause ErrDraining) and returns their leases at no
+// cost to the tasks. It returns nil after a clean drain, and a *task.RunningError naming handlers that
+// never returned. It returns store.ErrNotMigrated or store.ErrNewerSchema before running a task. If a
+// newer program applies an incompatible migration while it runs, it drains and returns
+// store.ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
-// RunUntilIdle is Run that returns by itself when nothing of its task types
-// and queues is due or running: for cron jobs and serverless functions. Tasks
-// that are due later, retries and sleeps among them, are left. When it finds
-// leases of others that have expired it stays until it may take them over,
-// about a lease length, two at most: their workers may be about to come back.
-// Where ctx ends sooner they are left, and nil is returned all the same.
+// RunUntilIdle is Run that returns when no task of its types and queues is due or running: for cron
+// jobs and serverless functions. It ignores tasks due later, including retries and sleeps. If it finds
+// expired leases of other workers it stays until it may take them over, one to two lease lengths:
+// those workers may still come back. If ctx ends sooner they are left, and it still returns nil.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUntilIdle(ctx) }
 
-// StopNow makes Run stop without waiting for DrainTimeout: it claims nothing
-// more and ends the contexts of all handlers (cause ErrDraining) at once. Their
-// leases go back at no cost to the tasks. It does not wait; Run returns when the
-// handlers have. Without a Run it does nothing.
+// StopNow makes Run stop without waiting for DrainTimeout: it claims no more tasks and ends the
+// contexts of all handlers (cause ErrDraining) at once. Their leases are returned at no cost to the
+// tasks. StopNow does not wait; Run returns when the handlers have. Without a Run it has no effect.
 func (e *Engine) StopNow() { e.inner.StopNow() }
 
 func (cfg Config) problems() []error {
@@ -306,9 +299,9 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// handlers are those that the engine calls, wrapped by the middleware, which
-// is the user's code and runs here only once the rest of the configuration is
-// known to be good. The first of it comes from plug-ins.
+// handlers returns the engine's handlers, wrapped by the middleware. Middleware is user code and runs
+// here only after the rest of the configuration is known to be valid. The first of it comes from
+// plug-ins.
 func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, problems []error) {
 	all := cfg.Handlers
 	if r := client.repairHandler(all); r.run != nil {
@@ -341,7 +334,7 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 	return hs, problems
 }
 
-// checkOutput checks what middleware made of an output. No output at all is null.
+// checkOutput checks an output that middleware changed. An empty output becomes null.
 func checkOutput(run HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := run(ctx, input)
@@ -366,25 +359,25 @@ type CurrentInfo struct {
 	Type           string
 	Queue          string
 	Namespace      string
-	AttemptNo      int           // numbers the task's history
-	AttemptCount   int           // attempts that counted before this one
-	MaxAttempts    int           // attempts that may count
-	LastAttempt    bool          // a failure of this attempt leaves none: the task fails, unless a Decider knows better
-	Epoch          int64         // rises with every lease of the task: a fencing token for partners
+	AttemptNo      int           // number of the attempt in the task's history
+	AttemptCount   int           // number of earlier attempts that counted
+	MaxAttempts    int           // maximum number of attempts that count
+	LastAttempt    bool          // if this attempt fails, the task fails, unless a Decider decides otherwise
+	Epoch          int64         // rises with every lease of the task: a fencing token for external services
 	StartedVersion int           // code version of the task's first attempt
-	SchemaVersion  int           // of the input, as it was enqueued; see Upcast
-	Waited         time.Duration // the task was due for so long before this attempt began, by the store's clock
-	InlineLimit    int           // bytes that an input, output or step value may have
+	SchemaVersion  int           // of the stored input; see Upcast
+	Waited         time.Duration // time from due to the start of this attempt, by the store's clock
+	InlineLimit    int           // maximum size in bytes of an inline input, output or step value
 	Labels         map[string]string
 	Metadata       map[string]string
-	Undoing        bool // the task is over, and is being undone: see Undo
+	Undoing        bool // the task has ended and is being undone: see Undo
 
 	attempt *engine.Attempt
 }
 
-// StepKey returns a key for a partner's idempotency header: the same for this
-// task and step name in every attempt, different for all others. A step that was
-// undone ([Undo]) and runs again, after a retry, has another one.
+// StepKey returns a key for an external service's idempotency header: constant for this task and step
+// name in every attempt, different for all others. A step that was undone ([Undo]) and runs again
+// after a retry has a new key.
 func (c CurrentInfo) StepKey(name string) string {
 	if c.attempt != nil {
 		return c.attempt.StepKey(name)
@@ -392,8 +385,7 @@ func (c CurrentInfo) StepKey(name string) string {
 	return task.StepKey(c.TaskID, name, 0)
 }
 
-// Current describes the attempt that ctx belongs to. Outside a handler it is
-// the zero value.
+// Current returns the attempt that ctx belongs to, or the zero value outside a handler.
 func Current(ctx context.Context) CurrentInfo {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -423,14 +415,12 @@ func Current(ctx context.Context) CurrentInfo {
 	}
 }
 
-// Progress reports how far the task is; total 0 means unknown. It is stored,
-// at most every 200 ms, and survives restarts. Its errors are those of a step,
-// but for store errors: a report that cannot be written now is written with the
-// next one, or with the end of the attempt.
+// Progress reports the progress of the task; total 0 means unknown. It is stored, at most every 200
+// ms, and survives restarts. Its errors are those of a step, except store errors: a report that cannot
+// be written is written with the next one, or with the end of the attempt.
 //
-// It does not go back in a replay: what a handler reports again on its way
-// through recorded steps is left out, and so is less than an earlier attempt
-// reported, until as much or another total is reported.
+// It does not go back in a replay: repeated reports on the way through recorded steps are dropped. So
+// are reports lower than an earlier attempt's, until as much or another total is reported.
 func Progress(ctx context.Context, current, total float64, message ...string) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -439,10 +429,10 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 	return a.Progress(ctx, task.Progress{Current: current, Total: total, Message: strings.Join(message, " ")})
 }
 
-// Emit gives the engine's listeners (Config.Sink, On) a piece of the handler's live
-// output: a chunk of a named stream, say a line of "stdout". It is stored with
-// PersistEvents only: what must be kept belongs into the output or a Step. They have returned
-// when Emit returns. Errors: ErrNoTask, ErrAttemptOver.
+// Emit sends a piece of the handler's live output to the engine's listeners (Config.Sink, On): a chunk
+// of a named stream, for example a line of "stdout". It is stored with PersistEvents only: put durable
+// data into the output or a Step. Emit returns after the listeners have. Errors: ErrNoTask,
+// ErrAttemptOver.
 func Emit(ctx context.Context, stream string, data any) error {
 	a, err := engine.From(ctx)
 	if err != nil {

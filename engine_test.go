@@ -147,8 +147,7 @@ func TestRunReturnsTheErrorOfARole(t *testing.T) {
 		fx.wantState(h.ID(), weaver.StateReady)
 	})
 
-	// Without its heartbeat an engine must not go on claiming, and Run returns
-	// why.
+	// Without its heartbeat an engine must stop claiming, and Run returns the reason.
 	subtest(t, "of the heartbeat, which ends the other roles", func(fx *fixture) {
 		s := newFaults(fx)
 		s.hooks.Heartbeat = func(context.Context, store.HeartbeatRequest, func() ([]store.Beat, error)) ([]store.Beat, error) {
@@ -168,7 +167,7 @@ func TestRunReturnsTheErrorOfARole(t *testing.T) {
 	})
 }
 
-// Run that is stopped before it has begun returns no error.
+// A Run that is stopped before it begins returns no error.
 func TestRunStoppedBeforeItBegan(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.stopped.run.v1")
 	h := typ.Handler(func(context.Context, string) (string, error) { return "", nil })
@@ -182,7 +181,7 @@ func TestRunStoppedBeforeItBegan(t *testing.T) {
 	subtest(t, "while it joins", func(fx *fixture) {
 		ctx, cancel := context.WithCancel(fx.Context())
 		f := newFaults(fx)
-		f.set(nil, func(call string) error { // the store did it
+		f.set(nil, func(call string) error { // the store executed the call
 			if call != "Join" {
 				return nil
 			}

@@ -14,18 +14,17 @@ import (
 
 // Enqueuer stores drafts: a Client, an Engine, a TxClient, or InStepTx.
 type Enqueuer interface {
-	// EnqueueTasks stores the drafts in one transaction, all or none, and
-	// answers in their order.
+	// EnqueueTasks stores the drafts in one transaction, all or nothing, and returns results in their
+	// order.
 	EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error)
 }
 
-// Caller enqueues, reads and operates the tasks of a namespace, wherever that is: a Client or an
-// Engine, and the client of a server (package httpapi). Task types and signals work
-// with each.
+// Caller enqueues, reads and operates the tasks of a namespace. Client and Engine implement it
+// locally, and the client of package httpapi over HTTP. Task types and signals accept any of them.
 type Caller interface {
 	Enqueuer
 
-	// Submit stores the job with all of its tasks, or nothing.
+	// Submit stores the job with all its tasks, or nothing.
 	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
 
 	Get(ctx context.Context, id TaskID) (TaskInfo, error)
@@ -35,20 +34,19 @@ type Caller interface {
 	Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error)
 	WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error)
 
-	// SendSignal sends one whose payload is encoded already; see Signal.Send.
+	// SendSignal sends a signal with an encoded payload; see Signal.Send.
 	SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error
 }
 
-// Enqueued answers one draft.
+// Enqueued is the result for one draft.
 type Enqueued struct {
 	ID          TaskID
 	Type        string
-	Disposition store.Disposition // created; existing: the idempotency key was known, and the input was not taken; coalesced: a task that waits took the input (Coalesce)
+	Disposition store.Disposition // created; existing: the idempotency key exists, and the input was ignored; coalesced: a waiting task took the input (Coalesce)
 }
 
-// EnqueueTasks implements Enqueuer. Every draft is checked before anything is
-// written. Inside the store it is one transaction; when it returns nil every
-// task is durable.
+// EnqueueTasks implements Enqueuer. It checks every draft before it writes, then stores all in one
+// transaction. When it returns nil every task is durable.
 func (c *Client) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
 	if engine.StepTxOf(ctx) != nil {
 		return nil, fmt.Errorf("enqueue: %w", ErrNestedTx)
@@ -57,7 +55,7 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued,
 	return c.enqueue(ctx, nil, drafts)
 }
 
-// enqueue stores drafts, by the plug-ins if there are any.
+// enqueue stores drafts, through the plug-ins if there are any.
 func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]Enqueued, error) {
 	if c.wrapped == nil {
 		return c.enqueueDrafts(ctx, tx, drafts)
@@ -103,8 +101,8 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	return out, nil
 }
 
-// submitTo stores a submission. Inputs over the inline limit go to the bucket first,
-// but not inside a transaction: it may hold the only writer of the store.
+// submitTo stores a submission. It first puts inputs over the inline limit into the bucket, but not
+// inside a transaction, which may hold the only writer of the store.
 func (c *Client) submitTo(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	got, err := c.put(ctx, tx, sub)
 	if err == nil && c.stored != nil {
@@ -131,8 +129,7 @@ func (c *Client) put(ctx context.Context, tx store.Tx, sub store.Submission) ([]
 	return c.store.Enqueue(ctx, c.ns, tx, sub)
 }
 
-// toNew turns a draft into the task to be stored, with an id, or returns what
-// is wrong with the draft.
+// toNew turns a draft into a task with an ID, or returns the error of the draft.
 func (c *Client) toNew(d Draft) (task.New, error) {
 	n, err := d.task()
 	if err != nil {
@@ -146,8 +143,8 @@ func (c *Client) toNew(d Draft) (task.New, error) {
 	return n, nil
 }
 
-// warnUnkeyed warns, once per task type, of enqueues in a handler that every
-// attempt repeats because they have no idempotency key.
+// warnUnkeyed warns, once per task type, of enqueues in a handler without an idempotency key, which
+// every attempt repeats.
 func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -164,18 +161,17 @@ func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 	}
 }
 
-// TxClient enqueues inside a caller's transaction. Its tasks exist if and
-// only if that transaction commits, and no reader sees them before.
+// TxClient enqueues inside a caller's transaction. Its tasks exist if and only if that transaction
+// commits, and are invisible until then.
 type TxClient struct {
 	c   *Client
 	tx  store.Tx
-	err error // why there is no transaction
+	err error // set if there is no transaction
 }
 
-// InTx enqueues and submits inside a transaction, wrapped by the store's
-// adapter: sqlite.Tx(tx). All rules of the client apply. Handles of such an
-// enqueue return ErrUnbound from Wait and Get. After the commit call Wake, or
-// let the store notice by itself.
+// InTx enqueues and submits inside a transaction, wrapped by the store's adapter: sqlite.Tx(tx). All
+// rules of the client apply. Handles of such an enqueue return ErrUnbound from Wait and Get. After the
+// commit call Wake, or wait for the store's own notice.
 func (c *Client) InTx(tx store.Tx) *TxClient {
 	if tx == nil {
 		return &TxClient{err: fmt.Errorf("InTx(nil): %w", store.ErrNilTx)}
@@ -191,9 +187,8 @@ func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueue
 	return t.c.enqueue(ctx, t.tx, drafts)
 }
 
-// InStepTx enqueues and submits in the transaction of the StepTx whose context it
-// is given: the tasks and jobs exist exactly if the step is recorded. Outside a
-// StepTx its methods return ErrNoTask.
+// InStepTx enqueues and submits in the transaction of the StepTx that ctx belongs to: the tasks and
+// jobs exist exactly if the step is recorded. Outside a StepTx its methods return ErrNoTask.
 func InStepTx(ctx context.Context) *TxClient {
 	a, err := engine.From(ctx)
 	tx := engine.StepTxOf(ctx)

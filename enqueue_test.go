@@ -23,7 +23,7 @@ func TestEnqueue(t *testing.T) {
 		if h.ID().IsZero() {
 			fx.Error("the handle has no id")
 		}
-		// Another client sees it: it is in the store, not in the first one.
+		// Another client reads it: it is stored, not only held by the first client.
 		other, err := fx.newClient().Get(fx.Context(), h.ID())
 		fx.must(err)
 		equal(fx, "state", other.State, weaver.StatePending)

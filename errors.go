@@ -10,120 +10,117 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// When tasks are submitted.
+// Errors of submissions.
 var (
-	// ErrTooLarge: a payload is over the inline limit and no bucket is there.
+	// ErrTooLarge: a payload is over the inline limit and no bucket is configured.
 	ErrTooLarge = errors.New("payload over the inline limit")
 	// ErrInvalidInput: the input's own Validate refused it, or its JSON cannot be stored.
 	ErrInvalidInput = errors.New("invalid input")
-	// ErrInvalidJob: Submit lists what is wrong with the job.
+	// ErrInvalidJob: the job is invalid. Submit lists every problem.
 	ErrInvalidJob = errors.New("invalid job")
-	// ErrInvalidOption: an option has an impossible value.
+	// ErrInvalidOption: an option has an invalid value.
 	ErrInvalidOption = errors.New("invalid option")
 	// ErrNestedTx: a client was used inside StepTx; use InStepTx. A handler that
 	// returns it fails its task: another attempt would make the same mistake.
 	ErrNestedTx = engine.ErrNestedTx
 )
 
-// When an engine is built or started.
+// Errors of creating or starting an engine.
 var (
-	// ErrConfig: New lists every problem of the configuration.
+	// ErrConfig: the configuration is invalid. New lists every problem.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrRunning: the engine runs already.
+	// ErrRunning: the engine is already running.
 	ErrRunning = engine.ErrRunning
 )
 
-// When tasks are read and operated.
+// Errors of reads and commands.
 var (
-	// ErrNotFound: no such task or job in this namespace.
+	// ErrNotFound: the namespace has no such task or job.
 	ErrNotFound = store.ErrNotFound
-	// ErrState: the state of the task does not allow it.
+	// ErrState: the state of the task does not allow the command.
 	ErrState = store.ErrState
-	// ErrConflict: a signal was sent under this key before, with another payload.
+	// ErrConflict: an earlier signal with this key has another payload.
 	ErrConflict = store.ErrConflict
-	// ErrValuesDropped: a rule of retention dropped what is asked for (Retention.Values).
+	// ErrValuesDropped: a retention rule deleted the values (Retention.Values).
 	ErrValuesDropped = errors.New("its values were dropped by a rule of retention")
-	// ErrForgotten: what is asked for was erased (Client.Forget).
+	// ErrForgotten: the values were erased (Client.Forget).
 	ErrForgotten = engine.ErrForgotten
-	// ErrBlocked: the task that is waited for needs a person.
+	// ErrBlocked: the awaited task needs a person.
 	ErrBlocked = errors.New("the task is blocked")
-	// ErrUnbound: a handle of a transaction that the client cannot see the end of.
+	// ErrUnbound: the handle belongs to a transaction whose end the client cannot observe.
 	ErrUnbound = errors.New("this handle belongs to a transaction: read the task with a client after the commit")
-	// ErrNoSuchNode: no task of the job has this name.
+	// ErrNoSuchNode: the job has no task with this name.
 	ErrNoSuchNode = errors.New("the job has no such task")
 	// ErrWrongType: the task is of another task type.
 	ErrWrongType = errors.New("the task is of another type")
 )
 
-// Inside handlers.
+// Errors inside handlers.
 var (
 	// ErrSuspended: the task waits; return. See Suspended.
 	ErrSuspended = engine.ErrSuspended
-	// ErrNoAnswer: the time that Ask was given passed without an answer.
+	// ErrNoAnswer: the time limit of Ask passed without an answer.
 	ErrNoAnswer = errors.New("nobody answered in time")
 	// ErrNoTask: the context is not a handler's.
 	ErrNoTask = engine.ErrNoTask
-	// ErrAttemptOver: the handler has returned already.
+	// ErrAttemptOver: the handler has already returned.
 	ErrAttemptOver = engine.ErrAttemptOver
 	// ErrDuplicateStep: a step name was used twice in one attempt.
 	ErrDuplicateStep = engine.ErrDuplicateStep
-	// ErrNestedStep: a step began inside another one.
+	// ErrNestedStep: a step began inside another step.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrTxType: StepTx asks for another transaction type than the store's: *sql.Tx on
+	// ErrTxType: StepTx asks for a transaction type that the store does not have: use *sql.Tx on
 	// SQLite and PostgreSQL, or pgx.Tx on PostgreSQL.
 	ErrTxType = engine.ErrTxType
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = store.ErrStepTxTooLong
-	// ErrCleanupTooLong: the cleanup was ended, or did not begin, because
-	// 30 s had passed since the attempt was asked to end.
+	// ErrCleanupTooLong: the cleanup was ended or did not begin, because 30 s had passed since the
+	// attempt was asked to end.
 	ErrCleanupTooLong = engine.ErrCleanupTooLong
-	// ErrNoSuchStep: RerunFrom names a step that the task did not record.
+	// ErrNoSuchStep: RerunFrom names a step that the task has not recorded.
 	ErrNoSuchStep = errors.New("the task recorded no such step")
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
-	// ErrNotSucceeded: Output asks for a need, or JobOutput for a task, that did
-	// not succeed.
+	// ErrNotSucceeded: the need of Output, or the task of JobOutput, did not succeed.
 	ErrNotSucceeded = errors.New("the needed task has not succeeded")
 )
 
-// Why a handler's context ended: context.Cause returns one of these. Return
-// soon, whatever it is; the comments say what becomes of the task.
+// Causes of the end of a handler's context, returned by context.Cause. Return soon after any of them;
+// the comments describe the task's next state.
 var (
-	// ErrCancelled: the task was cancelled; it ends cancelled unless the handler
-	// succeeds all the same.
+	// ErrCancelled: the task was cancelled; it ends cancelled unless the handler still succeeds.
 	ErrCancelled = engine.ErrCancelled
-	// ErrDeadline: the task's or the job's time is over; it ends cancelled unless the
-	// handler succeeds all the same.
+	// ErrDeadline: the deadline of the task or job has passed; it ends cancelled unless the handler
+	// still succeeds.
 	ErrDeadline = engine.ErrDeadline
-	// ErrUndoing: the task ends for another reason, and its undos and cleanups run first
+	// ErrUndoing: the task ends for another reason, after its undos and cleanups
 	// (CleanupWhenCancelled).
 	ErrUndoing = engine.ErrUndoing
-	// ErrTimeout: the attempt took longer than Timeout allows. An error that the handler
-	// returns then is a failure by timeout, and the task is tried again while attempts are
-	// left. If the handler returns success all the same, the task has succeeded, and values
-	// of steps that were running are recorded; a step that has not begun returns ErrTimeout.
+	// ErrTimeout: the attempt exceeded its Timeout. An error that the handler then returns is a
+	// failure by timeout, and the task is retried while it has attempts left. If the handler still
+	// returns success, the task has succeeded, and running steps record their values; a step that has
+	// not begun returns ErrTimeout.
 	ErrTimeout = engine.ErrTimeout
-	// ErrLeaseLost: another worker has the task, or an operator ended it. Nothing
-	// that this attempt still writes is kept.
+	// ErrLeaseLost: another worker has the task, or an operator ended it. Later writes of this attempt
+	// are discarded.
 	ErrLeaseLost = store.ErrLeaseLost
-	// ErrLeaseUncertain: the store was not reached for so long that the lease may
-	// have expired. Another worker may run the task by now.
+	// ErrLeaseUncertain: the store was unreachable for so long that the lease may have expired.
+	// Another worker may already run the task.
 	ErrLeaseUncertain = engine.ErrLeaseUncertain
-	// ErrDraining: the engine stops; the task is given back at no cost and runs
-	// again.
+	// ErrDraining: the engine stops; the task is released at no cost and runs again.
 	ErrDraining = engine.ErrDraining
 )
 
-// TaskError is what Wait returns for a task that failed or was cancelled.
+// TaskError is the error of Wait for a task that failed or was cancelled.
 type TaskError struct {
 	ID         TaskID
 	Type       string
 	State      State // failed or cancelled
 	Kind       task.ErrorKind
-	Code       string // that the handler attached with WithCode; "" when none was
+	Code       string // set by the handler with WithCode; "" by default
 	Message    string
-	FailedStep string // the step that failed; "" when none did
-	Attempts   int    // that counted
+	FailedStep string // the step that failed; "" if no step failed
+	Attempts   int    // number of attempts that counted
 }
 
 // Error implements error.
@@ -133,8 +130,8 @@ func (e *TaskError) Error() string {
 		attempts = "attempt"
 	}
 	text := fmt.Sprintf("task %s (%s) %s after %d %s", e.ID, e.Type, e.State, e.Attempts, attempts)
-	// The state and the kind of the error may be the same word, and the message
-	// may begin with it: it stands in the text once.
+	// The state and the kind of the error may be the same word, and the message may begin with it:
+	// print it once.
 	kind, message := string(e.Kind), e.Message
 	of := task.Error{Kind: e.Kind, Message: message, Step: e.FailedStep}
 	said := kind == string(e.State)

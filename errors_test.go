@@ -39,8 +39,7 @@ func TestTaskErrorSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// What an operator's verb was given, and why it cannot be done, stands in the
-// error once.
+// The error of an operator's verb has the argument and the reason once.
 func TestRefusalsSayNothingTwice(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.errors.refused.v1")
 	inBubble(t, func(fx *fixture) {
@@ -109,7 +108,7 @@ func TestFailuresSayNothingTwice(t *testing.T) {
 	})
 }
 
-// noJob and nothing else is what Submit is given by mistake.
+// noJob is passed to Submit in place of a job.
 func TestSubmitNil(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		_, err := fx.client.Submit(fx.Context(), nil)
@@ -117,8 +116,7 @@ func TestSubmitNil(t *testing.T) {
 	})
 }
 
-// checkedPointer and checkedValue validate themselves, and a nil pointer to
-// them they cannot.
+// checkedPointer and checkedValue validate themselves, but panic on a nil pointer.
 type (
 	checkedPointer struct{ N int }
 	checkedValue   struct{ N int }
@@ -157,8 +155,7 @@ func TestValidateOfNilPointers(t *testing.T) {
 	})
 }
 
-// A transaction that was begun to read is not answered with the permissions of
-// a file.
+// The error of a read-only transaction does not talk about file permissions.
 func TestInTxOfAReadOnlyTransaction(t *testing.T) {
 	typ := weaver.Define[string, string]("invalid.tx.readonly.v1")
 	inBubble(t, func(fx *fixture) {
@@ -176,7 +173,7 @@ func TestInTxOfAReadOnlyTransaction(t *testing.T) {
 	})
 }
 
-// An engine whose store was closed ends: it can do nothing any more.
+// An engine ends when its store is closed.
 func TestRunOnAClosedStore(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.errors.closed.v1")
 	inBubble(t, func(fx *fixture) {

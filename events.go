@@ -14,23 +14,21 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// KeepEvents has the store keep what happens in the namespace from now on, for so long
-// after it happened, a minute at least, so that Events and event.FeedPage can read it: of all
-// tasks and jobs, whichever process moves them. It is a property of the store, so one
-// call is enough for all processes, and another one changes the time. 0 ends it: what
-// was kept goes, and followers end with store.ErrNoFeed. Engines that run remove what is older
-// (they look once a minute, and within an hour learn that events are kept).
+// KeepEvents makes the store keep the events of the namespace from now on, each for the given time (at
+// least a minute), so that Events and EventPage can read them. It covers all tasks and jobs in every
+// process. It is a property of the store: one call serves all processes, and another call changes the
+// time. 0 ends it: the kept events are deleted, and followers end with store.ErrNoFeed. Running
+// engines remove expired events (once a minute, and starting within an hour).
 //
-// Of steps, progress, output and logs there is what engines store (PersistEvents,
-// PersistLogs). A store that keeps events writes a row more for each move of a task; one
-// that does not pays nothing. On PostgreSQL the first call needs the rights of the
-// tables' owner, as migrations do (else the error is store.ErrReadOnly); others may change
-// the time, end it and begin it again. It waits up to 5 s for transactions that write to a
-// table (store.ErrBusy: call it again).
+// Steps, progress, output and logs are included if engines store them (PersistEvents, PersistLogs). A
+// store that keeps events writes one more row per state change of a task; otherwise there is no cost.
+// On PostgreSQL the first call needs the rights of the tables' owner, as migrations do (otherwise
+// store.ErrReadOnly); other roles may change the time, end it and begin again. It waits up to 5 s for
+// transactions that write to a table (store.ErrBusy: call it again).
 //
-// On PostgreSQL events that are kept from now on may lack what transactions do that are
-// open now. While programs of an older version run beside newer ones, the events that
-// their attempts report with their end come after the event of that end. See docs/adr/0042.
+// On PostgreSQL, events of transactions open at the first call may be missing. While older program
+// versions run at the same time, the events that their attempts report with their end follow the event
+// of that end. See docs/adr/0042.
 func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
 	err := store.Require(c.store, store.CanKeepFeed)
 	if err == nil {
@@ -49,20 +47,18 @@ func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
 	return nil
 }
 
-// Events follows what happens in the namespace: each event once, those of a task in
-// their order. A reader that is cut goes on with the Cursor of the last event that it
-// has. Those of a task and of its steps, progress, output and logs have the numbers that
-// Subscribe gives them, but not its values: inputs and outputs are not among them.
+// Events follows the events of the namespace: each event once, those of a task in order. An
+// interrupted reader resumes with the Cursor of the last event that it received. Events have the
+// numbers that Subscribe gives them, but no values: inputs and outputs are not included.
 //
-// Where events behind the reader are gone it is given a gap, and goes on behind it. A
-// slow reader delays no other, and has one page of 500 events in memory at most. Events
-// looks when the store says that something was written (Notifier), otherwise four times
-// a second; all followers of a client share that look. On PostgreSQL a transaction that
-// goes on for long, of any database of the server, holds events back until it ends.
+// If events at the reader's position were removed, it receives a gap and continues after it. A slow
+// reader delays no other, and holds at most one page of 500 events in memory. Events reads when the
+// store reports a write (Notifier), otherwise four times a second; all followers of a client share
+// that read. On PostgreSQL a long-running transaction in any database of the server holds events back
+// until it ends.
 //
-// The error, if there is one, comes last: store.ErrNoFeed, store.ErrBadCursor, ErrInvalidOption, the
-// cause of ctx, or a store that is closed; while the store cannot be reached Events
-// waits.
+// An error comes last: store.ErrNoFeed, ErrBadCursor, ErrInvalidOption, the cause of ctx, or a closed
+// store. While the store is unreachable, Events waits.
 func (c *Client) Events(ctx context.Context, req event.FeedRequest) iter.Seq2[event.FeedEvent, error] {
 	return func(yield func(event.FeedEvent, error) bool) {
 		defer c.tail.join()()
@@ -97,9 +93,9 @@ func (c *Client) Events(ctx context.Context, req event.FeedRequest) iter.Seq2[ev
 	}
 }
 
-// event.FeedPage reads a page of events, for programs that pass them on: at once, or within
-// Wait. It has no event if nothing is there that fits, and goes on at Next in any case.
-// Its errors are those of Events, and that the store cannot be reached.
+// EventPage reads a page of events, for programs that pass them on: at once, or within Wait. The page
+// is empty if no event matches; continue at Next in any case. Errors: those of Events, and an
+// unreachable store.
 func (c *Client) EventPage(ctx context.Context, req event.FeedRequest) (event.FeedPage, error) {
 	page, err := c.eventsWithin(ctx, &req)
 	if err != nil {
@@ -108,7 +104,7 @@ func (c *Client) EventPage(ctx context.Context, req event.FeedRequest) (event.Fe
 	return page, nil
 }
 
-// eventsWithin looks until something is there, or time is up.
+// eventsWithin reads until a page has events or the time is up.
 func (c *Client) eventsWithin(ctx context.Context, req *event.FeedRequest) (event.FeedPage, error) {
 	if req.Wait <= 0 {
 		return c.eventPage(ctx, req)
@@ -136,7 +132,7 @@ func (c *Client) eventsWithin(ctx context.Context, req *event.FeedRequest) (even
 	}
 }
 
-// errWaited: event.FeedPage has waited for as long as it may.
+// errWaited: EventPage has waited for the maximum time.
 var errWaited = errors.New("waited long enough")
 
 func checkFeed(req *event.FeedRequest) error {
@@ -144,7 +140,7 @@ func checkFeed(req *event.FeedRequest) error {
 	case req.Limit < 0 || req.Limit > store.MaxFeedRows:
 		return fmt.Errorf("%w: Limit is %d: want 1 to %d, or 0 for %[3]d", ErrInvalidOption, req.Limit, store.MaxFeedRows)
 	case slices.Contains(req.Types, "") || slices.Contains(req.Names, ""):
-		return fmt.Errorf("%w: Types and Names name something each", ErrInvalidOption)
+		return fmt.Errorf("%w: Types and Names must not have empty texts", ErrInvalidOption)
 	}
 	for _, name := range req.Names {
 		types := event.FeedTypes()
@@ -155,7 +151,7 @@ func checkFeed(req *event.FeedRequest) error {
 	return nil
 }
 
-// eventPage reads a page, now.
+// eventPage reads a page without waiting.
 func (c *Client) eventPage(ctx context.Context, req *event.FeedRequest) (event.FeedPage, error) {
 	err := store.Require(c.store, store.CanKeepFeed)
 	if err == nil {
@@ -199,7 +195,7 @@ func (c *Client) eventPage(ctx context.Context, req *event.FeedRequest) (event.F
 	return page, nil
 }
 
-// newestEvent is the page of a reader that begins now.
+// newestEvent returns the page of a reader that starts now.
 func (c *Client) newestEvent(ctx context.Context) (event.FeedPage, error) {
 	state, err := c.store.Feed(ctx, c.ns, store.FeedRequest{StateOnly: true})
 	if err == nil && !state.On {

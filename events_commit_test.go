@@ -18,8 +18,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// missing says what an event says that the store does not; "": nothing. Events
-// of what was written follow the commit, and no other event of a task does.
+// missing returns the part of an event that the store lacks, or "". Events of writes follow the
+// commit; other events of a task do not.
 func missing(h store.History, ev event.Event) string {
 	step := func(name string, state task.StepState, try int) bool {
 		return slices.ContainsFunc(h.Steps, func(s task.Step) bool {
@@ -67,7 +67,7 @@ func missing(h store.History, ev event.Event) string {
 	return ""
 }
 
-// A listener that gets an event finds what it says in the store.
+// When a listener gets an event, the store already has its data.
 func TestEventsFollowTheirCommits(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.commits.run.v1", weaver.MaxAttempts(2), weaver.Timeout(time.Hour))
 	broken := errors.New("broken")
@@ -135,7 +135,7 @@ func TestEventsFollowTheirCommits(t *testing.T) {
 	})
 }
 
-// What the store refuses to write has no event.
+// A write refused by the store produces no event.
 func TestNoEventOfARefusedWrite(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.refusals.run.v1", weaver.NoRetry())
 	for name, step := range map[string]func(ctx context.Context) error{

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// The engine, Subscribe and the feed tell of the end of an attempt by the same event.
+// The engine, Subscribe and the feed report the end of an attempt by the same event.
 func TestEndsReadAlike(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.ending.alike.v1", weaver.Backoff(time.Hour))
 	handler := typ.Handler(func(ctx context.Context, in string) (string, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// maskFeed masks in errors what readers do not show of their tasks' values. Lines,
-// chunks and progress were masked when they were recorded.
+// maskFeed masks redacted values in errors. Lines, chunks and progress were masked when they were
+// recorded.
 func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {
 	var ids []task.ID
 	seen := map[task.ID]bool{}
@@ -42,8 +42,7 @@ func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {
 	return nil
 }
 
-// feedEvent makes the event of a row. known is false for one of a newer program, which
-// is left out.
+// feedEvent builds the event of a row. known is false for a row of a newer program, which is skipped.
 func (c *Client) feedEvent(row *store.FeedRow) (ev event.FeedEvent, known bool) {
 	ev = event.FeedEvent{Cursor: eventCursor(row.Pos), Queue: row.Queue}
 	h := event.Header{
@@ -74,8 +73,7 @@ func (c *Client) feedEvent(row *store.FeedRow) (ev event.FeedEvent, known bool) 
 	return ev, err == nil && ev.Event != nil
 }
 
-// storedEvent makes the event of an event row, with its header only if the rest cannot
-// be read.
+// storedEvent builds the event of an event row, with only its header if the rest cannot be read.
 func storedEvent(h event.Header, row *store.EventRow) (ev event.Event, problem string, err error) {
 	body := row.Body
 	if len(body) == 0 {
@@ -87,7 +85,7 @@ func storedEvent(h event.Header, row *store.EventRow) (ev event.Event, problem s
 	return ev, problem, err
 }
 
-// took is how long the attempt or the job took; 0 if that is not known any more.
+// took returns the duration of the attempt or job; 0 if unknown.
 func took(row *store.FeedRow) time.Duration {
 	if row.StartedAt.IsZero() {
 		return 0
@@ -95,8 +93,7 @@ func took(row *store.FeedRow) time.Duration {
 	return max(0, row.At.Sub(row.StartedAt))
 }
 
-// unquoted says why the event of a row about a task itself lacks something; "": it
-// lacks nothing.
+// unquoted says why the event of a row about a task itself is incomplete; "" if it is complete.
 func unquoted(row *store.FeedRow) string {
 	switch {
 	case row.Kind == store.FeedEnded && row.StartedAt.IsZero():
@@ -107,8 +104,8 @@ func unquoted(row *store.FeedRow) string {
 	return ""
 }
 
-// lifeEvent makes the event of a row about a task itself, with the number that
-// Subscribe gives it. nil: a newer program wrote the row.
+// lifeEvent builds the event of a row about a task itself, with the number that Subscribe gives it;
+// nil if a newer program wrote the row.
 func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 	switch row.Kind {
 	case store.FeedEnqueued:
@@ -117,7 +114,7 @@ func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 	case store.FeedStarted:
 		h.Sequence = event.FirstSequence(row.Epoch)
 		return event.TaskStarted{Header: h}
-	case store.FeedReopened: // it is no event of an attempt, and has no number
+	case store.FeedReopened: // not an event of an attempt, so it has no number
 		return event.TaskReopened{Header: h}
 	case store.FeedOver:
 		h.AttemptNo = 0

@@ -18,13 +18,13 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// keepEvents begins the feed.
+// keepEvents starts the feed.
 func keepEvents(fx *fixture) {
 	fx.Helper()
 	fx.must(fx.client.KeepEvents(fx.Context(), 7*24*time.Hour))
 }
 
-// page reads one page of events that must not fail.
+// page reads one page of events without an error.
 func (fx *fixture) page(req event.FeedRequest) event.FeedPage {
 	fx.Helper()
 	page, err := fx.client.EventPage(fx.Context(), req)
@@ -32,7 +32,7 @@ func (fx *fixture) page(req event.FeedRequest) event.FeedPage {
 	return page
 }
 
-// namesOf are the types of events.
+// namesOf returns the types of events.
 func namesOf(list []event.FeedEvent) (names []string) {
 	for _, ev := range list {
 		if ev.Gap != nil {
@@ -69,7 +69,7 @@ func TestEventsFollows(t *testing.T) {
 				got = append(got, ev)
 			}
 		}()
-		synctest.Wait() // it begins after what was enqueued before
+		synctest.Wait() // it starts after the earlier enqueues
 		fx.runConfig(fx.store, weaver.Config{Handlers: []weaver.Handler{handler}, Plugins: []weaver.Plugin{weaver.PersistLogs(), weaver.PersistEvents()}})
 		h := enqueue(fx, typ, "x")
 		equal(fx, "output", result(fx, h), "x")
@@ -129,7 +129,7 @@ func sequences(list []event.FeedEvent) (all []int64) {
 	return all
 }
 
-// sequencesOf are those that Subscribe gives.
+// sequencesOf returns the sequence numbers that Subscribe gives.
 func sequencesOf(fx *fixture, id weaver.TaskID) (all []int64) {
 	fx.Helper()
 	for ev, err := range fx.client.Subscribe(fx.Context(), weaver.EventFilter{TaskID: id, NoWait: true}) {
@@ -208,8 +208,8 @@ func TestEventsGap(t *testing.T) {
 	})
 }
 
-// Many that wait share one look at the end of the feed, four times a second; none that
-// waits costs nothing; what is written wakes them at once.
+// Waiting readers share one read of the end of the feed, four times a second. Without waiting readers
+// there are no reads. A write wakes all of them at once.
 func TestEventsShareTheirLooks(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.feed.looks.v1")
 	inBubble(t, func(fx *fixture) {
@@ -304,8 +304,8 @@ func TestEventPageWaits(t *testing.T) {
 	})
 }
 
-// What events quoted of a task that was deleted is not there any more, and they say so;
-// so does the end of a task that has gone on since.
+// Events of a deleted task report that their quoted data is gone; so does the end of a task that has
+// continued since.
 func TestEventsOfWhatIsGone(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.feed.gone.v1", weaver.MaxAttempts(1))
 	inBubble(t, func(fx *fixture) {
@@ -355,7 +355,7 @@ func TestEventsOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// What events say is sealed as it is elsewhere, masked, and gone when it is forgotten.
+// Event data is sealed as elsewhere, masked, and erased by Forget.
 func TestEventsKeepSecrets(t *testing.T) {
 	type order struct {
 		Card string `json:"card" weaver:"redact"`

@@ -26,7 +26,7 @@ func (r *recorder) all() []event.Event {
 	return slices.Clone(r.events)
 }
 
-// The events of a task are numbered within the epoch of their lease.
+// The events of a task are numbered within the epoch of its lease.
 func TestSequence(t *testing.T) {
 	subtest(t, "each event has the next number of its lease", func(fx *fixture) {
 		r := &recorder{}
@@ -86,7 +86,7 @@ func TestSequence(t *testing.T) {
 	})
 }
 
-// A lease that is lost is an event of its holder, and of the process that took it.
+// A lost lease produces an event in its holder, and in the process that took it.
 func TestLostLeaseEvents(t *testing.T) {
 	subtest(t, "of the holder", func(fx *fixture) {
 		r, g := &recorder{}, newGate()
@@ -141,7 +141,7 @@ func TestLostLeaseEvents(t *testing.T) {
 	})
 }
 
-// What a drain gives back is an event, also of a handler that does not return.
+// A task released by a drain produces an event, also if its handler does not return.
 func TestDrainEvents(t *testing.T) {
 	for name, returns := range map[string]bool{"a handler that returns": true, "one that does not": false} {
 		subtest(t, name, func(fx *fixture) {
@@ -169,7 +169,7 @@ func TestDrainEvents(t *testing.T) {
 	}
 }
 
-// The end and the block of a job are events, once each.
+// The end and the block of a job each produce one event.
 func TestJobSettled(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		r := &recorder{}

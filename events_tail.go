@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// tailPoll is how often the end of the feed is looked at while followers wait.
+	// tailPoll is the interval of reading the end of the feed while followers wait.
 	tailPoll = 250 * time.Millisecond
-	// tailRest is between two looks, however often the store says that something was
-	// written.
+	// tailRest is the minimum time between two reads, however often the store reports writes.
 	tailRest = 50 * time.Millisecond
 )
 
-// tail is the end of the feed of events, for all followers of a client: one of them
-// looks, and the others share what it saw. Nothing happens while there are none.
+// tail is the end of the feed of events, shared by all followers of a client: one of them reads it for
+// all. Without followers nothing is read.
 type tail struct {
 	store store.Store
 	ns    string
 
-	// listening guards the registration with the store. Notices never take it.
+	// listening guards the registration with the store. Notices never lock it.
 	listening sync.Mutex
 	followers int
 	stop      func()
 
-	looking chan struct{} // holds one token, of the follower that looks
+	looking chan struct{} // holds one token, taken by the follower that reads
 
 	mu      sync.Mutex
-	written chan struct{} // is closed when something was written
-	writes  int           // how often that was so
+	written chan struct{} // closed after a write
+	writes  int           // number of writes
 	state   store.FeedState
-	lookAt  time.Time // of the state
-	looked  int       // writes before that
+	lookAt  time.Time // time at which state was read
+	looked  int       // writes before that read
 }
 
 func (t *tail) init(s store.Store, ns string) {
@@ -43,7 +42,7 @@ func (t *tail) init(s store.Store, ns string) {
 	t.looking, t.written = make(chan struct{}, 1), make(chan struct{})
 }
 
-// join begins to listen for a follower, and returns what ends it.
+// join starts listening for a follower; leave ends it.
 func (t *tail) join() (leave func()) {
 	t.listening.Lock()
 	defer t.listening.Unlock()
@@ -54,13 +53,13 @@ func (t *tail) join() (leave func()) {
 		t.listening.Lock()
 		defer t.listening.Unlock()
 		if t.followers--; t.followers == 0 && t.stop != nil {
-			t.stop() // waits for notices under way
+			t.stop() // waits for running notices
 			t.stop = nil
 		}
 	}
 }
 
-// notice wakes the followers that wait.
+// notice wakes the waiting followers.
 func (t *tail) notice(store.Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +68,7 @@ func (t *tail) notice(store.Notice) {
 	t.writes++
 }
 
-// await returns when there is something behind a cursor, or the feed has ended.
+// await returns when the feed has rows after a cursor, or has ended.
 func (t *tail) await(ctx context.Context, cursor string) error {
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil {
@@ -77,7 +76,7 @@ func (t *tail) await(ctx context.Context, cursor string) error {
 	}
 	for {
 		t.mu.Lock()
-		written := t.written // before the look: a write in between is not missed
+		written := t.written // before the read: a write during it is not missed
 		t.mu.Unlock()
 		state, at, err := t.look(ctx)
 		if err != nil || state.Newest > after || !state.On {
@@ -96,8 +95,8 @@ func (t *tail) await(ctx context.Context, cursor string) error {
 	}
 }
 
-// look returns how far the feed is, and when that was looked at: it looks itself if
-// something was written since another follower did, or that is long ago.
+// look returns the state of the feed and its read time. It reads if there were writes since another
+// follower did, or that was too long ago.
 func (t *tail) look(ctx context.Context) (store.FeedState, time.Time, error) {
 	select {
 	case t.looking <- struct{}{}:
@@ -130,7 +129,7 @@ func (t *tail) look(ctx context.Context) (store.FeedState, time.Time, error) {
 	return page.FeedState, at, nil
 }
 
-// pauseFor waits, or until the context ends.
+// pauseFor waits for d or until the context ends.
 func pauseFor(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// recorder is a Sink that keeps its events.
+// recorder is a Sink that records its events.
 type recorder struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -181,7 +181,7 @@ func TestSink(t *testing.T) {
 		fx.must(e.Cancel(fx.Context(), h.ID()))
 		fails(fx, h)
 		want := []string{"task.started", "task.failed", "task.started", "task.blocked", "task.started", "task.cancelled"}
-		synctest.Wait() // events come after what Wait saw
+		synctest.Wait() // events follow the state that Wait saw
 		if got := r.types(); !slices.Equal(got, want) {
 			fx.Errorf("events:\n got %q\nwant %q", got, want)
 		}

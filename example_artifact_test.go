@@ -13,10 +13,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Report makes a file, which is kept as an artifact.
+// Report writes a file, which is stored as an artifact.
 var Report = weaver.Define[string, weaver.ArtifactRef]("acme.reports.write.v1")
 
-// A handler keeps a file as an artifact of its task, and the client reads it.
+// A handler stores a file as an artifact of its task, and the client reads it.
 func ExamplePutArtifact() {
 	ctx := context.Background()
 	db, err := sqlite.OpenMemory(ctx)
@@ -28,7 +28,7 @@ func ExamplePutArtifact() {
 		log.Fatal(err)
 	}
 	eng, err := weaver.New(db, weaver.Config{
-		Bucket: blob.NewMemory(), // blob.Dir("blobs") keeps it in a folder
+		Bucket: blob.NewMemory(), // blob.Dir("blobs") stores it in a folder
 		Handlers: []weaver.Handler{Report.Handler(func(ctx context.Context, month string) (weaver.ArtifactRef, error) {
 			return weaver.PutArtifact(ctx, "reports/"+month+".csv", strings.NewReader("day,sales\n1,42\n"), weaver.ContentType("text/csv"))
 		})},

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Two approvals in one handler: each is a question with a name of its own.
+// Two approvals in one handler: each is a question with its own name.
 func ExampleAsk() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// A task whose work other tasks do, beside each other. It has no worker meanwhile.
+// A task whose work is done by other tasks, concurrently. It holds no worker meanwhile.
 func ExampleCallAll() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

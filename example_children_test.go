@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// A task splits itself into children, which run in parallel, and goes on with what
-// they gave when all of them have ended. It holds no worker meanwhile.
+// A task splits itself into children, which run in parallel, and combines their outputs when all of
+// them have ended. It holds no worker meanwhile.
 func ExampleDecompose() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -49,8 +49,8 @@ func ExampleDecompose() {
 	// 15 <nil>
 }
 
-// A report needs an import that another program enqueued: it waits for that, and
-// runs again when it has succeeded.
+// A report needs an import that another program enqueued: it waits for it and runs again when it has
+// succeeded.
 func ExampleAddDependency() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// A handler that is cancelled gives back what its steps had taken.
+// A cancelled handler releases the resources of its steps.
 func ExampleCleanup() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

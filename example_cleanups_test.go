@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// The undo of a task was given up, as its partner knew no such account, and is tried again.
+// The undo of a task was given up, because its partner knew no such account, and is retried.
 func ExampleCleanups() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

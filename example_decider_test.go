@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// workWith is work with a Decider and a Router.
+// workWith runs due tasks with a Decider and a Router.
 func workWith(ctx context.Context, db store.Store, cfg weaver.Config) {
 	eng, err := weaver.New(db, cfg)
 	if err == nil {
@@ -25,14 +25,14 @@ func workWith(ctx context.Context, db store.Store, cfg weaver.Config) {
 	}
 }
 
-// A Decider splits what is too large into the pieces that a model proposes. The model
-// is asked by the handler, in a Step, and its answer travels in the error: the
-// Decider does no I/O, so that the same failure is always decided in the same way.
+// A Decider splits a task that is too large into pieces proposed by a model. The handler asks the
+// model in a Step, and the answer travels in the error: the Decider does no I/O, so the same failure
+// always leads to the same decision.
 func ExampleDecider_decompose() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
 	write := weaver.Define[string, string]("acme.report.write.v1")
-	// The script stands for a model: which pieces a topic has.
+	// The script replaces a model: it knows the pieces of a topic.
 	model := func(topic string) []string {
 		return map[string][]string{"everything": {"costs", "sales"}}[topic]
 	}
@@ -59,7 +59,7 @@ func ExampleDecider_decompose() {
 	splitter := decide.Func(func(in decide.Input) decide.Decision {
 		var p proposal
 		if in.Error.Code != "too_large" || json.Unmarshal([]byte(in.Error.Message), &p) != nil {
-			return decide.Decision{} // no opinion
+			return decide.Decision{} // no decision
 		}
 		dec := decide.Decision{Kind: task.DecideDecompose, Reason: task.Reason{
 			Policy: "model", Version: 1, Text: fmt.Sprintf("it is too large: split into %d", len(p.Pieces)),
@@ -87,9 +87,8 @@ func ExampleDecider_decompose() {
 	// decompose 2 it is too large: split into 2
 }
 
-// A Decider that goes by money: an attempt of these tasks has a price, and a task is
-// given up before the next one would cost more than it may. What it went by is kept
-// as evidence.
+// A Decider with a cost limit: each attempt of these tasks has a price, and the Decider gives a task
+// up before the next attempt would exceed the limit. The decision keeps the amounts as evidence.
 func ExampleDecider_cost() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

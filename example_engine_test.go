@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A job: tasks that need each other's outputs.
+// A job of tasks that need each other's outputs.
 func ExampleNewJob() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -51,7 +51,7 @@ func ExampleNewJob() {
 	// sum 42
 }
 
-// Mistakes of a job are told all at once, before anything is stored.
+// All mistakes of a job are reported at once, before it is stored.
 func ExampleClient_Submit() {
 	db := memory()
 	defer db.Close()
@@ -66,7 +66,7 @@ func ExampleClient_Submit() {
 	// the needs form a cycle: a → b → a
 }
 
-// A handler may ask for a person, and read what the person said.
+// A handler may ask a person and read the answer.
 func ExampleBlocked() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -91,7 +91,7 @@ func ExampleBlocked() {
 	// 500 <nil>
 }
 
-// Retrying cannot help: the task fails at once.
+// A permanent error fails the task at once.
 func ExamplePermanent() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -129,7 +129,7 @@ func ExampleStepTx() {
 	// Output: Ann is user 1 <nil>
 }
 
-// Inside StepTx tasks are enqueued with the step, or not at all.
+// Tasks enqueued inside StepTx exist only if the step is recorded.
 func ExampleInStepTx() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -171,7 +171,7 @@ func ExampleClient_InTx() {
 	// 1
 }
 
-// Middleware wraps every handler, below its types.
+// Middleware wraps every handler in its encoded form.
 func ExampleConfig_middleware() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -191,7 +191,7 @@ func ExampleConfig_middleware() {
 	// Output: example.mail.greet.v1("Ann") = "Hello, Ann!", <nil>
 }
 
-// For cron jobs and serverless functions: work through what is due, and go.
+// For cron jobs and serverless functions: run all due tasks, then return.
 func ExampleEngine_RunUntilIdle() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -232,7 +232,7 @@ func ExampleType_List() {
 	// Ann A
 }
 
-// Operators say who they are and why; the task's history keeps it.
+// Operators give their name and a reason, which the task's history keeps.
 func ExampleClient_Cancel() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -251,14 +251,14 @@ func ExampleClient_Cancel() {
 	// retry ann the post is on strike
 }
 
-// Every line of a handler's log names its task and step.
+// Every log line of a handler names its task and step.
 func ExampleLog() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
 	keep := []string{slog.LevelKey, slog.MessageKey, "task_type", "attempt_no", "step", "count"}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if !slices.Contains(keep, a.Key) {
-			return slog.Attr{} // times and ids differ from run to run
+			return slog.Attr{} // times and IDs vary
 		}
 		return a
 	}}))
@@ -275,7 +275,7 @@ func ExampleLog() {
 	// Output: level=INFO msg=fetched task_type=example.mail.greet.v1 attempt_no=1 step=fetch count=3
 }
 
-// What a handler reports is readable while it runs, and afterwards.
+// Reported progress is readable while the handler runs and afterwards.
 func ExampleProgress() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -289,7 +289,7 @@ func ExampleProgress() {
 	// Output: 10 of 100: fetched
 }
 
-// An output that is wrong is a failure, although the handler saw none.
+// An invalid output is a failure even if the handler returned no error.
 func ExampleVerifySuccess() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -310,7 +310,7 @@ func ExampleVerifySuccess() {
 	// Output: true verify the output: a sum of -1
 }
 
-// How many attempts ended how, and how long they took.
+// Number and duration of attempts by outcome.
 func ExampleClient_Stats() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A reader that was cut goes on behind the last event that it has.
+// An interrupted reader resumes after its last event.
 func ExampleClient_Events() {
 	ctx := context.Background()
 	db := memstore.New()
@@ -36,7 +36,7 @@ func ExampleClient_Events() {
 		panic(err)
 	}
 
-	cursor := event.FeedOldest // keep it with what you make of the events
+	cursor := event.FeedOldest // store it with the results of the events
 	for n := range 2 {
 		for ev, err := range client.Events(ctx, event.FeedRequest{After: cursor}) {
 			if err != nil {
@@ -45,7 +45,7 @@ func ExampleClient_Events() {
 			fmt.Println(n, ev.Event.Type())
 			cursor = ev.Cursor
 			if ev.Event.Type() == "task.started" || ev.Event.Type() == "task.succeeded" {
-				break // cut
+				break // interrupted
 			}
 		}
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// An alarm runs when any of its tasks fails, a clean-up in every case, and what
-// may fail says so.
+// An alarm runs when a task fails, a clean-up always runs, and a task with AllowFailure may fail.
 func ExampleIfFailed() {
 	ctx := context.Background()
 	load := weaver.Define[string, weaver.None]("acme.report.load.v1", weaver.NoRetry())

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/ops"
 )
 
-// Tasks are asked for in one line; a mistake says where it is.
+// A query selects tasks in one line; an error gives the position of the mistake.
 func ExampleParseQuery() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -31,7 +31,7 @@ func ExampleUpcast() {
 	// Output: Dear Ms Lovelace <nil>
 }
 
-// A task is waited for by its id, in any process.
+// Any process can wait for a task by its ID.
 func ExampleType_Wait() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -42,8 +42,8 @@ func ExampleType_Wait() {
 	// Output: Hello, Ann! <nil>
 }
 
-// RunJob runs a job to its end in a program that does nothing else. The key
-// makes a program that was killed and started again go on with its job.
+// RunJob runs a job to its end in a program without other work. The key lets a restarted program
+// continue its job.
 func ExampleEngine_RunJob() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -74,7 +74,7 @@ func ExampleClient_RunNow() {
 	// Output: Hello, Ann! <nil>
 }
 
-// A Decider goes by the code of a failure, not by its words.
+// A Decider uses the code of a failure, not its text.
 func ExampleWithCode() {
 	refused := weaver.WithCode("card_refused", errors.New("the bank says no"))
 	fmt.Println(weaver.ErrorCode(fmt.Errorf("charge: %w", refused)))
@@ -82,7 +82,7 @@ func ExampleWithCode() {
 		if in.Error.Code == "card_refused" {
 			return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{Policy: "cards", Text: "the customer gives another card"}}
 		}
-		return decide.Decision{} // no opinion
+		return decide.Decision{} // no decision
 	}))
 	fmt.Println(cards.Decide(decide.Input{Error: task.Error{Code: "card_refused"}}).Kind)
 	// Output:

@@ -10,7 +10,7 @@ import (
 
 var Approved = weaver.DefineSignal[bool]("approved")
 
-// A task that waits for a person, at most two days, without a worker.
+// A task waits for a person, at most two days, without a worker.
 func ExampleSignal() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -29,7 +29,7 @@ func ExampleSignal() {
 	work(ctx, db, handler)
 	fmt.Println(must(h.Get(ctx)).Waiting)
 	_ = Approved.Send(ctx, client, h.ID(), "click-77", true)
-	_ = Approved.Send(ctx, client, h.ID(), "click-77", true) // twice is once
+	_ = Approved.Send(ctx, client, h.ID(), "click-77", true) // sending twice has no further effect
 	work(ctx, db, handler)
 	fmt.Println(h.Wait(ctx))
 	// Output:
@@ -37,7 +37,7 @@ func ExampleSignal() {
 	// to Rome: true <nil>
 }
 
-// The first of a signal and a time; which one that was is recorded.
+// The first of a signal and a time wins; the winner is recorded.
 func ExampleRace() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

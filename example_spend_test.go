@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Questions to a model cost something. The job may spend 100 micro-units in all: the
-// second answer goes over that, and what has not begun ends. An operator gives it more.
+// Questions to a model have a cost. The job may spend 100 micro-units in total: the second answer
+// exceeds that, and unstarted tasks end. An operator raises the budget.
 func ExampleSpend() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

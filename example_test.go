@@ -33,7 +33,7 @@ func memory() *sqlite.DB {
 	return db
 }
 
-// work runs everything that is due.
+// work runs all due tasks.
 func work(ctx context.Context, db store.Store, handlers ...weaver.Handler) {
 	eng, err := weaver.New(db, weaver.Config{Handlers: handlers})
 	if err == nil {
@@ -44,7 +44,7 @@ func work(ctx context.Context, db store.Store, handlers ...weaver.Handler) {
 	}
 }
 
-// A whole program: one process that enqueues and works.
+// A complete program: one process that enqueues and works.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	db, err := sqlite.OpenMemory(ctx) // or sqlite.Open(ctx, "app.db")
@@ -129,7 +129,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A flaky call is tried again inside the attempt.
+// A flaky call is retried inside the attempt.
 func ExampleStepRetry() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -148,7 +148,7 @@ func ExampleStepRetry() {
 	// Output: answered after 3 tries and 1 attempt
 }
 
-// An answer of a partner may be an error, and still be the answer.
+// A partner's answer may be an error and still be final.
 func ExampleRecordError() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -187,7 +187,7 @@ func ExampleSleep() {
 				return "", err
 			}
 			if err := weaver.Sleep(ctx, "cool-down", 20*time.Millisecond); err != nil {
-				return "", err // it runs again, from the top, when the time has come; steps do not
+				return "", err // the handler runs again from the top at the wake time; recorded steps do not
 			}
 			return "good morning, " + name, nil
 		}),
@@ -203,7 +203,7 @@ func ExampleSleep() {
 	// <nil>
 }
 
-// Functions that undo things check whether the task only waits.
+// Deferred functions that undo effects check whether the task only waits.
 func ExampleSuspended() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -245,7 +245,7 @@ func ExampleStart() {
 	// Output: mail to Ann: 3
 }
 
-// The same event, delivered twice, makes one task.
+// The same event, delivered twice, creates one task.
 func ExampleIdempotencyKey() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// An order that cannot be shipped gives the money back.
+// An order that cannot be shipped refunds the money.
 func ExampleUndo() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -21,7 +21,7 @@ func ExampleUndo() {
 			fmt.Println("charged 25")
 			return 25, nil
 		}, weaver.Undo(func(_ context.Context, u weaver.Undoing[int]) error {
-			if u.Done { // else ask the partner by u.Key whether there is anything to refund
+			if u.Done { // otherwise look up u.Key at the partner
 				fmt.Println("refunded", u.Out)
 			}
 			return nil
@@ -39,7 +39,7 @@ func ExampleUndo() {
 	// failed step "ship": no courier to Rome
 }
 
-// A trip that cannot be flown gives back the rooms that other tasks booked.
+// A trip without a flight cancels the rooms that other tasks booked.
 func ExampleUndoChildren() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
@@ -70,7 +70,7 @@ func ExampleUndoChildren() {
 	// failed no seat is left
 }
 
-// workUntilEnd works until a task has ended, also where it only waits for a second.
+// workUntilEnd runs tasks until one has ended, even if it waits for a second.
 func workUntilEnd[Out any](ctx context.Context, db store.Store, h *weaver.Handle[Out], cfg weaver.Config) {
 	eng := must(weaver.New(db, cfg))
 	ctx, stop := context.WithCancel(ctx)
@@ -83,7 +83,7 @@ func workUntilEnd[Out any](ctx context.Context, db store.Store, h *weaver.Handle
 	}
 }
 
-// What a cancel of a trial would undo, before it is cancelled.
+// The plan of a cancel's undo, read before the cancel.
 func ExampleClient_UndoPlan() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// A job that cannot ship undoes what its tasks did, the last one first.
+// A job that cannot ship undoes its tasks' effects, the last one first.
 func ExampleUndoes() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

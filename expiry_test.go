@@ -86,7 +86,7 @@ func TestExpire(t *testing.T) {
 				fx.must(err)
 				equal(fx, "with another input", out, "5000")
 
-				// The other field goes in its time, and the new input's as well.
+				// The other field expires in its time, and so does the new input's.
 				time.Sleep(25 * time.Hour)
 				got, err = orderType.Get(fx.Context(), e, h.ID())
 				fx.must(err)
@@ -120,7 +120,7 @@ func synctestRun(t *testing.T, name string, fn func(fx *fixture)) {
 	}
 }
 
-// The file has nothing of what expired, once it is closed.
+// Once closed, the file has no expired data.
 func TestExpireInFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,7 +151,7 @@ func TestExpireInFiles(t *testing.T) {
 	}
 }
 
-// A wrong tag, and one where it does nothing, are found when the program starts.
+// A wrong tag, or one without effect, is found when the program starts.
 func TestExpireTag(t *testing.T) {
 	t.Parallel()
 	type wrong struct {

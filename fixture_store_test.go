@@ -9,9 +9,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// faults is the fixture's store as one worker uses it: calls fail, or their
-// replies get lost, or a hook answers them. Other users of the fixture's store
-// are not affected.
+// faults is the fixture's store as seen by one worker: calls fail, lose their replies, or are answered
+// by a hook. Other users of the fixture's store are not affected.
 type faults struct {
 	store store.Store
 	hooks storehook.Hooks // set before the store is used; Around is taken
@@ -29,7 +28,7 @@ func newFaults(fx *fixture) *faults {
 	return f
 }
 
-// cut lets no call but Ready through from now on; mend ends that.
+// cut fails every call except Ready from now on; mend ends that.
 func (f *faults) cut() {
 	f.set(func(method string) error {
 		if method == "Ready" {
@@ -57,7 +56,7 @@ func (f *faults) set(before, after func(method string) error) {
 	f.before, f.after = before, after
 }
 
-// count returns how often a method was called.
+// count returns the number of calls of a method.
 func (f *faults) count(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,8 +92,8 @@ func (f *faults) leave(method string) error {
 	return f.after(method)
 }
 
-// polled returns the store without its capabilities, like one that
-// other processes write to and that sends no notices: its users poll.
+// polled returns the store without its capabilities, like one that other processes write to without
+// notices: its users poll.
 func polled(s store.Store) store.Store {
 	return storehook.New(s, &storehook.Hooks{Hide: store.AllCapabilities})
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// openStore returns the empty store that most tests run on: SQLite, and in short
-// the memory store, which is quicker. It is called in a bubble.
+// openStore returns the empty store of most tests: SQLite, or with -short the faster memory store. It
+// is called in a bubble.
 func openStore(t testing.TB) store.Store {
 	t.Helper()
 	if testing.Short() || underRace {
@@ -31,7 +31,7 @@ func openStore(t testing.TB) store.Store {
 	return openMemory(t)
 }
 
-// everyStore returns an empty store of each kind; in short, of those without a file.
+// everyStore returns an empty store of each kind; with -short, of those without a file.
 func everyStore(fx *fixture) []store.Store {
 	fx.Helper()
 	if testing.Short() {
@@ -70,8 +70,8 @@ func ready(t testing.TB, db *sqlite.DB, err error) *sqlite.DB {
 	return db
 }
 
-// fixture is what one test runs on: an empty store, a client, and the log of
-// the engines, in a bubble whose clock leaps.
+// fixture is the environment of one test: an empty store, a client, and the log of the engines, in a
+// bubble with a fake clock.
 type fixture struct {
 	*testing.T
 	store  store.Store
@@ -93,13 +93,13 @@ func inBubble(t *testing.T, fn func(fx *fixture)) {
 	})
 }
 
-// sqlSubtest is subtest for what needs a store of the user's SQL: SQLite.
+// sqlSubtest is subtest for tests that need user SQL: SQLite.
 func sqlSubtest(t *testing.T, name string, fn func(fx *fixture)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { inSQLBubble(t, fn) })
 }
 
-// inSQLBubble is inBubble for what needs SQLite.
+// inSQLBubble is inBubble for tests that need SQLite.
 func inSQLBubble(t *testing.T, fn func(fx *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func (fx *fixture) newClient() *weaver.Client {
 	return c
 }
 
-// engine is one that runs.
+// engine is a running engine.
 type engine struct {
 	*weaver.Engine
 	stop  func() error  // ends Run and returns its error
@@ -148,7 +148,7 @@ func (fx *fixture) runConfig(s store.Store, cfg weaver.Config) *engine {
 	return e
 }
 
-// start is runConfig for engines that the test stops itself.
+// start is runConfig for engines that the test itself stops.
 func (fx *fixture) start(s store.Store, cfg weaver.Config) *engine {
 	fx.Helper()
 	eng := fx.newEngine(s, cfg)
@@ -176,7 +176,7 @@ func (fx *fixture) newEngine(s store.Store, cfg weaver.Config) *weaver.Engine {
 	return eng
 }
 
-// idle runs everything that is due and returns.
+// idle runs all due tasks and returns.
 func (fx *fixture) idle(handlers ...weaver.Handler) {
 	fx.Helper()
 	if err := fx.newEngine(fx.store, weaver.Config{Handlers: handlers}).RunUntilIdle(fx.Context()); err != nil {
@@ -231,8 +231,8 @@ func blocked[Out any](fx *fixture, h *weaver.Handle[Out]) error {
 	return err
 }
 
-// notHere waits until an attempt of the task was released because its worker cannot run
-// it, and returns why.
+// notHere waits until a worker that cannot run the task released an attempt of it, and returns the
+// reason.
 func notHere[Out any](fx *fixture, h *weaver.Handle[Out]) error {
 	fx.Helper()
 	for range 100 {
@@ -278,7 +278,7 @@ func (fx *fixture) wantState(id weaver.TaskID, want weaver.State) {
 	}
 }
 
-// outcomes returns how a task's attempts ended, in order.
+// outcomes returns the outcomes of a task's attempts, in order.
 func (fx *fixture) outcomes(id weaver.TaskID) []task.Outcome {
 	fx.Helper()
 	var all []task.Outcome
@@ -303,8 +303,8 @@ func (fx *fixture) must(err error) {
 	}
 }
 
-// wantError fails the test unless err is the sentinel and its message names
-// every word: what was wrong, and what to do.
+// wantError fails the test unless err is the sentinel and its message contains every word: the problem
+// and the remedy.
 func wantError(t testing.TB, err, sentinel error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -328,7 +328,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// near fails the test unless got is want, give or take a tenth.
+// near fails the test unless got is within a tenth of want.
 func near(t testing.TB, what string, got, want time.Duration) {
 	t.Helper()
 	if got < want*9/10 || got > want*11/10 {
@@ -336,7 +336,7 @@ func near(t testing.TB, what string, got, want time.Duration) {
 	}
 }
 
-// logbook keeps what was logged.
+// logbook records log lines.
 type logbook struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -369,7 +369,7 @@ func (l *logbook) lines(t testing.TB, message string) []map[string]any {
 	return found
 }
 
-// gate lets a handler say that it runs and wait until the test lets it go on.
+// gate lets a handler report that it runs and wait until the test releases it.
 type gate struct{ in, out chan struct{} }
 
 func newGate() *gate { return &gate{in: make(chan struct{}), out: make(chan struct{})} }
@@ -389,5 +389,5 @@ func (g *gate) pass(ctx context.Context) error {
 	}
 }
 
-// open lets one handler that came in go on.
+// open releases one waiting handler.
 func (g *gate) open() { g.out <- struct{}{} }

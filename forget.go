@@ -12,28 +12,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// forgetPage is how many tasks are looked at together: they come with their inputs.
+// forgetPage is the number of tasks in a page, which includes their inputs.
 const forgetPage = 100
 
-// Forget erases what the tasks with all these labels, and the children that they waited
-// for, were given, made and said: inputs, outputs, metadata, the values of steps and
-// signals, checkpoints, progress, answers, artifacts, log lines and events, and the
-// texts of errors and decisions. What is left says that there was a task, when, in
-// which states and how often it was tried: IDs, names, keys, labels, kinds of errors,
-// times and the audit. To read what was erased is [ErrForgotten], and such a task
-// is not retried. Each task is audited; a second call finds nothing.
+// Forget erases the data of tasks with all these labels, and of the children that they waited for:
+// inputs, outputs, metadata, the values of steps and signals, checkpoints, progress, answers,
+// artifacts, log lines and events, and the texts of errors and decisions. It keeps the record that a
+// task existed, its times, states and attempts: IDs, names, keys, labels, kinds of errors, times and
+// the audit. Reading erased data is [ErrForgotten], and such a task cannot be retried. Each task is
+// audited; a second call finds no tasks.
 //
-// Tasks that have not ended are refused (ErrState); see ops.ForgetRequest.Cancel. Work goes on
-// meanwhile: it works in small transactions. At the end the bytes are deleted from the
-// client's bucket, unless another task has the same, and a store in a file writes that
-// anew, without the unused parts in which copies may be, while other writers wait
-// (see KeepFile of the request). When it is interrupted, the same call does the rest.
+// Unfinished tasks are refused (ErrState); see CancelFirst. Other work continues meanwhile: Forget
+// uses small transactions. At the end it deletes the bytes from the client's bucket, unless another
+// task has the same bytes. A store in a file then rewrites the file, without unused parts that may
+// hold copies, while other writers wait (see KeepFile). After an interruption the same call completes
+// the rest.
 //
-// Outputs that other tasks made of those of a forgotten one, inputs of tasks that it
-// started (Start), backups, and what handlers wrote elsewhere stay. A label says which
-// tasks are about the same subject, so put an identifier into it, and no secret.
+// Forget does not erase outputs that other tasks derived, inputs of tasks that a forgotten one started
+// (Start), backups, or data that handlers wrote elsewhere. A label selects the tasks about one
+// subject: use an identifier, never a secret.
 //
-// No label, or Force without Cancel: ErrInvalidOption.
+// Options: DryRun, By, Reason, CancelFirst, Force, AlsoForget, KeepFile. Without a label:
+// ErrInvalidOption.
 func (c *Client) Forget(ctx context.Context, req ops.ForgetRequest) (ack ops.ForgetAck, err error) {
 	defer func() {
 		if err != nil {
@@ -85,11 +85,10 @@ type forgetting struct {
 	seen  map[TaskID]error // tasks that were looked at, with why they stay
 	batch []TaskInfo       // to be erased; children come before their parents
 
-	cancelled map[TaskID]store.CommandResult // for it
+	cancelled map[TaskID]store.CommandResult // tasks cancelled by this call
 }
 
-// one looks at a task. Its children are erased before it: afterwards it is not looked
-// at again, and nothing leads to them.
+// one examines a task. Its children are erased before it: once it is erased, no link leads to them.
 func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 	if _, again := f.seen[t.ID]; again || t.Forgotten {
 		return nil
@@ -114,7 +113,7 @@ func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 	return f.flush(ctx)
 }
 
-// cancel cancels the tasks of a list that have not ended, if that is wanted.
+// cancel cancels the unfinished tasks of a list, with CancelFirst.
 func (f *forgetting) cancel(ctx context.Context, list []TaskInfo) error {
 	if !f.req.Cancel || f.req.DryRun {
 		return nil
@@ -138,7 +137,7 @@ func (f *forgetting) cancel(ctx context.Context, list []TaskInfo) error {
 	return err
 }
 
-// ended says why a task stays that has not ended.
+// ended returns the reason why an unfinished task stays.
 func (f *forgetting) ended(t *TaskInfo) (stays error) {
 	if t.State.Terminal() {
 		return nil
@@ -150,7 +149,7 @@ func (f *forgetting) ended(t *TaskInfo) (stays error) {
 	case f.req.DryRun:
 		f.ack.Cancelled++
 		return nil
-	case asked && got.State.Terminal(): // also when it ended a moment before
+	case asked && got.State.Terminal(): // also if it ended a moment before
 		if got.Err == nil {
 			f.ack.Cancelled++
 		}
@@ -162,7 +161,7 @@ func (f *forgetting) ended(t *TaskInfo) (stays error) {
 	return fmt.Errorf("task %s was asked to end, forget it when it has: %w", t.ID, ErrState)
 }
 
-// children looks at the children of a task, and says why it stays if one of them does.
+// children examines the children of a task, and returns why it stays if one of them does.
 func (f *forgetting) children(ctx context.Context, id TaskID) (stays, err error) {
 	needs, err := f.c.store.Needs(ctx, f.c.ns, id)
 	if err != nil {
@@ -195,8 +194,8 @@ func (f *forgetting) children(ctx context.Context, id TaskID) (stays, err error)
 	return stays, nil
 }
 
-// flush erases the tasks of the batch, in its order.
-// Crash here: those that were not erased are found again.
+// flush erases the tasks of the batch, in order.
+// Crash here: the next call finds the remaining tasks again.
 func (f *forgetting) flush(ctx context.Context) error {
 	batch := f.batch
 	f.batch = nil
@@ -235,8 +234,7 @@ func (f *forgetting) flush(ctx context.Context) error {
 	return nil
 }
 
-// clean deletes the bytes to which nothing refers any more, and the copies in the
-// store's files.
+// clean deletes unreferenced bytes, and the copies in the store's files.
 // Crash here: the next call, or a collector, deletes the bytes, and the next call
 // cleans the files.
 func (f *forgetting) clean(ctx context.Context) (err error) {

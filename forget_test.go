@@ -21,12 +21,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// secret is what must be gone.
+// secret is the text to erase.
 const secret = "4929-1234-5678"
 
 var subject = map[string]string{"subject": "42"}
 
-// confidence is a task type whose tasks say the secret wherever they can.
+// confidence is a task type whose tasks store the secret in every place.
 var (
 	confidence = weaver.Define[string, string]("acme.privacy.tell.v1", weaver.Backoff(time.Second))
 	confidant  = weaver.Define[string, string]("acme.privacy.listen.v1", weaver.NoRetry())
@@ -40,7 +40,7 @@ func confidences() []weaver.Handler {
 		if err := weaver.Progress(ctx, 1, 2, secret); err != nil {
 			return "", err
 		}
-		for i := range 3 { // each replaces the one before, and leaves its pages unused
+		for i := range 3 { // each one replaces the previous one and leaves its pages unused
 			if err := weaver.Checkpoint(ctx, "cursor", strings.Repeat(secret, 2000-999*i)); err != nil {
 				return "", err
 			}
@@ -77,7 +77,7 @@ func confidences() []weaver.Handler {
 	return []weaver.Handler{confidence.Handler(tell), confidant.Handler(listen)}
 }
 
-// confide runs a task that says the secret in every kind of row to its end.
+// confide runs a task that stores the secret in every kind of row.
 func confide(fx *fixture, eng *engine) weaver.TaskID {
 	fx.Helper()
 	h, err := confidence.Enqueue(fx.Context(), eng, strings.Repeat(secret+" ", 10<<10), weaver.Label("subject", "42"), weaver.Metadata("card", secret))
@@ -93,7 +93,7 @@ func confide(fx *fixture, eng *engine) weaver.TaskID {
 	return h.ID()
 }
 
-// holds returns the files below a folder in which there is the secret.
+// holds returns the files below a folder that contain the secret.
 func holds(t testing.TB, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -112,8 +112,8 @@ func holds(t testing.TB, dir string) (files []string) {
 	return files
 }
 
-// What was forgotten is in no row, and in no byte of the files: not in the log, not in
-// unused parts of pages, not in the bucket.
+// Forgotten data is in no row and in no byte of the files: not in the log, unused parts of pages, or
+// the bucket.
 func TestForget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -251,7 +251,7 @@ func TestForgetChildren(t *testing.T) {
 	})
 }
 
-// A handler that needs what was forgotten fails with ErrForgotten.
+// A handler that needs forgotten data fails with ErrForgotten.
 func TestForgottenNeed(t *testing.T) {
 	t.Parallel()
 	subtest(t, "fails its dependent", func(fx *fixture) {
@@ -281,7 +281,7 @@ func TestForgottenNeed(t *testing.T) {
 	})
 }
 
-// What comes back with what it needs fails at once: it has no input any more.
+// A forgotten task that revives with its need fails at once: it has no input any more.
 func TestForgottenComesBack(t *testing.T) {
 	t.Parallel()
 	subtest(t, "fails, and says why", func(fx *fixture) {

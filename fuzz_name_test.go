@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// names are pairs of texts that a careless store takes for one, and texts that
-// no store should be asked to keep.
+// names are pairs of texts that a careless store confuses, and texts that no store accepts.
 var names = [][2]string{
 	{"a", "a"},
 	{"a", "A"},
@@ -51,8 +50,8 @@ var names = [][2]string{
 	{strings.Repeat("x", 5000), "x"},
 }
 
-// A key is refused with a reason, or makes an event happen once on every
-// store: equal bytes are the same key, other bytes another one.
+// Every store either refuses a key with a reason or deduplicates by it: equal bytes are the same key,
+// other bytes another one.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, n := range names {
 		f.Add(n[0], n[1])
@@ -111,8 +110,8 @@ func FuzzIdempotencyKey(f *testing.F) {
 	})
 }
 
-// Names of queues, labels, metadata and concurrency keys are refused with a
-// reason, or kept as they are and distinguished by every store.
+// Every store either refuses names of queues, labels, metadata and concurrency keys with a reason, or
+// keeps them unchanged and distinguishes them.
 func FuzzNames(f *testing.F) {
 	for _, n := range names {
 		f.Add(n[0], n[1])
@@ -158,8 +157,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// What operators write is refused with a reason, or kept as it is, with the
-// same answers from every store.
+// Every store either refuses operators' texts with a reason or keeps them unchanged, with the same
+// answers.
 func FuzzOperatorTexts(f *testing.F) {
 	for _, n := range names {
 		f.Add(n[0], n[1])

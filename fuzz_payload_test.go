@@ -12,9 +12,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Whatever the bytes: what the law refuses is refused with the place of the
-// first reason and stores nothing; what it allows comes back byte by byte from
-// every store.
+// For any bytes: an invalid payload is refused with the place of the first problem and not stored; a
+// valid one comes back byte by byte from every store.
 func FuzzPayload(f *testing.F) {
 	for _, raw := range []string{
 		`null`, ` { "a" : [ 1.50 , -0 , 1e400 , 12345678901234567890.000100 ] } `, `"é😀\ud83d\ude00\\u0000\"\/"`, `{"":{"":[]}}`,
@@ -58,19 +57,19 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// verdict is the law once more, written without the code: "" for what is
-// kept, else how the complaint begins.
+// verdict specifies the check independently of the code: "" for a valid payload, else the start of the
+// complaint.
 func verdict(raw []byte) string {
-	// The standard library refuses what nests deeper than 10,000, too.
+	// The standard library also refuses nesting deeper than 10,000.
 	if !utf8.Valid(raw) || !json.Valid(raw) {
-		return "$" // and where exactly depends on the reader
+		return "$" // the exact place depends on the reader
 	}
 	r := reader{rest: raw}
 	r.value("$", 0)
 	return r.problem
 }
 
-// reader walks over valid JSON and remembers the first problem.
+// reader scans valid JSON and remembers the first problem.
 type reader struct {
 	rest    []byte
 	problem string
@@ -82,7 +81,7 @@ func (r *reader) complain(path, what string) {
 	}
 }
 
-// next takes n bytes.
+// next reads n bytes.
 func (r *reader) next(n int) []byte {
 	n = min(n, len(r.rest))
 	got := r.rest[:n]
@@ -125,7 +124,7 @@ func (r *reader) value(path string, depth int) {
 	}
 }
 
-// key takes a key and its colon, and returns the path of its value.
+// key reads a key and its colon, and returns the path of its value.
 func (r *reader) key(path string, seen map[string]bool) string {
 	before := r.rest
 	r.text("")
@@ -136,7 +135,7 @@ func (r *reader) key(path string, seen map[string]bool) string {
 	}
 	path += "." + name
 	if r.problem != "" {
-		r.problem = path + r.problem // found without knowing the name
+		r.problem = path + r.problem // found before the name was known
 	} else if seen[name] {
 		r.complain(path, ": the key stands twice")
 	}
@@ -147,10 +146,10 @@ func (r *reader) key(path string, seen map[string]bool) string {
 	return path
 }
 
-// text takes a quoted text, unit by unit.
+// text reads a quoted text, unit by unit.
 func (r *reader) text(path string) {
 	r.next(1)
-	high := false // a high surrogate waits for its other half
+	high := false // a high surrogate awaits its low one
 	for len(r.rest) > 0 {
 		unit := rune(-1) // of UTF-16, when it is written as \uXXXX
 		b := r.next(1)[0]

@@ -17,8 +17,8 @@ import (
 //
 //	go test -run '^$' -fuzz '^FuzzPayload$' -parallel 1 .
 
-// fuzzStores are opened once: a fuzz run calls its function a million times.
-// Each call takes a namespace of its own.
+// fuzzStores are opened once: a fuzz run calls its function a million times. Each call uses a new
+// namespace.
 type fuzzStores struct {
 	names  []string
 	stores []store.Store
@@ -45,12 +45,12 @@ func (s *fuzzStores) clients(t *testing.T) map[string]*weaver.Client {
 	return all
 }
 
-// storableText says which texts every store can keep, independently of the code under test.
+// storableText reports whether every store can keep a text, independently of the code under test.
 func storableText(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
-// nameable is what can be a name or a key.
+// nameable reports whether a text is valid as a name or key.
 func nameable(text string) bool { return text != "" && len(text) <= 255 && storableText(text) }
 
 // list returns all tasks that a filter selects.

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Whatever the durations: an option is refused, or every store keeps what was
-// asked for, to the microsecond, and never turns a limit into none.
+// For any duration: an option is refused, or every store keeps the value to the microsecond and never
+// turns a limit into no limit.
 func FuzzDurations(f *testing.F) {
 	for _, d := range []int64{
 		0, -1, 1, 999, 1000, 1001, 1_000_000, int64(time.Second), int64(90 * time.Second), int64(time.Hour), int64(24 * 365 * time.Hour),
@@ -22,7 +22,7 @@ func FuzzDurations(f *testing.F) {
 	stores := newFuzzStores(f)
 	kinds := map[string]struct {
 		option func(time.Duration) weaver.EnqueueOption
-		least  time.Duration // that is accepted
+		least  time.Duration // minimum that is accepted
 		kept   func(weaver.TaskInfo) time.Duration
 	}{
 		"Timeout":     {func(d time.Duration) weaver.EnqueueOption { return weaver.Timeout(d) }, 0, func(t weaver.TaskInfo) time.Duration { return t.Timeout }},
@@ -43,7 +43,7 @@ func FuzzDurations(f *testing.F) {
 					continue
 				}
 				if errors.Is(err, weaver.ErrInvalidOption) && d%time.Microsecond != 0 {
-					continue // nothing keeps less than a microsecond
+					continue // stores have microsecond precision
 				}
 				if err != nil {
 					t.Errorf("%s: %s(%v): %v", name, kind, d, err)
@@ -54,7 +54,7 @@ func FuzzDurations(f *testing.F) {
 					t.Fatalf("%s: %s(%v): %v", name, kind, d, err)
 				}
 				kept := k.kept(info)
-				// 0 of these means none, or the default.
+				// 0 means no limit or the default for some of these.
 				lost := kept <= 0 && d > 0 && kind != "Delay" && kind != "ExpireAfter"
 				if off := kept - d; off < -time.Microsecond || off > time.Microsecond || lost {
 					t.Errorf("%s: %s(%v) is kept as %v", name, kind, d, kept)
@@ -64,8 +64,8 @@ func FuzzDurations(f *testing.F) {
 	})
 }
 
-// Whatever the instant: it is refused, or the task waits for it on every store
-// alike, and what is past means now.
+// For any instant: it is refused, or the task waits for it equally on every store, and a past instant
+// means now.
 func FuzzAt(f *testing.F) {
 	for _, sec := range []int64{
 		0, 1, -1, 1_700_000_000, 4_102_444_800, 253_402_300_798, 253_402_300_799, 253_402_300_800, 9_223_372_036_855, 1 << 44, -62_135_596_800,
@@ -77,13 +77,13 @@ func FuzzAt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sec, nsec int64) {
 		at := time.Unix(sec, nsec%1_000_000_000)
 		if at.IsZero() {
-			return // no wish
+			return // no instant was set
 		}
 		for name, c := range stores.clients(t) {
 			before := time.Now().Truncate(time.Microsecond)
 			got, err := c.EnqueueTasks(t.Context(), weaver.NewDraft("fuzz.times.any.v1", []byte(`1`), weaver.At(at)))
 			if errors.Is(err, weaver.ErrInvalidOption) && (at.Year() > 9999 || at.Year() < 1) {
-				continue // which JSON cannot say
+				continue // JSON cannot represent it
 			}
 			if err != nil {
 				t.Errorf("%s: At(%v): %v", name, at, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// GetMany reads tasks by ID, at most 1,000 (else ErrInvalidOption), in no particular
-// order; those that do not exist are left out. Unlike Get it reads no inputs and outputs from the bucket: what
-// stands for them stays (a JSON object with the key "$weaver").
+// GetMany reads at most 1,000 tasks by ID (else ErrInvalidOption), in no particular order; unknown IDs
+// are left out. Unlike Get it does not read inputs and outputs from the bucket: their references stay
+// (a JSON object with the key "$weaver").
 func (c *Client) GetMany(ctx context.Context, ids ...TaskID) ([]TaskInfo, error) {
 	if len(ids) > store.MaxLimit {
 		return nil, fmt.Errorf("%w: get %d tasks: want %d at most: ask for them in parts", ErrInvalidOption, len(ids), store.MaxLimit)

@@ -14,8 +14,7 @@ type Handle[Out any] struct {
 	client Caller // nil: made inside a transaction
 }
 
-// newHandle binds a handle to the enqueuer if that is a Caller, too: what it stored can
-// be read back.
+// newHandle binds a handle to the enqueuer if it is a Caller, too, and can read the task back.
 func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 	h := &Handle[Out]{got: got}
 	if w, ok := e.(Caller); ok {
@@ -27,11 +26,11 @@ func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 // ID returns the task's id.
 func (h *Handle[Out]) ID() TaskID { return h.got.ID }
 
-// Disposition says whether the task was created or existed already, and whether an
-// existing one took the input (store.DispositionCoalesced) or not (store.DispositionExisting).
+// Disposition returns whether the task was created or existed already, and whether an existing one
+// took the input (store.DispositionCoalesced) or not (store.DispositionExisting).
 func (h *Handle[Out]) Disposition() store.Disposition { return h.got.Disposition }
 
-// Get reads the task; ErrUnbound for a handle of a transaction.
+// Get reads the task. Error: ErrUnbound for a handle of a transaction.
 func (h *Handle[Out]) Get(ctx context.Context) (TaskInfo, error) {
 	if h.client == nil {
 		return TaskInfo{}, ErrUnbound
@@ -52,11 +51,9 @@ func WaitThroughBlocked() WaitOption {
 	return waitOption(func(s *WaitSettings) { s.ThroughBlocked = true })
 }
 
-// Wait returns the task's output when it succeeded, in whichever process. It
-// returns a *TaskError when the task failed or was cancelled, an error that is
-// ErrBlocked when it needs a person, and ctx's error when that ends first. A
-// store that is away or busy for a while does not end it: give ctx a limit if
-// something else should happen then.
+// Wait returns the output of a succeeded task, in any process. It returns a *TaskError if the task
+// failed or was cancelled, ErrBlocked if it needs a person, and ctx's error if that ends first. It
+// keeps waiting while the store is unreachable or busy: set a limit on ctx to stop earlier.
 func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error) {
 	var out Out
 	if h.client == nil {
@@ -70,8 +67,8 @@ func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error)
 	return out, err
 }
 
-// Wait waits for a task that is known by its id only; see Handle.Wait. The
-// output is in the returned task, encoded.
+// Wait waits for a task known only by its ID; see Handle.Wait. The returned task has the encoded
+// output.
 func (c *Client) Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error) {
 	s, err := ReadWaitOptions(opts...)
 	if err != nil {

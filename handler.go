@@ -10,22 +10,22 @@ import (
 	"github.com/goweaver/weaver/internal/option"
 )
 
-// HandlerFunc is a handler below its types, as Middleware sees it: the encoded
-// input in, the encoded output or the error out.
+// HandlerFunc is an untyped handler, as Middleware sees it: encoded input to encoded output or an
+// error.
 type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// Handler is the code of one task type, made by Type.Handler.
+// Handler is the code of one task type, returned by Type.Handler.
 type Handler struct {
 	name    string
-	variant string // its own name among the handlers of the type
-	queue   string // of the type: where its tasks wait unless an enqueue says otherwise
+	variant string // its name among the handlers of the type
+	queue   string // default queue of the type
 	run     HandlerFunc
 	version int
-	schema  int // the newest schema version of the inputs that it reads
+	schema  int // newest schema version that it reads
 	repair  *repairer
 	problem string // reported by New
 	redact  []string
-	expires bool // fields of the input are stored for a time
+	expires bool // fields of the input have a limited retention
 	of      AnyType
 	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
@@ -33,17 +33,16 @@ type Handler struct {
 // Name returns the name of the handler's task type.
 func (h Handler) Name() string { return h.name }
 
-// Variant returns its own name among the handlers of the type (HandlerName), "" for the
-// one that runs tasks unless a Router chooses another one.
+// Variant returns the handler's name among those of the type (HandlerName), "" for the default one,
+// which runs tasks unless a Router chooses another.
 func (h Handler) Variant() string { return h.variant }
 
-// Queue returns the queue of the handler's task type: where its tasks wait
-// unless an enqueue says otherwise.
+// Queue returns the queue of the handler's task type, in which its tasks wait unless an enqueue sets
+// another.
 func (h Handler) Queue() string { return h.queue }
 
-// Draft makes a draft of the handler's task type from encoded input; see
-// Type.WithJSON. It is for programs that have handlers and not their types, such
-// as a command line.
+// Draft makes a draft of the handler's task type from encoded input; see Type.WithJSON. It is for
+// programs that have handlers but not their types, such as a command line.
 func (h Handler) Draft(input json.RawMessage, opts ...EnqueueOption) Draft {
 	if h.draft == nil {
 		return Draft{err: fmt.Errorf("%w: the handler is empty: make handlers with a task type's Handler", ErrInvalidInput)}
@@ -51,8 +50,8 @@ func (h Handler) Draft(input json.RawMessage, opts ...EnqueueOption) Draft {
 	return h.draft(input, opts...)
 }
 
-// CheckInput says why an encoded input is none of the handler's task type, as
-// Draft does: ErrInvalidInput. The input of an older schema version is not checked.
+// CheckInput returns why Draft would refuse an encoded input: ErrInvalidInput. It does not check the
+// input of an older schema version.
 func (h Handler) CheckInput(input json.RawMessage, schemaVersion int) error {
 	if schemaVersion != h.schema {
 		return nil
@@ -76,9 +75,8 @@ type handlerOption func(*handlerSettings)
 
 func (o handlerOption) applyHandler(s *handlerSettings) { o(s) }
 
-// HandlerName names a handler, so that a task type may have several: one without a
-// name, which runs its tasks unless Config.Router chooses another one, and others.
-// The name of the one that ran is kept with the attempt.
+// HandlerName names a handler, so that a task type may have several. The unnamed handler runs its
+// tasks unless Config.Router chooses another one. The attempt records the name of its handler.
 func HandlerName(name string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		if err := option.CheckKey("HandlerName", name); err != nil {
@@ -95,17 +93,16 @@ func CodeVersion(v int) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.version = v })
 }
 
-// VerifySuccess checks the output of a handler that returned no error; its
-// error makes the attempt a failure, which is then decided like any other. For a success
-// that came after the attempt's timeout, deadline or cancel, ctx is one of 30 s of its own.
+// VerifySuccess checks the output of a handler that returned no error. Its error makes the attempt a
+// failure, which is decided like any other. For a success after the attempt's timeout, deadline or
+// cancel, ctx is a new context of 30 s.
 func VerifySuccess[Out any](ok func(ctx context.Context, out Out) error) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.verify = ok })
 }
 
-// Handler binds a function to the task type. The function may run more than
-// once for a task; what must not be repeated goes into Step. Its context ends
-// when the task is cancelled, times out, or its lease is lost; context.Cause
-// says which.
+// Handler binds a function to the task type. The function may run more than once for a task; put
+// effects that must not repeat into a Step. Its context ends when the task is cancelled, times out, or
+// loses its lease; context.Cause returns the reason.
 func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error), opts ...HandlerOption) Handler {
 	h, set := t.handler(t, fn == nil, opts)
 	if h.problem != "" {
@@ -129,7 +126,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			return nil, err
 		}
 		if Suspended(context.Cause(ctx)) {
-			return nil, ErrSuspended // the value of a suspended attempt means nothing
+			return nil, ErrSuspended // the value of a suspended attempt is ignored
 		}
 		if verify != nil {
 			if err := verifyLate(ctx, out, verify); err != nil {
@@ -145,10 +142,10 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 	return h
 }
 
-// lateVerify is the time that VerifySuccess has for a success that came late.
+// lateVerify is the time limit of VerifySuccess for a late success.
 const lateVerify = 30 * time.Second
 
-// verifyLate calls verify; a context that a timeout, deadline or cancel ended is replaced.
+// verifyLate calls verify, with a new context if a timeout, deadline or cancel ended the given one.
 func verifyLate[Out any](ctx context.Context, out Out, verify func(context.Context, Out) error) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrDeadline) || errors.Is(cause, ErrCancelled) {
@@ -159,7 +156,7 @@ func verifyLate[Out any](ctx context.Context, out Out, verify func(context.Conte
 	return verify(ctx, out)
 }
 
-// handler makes a handler that does not run yet, and returns its options.
+// handler makes a handler without its function, and returns its options.
 func (t *contract) handler(of AnyType, isNil bool, opts []HandlerOption) (Handler, *handlerSettings) {
 	set := &handlerSettings{version: 1}
 	for _, o := range opts {

@@ -17,7 +17,7 @@ import (
 
 func TestRenewal(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.renewal.run.v1")
-	// untilEnded returns a handler that ends with its context, or after two leases.
+	// untilEnded returns a handler that ends with its context, or after two lease lengths.
 	untilEnded := func(cause *error, ended *time.Duration) weaver.Handler {
 		return typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
@@ -113,7 +113,7 @@ func TestRenewal(t *testing.T) {
 		var cause error
 		var ended time.Duration
 		fx.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{untilEnded(&cause, &ended)}})
-		time.Sleep(11 * time.Second) // the first heartbeat hangs, with nothing to renew
+		time.Sleep(11 * time.Second) // the first heartbeat hangs, without leases to renew
 		equal(fx, "output", result(fx, enqueue(fx, typ, "")), "again")
 		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
 			fx.Errorf("the handler was ended for %v, want ErrLeaseUncertain", cause)
@@ -143,8 +143,8 @@ func TestRenewal(t *testing.T) {
 		}
 	})
 
-	// After so long the worker's row may be deleted, and with it the proof that
-	// the process lives; a heartbeat brings back the row only.
+	// After that time the worker's row may be deleted, and with it the proof that the process is
+	// alive; a heartbeat restores only the row.
 	subtest(t, "begins with a Join after a long silence", func(fx *fixture) {
 		began := time.Now()
 		s := newFaults(fx)
@@ -211,7 +211,7 @@ func TestHeartbeatsKeepATask(t *testing.T) {
 		synctest.Wait()
 		fx.run(handler) // takes over
 
-		time.Sleep(10 * time.Minute) // twenty leases long, beside its steps
+		time.Sleep(10 * time.Minute) // twenty lease lengths, between its steps
 		fx.wantState(h.ID(), weaver.StateRunning)
 		equal(fx, "attempts while the worker lives", fx.get(h.ID()).AttemptNo, 1)
 
@@ -233,7 +233,7 @@ func TestHeartbeatsKeepATask(t *testing.T) {
 func TestRestoredStore(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.restored.run.v1", weaver.NoRetry())
 
-	// In memory an idle engine renews nothing, and after the restore it is idle.
+	// In memory an idle engine renews no lease, and after the restore it is idle.
 	subtest(t, "a restore does not count as a crash", func(fx *fixture) {
 		fx.runConfig(fx.store, weaver.Config{CrashBudget: 1, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {

@@ -90,7 +90,7 @@ func TestRunUntilIdleTwice(t *testing.T) {
 		eng := fx.newEngine(fx.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			ran = append(ran, n)
 			switch n {
-			case 1: // starts another one, which is due at once
+			case 1: // starts another task, due at once
 				_, err := weaver.Start(ctx, "next", typ, 4)
 				return n, err
 			case 2:

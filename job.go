@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Job is tasks to be submitted together, with needs between them and a
-// budget. Add collects mistakes; Submit reports them all.
+// Job is a set of tasks to submit together, with needs between them and a budget. Add collects
+// mistakes; Submit reports them all.
 type Job struct {
 	name     string
 	budget   Budget
@@ -26,13 +26,13 @@ type Job struct {
 	problems []error
 }
 
-// Node is a task of a job that is not submitted yet.
+// Node is a task of a job before Submit.
 type Node struct {
 	job    *Job
 	name   string
 	draft  Draft
 	needs  []need
-	undoes string // the node that it undoes; "": none
+	undoes string // the node that it undoes, or ""
 }
 
 type need struct {
@@ -40,7 +40,7 @@ type need struct {
 	kind task.EdgeKind
 }
 
-// NewJob begins a job. At most one budget is taken.
+// NewJob begins a job with at most one budget.
 func NewJob(name string, budget ...Budget) *Job {
 	j := &Job{name: name, byName: make(map[string]*Node)}
 	if err := option.CheckKey("NewJob", name); err != nil {
@@ -59,7 +59,7 @@ func NewJob(name string, budget ...Budget) *Job {
 	return j
 }
 
-// Metadata attaches a value to the job that readers see (JobInfo.Meta).
+// Metadata attaches a value to the job for readers (JobInfo.Meta).
 func (j *Job) Metadata(key, value string) {
 	err := option.CheckKey("Metadata", key)
 	if err == nil {
@@ -75,9 +75,9 @@ func (j *Job) Metadata(key, value string) {
 	j.meta[key] = value
 }
 
-// BasedOn names earlier jobs whose results the job uses. While it exists they are neither
-// removed by retention, Prune and DeleteJob, nor do their tasks lose their values. Submit
-// returns ErrNotFound if one of them does not exist.
+// BasedOn names earlier jobs whose results the job uses. While it exists, retention, Prune and
+// DeleteJob neither delete them nor drop the values of their tasks. Submit returns ErrNotFound if one
+// of them does not exist.
 func (j *Job) BasedOn(jobs ...JobID) {
 	for _, id := range jobs {
 		switch {
@@ -96,15 +96,14 @@ type nodeOption func(*Node)
 
 func (o nodeOption) applyNode(n *Node) { o(n) }
 
-// Needs lets a task run when all these have succeeded, or failed and may
-// (AllowFailure). If one of them ends otherwise the task is cancelled with error
-// kind dependency_failed; with not_needed if that one was not needed.
+// Needs makes a task run when all these nodes have succeeded, or failed with AllowFailure. If one of
+// them ends otherwise the task is cancelled with error kind dependency_failed, or not_needed if that
+// node was not needed.
 func Needs(nodes ...*Node) NodeOption {
 	return nodeOption(func(n *Node) { n.add(task.OnSuccess, nodes) })
 }
 
-// Node names a node of the job for the options of others: one that was added, or that will
-// be.
+// Node returns a node of the job by name, for the options of others. The node may be added later.
 func (j *Job) Node(name string) *Node {
 	if n := j.byName[name]; n != nil {
 		return n
@@ -164,7 +163,7 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	return n
 }
 
-// submission is what is stored of a job, made with ids of its own.
+// submission returns the rows of a job, with new IDs.
 func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set *submitSettings) (store.Submission, error) {
 	if j == nil {
 		return store.Submission{}, fmt.Errorf("%w: it is nil: make jobs with NewJob", ErrInvalidJob)
@@ -213,7 +212,7 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		}
 	}
 	cycle := task.FindCycle(order, graph)
-	if cycle != nil && len(j.byName) == len(j.nodes) { // of two tasks of one name it is not known which is needed
+	if cycle != nil && len(j.byName) == len(j.nodes) { // with two tasks of one name it is unknown which one is needed
 		problems = append(problems, fmt.Errorf("the needs form a cycle: %s", task.CycleString(cycle)))
 	}
 	if len(problems) > 0 {
@@ -229,7 +228,7 @@ type JobHandle struct {
 	client      Caller // nil: made inside a transaction
 }
 
-// Submitted returns the handle of a job that was submitted by another Caller than a Client.
+// Submitted returns the handle of a job that another Caller than a Client submitted.
 func (j *Job) Submitted(c Caller, id JobID, d store.Disposition) *JobHandle {
 	return &JobHandle{id: id, disposition: d, client: c}
 }
@@ -237,13 +236,12 @@ func (j *Job) Submitted(c Caller, id JobID, d store.Disposition) *JobHandle {
 // ID returns the job's id.
 func (h *JobHandle) ID() JobID { return h.id }
 
-// Disposition says whether the job was created or existed already.
+// Disposition returns whether the job was created or existed already.
 func (h *JobHandle) Disposition() store.Disposition { return h.disposition }
 
-// Wait returns the job's result when all its tasks have ended, in whichever
-// process. A job whose unfinished tasks all wait for a person is an error that
-// is ErrBlocked, with the result so far. ErrUnbound: the job was submitted inside
-// a transaction.
+// Wait returns the job's result when all its tasks have ended, in any process. If all unfinished tasks
+// wait for a person, it returns ErrBlocked with the result so far. ErrUnbound: the job was submitted
+// inside a transaction.
 func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, error) {
 	if h.client == nil {
 		return JobResult{}, ErrUnbound
@@ -251,7 +249,7 @@ func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, er
 	return h.client.WaitJob(ctx, h.id, opts...)
 }
 
-// WaitJob is JobHandle.Wait for a job that is known by its id only.
+// WaitJob is JobHandle.Wait for a job known only by its ID.
 func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error) {
 	s, err := ReadWaitOptions(opts...)
 	if err != nil {
@@ -271,7 +269,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 	return res, err
 }
 
-// Job reads one job without its tasks; ErrNotFound.
+// Job reads one job without its tasks. Error: ErrNotFound.
 func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	job, err := store.JobOf(ctx, c.store, c.ns, id)
 	switch {
@@ -283,15 +281,14 @@ func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	return job, nil
 }
 
-// JobTasks reads all tasks of a job, in the order of their creation, with those that
-// it made meanwhile; a job that does not exist has none. It reads them in pages of
-// 1,000, and holds them all: for a page at a time see List with Filter.Job, for
-// numbers JobStatus.
+// JobTasks reads all tasks of a job, in order of creation, including those created by its tasks; an
+// unknown job has no tasks. It reads pages of 1,000 and holds all tasks in memory: use List with
+// Filter.Job for one page at a time, and JobStatus for numbers.
 func (c *Client) JobTasks(ctx context.Context, id JobID) ([]TaskInfo, error) {
 	return c.jobTasks(ctx, id)
 }
 
-// jobTasks reads the tasks of a job that are in one of the states; none: in any.
+// jobTasks reads the tasks of a job in the given states, or all without one.
 func (c *Client) jobTasks(ctx context.Context, id JobID, states ...State) (all []TaskInfo, err error) {
 	for f := (Filter{Job: id, States: states, Limit: store.MaxLimit}); ; {
 		page, next, err := c.store.List(ctx, c.ns, f)
@@ -314,7 +311,7 @@ func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption)
 	return ops.CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
 }
 
-// JobResult groups the tasks of a job by how they ended.
+// JobResult groups the tasks of a job by their final state.
 type JobResult struct {
 	ID         JobID
 	Name       string
@@ -331,13 +328,13 @@ type JobTask struct {
 	Type     string
 	State    State
 	Kind     task.ErrorKind
-	Reason   string          // why it did not succeed, or what it waits for
-	Attempts int             // that count
-	Output   json.RawMessage // of one that succeeded
-	Allowed  bool            // it went wrong, and may (AllowFailure)
+	Reason   string          // why it did not succeed, or its reason to wait
+	Attempts int             // attempts that count
+	Output   json.RawMessage // if succeeded
+	Allowed  bool            // it did not succeed, which AllowFailure permits
 }
 
-// JobResult reads the result of a job, finished or not; ErrNotFound.
+// JobResult reads the result of a job, finished or not. Error: ErrNotFound.
 func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
@@ -355,7 +352,7 @@ func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 	return res, nil
 }
 
-// Add adds a task to the group in which it belongs.
+// Add adds a task to its group.
 func (r *JobResult) Add(t *TaskInfo) {
 	jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount, Allowed: t.End().Allowed()}
 	if t.Error != nil && t.State != task.Succeeded {

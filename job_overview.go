@@ -11,18 +11,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobStatus is a job, the numbers of its tasks, and what it waits for. JobTasks reads
-// the tasks.
+// JobStatus is a job with the numbers of its tasks and its bottleneck. JobTasks reads the tasks.
 type JobStatus struct {
 	JobInfo
-	States     map[State]int        `json:"states,omitempty"`     // how many tasks are in each state; none: no entry
-	Waiting    map[task.Waiting]int `json:"waiting,omitempty"`    // why the pending and blocked ones wait
-	NextDue    time.Time            `json:"next_due,omitzero"`    // when the first of those that wait for a time is due
-	Bottleneck string               `json:"bottleneck,omitempty"` // in words, what the job waits for; "" when it has ended
+	States     map[State]int        `json:"states,omitempty"`     // number of tasks by state, without zeros
+	Waiting    map[task.Waiting]int `json:"waiting,omitempty"`    // waiting reasons of pending and blocked tasks
+	NextDue    time.Time            `json:"next_due,omitzero"`    // soonest due time of a task that waits for a time
+	Bottleneck string               `json:"bottleneck,omitempty"` // reason in words why the job has not ended; "" when it has
 }
 
-// JobStatus reads a job and the numbers of its tasks, and not the tasks. The store
-// counts; what is read does not grow with the job, but for the counting. ErrNotFound.
+// JobStatus reads a job and the numbers of its tasks, but not the tasks. The store counts, so the size
+// of the answer does not grow with the job. Error: ErrNotFound.
 func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
@@ -38,15 +37,14 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	}
 	b := bottleneck{JobCounts: counts, job: &st.JobInfo, now: time.Now()}
 	if len(counts.Lanes) > 0 {
-		// Without the workers it cannot say that one is missing; the rest stands.
+		// Without the workers a missing worker goes unreported; the rest is valid.
 		b.workers, b.workersErr = c.Workers(ctx)
 	}
 	st.Bottleneck = b.String()
 	return st, nil
 }
 
-// countJob counts the tasks of a job, one page after the other in a store that does
-// not count itself.
+// countJob counts the tasks of a job, page by page, for a store that does not count.
 func (c *Client) countJob(ctx context.Context, id JobID) (counts store.JobCounts, err error) {
 	if c.store.Capabilities().Has(store.CanCountJobs) {
 		o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewJob, Job: id})
@@ -67,7 +65,7 @@ func (c *Client) countJob(ctx context.Context, id JobID) (counts store.JobCounts
 	}
 }
 
-// bottleneck says what a job waits for.
+// bottleneck describes why a job waits.
 type bottleneck struct {
 	store.JobCounts
 	job        *JobInfo
@@ -76,8 +74,8 @@ type bottleneck struct {
 	workersErr error
 }
 
-// String is what keeps the job from ending, the worst first: "2 tasks wait for a
-// person; 1 runs".
+// String returns the reasons why the job has not ended, worst first: "2 tasks wait for a person; 1
+// runs".
 func (b *bottleneck) String() string {
 	var said []string
 	say := func(n int, one, many string) {
@@ -132,21 +130,21 @@ func (b *bottleneck) String() string {
 	return strings.Join(said, "; ")
 }
 
-// maxLanes is how many lanes without a worker are named.
+// maxLanes is the maximum number of lanes without a worker to name.
 const maxLanes = 3
 
-// served reports whether a worker that was seen of late handles the lane's type.
+// served reports whether a recently seen worker handles the lane's type.
 func (b *bottleneck) served(l *store.LaneCount) bool {
 	return b.workersErr != nil || slices.ContainsFunc(b.workers, func(w store.WorkerStatus) bool {
 		return slices.Contains(w.Types, l.Type) && !w.Silent && !w.Dead
 	})
 }
 
-// blockedFor counts the blocked tasks that wait for a reason. Pending ones can have
-// it too, and are then counted as blocked ones first.
+// blockedFor counts the blocked tasks with a reason. Pending tasks may share the reason; blocked ones
+// are counted first.
 func (b *bottleneck) blockedFor(w task.Waiting) int { return min(b.Waiting[w], b.States[task.Blocked]) }
 
-// timed counts the tasks that wait for an instant and nothing else.
+// timed counts the tasks that wait only for an instant.
 func (b *bottleneck) timed() int {
 	if b.NextDue.IsZero() {
 		return 0
@@ -156,7 +154,7 @@ func (b *bottleneck) timed() int {
 	}), 0)
 }
 
-// waiting counts the tasks that wait for some reasons.
+// waiting counts the tasks whose reason matches.
 func (b *bottleneck) waiting(reason func(task.Waiting) bool) (n int) {
 	for w, waits := range b.Waiting {
 		if reason(w) {
@@ -166,8 +164,7 @@ func (b *bottleneck) waiting(reason func(task.Waiting) bool) (n int) {
 	return n
 }
 
-// timeLeft says that the time of the job's budget is nearly spent, "" if it is not:
-// a tenth of it is left.
+// timeLeft reports that at most a tenth of the job's time budget is left, else "".
 func (b *bottleneck) timeLeft() string {
 	if b.job.DeadlineAt.IsZero() {
 		return ""

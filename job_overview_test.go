@@ -16,7 +16,7 @@ var (
 	other = weaver.Define[weaver.None, int]("engine.overview.other.v1")
 )
 
-// noLists fails the test when a list of tasks is read.
+// noLists fails the test when tasks are listed.
 type noLists struct {
 	store.Store
 	fx *fixture

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// shop sells: it charges, ships, and refunds when that is the end of its task.
+// shop charges, ships, and refunds if its task ends without success.
 type shop struct {
 	charged, refunded, shipped atomic.Int64
 	closed                     bool // it cannot ship
@@ -44,7 +44,7 @@ func (s *shop) String() string {
 	return fmt.Sprintf("charged %d, refunded %d, shipped %d", s.charged.Load(), s.refunded.Load(), s.shipped.Load())
 }
 
-// sells runs what is due.
+// sells runs all due tasks.
 func (s *shop) sells(fx *fixture, db store.Store) {
 	fx.Helper()
 	e, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{s.handler()}})
@@ -155,7 +155,7 @@ func TestKeepSteps(t *testing.T) {
 	})
 }
 
-// A raised budget brings back what ended for it, but for what cleaned up.
+// A raised budget revives the tasks that ended for it, except those that cleaned up.
 func TestKeepSteps_Budget(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		typ := weaver.Define[string, string]("engine.keep.spend.v1", weaver.NoRetry())
@@ -194,7 +194,7 @@ func TestKeepSteps_Budget(t *testing.T) {
 	})
 }
 
-// The events of a cleanup that runs again are those of its own attempts, each once.
+// Events of a repeated cleanup belong to its own attempts, each once.
 func TestKeepSteps_Events(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		tries := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// A client that knows a type checks inputs as an enqueue does, and gives them the version of
-// its handler, whatever version the task has.
+// A client that knows a type checks inputs as an enqueue does, and sets the version of its handler,
+// whatever version the task has.
 func TestClientThatKnowsTypes(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		type renamed struct{ Amount int }

@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// revoke takes the lease of a running task away, as a reaper on another node
-// would, and lets the task be claimed again.
+// revoke revokes the lease of a running task, as a reaper on another node would, and makes the task
+// claimable again.
 func (fx *fixture) revoke(id weaver.TaskID) {
 	fx.Helper()
 	fx.must(fx.client.Cancel(fx.Context(), id, weaver.Force()))
@@ -116,8 +116,7 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// A lease of 30 s is locally valid for 25 s from the moment at which the last
-// renewal, or the claim, was asked for.
+// A lease of 30 s is locally valid for 25 s from the start of the last renewal, or of the claim.
 func TestLocalLeaseValidity(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.validity.run.v1")
 
@@ -179,7 +178,7 @@ func TestLocalLeaseValidity(t *testing.T) {
 		equal(fx, "handlers begun", int(begun.Load()), len(hs))
 	})
 
-	// In memory a claim waits in the store until something is due.
+	// In memory a claim waits in the store until a task is due.
 	subtest(t, "begins with the answer of a claim that waited", func(fx *fixture) {
 		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
 		time.Sleep(store.DefaultLease - time.Second)
@@ -188,8 +187,7 @@ func TestLocalLeaseValidity(t *testing.T) {
 		equal(fx, "attempts", fx.get(h.ID()).AttemptNo, 1)
 	})
 
-	// The claim's answer arrives just in time, while a heartbeat hangs that was
-	// sent without the new lease.
+	// The claim's answer arrives just in time, while a heartbeat without the new lease hangs.
 	subtest(t, "does not outlast a heartbeat that hangs without it", func(fx *fixture) {
 		s, began := newFaults(fx), time.Now()
 		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
@@ -256,7 +254,7 @@ func TestLocalLeaseValidity(t *testing.T) {
 
 	subtest(t, "counts from before the claim and the heartbeat", func(fx *fixture) {
 		for _, beats := range []bool{false, true} {
-			const late = 3 * time.Second // each answer to Claim and Heartbeat
+			const late = 3 * time.Second // delay of each answer to Claim and Heartbeat
 			s := newFaults(fx)
 			s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 				got, err := next()
@@ -273,7 +271,7 @@ func TestLocalLeaseValidity(t *testing.T) {
 			var ended time.Time
 			e := fx.start(s.store, weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				if beats {
-					time.Sleep(12 * time.Second) // past the question of the first renewal
+					time.Sleep(12 * time.Second) // after the first renewal was sent
 				}
 				s.cut()
 				<-ctx.Done()

@@ -85,8 +85,8 @@ func TestLogOfAttempts(t *testing.T) {
 	})
 }
 
-// A handler that does not return after the end of its context holds its slot,
-// its key and its lease: the log has it each minute.
+// A handler that does not return after the end of its context holds its slot, its key and its lease,
+// and is logged each minute.
 func TestLogOfIgnoredContexts(t *testing.T) {
 	const message = "a handler ignores the end of its context"
 	for name, c := range map[string]struct {

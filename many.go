@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/ops"
 )
 
-// manySettings are the options of verbs of many tasks.
+// manySettings holds the options of bulk verbs.
 type manySettings struct {
 	dryRun bool
 	older  time.Duration
@@ -25,46 +25,43 @@ func manyOption(set func(*manySettings)) OperateOption {
 	})
 }
 
-// DryRun has RetryMany, CancelMany or DeleteMany change nothing, and list what they
-// would: in ops.ManyAck.Tasks what they would change, in ops.ManyAck.Refused what they would
-// refuse, as far as that is known before (of the first 1,000 tasks).
+// DryRun makes RetryMany, CancelMany or DeleteMany list their effect without changes: in
+// ops.ManyAck.Tasks the tasks to change, in ops.ManyAck.Refused the expected refusals, as far as known
+// in advance (for the first 1,000 tasks).
 func DryRun() OperateOption { return manyOption(func(s *manySettings) { s.dryRun = true }) }
 
-// OlderThan has RetryMany, CancelMany or DeleteMany pass over tasks that ended, or
-// that were enqueued if they have not ended, less than d ago.
+// OlderThan makes RetryMany, CancelMany or DeleteMany skip tasks that ended, or unfinished tasks that
+// were enqueued, less than d ago.
 func OlderThan(d time.Duration) OperateOption {
 	return manyOption(func(s *manySettings) { s.older = d })
 }
 
-// RetryMany retries the failed and cancelled tasks that a filter selects; see
-// Retry. What others need may come after them: those that are refused are tried
-// once more in the end.
+// RetryMany retries the failed and cancelled tasks that a filter selects; see Retry. Needs may come
+// later than their dependents: refused tasks are retried once more at the end.
 //
-// Tasks are changed newest first, in pages of up to 1,000, each of them by itself.
-// When it returns an error, what was done stays done, and the answer says how far
-// it came (ops.ManyAck.After). With Cleanups it is for tasks whose undo was given up, or those
-// that are blocked or pending if the filter asks for these states. Options: DryRun, OlderThan, KeepSteps, Cleanups, By, Reason. A Filter with a
-// state in which no task can be retried, a DryRun of another verb and the like:
-// ErrInvalidOption. Filter.Limit is the size of a page; an empty filter selects
-// every task.
+// Tasks are changed newest first, in pages of up to 1,000, each individually. After an error,
+// completed changes stay, and the answer has the cursor (ops.ManyAck.After). With Cleanups it selects
+// tasks whose undo was given up, or blocked or pending tasks if the filter asks for these states.
+// Options: DryRun, OlderThan, KeepSteps, Cleanups, By, Reason. ErrInvalidOption: the Filter has a
+// state in which no task can be retried, or a cursor belongs to another verb's DryRun. Filter.Limit is
+// the page size; an empty filter selects every task.
 func (c *Client) RetryMany(ctx context.Context, f Filter, opts ...OperateOption) (ops.ManyAck, error) {
 	return c.many(ctx, f, opts, retryVerb())
 }
 
-// CancelMany cancels the tasks that a filter selects and that have not ended; see
-// Cancel, and RetryMany for the rest. It has the option Force, too, with which tasks that
-// are being undone are refused.
+// CancelMany cancels the unfinished tasks that a filter selects; see Cancel, and RetryMany for the
+// rest. It also takes the option Force, with which tasks that are being undone are refused.
 func (c *Client) CancelMany(ctx context.Context, f Filter, opts ...OperateOption) (ops.ManyAck, error) {
 	return c.many(ctx, f, opts, cancelVerb())
 }
 
-// DeleteMany deletes the tasks that a filter selects, that have ended and that
-// belong to no job; see Delete, and RetryMany for the rest.
+// DeleteMany deletes the finished tasks outside jobs that a filter selects; see Delete, and RetryMany
+// for the rest.
 func (c *Client) DeleteMany(ctx context.Context, f Filter, opts ...OperateOption) (ops.ManyAck, error) {
 	return c.many(ctx, f, opts, deleteVerb())
 }
 
-// many is Bulk of all that a filter selects, however long that takes.
+// many runs Bulk for all tasks that a filter selects, without a time limit.
 func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *manyVerb) (ops.ManyAck, error) {
 	b := bulk{c: c, verb: v, query: &ops.Query{Filter: f}, whole: true, last: f.After}
 	err := b.all(ctx, opts)
@@ -98,7 +95,7 @@ func (b *bulk) all(ctx context.Context, opts []OperateOption) error {
 	return b.run(ctx)
 }
 
-// lastOf is when a task ended, or was enqueued.
+// lastOf returns the time at which a task ended, or else was enqueued.
 func lastOf(t *TaskInfo) time.Time {
 	if !t.FinishedAt.IsZero() {
 		return t.FinishedAt

@@ -10,20 +10,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxForeseen is how many tasks a DryRun looks at one by one: what a verb would do to further ones is not foreseen.
+// maxForeseen is the maximum number of tasks that a DryRun examines individually; refusals of further
+// tasks are not predicted.
 const maxForeseen = 1000
 
-// foresight finds out which of the tasks that a dry run lists a verb would refuse.
+// foresight predicts which tasks of a dry run a verb would refuse.
 type foresight struct {
 	client   *Client
 	selected map[TaskID]bool
-	also     func(context.Context, TaskID) (bool, error) // whether a task is selected that is not known to be; nil: it is not
+	also     func(context.Context, TaskID) (bool, error) // reports whether a task outside the list is selected; nil: it is not
 	spent    map[JobID]error
 
 	keepSteps, cleanups bool
 }
 
-// selects reports whether the verb is for a task, too.
+// selects reports whether the verb also applies to a task.
 func (f *foresight) selects(ctx context.Context, id TaskID) (bool, error) {
 	selected, known := f.selected[id]
 	if known || f.also == nil {
@@ -36,8 +37,8 @@ func (f *foresight) selects(ctx context.Context, id TaskID) (bool, error) {
 	return selected, err
 }
 
-// retry says why the retry of a task would be refused: its undo was given up, a need that ended so that it
-// cannot run is not selected as well, its job has used its budget up, or its cleanup ran.
+// retry returns why the retry of a task would be refused: its undo was given up, an unselected need
+// ended so that it cannot run, its job's budget is used up, or its cleanup ran.
 func (f *foresight) retry(ctx context.Context, h *store.History) (refused, err error) {
 	t := &h.Task
 	switch {
@@ -77,7 +78,7 @@ func (f *foresight) retry(ctx context.Context, h *store.History) (refused, err e
 	return nil, nil
 }
 
-// obstacle is a need for which a task cannot run; nil: there is none.
+// obstacle returns a need that prevents a task from running, or nil.
 func (f *foresight) obstacle(ctx context.Context, needs []store.Need) (*store.Need, error) {
 	var onFailed *store.Need
 	for i := range needs {
@@ -105,7 +106,7 @@ func (f *foresight) obstacle(ctx context.Context, needs []store.Need) (*store.Ne
 	return onFailed, nil
 }
 
-// withoutFailed are the needs whose failure a task does not run for.
+// withoutFailed returns the needs whose failure does not start the task.
 func withoutFailed(needs []store.Need) (others []store.Need) {
 	for _, n := range needs {
 		if n.Kind != task.OnFailed {
@@ -115,7 +116,7 @@ func withoutFailed(needs []store.Need) (others []store.Need) {
 	return others
 }
 
-// delete says why the delete of a task would be refused: another one waits for its end.
+// delete returns why the delete of a task would be refused: another task waits for its end.
 func (f *foresight) delete(_ context.Context, h *store.History) (refused, err error) {
 	for i := range h.Dependents {
 		if d := &h.Dependents[i]; !d.State.Terminal() {

@@ -10,31 +10,31 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// manyVerb is a verb of many tasks.
+// manyVerb describes a bulk verb.
 type manyVerb struct {
 	name   string
-	states []State // in which a task can be changed
-	force  bool    // it has the option
-	undoes bool    // what tasks left to undo is undone before it ends them
+	states []State // in which it can change a task
+	force  bool    // it has the option Force
+	undoes bool    // it undoes the effects of tasks before it ends them
 
-	byDefault Filter // states and kinds of errors of a filter without states; none: all states
+	byDefault Filter // states and error kinds for a filter without states; empty: all states
 	keep      bool   // it has the options KeepSteps and Cleanups
 	command   func(*operateSettings, TaskID) store.Command
-	done      func(*store.CommandResult) bool                                                // whether a task that was refused is as the verb would have it
-	refuse    func(*operateSettings, *TaskInfo) error                                        // what is known to be refused; nil: nothing
-	foresee   func(f *foresight, ctx context.Context, h *store.History) (refused, err error) // the same, in a dry run and from more of the task
-	twice     bool                                                                           // what is refused is tried once more
+	done      func(*store.CommandResult) bool                                                // reports whether a refused task already has the verb's result
+	refuse    func(*operateSettings, *TaskInfo) error                                        // returns a refusal known in advance; may be nil
+	foresee   func(f *foresight, ctx context.Context, h *store.History) (refused, err error) // like refuse, for a dry run with the task's history
+	twice     bool                                                                           // retry refused tasks once
 }
 
-// with has the options of a call change what the verb is for: with Cleanups a retry is for
-// tasks whose undo was given up, is blocked or waits.
+// with adapts the verb to the options of a call: with Cleanups a retry applies to tasks whose undo was
+// given up, is blocked or waits.
 func (v *manyVerb) with(s *operateSettings) {
 	if s.cleanups {
 		v.states, v.byDefault = []State{StateFailed, StatePending, StateBlocked}, Filter{States: []State{StateFailed}, ErrorKinds: []task.ErrorKind{task.KindUndoFailed}}
 	}
 }
 
-// narrow makes a filter select only tasks that the verb can change.
+// narrow restricts a filter to tasks that the verb can change.
 func (v *manyVerb) narrow(f *Filter) error {
 	for _, state := range f.States {
 		if !slices.Contains(v.states, state) {
@@ -88,7 +88,7 @@ func deleteVerb() *manyVerb {
 			return store.DeleteTask{Audit: s.audit, Seen: s.seen, Task: id}
 		},
 		done:    func(r *store.CommandResult) bool { return errors.Is(r.Err, ErrNotFound) },
-		twice:   true, // the children of a task that is deleted too
+		twice:   true, // children of a task that is also deleted
 		foresee: (*foresight).delete,
 		refuse: func(_ *operateSettings, t *TaskInfo) error {
 			if t.Undo.Stands() {
@@ -102,7 +102,7 @@ func deleteVerb() *manyVerb {
 	}
 }
 
-// unblockVerb lets tasks go on that wait for no answer.
+// unblockVerb resumes tasks that do not wait for an answer.
 func unblockVerb() *manyVerb {
 	return &manyVerb{
 		name: "unblock", states: []State{StateBlocked},

@@ -14,7 +14,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// What is nil and must not be is named, instead of a nil pointer somewhere below.
+// A nil argument that must not be nil is named in the error, in place of a nil pointer panic deeper
+// down.
 func TestNil(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.misuse.run.v1")
 	for name, tc := range map[string]struct {

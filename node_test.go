@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// alarms is a job of two tasks, of which one may fail, an alarm for both, and a
-// clean-up.
+// alarms is a job of two tasks, one with AllowFailure, an alarm for both, and a clean-up.
 func alarms(typ *weaver.Type[string, string], x, y string, opts ...weaver.NodeOption) *weaver.Job {
 	j := weaver.NewJob("nightly")
 	a, b := j.Add("x", typ.With(x), opts...), j.Add("y", typ.With(y))
@@ -48,7 +47,7 @@ func TestIfFailedAndAllowFailure(t *testing.T) {
 		subtest(t, "the alarm runs when only "+bad+" fails, and the failure stays", func(fx *fixture) {
 			in := map[string]string{bad: "fail"}
 			want := task.JobCounters{Total: 5, Failed: 1, Succeeded: 4}
-			if bad == "x" { // and what needs it
+			if bad == "x" { // and its dependents
 				want = task.JobCounters{Total: 5, Failed: 2, Succeeded: 3}
 			}
 			res := ends(fx, alarms(typ, in["x"], in["y"]), task.JobFailed, want)
@@ -72,7 +71,7 @@ func TestIfFailedAndAllowFailure(t *testing.T) {
 	})
 }
 
-// A need is asked for in one way.
+// A need may be declared in one way only.
 func TestNeedsInTwoWays(t *testing.T) {
 	typ := weaver.Define[string, string]("node.jobs.twice.v1")
 	subtest(t, "refused", func(fx *fixture) {

@@ -7,21 +7,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Undoes makes the task the undo of another task of the job. It runs when all others have
-// ended and the job went wrong: a task ended against it, or it was cancelled. Then it runs if
-// the other one has begun, whether that succeeded, failed or was cut off; else it is cancelled
-// with error kind not_needed, which does not count against the job. What needs the other
-// task is undone first.
+// Undoes makes the task the undo of another task of the job. It runs when all others have ended and
+// the job went wrong: a task ended against it, or it was cancelled. It then runs if the other task has
+// begun, whatever its end; otherwise it is cancelled with error kind not_needed, which does not count
+// against the job. Dependents of the other task are undone first.
 //
-// Its handler is for the undo alone, and may run more than once. It is tried again for 24 h,
-// after 1 s, 2 s, … up to 1 min; then it fails with the kind undo_failed, and what the other
-// task needs is not undone: see [github.com/goweaver/weaver/task.UndoPhase]. No cancel,
-// deadline or budget of the job ends it, and no attempt of it counts. It calls no Step,
-// Sleep, Call or Ask.
+// Its handler only runs the undo, and may run more than once. It is retried for 24 h, after 1 s, 2 s,
+// … up to 1 min; then it fails with the kind undo_failed, and the needs of the other task are not
+// undone: see [github.com/goweaver/weaver/task.UndoPhase]. No cancel, deadline or budget of the job
+// ends it, and its attempts do not count. It calls no Step, Sleep, Call or Ask.
 //
-// It has no needs of its own. Tasks that need it (IfDone) wait for the undo: they are not
-// undone, and what becomes of them undoes nothing. A task of a job of which an undo has begun
-// is retried with KeepSteps only: submit the job again.
+// It has no needs of its own. Tasks that need it (IfDone) wait for the undo: they are not undone, and
+// their failure undoes no task. Once an undo of a job has begun, its tasks are retried with KeepSteps
+// only: submit the job again.
 func Undoes(other *Node) NodeOption {
 	return nodeOption(func(n *Node) {
 		switch {
@@ -35,14 +33,14 @@ func Undoes(other *Node) NodeOption {
 	})
 }
 
-// maxUndoEdges is how many needs all undo tasks of a job may have together: each needs all
+// maxUndoEdges is the maximum number of needs of all undo tasks of a job together: each needs all
 // other tasks.
 const maxUndoEdges = 200_000
 
-// allNeeds returns the needs of each node, with those that undo tasks have.
+// allNeeds returns the needs of each node, including those of undo tasks.
 func (j *Job) allNeeds(problems *[]error) [][]need {
 	all := make([][]need, len(j.nodes))
-	undoOf := make(map[string]string) // names of undo tasks, by what they undo
+	undoOf := make(map[string]string) // names of undo tasks, by the task they undo
 	for i, n := range j.nodes {
 		if all[i] = n.needs; n.undoes == "" {
 			continue
@@ -95,14 +93,14 @@ func (j *Job) allNeeds(problems *[]error) [][]need {
 	return all
 }
 
-// undoWiring finds what the undo tasks of a job need.
+// undoWiring computes the needs of a job's undo tasks.
 type undoWiring struct {
-	undoOf     map[string]string   // names of undo tasks, by what they undo
+	undoOf     map[string]string   // names of undo tasks, by the task they undo
 	dependents map[string][]string // of each node
-	after      map[string]bool     // undo tasks, and what runs after one
+	after      map[string]bool     // undo tasks, and tasks that run after one
 }
 
-// markAfter marks a node and what runs after it.
+// markAfter marks a node and the tasks that run after it.
 func (w *undoWiring) markAfter(name string) {
 	for open := []string{name}; len(open) > 0; open = open[1:] {
 		if !w.after[open[0]] {
@@ -112,10 +110,10 @@ func (w *undoWiring) markAfter(name string) {
 	}
 }
 
-// needs are those of the undo of a node: all tasks that do not run after an undo, and the
-// undos of what needs the node.
+// needs returns the needs of a node's undo: all tasks that do not run after an undo, and the undos of
+// the node's dependents.
 func (w *undoWiring) needs(j *Job, undone string) []need {
-	beyond := map[string]bool{undone: true} // what needs it, directly or not
+	beyond := map[string]bool{undone: true} // its direct and indirect dependents
 	var undos []need
 	for open := []string{undone}; len(open) > 0; open = open[1:] {
 		for _, name := range w.dependents[open[0]] {

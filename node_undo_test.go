@@ -15,13 +15,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undoJob is a job whose handlers write down their nodes, and fail as they are told.
+// undoJob is a job whose handlers record their nodes and fail as configured.
 type undoJob struct {
 	*fixture
 	mu    sync.Mutex
 	ran   []string
 	fails map[string][]error // errors of the next attempts, by node; the last one stays
-	hold  map[string]bool    // nodes that wait for the end of their contexts
+	hold  map[string]bool    // nodes that block until their contexts end
 	typ   *weaver.Type[string, string]
 }
 
@@ -53,8 +53,8 @@ func (u *undoJob) handler() weaver.Handler {
 	})
 }
 
-// order ships: reserve, then charge, then ship and mail beside each other, each with an undo
-// but mail; and a hook at the end.
+// order runs reserve, then charge, then ship and mail concurrently; each except mail has an undo. A
+// hook runs at the end.
 func (u *undoJob) order(b ...weaver.Budget) *weaver.Job {
 	j := weaver.NewJob("order", b...)
 	add := func(name string, needs ...*weaver.Node) *weaver.Node {
@@ -77,7 +77,7 @@ func (u *undoJob) order2() string {
 	return strings.Join(u.ran, ", ")
 }
 
-// states are those of the tasks of a job, and what its own is.
+// states returns the states of a job and its tasks.
 func (u *undoJob) states(id weaver.JobID) string {
 	u.Helper()
 	info, err := u.client.Job(u.Context(), id)
@@ -161,7 +161,7 @@ func TestUndoes_GoodJobUndoesNothing(t *testing.T) {
 	})
 }
 
-// What did not begin is not undone; what was cut off is.
+// Unstarted tasks are not undone; interrupted ones are.
 func TestUndoes_CancelledJob(t *testing.T) {
 	for _, how := range []string{"cancel", "deadline", "force", "budget"} {
 		t.Run(how, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestUndoes_IsTriedAgain(t *testing.T) {
 		u.runConfig(u.store, weaver.Config{Handlers: []weaver.Handler{u.handler()}})
 		h := submit(u.fixture, u.order(weaver.Budget{MaxAttemptsPerTask: 1}))
 		time.Sleep(500 * time.Millisecond)
-		_, err := u.client.CancelJob(u.Context(), h.ID()) // which no undo notices
+		_, err := u.client.CancelJob(u.Context(), h.ID()) // no undo is cancelled by it
 		u.must(err)
 		equal(u.fixture, "job", jobResult(u.fixture, h).State, task.JobCancelled)
 		equal(u.fixture, "states", u.states(h.ID()), "cancelled; undo reserve: succeeded; undo charge: succeeded; undo ship: succeeded")
@@ -215,7 +215,7 @@ func TestUndoes_IsTriedAgain(t *testing.T) {
 	})
 }
 
-// An undo that is given up holds up those that come after it, until it is tried again.
+// An undo that is given up blocks later ones until it is retried.
 func TestUndoes_IsGivenUp(t *testing.T) {
 	withUndoJob(t, func(u *undoJob) {
 		ctx := u.Context()
@@ -244,7 +244,7 @@ func TestUndoes_IsGivenUp(t *testing.T) {
 	})
 }
 
-// With KeepSteps what was undone counts as done, and what was not needed may be.
+// With KeepSteps undone tasks count as done, and tasks not needed may stay so.
 func TestUndoes_KeepSteps(t *testing.T) {
 	withUndoJob(t, func(u *undoJob) {
 		u.fails["charge"] = []error{errors.New("declined"), nil}
@@ -288,7 +288,7 @@ func TestUndoes_GivenUpAfterADay(t *testing.T) {
 	})
 }
 
-// A panic is a failed try, and a drain gives an undo back at no cost.
+// A panic is a failed try, and a drain releases an undo at no cost.
 func TestUndoes_PanicAndDrain(t *testing.T) {
 	withUndoJob(t, func(u *undoJob) {
 		undo := weaver.Define[string, string]("engine.undo.panics.v1", weaver.NoRetry())

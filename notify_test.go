@@ -12,11 +12,11 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Writes of other processes to the same file are noticed soon, whatever the
-// poll and the heartbeat: their notice says External and nothing else.
+// Writes of other processes to the same file are noticed soon, whatever the poll and the heartbeat:
+// their notice only sets External.
 func TestExternalWritesAreNoticed(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.notify.run.v1", weaver.NoRetry())
-	// pair runs fn with two handles on one file, each like a process of its own.
+	// pair runs fn with two handles on one file, each like a separate process.
 	pair := func(name string, fn func(fx, other *fixture)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ type operateSettings struct {
 // verbOptions says which options, of those that not all verbs have, a verb has.
 type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, skip bool }
 
-// problem says what is wrong with options that the verb does not have.
+// problem returns the error for options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
 	var problems []error
 	refuse := func(given, allowed bool, text string) {
@@ -72,7 +72,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	return nil
 }
 
-// optionsOf returns which options the verb of one task or job has.
+// optionsOf returns the options of the verb of one task or job.
 func optionsOf(cmd store.Command) (has verbOptions) {
 	switch cmd.(type) {
 	case store.CancelTask:
@@ -97,49 +97,47 @@ type operateOption func(*operateSettings)
 
 func (o operateOption) applyOperate(s *operateSettings) { o(s) }
 
-// Reason says why; it is kept with the task and in the audit.
+// Reason sets the reason, stored with the task and in the audit.
 func Reason(text string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.audit.Reason = text })
 }
 
-// By names the operator; it is kept with the task and in the audit.
+// By sets the operator's name, stored with the task and in the audit.
 func By(operator string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.audit.By = operator })
 }
 
-// Force makes Cancel revoke the lease of a running task, so that it ends at
-// once, whatever its handler does. One that left something to undo is undone first:
-// no undo begins before the revoked lease has ended, as the handler may run until then, or
-// its process is proven dead.
+// Force makes Cancel revoke the lease of a running task, so that it ends at once, whatever its handler
+// does. A task with effects to undo is undone first: the undo starts when the revoked lease has ended,
+// as the handler may run until then, or when its process is proven dead.
 //
-// Of a task that is being undone the first forced cancel revokes the attempt that does so;
-// another one follows when that lease has ended. The second gives the undo up: see
-// AbandonUndo. Other verbs than Cancel and CancelMany refuse it: ErrInvalidOption.
+// In an undo phase the first forced cancel revokes the attempt that runs the undo; another attempt
+// follows when that lease has ended. The second forced cancel gives the undo up: see AbandonUndo.
+// Verbs other than Cancel and CancelMany refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-// AbandonUndo makes Cancel give up the undo of a task that is being undone: it fails at
-// once, with [github.com/goweaver/weaver/task.KindUndoFailed], and what was not undone
-// stays. For a task whose undo was given up it says that somebody has seen to that: the
-// task may be deleted then, and rules of retention see it. The audit says who did so. A task
-// with no undo to abandon is ErrState; other verbs refuse it: ErrInvalidOption.
+// AbandonUndo makes Cancel give up the undo of a task: the task fails at once with
+// [github.com/goweaver/weaver/task.KindUndoFailed], and the remaining effects stay. If the undo was
+// already given up, it confirms that a person has dealt with the effects: the task may then be
+// deleted, and retention rules apply to it. The audit names the operator. A task without an undo to
+// abandon is ErrState; other verbs refuse it: ErrInvalidOption.
 func AbandonUndo() OperateOption {
 	return operateOption(func(s *operateSettings) { s.abandonUndo = true })
 }
 
-// Cleanups makes Retry try the undo of a task again, and not the task: one that was given
-// up, one that is blocked, or one that waits for its next try, which is due now. It is
-// tried for another 24 h, and the task ends as it would have before. What needs the task
-// and has not started waits for that. A task with nothing to undo, or whose undo runs, is
-// ErrState; other verbs than Retry and RetryMany refuse it: ErrInvalidOption.
+// Cleanups makes Retry retry only the undo of a task: one that was given up, is blocked, or waits for
+// its next try, which is due now. The undo is retried for another 24 h, then the task ends as before.
+// Its unstarted dependents wait for that. A task without effects to undo, or with a running undo, is
+// ErrState; verbs other than Retry and RetryMany refuse it: ErrInvalidOption.
 func Cleanups() OperateOption {
 	return operateOption(func(s *operateSettings) { s.cleanups = true })
 }
 
-// SkipUndo is [Cleanups] that gives the undo of some steps up: they stay, and count as never
-// run. What began before them is undone. It needs a [Reason]; the audit names the steps. A
-// step that is not to be undone is ErrState.
+// SkipUndo is [Cleanups] that gives up the undo of some steps: their effects stay, and they count as
+// never run. Earlier steps are undone. It needs a [Reason]; the audit names the steps. A step without
+// a pending undo is ErrState.
 func SkipUndo(steps ...string) OperateOption {
 	return operateOption(func(s *operateSettings) {
 		s.cleanups = true
@@ -149,11 +147,10 @@ func SkipUndo(steps ...string) OperateOption {
 
 const onlyKeepSteps = "KeepSteps is an option of Retry, RetryJob, RetryMany and RerunFrom only"
 
-// KeepSteps retries a task, or reruns it from a step, although a cleanup of it ran
-// ([Cleanup]): its completed steps count as done. Give it only when they still stand, for
-// instance when the cleanup undid nothing of them. The audit says so. After a retry the
-// cleanup is a past step ([StepInfo.Past]), and runs again when its turn comes. Other verbs
-// refuse it: ErrInvalidOption.
+// KeepSteps retries a task, or reruns it from a step, although its cleanup ran ([Cleanup]): its
+// completed steps count as done. Use it only if their effects still hold, for instance if the cleanup
+// did not undo them. The audit records it. After a retry the cleanup is a past step ([StepInfo.Past])
+// and runs again in turn. Other verbs refuse it: ErrInvalidOption.
 func KeepSteps() OperateOption {
 	return operateOption(func(s *operateSettings) { s.keepSteps = true })
 }
@@ -162,9 +159,9 @@ func KeepSteps() OperateOption {
 // (TaskInfo.Epoch) is another one by now, which it is after every claim and every
 // operator's verb that moved it, nothing changes and the answer is [store.ErrChanged].
 //
-// With updatedAt, which is TaskInfo.UpdatedAt as it was seen, so is it when the task has moved
-// since, or has another input or due time. Steps, progress and logs, signals that it did not
-// wait for, a request that it end, a pause and a resume are no such change.
+// With updatedAt, the TaskInfo.UpdatedAt seen, it also returns the error if the task's state, input or
+// due time has changed since. Steps, progress, logs, unawaited signals, a cancel request, a pause and
+// a resume do not count as changes.
 func SeenEpoch(epoch int64, updatedAt ...time.Time) OperateOption {
 	return operateOption(func(s *operateSettings) {
 		s.seen = store.Seen{Epoch: epoch}
@@ -174,7 +171,7 @@ func SeenEpoch(epoch int64, updatedAt ...time.Time) OperateOption {
 	})
 }
 
-// added is what AddAttempts and AddCost say.
+// added returns the values of AddAttempts and AddCost.
 func (s *operateSettings) added() (attempts int, cost int64) {
 	if s.addAttempts != nil {
 		attempts = *s.addAttempts
@@ -214,15 +211,14 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	if err := res[0].Err; err != nil {
-		// It names the task or job itself.
+		// The error names the task or job itself.
 		verb, _, _ := strings.Cut(what, " ")
 		return store.CommandResult{}, fmt.Errorf("%s: %w", verb, err)
 	}
 	return res[0], nil
 }
 
-// withRepairs adds to a pause of a type that of the queue in which the repairs of its
-// inputs wait.
+// withRepairs adds to a pause of a type the pause of its repair queue.
 func withRepairs(cmd store.Command) []store.Command {
 	switch cmd := cmd.(type) {
 	case store.PauseType:

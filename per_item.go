@@ -6,9 +6,9 @@ import (
 	"github.com/goweaver/weaver/internal/option"
 )
 
-// PerItem gives the tasks of an EnqueueMany options of their own: of returns those of the
-// i-th input, which hold beside the others and win over them. An IdempotencyKey belongs
-// here. Elsewhere it is ErrInvalidOption.
+// PerItem sets individual options for the tasks of an EnqueueMany: of returns the options of the i-th
+// input, which override the common ones. An IdempotencyKey belongs here. In any other call it is
+// ErrInvalidOption.
 //
 //	charge.EnqueueMany(ctx, client, orders, weaver.Priority(2), weaver.PerItem(func(i int) []weaver.EnqueueOption {
 //		return []weaver.EnqueueOption{weaver.IdempotencyKey(orders[i].ID)}
@@ -21,7 +21,7 @@ func (perItem) ApplyEnqueue(s *option.Settings) {
 	s.Problem("PerItem: only EnqueueMany takes it")
 }
 
-// cutPerItem returns options without PerItem, and those of the i-th input.
+// cutPerItem returns options without PerItem, and the function of PerItem.
 func cutPerItem(opts []EnqueueOption) (rest []EnqueueOption, of func(i int) []EnqueueOption) {
 	var own []perItem
 	for _, o := range opts {
@@ -36,7 +36,7 @@ func cutPerItem(opts []EnqueueOption) (rest []EnqueueOption, of func(i int) []En
 	return rest, func(i int) (all []EnqueueOption) {
 		for _, p := range own {
 			if p == nil {
-				all = append(all, nil) // told as a nil option
+				all = append(all, nil) // reported as a nil option
 				continue
 			}
 			all = append(all, p(i)...)

@@ -17,12 +17,12 @@ import (
 
 // Plugin extends an engine (Config.Plugins).
 type Plugin interface {
-	// Install says what the plug-in does, by the methods of s. New calls it once
-	// and reports its error; the engine has not started then.
+	// Install registers the plug-in's functions by the methods of s. New calls it once, before the
+	// engine starts, and reports its error.
 	Install(s *Setup) error
 }
 
-// PluginFunc lets a function be a Plugin.
+// PluginFunc adapts a function to a Plugin.
 type PluginFunc func(*Setup) error
 
 // Install implements Plugin.
@@ -33,8 +33,8 @@ func (f PluginFunc) Install(s *Setup) error {
 	return f(s)
 }
 
-// Setup is what a Plugin can do with an engine. It is used during Install only,
-// and its functions must be safe for concurrent use.
+// Setup registers the functions of a Plugin with an engine. Use it during Install only; the functions
+// must be safe for concurrent use.
 type Setup struct {
 	listeners *engine.Listeners
 	handlers  []func(HandlerFunc) HandlerFunc
@@ -50,9 +50,8 @@ type Setup struct {
 	logs, events bool // are stored
 }
 
-// StepFunc runs the function of a step, whose name it is given, and returns its
-// encoded value. InStepTx, Spend and the like work with the ctx that it gets, and
-// with those made from it.
+// StepFunc runs the named step's function and returns its encoded value. InStepTx, Spend and the like
+// work with its ctx and contexts derived from it.
 type StepFunc func(ctx context.Context, name string) (json.RawMessage, error)
 
 // EnqueueFunc stores drafts: Enqueuer.EnqueueTasks.
@@ -65,9 +64,9 @@ func (s *Setup) OnEvent(fn func(event.Event)) {
 	}
 }
 
-// OnAttempt adds a listener for the events with which attempts begin and end: those of
-// package event whose names begin with Task. The others, which cost more the more a
-// handler does, are not made for it.
+// OnAttempt adds a listener for the start and end events of attempts: those of package event whose
+// names begin with Task. Other events, whose cost grows with the handler's work, are not produced for
+// it.
 func (s *Setup) OnAttempt(fn func(event.Event)) {
 	if s.given("OnAttempt", fn == nil) {
 		s.listeners.AddCoarse(fn)
@@ -81,70 +80,65 @@ func (s *Setup) WrapHandler(wrap func(HandlerFunc) HandlerFunc) {
 	}
 }
 
-// WrapStep wraps the functions of the steps: Step, Do and StepTx, each try for itself.
-// Steps whose value is recorded run no function. New calls wrap once; it may not
-// return nil. The function in the middle gets the last ctx, which must be made from
-// the one that came in.
+// WrapStep wraps the functions of steps (Step, Do and StepTx), once for each try. A recorded step runs
+// no function. New calls wrap once; it must not return nil. The ctx passed on must derive from the
+// received one.
 func (s *Setup) WrapStep(wrap func(StepFunc) StepFunc) {
 	if s.given("WrapStep", wrap == nil) {
 		s.steps = append(s.steps, wrap)
 	}
 }
 
-// WrapEnqueue wraps the enqueues of the engine and of its InTx: Enqueue, EnqueueMany,
-// EnqueueTasks. Drafts can be given more options (Draft.And). What a Submit, a step
-// (Start, Call) or a Decompose stores does not come by here, nor what other clients
-// enqueue. New calls wrap once; it may not return nil.
+// WrapEnqueue wraps the enqueues of the engine and of its InTx: Enqueue, EnqueueMany, EnqueueTasks. It
+// may add options to drafts (Draft.And). It does not see tasks stored by a Submit, a step (Start,
+// Call), a Decompose, or other clients. New calls wrap once; it must not return nil.
 func (s *Setup) WrapEnqueue(wrap func(EnqueueFunc) EnqueueFunc) {
 	if s.given("WrapEnqueue", wrap == nil) {
 		s.enqueues = append(s.enqueues, wrap)
 	}
 }
 
-// InjectMetadata has fn give metadata to every task that is stored by the engine, its
-// InTx, or a handler of it: enqueued, submitted, started, called, decomposed, or named
-// by a Decider. ctx is that of the call; for what is stored when the handler has
-// returned it is that of the innermost handler. Metadata that the task has itself
-// stays; what cannot be stored (a name over 255 bytes, NUL, no UTF-8) and a panic of
-// fn are logged, and the task goes without it.
+// InjectMetadata makes fn add metadata to every task stored by the engine, its InTx, or one of its
+// handlers: enqueued, submitted, started, called, decomposed, or named by a Decider. ctx is that of
+// the call, or of the innermost handler for tasks stored after the handler has returned. The task's
+// own metadata takes precedence. Invalid metadata (a name over 255 bytes, NUL, no UTF-8) and a panic
+// of fn are logged, and the task is stored without it.
 func (s *Setup) InjectMetadata(fn func(ctx context.Context) map[string]string) {
 	if s.given("InjectMetadata", fn == nil) {
 		s.injects = append(s.injects, fn)
 	}
 }
 
-// OnStored calls fn for every task that was stored in one of the ways of InjectMetadata,
-// with its type and queue; in InTx that is before the commit. A task that existed is not
-// stored. If the process dies in between, or an answer of the store is lost, fn is not
-// called, or called twice: it is for counting. A panic of fn is logged.
+// OnStored calls fn for every task stored in one of the ways of InjectMetadata, with its type and
+// queue; in InTx before the commit. An existing task does not count. If the process dies, or an answer
+// of the store is lost, fn may be called never or twice: use it for counting. A panic of fn is logged.
 func (s *Setup) OnStored(fn func(ctx context.Context, typ, queue string)) {
 	if s.given("OnStored", fn == nil) {
 		s.stores = append(s.stores, fn)
 	}
 }
 
-// LogAttrs has fn give attributes to the loggers that Log returns for ctx. A panic of
-// fn is logged, and the logger goes without them.
+// LogAttrs makes fn add attributes to the loggers that Log returns for ctx. A panic of fn is logged,
+// and the logger lacks them.
 func (s *Setup) LogAttrs(fn func(ctx context.Context) []slog.Attr) {
 	if s.given("LogAttrs", fn == nil) {
 		s.attrs = append(s.attrs, fn)
 	}
 }
 
-// OnStart calls fn when a Run of the engine begins, before the first task is claimed:
-// for what a worker does once, such as announcing its task types. It has 10 s. If it
-// fails, or panics, that is logged, tasks run all the same, and it is called again every
-// 30 s until it succeeds. Clients have no start.
+// OnStart calls fn when a Run of the engine begins, before the first claim: for one-time work of a
+// worker, such as announcing its task types. It has 10 s. An error or panic is logged, tasks run
+// nevertheless, and fn is called again every 30 s until it succeeds. A plain client never calls it.
 func (s *Setup) OnStart(fn func(ctx context.Context, e *Engine) error) {
 	if s.given("OnStart", fn == nil) {
 		s.starts = append(s.starts, fn)
 	}
 }
 
-// OnStoreCall calls fn after each call of the store by which the engine works, with how
-// long that took: join, claim, heartbeat, record, finish, reap, collect and write_stats.
-// claim_or_wait is a claim that waits for work. Calls of clients and handlers are not
-// among them. fn is on the way of every task: it must be quick. A panic of it is logged.
+// OnStoreCall calls fn after each store call of the engine's own work, with its duration: join, claim,
+// heartbeat, record, finish, reap, collect and write_stats. claim_or_wait is a claim that waits for
+// work. Calls of clients and handlers do not count. fn delays every task: it must be fast. A panic of
+// it is logged.
 func (s *Setup) OnStoreCall(fn func(op string, took time.Duration, err error)) {
 	if s.given("OnStoreCall", fn == nil) {
 		s.calls = append(s.calls, fn)
@@ -158,7 +152,7 @@ func (s *Setup) given(what string, missing bool) bool {
 	return !missing
 }
 
-// atStart are the functions of OnStart for an engine.
+// atStart returns the functions of OnStart for an engine.
 func (s *Setup) atStart(e *Engine) (fns []func(context.Context) error) {
 	for _, fn := range s.starts {
 		fns = append(fns, func(ctx context.Context) error { return fn(ctx, e) })
@@ -166,7 +160,7 @@ func (s *Setup) atStart(e *Engine) (fns []func(context.Context) error) {
 	return fns
 }
 
-// storeCall calls the functions of OnStoreCall; nil: no plug-in asks for them.
+// storeCall returns the functions of OnStoreCall, or nil.
 func (s *Setup) storeCall(log *slog.Logger) func(op string, took time.Duration, err error) {
 	if len(s.calls) == 0 {
 		return nil
@@ -181,7 +175,7 @@ func (s *Setup) storeCall(log *slog.Logger) func(op string, took time.Duration, 
 	}
 }
 
-// install asks the plug-ins what they do.
+// install calls Install of the plug-ins.
 func (cfg Config) install(to store.Store) (*Setup, []error) {
 	s := &Setup{listeners: new(engine.Listeners)}
 	if cfg.Sink != nil {
@@ -209,22 +203,21 @@ func installAll(plugins []Plugin, s *Setup) (*Setup, []error) {
 	return s, problems
 }
 
-// PersistLogs keeps the lines of Log from level Info on in the store, with their task.
-// A line over 64 KiB is cut and says so. Lines are written with what the task records
-// next, or 200 ms later (25 ms with a chunk among them); those of that time are lost when
-// the process is killed.
+// PersistLogs stores the lines of Log from level Info on, with their task. A longer line is cut to 64
+// KiB and marked. Lines are written with the task's next record, or 200 ms later (25 ms with a chunk
+// among them); a killed process loses the lines of that time.
 func PersistLogs() Plugin {
 	return PluginFunc(func(s *Setup) error { s.logs = true; return nil })
 }
 
-// PersistEvents keeps the events of steps, progress and chunks (Emit, Stream) in the
-// store, in the way of PersistLogs, so that Subscribe replays them, in every process.
-// The events of tasks and jobs themselves it reads from the rows of these.
+// PersistEvents stores the events of steps, progress and chunks (Emit, Stream) as PersistLogs does, so
+// that Subscribe in every process replays them. Subscribe reads the events of tasks and jobs from
+// their rows.
 func PersistEvents() Plugin {
 	return PluginFunc(func(s *Setup) error { s.events = true; return nil })
 }
 
-// stepFunc is what runs the functions of steps; nil: no plug-in wraps them.
+// stepFunc returns the function that runs step functions; nil if no plug-in wraps them.
 func (s *Setup) stepFunc() (engine.StepFunc, []error) {
 	if len(s.steps) == 0 {
 		return nil, nil
@@ -249,13 +242,13 @@ func (s *Setup) stepFunc() (engine.StepFunc, []error) {
 
 type enqueueKey struct{}
 
-// enqueuing is what the innermost EnqueueFunc needs to know of a call.
+// enqueuing holds the parameters of a call for the innermost EnqueueFunc.
 type enqueuing struct {
 	client *Client
 	tx     store.Tx
 }
 
-// enqueueFunc is what stores drafts; nil: no plug-in wraps it.
+// enqueueFunc returns the function that stores drafts; nil if no plug-in wraps it.
 func (s *Setup) enqueueFunc() (EnqueueFunc, []error) {
 	if len(s.enqueues) == 0 {
 		return nil, nil
@@ -275,14 +268,12 @@ func (s *Setup) enqueueFunc() (EnqueueFunc, []error) {
 	return run, nil
 }
 
-// On calls fn for the events of one type, those of package event; event.Event stands
-// for all of them. It is called synchronously, after what happened is durable, in
-// the order of the task's events, and must be safe for concurrent use. A slow
-// listener, or one that panics, delays that task and nothing else.
+// On calls fn for the events of one type of package event; event.Event selects all types. Calls are
+// synchronous, made after the event is durable, in the order of the task's events. fn must be safe for
+// concurrent use. A slow or panicking listener delays only its task.
 //
-// stop ends it, also from inside fn; a call that is under way goes on. Events of the
-// engine itself only: what happens in other processes does Subscribe see. On panics
-// when the engine or fn is nil.
+// stop ends the subscription, also from inside fn; a running call continues. On sees events of this
+// engine only; Subscribe sees those of other processes. On panics if the engine or fn is nil.
 func On[E event.Event](eng *Engine, fn func(E)) (stop func()) {
 	switch {
 	case eng == nil:

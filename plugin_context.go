@@ -13,13 +13,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxNote is how long the value of a note may be, in bytes.
+// maxNote is the maximum length of a note's value in bytes.
 const maxNote = 1 << 10
 
-// Note keeps a text with the running attempt, by a name of up to 255 bytes
-// (AttemptInfo.Notes). It is stored with the end of the attempt, so that an attempt
-// whose process dies has none. An attempt has up to 16 notes of up to 1 KiB; the last
-// one of a name counts. Errors: ErrNoTask, ErrAttemptOver, ErrInvalidOption.
+// Note adds a named text, with a name of up to 255 bytes, to the running attempt (AttemptInfo.Notes).
+// It is stored with the end of the attempt, so an attempt whose process dies has no notes. An attempt
+// has up to 16 notes of up to 1 KiB; the last value of a name counts. Errors: ErrNoTask,
+// ErrAttemptOver, ErrInvalidOption.
 func Note(ctx context.Context, name, value string) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -40,8 +40,8 @@ func Note(ctx context.Context, name, value string) error {
 	return err
 }
 
-// EarlierAttempts reads, inside a handler, the attempts of its task before this one, as
-// they ended. It reads the whole history of the task: not for a handler that runs often.
+// EarlierAttempts reads, inside a handler, the finished attempts of its task before this one. It reads
+// the task's whole history: do not use it in a frequent handler.
 func EarlierAttempts(ctx context.Context) ([]AttemptInfo, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func EarlierAttempts(ctx context.Context) ([]AttemptInfo, error) {
 	return a.Earlier(ctx)
 }
 
-// entered notes the context that the innermost handler gets.
+// entered records the context of the innermost handler.
 func entered(next HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		engine.Enter(ctx)
@@ -67,13 +67,13 @@ func (c *Client) injectInto(ctx context.Context, tasks []task.New) {
 	}
 }
 
-// inject is what completes tasks that are about to be stored; nil: no plug-in does.
+// inject returns the function that completes tasks before they are stored, or nil.
 func (s *Setup) inject(log *slog.Logger) engine.Inject {
 	if len(s.injects) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, n *task.New) {
-		shared := true // the map may be that of the type, or of other drafts
+		shared := true // the map may belong to the type or to other drafts
 		for _, fn := range s.injects {
 			for key, value := range guarded(log, "InjectMetadata", ctx, fn) {
 				if _, has := n.Metadata[key]; has {
@@ -99,7 +99,7 @@ func (s *Setup) inject(log *slog.Logger) engine.Inject {
 	}
 }
 
-// stored is what hears of tasks that were stored; nil: no plug-in does.
+// stored returns the function to call for stored tasks, or nil.
 func (s *Setup) stored(log *slog.Logger) engine.Stored {
 	if len(s.stores) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (s *Setup) stored(log *slog.Logger) engine.Stored {
 	}
 }
 
-// logAttrs are the attributes of loggers; nil: no plug-in gives some.
+// logAttrs returns the function that adds attributes to loggers, or nil.
 func (s *Setup) logAttrs(log *slog.Logger) engine.LogAttrs {
 	if len(s.attrs) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (s *Setup) logAttrs(log *slog.Logger) engine.LogAttrs {
 	}
 }
 
-// guarded calls a function of a plug-in, whose panic touches no task.
+// guarded calls a plug-in's function and recovers its panic.
 func guarded[T any](log *slog.Logger, what string, ctx context.Context, fn func(context.Context) T) (got T) {
 	defer func() {
 		if p := recover(); p != nil {

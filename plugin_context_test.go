@@ -21,7 +21,7 @@ import (
 
 type userKey struct{}
 
-// carries gives each task the value of its enqueuer's context.
+// carries gives each task the value from its enqueuer's context.
 func carries(s *weaver.Setup) error {
 	s.WrapHandler(func(next weaver.HandlerFunc) weaver.HandlerFunc {
 		return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
@@ -251,8 +251,7 @@ func TestWaited(t *testing.T) {
 	})
 }
 
-// What the handler returns beside Decompose is the output of its task also when
-// something wraps the handler.
+// The value returned with Decompose is the output of its task, also if the handler is wrapped.
 func TestMiddlewareKeepsTheOutputBesideDecompose(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.wrapped.parent.v1")
 	child := weaver.Define[string, string]("engine.wrapped.child.v1")

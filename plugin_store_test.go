@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// OnStoreCall is told of what the engine asks the store for; a function that panics
-// changes nothing.
+// OnStoreCall sees the engine's store calls; a panic in it has no effect.
 func TestOnStoreCall(t *testing.T) {
 	typ := weaver.Define[string, int]("engine.calls.run.v1")
 	inBubble(t, func(fx *fixture) {
@@ -36,7 +35,7 @@ func TestOnStoreCall(t *testing.T) {
 		h := enqueue(fx, typ, "")
 		_, err := h.Wait(fx.Context())
 		fx.must(err)
-		synctest.Wait() // the calls that are under way end: a stop would cut them short
+		synctest.Wait() // wait for running calls, which a stop would interrupt
 		fx.must(e.stop())
 		mu.Lock()
 		defer mu.Unlock()

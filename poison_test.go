@@ -43,7 +43,7 @@ func TestPoison(t *testing.T) {
 	subtest(t, "a task that keeps killing its worker fails", func(fx *fixture) {
 		h := enqueue(fx, deadly, "deadly")
 		var started atomic.Int32
-		// One slot: it runs isolated, so that no other task can be the cause.
+		// One slot: it runs isolated, so no other task can be the cause.
 		cfg := weaver.Config{Concurrency: 1, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(fx, &started)}}
 		for range 3 {
 			crashing(fx, time.Minute, cfg)
@@ -119,7 +119,7 @@ func TestPoison(t *testing.T) {
 			enqueue(fx, deadly, "fine", weaver.Delay(time.Duration(i)*7*time.Second))
 		}
 		var others atomic.Int32
-		var beside []int32 // how many others ran as the deadly one began
+		var beside []int32 // number of other running tasks when the deadly one began
 		for len(beside) < 3 {
 			died := make(chan struct{})
 			f := newFaults(fx)
@@ -166,8 +166,8 @@ func TestPoison(t *testing.T) {
 			if round == 100 {
 				fx.Fatal("the deadly task survives for ever")
 			}
-			// The process dies of the deadly task, one second after it began;
-			// without it, the process lives long enough for all the others.
+			// The deadly task kills the process one second after its start; otherwise the process
+			// lives long enough for all other tasks.
 			died := make(chan struct{})
 			f := newFaults(fx)
 			e := fx.start(f.store, weaver.Config{Concurrency: 60, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
@@ -202,8 +202,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// A claim reports how many quarantined tasks the worker runs, and the smallest
-// quarantine limit among them: the store leases no further one beyond it.
+// A claim reports the number of quarantined tasks of the worker, and their minimum quarantine limit:
+// the store leases no further one beyond it.
 func TestClaimsReportQuarantinedTasks(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.quarantine.run.v1")
 	subtest(t, "as they begin and end", func(fx *fixture) {

@@ -31,7 +31,7 @@ func TestRepairOfASealedInput(t *testing.T) {
 	}
 }
 
-// shows fails if what readers see of a task has a text.
+// shows fails if readers of a task see a text.
 func (fx *fixture) shows(what string, id weaver.TaskID, secret string) {
 	fx.Helper()
 	h := fx.history(id)
@@ -56,7 +56,7 @@ func (fx *fixture) shows(what string, id weaver.TaskID, secret string) {
 	}
 }
 
-// What an engine masks it masks of the tasks too that its handlers make.
+// An engine's masks also apply to tasks created by its handlers.
 func TestRedactOfTasksThatHandlersMake(t *testing.T) {
 	child := weaver.Define[map[string]string, int]("acme.privacy.child.v1")
 	parent := weaver.Define[string, int]("acme.privacy.parent.v1")
@@ -98,7 +98,7 @@ func TestRedactOfTasksThatHandlersMake(t *testing.T) {
 	}
 }
 
-// A repair has the input of its task, and masks what that masks.
+// A repair has the input of its task, and the same masks.
 func TestRedactOfRepairs(t *testing.T) {
 	typ := weaver.Define[cardPayment, int]("acme.privacy.repaired.v1")
 	wrong := weaver.Define[map[string]any, int]("acme.privacy.repaired.v1")

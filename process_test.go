@@ -49,8 +49,8 @@ type childInput struct {
 
 type childOutput struct{ Sum, Process int }
 
-// childMain is a worker process: it migrates and runs until its standard
-// input ends, and says on its standard output how far it is.
+// childMain is a worker process: it migrates, runs until its standard input ends, and reports its
+// state on its standard output.
 func childMain(path string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -98,8 +98,8 @@ type child struct {
 	stdin io.Closer
 }
 
-// startChild starts a worker process on a database file. It is killed at the
-// end of the test unless it was ended before.
+// startChild starts a worker process on a database file. It is killed at the end of the test unless it
+// has ended.
 func startChild(t testing.TB, path string, env ...string) *child {
 	t.Helper()
 	c := &child{t: t, cmd: exec.Command(os.Args[0])}
@@ -135,7 +135,7 @@ func (c *child) says(line string) {
 // kill is kill -9.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it may have ended
-	_ = c.cmd.Wait()         // its end is what was asked for
+	_ = c.cmd.Wait()         // the kill explains its error
 }
 
 // end lets the process drain, and waits for it.
@@ -149,8 +149,7 @@ func (c *child) end() {
 	}
 }
 
-// TestProcesses are the tests that need a file, and processes that share
-// it. They run in real time.
+// TestProcesses runs the tests that need a file and processes that share it. They run in real time.
 func TestProcesses(t *testing.T) {
 	t.Run("a killed process is taken over at once", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "weaver.db")
@@ -220,7 +219,7 @@ func TestProcesses(t *testing.T) {
 		fx.must(err)
 		equal(t, "tasks after migrating again", len(list), 1)
 
-		// A newer program was here.
+		// A newer program migrated the file.
 		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
 		fx.must(err)
 		wantError(t, db.Migrate(t.Context()), store.ErrNewerSchema)

@@ -13,8 +13,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A handler reports from its beginning when it is replayed; what an earlier
-// attempt reported beyond stays.
+// A replayed handler reports from the start again; higher progress of an earlier attempt stays.
 func TestProgressInAReplay(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.replayed.run.v1")
 	again := errors.New("again")

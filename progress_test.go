@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(time.Minute) // quiet: the last report must not wait for the end
+			time.Sleep(time.Minute) // quiet: the last report is written before the end
 			return n, nil
 		})}})
 		h := enqueue(fx, typ, 1)

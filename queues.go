@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// warnUnserved logs the task types whose tasks, unless an enqueue says
-// otherwise, wait in a queue that the engine does not serve.
+// warnUnserved logs the task types whose default queue the engine does not serve.
 func (cfg Config) warnUnserved() {
 	if cfg.Queues == nil {
 		return
@@ -34,7 +33,7 @@ func (cfg Config) types() []string {
 	return names
 }
 
-// warnNodes logs the tasks of a job that the engine itself does not run.
+// warnNodes logs the tasks of a job that this engine does not run.
 func (e *Engine) warnNodes(j *Job) {
 	for _, n := range j.nodes {
 		if !slices.Contains(e.types, n.draft.typeName) {
@@ -50,8 +49,7 @@ func (e *Engine) warnNodes(j *Job) {
 	}
 }
 
-// Overview returns what the namespace holds: the parts that req asks for, in one read
-// of bounded size.
+// Overview reads the requested parts of an overview of the namespace, in one read of bounded size.
 func (c *Client) Overview(ctx context.Context, req store.OverviewRequest) (store.Overview, error) {
 	o, err := c.store.Overview(ctx, c.ns, req)
 	if err != nil {
@@ -60,9 +58,9 @@ func (c *Client) Overview(ctx context.Context, req store.OverviewRequest) (store
 	return o, nil
 }
 
-// Queues returns the queues in which tasks wait to be started or run, or that are
-// paused: how many tasks of each are due, since when, how many are due later, and who
-// paused it. Task types that are paused come last; they have a Type and no Name.
+// Queues returns the queues with waiting or running tasks or a pause, with the number of due tasks,
+// the oldest due time, the number due later, and the pause. Paused task types come last; they have a
+// Type and no Name.
 func (c *Client) Queues(ctx context.Context) ([]store.Queue, error) {
 	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewQueues})
 	if err != nil {
@@ -71,8 +69,8 @@ func (c *Client) Queues(ctx context.Context) ([]store.Queue, error) {
 	return o.Queues, nil
 }
 
-// Counts returns how many tasks are in each state, and of each type and queue: exact up
-// to 10,000, and then at least so many.
+// Counts returns the number of tasks by state, type and queue: exact up to 10,000, and a lower bound
+// above.
 func (c *Client) Counts(ctx context.Context) (store.Counts, error) {
 	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewCounts})
 	if err != nil {
@@ -81,9 +79,8 @@ func (c *Client) Counts(ctx context.Context) (store.Counts, error) {
 	return o.Counts, nil
 }
 
-// Workers returns the engines that run, with what they announced and how many tasks
-// each of them runs. One whose process died is among them for a while: it is Dead,
-// where that is known, or else Silent.
+// Workers returns the running engines with their announcements and numbers of running tasks. An engine
+// of a dead process is included for a while: it is Dead if that is known, otherwise Silent.
 func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
 	o, err := c.store.Overview(ctx, c.ns, store.OverviewRequest{Parts: store.OverviewWorkers})
 	if err != nil {
@@ -92,9 +89,8 @@ func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
 	return o.Workers, nil
 }
 
-// Graph returns the tasks of a job with the edges between them: a page of up to 10,000
-// tasks, the oldest first; with its Next as After the next page follows. ErrNotFound,
-// store.ErrBadCursor.
+// Graph returns one page of up to 10,000 tasks of a job, oldest first, with the edges between them;
+// pass its Next as After for the next page. Errors: ErrNotFound, ErrBadCursor.
 func (c *Client) Graph(ctx context.Context, req store.GraphRequest) (store.Graph, error) {
 	g, err := c.store.Graph(ctx, c.ns, req)
 	if err != nil {
@@ -103,9 +99,8 @@ func (c *Client) Graph(ctx context.Context, req store.GraphRequest) (store.Graph
 	return g, nil
 }
 
-// Audit returns what operators did, newest first, and the cursor of the next page, ""
-// at the end. A page may have fewer entries than asked for while there are more.
-// store.ErrBadCursor.
+// Audit returns the operators' commands, newest first, and the cursor of the next page, "" at the end.
+// A page may have fewer entries than asked for before the end. Error: ErrBadCursor.
 func (c *Client) Audit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, string, error) {
 	err := cmp.Or(checkTexts("Target", f.Target), checkTexts("Actor", f.Actor), checkTexts("Verb", f.Verb), checkTexts("After", f.After))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// What waits, what stands in which state, and who works.
+// Waiting tasks, tasks by state, and workers.
 func TestQueuesCountsWorkers(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.queues.run.v1", weaver.Queue("billing"))
 	inBubble(t, func(fx *fixture) {

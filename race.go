@@ -10,13 +10,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// RaceCase is one of the things that a Race waits for: OnSignal, OnSleep or OnCall.
+// RaceCase is one case of a Race: OnSignal, OnSleep or OnCall.
 type RaceCase struct {
 	begin func(a *engine.Attempt) engine.Wait
 	won   func(ctx context.Context, a *engine.Attempt, step *task.Step, w engine.Wait) error
 }
 
-// OnSignal waits for a signal, whose payload into gets (nil: nothing does).
+// OnSignal waits for a signal and stores its payload in into, unless into is nil.
 func OnSignal[T any](s *Signal[T], into *T) RaceCase {
 	return RaceCase{
 		begin: func(*engine.Attempt) engine.Wait { return &engine.SignalWait{Signal: s.name} },
@@ -38,9 +38,8 @@ func OnSleep(d time.Duration) RaceCase {
 	}
 }
 
-// OnCall waits for the end of a child, as Call does; into gets its output (nil:
-// nothing does). A child that does not succeed comes first as any other: Race then
-// returns its *CallError.
+// OnCall waits for the end of a child, as Call does, and stores its output in into, unless into is
+// nil. A child that does not succeed can win like any other case: Race then returns its *CallError.
 func OnCall[In, Out any](t *Type[In, Out], in In, into *Out, opts ...EnqueueOption) RaceCase {
 	return RaceCase{
 		begin: func(a *engine.Attempt) engine.Wait { return callOf(a, t, []In{in}, opts) },
@@ -60,8 +59,7 @@ func OnCall[In, Out any](t *Type[In, Out], in In, into *Out, opts ...EnqueueOpti
 
 var errNoCase = errors.New("give it OnSignal, OnSleep or OnCall")
 
-// Race waits for the first of several things, without a worker, and returns its
-// number in the list:
+// Race waits for the first of several cases, without a worker, and returns its index:
 //
 //	var yes bool
 //	switch first, err := weaver.Race(ctx, "decision", weaver.OnSignal(Approved, &yes), weaver.OnSleep(48*time.Hour)); {
@@ -71,14 +69,13 @@ var errNoCase = errors.New("give it OnSignal, OnSleep or OnCall")
 //		return remind(ctx)
 //	}
 //
-// Which one came first is recorded under the step name, so that every attempt gets
-// the same; each wait is a step of its own, "decision[0]" and so on. Of several that
-// are over when the task looks, a signal comes first, and then the order of the list.
-// What came later is ignored from then on: the others wait for their signals no more
-// (of two signals that came before the task looked, the later case's is used up), and
-// children of theirs go on until the task ends.
+// The winner is recorded under the step name, so every attempt gets the same one; each wait is a step
+// of its own, "decision[0]" and so on. If several are ready when the task checks, signals come first,
+// then the order of the list. Later results are ignored: the other cases no longer wait for their
+// signals (of two signals sent before the check, the later case's is consumed), and their children run
+// until the task ends.
 //
-// The list has to be the same in every attempt. Errors are those of Step and Call.
+// Every attempt must pass the same list. Errors are those of Step and Call.
 func Race(ctx context.Context, name string, cases ...RaceCase) (first int, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -90,7 +87,7 @@ func Race(ctx context.Context, name string, cases ...RaceCase) (first int, err e
 	waits := make([]engine.Wait, len(cases))
 	for i, c := range cases {
 		if c.begin == nil {
-			return 0, Permanent(fmt.Errorf("race %q: %w: number %d is no case: %w", name, ErrInvalidOption, i, errNoCase))
+			return 0, Permanent(fmt.Errorf("race %q: %w: case %d is empty: %w", name, ErrInvalidOption, i, errNoCase))
 		}
 		waits[i] = c.begin(a)
 	}

@@ -2,6 +2,6 @@
 
 package weaver_test
 
-// underRace has most tests run on the memory store: SQLite takes two seconds for each
-// under the race detector, which sees it in store/sqlite and internal/systemtest.
+// underRace makes most tests run on the memory store: SQLite takes two seconds per test under the race
+// detector, which covers it in store/sqlite and internal/systemtest.
 const underRace = true

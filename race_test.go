@@ -16,7 +16,7 @@ import (
 
 func TestRace(t *testing.T) {
 	refused := weaver.DefineSignal[string]("refused")
-	// race says which of a call, two signals and a sleep came first, and what it said.
+	// race returns which of a call, two signals and a sleep came first, and its value.
 	race := func(child time.Duration, childIn int) weaver.Handler {
 		return whole.Handler(func(ctx context.Context, _ int) (string, error) {
 			var out int

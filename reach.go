@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Wait waits for a task of this type that is known by its id only, and returns
-// its output; see Handle.Wait. Further errors: ErrNotFound, ErrWrongType.
+// Wait waits for a task of this type known only by its ID, and returns its output; see Handle.Wait.
+// Further errors: ErrNotFound, ErrWrongType.
 func (t *Type[In, Out]) Wait(ctx context.Context, c Caller, id TaskID, opts ...WaitOption) (out Out, err error) {
 	info, err := t.get(ctx, c, id)
 	if err != nil {
@@ -29,7 +29,7 @@ func (t *Type[In, Out]) Wait(ctx context.Context, c Caller, id TaskID, opts ...W
 	return out, err
 }
 
-// decodeOutput decodes the output of a task that succeeded.
+// decodeOutput decodes the output of a succeeded task.
 func decodeOutput(info *TaskInfo, out any) error {
 	if info.Forgotten {
 		return fmt.Errorf("the output of task %s: %w", info.ID, ErrForgotten)
@@ -49,9 +49,9 @@ func decodeOutput(info *TaskInfo, out any) error {
 	return nil
 }
 
-// JobOutput returns the output of a task of a job, by its name there. Inside a
-// handler of that job Output does it. Errors: ErrNotFound, ErrNoSuchNode,
-// ErrWrongType, ErrNotSucceeded. It reads the job's tasks until it finds the one.
+// JobOutput returns the output of a job's task by its name. Inside a handler of that job use Output.
+// Errors: ErrNotFound, ErrNoSuchNode, ErrWrongType, ErrNotSucceeded. It lists the job's tasks until it
+// finds the name.
 func (t *Type[In, Out]) JobOutput(ctx context.Context, c Caller, job JobID, node string) (out Out, err error) {
 	info, err := t.nodeThatSucceeded(ctx, c, job, node)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *Type[In, Out]) JobOutput(ctx context.Context, c Caller, job JobID, node
 	return out, err
 }
 
-// nodeThatSucceeded reads a task of a job with its output.
+// nodeThatSucceeded reads a succeeded task of a job with its output.
 func (t *contract) nodeThatSucceeded(ctx context.Context, c Caller, job JobID, node string) (TaskInfo, error) {
 	info, found, err := nodeOf(ctx, c, job, node)
 	switch {
@@ -99,16 +99,14 @@ func nodeOf(ctx context.Context, c Caller, job JobID, node string) (info TaskInf
 	}
 }
 
-// RunJob submits a job and runs the engine until the job has ended, or waits for
-// a person, or ctx has ended; then the engine drains like Run. Meanwhile it runs
-// whatever else is due in its queues. An engine that runs already goes on: RunJob
-// only submits and waits. It logs a warning for each task that is left to other
-// engines.
+// RunJob submits a job and runs the engine until the job has ended or waits for a person, or ctx has
+// ended; then the engine drains like Run. Meanwhile it also runs other due tasks of its queues. If the
+// engine already runs, RunJob only submits and waits. It logs a warning for each task that it leaves
+// to other engines.
 //
-// It returns the job's result so far, and what JobHandle.Wait and Run return: an
-// error that is ErrBlocked, ctx's error. The job stays, and goes on with the next
-// Run of any engine that handles its types, or with RunJob under the same
-// IdempotencyKey.
+// It returns the job's result so far and the error of JobHandle.Wait or Run, such as ErrBlocked or
+// ctx's error. The job stays and continues with the next Run of any engine that handles its types, or
+// with RunJob and the same IdempotencyKey.
 func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobResult, error) {
 	h, err := e.Submit(ctx, j, opts...)
 	if err != nil {
@@ -135,10 +133,10 @@ func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobR
 		return res, err
 	}
 	if ctx.Err() == nil && errors.Is(waitErr, context.Canceled) {
-		waitErr = nil // Run ended by itself, and says why
+		waitErr = nil // Run ended by itself and returns the reason
 	}
 	if waitErr != nil || runErr != nil {
-		// The wait was cut short: what the store has now.
+		// The wait was cut short: read the current result.
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if now, err := e.JobResult(look, h.id); err == nil {
@@ -148,14 +146,13 @@ func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobR
 	return res, errors.Join(waitErr, runErr)
 }
 
-// RetryJob retries every failed or cancelled task of a job, what others need
-// first; see Retry. Those that were not needed stay as they are. Each task is
-// retried by itself: when it returns an error some may have been, and the same
-// call does the rest. ErrNotFound; ErrState when there is nothing to retry.
+// RetryJob retries every failed or cancelled task of a job, needs before dependents; see Retry. Tasks
+// that were not needed stay as they are. Each task is retried individually: after an error some may
+// have been retried, and the same call retries the rest. Errors: ErrNotFound; ErrState if no task can
+// be retried.
 //
-// A job that has used its budget up (JobInfo.BudgetUsedUp) needs AddAttempts or
-// AddCost, or both, which raise it; the error says by how much at least. What had
-// ended for the budget comes back with that.
+// A job with a used-up budget (JobInfo.BudgetUsedUp) needs AddAttempts or AddCost, or both; the error
+// names the minimum. Tasks that ended for the budget are revived, too.
 func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (ops.RetryAck, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
@@ -175,14 +172,14 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 	if len(left) == 0 && raised {
 		return ack, nil
 	}
-	if len(left) > 0 && job.BudgetUsedUp() { // each of them is refused for that
+	if len(left) > 0 && job.BudgetUsedUp() { // every retry would be refused for the budget
 		return ack, c.Retry(ctx, left[0].ID, opts...)
 	}
 	if len(left) == 0 {
 		return ops.RetryAck{}, fmt.Errorf("retry: no task of job %s failed or was cancelled: %w", id, ErrState)
 	}
-	// A task whose need has ended badly is refused until that is retried. Tasks
-	// are listed in the order of Add, in which needs come first or last.
+	// A task with a failed need is refused until the need is retried. Tasks are listed in the order of
+	// Add, in which needs come first or last.
 	var refused error
 	for passes := 0; passes < 2 && len(left) > 0; passes++ {
 		if passes == 0 {
@@ -194,7 +191,7 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 			switch {
 			case err == nil:
 				ack.Retried++
-				passes = -1 // both ways once more
+				passes = -1 // once more in both directions
 				continue
 			case !errors.Is(err, ErrState):
 				return ack, err
@@ -204,11 +201,11 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 			case getErr != nil:
 				return ack, getErr
 			case now.State == task.Failed, now.State == task.Cancelled:
-				if refused == nil { // of needs that come first, that of a need
+				if refused == nil { // report the error of a need that comes first
 					refused = err
 				}
 				again = append(again, t)
-			default: // it revived with what it needs
+			default: // it revived with its need
 			}
 		}
 		slices.Reverse(again)

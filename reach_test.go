@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A task that is known by its id only is waited for with its type.
+// A task known only by its ID is awaited with its type.
 func TestTypeWait(t *testing.T) {
 	typ := weaver.Define[int, string]("engine.reach.wait.v1", weaver.NoRetry())
 	other := weaver.Define[int, string]("engine.reach.other.v1")
@@ -108,7 +108,7 @@ func TestRunJob(t *testing.T) {
 		out, err := double.JobOutput(fx.Context(), eng, res.ID, "double")
 		fx.must(err)
 		equal(fx, "output", out, 42)
-		fx.idle(handlers...) // the engine has left: another one may run
+		fx.idle(handlers...) // the engine has stopped: another one may run
 		res, err = eng.RunJob(fx.Context(), job)
 		fx.must(err)
 		equal(fx, "the second job's state", res.State, task.JobSucceeded)
@@ -166,7 +166,7 @@ func TestRunJob(t *testing.T) {
 		equal(fx, "tasks left", len(res.Incomplete), 1)
 		res, err = run(2)
 		wantError(fx, err, context.DeadlineExceeded)
-		fx.must(fx.client.Cancel(fx.Context(), res.Incomplete[0].ID)) // the job is there and goes on
+		fx.must(fx.client.Cancel(fx.Context(), res.Incomplete[0].ID)) // the job still exists and continues
 	})
 	subtest(t, "an invalid job and a store without a schema run nothing", func(fx *fixture) {
 		eng := fx.newEngine(fx.store, weaver.Config{})
@@ -189,7 +189,7 @@ func TestRetryJob(t *testing.T) {
 			return name, nil
 		})
 		job := weaver.NewJob("fragile")
-		job.Add("last", typ.With("last"), weaver.Needs(job.Nodes("a", "c", "fine")...)) // before what it needs
+		job.Add("last", typ.With("last"), weaver.Needs(job.Nodes("a", "c", "fine")...)) // before its needs
 		for _, name := range []string{"a", "c", "fine"} {
 			job.Add(name, typ.With(name))
 		}
@@ -277,7 +277,7 @@ func TestLastAttempt(t *testing.T) {
 	})
 }
 
-// Final says before the handler returns what becomes of its task.
+// Final predicts the end of the task before the handler returns.
 func TestFinal(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.reach.final.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Second))
 	subtest(t, "says whether the task ends with an error", func(fx *fixture) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The program of the README is what a new user tries first: it is built as it
-// is there, and run twice as the README says.
+// A new user tries the program of the README first: the test builds it unchanged and runs it twice as
+// the README says.
 func TestE2EReadmeProgram(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")

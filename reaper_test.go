@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// lost is a task whose worker fell silent an hour ago, without a trace.
+// lost is a task whose worker has been silent for an hour.
 func silentTask(fx *fixture, typ *weaver.Type[string, string]) *weaver.Handle[string] {
 	fx.Helper()
 	h := enqueue(fx, typ, "")
@@ -68,8 +68,8 @@ func TestReaper(t *testing.T) {
 		equal(fx, "calls, of which the first found as much as it may", calls, 2)
 	})
 
-	// In memory an idle engine renews nothing. It must be eligible all the same
-	// when the leases of another worker expire.
+	// In memory an idle engine renews no lease. It must still be eligible when the leases of another
+	// worker expire.
 	subtest(t, "is eligible to reap though the engine idles", func(fx *fixture) {
 		h := enqueue(fx, unhandled, "")
 		fx.run(ok)
@@ -126,8 +126,8 @@ func TestReaper(t *testing.T) {
 		fx.wantState(got.Tasks[0].Task.ID, weaver.StateRunning)
 	})
 
-	// RunUntilIdle waits for the reaper. Its claim finds nothing, and the answer
-	// is under way while the reaper makes the task ready.
+	// RunUntilIdle waits for the reaper. The answer of its empty claim is delayed while the reaper
+	// makes the task ready.
 	subtest(t, "is not overtaken by a claim that found nothing", func(fx *fixture) {
 		h := silentTask(fx, typ)
 		s, late := newFaults(fx), false
@@ -181,8 +181,7 @@ func TestReaperTakesOverBeforeTheEngineIsIdle(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.run.errors.v1", weaver.NoRetry())
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 
-	// RunUntilIdle would otherwise find nothing due, and return before its reaper
-	// has looked.
+	// RunUntilIdle would otherwise find no due task, and return before its reaper has run.
 	subtest(t, "takes over what a dead process ran before the engine is idle", func(fx *fixture) {
 		path := filepath.Join(fx.TempDir(), "weaver.db")
 		fx = newFixture(fx.T, openFile(fx, path))
@@ -196,10 +195,10 @@ func TestReaperTakesOverBeforeTheEngineIsIdle(t *testing.T) {
 		})
 		fx.must(err)
 		equal(fx, "tasks claimed by the dead", len(got.Tasks), 1)
-		fx.must(other.Close()) // as if its process had ended: it did not leave
+		fx.must(other.Close()) // as if its process had died: it does not leave
 		s := newFaults(fx)
 		s.hooks.Reap = func(_ context.Context, _ store.ReapRequest, next func() (store.ReapResult, error)) (store.ReapResult, error) {
-			time.Sleep(time.Second) // it takes its time
+			time.Sleep(time.Second) // slow to return
 			return next()
 		}
 		fx.must(fx.newEngine(s.store, weaver.Config{Handlers: []weaver.Handler{echo}}).RunUntilIdle(fx.Context()))

@@ -11,9 +11,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// RedactText returns a text in which what the handler of ctx has seen in masked values is
-// masked, as far as Weaver masks it in the texts of errors: for plug-ins, which get
-// errors of steps as they are. Outside a handler the text stays as it is.
+// RedactText masks in a text the masked values that the handler of ctx has seen, as in error texts. It
+// is for plug-ins, which get unmasked errors of steps. Outside a handler it returns the text
+// unchanged.
 func RedactText(ctx context.Context, text string) string {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func RedactText(ctx context.Context, text string) string {
 	return a.HiddenIn(text)
 }
 
-// redactType notes which fields of a task type's input and output are tagged.
+// redactType records the tagged fields of a task type's input and output.
 func redactType(s *option.Settings, in, out reflect.Type) {
 	for _, of := range []struct {
 		what string
@@ -43,13 +43,13 @@ func redactType(s *option.Settings, in, out reflect.Type) {
 	}
 }
 
-// errExpires refuses the tag where it does nothing.
+// errExpires refuses the tag where it has no effect.
 func errExpires(list []task.Expiry) error {
 	return fmt.Errorf("the field %s has the tag weaver:%q, which holds for inputs alone: use a type without it", list[0].Path, "expire="+list[0].After.String())
 }
 
-// redactStep returns the tagged fields of what a step gives. A wrong tag is a mistake
-// of the program, which fails the task.
+// redactStep returns the tagged fields of a step's value. A wrong tag is a mistake in the program and
+// fails the task.
 func redactStep(value reflect.Type) ([]string, error) {
 	paths, err := redact.Paths(value)
 	if expire, _ := redact.Expiries(value); err == nil && len(expire) > 0 {

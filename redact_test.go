@@ -31,7 +31,7 @@ const (
 	password   = "hunter-2-x"
 )
 
-// pay says its secrets in every way that a handler has.
+// pay uses its secrets in every way open to a handler.
 func pay(ctx context.Context, in cardPayment) (slip, error) {
 	var out slip
 	if in.Card != cardNumber || in.Note != "to "+password {
@@ -71,7 +71,7 @@ func pay(ctx context.Context, in cardPayment) (slip, error) {
 	return out, nil
 }
 
-// What is masked is whole for the handler and for typed results, and nowhere else.
+// Masked data is complete for the handler and for typed results only.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[cardPayment, slip]("acme.privacy.pay.v1", weaver.Backoff(time.Second))
@@ -135,7 +135,7 @@ func TestRedact(t *testing.T) {
 	})
 }
 
-// What a rerun repeats stays masked, and so does what another type made of nothing.
+// The input of a rerun stays masked, and so does the data that another type derived from it.
 func TestRedactRerun(t *testing.T) {
 	t.Parallel()
 	subtest(t, "keeps the rules", func(fx *fixture) {

@@ -12,16 +12,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// RepairRequest is an input that a task cannot use, and what is known of that.
+// RepairRequest describes an input that a task cannot use.
 type RepairRequest struct {
 	TaskID TaskID
 	Type   string
-	Raw    json.RawMessage // the input as it was stored
-	Error  string          // why it cannot be used
-	Hint   string          // by Config.RepairHinter
-	Schema json.RawMessage // JSON Schema of what is expected
+	Raw    json.RawMessage // the stored input
+	Error  string          // the reason why it cannot be used
+	Hint   string          // from Config.RepairHinter
+	Schema json.RawMessage // JSON Schema of the expected input
 
-	No, Most int // which repair of the task it is, of how many (MaxRepairs)
+	No, Most int // number of this repair, and the maximum (MaxRepairs)
 }
 
 type repairFunc func(context.Context, RepairRequest) (json.RawMessage, error)
@@ -31,23 +31,22 @@ type repairer struct {
 	fn      repairFunc
 	check   func(json.RawMessage) error
 	schema  json.RawMessage
-	version int // of the inputs that it makes
+	version int // schema version of its results
 }
 
-// Repair makes another input of one that does not decode, or that its Validate or an
-// Upcast refuses: say by asking a language model, with the hint. Without it such a task
-// is blocked. A Decider may choose a repair after any other failure.
+// Repair replaces an input that does not decode, or that its Validate or an Upcast refuses, for
+// example by asking a language model with the hint. Without it such a task is blocked. A Decider may
+// choose a repair after any other failure.
 //
-// The function runs in a task of its own, a child of the type
-// weaver.internal.repair_payload.v1, in the step "repair" of that: it may Spend, and
-// its result is recorded. Its error is tried again like that of a handler. The input
-// that it returns has the schema version of the task type and is checked as
-// Type.WithJSON checks one, before anything uses it; if it does not fit, the repair has
-// failed. The repair has the labels of the task. The task then runs again, with its new input or, after a repair that failed,
-// to be judged once more: so many repairs as MaxRepairs allows.
+// The function runs in a separate task, a child of the type weaver.internal.repair_payload.v1, in its
+// step "repair": it may Spend, and its result is recorded. Its error is retried like that of a
+// handler. The returned input has the schema version of the task type and is checked like the input of
+// Type.WithJSON; an invalid input fails the repair. The repair has the labels of the task. The task
+// then runs again with its new input, or is judged again after a failed repair, up to MaxRepairs
+// times.
 //
-// A task type has one Repair, in the options of one of its handlers. Only workers with
-// it run its repairs, whatever Config.Queues says.
+// A task type has one Repair, in the options of one of its handlers. Only workers with it run its
+// repairs, whatever Config.Queues says.
 func Repair(fn func(ctx context.Context, r RepairRequest) (json.RawMessage, error)) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		switch {
@@ -64,17 +63,16 @@ func (t *contract) repairer(fn repairFunc) *repairer {
 	return &repairer{fn: fn, check: t.checkInput, schema: schemaOf(t.in), version: t.set.Task.SchemaVersion}
 }
 
-// Repaired is what a repair did.
+// repaired is the result of a repair.
 type repaired struct {
-	InputHash  string `json:"input_sha256"` // of the input that the task has now
+	InputHash  string `json:"input_sha256"` // hash of the task's current input
 	Schema     int    `json:"schema_version"`
-	Superseded bool   `json:"superseded,omitempty"` // by another one, which came first
+	Superseded bool   `json:"superseded,omitempty"` // another repair was faster
 }
 
 var repairType = Define[task.Repair, repaired](task.RepairType)
 
-// repairHandler returns the handler of repairs; one that is empty if there is nothing
-// that could repair an input.
+// repairHandler returns the handler of repairs, or an empty one if no handler can repair an input.
 func (c *Client) repairHandler(handlers []Handler) Handler {
 	by := make(map[string]*repairer)
 	for i := range handlers {
@@ -98,7 +96,7 @@ func (c *Client) repairHandler(handlers []Handler) Handler {
 	})
 }
 
-// toRepair is a repair, and the task whose input it repairs.
+// toRepair is a repair and the task whose input it replaces.
 type toRepair struct {
 	task.Repair
 	task task.ID
@@ -107,7 +105,7 @@ type toRepair struct {
 // repair replaces the input of a task.
 func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in *toRepair) (repaired, error) {
 	old, done, err := c.unrepaired(ctx, in)
-	if err != nil || done.InputHash != "" && a.Task().StepCount == 0 { // else it may be the new input of this repair
+	if err != nil || done.InputHash != "" && a.Task().StepCount == 0 { // otherwise it may be the new input of this repair
 		return done, err
 	}
 	input, err := Step(ctx, "repair", func(ctx context.Context) (json.RawMessage, error) {
@@ -119,7 +117,7 @@ func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in 
 	})
 	if err != nil {
 		if context.Cause(ctx) != nil && !Suspended(err) {
-			// It may have been asked to end because the task has another input.
+			// The repair may have been asked to end because the task has another input.
 			if _, done, readErr := c.unrepaired(context.WithoutCancel(ctx), in); readErr == nil && done.InputHash != "" {
 				return done, nil
 			}
@@ -129,7 +127,7 @@ func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in 
 	return c.replace(ctx, a, r, in, input)
 }
 
-// unrepaired returns the task whose input is to be repaired, or what was done already.
+// unrepaired returns the task to repair, or the result of an earlier repair.
 func (c *Client) unrepaired(ctx context.Context, in *toRepair) (old TaskInfo, done repaired, err error) {
 	old, err = c.get(ctx, in.task)
 	if errors.Is(err, ErrNotFound) {
@@ -143,9 +141,9 @@ func (c *Client) unrepaired(ctx context.Context, in *toRepair) (old TaskInfo, do
 	return old, done, nil
 }
 
-// run calls the function and checks what it returns.
+// run calls the function and checks its result.
 func (r *repairer) run(ctx context.Context, a *engine.Attempt, raw json.RawMessage, in *toRepair) (json.RawMessage, error) {
-	a.HideIn(raw) // from the errors of the function, and of the check
+	a.HideIn(raw) // in errors of the function and of the check
 	input, err := r.fn(ctx, RepairRequest{
 		TaskID: in.task, Type: in.Type, Raw: raw, Error: in.Error, Hint: in.Hint, Schema: r.schema, No: in.No, Most: in.MaxRepairs,
 	})
@@ -153,7 +151,7 @@ func (r *repairer) run(ctx context.Context, a *engine.Attempt, raw json.RawMessa
 		return nil, err
 	}
 	wrong := func(err error) error {
-		return Permanent(&engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the repaired input of task %s is no %s: %w", in.task, in.Type, err)})
+		return Permanent(&engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the repaired input of task %s does not fit %s: %w", in.task, in.Type, err)})
 	}
 	a.HideIn(input)
 	if err := r.check(input); err != nil {
@@ -166,7 +164,7 @@ func (r *repairer) run(ctx context.Context, a *engine.Attempt, raw json.RawMessa
 }
 
 // replace stores the new input.
-// Crash here: the next attempt has it from the step, and sends the same command.
+// Crash here: the next attempt reads it from the step and sends the same command.
 func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in *toRepair, input json.RawMessage) (repaired, error) {
 	id := a.Task().ID
 	err := c.replaceInput(ctx, in.task, input, func(kept json.RawMessage) error {
@@ -182,16 +180,16 @@ func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in
 	switch {
 	case errors.Is(err, store.ErrChanged), errors.Is(err, ErrState):
 		if _, done, readErr := c.unrepaired(ctx, in); readErr == nil && done.InputHash != "" {
-			return done, nil // another input came first
+			return done, nil // another input was faster
 		}
-		return repaired{}, Permanent(err) // the task does not wait for it any more
+		return repaired{}, Permanent(err) // the task no longer waits for it
 	case err != nil && ctx.Err() == nil:
 		return repaired{}, &engine.KindError{Kind: task.KindInternal, Err: fmt.Errorf("replace the input of task %s: %w", in.task, err)}
 	}
 	return repaired{InputHash: task.PayloadHash(input), Schema: r.version}, err
 }
 
-// replaceInput has a command sent for an input that may go to the bucket.
+// replaceInput sends a command for an input that may go to the bucket.
 func (c *Client) replaceInput(ctx context.Context, id TaskID, input json.RawMessage, send func(kept json.RawMessage) error) error {
 	for try := 1; ; try++ {
 		kept, err := c.values.Keep(ctx, id, input)
@@ -205,18 +203,17 @@ func (c *Client) replaceInput(ctx context.Context, id TaskID, input json.RawMess
 	}
 }
 
-// RepairInput gives a task another input: one that is blocked, say because its input
-// does not decode and no repair helped, which runs again with it, or one that waits for
-// a repair, which is not needed any more. The input is a value, or a json.RawMessage
-// that is stored without its white space. A client that knows the type (an Engine with a
-// handler of it, ClientConfig.Handlers) checks it as an enqueue does, and the input has the
-// handler's schema version then; another one does not check it, and the schema version
-// stays. The steps that the task recorded stay.
+// RepairInput replaces the input of a task that is blocked, for example because its input does not
+// decode and no repair helped, and resumes it; or of a task that waits for a repair, which is then
+// cancelled. The input is a value, or a json.RawMessage, stored without white space. A client that
+// knows the type (an Engine with a handler of it, ClientConfig.Handlers) checks it as an enqueue does,
+// and sets the handler's schema version. Another client does not check it and keeps the schema
+// version. Recorded steps stay.
 //
-// The audit keeps who did it and why, and the SHA-256 of both inputs. ErrNotFound;
-// ErrInvalidInput; ErrTooLarge; ErrState: the task neither is blocked nor waits for a
-// repair, or is blocked and has this input already; store.ErrChanged: it got another input
-// at the same time, or SeenEpoch says so.
+// The audit keeps the actor, the reason and the SHA-256 of both inputs. Errors: ErrNotFound;
+// ErrInvalidInput; ErrTooLarge; ErrState if the task neither is blocked nor waits for a repair, or is
+// blocked and already has this input; ErrChanged if its input changed concurrently or SeenEpoch
+// differs.
 func (c *Client) RepairInput(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
 	what := "repair task " + id.String()
 	raw, given := input.(json.RawMessage)

@@ -19,7 +19,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// charge is an input that a producer gets wrong.
+// charge is an input that a producer encodes wrongly.
 type repairCharge struct {
 	Cents int      `json:"cents"`
 	Tags  []string `json:"tags,omitempty"`
@@ -37,13 +37,13 @@ const repairName = "engine.repair.charge.v1"
 
 var (
 	repairType = weaver.Define[repairCharge, int](repairName)
-	// wrongCharge enqueues what repairType does not decode.
+	// wrongCharge enqueues an input that repairType cannot decode.
 	wrongCharge = weaver.Define[map[string]any, int](repairName)
 )
 
 func cents(_ context.Context, c repairCharge) (int, error) { return c.Cents, nil }
 
-// toInt repairs an input whose number came as text.
+// toInt repairs an input whose number is a string.
 func toInt(_ context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
 	return json.RawMessage(strings.ReplaceAll(strings.ReplaceAll(string(r.Raw), `"7"`, "7"), `"x"`, "8")), nil
 }
@@ -104,7 +104,7 @@ func TestRepair(t *testing.T) {
 		first := fx.repairsOf(h.ID())[0]
 		equal(fx, "the first repair", first.State, weaver.StateFailed)
 		equal(fx, "its error", first.Error.Kind, task.KindValidation)
-		wantError(fx, errors.New(first.Error.Message), nil, "the repaired input of task "+h.ID().String()+" is no "+repairName, "cents are negative")
+		wantError(fx, errors.New(first.Error.Message), nil, "the repaired input of task "+h.ID().String()+" does not fit "+repairName, "cents are negative")
 		equal(fx, "its attempts", first.AttemptNo, 1)
 		wantError(fx, errors.New(hints[1]), nil, "the repair before this one failed: ", "cents are negative")
 	})
@@ -130,7 +130,7 @@ func TestRepair(t *testing.T) {
 			wantError(fx, errors.New(last), nil, "2 of 2 repairs (max_repairs) did not help", "weaver task repair "+h.ID().String(), "weaver task unblock "+h.ID().String())
 			repairs := fx.repairsOf(h.ID())
 			equal(fx, "repairs", len(repairs), 2)
-			wantError(fx, errors.New(repairs[1].Error.Message), nil, "is no "+repairName)
+			wantError(fx, errors.New(repairs[1].Error.Message), nil, "does not fit "+repairName)
 		})
 	}
 
@@ -380,8 +380,8 @@ func TestRepairInput(t *testing.T) {
 	})
 }
 
-// A process dies at each point of a repair: nothing is repaired twice, and the task
-// has its new input in the end.
+// A process dies at each point of a repair: no repair runs twice, and the task has its new input in
+// the end.
 func TestRepairSurvivesCrashes(t *testing.T) {
 	for name, match := range map[string]func(store.Command) bool{
 		"before the input is replaced": func(store.Command) bool { return false },
@@ -407,7 +407,7 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// replyLost fails the first ReplaceInput, before or after the store has carried it out.
+// replyLost fails the first ReplaceInput, before or after the store has executed it.
 type replyLost struct {
 	store.Store
 	after  func(store.Command) bool

@@ -12,9 +12,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// rerunSettings are the options of a rerun.
+// rerunSettings holds the options of a rerun.
 type rerunSettings struct {
-	input   json.RawMessage // nil: that of the task that is repeated
+	input   json.RawMessage // nil: the input of the repeated task
 	err     error
 	enqueue []EnqueueOption
 }
@@ -28,31 +28,29 @@ func rerunOption(set func(*rerunSettings)) OperateOption {
 	})
 }
 
-// RerunInput gives the new task of a Rerun another input, which is encoded. A client that
-// knows the type (an Engine with a handler of it, ClientConfig.Handlers) checks it as an
-// enqueue does, ErrInvalidInput, and the new task has the handler's schema version. Another
-// one does not check it, and the schema version is that of the task that is repeated.
+// RerunInput replaces the input of the new task of a Rerun by an encoded value. A client that knows
+// the type (an Engine with a handler of it, ClientConfig.Handlers) checks it as an enqueue does
+// (ErrInvalidInput) and sets the handler's schema version. Another client does not check it and keeps
+// the schema version of the repeated task.
 func RerunInput(in any) OperateOption {
 	raw, err := encode(&in)
 	return rerunOption(func(s *rerunSettings) { s.input, s.err = raw, err })
 }
 
-// RerunWith changes options of the new task of a Rerun; the others are those of
-// the task that is repeated.
+// RerunWith changes options of the new task of a Rerun; the others are copied from the repeated task.
 func RerunWith(opts ...EnqueueOption) OperateOption {
 	return rerunOption(func(s *rerunSettings) { s.enqueue = append(s.enqueue, opts...) })
 }
 
-// Rerun enqueues a new task that repeats another one, in whatever state that is:
-// of the same type, with the same input and options unless RerunInput and
-// RerunWith change them, due at once. It is linked to the other one
-// (TaskInfo.RerunOf), which stays as it is and keeps its idempotency key: the new
-// task has none but one that RerunWith(IdempotencyKey(…)) gives it, and what has
-// that already is returned (store.DispositionExisting). A task of a job is repeated
-// outside of it. Its steps run anew; see RerunFrom.
+// Rerun enqueues a new task that repeats another one, in any state: with the same type, input and
+// options unless RerunInput and RerunWith change them, due at once. It links to the repeated task
+// (TaskInfo.RerunOf), which is unchanged and keeps its idempotency key. The new task has a key only
+// from RerunWith(IdempotencyKey(…)); an existing task with that key is returned
+// (store.DispositionExisting). A task of a job is repeated outside the job. Its steps run again; see
+// RerunFrom.
 //
-// ErrNotFound: there is no such task. ErrState: it needs others, whose outputs the
-// new task could not read, or it undoes a child (UndoChildren).
+// Errors: ErrNotFound; ErrState if the task has needs, whose outputs the new task could not read, or
+// undoes a child (UndoChildren).
 func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (Enqueued, error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
@@ -64,14 +62,12 @@ func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (E
 	return c.rerun(ctx, id, 0, opts)
 }
 
-// RerunFrom is Rerun with a task that goes on at a step: it takes over the values
-// of all steps of the other one that come before that step (in the order in which
-// they were first reached), sleeps, answers and started tasks among them, and runs
-// that step and those behind it anew. From a Race it waits for all of its cases
-// again. Cleanups are not taken over. ErrNoSuchStep: the task recorded no step of that
-// name. ErrState: a step before it called tasks, or more than 1,000 steps come before
-// it, or a cleanup of the task ran, which may have undone them: KeepSteps takes them over
-// all the same.
+// RerunFrom is Rerun with a task that continues at a step. It copies the values of all steps before
+// that step (in the order in which they were first reached), including sleeps, answers and started
+// tasks, and runs that step and the later ones again. From a Race it waits for all cases again.
+// Cleanups are not copied. ErrNoSuchStep: the task has not recorded a step of that name. ErrState: an
+// earlier step called tasks, or there are more than 1,000 earlier steps, or a cleanup of the task ran,
+// which may have undone them: KeepSteps copies them nevertheless.
 func (c *Client) RerunFrom(ctx context.Context, id TaskID, step string, opts ...OperateOption) (Enqueued, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
@@ -117,7 +113,7 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	return e, nil
 }
 
-// repeated is the new task that repeats one.
+// repeated builds the new task of a rerun.
 func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, error) {
 	s := option.Settings{Task: old.Again()}
 	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {

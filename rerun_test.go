@@ -14,7 +14,7 @@ import (
 
 func TestRerun(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.rerun.run.v1", weaver.NoRetry(), weaver.Label("team", "pay"))
-	// It runs three steps, whose values name the input and how often they ran.
+	// It runs three steps, whose values have the input and the number of runs.
 	steps := func(runs map[string]int) weaver.Handler {
 		return typ.Handler(func(ctx context.Context, in string) (string, error) {
 			var out string

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Forever is an age for Retain that nothing reaches.
+// Forever is an age for Retain that is never reached.
 const Forever time.Duration = -1
 
 // Retention is one rule of Config.Retain; Retain makes it.
@@ -129,9 +129,8 @@ func rulesOf(list []Retention) []store.Retention {
 	return rules
 }
 
-// Prune removes, now, what rules of retention no longer keep; see Retain. It works in
-// bites, between which others write. When it returns an error what was done stays
-// done, and the answer says what that was. Option: DryRun.
+// Prune deletes expired data by retention rules now; see Retain. It works in batches, between which
+// others write. After an error, completed deletions stay, and the answer counts them. Option: DryRun.
 func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOption) (ack ops.PruneAck, err error) {
 	defer func() {
 		if err != nil {
@@ -167,10 +166,9 @@ func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOp
 	}
 }
 
-// DeleteJob removes a job that has ended, with all its tasks and everything recorded
-// about them, and returns how many tasks it had. ErrNotFound; ErrState: it has not
-// ended, a task outside of it needs one of its tasks, or a later job is based on it
-// (BasedOn). Options: By, Reason.
+// DeleteJob removes a finished job, with all its tasks and their records, and returns the number of
+// its tasks. Errors: ErrNotFound; ErrState if it has not ended, an outside task needs one of its
+// tasks, or a later job is based on it (BasedOn). Options: By, Reason.
 func (c *Client) DeleteJob(ctx context.Context, id JobID, opts ...OperateOption) (int, error) {
 	res, err := c.operate(ctx, "delete job "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.DeleteJob{Audit: s.audit, Job: id}

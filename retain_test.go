@@ -59,7 +59,7 @@ func TestRetain(t *testing.T) {
 	})
 }
 
-// What is gone is not an empty result.
+// A deleted value is not an empty result.
 func TestRetainedOutput(t *testing.T) {
 	t.Parallel()
 	subtest(t, "says that it is gone", func(fx *fixture) {

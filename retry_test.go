@@ -288,9 +288,8 @@ func TestErrorsOfTheEngineItself(t *testing.T) {
 
 var transient = weaver.Define[weaver.None, int]("acme.transient.run.v1")
 
-// A transient store error that a handler returns is no failure of the handler:
-// it is tried again without a decision and costs no attempt, unless the handler
-// classifies it itself.
+// A transient store error returned by a handler does not count as its failure: it is retried without a
+// decision and costs no attempt, unless the handler classifies it itself.
 func TestTransientStoreErrors(t *testing.T) {
 	once := 0
 	fails := map[string]func(ctx context.Context) error{

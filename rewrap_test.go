@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// rewrap goes through all, a bite after the other.
+// rewrap rewraps all values, batch by batch.
 func rewrap(fx *fixture, c *weaver.Client, limit int) (sum ops.Rewrapped) {
 	fx.Helper()
 	for {
@@ -33,7 +33,7 @@ func rewrap(fx *fixture, c *weaver.Client, limit int) (sum ops.Rewrapped) {
 	}
 }
 
-// After a rewrap the old key is not needed any more, for any kind of value.
+// After a rewrap no kind of value needs the old key.
 func TestRewrap(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRewrap(t *testing.T) {
 		tellStory(s)
 		both, late := s.with(aesCodec(t, k...)), s.with(aesCodec(t, k[1]))
 
-		first, err := both.Rewrap(t.Context(), "", 3) // and killed
+		first, err := both.Rewrap(t.Context(), "", 3) // interrupted
 		s.must(err)
 		if first.Values == 0 || first.Next == "" {
 			t.Fatalf("the first bite: %+v", first)
@@ -173,7 +173,7 @@ func TestRewrapBesideWork(t *testing.T) {
 	})
 }
 
-// swapping is a store where something happens before values are replaced.
+// swapping is a store with a hook before values are replaced.
 type swapping struct {
 	store.Store
 	before func()
@@ -187,7 +187,7 @@ func (s swapping) RewriteValues(ctx context.Context, ns, after string, limit int
 	})
 }
 
-// collected is a bucket where something happens before the first put.
+// collected is a bucket with a hook before the first put.
 type collected struct {
 	blob.Bucket
 	before func()

@@ -26,9 +26,9 @@ func (c *Client) requireInput(ctx context.Context, id TaskID, n *task.New) error
 	return nil
 }
 
-// HasInput reports whether a task has an input that is the same JSON: the order of keys and
-// white space do not count, and numbers are the same if they are written in the same way.
-// ErrForgotten, ErrValuesDropped: the task's input, or a field of it, is there no more.
+// HasInput reports whether a task's input is the same JSON. Key order and white space do not matter;
+// numbers must be written alike. Errors: ErrForgotten, ErrValuesDropped if the input or a field of it
+// was removed.
 func (c *Client) HasInput(ctx context.Context, id TaskID, input json.RawMessage) (bool, error) {
 	t, err := c.Get(ctx, id)
 	switch {
@@ -52,7 +52,7 @@ func (c *Client) HasInput(ctx context.Context, id TaskID, input json.RawMessage)
 	return reflect.DeepEqual(was, is), nil
 }
 
-// plainJSON decodes a value with its numbers as they are written.
+// plainJSON decodes a value and keeps numbers as written.
 func plainJSON(raw json.RawMessage) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// schemaOf returns the JSON Schema of what encoding/json decodes into a type, as far as
-// the type says it: a type with its own UnmarshalJSON, or one that contains itself, may
-// be anything. nil: it cannot be encoded.
+// schemaOf returns the JSON Schema of the values that encoding/json decodes into a type, as far as the
+// type determines it: a type with its own UnmarshalJSON, or a recursive one, allows any value. It is
+// nil for a type that cannot be encoded.
 func schemaOf(t reflect.Type) json.RawMessage {
 	raw, err := json.Marshal((&schemas{}).of(t))
 	if err != nil {
@@ -20,7 +20,7 @@ func schemaOf(t reflect.Type) json.RawMessage {
 }
 
 type schemas struct {
-	inside []reflect.Type // the types that are being described
+	inside []reflect.Type // types being described
 }
 
 type schema map[string]any
@@ -100,8 +100,7 @@ func (s *schemas) ofStruct(t reflect.Type) schema {
 	return schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// hidden reports whether a field is one of an embedded struct that has a name of its
-// own in JSON.
+// hidden reports whether a field belongs to an embedded struct with its own name in JSON.
 func hidden(t reflect.Type, f reflect.StructField) bool {
 	for i := 1; i < len(f.Index); i++ {
 		name, _, _ := strings.Cut(t.FieldByIndex(f.Index[:i]).Tag.Get("json"), ",")

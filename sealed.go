@@ -16,14 +16,13 @@ func stillSealed(what string, id TaskID, value []byte) error {
 	return nil
 }
 
-// Rewrap seals up to limit rows of what is stored with the newest key of the Codec (0:
-// 50, at most 1,000), and values that were stored before there was a Codec, while
-// engines go on. after is Next of the bite before, "" at the beginning. A rewrap that
-// was killed is begun anew: what is sealed with the newest key is passed over. An old
-// key can go once a whole rewrap found nothing to do and nothing that failed, when every
-// program seals with the new key. What was sealed before, or was not, stays in unused
-// parts of the store's file until that is written anew: Scrub of the store. Errors: errors.ErrUnsupported (the client has
-// no Codec, or its store cannot replace values), store.ErrBadCursor.
+// Rewrap reseals up to limit stored rows with the newest key of the Codec (0: 50, at most 1,000),
+// including values stored before the Codec was configured, while engines run. after is Next of the
+// previous call, "" at the beginning. Restart an interrupted rewrap: values sealed with the newest key
+// are skipped. Retire an old key when every program seals with the new key and a whole rewrap then
+// changed nothing and had no failures. Earlier copies stay in unused parts of the store's file until
+// it is rewritten: call Scrub of the store. Errors: errors.ErrUnsupported if the client has no Codec
+// or its store cannot replace values; ErrBadCursor.
 func (c *Client) Rewrap(ctx context.Context, after string, limit int) (ops.Rewrapped, error) {
 	res, err := c.values.Rewrap(ctx, c.given, after, limit)
 	if err != nil {

@@ -48,7 +48,7 @@ func aesCodec(t testing.TB, keys ...aesgcm.Key) *aesgcm.Codec {
 	return c
 }
 
-// sealedFixture is a fixture whose programs have a codec.
+// sealedFixture is a fixture with a codec.
 type sealedFixture struct {
 	*fixture
 	codec  codec.Codec
@@ -97,7 +97,7 @@ func sealedTest(t *testing.T, name string, fn func(s *sealedFixture)) {
 	}
 }
 
-// marks are what a story puts into each kind of value: none may be found in a file.
+// marks are the values of a story, one per kind of value: a file must not contain any of them.
 var marks = []string{
 	"mark-input", "mark-output", "mark-step", "mark-steptx", "mark-checkpoint", "mark-signal", "mark-unused-signal", "mark-answer",
 	"mark-log-line", "mark-log-attribute", "mark-chunk", "mark-progress", "mark-artifact", "mark-large-input", "mark-large-step", "mark-child", "mark-rerun", "mark-link",
@@ -109,8 +109,8 @@ var (
 	markedSay   = weaver.DefineSignal[string]("say")
 )
 
-// tellStory lets a task put its marks into every kind of value, and checks that they
-// come back.
+// tellStory makes a task store its marks in every kind of value, and checks that they can be read
+// back.
 func tellStory(s *sealedFixture) {
 	s.Helper()
 	long := strings.Repeat("mark-large-input ", weaver.DefaultInlineLimit/16)
@@ -171,7 +171,7 @@ func tellStory(s *sealedFixture) {
 	}
 }
 
-// found returns which marks stand in the files of a folder.
+// found returns the marks in the files of a folder.
 func found(t *testing.T, dir string) (in []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -208,7 +208,7 @@ func TestNoSecretInFiles(t *testing.T) {
 				out, err := markedStory.Wait(t.Context(), s.client, id.ID)
 				equal(s.fixture, "output of the rerun", out, "mark-rerun")
 				s.must(err)
-				// Now, with the log beside the file, and once more when it is closed.
+				// Now, with the log next to the file, and again after closing it.
 				check(t, dir, with != nil)
 			})
 			check(t, dir, with != nil)
@@ -227,7 +227,7 @@ func check(t *testing.T, dir string, sealed bool) {
 	}
 }
 
-// What is read of a sealed task is what it is without a codec.
+// A sealed task reads the same as without a codec.
 func TestSealedReads(t *testing.T) {
 	inSQLBubble(t, func(fx *fixture) {
 		s := newSealed(fx, aesCodec(fx, aesKeys(fx, "k1")...), blob.NewMemory())
@@ -261,7 +261,7 @@ func TestSealedReads(t *testing.T) {
 		}
 		equal(fx, "events", string(text), "mark-log-line"+"mark-chunk"+"mark-log-line"+"mark-log-line") // the handler runs three times
 
-		// A client without the codec sees which key it lacks.
+		// A client without the codec learns the missing key.
 		blind := s.with(nil)
 		_, err = markedStory.Get(fx.Context(), blind, first.ID)
 		wantError(fx, err, codec.ErrNoCodec, `"k1"`, "Config.Codec", "12 bytes")
@@ -399,7 +399,7 @@ func (c swapped) Open(s codec.Sealed, place []byte) ([]byte, error) {
 	return c.Codec.Open(codec.Sealed{Key: s.Key, Bytes: c.bytes}, place)
 }
 
-// A codec can be turned on for a store that has values already.
+// A codec can be enabled for a store with existing values.
 func TestCodecComesLater(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("acme.vault.copy.v1")
@@ -426,7 +426,7 @@ func TestCodecComesLater(t *testing.T) {
 	})
 }
 
-// The limit of a row counts what the program hands in.
+// The limit of a row applies to the unsealed value.
 func TestSealedLimit(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[json.RawMessage, weaver.None]("acme.vault.limit.v1")

@@ -12,19 +12,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Bounds of a search for what no index knows.
+// Limits of a search for conditions without an index.
 const (
 	searchTime  = 2 * time.Second
-	maxSearches = 4   // at a time in a process
-	searchRows  = 200 // of a page that is looked through
+	maxSearches = 4   // at a time in one process
+	searchRows  = 200 // rows of one page to examine
 )
 
-// Search reads the tasks that a query asks for, newest first. If its Filter says all of
-// it, this is one List. What else it asks for is looked for in the tasks that the
-// Filter selects, for at most two seconds: a page may hold fewer than
-// Limit, also none, and still have Next. Four such searches run at a time in a
-// process; another one waits until ctx ends. Inputs and outputs that are asked about are
-// read as Get does. Errors: those of List.
+// Search reads the tasks that match a query, newest first. If its Filter expresses the whole query,
+// this is one List. Otherwise it examines the tasks that the Filter selects for at most two seconds: a
+// page may hold fewer than Limit, even zero, and still have Next. Four such searches run at a time in
+// a process; another one waits until ctx ends. It reads queried inputs and outputs as Get does.
+// Errors: those of List.
 func (c *Client) Search(ctx context.Context, q ops.Query) (ops.SearchPage, error) {
 	page, err := c.searchOne(ctx, &q)
 	switch {
@@ -48,10 +47,10 @@ func (c *Client) searchOne(ctx context.Context, q *ops.Query) (ops.SearchPage, e
 	return c.search(ctx, q, time.Now().Add(searchTime))
 }
 
-// searches holds a place for each search that runs.
+// searches has a slot for each running search.
 var searches = make(chan struct{}, maxSearches)
 
-// searchTurn waits until a search may run.
+// searchTurn waits for a free slot.
 func searchTurn(ctx context.Context, q *ops.Query) (release func(), err error) {
 	if q.Exact() || q.MatchesNone() {
 		return func() {}, nil
@@ -64,8 +63,7 @@ func searchTurn(ctx context.Context, q *ops.Query) (release func(), err error) {
 	}
 }
 
-// search reads one page. It ends a little after the given time, and has looked at one
-// task at least.
+// search reads one page. It ends soon after the given time, and examines at least one task.
 func (c *Client) search(ctx context.Context, q *ops.Query, until time.Time) (page ops.SearchPage, err error) {
 	f := q.Filter
 	if q.MatchesNone() {
@@ -89,7 +87,7 @@ func (c *Client) search(ctx context.Context, q *ops.Query, until time.Time) (pag
 			t := &rows[i]
 			end := until
 			if page.Scanned == 0 {
-				end = later(until, time.Now().Add(searchTime/2)) // so that the next call begins with another one
+				end = later(until, time.Now().Add(searchTime/2)) // so that the next call begins with another task
 			}
 			found, read := c.matches(ctx, q, t, end)
 			if err := ctx.Err(); err != nil {
@@ -125,7 +123,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// noteSeen notes how far a list came that has more.
+// noteSeen records the position of a list that has more.
 func noteSeen(p *ops.SearchPage) error {
 	if p.Next == "" {
 		return nil
@@ -138,8 +136,8 @@ func noteSeen(p *ops.SearchPage) error {
 	return nil
 }
 
-// matches reports whether a task that the Filter selects is what the query asks for. Not
-// read: a value that it asks about could not be read, by a given time.
+// matches reports whether a task that the Filter selects matches the query. read is false if a queried
+// value could not be read in time.
 func (c *Client) matches(ctx context.Context, q *ops.Query, t *TaskInfo, until time.Time) (found, read bool) {
 	if !q.MatchesRow(t) {
 		return false, true

@@ -39,7 +39,7 @@ func (fx *fixture) query(text string) ops.Query {
 	return q
 }
 
-// found are the ids that a search finds, page by page.
+// found returns the IDs that a search finds, page by page.
 func (fx *fixture) found(c *weaver.Client, q ops.Query) (ids []task.ID, pages, scanned, unread int) {
 	fx.Helper()
 	for {
@@ -103,7 +103,7 @@ func TestSearch(t *testing.T) {
 			`input.order.card="[redacted]"`:        nil,
 			`output.order.card="` + card + `"`:     nil,
 			card:                                   nil,
-			`input.order.card="" state:pending`:    nil, // it is hidden, too
+			`input.order.card="" state:pending`:    nil, // it is also hidden
 			"parent:" + a.String() + " refused":    nil,
 			"job:" + a.String():                    nil,
 			"job:" + a.String() + "," + b.String(): nil,
@@ -291,7 +291,7 @@ func TestSearchesAtATime(t *testing.T) {
 	defer cancel()
 	_, err := fx.client.Search(ctx, fx.query("word"))
 	wantError(t, err, context.DeadlineExceeded, "4 other searches run in this process")
-	_, err = fx.client.Search(t.Context(), fx.query("queue:list")) // a list needs no place
+	_, err = fx.client.Search(t.Context(), fx.query("queue:list")) // a list needs no slot
 	fx.must(err)
 	close(goOn)
 	for range 4 {
@@ -301,7 +301,7 @@ func TestSearchesAtATime(t *testing.T) {
 	fx.must(err)
 }
 
-// lateBucket takes its time to give what is in it.
+// lateBucket delays reads.
 type lateBucket struct {
 	blob.Bucket
 	takes time.Duration

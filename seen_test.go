@@ -9,8 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Every verb of one task looks at the version that was seen: of another one it changes
-// nothing.
+// Every verb of one task checks the version seen: with another one it changes nothing.
 func TestEveryVerbLooksAtTheSeenVersion(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("engine.seen.verb.v1")

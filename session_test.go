@@ -19,7 +19,7 @@ import (
 // fakeSession is the session of the only worker.
 type fakeSession struct {
 	mu      sync.Mutex
-	silent  time.Time // since when it does not answer; zero: it answers
+	silent  time.Time // start of its silence; zero: it answers
 	since   time.Time
 	granted []time.Duration // SessionGrace as workers announced it
 }
@@ -45,8 +45,8 @@ func sessions(fx *fixture) (*faults, *fakeSession) {
 	return f, s
 }
 
-// cut makes the session silent; mend makes it answer again, lapsed says whether it
-// was silent for too long.
+// cut makes the session silent; mend makes it answer again, and lapsed tells whether it was silent for
+// too long.
 func (s *fakeSession) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,14 +68,13 @@ func (s *fakeSession) announced() []time.Duration {
 	return slices.Clone(s.granted)
 }
 
-// A lease of 30 s is relied on for no longer than 10 s after the last answer of its
-// worker's session, if that has one.
+// A lease of 30 s is relied on for at most 10 s after the last answer of its worker's session, if it
+// has one.
 func TestSessionGrace(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.session.run.v1")
 
-	// run starts a handler that ends with its context, or after a minute, and returns
-	// once it runs. why tells, when the task is over, for what and when its context
-	// ended.
+	// run starts a handler that ends with its context or after a minute, and returns once it runs.
+	// When the task has ended, why returns the cause and the time of the end of its context.
 	run := func(fx *fixture, f *faults, cfg weaver.Config) (h *weaver.Handle[string], why func() (time.Duration, error)) {
 		running := make(chan struct{}, 2)
 		var cause error
@@ -141,13 +140,12 @@ func TestSessionGrace(t *testing.T) {
 		})
 	}
 
-	// A process that was frozen sees the new session before it sees that the old one
-	// was silent.
+	// A process that was frozen sees the new session before the silence of the old one.
 	subtest(t, "an answer after a longer one makes no lease valid again", func(fx *fixture) {
 		f, s := sessions(fx)
 		checked := make(chan struct{})
 		f.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
-			<-checked // nothing is renewed meanwhile
+			<-checked // no renewal meanwhile
 			return next()
 		}
 		began := make(chan struct{}, 1)

@@ -13,13 +13,12 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Signal is a named kind of message to a task: a contract between the handler that
-// waits for it and what sends it. T travels as JSON.
+// Signal is a named kind of message to a task: a contract between its sender and the handler that
+// waits for it. T travels as JSON.
 type Signal[T any] struct{ name string }
 
-// DefineSignal makes a signal. Its name has 1 to 255 bytes; handlers of all task
-// types may wait for the same. DefineSignal panics on a bad name: it is meant for
-// package variables.
+// DefineSignal defines a signal. Its name has 1 to 255 bytes; handlers of all task types may wait for
+// it. DefineSignal panics on a bad name: it is meant for package variables.
 func DefineSignal[T any](name string) *Signal[T] {
 	if err := checkSignal(name, "k"); err != nil {
 		panic("weaver.DefineSignal: " + err.Error())
@@ -30,27 +29,25 @@ func DefineSignal[T any](name string) *Signal[T] {
 // Name returns the signal's name.
 func (s *Signal[T]) Name() string { return s.name }
 
-// Wait lets the task wait for a signal, without a worker, and returns what it says.
-// The wait is recorded under the step name and survives restarts; like a Sleep it
-// returns ErrSuspended, deferred functions run, and the handler begins anew when
-// the signal is there or the wait is over. A signal that was sent before the wait is
-// taken: of several the oldest one. Each signal is taken by one wait.
+// Wait waits for a signal, without a worker, and returns its value. The wait is recorded under the
+// step name and survives restarts. Like a Sleep it returns ErrSuspended, deferred functions run, and
+// the handler starts again when the signal arrives or the wait times out. A signal sent before the
+// wait counts; the oldest is taken first. Each signal is taken by one wait.
 //
-// After timeout, counted from the first call of Wait, ok is false, and stays so in
-// every later attempt, whatever comes. Both are decided when the store looks: a
-// signal that comes after the timeout, and before an attempt goes on because of it
-// (no worker ran, or the task was paused), is taken. A timeout of 0 is none: the task waits for
-// ever. One below 0 has passed: Wait only looks for a signal that was sent before.
+// After timeout, counted from the first call of Wait, ok is false, and stays so in every later
+// attempt. The store decides when it is asked: a signal that arrives after the timeout but before an
+// attempt continues (no worker ran, or the task was paused) is taken. A timeout of 0 means no limit. A
+// negative one has passed: Wait only takes a signal that was sent before.
 //
-// A payload that does not decode as T blocks the task (decode_error): RerunFrom the
-// wait makes a task that waits anew. Other errors are those of Step.
+// A payload that does not decode as T blocks the task (decode_error): RerunFrom the wait creates a
+// task that waits again. Other errors are those of Step.
 func (s *Signal[T]) Wait(ctx context.Context, name string, timeout time.Duration) (value T, ok bool, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return value, false, fmt.Errorf("wait %q for the signal %q: %w", name, s.name, err)
 	}
 	if timeout < 0 {
-		timeout = 1 // the smallest: it is over when the store has looked
+		timeout = 1 // the minimum: it times out once the store is asked
 	}
 	step, err := a.Await(ctx, name, &engine.SignalWait{Signal: s.name, Timeout: timeout})
 	if err != nil || len(step.Value) == 0 {
@@ -63,17 +60,17 @@ func (s *Signal[T]) Wait(ctx context.Context, name string, timeout time.Duration
 func (s *Signal[T]) decode(a *engine.Attempt, name string, payload json.RawMessage) (T, error) {
 	var value T
 	if err := json.Unmarshal(payload, &value); err != nil {
-		return value, a.WrongPayload(name, fmt.Errorf("the payload of the signal %q is no %T: %w", s.name, value, err))
+		return value, a.WrongPayload(name, fmt.Errorf("the payload of the signal %q does not decode as %T: %w", s.name, value, err))
 	}
 	return value, nil
 }
 
-// Send sends the signal to a task, which may wait for it now or later. The key, 1
-// to 255 bytes, names this message: sent again under it, it has no other effect, and
-// with another value it is ErrConflict. Options: By, Reason.
+// Send sends the signal to a task, which may wait for it now or later. The key, 1 to 255 bytes,
+// identifies the message: sending it again has no effect, and with another value it is ErrConflict.
+// Options: By, Reason.
 //
-// Errors: ErrNotFound; ErrState, of a task that has ended; store.ErrLimit, if a thousand
-// signals were sent to it that no wait took; ErrInvalidInput and ErrTooLarge.
+// Errors: ErrNotFound; ErrState if the task has ended; store.ErrLimit if it has a thousand signals
+// that no wait took; ErrInvalidInput and ErrTooLarge.
 func (s *Signal[T]) Send(ctx context.Context, c Caller, id TaskID, key string, v T, opts ...OperateOption) error {
 	payload, err := encode(&v)
 	if err == nil {
@@ -97,7 +94,7 @@ func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, pa
 	if err := c.checkSize("payload", len(payload)); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	var compact bytes.Buffer // other white space is no other payload
+	var compact bytes.Buffer // different white space does not change the payload
 	if err := json.Compact(&compact, payload); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalidInput, err)
 	}
@@ -115,8 +112,8 @@ func checkSignal(name, key string) error {
 	return errors.Join(option.CheckKey("the name of a signal", name), option.CheckKey("the key of a signal", key))
 }
 
-// SendSignal refuses: a signal moves the task, which its worker and other senders
-// would wait for until the transaction ends.
+// SendSignal always fails: a signal changes the task, so its worker and other senders would wait until
+// the transaction ends.
 func (t *TxClient) SendSignal(_ context.Context, id TaskID, name, _ string, _ json.RawMessage, _ ...OperateOption) error {
 	return fmt.Errorf("send the signal %q to task %s: %w", name, id, errSignalInTx)
 }

@@ -20,7 +20,7 @@ var (
 	approving = weaver.Define[string, string]("engine.signal.approve.v1", weaver.NoRetry())
 )
 
-// approveHandler waits for an approval and says what came of it.
+// approveHandler waits for an approval and returns the result.
 func approveHandler(timeout time.Duration) weaver.Handler {
 	return approving.Handler(func(ctx context.Context, _ string) (string, error) {
 		yes, ok, err := approved.Wait(ctx, "manager", timeout)
@@ -41,7 +41,7 @@ func TestSignal(t *testing.T) {
 
 		began := time.Now()
 		fx.must(approved.Send(fx.Context(), fx.client, h.ID(), "click-77", true, weaver.By("ann")))
-		fx.must(approved.Send(fx.Context(), fx.client, h.ID(), "click-77", true)) // has no other effect
+		fx.must(approved.Send(fx.Context(), fx.client, h.ID(), "click-77", true)) // no further effect
 		equal(fx, "output", result(fx, h), "true true")
 		equal(fx, "it woke at once", time.Since(began) < time.Second, true)
 		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
@@ -69,7 +69,7 @@ func TestSignal(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			if attempts == 2 { // a signal that comes now is too late for this wait
+			if attempts == 2 { // a signal sent now is too late for this wait
 				fx.must(approved.Send(ctx, fx.client, weaver.Current(ctx).TaskID, "late", true))
 				return "", weaver.Sleep(ctx, "nap", time.Hour)
 			}
@@ -110,7 +110,7 @@ func TestSignal(t *testing.T) {
 					return ctx.Err()
 				})
 			}()
-			<-begun // a wait that finds no step in flight does not wait for the others
+			<-begun // a wait without running steps does not wait for the others
 			for i, name := range []string{"manager", "budget"} {
 				go func() {
 					yes, ok, err := approved.Wait(ctx, name, time.Duration(i+1)*time.Hour)
@@ -129,7 +129,7 @@ func TestSignal(t *testing.T) {
 		equal(fx, "state", fx.get(h.ID()).State, weaver.StatePending)
 		fx.must(approved.Send(fx.Context(), fx.client, h.ID(), "two", false))
 		out := result(fx, h)
-		if out != "manager true true, budget false true" && out != "manager false true, budget true true" { // they begin in any order
+		if out != "manager true true, budget false true" && out != "manager false true, budget true true" { // in any order
 			fx.Errorf("output %q", out)
 		}
 		equal(fx, "runs of the step", ran, 1)
@@ -170,7 +170,7 @@ func TestSignal(t *testing.T) {
 		fx.run(approveHandler(0))
 		h := enqueue(fx, approving, "")
 		fx.must(fx.client.SendSignal(fx.Context(), h.ID(), "approved", "k", json.RawMessage(`"yes"`)))
-		wantError(fx, blocked(fx, h), nil, "manager", `the signal "approved"`, "is no bool", "rerun the task from")
+		wantError(fx, blocked(fx, h), nil, "manager", `the signal "approved"`, "does not decode as bool", "rerun the task from")
 		equal(fx, "kind", fx.get(h.ID()).Error.Kind, task.KindDecode)
 	})
 }

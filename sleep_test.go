@@ -47,7 +47,7 @@ func TestSleep(t *testing.T) {
 		equal(fx, "runs of the handler", attempts, 2)
 		equal(fx, "runs of the steps", ran, 2)
 		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
-		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1) // with NoRetry a second one would not be
+		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1) // with NoRetry there would be no second one
 	})
 
 	subtest(t, "survives the engine", func(fx *fixture) {
@@ -55,7 +55,7 @@ func TestSleep(t *testing.T) {
 			return "rested", weaver.SleepUntil(ctx, "until", time.Date(2000, 1, 3, 9, 0, 0, 0, time.UTC))
 		})
 		h := enqueue(fx, typ, "")
-		fx.idle(handler) // it is gone when the task wakes
+		fx.idle(handler) // the engine has stopped when the task wakes
 		time.Sleep(time.Until(time.Date(2000, 1, 3, 8, 59, 59, 0, time.UTC)))
 		fx.idle(handler)
 		fx.wantState(h.ID(), weaver.StatePending)

@@ -11,50 +11,45 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Spend adds to what the step that ctx belongs to costs, in micro-units (millionths of
-// whatever is counted: a dollar, a token). The cost is written with the step, also with
-// a failed try that is recorded, and is not undone by a retry; a step that is replayed
-// spends nothing. See MaxCost and Budget.MaxCost for what limits it: when a limit is
-// exceeded the step is recorded all the same, and then the context of the attempt ends
-// with cause ErrCancelled. If the handler returns success nevertheless its task has
-// succeeded, else it fails with the error kind budget.
+// Spend adds to the cost of the step that ctx belongs to, in micro-units (millionths of any unit: a
+// dollar, a token). The cost is recorded with the step or with a failed try, and a retry does not
+// reset it; a replayed step costs nothing. MaxCost and Budget.MaxCost limit it: a step that exceeds a
+// limit is still recorded, then the context of the attempt ends with cause ErrCancelled. If the
+// handler nevertheless returns success its task has succeeded, else it fails with the error kind
+// budget.
 //
-// Errors: one for a call outside of a step, which fails the task, ErrNoTask, ErrAttemptOver when the step
-// has ended, and one for a cost below 0.
+// Errors: an error for a call outside a step, which fails the task; ErrNoTask; ErrAttemptOver when the
+// step has ended; an error for a negative cost.
 func Spend(ctx context.Context, microUnits int64) error { return engine.Spend(ctx, microUnits) }
 
-// MaxCost limits what the steps of a task may spend in all its attempts, in
-// micro-units; see Spend. A total of its job counts beside it. 0, the default, sets no
-// limit.
+// MaxCost limits the total cost of a task's steps in all its attempts, in micro-units; see Spend. The
+// limit of its job applies, too. 0, the default, means no limit.
 func MaxCost(microUnits int64) Option { return option.MaxCost.Set(microUnits) }
 
-// MaxRepairs limits how often the input of a task may be repaired (Repair); default 2,
-// 0: never. Then the task is blocked. RepairInput, and a Retry, begin to count anew; an
-// Unblock allows one more.
+// MaxRepairs limits the repairs of a task's input (Repair); default 2, 0 disables repairs. After the
+// last one the task is blocked. RepairInput and Retry reset the count; an Unblock allows one more.
 func MaxRepairs(n int) Option { return option.MaxRepairs.Set(n) }
 
-// MaxNoProgress limits how many attempts of a task in a row may record nothing new: no
-// step, no child, no other input. Then the task is blocked, for its budget, instead of
-// tried again. Default 50. The default Decider does that; others see the count
-// (decide.Input.IdleAttempts).
+// MaxNoProgress limits the consecutive attempts of a task that record nothing new: no step, no child,
+// no changed input. Then the task is blocked, for its budget, instead of retried. Default 50. The
+// default Decider does that; other Deciders see the count (decide.Input.IdleAttempts).
 func MaxNoProgress(n int) Option { return option.MaxNoProgress.Set(n) }
 
-// AddAttempts makes RetryJob add to the attempts that the tasks of the job have
-// together (Budget.MaxTotalAttempts), and Retry to those of the task (MaxAttempts).
-// Below 1 it is ErrInvalidOption.
+// AddAttempts makes RetryJob raise the total number of attempts of the job's tasks
+// (Budget.MaxTotalAttempts), and Retry that of the task (MaxAttempts). A value below 1 is
+// ErrInvalidOption.
 func AddAttempts(n int) OperateOption {
 	return operateOption(func(s *operateSettings) { s.addAttempts = &n })
 }
 
-// AddCost makes RetryJob add to what the tasks of the job may spend together
-// (Budget.MaxCost), and Retry to what the task may (MaxCost), in micro-units. Below 1
-// it is ErrInvalidOption; for a task without MaxCost it is ErrState.
+// AddCost makes RetryJob raise the cost limit of the job (Budget.MaxCost), and Retry that of the task
+// (MaxCost), in micro-units. A value below 1 is ErrInvalidOption; for a task without MaxCost it is
+// ErrState.
 func AddCost(microUnits int64) OperateOption {
 	return operateOption(func(s *operateSettings) { s.addCost = &microUnits })
 }
 
-// raise raises the budget of a job if the options say so, and reads the job as it is
-// then.
+// raise raises the budget of a job if the options ask for it, and reads the job again.
 func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, ack *ops.RetryAck) (raised bool, err error) {
 	var s operateSettings
 	if err := s.apply(opts); err != nil {
@@ -86,7 +81,7 @@ func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, 
 	return true, err
 }
 
-// endedForBudget counts the tasks of a job that ended because a budget was used up.
+// endedForBudget counts the tasks of a job that ended for a used-up budget.
 func (c *Client) endedForBudget(ctx context.Context, id JobID) (n int, err error) {
 	ended, err := c.jobTasks(ctx, id, task.Failed, task.Cancelled)
 	for i := range ended {

@@ -120,8 +120,8 @@ func TestSpend(t *testing.T) {
 func TestMaxNoProgress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opts  []weaver.EnqueueOption
-		steps int // in how many attempts it records a step
-		want  int // attempts
+		steps int // number of attempts that record a step
+		want  int // number of attempts
 	}{
 		"by default":           {nil, 0, task.DefaultMaxNoProgress},
 		"by its own limit":     {[]weaver.EnqueueOption{weaver.MaxNoProgress(3)}, 0, 3},

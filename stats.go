@@ -11,16 +11,16 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// maxStatsReads bounds what one call of Stats reads: so often store.StatsLooks rows.
+// maxStatsReads is the maximum number of reads, of store.StatsLooks rows each, in one call of Stats.
 const maxStatsReads = 20
 
 const maxStatsSpan = 100 * 366 * 24 * time.Hour
 
-// Stats returns statistics of attempts, which engines write every five seconds: what is
-// younger may be missing, and so may the last five seconds of a process that was killed.
+// Stats returns statistics of attempts, which engines write every five seconds: newer attempts may be
+// missing, and so may the last five seconds of a killed process.
 //
-// Errors: ErrInvalidOption, also when the answer would have more than ops.MaxStatsRows rows,
-// errors.ErrUnsupported from a store that keeps no statistics, and those of the store.
+// Errors: ErrInvalidOption, also for an answer of more than ops.MaxStatsRows rows;
+// errors.ErrUnsupported from a store that keeps no statistics; those of the store.
 func (c *Client) Stats(ctx context.Context, req ops.StatsRequest) (ops.Stats, error) {
 	got, err := c.stats(ctx, req)
 	switch {
@@ -54,7 +54,7 @@ func (c *Client) stats(ctx context.Context, req ops.StatsRequest) (ops.Stats, er
 	return got, nil
 }
 
-// completeStats sets what is not given, rounds what is, and says what is wrong with it.
+// completeStats sets defaults, rounds values, and validates the request.
 func completeStats(r *ops.StatsRequest, now time.Time) error {
 	if r.To.IsZero() {
 		r.To = now
@@ -88,8 +88,8 @@ func completeStats(r *ops.StatsRequest, now time.Time) error {
 	return nil
 }
 
-// roundStats makes step the Step, and rounds it and From to what is kept. From may come to lie
-// among wider slots then, and is rounded again.
+// roundStats sets the Step, and rounds it and From to the stored width. From may then fall into wider
+// slots, and is rounded again.
 func roundStats(r *ops.StatsRequest, now time.Time, step time.Duration) {
 	for from := r.From; ; from = r.From {
 		width := statsWidth(from, now)
@@ -101,7 +101,7 @@ func roundStats(r *ops.StatsRequest, now time.Time, step time.Duration) {
 	}
 }
 
-// statsWidth is how wide the slots are that are kept of the time from an instant on.
+// statsWidth returns the width of the slots stored for the time since an instant.
 func statsWidth(from, now time.Time) time.Duration {
 	switch {
 	case from.Before(store.SlotOf(now.Add(-store.StatsHourAfter), time.Hour)):
@@ -112,7 +112,7 @@ func statsWidth(from, now time.Time) time.Duration {
 	return store.StatsSlot
 }
 
-// readStats returns the sums that a complete request asks for.
+// readStats reads the sums for a complete request.
 func readStats(ctx context.Context, r *ops.StatsRequest, keeper store.Observe, ns string) ([]store.StatRow, error) {
 	var sums []store.StatRow
 	at := make(map[store.StatKey]int)

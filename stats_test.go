@@ -22,7 +22,7 @@ func (fx *fixture) stats(req ops.StatsRequest) ops.Stats {
 	return got
 }
 
-// statTexts are the rows as "type outcome kind count".
+// statTexts returns the rows as "type outcome kind count".
 func statTexts(s ops.Stats) (list []string) {
 	for _, r := range s.Rows {
 		list = append(list, fmt.Sprint(r.Type, " ", r.Queue, " ", r.Outcome, " ", r.ErrorKind, " ", r.Count))
@@ -140,8 +140,8 @@ func TestStatsRefuses(t *testing.T) {
 	})
 }
 
-// What is over an hour old has minutes, and what is over a week old hours: a step is made
-// of whole ones, also when rounding From makes it that old.
+// Statistics over an hour old have minutes, and over a week old hours. A step consists of whole slots,
+// also if rounding From moves it to that age.
 func TestStatsRound(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		time.Sleep(time.Until(store.SlotOf(time.Now(), time.Hour).Add(time.Hour + 30*time.Minute)))
@@ -165,8 +165,7 @@ func TestStatsRound(t *testing.T) {
 	})
 }
 
-// slotStore has statistics of which one read returns a slot, each with a row of every
-// of its types.
+// slotStore has statistics of which one read returns a slot, each with a row for every type.
 type slotStore struct {
 	store.Store
 	types int
@@ -192,7 +191,7 @@ func (s *slotStore) ReadStats(_ context.Context, _ string, q store.StatsQuery) (
 	return page, nil
 }
 
-// An answer is read in parts, which add up, and has an end.
+// An answer is read in parts, which are merged, and has an end.
 func TestStatsOfManyReads(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		s := &slotStore{Store: fx.store, types: 3}

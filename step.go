@@ -33,7 +33,7 @@ func stepOptions(opts []StepOption) (engine.StepOptions, error) {
 
 var errNilFunc = fmt.Errorf("%w: the function is nil", ErrInvalidOption)
 
-// misuse fails the task: the call of a step is a mistake of the program.
+// misuse fails the task for an invalid call of a step.
 func misuse(name string, err error) error { return Permanent(fmt.Errorf("step %q: %w", name, err)) }
 
 // StepRetry tries the step up to n times inside the attempt; the pause before
@@ -48,28 +48,25 @@ func StepRetry(n int, base ...time.Duration) StepOption {
 	})
 }
 
-// RecordError makes the last error itself the step's result: it is recorded
-// like a value, and later attempts get it back as a *task.StepError without running
-// the function again.
+// RecordError records the step's last error as its result: later attempts get it back as a
+// *task.StepError without running the function again.
 //
-// An error of the moment is no result: the end of a context (its deadline
-// among them), or a store or database that is locked, full or out of reach, also
-// as the database's driver says it and however it is wrapped. It is returned, not
-// as a *task.StepError, and the next attempt runs the function again.
+// Transient errors are not recorded: the end of a context (including its deadline), or a store or
+// database that is locked, full or unreachable, also if the driver reports it and however it is
+// wrapped. Such an error is returned without a *task.StepError, and the next attempt runs the function
+// again.
 func RecordError() StepOption {
 	return stepOption(func(s *engine.StepOptions) { s.RecordError = true })
 }
 
-// Step runs fn once for the task: when it returned, its value is stored before
-// Step returns, and from then on every attempt gets that value back and fn
-// does not run. The value is recorded under the name, which must be unique
-// within the task; renaming a step runs it again. The value travels as JSON. Steps may run in
-// parallel goroutines; each keeps its value when another fails.
+// Step runs fn once for the task: its value is stored before Step returns, and from then on every
+// attempt gets that value back and fn does not run. The value is recorded under the name, which must
+// be unique within the task; renaming a step runs it again. The value travels as JSON. Steps may run
+// in parallel goroutines; each keeps its value when another fails.
 //
-// An error of fn is returned as a *task.StepError. Errors of the engine: ErrNoTask,
-// ErrDuplicateStep, ErrNestedStep and a value that cannot be stored fail the
-// task at once; ErrCancelled, ErrLeaseLost, ErrSuspended and the like say that
-// the attempt is over: return.
+// An error of fn is returned as a *task.StepError. ErrNoTask, ErrDuplicateStep, ErrNestedStep and a
+// value that cannot be stored fail the task at once. ErrCancelled, ErrLeaseLost, ErrSuspended and the
+// like report that the attempt is over: return.
 func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	var value T
 	a, err := engine.From(ctx)
@@ -120,20 +117,20 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 	return err
 }
 
-// StepTx is Step inside a transaction of the store: the value and everything
-// that fn writes through tx commit together, so they happen exactly once. Tx
-// is *sql.Tx on SQLite and PostgreSQL, so that a handler runs on both, or pgx.Tx on
-// PostgreSQL; another type is ErrTxType, which fails the task at once. Keep it short and
-// let it touch the database only: it holds locks (on SQLite the one to write), and is
-// rolled back with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
-// statement of a *sql.Tx that runs then is interrupted, whichever context it was given.
-// Return nil to commit and an error to roll back: a function that ends tx itself
-// fails the task at once with store.ErrStepTxEnded, and nothing of it is kept. (A
-// rollback that an error follows is none of that.) A commit that breaks a constraint, a
-// deferred one, is an error of the step that wraps store.ErrStepTxRefused.
+// StepTx is Step inside a transaction of the store: the value and all writes of fn through tx commit
+// together, so they happen exactly once. Tx is *sql.Tx on SQLite and PostgreSQL, so that a handler
+// runs on both, or pgx.Tx on PostgreSQL; another type is ErrTxType, which fails the task at once.
 //
-// Of the options it takes [Undo], [UndoTx] and [UndoRetry]: what did not commit did not
-// happen, so that such an undo always has the value.
+// Keep fn short and limited to the database: it holds locks (on SQLite the write lock), and is rolled
+// back with ErrStepTxTooLong after the smaller of 5 s and a third of the lease. A statement of a
+// *sql.Tx that runs then is interrupted, whatever its context. Return nil to commit and an error to
+// roll back. A function that commits or rolls back tx itself fails the task at once with
+// store.ErrStepTxEnded, and nothing of it is kept; a rollback followed by returning an error is
+// allowed. A commit that breaks a constraint, for example a deferred one, is an error of the step that
+// wraps store.ErrStepTxRefused.
+//
+// It accepts the options [Undo], [UndoTx] and [UndoRetry]: a failed commit had no effect, so such an
+// undo always has the value.
 func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error), opts ...StepOption) (T, error) {
 	var value T
 	a, err := engine.From(ctx)
@@ -176,23 +173,22 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 
 var sqlTx = reflect.TypeFor[*sql.Tx]()
 
-// wantsSQL reports whether a function that wants a transaction of type t gets a *sql.Tx
-// where the store has others, too.
+// wantsSQL reports whether a function for a transaction of type t gets a *sql.Tx from a store with
+// several types.
 func wantsSQL(t reflect.Type) bool {
 	return t == sqlTx || t.Kind() == reflect.Interface && t.NumMethod() > 0 && sqlTx.Implements(t)
 }
 
-// wrongTx is for a function that wants another type of transaction than the store has.
+// wrongTx returns the error for a transaction type that the store does not have.
 func wrongTx(want reflect.Type, tx store.Tx) error {
 	return Permanent(fmt.Errorf("%w: the function wants a %s: give it a *sql.Tx, which SQLite and PostgreSQL have, or on PostgreSQL a pgx.Tx; this store (%s) gave a %T",
 		ErrTxType, want, tx.Driver(), tx.Handle()))
 }
 
-// Sleep lets the task wait for d without a worker: the time is recorded under
-// the name, the handler must return ErrSuspended (any return does), and an
-// attempt that begins when the time has come gets nil from the same Sleep.
-// It survives restarts, costs no memory and no attempt. Steps that run beside
-// it are completed first.
+// Sleep suspends the task for d without a worker. The wake time is recorded under the name, the
+// handler must return ErrSuspended (any return does), and an attempt that begins at that time gets nil
+// from the same Sleep. It survives restarts and costs no memory and no attempt. Concurrent steps
+// complete first.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -202,8 +198,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return err
 }
 
-// SleepUntil is Sleep until an instant, which lies before the year 10000; a
-// later one fails the task at once.
+// SleepUntil is Sleep until an instant before the year 10000; a later one fails the task at once.
 func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -222,8 +217,8 @@ type TaskRef struct {
 	Type string
 }
 
-// Start enqueues a task as a step: it happens once for this task, under the
-// name, and is not waited for.
+// Start enqueues a task as a step: it happens once for this task, under the name. Start does not wait
+// for the task.
 func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in In, opts ...EnqueueOption) (TaskRef, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -247,11 +242,10 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 	return TaskRef{ID: id, Type: t.name}, nil
 }
 
-// UnblockInput returns what the last Unblock of this task was given; ok is
-// false when there was none. It knows no question: a handler that asks for more
-// than one thing uses Ask. An input that was given for an Ask is not returned
-// here, and a second call in one attempt gets the same input as the first; the
-// log warns of both.
+// UnblockInput returns the input of the last Unblock of this task; ok is false if there was no input.
+// It does not tell questions apart: a handler that asks several uses Ask. The input for an Ask is not
+// returned here, and a second call in one attempt gets the same input as the first; the log warns of
+// both.
 func UnblockInput[T any](ctx context.Context) (value T, ok bool, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A record that the store refuses ends the attempt, which then writes nothing.
+// A record that the store refuses ends the attempt, which then writes nothing more.
 func TestRefusedSteps(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.refused.run.v1", weaver.NoRetry())
 	nothing := func(context.Context) error { return nil }
@@ -22,7 +22,7 @@ func TestRefusedSteps(t *testing.T) {
 
 	for name, refuse := range map[string]struct {
 		why     error
-		records int // asked for
+		records int // number of record calls
 		step    func(ctx context.Context) error
 	}{
 		"a step that stands with another value": {store.ErrStepConflict, 1, func(ctx context.Context) error { return weaver.Do(ctx, "s", nothing) }},
@@ -42,7 +42,7 @@ func TestRefusedSteps(t *testing.T) {
 			records := 0
 			s.hooks.Record = func(_ context.Context, _ []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
 				if records++; records > 3 {
-					return next() // so that a worker that goes on asking ends
+					return next() // so that a worker that keeps calling ends
 				}
 				return []store.RecordResult{{Err: refuse.why}}, nil
 			}
@@ -91,7 +91,7 @@ func TestRefusedSteps(t *testing.T) {
 	})
 }
 
-// An error that the end of a context caused is no result of a step.
+// An error caused by the end of a context is not recorded as a step's result.
 func TestStepsAfterTheEndOfTheirContext(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.stepend.run.v1", weaver.NoRetry())
 	errBroken := errors.New("broken")

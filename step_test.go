@@ -212,7 +212,7 @@ func TestStepReplay(t *testing.T) {
 		ran := 0
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			for range 2 {
-				// Swallowed on purpose: the mistake must show all the same.
+				// Swallowed on purpose: the mistake must still be reported.
 				_ = weaver.Do(ctx, "save", func(context.Context) error { ran++; return nil })
 			}
 			return "ignored", nil
@@ -352,7 +352,7 @@ func TestParallelStepsKeepTheirValues(t *testing.T) {
 	})
 }
 
-// parallel runs n functions in goroutines and adds their values up.
+// parallel runs n functions in goroutines and sums their values.
 func parallel(ctx context.Context, n int, fn func(ctx context.Context, i int) (int, error)) (sum int, err error) {
 	type answer struct {
 		n   int

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A StepTx whose function ends the transaction itself would be repeated with its
-// effects. It fails at once and leaves nothing.
+// A StepTx whose function ends the transaction itself would repeat its effects. It fails at once and
+// leaves no effects.
 func TestStepTxThatEndsItsTransaction(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.steptx.ends.v1")
 	child := weaver.Define[string, string]("engine.steptx.endschild.v1")
@@ -72,7 +72,7 @@ func TestStepTxThatEndsItsTransaction(t *testing.T) {
 					return in, errors.Join(addUser(ctx, tx, in), c.end(ctx, tx))
 				})
 				wantError(fx, err, store.ErrStepTxEnded)
-				return out, nil // swallowed on purpose: the mistake must show all the same
+				return out, nil // swallowed on purpose: the mistake must still be reported
 			}))
 			h := enqueue(fx, typ, "ann")
 			te := failure(fx, h)
@@ -88,7 +88,7 @@ func TestStepTxThatEndsItsTransaction(t *testing.T) {
 			for _, s := range fx.history(h.ID()).Steps {
 				equal(fx, "the step is recorded as", s.State, task.StepFailed)
 			}
-			fx.must(addInOwnTx(fx, db)) // the connection is in order again
+			fx.must(addInOwnTx(fx, db)) // the connection is usable again
 		})
 	}
 
@@ -109,7 +109,7 @@ func TestStepTxThatEndsItsTransaction(t *testing.T) {
 	})
 }
 
-// addInOwnTx writes in a transaction of the user's own.
+// addInOwnTx writes in the user's own transaction.
 func addInOwnTx(fx *fixture, db *sqlite.DB) error {
 	tx, err := db.DB().BeginTx(fx.Context(), nil)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// One job is followed through good and bad nights: a set of tasks goes in, and a bundle
-// of results comes out. What fails is tried again, within limits and after a delay. Work
-// that gets nowhere stops, and its job with it. What was tried, and why it stopped, can
-// be read. The status can be asked for at any time, and a cancel ends the rest.
+// One job over several nights: it takes a set of tasks and returns a bundle of results. Failures are
+// retried, within limits and after a delay. A task without progress stops, and its job with it.
+// Attempts and the reason for the stop can be read. The status can be read at any time, and a cancel
+// ends the rest.
 func TestStoryOfAJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -39,7 +39,7 @@ func TestStoryOfAJob(t *testing.T) {
 	})
 }
 
-// The first night: one source does not answer at once.
+// The first night: one source fails at first.
 func (s *story) sourceAnswersLate() {
 	s.failures.Store(2)
 	began := time.Now()
@@ -61,7 +61,7 @@ func (s *story) sourceAnswersLate() {
 	}
 }
 
-// The second night: it does not answer at all, and the attempts are limited.
+// The second night: the source fails until the attempts are used up.
 func (s *story) sourceDoesNotAnswer() *weaver.JobHandle {
 	s.failures.Store(1000)
 	h := s.submit()
@@ -77,7 +77,7 @@ func (s *story) sourceDoesNotAnswer() *weaver.JobHandle {
 	return h
 }
 
-// It answers again: an operator's retry runs what is missing, and nothing twice.
+// It works again: an operator's retry runs the missing tasks, and no other.
 func (s *story) sourceIsBack(h *weaver.JobHandle) {
 	s.failures.Store(0)
 	_, err := s.client.RetryJob(s.Context(), h.ID(), weaver.By("ops"), weaver.Reason("the source is back"))
@@ -88,8 +88,8 @@ func (s *story) sourceIsBack(h *weaver.JobHandle) {
 	s.wantOutcomes(named(s.fixture, res.Completed, "south").ID, task.OutcomeSuccess)
 }
 
-// The third night: the rates get nowhere, though they may be tried a thousand times.
-// That is noticed, and stops the job.
+// The third night: the rates make no progress, within a limit of a thousand attempts. The limit of
+// attempts without progress stops the job.
 func (s *story) ratesGetNowhere() *weaver.JobHandle {
 	s.stuck.Store(true)
 	h := s.submit()
@@ -109,7 +109,7 @@ func (s *story) ratesGetNowhere() *weaver.JobHandle {
 	return h
 }
 
-// A person has repaired the page, and lets the task go on.
+// A person has repaired the page and resumes the task.
 func (s *story) ratesAreBack(h *weaver.JobHandle) {
 	s.stuck.Store(false)
 	res, err := s.client.JobResult(s.Context(), h.ID())
@@ -120,7 +120,7 @@ func (s *story) ratesAreBack(h *weaver.JobHandle) {
 	equal(s, "the number of results", len(res.Completed), 4)
 }
 
-// The fourth night: the status is asked for, and the job is cancelled.
+// The fourth night: the status is read, and the job is cancelled.
 func (s *story) jobIsCancelled() {
 	s.slow.Store(true)
 	h := s.submit()
@@ -139,14 +139,14 @@ func (s *story) jobIsCancelled() {
 	says(s, "why south ended", s.why(named(s.fixture, res.Incomplete, "south").ID), "ops", "not tonight")
 }
 
-// story is the job of every night, and what goes wrong in it.
+// story is the job of every night, with its faults.
 type story struct {
 	*fixture
 	orders *weaver.Type[string, string]
 	rates  *weaver.Type[weaver.None, int]
 	report *weaver.Type[weaver.None, string]
 
-	failures atomic.Int32 // how often north does not answer
+	failures atomic.Int32 // remaining failures of north
 	stuck    atomic.Bool  // the rates fail
 	slow     atomic.Bool  // south waits until it is cancelled
 }
@@ -160,7 +160,7 @@ func newStory(fx *fixture) *story {
 	}
 }
 
-// submit hands in the set of tasks: a report on the orders of two places, at a rate.
+// submit submits the set of tasks: a report on the orders of two places, at a rate.
 func (s *story) submit() *weaver.JobHandle {
 	s.Helper()
 	j := weaver.NewJob("nightly", weaver.Budget{MaxTotalAttempts: 100, MaxDuration: 100 * time.Hour})
@@ -198,7 +198,7 @@ func (s *story) handlers() []weaver.Handler {
 	}
 }
 
-// bundle is the results of a job, as text.
+// bundle returns the results of a job as text.
 func bundle(res weaver.JobResult) string {
 	var all []string
 	for _, t := range res.Completed {
@@ -207,7 +207,7 @@ func bundle(res weaver.JobResult) string {
 	return strings.Join(all, "; ")
 }
 
-// status is the state of a job and the numbers of its tasks, as text.
+// status returns the state of a job and the numbers of its tasks as text.
 func status(st weaver.JobStatus) string {
 	var all []string
 	for state, n := range st.States {
@@ -217,7 +217,7 @@ func status(st weaver.JobStatus) string {
 	return fmt.Sprint(st.State, ": ", strings.Join(all, ", "))
 }
 
-// why is what `weaver why` says about a task, and whyJob what it says about a job.
+// why returns the output of `weaver why` for a task, and whyJob that for a job.
 func (s *story) why(id weaver.TaskID) string {
 	s.Helper()
 	h := s.history(id)
@@ -240,7 +240,7 @@ func (s *story) explainer() *explain.Explainer {
 	return &explain.Explainer{Clock: explain.Clock{Now: time.Now(), Zone: time.UTC}, Command: command, Depth: 3}
 }
 
-// says fails the test unless the text has every word.
+// says fails the test unless the text contains every word.
 func says(t testing.TB, what, got string, words ...string) {
 	t.Helper()
 	for _, word := range words {

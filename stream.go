@@ -6,14 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// Stream is Step for a function that has something to show before it has its value,
-// such as the tokens of a model. emit gives a chunk to the listeners of the engine and
-// to Subscribe, as Emit does under the step's name; with PersistEvents it is stored. The
-// value is the step's: an attempt that gets it back emits no chunks. A function that is
-// called again, in another try or attempt, emits its chunks again.
+// Stream is Step for a function that emits partial output before its value, such as the tokens of a
+// model. emit sends a chunk to the listeners of the engine and to Subscribe, as Emit does under the
+// step's name; with PersistEvents it is stored. The value is the step's: a replay emits no chunks. A
+// function that is called again, in another try or attempt, emits its chunks again.
 //
-// emit may be called by several goroutines until fn returns; from then on it returns an
-// error. Its other errors: those of Emit.
+// emit is safe for concurrent use until fn returns; from then on it returns an error. Its other errors
+// are those of Emit.
 func Stream[T any](ctx context.Context, name string, fn func(ctx context.Context, emit func(chunk any) error) (T, error), opts ...StepOption) (T, error) {
 	if fn == nil {
 		return Step[T](ctx, name, nil)

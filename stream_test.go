@@ -47,8 +47,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A subscriber of another process, whose store has no notices, sees a stream soon all the
-// same, and looks seldom when there is nothing to see.
+// A subscriber in another process, on a store without notices, still sees a stream soon, and polls
+// rarely without events.
 func TestStream_FollowedWithoutNotices(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.stream.far.v1")
 	subtest(t, "it", func(fx *fixture) {

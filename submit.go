@@ -51,21 +51,20 @@ func (o keyOption) applySubmit(s *submitSettings) {
 
 func (o keyOption) check() error { return option.CheckKey("IdempotencyKey", string(o)) }
 
-// IdempotencyKey makes the enqueue of one event happen once: while a task of
-// this type with this key exists, in any state, enqueueing again returns it
-// (store.DispositionExisting), whatever the input. Deleting it frees the key.
+// IdempotencyKey deduplicates an enqueue: while a task of this type with this key exists, in any
+// state, enqueueing again returns it (store.DispositionExisting), whatever the input. Deleting it
+// frees the key.
 //
-// Given to Submit it does the same for a job: while one of this name with this
-// key exists, submitting again returns it, whatever its tasks.
+// Given to Submit it does the same for a job: while a job of this name with this key exists,
+// submitting again returns it, whatever its tasks.
 func IdempotencyKey(key string) KeyOption { return keyOption(key) }
 
-// Submit stores the job with all of its tasks, or nothing. All mistakes are
-// reported at once, and then nothing is stored: ErrInvalidJob. Inside a handler
-// use StartJob, or give an IdempotencyKey: every attempt submits again.
+// Submit stores the job with all its tasks, or nothing. It reports all mistakes at once:
+// ErrInvalidJob. Inside a handler use StartJob, or set an IdempotencyKey: every attempt submits again.
 //
-// SQLite stores a job of more than 2,000 tasks in several transactions, so that others
-// write in between. The first decides: if the process or ctx ends after it, any worker
-// stores the rest. None of its tasks starts before all are stored.
+// SQLite stores a job of more than 2,000 tasks in several transactions, so that others write in
+// between. The first one commits the job: if the process or ctx ends after it, any worker stores the
+// rest. No task starts before all are stored.
 func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
 	if engine.StepTxOf(ctx) != nil {
 		return nil, fmt.Errorf("submit: %w", ErrNestedTx)
@@ -77,9 +76,9 @@ func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*Job
 	return h, err
 }
 
-// Submit stores a job in the transaction: it exists if and only if the transaction
-// commits; its handle returns ErrUnbound from Wait. However large the job is, it is
-// stored in that transaction, for whose end other writers of SQLite wait.
+// Submit stores a job in the transaction: it exists if and only if the transaction commits; its handle
+// returns ErrUnbound from Wait. A job of any size is stored in that one transaction, and other writers
+// of SQLite wait for its end.
 func (t *TxClient) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("submit: %w", t.err)
@@ -107,8 +106,8 @@ func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitO
 	return &JobHandle{id: sub.Job.ID, disposition: store.DispositionCreated}, nil
 }
 
-// warnUnkeyedJob warns, once per job name, of submits in a handler that every
-// attempt repeats because they have no idempotency key.
+// warnUnkeyedJob warns, once per job name, of submits in a handler without an idempotency key, which
+// every attempt repeats.
 func (c *Client) warnUnkeyedJob(ctx context.Context, name string) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -120,9 +119,8 @@ func (c *Client) warnUnkeyedJob(ctx context.Context, name string) {
 	}
 }
 
-// StartJob submits a job as a step: it happens once for this task, under the
-// name, and the job is not waited for. A job with mistakes fails the task at
-// once.
+// StartJob submits a job as a step: it happens once for this task, under the name. StartJob does not
+// wait for the job. An invalid job fails the task at once.
 func StartJob(ctx context.Context, name string, j *Job) (JobID, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -130,7 +128,7 @@ func StartJob(ctx context.Context, name string, j *Job) (JobID, error) {
 	}
 	c := clientOf(a)
 	return Step(ctx, name, func(ctx context.Context) (JobID, error) {
-		// Crash after the submit: the key finds the job in the next attempt.
+		// Crash after the submit: the next attempt finds the job by its key.
 		h, err := c.Submit(ctx, j, IdempotencyKey(jobKey(a.Task().ID, name)))
 		switch {
 		case errors.Is(err, ErrInvalidJob):
@@ -142,7 +140,7 @@ func StartJob(ctx context.Context, name string, j *Job) (JobID, error) {
 	})
 }
 
-// jobKey is CurrentInfo.StepKey, as far as a key may be that long.
+// jobKey is CurrentInfo.StepKey, cut to the maximum length of a key.
 func jobKey(id TaskID, step string) string {
 	key := CurrentInfo{TaskID: id}.StepKey(step)
 	if len(key) <= task.MaxKey {
@@ -152,7 +150,7 @@ func jobKey(id TaskID, step string) string {
 	return CurrentInfo{TaskID: id}.StepKey(hex.EncodeToString(sum[:]))
 }
 
-// clientOf is a client for what a handler stores.
+// clientOf returns a client for tasks that a handler stores.
 func clientOf(a *engine.Attempt) *Client {
 	return &Client{given: a.Store(), store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values(), inject: a.Inject(), stored: a.Stored(), redact: a.Redact()}
 }

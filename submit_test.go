@@ -119,7 +119,7 @@ func TestSubmitInAHandler(t *testing.T) {
 
 	subtest(t, "a worker that dies between the submit and the record leaves one job", func(fx *fixture) {
 		fx.run(child, parent.Handler(func(ctx context.Context, n int) (string, error) {
-			// What StartJob does, without its step.
+			// The same as StartJob, without its step.
 			key := weaver.Current(ctx).StepKey("start")
 			h, err := fx.client.Submit(ctx, nightly(typ, n), weaver.IdempotencyKey(key))
 			if err != nil {

@@ -22,29 +22,27 @@ import (
 type EventFilter struct {
 	TaskID        TaskID
 	JobID         JobID
-	AfterSequence int64 // of a task: only what has a higher number; 0: from the beginning
-	NoWait        bool  // end with what has happened so far
+	AfterSequence int64 // of a task: exclusive lower bound; 0: from the beginning
+	NoWait        bool  // end after the events so far
 }
 
-// Subscribe replays the events of a task or of the tasks of a job, goes on with them
-// as they happen, in whatever process, and ends when the task or job has ended. For a
-// job each task's events are in order, and the last event is job.settled.
+// Subscribe replays the events of a task or of the tasks of a job, continues with new ones from any
+// process, and ends when the task or job has ended. For a job each task's events are in order, and the
+// last event is job.settled.
 //
-// The events of the task itself (task.enqueued, started, and how attempts end) are
-// read from the rows of the task and always there. Those of steps, progress, chunks
-// and logs are replayed if the engine that runs the task stores them (PersistEvents,
-// PersistLogs): none is lost, and their order is that of their Sequence. Otherwise
-// steps are read from their rows, when they are completed, and the rest is there only
-// as it happens, for subscribers of the engine itself: these events have Sequence 0.
-// So have steps that completed just before their process was killed. An event without
-// a number may come again to a subscriber that resumes with AfterSequence.
+// The events of the task itself (task.enqueued, started, and the ends of attempts) are read from its
+// rows and are always available. Events of steps, progress, chunks and logs are replayed completely,
+// in the order of their Sequence, if the task's engine stores them (PersistEvents, PersistLogs).
+// Otherwise completed steps are read from their rows, and the rest is sent only live, to subscribers
+// of the engine itself: these events have Sequence 0. So do steps that completed just before their
+// process was killed. An event without a number may repeat for a subscriber that resumes with
+// AfterSequence.
 //
-// An input, output or step value that is in the bucket comes as the reference that
-// its row has, when it is read from there (ADR 0029); Get and OpenArtifact read it.
+// An input, output or step value in the bucket is sent as its stored reference when it is read from a
+// row (ADR 0029); Get and OpenArtifact read the value.
 //
-// A subscriber that is slow delays nobody. The error, if there is one, comes last:
-// ErrNotFound, ErrInvalidOption, the cause of ctx, or a store that is closed; while
-// the store cannot be reached Subscribe waits.
+// A slow subscriber delays no other. An error comes last: ErrNotFound, ErrInvalidOption, the cause of
+// ctx, or a closed store. While the store is unreachable, Subscribe waits.
 func (c *Client) Subscribe(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		err := f.check()
@@ -57,7 +55,7 @@ func (c *Client) Subscribe(ctx context.Context, f EventFilter) iter.Seq2[event.E
 	}
 }
 
-// errStopped: the subscriber wants no more.
+// errStopped: the subscriber stopped the iteration.
 var errStopped = errors.New("stopped")
 
 func (f *EventFilter) check() error {
@@ -70,13 +68,13 @@ func (f *EventFilter) check() error {
 	return nil
 }
 
-// live are the events of an engine for the subscribers of its client.
+// live passes events of an engine to the subscribers of its client.
 type live struct {
 	listeners    *engine.Listeners
-	logs, events bool // those that are not stored, which subscribers get from here
+	logs, events bool // kinds that are not stored and must be passed on
 }
 
-// wants reports whether an event reaches subscribers as it happens only.
+// wants reports whether subscribers get an event only live.
 func (l *live) wants(ev event.Event) bool {
 	switch ev.(type) {
 	case event.LogWritten:
@@ -87,10 +85,10 @@ func (l *live) wants(ev event.Event) bool {
 	return false
 }
 
-// maxLive is how many events that are not stored wait for a slow subscriber.
+// maxLive is the maximum number of unstored events that wait for a slow subscriber.
 const maxLive = 10_000
 
-// overheard are the live events of the tasks of a subscription.
+// overheard holds the live events of a subscription's tasks.
 type overheard struct {
 	live *live
 	f    EventFilter
@@ -120,7 +118,7 @@ func (o *overheard) hear(ev event.Event) {
 	}
 }
 
-// take returns what was heard of a task.
+// take removes and returns the live events of a task.
 func (o *overheard) take(id task.ID) []event.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +128,7 @@ func (o *overheard) take(id task.ID) []event.Event {
 	return list
 }
 
-// unnumbered is a live event without its number: it cannot be resumed from.
+// unnumbered returns a live event without its number: a subscriber cannot resume from it.
 func unnumbered(ev event.Event) event.Event {
 	switch ev := ev.(type) {
 	case event.LogWritten:
@@ -149,7 +147,7 @@ func unnumbered(ev event.Event) event.Event {
 	return ev
 }
 
-// follow gives what happens to yield until all has happened.
+// follow yields events until the end of the task or job.
 func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Event) bool) error {
 	id := cmp.Or(f.TaskID, f.JobID)
 	changed, _ := c.waits.add(id)
@@ -194,27 +192,27 @@ func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Eve
 	}
 }
 
-// streamPoll is how soon a subscriber looks again that follows a stream without notices.
+// streamPoll is the polling interval of a subscriber that follows a stream without notices.
 const streamPoll = 25 * time.Millisecond
 
-// pace is how often a subscriber looks: soon after it began, and after its polls found
-// events, which says that the store has no notices of them, as through a pooler; and less
-// often with the time since.
+// pace is the polling interval of a subscriber. It is short at the start, and after a poll found
+// events, which shows that the store has no notices of them, as through a pooler; it grows with the
+// time since.
 type pace struct{ found time.Time }
 
-// looked notes a look, and whether it found events.
+// looked records a read and whether it found events.
 func (p *pace) looked(found, polled bool) {
 	if found && polled {
 		p.found = time.Now()
 	}
 }
 
-// next is how long to wait for a notice.
+// next returns the time to wait for a notice.
 func (p *pace) next() time.Duration {
 	return min(max(streamPoll, time.Since(p.found)/4), waitPoll)
 }
 
-// lookAtJob returns what looks at all tasks of a job that have not ended, each time.
+// lookAtJob returns a function that reads all unfinished tasks of a job.
 func (c *Client) lookAtJob(id JobID, heard *overheard, yield func(event.Event) bool) func(context.Context) (more, ended bool, err error) {
 	subs := map[task.ID]*subscription{}
 	done := map[task.ID]bool{}
@@ -267,7 +265,7 @@ func (c *Client) lookAtJob(id JobID, heard *overheard, yield func(event.Event) b
 	}
 }
 
-// subscription is how far a subscriber has come with one task.
+// subscription is the position of a subscriber in the events of one task.
 type subscription struct {
 	c     *Client
 	id    task.ID
@@ -275,19 +273,19 @@ type subscription struct {
 	yield func(event.Event) bool
 
 	after  int64
-	resume bool           // nothing was looked at yet, and after is that of an earlier subscription
-	known  map[tryOf]bool // steps whose events were given
-	stored map[int64]bool // epochs that have event rows
+	resume bool           // nothing was read yet, and after comes from an earlier subscription
+	known  map[tryOf]bool // steps whose events were yielded
+	stored map[int64]bool // epochs with event rows
 }
 
 func newSubscription(c *Client, id task.ID, after int64, heard *overheard, yield func(event.Event) bool) *subscription {
 	return &subscription{c: c, id: id, heard: heard, yield: yield, after: after, resume: after > 0, known: map[tryOf]bool{}, stored: map[int64]bool{}}
 }
 
-// look gives all that is new. It reports whether there is more already, and whether
-// the task has ended and nothing can follow.
+// look yields all new events. It reports whether more are already available, and whether the task has
+// ended and no event can follow.
 func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
-	extra := s.heard.take(s.id) // what they follow is in the rows by now
+	extra := s.heard.take(s.id) // the rows already have the events before them
 	h, err := s.c.store.History(ctx, s.c.ns, s.id)
 	redact.History(&h)
 	if err != nil {
@@ -300,7 +298,7 @@ func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
 	if err := s.rejoin(ctx, r); err != nil {
 		return false, false, err
 	}
-	// After the history: what an attempt stored is there if its end is.
+	// After the history: if the history has an attempt's end, the rows have its events.
 	rows, err := s.rows(ctx, s.after)
 	if err != nil {
 		return false, false, err
@@ -331,8 +329,7 @@ func (s *subscription) rows(ctx context.Context, after int64) ([]store.EventRow,
 	return s.c.store.Events(ctx, s.c.ns, s.id, after, 0)
 }
 
-// rejoin reads what the earlier subscription was given of the attempt in which it
-// ended.
+// rejoin reads the events that the earlier subscription yielded of the attempt in which it ended.
 func (s *subscription) rejoin(ctx context.Context, r *replay) error {
 	if !s.resume {
 		return nil
@@ -358,8 +355,8 @@ func (s *subscription) rejoin(ctx context.Context, r *replay) error {
 	}
 }
 
-// horizon is up to which number all is known: rows of an attempt, or of the end of a
-// step, that the history does not have yet are left for the next look.
+// horizon returns the number up to which all events are known. It leaves rows of an attempt, or of the
+// end of a step, that the history does not have yet, for the next read.
 func (r *replay) horizon(rows []store.EventRow) (to int64, seen []store.EventRow, more bool, err error) {
 	if more = len(rows) == store.MaxEvents; more {
 		to = rows[len(rows)-1].Seq
@@ -390,8 +387,8 @@ func (r *replay) horizon(rows []store.EventRow) (to int64, seen []store.EventRow
 	return to, rows, more, nil
 }
 
-// next returns the events up to a number, in their order, each step without an event
-// row before the end of its attempt.
+// next returns the events up to a number, in order, each step without an event row before the end of
+// its attempt.
 func (s *subscription) next(r *replay, rows []store.EventRow, to int64) ([]event.Event, error) {
 	numbered := make([]event.Event, 0, len(rows))
 	for i := range rows {
@@ -426,7 +423,7 @@ func (s *subscription) next(r *replay, rows []store.EventRow, to int64) ([]event
 	return list, nil
 }
 
-// endsAttempt returns the attempt that ended with an event, nil if none did.
+// endsAttempt returns the attempt that ended with an event, or nil.
 func (r *replay) endsAttempt(ev event.Event) *task.Attempt {
 	seq := ev.Head().Sequence
 	for i := range r.Attempts {
@@ -437,8 +434,7 @@ func (r *replay) endsAttempt(ev event.Event) *task.Attempt {
 	return nil
 }
 
-// merged puts live events among the others, by their times; neither list changes its
-// order.
+// merged merges live events into the list by time; both lists keep their order.
 func merged(list, extra []event.Event) []event.Event {
 	if len(extra) == 0 {
 		return list

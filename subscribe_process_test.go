@@ -17,8 +17,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// childTell is handled by worker processes: it emits as many numbers as it is told, and
-// has a step after each thousand. Its first attempt never ends: it is killed.
+// childTell is handled by worker processes: it emits as many numbers as its input says, and has a step
+// after each thousand. Its first attempt never ends: it is killed.
 var childTell = weaver.Define[int, int]("child.events.tell.v1")
 
 func childTells() weaver.Handler {
@@ -43,11 +43,11 @@ func childTells() weaver.Handler {
 	})
 }
 
-// heard is what one subscriber got.
+// heard holds the events of one subscriber.
 type heard struct {
 	all   []int64
 	steps int
-	next  map[int]int // by attempt: the number that comes next
+	next  map[int]int // next number, by attempt
 	err   error
 }
 
@@ -75,13 +75,13 @@ func (h *heard) follow(ctx context.Context, c *weaver.Client, id weaver.TaskID) 
 	}
 }
 
-// followEnv names the task that a process follows which runs nothing.
+// followEnv names the task that a process without an engine follows.
 const followEnv = "WEAVER_TEST_FOLLOW"
 
-// subscribers are those of one process.
+// subscribers are the subscribers of one process.
 const subscribers = 5
 
-// followAll has the subscribers of a process follow a task to its end.
+// followAll makes the subscribers of a process follow a task to its end.
 func followAll(ctx context.Context, c *weaver.Client, id weaver.TaskID) []heard {
 	list := make([]heard, subscribers)
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func followAll(ctx context.Context, c *weaver.Client, id weaver.TaskID) []heard 
 	return list
 }
 
-// String is what a subscriber got in one line; followMain prints it.
+// String returns the events of a subscriber in one line; followMain prints it.
 func (h *heard) String() string {
 	sorted := slices.IsSorted(h.all) && len(slices.Compact(slices.Clone(h.all))) == len(h.all)
 	return fmt.Sprintf("events %d, with hash %x, in order %t, numbers of attempts %v, steps %d, error %v", len(h.all), sha256.Sum256(fmt.Append(nil, h.all)), sorted, h.next, h.steps, h.err)
@@ -120,8 +120,8 @@ func followMain(path string) error {
 	return db.Close()
 }
 
-// Ten subscribers in two processes get all events in their order, while the process
-// that runs the task is killed and another one goes on.
+// Ten subscribers in two processes get all events in order, although the worker process is killed and
+// another one takes over.
 func TestSubscribeThroughAKill(t *testing.T) {
 	t.Parallel()
 	n := 10_000

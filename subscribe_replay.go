@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// replay makes events of the rows of a task: of what happened to the task itself all,
-// by their numbers, and of its steps those that have no event row.
+// replay derives events from the rows of a task: all events of the task itself, by number, and those
+// of its steps without an event row.
 type replay struct {
 	ns string
 	*store.History
@@ -26,7 +26,7 @@ func (r *replay) header(attemptNo int, at time.Time, sequence int64) event.Heade
 	}
 }
 
-// life returns the events of the task, in the order of their numbers.
+// life returns the events of the task itself, by number.
 func (r *replay) life() []event.Event {
 	t := &r.Task
 	list := []event.Event{event.TaskEnqueued{Header: r.header(0, t.CreatedAt, event.FirstSequence(0)), Queue: t.Queue, Input: t.Input}}
@@ -39,20 +39,20 @@ func (r *replay) life() []event.Event {
 			list = append(list, r.end(a, ended))
 		}
 	}
-	if t.State.Terminal() && !ended { // by a reaper, an operator, a need, its children
+	if t.State.Terminal() && !ended { // ended by a reaper, an operator, a need or its children
 		end := r.last()
 		list = append(list, end.Event(r.header(0, t.FinishedAt, end.Sequence(t.Epoch))))
 	}
 	return list
 }
 
-// last is the end of the task.
+// last returns the event of the task's end.
 func (r *replay) last() event.Ending {
 	t := &r.Task
 	return event.Ending{State: t.State, Output: t.Output, Error: t.Error, Allowed: t.AllowFailure}
 }
 
-// end is the event of an attempt's end; last says that the task ended with it.
+// end returns the event of an attempt's end; last reports that the task ended with it.
 func (r *replay) end(a *task.Attempt, last bool) event.Event {
 	var end event.Ending
 	if last {
@@ -78,8 +78,8 @@ func (r *replay) end(a *task.Attempt, last bool) event.Event {
 	return end.Event(r.header(a.No, a.FinishedAt, end.Sequence(a.Epoch)))
 }
 
-// begins reports whether the undo phase of the task began with the end of an attempt that
-// was not decided to go on: an attempt of that phase is the next one, or is still to come.
+// begins reports whether the undo phase of the task began with the end of an attempt without a
+// decision to continue: an attempt of that phase is next, or still to come.
 func (r *replay) begins(a *task.Attempt, decided task.DecisionKind) bool {
 	switch a.Outcome {
 	case task.OutcomeFailure, task.OutcomeCancelled, task.OutcomeBlocked, task.OutcomeDecodeFailed:
@@ -103,14 +103,14 @@ func (r *replay) begins(a *task.Attempt, decided task.DecisionKind) bool {
 	return u != nil && u.Began.Equal(a.FinishedAt)
 }
 
-// waited says for what an attempt waited that was suspended, and until when at most; zero:
-// no time ended that. Of several waits it is as the engine says it: the earliest instant; a
-// signal before children, and a time last.
+// waited returns the waiting reason of a suspended attempt and its latest wake time; zero: no time
+// limit. Of several waits it chooses as the engine does: the earliest instant; a signal before
+// children, and a time last.
 func (r *replay) waited(a *task.Attempt) (why task.Waiting, until time.Time) {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.AttemptNo > a.No || !s.CompletedAt.IsZero() && !s.CompletedAt.After(a.FinishedAt) && s.Kind != task.KindSleep {
-			continue // of a later attempt, or it had ended
+			continue // of a later attempt, or already ended
 		}
 		switch s.Kind {
 		case task.KindSignal:
@@ -136,15 +136,15 @@ func (r *replay) waited(a *task.Attempt) (why task.Waiting, until time.Time) {
 	return why, until
 }
 
-// tryOf names a try of a step.
+// tryOf identifies a try of a step.
 type tryOf struct {
 	attempt int
 	step    string
 	try     int
 }
 
-// steps returns the events of the steps that an attempt recorded, but for those that
-// are known. They have no number.
+// steps returns the events of the steps that an attempt recorded, except known ones. They have no
+// number.
 func (r *replay) steps(a *task.Attempt, known map[tryOf]bool) []event.Event {
 	var found []*task.Step
 	for i := range r.Steps {
@@ -171,7 +171,7 @@ func (r *replay) steps(a *task.Attempt, known map[tryOf]bool) []event.Event {
 	return list
 }
 
-// stored makes the event of a row.
+// stored builds the event of a row.
 func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event, error) {
 	epoch := event.EpochOf(row.Seq)
 	no := 0
@@ -197,8 +197,7 @@ func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event,
 	return ev, err
 }
 
-// completed returns the completed step of a name that an attempt recorded, nil if there
-// is none.
+// completed returns the completed step of a name that an attempt recorded, or nil.
 func (r *replay) completed(name string, attempt int) *task.Step {
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.Name == name && s.State == task.StepCompleted && s.AttemptNo == attempt {

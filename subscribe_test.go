@@ -17,7 +17,7 @@ import (
 
 var told = weaver.Define[string, string]("engine.subscribe.run.v1", weaver.MaxAttempts(3), weaver.Backoff(time.Minute))
 
-// tells has an event of every kind in two attempts.
+// tells produces an event of every kind in two attempts.
 var tells = told.Handler(func(ctx context.Context, in string) (string, error) {
 	first := weaver.Current(ctx).AttemptNo == 1
 	a, err := weaver.Step(ctx, "a", func(ctx context.Context) (string, error) {
@@ -40,7 +40,7 @@ var tells = told.Handler(func(ctx context.Context, in string) (string, error) {
 
 var persist = []weaver.Plugin{weaver.PersistLogs(), weaver.PersistEvents()}
 
-// names returns what Subscribe gave, and each number.
+// names returns the events of Subscribe with their numbers.
 func subscribed(fx *fixture, c *weaver.Client, f weaver.EventFilter) (names []string, numbers []int64) {
 	fx.Helper()
 	for ev, err := range c.Subscribe(fx.Context(), f) {

@@ -120,7 +120,7 @@ func TestDeadline(t *testing.T) {
 	})
 
 	subtest(t, "of a waiting task ends it without a worker for it", func(fx *fixture) {
-		fx.run() // an engine without handlers reaps all the same
+		fx.run() // an engine without handlers also reaps
 		waiting := map[string]*weaver.Handle[string]{
 			"ready":   enqueue(fx, typ, ""),
 			"delayed": enqueue(fx, typ, "", weaver.Delay(time.Hour)),

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// R10: what a store or the end of a context caused is never the recorded result
-// of a step, raw or wrapped: the step's function runs again.
+// R10: an error of the store or the end of a context is never recorded as the result of a step, raw or
+// wrapped: the step's function runs again.
 func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 	final := map[string]error{"an answer": errors.New("answer 42")}
 	transient := map[string]error{
@@ -70,17 +70,17 @@ func TestRecordErrorRecordsNothingTransient(t *testing.T) {
 	})
 }
 
-// sqlState is an error of a driver of PostgreSQL.
+// sqlState is an error of a PostgreSQL driver.
 type sqlState string
 
 // Error implements error.
 func (s sqlState) Error() string { return "ERROR: prepared statement (SQLSTATE " + string(s) + ")" }
 
-// SQLState is what drivers of PostgreSQL have.
+// SQLState implements the method of PostgreSQL drivers.
 func (s sqlState) SQLState() string { return string(s) }
 
-// A statement that a pooler sent to a session without it is no failure of the handler: the
-// attempt does not count, and the step is tried again. Other errors of a driver are.
+// A statement that a pooler sent to a session without it is not a failure of the handler: the attempt
+// does not count, and the step is retried. Other driver errors are failures.
 func TestStatementLostByPooler(t *testing.T) {
 	typ := weaver.Define[string, int]("engine.pooler.run.v1", weaver.NoRetry())
 	for code, want := range map[sqlState]weaver.State{"26000": weaver.StateSucceeded, "42P05": weaver.StateSucceeded, "23505": weaver.StateFailed} {

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// inDB is subtest on a database with a table of the user's own.
+// inDB is subtest on a database with a user table.
 func inDB(t *testing.T, name string, fn func(fx *fixture, db *sqlite.DB)) {
 	t.Helper()
 	subtest(t, name, func(fx *fixture) {
@@ -29,7 +29,7 @@ func inDB(t *testing.T, name string, fn func(fx *fixture, db *sqlite.DB)) {
 	})
 }
 
-// users counts the rows of the user's table.
+// users counts the rows of the user table.
 func users(fx *fixture, db *sqlite.DB) int {
 	fx.Helper()
 	var n int

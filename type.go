@@ -14,35 +14,33 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// None is the input or output of a task type that has none.
+// None is the input or output type of a task type without one.
 type None = struct{}
 
-// Type is a task type: a named contract between the code that enqueues tasks
-// and the code that handles them. Producers and workers share its definition;
-// In and Out travel as JSON.
+// Type is a task type: a named contract between the code that enqueues tasks and the code that handles
+// them. Producers and workers share its definition; In and Out travel as JSON.
 type Type[In, Out any] struct{ contract }
 
 // AnyType is a Type of any input and output.
 type AnyType interface {
 	// Name returns the task type's name.
 	Name() string
-	// Info returns what the definition says of the task type.
+	// Info returns the definition of the task type.
 	Info() store.AnnouncedType
 	// Payloads returns the Go types of its input and output.
 	Payloads() (in, out reflect.Type)
 	anyType()
 }
 
-// Define makes a task type. Name has the form owner.domain.action.vN, for
-// example "acme.billing.charge.v1"; the version rises when the input changes
-// incompatibly. Define panics on a bad name or option: it is meant for package
-// variables, and a program with such a mistake must not start.
+// Define defines a task type. Name has the form owner.domain.action.vN, for example
+// "acme.billing.charge.v1"; raise the version when the input changes incompatibly. Define panics on a
+// bad name or option: it is meant for package variables, and a program with such a mistake must not
+// start.
 func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 	return &Type[In, Out]{newContract(name, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts)}
 }
 
-// Draft is a task that is not enqueued yet. The call that it is given to
-// reports its mistakes.
+// Draft is a task that is not enqueued yet. The call that receives it reports its mistakes.
 type Draft struct {
 	typeName string
 	input    json.RawMessage
@@ -50,7 +48,7 @@ type Draft struct {
 	err      error
 }
 
-// options are what the draft was given, to be read only: they are shared (own).
+// options returns the draft's options, read-only: they are shared (own).
 func (d *Draft) options() *task.New {
 	if d.set == nil {
 		return new(task.New)
@@ -58,7 +56,7 @@ func (d *Draft) options() *task.New {
 	return &d.set.Task
 }
 
-// own gives the draft a copy of its settings, which may be changed, and returns it.
+// own gives the draft its own copy of its settings and returns it.
 func (d *Draft) own() *option.Settings {
 	var set option.Settings
 	if d.set != nil {
@@ -68,23 +66,21 @@ func (d *Draft) own() *option.Settings {
 	return &set
 }
 
-// With makes a draft: for EnqueueTasks, or for a Job's Add. The input is
-// validated (Validate() error, when it has one) and encoded at once.
+// With makes a draft for EnqueueTasks or a Job's Add. The input is validated (Validate() error, if it
+// has one) and encoded at once.
 func (t *Type[In, Out]) With(in In, opts ...EnqueueOption) Draft {
 	return t.draftOf(&in, opts)
 }
 
-// decodeStrict decodes what a person or another program wrote: a field that v
-// lacks is a mistake.
+// decodeStrict decodes input of a person or another program and refuses fields that v lacks.
 func decodeStrict(raw json.RawMessage, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	return jsonfields.Mistake(dec.Decode(v), reflect.TypeOf(v).Elem())
 }
 
-// NewDraft makes a draft of a task type that is only known by name, with
-// encoded input, which is not checked. Programs that have the Type use its With
-// or WithJSON.
+// NewDraft makes a draft of a task type known only by name, with encoded input, which is not checked.
+// Programs that have the Type use its With or WithJSON.
 func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Draft {
 	set := option.Defaults()
 	d := Draft{typeName: typeName, input: input, set: &set}
@@ -100,17 +96,17 @@ func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Dra
 	return d
 }
 
-// Err returns what is wrong with the draft, nil if nothing is: what enqueueing it
-// would return, but for what the store says and the limit of payloads.
+// Err returns the draft's error, or nil: the error that enqueueing it would return, except errors of
+// the store and ErrTooLarge.
 func (d Draft) Err() error { return d.err }
 
-// Type returns the name of the draft's task type, "" if it was not made with one.
+// Type returns the name of the draft's task type, "" for an empty draft.
 func (d Draft) Type() string { return d.typeName }
 
 // Queue returns the queue in which the draft's task will wait.
 func (d Draft) Queue() string { return d.options().Queue }
 
-// And returns the draft with more options, which come after those that it has.
+// And returns the draft with more options, applied after its own.
 func (d Draft) And(opts ...EnqueueOption) Draft {
 	if d.err == nil {
 		d.apply(opts)
@@ -160,8 +156,8 @@ func (t *Type[In, Out]) EnqueueAndWait(ctx context.Context, e Enqueuer, in In, o
 	return h.Wait(ctx)
 }
 
-// EnqueueMany stores one task per input in one transaction: all of them, or
-// none and an error. The options hold for every task; [PerItem] gives each its own.
+// EnqueueMany stores one task per input in one transaction, all or nothing. The options apply to every
+// task; [PerItem] sets individual ones.
 func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, opts ...EnqueueOption) ([]*Handle[Out], error) {
 	got, err := t.enqueueMany(ctx, e, len(ins), func(i int) any { return &ins[i] }, opts)
 	if err != nil {
@@ -180,11 +176,11 @@ type TypedTask[In, Out any] struct {
 	TaskInfo
 	Input       In
 	Output      Out
-	DecodeError error // why Input or Output is not what was stored: that does not fit the type any more
+	DecodeError error // why Input or Output no longer fits the type
 }
 
-// Get reads one task of this type; ErrNotFound, ErrWrongType. A payload that
-// does not fit the type any more is an error; what could be read comes with it.
+// Get reads one task of this type. Errors: ErrNotFound, ErrWrongType, and a payload that no longer
+// fits the type; the readable part is returned with the error.
 func (t *Type[In, Out]) Get(ctx context.Context, c Caller, id TaskID) (TypedTask[In, Out], error) {
 	info, err := t.get(ctx, c, id)
 	if err != nil {
@@ -194,9 +190,8 @@ func (t *Type[In, Out]) Get(ctx context.Context, c Caller, id TaskID) (TypedTask
 	return typed, typed.DecodeError
 }
 
-// List reads tasks of this type, newest first, and the cursor of the next
-// page, "" at the end; see Client.List. A task whose payload does not fit the type any more is
-// listed with its DecodeError.
+// List reads tasks of this type, newest first, and the cursor of the next page, "" at the end; see
+// Client.List. A task whose payload no longer fits the type is listed with its DecodeError.
 func (t *Type[In, Out]) List(ctx context.Context, c Caller, f Filter) ([]TypedTask[In, Out], string, error) {
 	infos, next, err := t.list(ctx, c, f)
 	if err != nil {
@@ -215,9 +210,8 @@ func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	return tt
 }
 
-// Output returns, inside a handler of a job's task, the output of a task that
-// it needs, by its name in the job. Errors: ErrNoTask, ErrNoSuchNeed,
-// ErrNotSucceeded, which a need with AllowFailure may be.
+// Output returns, inside a handler of a job's task, the output of a need by its name in the job.
+// Errors: ErrNoTask, ErrNoSuchNeed, and ErrNotSucceeded, for example for a need with AllowFailure.
 func (t *Type[In, Out]) Output(ctx context.Context, node string) (out Out, err error) {
 	err = t.outputOfNeed(ctx, node, &out)
 	return out, err

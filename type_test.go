@@ -120,8 +120,8 @@ func TestType(t *testing.T) {
 	})
 
 	subtest(t, "the same task code runs on every store", func(fx *fixture) {
-		// Environments differ by their store only; the handler does not depend on
-		// it. internal/archtest checks that the code builds for the browser.
+		// Environments differ by their store only; the handler does not depend on it.
+		// internal/archtest checks that the code builds for the browser.
 		for _, s := range everyStore(fx) {
 			other := newFixture(fx.T, s)
 			other.run(handle)
@@ -130,7 +130,7 @@ func TestType(t *testing.T) {
 	})
 }
 
-// pointed and valued check themselves by either kind of receiver.
+// pointed and valued validate themselves, by either kind of receiver.
 type pointed struct{ N int }
 
 func (p *pointed) Validate() error { return mustBePositive(p.N) }

@@ -15,45 +15,43 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Undoing is what an undo is given of the step that it undoes.
+// Undoing describes the step to an undo function.
 type Undoing[T any] struct {
 	Out     T      // the step's value; zero unless Done
-	Done    bool   // the value is on record; else the step began, and its effect is unknown
-	Key     string // the step's StepKey, to ask the partner or cancel by
-	UndoKey string // of the undo itself, the same in every try: for the partner's idempotency header
+	Done    bool   // the value is recorded; otherwise the step began, and its effect is unknown
+	Key     string // the step's StepKey, to look up or cancel its effect at the external service
+	UndoKey string // key of the undo itself, the same in every try: for an idempotency header
 }
 
-// Undo says how the step is undone when its task ends in any way but success: by a failure,
-// a panic, a cancel, its deadline, a timeout, a budget, or with the last of its workers.
+// Undo undoes the step when its task ends without success: by a failure, a panic, a cancel, its
+// deadline, a timeout, a budget, or the loss of its last worker.
 //
 //	receipt, err := weaver.Step(ctx, "charge", charge,
 //		weaver.Undo(func(ctx context.Context, u weaver.Undoing[Receipt]) error {
 //			return psp.Refund(ctx, u.Key, u.UndoKey) // u.Done: u.Out is the receipt
 //		}))
 //
-// Such a step records that it begins before its function runs. One that began and whose
-// value is not on record (its worker died, or its function returned an error) is undone too:
-// then Done is false, and fn asks the partner by Key, or cancels what may not be there.
+// Such a step records that it begins before its function runs. A begun step without a recorded value
+// (its worker died, or its function returned an error) is undone too. Then Done is false, and fn looks
+// up the effect by Key, or cancels it, even if it may not exist.
 //
-// When the task is to end, the handler is called once more, to come to its steps: those on
-// record answer, with their errors too, and the first that is not returns the end of the
-// context. So what a handler does between its steps must lead it to the same steps again.
-// Then the steps are undone one after the other, the last begun first. Each undo has a
-// context that no cancel ends, and its type's Timeout. One that fails is tried again after
-// 1 s, 2 s, … up to 1 min, for 24 h ([UndoRetry]), by attempts that count for no limit. When
-// it is given up, or returns a [Permanent] error, the task fails with the kind undo_failed, which
-// names what stands; steps that began before it are not undone then, since they may be what
-// it is for. Until the task ends, it is pending or running for the reason undo, and shows the
-// error with which it ends. A handler that no longer leads to a step that is to be undone
-// blocks the task.
+// Before the task ends, the handler runs once more, to reach its steps. Recorded steps return their
+// results, errors included, and the first unrecorded one returns the end of the context. The code
+// between its steps must therefore lead it to the same steps again. Then the steps are undone one by
+// one, the last begun first. Each undo has a context that no cancel ends, and its type's Timeout. A
+// failed undo is retried after 1 s, 2 s, … up to 1 min, for 24 h ([UndoRetry]), by attempts that count
+// for no limit. If it is given up, or returns a [Permanent] error, the task fails with the kind
+// undo_failed, which names the remaining effects. Steps that began before it are then not undone,
+// since it may depend on them. Until the task ends, it is pending or running for the reason undo, and
+// shows its final error. A handler that no longer leads to a step to be undone blocks the task.
 //
-// An error that the handler handles undoes nothing, nor does a retry. A step that was undone
-// counts as never run: if the task is retried, it runs again, with another StepKey. Steps
-// without an Undo keep their values.
+// An error that the handler tolerates undoes nothing, nor does a retry. An undone step counts as never
+// run: if the task is retried, it runs again, with another StepKey. Steps without an Undo keep their
+// values.
 //
-// T is the type of the step's value, None with [Do]; another one fails the task. An undo
-// that calls Step, Sleep or the like blocks the task. Errors: ErrInvalidOption for a nil
-// function and for a second Undo of a step. (ADR 0049)
+// T is the type of the step's value, None with [Do]; another one fails the task. An undo that calls
+// Step, Sleep or the like blocks the task. Errors: ErrInvalidOption for a nil function and for a
+// second Undo of a step. (ADR 0049)
 func Undo[T any](fn func(ctx context.Context, u Undoing[T]) error) StepOption {
 	u := &engine.Undo{Of: reflect.TypeFor[T](), Run: func(ctx context.Context, call engine.UndoCall) error {
 		undoing, err := undoingOf[T](ctx, &call)
@@ -65,9 +63,8 @@ func Undo[T any](fn func(ctx context.Context, u Undoing[T]) error) StepOption {
 	return undoOption(u, fn == nil)
 }
 
-// UndoTx is Undo inside a transaction of the store: what fn writes through tx and the record
-// that the step is undone commit together. It has the types of transactions and the limits
-// of [StepTx].
+// UndoTx is Undo inside a transaction of the store: the writes of fn through tx and the record of the
+// undo commit together. It has the transaction types and limits of [StepTx].
 func UndoTx[Tx, T any](fn func(ctx context.Context, tx Tx, u Undoing[T]) error) StepOption {
 	u := &engine.Undo{Of: reflect.TypeFor[T](), SQLTx: wantsSQL(reflect.TypeFor[Tx]()), Tx: func(ctx context.Context, tx store.Tx, call engine.UndoCall) error {
 		handle, ok := tx.Handle().(Tx)
@@ -110,7 +107,7 @@ func undoingOf[T any](ctx context.Context, call *engine.UndoCall) (Undoing[T], e
 	return u, nil
 }
 
-// undoFits refuses an undo of another type than the step's value.
+// undoFits refuses an undo for a type other than the step's value.
 func undoFits(set *engine.StepOptions, of reflect.Type) error {
 	if set.Undo == nil || set.Undo.Of == of {
 		return nil
@@ -118,9 +115,9 @@ func undoFits(set *engine.StepOptions, of reflect.Type) error {
 	return fmt.Errorf("%w: its value is a %s, and its Undo takes a %s", ErrInvalidOption, of, set.Undo.Of)
 }
 
-// UndoRetry has the undo of a step, or a [Cleanup], tried again for d since its first
-// failure; 0: 24 h. pauses are that before the second try (default 1 s), which doubles, and
-// the longest one (default 1 min).
+// UndoRetry limits the retries of a step's undo, or of a [Cleanup], to d after its first failure; 0
+// means 24 h. pauses are the pause before the second try (default 1 s), which doubles, and the maximum
+// (default 1 min).
 func UndoRetry(d time.Duration, pauses ...time.Duration) StepOption {
 	return stepOption(func(s *engine.StepOptions) {
 		base, most := time.Second, time.Minute
@@ -137,9 +134,8 @@ func UndoRetry(d time.Duration, pauses ...time.Duration) StepOption {
 	})
 }
 
-// PointOfNoReturn records that the steps that began before it are not undone any more,
-// whatever becomes of the task: the order is shipped. It is a step, with a name of its own,
-// and its errors are those of Step.
+// PointOfNoReturn records that earlier steps are no longer undone, whatever the end of the task: for
+// example when the order is shipped. It is a step, with its own name and the errors of Step.
 func PointOfNoReturn(ctx context.Context, name string) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -148,12 +144,12 @@ func PointOfNoReturn(ctx context.Context, name string) error {
 	return a.Point(ctx, name)
 }
 
-// UndoPlan lists what a task did: first what is undone if it ends in any way but success,
-// in that order, then what stays (it has no [Undo], or a [PointOfNoReturn] or the success of
-// the task came after it), then what was undone. Nothing is changed by it. It has no values,
-// and messages of errors are masked as the task says (docs/privacy.md). Cleanups are not in
-// it: what they do is known when they run. The plan of a task that undoes a child
-// ([UndoChildren]) has the effects of the child. ErrNotFound: there is no such task.
+// UndoPlan lists the effects of a task: first those to be undone if it ends without success, in that
+// order, then those that stay (without an [Undo], or before a [PointOfNoReturn] or the success of the
+// task), then those already undone. It only reads. It has no values, and masks messages of errors as
+// the task asks (docs/privacy.md). It does not list cleanups, whose effects are known only when they
+// run. The plan of a task that undoes a child ([UndoChildren]) has the effects of the child. Error:
+// ErrNotFound.
 func (c *Client) UndoPlan(ctx context.Context, id TaskID) (task.UndoPlan, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
@@ -164,7 +160,7 @@ func (c *Client) UndoPlan(ctx context.Context, id TaskID) (task.UndoPlan, error)
 		return preview.Undo(&h), nil
 	}
 	of, err := c.History(ctx, h.Task.UndoOf)
-	if errors.Is(err, ErrNotFound) { // it was deleted since
+	if errors.Is(err, ErrNotFound) { // deleted meanwhile
 		return preview.Undo(&h), nil
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Code that does not lead to what is to be undone, and mistakes in undos, ask a person.
+// Code that does not lead to the undo's step, and mistakes in undos, block the task.
 func TestUndoIsBlocked(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.blocked.v1", weaver.NoRetry())
 	some := func(ctx context.Context, fn func(ctx context.Context, u weaver.Undoing[int]) error) error {
@@ -123,7 +123,7 @@ func TestUndoMisuse(t *testing.T) {
 	}
 }
 
-// The undo of a StepTx, and one that is a transaction itself.
+// The undo of a StepTx, and an undo in a transaction.
 func TestUndoTx(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.tx.v1", weaver.NoRetry())
 	subtest(t, "writes commit with the record", func(fx *fixture) {
@@ -153,8 +153,7 @@ func TestUndoTx(t *testing.T) {
 	})
 }
 
-// What costs a task without undos nothing: an undo that was declared and is not needed costs
-// one record more.
+// A task without undos has no extra cost; a declared undo costs one more record.
 func TestUndoCostsOneRecord(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.cost.v1")
 	subtest(t, "a step", func(fx *fixture) {

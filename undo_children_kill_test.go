@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A worker dies before each of its calls of the store, and after each whose answer is lost.
-// Each child is undone by one task, in order, whoever goes on.
+// A worker dies before each of its store calls, and after each call with a lost answer. Each child is
+// undone by one task, in order, whichever worker continues.
 func TestUndoChildren_Killed(t *testing.T) {
 	open := map[string]func(fx *fixture) store.Store{
 		"memory": func(*fixture) store.Store { return memstore.New() },
@@ -40,8 +40,8 @@ func TestUndoChildren_Killed(t *testing.T) {
 	}
 }
 
-// undoChildrenKilledAt has a trip undone whose first worker dies at a call of the store, 0:
-// at none, which is stored or not. It returns how many calls that worker made.
+// undoChildrenKilledAt undoes a trip whose first worker dies at a call of the store (0: it does not
+// die), with that call stored or not. It returns the number of calls of that worker.
 func undoChildrenKilledAt(fx *fixture, at int, stored bool) int {
 	fx.Helper()
 	b := new(bookings)
@@ -80,7 +80,7 @@ func undoChildrenKilledAt(fx *fixture, at int, stored bool) int {
 	if at > 0 {
 		select {
 		case <-dead:
-		case <-time.After(24 * time.Hour): // it took fewer calls this time: some share one
+		case <-time.After(24 * time.Hour): // fewer calls this time: some were batched
 		}
 		time.Sleep(time.Second)
 		_ = e.stop()

@@ -20,7 +20,7 @@ var (
 	book = weaver.Define[string, string]("engine.undo.book.v1", weaver.NoRetry())
 )
 
-// bookings are what children of trips book, in one step each, which its undo cancels.
+// bookings are the children of trips: each books in one step, which its undo cancels.
 type bookings struct{ shopping }
 
 // handler books in two steps, of which the second has no effect.
@@ -56,7 +56,7 @@ func (b *bookings) book(ctx context.Context, what string) (string, error) {
 	}))
 }
 
-// trip books all of its places at once, then does what is left.
+// trip books all of its places at once, then runs the rest.
 func (b *bookings) trip(then func(ctx context.Context) error) weaver.Handler {
 	return trip.Handler(func(ctx context.Context, places []string) (string, error) {
 		if _, err := b.book(ctx, "seat"); err != nil {
@@ -73,7 +73,7 @@ func (b *bookings) trip(then func(ctx context.Context) error) weaver.Handler {
 	})
 }
 
-// undoTasks lists the tasks that undo others, in the order in which they were made.
+// undoTasks lists the undo tasks in order of creation.
 func undoTasks(fx *fixture) (list []task.Task) {
 	fx.Helper()
 	page, _, err := fx.client.List(fx.Context(), weaver.Filter{Limit: 100})
@@ -95,8 +95,8 @@ var allUndone = []string{"undo ref museum (:book)", "undo ref car (:book)", "und
 
 var places = []string{"hotel", "car"}
 
-// However a task ends without success, its children that succeeded are undone in reverse
-// order, each in a task of its own.
+// If a task ends without success, for any reason, its succeeded children are undone in reverse order,
+// each in its own task.
 func TestUndoChildren(t *testing.T) {
 	wait := func(ctx context.Context) error { return weaver.Sleep(ctx, "nap", time.Hour) }
 	cancel := func(opts ...weaver.OperateOption) func(fx *fixture, id weaver.TaskID) {
@@ -252,7 +252,7 @@ func (b *bookings) undid(fx *fixture, id weaver.TaskID, nodes ...string) {
 	}
 }
 
-// An undo of a child that fails is tried again by its own task, while the caller waits.
+// A failed undo of a child is retried by its own task, while the caller waits.
 func TestUndoChildren_Retries(t *testing.T) {
 	fail := func(context.Context) error { return errors.New("no passport") }
 	subtest(t, "until it works", func(fx *fixture) {
@@ -319,7 +319,7 @@ func TestUndoChildren_Retries(t *testing.T) {
 	})
 }
 
-// A retry of the caller begins undone calls anew.
+// A retry of the caller repeats undone calls.
 func TestUndoChildren_RetryMakesNewChildren(t *testing.T) {
 	for _, how := range []string{"all succeeded", "one failed"} {
 		subtest(t, how, func(fx *fixture) {
@@ -359,7 +359,7 @@ func TestUndoChildren_RetryMakesNewChildren(t *testing.T) {
 	}
 }
 
-// childrenNamed lists the children of a task whose names begin so.
+// childrenNamed lists the children of a task by name prefix.
 func childrenNamed(fx *fixture, id weaver.TaskID, prefix string) (list []task.Task) {
 	fx.Helper()
 	page, _, err := fx.client.List(fx.Context(), weaver.Filter{Parent: id, Limit: 100})
@@ -372,7 +372,7 @@ func childrenNamed(fx *fixture, id weaver.TaskID, prefix string) (list []task.Ta
 	return list
 }
 
-// The plans of a caller, of a child and of the task that undoes it tell how they stand.
+// The plans of a caller, of a child and of its undo task show their states.
 func TestUndoChildren_Plan(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		b := &bookings{shopping{fails: map[string]int{"undo ref": -1}, limit: time.Minute}}
@@ -420,7 +420,7 @@ func TestUndoChildren_Plan(t *testing.T) {
 	})
 }
 
-// What a handler reads on its way to its steps is there in an undo phase, also from a bucket.
+// A handler's reads on its way to its steps also work in an undo phase, including from a bucket.
 func TestUndoChildren_LongValues(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		long, undone := strings.Repeat("x", 100_000), ""
@@ -468,8 +468,8 @@ func TestUndoChildren_Misuse(t *testing.T) {
 	})
 }
 
-// sawSorted compares what the partners saw: first of children that ran beside each other, in
-// any order, then in order.
+// sawSorted compares the calls at the partners: first those of concurrent children, in any order, then
+// the others in order.
 func (b *bookings) sawSorted(fx *fixture, first, then []string) {
 	fx.Helper()
 	b.mu.Lock()

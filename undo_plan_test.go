@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// planned is a plan in a line.
+// planned returns a plan in one line.
 func planned(fx *fixture, id weaver.TaskID) string {
 	fx.Helper()
 	p, err := fx.client.UndoPlan(fx.Context(), id)
@@ -76,7 +76,7 @@ func TestUndoPlan(t *testing.T) {
 	})
 }
 
-// A dry run of a cancel counts the tasks that are undone first.
+// A dry run of a cancel counts the tasks to be undone first.
 func TestUndoneFirst(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.count.v1", weaver.NoRetry())
 	inBubble(t, func(fx *fixture) {
@@ -105,7 +105,7 @@ func TestUndoneFirst(t *testing.T) {
 	})
 }
 
-// leaky has a history in which an undo failed with what the input has.
+// leaky has a history in which an undo failed with data of the input.
 type leaky struct{ store.Store }
 
 func (l leaky) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
@@ -119,7 +119,7 @@ func (l leaky) History(ctx context.Context, ns string, id task.ID) (store.Histor
 	return h, err
 }
 
-// A plan shows nothing that its task has masked.
+// A plan masks the same data as its task.
 func TestUndoPlan_IsMasked(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		h := enqueue(fx, weaver.Define[cardPayment, cardPayment]("engine.undo.masked.v1"), cardPayment{Card: cardNumber})

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a handler reads of its task is there in its undo, too, though its context has ended:
-// otherwise it would not come to the steps behind it.
+// A handler's reads of its task also work in its undo, although its context has ended: otherwise it
+// would not reach the later steps.
 func TestUndoReadsWhatIsOnRecord(t *testing.T) {
 	t.Parallel()
 	child := weaver.Define[string, string]("engine.undo.answer.v1")
@@ -75,8 +75,7 @@ func TestUndoReadsWhatIsOnRecord(t *testing.T) {
 	}
 }
 
-// A signal that comes while a task is undone is kept, and a retry takes it: its wait begins
-// anew with the task.
+// A signal sent during an undo is kept, and a retry takes it: its wait starts again with the task.
 func TestUndoKeepsSignals(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[string, string]("engine.undo.signal.v1", weaver.NoRetry())

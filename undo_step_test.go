@@ -14,13 +14,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// shopping is a saga of three partners, and what they saw.
+// shopping is a saga of three partners, with a record of their calls.
 type shopping struct {
 	mu    sync.Mutex
 	seen  []string                        // "charge KEY", "undo charge KEY of VALUE"
-	fails map[string]int                  // how often a call fails before it succeeds; negative: always
+	fails map[string]int                  // number of failures before a call succeeds; negative: always
 	slow  func(ctx context.Context) error // runs in "ship"
-	limit time.Duration                   // for which undos are tried; 0: a day
+	limit time.Duration                   // retry limit of undos; 0: a day
 }
 
 func (s *shopping) call(what string) error {
@@ -38,7 +38,7 @@ func (s *shopping) call(what string) error {
 	return nil
 }
 
-// short is a key without the task's ID.
+// short returns a key without the task's ID.
 func short(key string) string { _, rest, _ := strings.Cut(key, ":"); return rest }
 
 // buy is a step with an undo.
@@ -66,7 +66,7 @@ func (s *shopping) buy(ctx context.Context, name string, opts ...weaver.StepOpti
 	}))...)
 }
 
-// order charges, ships, and then does what is left.
+// order charges, ships, and then runs the rest.
 func (s *shopping) order(ctx context.Context, then func(ctx context.Context) error) (string, error) {
 	if _, err := s.buy(ctx, "charge"); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (s *shopping) saw(fx *fixture, want ...string) {
 
 var boughtAndUndone = []string{"charge charge", "ship ship", "undo ship ship#0/undo of ship", "undo charge charge#0/undo of charge"}
 
-// However a task ends without success, its steps are undone first, the last one first.
+// If a task ends without success, for any reason, its steps are undone first, the last one first.
 func TestUndo(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.order.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Minute))
 	wait := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -164,7 +164,7 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// A step that began and whose value is not on record is undone as unknown.
+// A begun step without a recorded value is undone as unknown.
 func TestUndoOfUnknown(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.unknown.v1", weaver.NoRetry())
 	unknown := []string{"charge charge", "ship ship", "undo ship ship#0/undo unknown", "undo charge charge#0/undo of charge"}
@@ -195,7 +195,7 @@ func TestUndoOfUnknown(t *testing.T) {
 	subtest(t, "because its workers died, behind a wait that was over", func(fx *fixture) {
 		shop := &shopping{}
 		var current *faults
-		shop.slow = func(ctx context.Context) error { // the effect is there, and the process dies
+		shop.slow = func(ctx context.Context) error { // the effect happened, and the process dies
 			current.cut()
 			<-ctx.Done()
 			return ctx.Err()
@@ -306,7 +306,7 @@ func TestUndoOrder(t *testing.T) {
 	})
 }
 
-// An undo that fails is tried again; what is given up is told, and what began before it stays.
+// A failed undo is retried. If it is given up, the error reports it, and earlier steps stay.
 func TestUndoFails(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.fails.v1", weaver.NoRetry())
 	run := func(fx *fixture, shop *shopping, opts ...weaver.EnqueueOption) *weaver.Handle[string] {

@@ -20,8 +20,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// A cleanup that fails at the end of an attempt keeps its task in an undo phase until it has
-// run, however the task ends.
+// A cleanup that fails at the end of an attempt keeps its task in an undo phase until it has run,
+// whatever the end of the task.
 func TestCleanupIsTriedUntilItRan(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.cleanup.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Minute))
 	for how, end := range map[string]struct {
@@ -98,7 +98,7 @@ func TestCleanupIsTriedUntilItRan(t *testing.T) {
 	}
 }
 
-// undoSaga charges, fails for good, and refunds.
+// undoSaga charges, fails permanently, and refunds.
 func undoSaga(typ *weaver.Type[string, string], refund func() error) weaver.Handler {
 	return typ.Handler(func(ctx context.Context, _ string) (string, error) {
 		if err := weaver.Do(ctx, "charge", func(context.Context) error { return nil }); err != nil {
@@ -148,8 +148,8 @@ func TestCleanupIsGivenUp(t *testing.T) {
 	}
 }
 
-// After a panic the handler is called for its cleanups (CleanupWhenCancelled). If it does not
-// reach them, a person is asked.
+// After a panic the handler runs again for its cleanups (CleanupWhenCancelled). If it does not reach
+// them, the task is blocked.
 func TestCleanupAfterPanic(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.panics.v1", weaver.CleanupWhenCancelled(), weaver.NoRetry())
 	crash := map[string]func(){
@@ -193,8 +193,8 @@ func TestCleanupAfterPanic(t *testing.T) {
 	})
 }
 
-// What the replay of an undo attempt gives for what is on record, and that code which no
-// longer leads to a failed cleanup is told.
+// The replay of an undo attempt returns recorded results, and code that no longer leads to a failed
+// cleanup is reported.
 func TestUndoReplay(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.replay.v1", weaver.NoRetry())
 	subtest(t, "failures on record are returned, also behind a wait that is over", func(fx *fixture) {
@@ -246,7 +246,7 @@ func TestUndoReplay(t *testing.T) {
 	})
 }
 
-// Cleanups come after the children, which may do until their end what is undone.
+// Cleanups run after the children have ended, which may produce effects to undo until then.
 func TestUndoWaitsForChildren(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.parent.v1", weaver.CleanupWhenCancelled(), weaver.NoRetry())
 	child := weaver.Define[string, string]("engine.undo.child.v1", weaver.NoRetry())
@@ -272,7 +272,7 @@ func TestUndoWaitsForChildren(t *testing.T) {
 	})
 }
 
-// No undo begins beside the handler that a forced cancel cuts off.
+// No undo starts while the handler of a forced cancel still runs.
 func TestForceWaitsForTheLease(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.forced.v1", weaver.CleanupWhenCancelled(), weaver.NoRetry())
 	subtest(t, "of an attempt, and of an undo that hangs", func(fx *fixture) {
@@ -299,10 +299,10 @@ func TestForceWaitsForTheLease(t *testing.T) {
 			for fx.get(h.ID()).State != weaver.StateRunning {
 				time.Sleep(time.Second)
 			}
-			time.Sleep(time.Second) // it hangs
+			time.Sleep(time.Second) // the handler hangs
 			ends = append(ends, fx.get(h.ID()).LeaseExpiresAt)
 			fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force(), weaver.Reason("it hangs")))
-			if len(ends) == 1 { // the next one would abandon the undo: its phase has begun by force
+			if len(ends) == 1 { // the next one would abandon the undo: the force has already started its phase
 				continue
 			}
 			equal(fx, "state", fx.get(h.ID()).State, weaver.StateFailed)
@@ -318,7 +318,7 @@ func TestForceWaitsForTheLease(t *testing.T) {
 	})
 }
 
-// Verbs of many tasks leave undos alone, but for Cleanups.
+// Bulk verbs skip undos, except with Cleanups.
 func TestManyUndos(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.undo.many.v1", weaver.NoRetry(), weaver.CleanupWhenCancelled())
 	subtest(t, "given up, and waiting for the next try", func(fx *fixture) {

@@ -6,18 +6,17 @@ import (
 	"fmt"
 )
 
-// upcast makes of an encoded input that of the next schema version.
+// upcast converts an encoded input to the next schema version.
 type upcast func(json.RawMessage) (json.RawMessage, error)
 
-// Upcast turns inputs that were enqueued with a schema version into those of the
-// next one, before the handler sees them: give one for each older version that
-// may still wait, and a task goes through all that lead to the handler's own
-// (SchemaVersion). Old and New are what JSON of both versions decodes into, or
-// json.RawMessage. An input of a version without an Upcast is taken as it is.
-// The stored input does not change.
+// Upcast converts inputs of a schema version to the next one, before the handler sees them. Declare
+// one for each older version that may still wait: a task passes through all of them up to the
+// handler's own version (SchemaVersion). Old and New are the types that the JSON of both versions
+// decodes into, or json.RawMessage. An input of a version without an Upcast is used unchanged. The
+// stored input does not change.
 //
-// An error of up, like an input that does not decode, blocks the task until a person
-// has looked (RepairInput), unless the handler has a Repair.
+// An error of up, like an input that does not decode, blocks the task until a person resolves it
+// (RepairInput), unless the handler has a Repair.
 func Upcast[Old, New any](from int, up func(Old) (New, error)) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		switch {
@@ -45,7 +44,7 @@ func Upcast[Old, New any](from int, up func(Old) (New, error)) HandlerOption {
 	})
 }
 
-// checkUpcasts reports those that no input of the type can need.
+// checkUpcasts reports upcasts that no input of the type can need.
 func (s *handlerSettings) checkUpcasts(version int) {
 	for from := range s.upcasts {
 		if from < 1 || from >= version {
@@ -54,7 +53,7 @@ func (s *handlerSettings) checkUpcasts(version int) {
 	}
 }
 
-// problem is what New reports of the options of a handler, "" if nothing.
+// problem returns the mistake in a handler's options for New to report, or "".
 func (s *handlerSettings) problem(typeName string) string {
 	if err := errors.Join(s.problems...); err != nil {
 		return fmt.Sprintf("the handler of %s: %v", typeName, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/internal/engine"
 )
 
-// Permanent says that retrying cannot help: the task fails at once, unless a
-// Decider knows better.
+// Permanent marks an error that a retry cannot fix: the task fails at once, unless a Decider decides
+// otherwise.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -17,9 +17,8 @@ func Permanent(err error) error {
 	return &engine.Verdict{Kind: engine.Permanent, Err: err}
 }
 
-// RetryAfter asks for the next attempt after d instead of the backoff. It
-// counts as an attempt; a handler that only waits for its turn at something
-// limited calls Sleep, or has a ConcurrencyKey, which do not.
+// RetryAfter requests the next attempt after d instead of the backoff. It counts as an attempt; a
+// handler that only waits for a limited resource uses Sleep or a ConcurrencyKey, which do not.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("asked to run again")
@@ -27,17 +26,15 @@ func RetryAfter(d time.Duration, err error) error {
 	return &engine.Verdict{Kind: engine.RetryAfter, Delay: max(d, 0), Err: err}
 }
 
-// Blocked asks for a person: the task waits as blocked until Unblock, Cancel,
-// or its deadline.
+// Blocked blocks the task for a person until Unblock, Cancel, or its deadline.
 func Blocked(reason string) error {
 	return &engine.Verdict{Kind: engine.Blocked, Err: errors.New(reason)}
 }
 
-// NotHere says that this worker cannot run the task, and that another one may: a tool or
-// a licence is missing, a disk is full. The task has not failed: the attempt is released
-// with err on record and counts for nothing, recorded steps stay, and the worker claims
-// tasks of this type with backoff until one runs again. [Client.Workers] shows what is
-// wrong. A task that no worker can run waits for one.
+// NotHere reports that this worker cannot run the task but another one may: a tool or a licence is
+// missing, a disk is full. The task has not failed: the attempt is released with err on record and
+// does not count, recorded steps stay, and the worker claims tasks of this type with backoff until one
+// runs again. [Client.Workers] shows the reason. A task that no worker can run waits for one.
 func NotHere(err error) error {
 	if err == nil {
 		err = errors.New("this worker cannot run the task")
@@ -45,18 +42,16 @@ func NotHere(err error) error {
 	return &engine.Verdict{Kind: engine.NotHere, Err: err}
 }
 
-// Suspended reports whether err says that the task waits; those of Decompose
-// and AddDependency do. Deferred functions
-// check it first: a suspended attempt did not fail. Handlers that undo things
-// ask [Final].
+// Suspended reports whether err means that the task waits, including Decompose and AddDependency.
+// Deferred functions check it first: a suspended attempt did not fail. Handlers that undo effects use
+// [Final].
 func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }
 
-// Final reports whether an error with which a handler is about to return ends its
-// task, as far as the handler can know: the task was cancelled or its deadline
-// passed, the error is [Permanent] or a [CallError], or no attempt is left. It does not when the
-// task only waits ([Suspended], [Blocked]), is tried again, or goes on with
-// another worker ([NotHere]). What a task undoes ([Cleanup]) it undoes then. A Decider may
-// decide otherwise.
+// Final reports whether returning err ends the task, as far as the handler can know: the task was
+// cancelled or its deadline passed, the error is [Permanent] or a [CallError], or no attempt is left.
+// It is false if the task only waits ([Suspended], [Blocked]), is retried, or continues on another
+// worker ([NotHere]). A handler runs its [Cleanup] steps if Final is true. A Decider may decide
+// otherwise.
 func Final(ctx context.Context, err error) bool {
 	if err == nil || Suspended(err) {
 		return false
@@ -77,10 +72,9 @@ func Final(ctx context.Context, err error) bool {
 	return Current(ctx).LastAttempt
 }
 
-// WithCode attaches a code to an error, by which a Decider (Input.Error.Code), a
-// list of failed tasks or an alarm distinguishes it from others: "card_refused".
-// It is recorded with the failure, at most 255 bytes of it. Of several codes the
-// outermost counts.
+// WithCode attaches a code to an error: "card_refused". Deciders (Input.Error.Code), lists of failed
+// tasks and alarms distinguish errors by it. The failure records at most 255 bytes of it. Of several
+// codes the outermost counts.
 func WithCode(code string, err error) error {
 	if err == nil {
 		return nil
@@ -88,12 +82,11 @@ func WithCode(code string, err error) error {
 	return &engine.Coded{Code: code, Err: err}
 }
 
-// ErrorCode returns the code that was attached to an error, "" if none was. The
-// code of a task that failed is in its TaskError, or TaskInfo.Error.
+// ErrorCode returns the code attached to an error, or "". The code of a failed task is in its
+// TaskError or TaskInfo.Error.
 func ErrorCode(err error) string { return engine.CodeOf(err) }
 
-// IsPermanent reports whether err carries the verdict of Permanent: middleware
-// and tests ask it.
+// IsPermanent reports whether err is marked by Permanent, for middleware and tests.
 func IsPermanent(err error) bool {
 	var v *engine.Verdict
 	return errors.As(err, &v) && v.Kind == engine.Permanent

@@ -90,7 +90,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// unreadable is a store whose reads fail while it has an error.
+// unreadable is a store whose reads fail while an error is set.
 type unreadable struct {
 	store store.Store
 	err   atomic.Pointer[error]
@@ -115,8 +115,7 @@ func newUnreadable(s store.Store, err error) *unreadable {
 func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.wait.echo.v1")
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
-	// begin enqueues through the store behind, and returns the wait of a client
-	// of the one in front.
+	// begin enqueues through the store behind, and returns the wait of a client of the front store.
 	begin := map[string]func(fx *fixture, c *weaver.Client) func(context.Context) error{
 		"Wait": func(fx *fixture, c *weaver.Client) func(context.Context) error {
 			id := enqueue(fx, typ, "x").ID()
@@ -142,7 +141,7 @@ func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 				front, wait := setUp(fx, sentinel, start)
 				got := make(chan error, 1)
 				go func() { got <- wait(fx.Context()) }()
-				fx.idle(echo) // it ends while the store cannot be read
+				fx.idle(echo) // it ends while the store is unreachable
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if looks := front.reads.Load(); looks < 55 || looks > 65 {

@@ -14,23 +14,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// waitPoll is how often a waiter looks by itself when the store cannot notify
-// of every change.
+// waitPoll is the polling interval of a waiter whose store cannot notify of every change.
 const waitPoll = time.Second
 
-// waits wakes the callers that wait for a task or job to end. It is registered
-// with the store only while there are any.
+// waits wakes the callers that wait for a task or job to end. It is registered with the store only
+// while there are waiters.
 type waits struct {
 	store store.Store
 	ns    string
 	log   *slog.Logger
 
-	// listening guards the registration with the store. It is never taken by
-	// notices, so the store may hold locks of its own while it calls notice.
+	// listening guards the registration with the store. Notices never lock it, so the store may hold
+	// its own locks while it calls notice.
 	listening sync.Mutex
 	waiters   int
 	stop      func()
-	complete  bool // no waiter has to poll
+	complete  bool // waiters need not poll
 
 	mu   sync.Mutex
 	byID map[task.ID][]chan struct{}
@@ -41,16 +40,15 @@ func (w *waits) init(s store.Store, ns string, log *slog.Logger) {
 	w.byID = make(map[task.ID][]chan struct{})
 }
 
-// until calls check until it is done: once now, and again whenever the task
-// or job may have changed. It returns check's error, but not one that says that
-// the store cannot be reached for a while: that is logged once, and until looks
-// again at the pace of the poll.
+// until calls check until it is done: once now, and again whenever the task or job may have changed.
+// It returns check's error, except that an unreachable store is logged once and retried at the polling
+// interval.
 func (w *waits) until(ctx context.Context, id task.ID, check func(context.Context) (bool, error)) error {
 	changed, complete := w.add(id)
 	defer w.remove(id, changed)
 	warned := false
 	for {
-		// Registered before the look: a change in between is not missed.
+		// Registered before the check: a change in between is not missed.
 		done, err := check(ctx)
 		away := !done && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy))
 		if done || err != nil && !away {
@@ -69,8 +67,8 @@ func (w *waits) until(ctx context.Context, id task.ID, check func(context.Contex
 	}
 }
 
-// pause returns when the task or job may have changed. polled: nobody said so, it is time
-// to look.
+// pause returns when the task or job may have changed. polled reports that no notice came and a poll
+// is due.
 func (w *waits) pause(ctx context.Context, changed <-chan struct{}, complete bool, every time.Duration) (polled bool, err error) {
 	var poll <-chan time.Time
 	if !complete {
@@ -103,7 +101,7 @@ func (w *waits) add(id task.ID) (changed chan struct{}, complete bool) {
 	return changed, w.complete
 }
 
-// ids returns what is waited for.
+// ids returns the awaited tasks and jobs.
 func (w *waits) ids() []task.ID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +121,7 @@ func (w *waits) remove(id task.ID, changed chan struct{}) {
 	w.listening.Lock()
 	defer w.listening.Unlock()
 	if w.waiters--; w.waiters == 0 && w.stop != nil {
-		w.stop() // waits for notices under way
+		w.stop() // waits for running notices
 		w.stop = nil
 	}
 }

@@ -12,14 +12,14 @@
 //   - do something once: [Step], [Do], [StepTx]; spend: [Spend]
 //   - wait inside a handler: [Sleep], [Signal.Wait], [Ask], [Race]
 //   - start other tasks: [Call], [CallAll], [Start], [Decompose], [StartJob]
-//   - undo what was done: [Undo], [Cleanup], [PointOfNoReturn]
-//   - say how a task ends: [Permanent], [RetryAfter], [Blocked], [WithCode]
+//   - undo effects: [Undo], [Cleanup], [PointOfNoReturn]
+//   - decide the end of an attempt: [Permanent], [RetryAfter], [Blocked], [WithCode]
 //   - run a graph of tasks: [NewJob], [Job.Add], [Needs], [IfFailed], [Client.Submit]
 //   - keep files: [PutArtifact], [OpenArtifact]; stream output: [Stream]; report: [Progress], [Log]
 //   - follow events: [On] in this process, [Client.Subscribe] from any
-//   - look: [Client.Get], [Client.List], [Client.JobStatus]; search: [Client.Search]
+//   - read: [Client.Get], [Client.List], [Client.JobStatus]; search: [Client.Search]
 //   - operate: [Client.Retry], [Client.Cancel], [Client.Unblock], [Client.Rerun], [Client.Bulk]
-//   - delete what is old: [Retain], [Client.Prune], [Client.Forget]
+//   - delete old data: [Retain], [Client.Prune], [Client.Forget]
 //   - extend: [Plugin], [Config.Middleware]; test: package weavertest
 //
 // # Overview
@@ -41,27 +41,25 @@
 //	h, err := Charge.Enqueue(ctx, eng, Order{ID: 7})
 //	receipt, err := h.Wait(ctx)
 //
-// # What is promised
+// # Guarantees
 //
-// A handler may run more than once: after a crash, a lost lease, a retry. What
-// must not happen twice goes into a Step: its value is durable before Step
+// A handler may run more than once: after a crash, a lost lease, a retry. Put
+// effects that must not repeat into a Step: its value is durable before Step
 // returns, and from then on the function never runs again for that task.
-// Delivery is at least once; steps that completed are kept; there is no
-// exactly-once execution of code outside steps.
+// Delivery is at least once; completed steps are kept; code outside steps may
+// run more than once.
 //
-// A worker that lost its lease writes nothing: the store compares the lease
+// A worker that lost its lease cannot write: the store checks the lease
 // with every write.
 //
 // # Waiting
 //
-// Sleep leaves the worker: the handler returns, and another attempt begins
-// when the time has come, which gets the values of completed steps back. So code
-// outside steps runs again after every wait, and deferred functions run at
-// each suspension (see Suspended). So do Signal.Wait, which waits for a message to
-// the task, Call and CallAll, which wait for the outputs of children, and Race, which
-// waits for the first of several. So does a handler that returns Decompose, which
-// splits the task into children, or AddDependency: it runs again when these have
-// ended.
+// Sleep leaves the worker: the handler returns, and another attempt begins at the wake time and gets
+// the recorded values of completed steps. Code outside steps therefore runs again after every wait,
+// and deferred functions run at each suspension (see Suspended). Signal.Wait (for a message to the
+// task), Call and CallAll (for the outputs of children) and Race (for the first of several) wait in
+// the same way. So does a handler that returns Decompose, which splits the task into children, or
+// AddDependency: it runs again when these have ended.
 //
 // The names of this package are those of the design: task type, task, job,
 // handler, attempt, step, outcome, decision, lease, queue, worker, draft.

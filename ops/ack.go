@@ -6,21 +6,21 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ManyAck says what a verb did to the tasks that a filter selects.
+// ManyAck is the result of a verb for all tasks that a filter selects.
 type ManyAck struct {
-	Done        int           // that it changed; in a DryRun: that it would
-	Asked       int           // CancelMany: of these, those that run, or clean up, and were asked to end
-	UndoneFirst int           // in a DryRun of CancelMany: of Done, those that would be undone before they end; see task.UndoPlan
-	AlreadyDone int           // that ended, were brought back or were deleted meanwhile, for instance with what they need
-	Refused     []RefusedTask // that it could not change
-	Tasks       []ManyTask    // in a DryRun: those of Done, newest first
+	Done        int           // tasks changed; in a DryRun: tasks to change
+	Asked       int           // CancelMany: those of Done that run or clean up, and were asked to end
+	UndoneFirst int           // DryRun of CancelMany: those of Done that would be undone before they end; see task.UndoPlan
+	AlreadyDone int           // tasks that ended, were revived or were deleted meanwhile, for instance with a task that they need
+	Refused     []RefusedTask // tasks that could not be changed
+	Tasks       []ManyTask    // DryRun: the tasks of Done, newest first
 
-	// After is how far it came: every selected task that is not older than this
-	// one was looked at. As Filter.After it lets another call do the rest.
+	// After is the cursor: every selected task at least as new as this one was processed. As
+	// Filter.After it continues the verb in another call.
 	After string
 }
 
-// ManyTask is a task that a DryRun lists.
+// ManyTask is a task listed by a DryRun.
 type ManyTask struct {
 	ID    task.ID
 	Type  string
@@ -28,88 +28,85 @@ type ManyTask struct {
 	State task.State
 }
 
-// RefusedTask is a task that a verb could not change, with the reason: ErrState
-// and the like.
+// RefusedTask is a task that a verb could not change, with the error, for example ErrState.
 type RefusedTask struct {
 	ID  task.ID
 	Err error
 }
 
-// PruneAck says what went by Prune; in a DryRun: what would.
+// PruneAck is the result of Prune, or in a DryRun its preview.
 type PruneAck struct {
-	Tasks   int   // outside jobs, children among them
-	Jobs    int   // whole
-	Dropped int   // tasks that lost their values
-	Freed   int64 // bytes of the store's file that were given back
+	Tasks   int   // deleted tasks outside jobs, including children
+	Jobs    int   // deleted jobs
+	Dropped int   // tasks whose values were deleted
+	Freed   int64 // bytes of the store's file returned to the file system
 }
 
-// ForgetRequest says which tasks Forget erases.
+// ForgetRequest selects the tasks that Forget erases.
 type ForgetRequest struct {
-	Labels map[string]string // of the tasks: all of them; at least one
+	Labels map[string]string // all of them; at least one
 
-	// Cancel has tasks that have not ended cancelled first. Those that run are asked to end,
-	// and are among the refused until they have; with Force they end at once.
+	// Cancel cancels unfinished tasks first. Running tasks are asked to end and are refused
+	// until they have; with Force they end at once.
 	Cancel, Force bool
 
-	// Also is called with tasks that are about to be erased, for what the program keeps of
-	// them elsewhere. An error ends the call: those tasks are found again. It may get a task
-	// more than once. Nil: nothing.
+	// Also is called with the tasks that are about to be erased, so that the program can erase
+	// its own data about them. An error ends the call; the next call finds those tasks again.
+	// It may receive a task more than once. Optional.
 	Also func(ctx context.Context, tasks []task.Task) error
 
-	// KeepFile leaves the store's file as it is: copies that a database left in unused parts
-	// of its pages stay until a Forget without it.
+	// KeepFile skips rewriting the store's file: copies in unused parts of its pages stay
+	// until a Forget without it.
 	KeepFile bool
 
 	DryRun     bool   // change nothing, and list the tasks
 	By, Reason string // for the audit
 }
 
-// ForgetAck says what Forget did.
+// ForgetAck is the result of Forget.
 type ForgetAck struct {
-	Done      int           // tasks that were forgotten; in a DryRun: that would be
-	Cancelled int           // of these, how many were cancelled for it
-	Refused   []RefusedTask // that stay, and why
-	Tasks     []ManyTask    // in a DryRun: those of Done
-	Blobs     int           // that were deleted from the bucket
-	Rewritten int64         // bytes of the store's file that was written anew; 0: it was not
+	Done      int           // forgotten tasks; in a DryRun: tasks to forget
+	Cancelled int           // those of Done that were cancelled first
+	Refused   []RefusedTask // tasks that stay, with the reason
+	Tasks     []ManyTask    // DryRun: the tasks of Done
+	Blobs     int           // blobs deleted from the bucket
+	Rewritten int64         // size in bytes of the rewritten store file; 0: not rewritten
 }
 
-// RetryAck says what RetryJob did.
+// RetryAck is the result of RetryJob.
 type RetryAck struct {
-	Retried int // tasks; those that were cancelled because of them revive with them and are not counted
+	Retried int // retried tasks, without the cancelled dependents that revive with them
 }
 
-// CancelAck says what CancelJob did.
+// CancelAck is the result of CancelJob. Each field counts tasks.
 type CancelAck struct {
 	Cancelled   int // ended at once
-	Asked       int // run, and were asked to end, or run once more to clean up
+	Asked       int // asked to end, or run once more to clean up
 	AlreadyDone int // had ended before
 }
 
-// SearchPage is what a Search has found.
+// SearchPage is a page of a Search.
 type SearchPage struct {
-	Items []task.Task // newest first; of large inputs and outputs what List has
+	Items []task.Task // newest first; large inputs and outputs as in List
 
-	// Scanned is how many tasks were looked at, of those that the Filter selects, and
-	// OldestSeen how far the search came: no task that matches and that is newer was
-	// left out. Zero: it came to no task.
+	// Scanned is the number of examined tasks among those that the Filter selects. OldestSeen is the
+	// oldest of them: no newer match was left out. It is zero if no task was examined.
 	Scanned    int
 	OldestSeen task.ID
 
-	// Unread is how many of them had an input or output that is asked about and that
-	// could not be read (it is sealed with a key that the client lacks, or the bucket did
-	// not give it): they do not match.
+	// Unread counts examined tasks whose queried input or output could not be read: it is sealed with
+	// a key that the client lacks, or the bucket failed. They do not match.
 	Unread int
 
-	Next string // Filter.After for the same query to go on; "": there are no more
+	Next string // Filter.After for the next page of the same query; "" at the end
 }
 
-// Rewrapped is what a bite of a Rewrap did.
+// Rewrapped is the result of one batch of a Rewrap.
 type Rewrapped struct {
-	Values int    // that are sealed with the newest key now
-	Blobs  int    // the same, in the bucket
-	Plain  int    // blobs that were put before the codec was on: they stay as they are
-	Failed int    // values and blobs that could not be opened: they stay as they are
-	Why    error  // of the first of them
-	Next   string // where to go on; "": all was looked at
+	Values int    // values now sealed with the newest key
+	Blobs  int    // blobs in the bucket now sealed with the newest key
+	Plain  int    // unsealed blobs, stored before a codec was configured; unchanged
+	Failed int    // values and blobs that could not be opened; unchanged
+	Why    error  // error of the first of Failed
+	Next   string // cursor of the next batch; "" at the end
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The verbs of Bulk: those of one task. An unblock gives no input, and is refused by tasks
-// that wait for an answer (Ask).
+// The verbs of Bulk, each a verb of one task. An unblock passes no input, and tasks that wait for an
+// answer (Ask) refuse it.
 const (
 	BulkRetry   BulkVerb = "retry"
 	BulkCancel  BulkVerb = "cancel"
@@ -16,7 +16,7 @@ const (
 	BulkUnblock BulkVerb = "unblock"
 )
 
-// BulkVerb is what Bulk does to tasks.
+// BulkVerb is a verb of Bulk.
 type BulkVerb string
 
 // BulkVerbs lists the verbs of Bulk.
@@ -24,19 +24,19 @@ func BulkVerbs() []BulkVerb {
 	return []BulkVerb{BulkRetry, BulkCancel, BulkDelete, BulkUnblock}
 }
 
-// MaxBulk is how many tasks one call of Bulk changes at most.
+// MaxBulk is the maximum number of tasks that one call of Bulk changes.
 const MaxBulk = store.MaxLimit
 
-// BulkRequest says which tasks Bulk changes, and how. It has either a Query or IDs.
+// BulkRequest selects the tasks and the verb of a Bulk. It has either a Query or IDs.
 type BulkRequest struct {
 	Verb  BulkVerb
-	Query *Query    // of what it asks for, what the verb can change, newest first; its Limit does not count
-	IDs   []task.ID // these, at most 1,000
+	Query *Query    // changes its matches to which the verb applies, newest first; its Limit is ignored
+	IDs   []task.ID // at most 1,000
 
-	Newest    task.ID       // with a Query: no task that was enqueued later; zero: any
+	Newest    task.ID       // with a Query: skips tasks enqueued later; zero: no bound
 	OlderThan time.Duration // with a Query: see OlderThan
-	After     string        // Next of the call before
-	Limit     int           // the most tasks; 0: 1,000, which is the most
+	After     string        // Next of the previous call
+	Limit     int           // maximum number of tasks; 0 means 1,000, the maximum
 
 	DryRun     bool // change nothing
 	Force      bool // BulkCancel: see Force
@@ -45,23 +45,23 @@ type BulkRequest struct {
 	By, Reason string
 }
 
-// BulkResult says what a call of Bulk did.
+// BulkResult is the result of one call of Bulk.
 type BulkResult struct {
-	Done        int           // tasks that it changed; in a dry run: that it would
-	Asked       int           // BulkCancel: of these, those that run, or clean up, and were asked to end
-	UndoneFirst int           // BulkCancel, in a dry run: of these, those that would be undone before they end; see task.UndoPlan
-	AlreadyDone int           // that the query selects no more, or that are as the verb would have them, by now
-	Refused     []RefusedTask // that it could not change; in a dry run: as far as that is known before
+	Done        int           // tasks changed; in a dry run: tasks to change
+	Asked       int           // BulkCancel: those of Done that run or clean up, and were asked to end
+	UndoneFirst int           // dry run of BulkCancel: those of Done that would be undone before they end; see task.UndoPlan
+	AlreadyDone int           // tasks that no longer match the query, or already have the state that the verb leads to
+	Refused     []RefusedTask // tasks that could not be changed; in a dry run: as far as known in advance
 
-	Scanned int // tasks that were looked at
+	Scanned int // number of examined tasks
 	Unread  int // see SearchPage
 
-	States  map[task.State]int // in a dry run: how many of Done are in which state
-	Samples []ManyTask         // in a dry run: the first 20 of them
+	States  map[task.State]int // dry run: number of Done by state
+	Samples []ManyTask         // dry run: the first 20 of Done
 
-	// Newest is the newest task that was selected, or that of the request: as Newest of
-	// another call it fixes what that one is for.
+	// Newest is the newest selected task, or the Newest of the request. Passed to another call as
+	// Newest, it fixes the selection.
 	Newest task.ID
 
-	Next string // After for the next call to go on; "": this one came to the end
+	Next string // After of the next call; "" at the end
 }

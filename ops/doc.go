@@ -1,4 +1,4 @@
-// Package ops holds the requests and answers of a Client's verbs for operators: queries
-// and searches, verbs of many tasks, statistics, and what a prune, a forget or a cancel
-// of a job did. It reads and writes no store; the methods of weaver.Client do.
+// Package ops holds the requests and results of a Client's operator verbs: queries and searches, bulk
+// verbs, statistics, and the results of a prune, a forget or a cancel of a job. It neither reads nor
+// writes a store; the methods of weaver.Client do.
 package ops

@@ -12,27 +12,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ErrInvalidQuery: the text is no query; QueryError says where and why.
+// ErrInvalidQuery: the text is not a query; QueryError holds the position and the reason.
 var ErrInvalidQuery = errors.New("invalid query")
 
-// Query asks for tasks: by a Filter, and by what no index knows, which ParseQuery reads
-// from a text. The zero value asks for all. Filter has its page, too: Limit and After.
+// Query selects tasks by a Filter and by conditions without an index, which ParseQuery parses from a
+// text. The zero value selects all tasks. Filter also holds the page: Limit and After.
 type Query struct {
 	Filter store.Filter
 
-	rest *query.Query   // what the Filter does not say; nil: nothing
-	also []store.Filter // that hold, too
+	rest *query.Query   // conditions beyond the Filter; may be nil
+	also []store.Filter // further filters that must match
 	none bool           // no task can match
 
-	relative bool // a time is counted from now
+	relative bool // a time is relative to now
 }
 
-// QueryError says why a text is no query. It wraps ErrInvalidQuery.
+// QueryError describes an invalid query. It wraps ErrInvalidQuery.
 type QueryError struct {
-	Column int      // of the character at which the mistake is, from 1
-	What   string   // is wrong
-	Meant  string   // what was probably meant; "": unknown
-	Words  []string // that could stand there; nil: it is not about a word
+	Column int      // character position of the mistake, from 1
+	What   string   // the mistake
+	Meant  string   // probable intention; "" if unknown
+	Words  []string // words allowed at the position; nil if a word is not the problem
 }
 
 // Error implements error.
@@ -40,7 +40,7 @@ func (e *QueryError) Error() string {
 	return ErrInvalidQuery.Error() + ": " + (*query.Mistake)(e).Error()
 }
 
-// Unwrap implements what errors.Is looks for.
+// Unwrap returns ErrInvalidQuery.
 func (e *QueryError) Unwrap() error { return ErrInvalidQuery }
 
 // ParseQuery reads a query of at most 2 KiB:
@@ -49,18 +49,16 @@ func (e *QueryError) Unwrap() error { return ErrInvalidQuery }
 //	label.team=pay input.order.id=42 output.x="a b" created>-2h created<2026-01-02T03:04:05Z
 //	key:evt-456 node:sum parent:ID job:ID "no such card"
 //
-// All terms must hold; commas are "any of". Texts with spaces, commas or quotes stand in
-// double quotes, with \" and \\ in them. created> is then or later, created< earlier; a
-// time ago is counted from now. A key is the idempotency key or the concurrency key. A text
-// without a qualifier is looked for, in whatever case, in the last error (message, code
-// and step), the name in the job, and the keys.
+// All terms must match; a comma means "any of". Write texts with spaces, commas or quotes in double
+// quotes, escaping \" and \\. created> is inclusive, created< exclusive; a time ago is relative to
+// now. A key is the idempotency key or the concurrency key. A text without a qualifier is searched,
+// ignoring case, in the last error (message, code and step), the name in the job, and the keys.
 //
-// Paths in inputs and outputs lead through objects by key and through arrays by number
-// (input.items.0.id); keys with dots or spaces stand in quotes. Values are compared as
-// JSON text: 42 and 42.0 differ. One without quotes also means the JSON string of it, one
-// in quotes that alone. What is redacted never matches.
+// Paths in inputs and outputs select object keys and array indexes (input.items.0.id); quote keys with
+// dots or spaces. Values are compared as JSON text: 42 and 42.0 differ. An unquoted value also matches
+// the JSON string; a quoted one matches only the string. Redacted values never match.
 //
-// Errors: *QueryError, which is ErrInvalidQuery.
+// Error: *QueryError, which is ErrInvalidQuery.
 func ParseQuery(text string, now time.Time) (Query, error) {
 	parsed, err := query.Parse(text, now)
 	if err != nil {
@@ -77,20 +75,19 @@ func ParseQuery(text string, now time.Time) (Query, error) {
 	return q, nil
 }
 
-// Exact reports whether the Filter says all that the query does, so that Search is one
-// List.
+// Exact reports whether the Filter expresses the whole query, so that Search is a single List.
 func (q Query) Exact() bool { return q.rest == nil && len(q.also) == 0 && !q.none }
 
-// AsksForValues reports whether the query asks for what inputs or outputs have: who may not
-// read them could find them out by what matches.
+// AsksForValues reports whether the query depends on inputs or outputs. A caller who may not read them
+// could infer them from the matches.
 func (q Query) AsksForValues() bool { return q.rest != nil && q.rest.AsksForValues() }
 
-// Relative reports whether the text of the query had a time ago (created>-2h): read again
-// later, it asks for other tasks.
+// Relative reports whether the query text has a time ago (created>-2h). Parsed again later, it selects
+// other tasks.
 func (q Query) Relative() bool { return q.relative }
 
-// And returns a query for those of q's tasks that a filter selects, too. Limit and After
-// are the filter's, unless it has none.
+// And returns a query for the tasks that both q and a filter select. Limit and After come from the
+// filter if set.
 func (q Query) And(f store.Filter) Query {
 	g := &q.Filter
 	if len(g.Types) == 0 {
@@ -133,8 +130,8 @@ func (q Query) And(f store.Filter) Query {
 // MatchesNone reports whether no task can match.
 func (q *Query) MatchesNone() bool { return q.none }
 
-// MatchesRow reports whether a task that the Filter selects may match, without a look at its
-// input and output.
+// MatchesRow reports whether a task that the Filter selects may match, judged without its input and
+// output.
 func (q *Query) MatchesRow(t *task.Task) bool {
 	for i := range q.also {
 		if !q.also[i].Selects(t) {
@@ -144,7 +141,7 @@ func (q *Query) MatchesRow(t *task.Task) bool {
 	return q.rest == nil || q.rest.Row(t)
 }
 
-// NeedsValues reports whether the input and the output of a task decide whether it matches.
+// NeedsValues reports whether a match depends on the task's input and output.
 func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
 	if q.rest == nil {
 		return false, false
@@ -152,8 +149,8 @@ func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
 	return q.rest.NeedsValues(t)
 }
 
-// MatchesValues reports whether a task matches whose row does, by its input and output as
-// they were stored; what is redacted in them never matches.
+// MatchesValues reports whether a task that passed MatchesRow matches by its stored input and output.
+// Redacted values never match.
 func (q *Query) MatchesValues(t *task.Task) bool {
 	if q.rest == nil {
 		return true
@@ -163,7 +160,7 @@ func (q *Query) MatchesValues(t *task.Task) bool {
 	return q.rest.Values(t, &shown)
 }
 
-// both keeps what is in both lists, of which an empty one has everything; false: nothing.
+// both intersects two lists, of which an empty one means everything; false: the intersection is empty.
 func both[T comparable](a *[]T, b []T) bool {
 	switch {
 	case len(b) == 0:
@@ -182,7 +179,7 @@ func both[T comparable](a *[]T, b []T) bool {
 	return len(left) > 0
 }
 
-// same keeps what both ask for, of which zero asks for everything; false: they differ.
+// same merges two values, of which zero means any; false: they differ.
 func same[T comparable](a *T, b T) bool {
 	var all T
 	if *a == all {

@@ -10,95 +10,93 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Upload is the command that announces bytes before they are put into the bucket, which
-// is before anything refers to them. Bytes that the store knows keep their blob, and so
-// are stored once; the announcement is new all the same. Whatever then names the blob
-// (an input, an output, a step's value, an artifact) makes it live in its own
-// transaction, and keeps it so; it is refused with ErrBlobGone when a collector
-// was faster. Then the caller uploads again, under another ID.
-// The first Upload with a Bucket says which one has the blobs of the namespace; another
-// is refused with ErrOtherBucket, until AcceptBucket.
+// Upload is the command that announces a blob before its bytes are put into the bucket, and so before
+// any row refers to it. Bytes that the store already knows keep their blob and are stored once, but
+// the announcement counts as new. A row that refers to the blob (an input, an output, a step's value,
+// an artifact) keeps it alive in the transaction that writes the row. That write fails with
+// ErrBlobGone if a collector claimed the blob first; the caller then uploads again under a new ID.
+//
+// The first Upload with a Bucket binds the namespace to that bucket. Another bucket fails with
+// ErrOtherBucket until AcceptBucket.
 type Upload struct {
-	ID     task.ID // new: of the blob, unless the store knows these bytes
-	SHA256 string  // of the bytes, in hex
+	ID     task.ID // a new ID; the store keeps the old one for known bytes
+	SHA256 string  // hex digest of the bytes
 	Size   int64
-	Bucket Bucket // into which they are put
+	Bucket Bucket // target of the upload
 
-	// Task is the one whose value or artifact they are; zero: no task's. To forget it
-	// (ForgetTask) deletes what was last announced for it and nothing refers to: what a
-	// step put that failed, or that was killed.
+	// Task is the owner of the value or artifact; zero if there is no owner. ForgetTask deletes the
+	// last announced blobs of the task that no row refers to: uploads of a step that failed or was
+	// killed.
 	Task task.ID
 }
 
-// Bucket names a bucket. The zero Bucket is one that cannot be told from others.
+// Bucket names a bucket. The zero Bucket has no identity.
 type Bucket struct {
-	ID    string `json:"id"`    // "": it has none yet
-	Place string `json:"place"` // for people: where it is
+	ID    string `json:"id"`    // "" before an ID is assigned
+	Place string `json:"place"` // location, for people
 }
 
 // Uploaded answers an Upload.
 type Uploaded struct {
-	Blob   task.Blob // with the ID of the one that has these bytes
-	Stored bool      // something refers to it, so its bytes are there: they need not be put again
+	Blob   task.Blob // with the ID under which these bytes are stored
+	Stored bool      // a row refers to the blob: its bytes are present and need no upload
 }
 
-// NewArtifact is an artifact about to be recorded with its step.
+// NewArtifact is an artifact to record with its step.
 type NewArtifact struct {
 	ID          task.ID
 	Name        string
 	ContentType string
 	Blob        task.Blob
-	TTL         time.Duration // by the store's clock, from now on; 0: none
+	TTL         time.Duration // counted from the store's current time; 0 means no expiry
 
-	// Link is a task.Link in place of Blob: the bytes are elsewhere.
+	// Link is a task.Link and replaces Blob: the bytes are stored elsewhere.
 	Link json.RawMessage
 }
 
-// CollectBlobs asks Collect which blobs are to be deleted. It forgets artifacts whose
-// time has passed and whose task has ended, then claims the blobs to which nothing
-// refers: those that were referred to, at once, the others after Pending. What it has
-// claimed nothing can refer to any more. The answer names what was claimed and not
-// reported as deleted, by any caller: after a crash the bytes are deleted once more. It
-// is right with any number of collectors at once, and moves BlobBite rows of each kind
-// at most.
+// CollectBlobs asks Collect for the blobs to delete. Collect forgets expired artifacts of finished
+// tasks, then claims unreferenced blobs: at once if they were referred to before, otherwise after
+// Pending. No row can refer to a claimed blob again. The answer names claimed blobs that no caller has
+// reported as deleted, so the bytes are deleted again after a crash. Concurrent collectors are safe.
+// One call moves at most BlobBite rows of each kind.
 type CollectBlobs struct {
-	Pending time.Duration // how long ago a blob was announced that nothing referred to since; DefaultPending
-	Deleted []task.ID     // what an earlier answer named, and whose bytes are deleted now; at most BlobBite
-	Bucket  Bucket        // from which they are deleted; one that is not that of the namespace: ErrOtherBucket
+	Pending time.Duration // minimum age of the announcement of a blob that was never referred to; DefaultPending
+	Deleted []task.ID     // blobs of an earlier answer whose bytes are deleted now; at most BlobBite
+	Bucket  Bucket        // bucket to delete from; ErrOtherBucket if it is not the namespace's bucket
 }
 
-// DefaultPending is how long an upload may take.
+// DefaultPending is the default time limit of an upload.
 const DefaultPending = 24 * time.Hour
 
-// BlobBite is how many blobs, and how many artifacts, one call moves at most.
+// BlobBite is the maximum number of blobs, and of artifacts, that one call moves.
 const BlobBite = 300
 
 // CollectedBlobs answers CollectBlobs.
 type CollectedBlobs struct {
-	Delete  []task.Blob // the caller deletes the bytes, and says so with its next call
-	Expired int         // artifacts that were forgotten
-	More    bool        // there may be more: ask again
+	Delete  []task.Blob // the caller deletes the bytes and reports it in its next call
+	Expired int         // number of artifacts forgotten
+	More    bool        // there may be more: call again
 }
 
-// BlobRow is a blob as the store knows it.
+// BlobRow is the stored row of a blob.
 type BlobRow struct {
 	task.Blob
 	State task.BlobState
 }
 
-// BlobUse is a blob with what refers to it.
+// BlobUse is a blob with its reference counts.
 type BlobUse struct {
 	BlobRow
-	Refs    int           // references; equal values of one kind in one task are one
-	Expired int           // of these: artifacts whose time has passed and whose task has ended
-	Unused  time.Duration // of a pending one: how long ago it was announced last; UsedBefore: it was referred to since
+	Refs    int           // equal values of one kind in one task count once
+	Expired int           // references by expired artifacts of finished tasks
+	Unused  time.Duration // time since the last announcement of a pending blob; UsedBefore if it was referred to since
 }
 
-// UsedBefore is the Unused of a blob that was referred to: nothing is about to use it.
+// UsedBefore is the Unused of a blob that was referred to: no upload of it is in progress.
 const UsedBefore = time.Duration(math.MaxInt64)
 
-// Collectable reports whether a collector would delete it that takes uploads which were
-// not used for a time for those of processes that died.
+// Collectable reports whether a collector deletes the blob when it treats uploads unused for that time
+// as uploads of dead processes.
 func (u *BlobUse) Collectable(unused time.Duration) bool {
 	switch u.State {
 	case task.BlobDeleting:
@@ -111,12 +109,12 @@ func (u *BlobUse) Collectable(unused time.Duration) bool {
 
 // BlobFilter selects blobs.
 type BlobFilter struct {
-	ID    task.ID // only this one, whatever the rest says; see BlobOf
-	After task.ID // those whose IDs come after this one
-	Limit int     // at most so many; 0: none
+	ID    task.ID // only this blob, whatever the other fields hold; see BlobOf
+	After task.ID // exclusive lower bound of the IDs
+	Limit int     // maximum number of blobs; 0 returns no blobs
 }
 
-// BlobOf reads one blob; ErrNotFound.
+// BlobOf reads one blob. Error: ErrNotFound.
 func BlobOf(ctx context.Context, d Data, ns string, id task.ID) (BlobUse, error) {
 	if !id.IsZero() {
 		if list, err := d.Blobs(ctx, ns, BlobFilter{ID: id}); err != nil || len(list) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Capabilities is the set of things that a store can do and need not. What is not in the
-// set is done by the methods of [Unsupported].
+// Capabilities is the set of optional features that a store supports. [Unsupported] implements the
+// methods of the missing ones.
 type Capabilities uint32
 
 // The capabilities.
@@ -34,7 +34,7 @@ const (
 	AllCapabilities = 1<<iota - 1
 )
 
-// capabilityVerbs say in the order of the bits what a store cannot do without them.
+// capabilityVerbs names the features for messages, in the order of the bits.
 var capabilityVerbs = [...]string{
 	"hold a claim until there is work", "run a step in its transaction", "notify of changes", "count the tasks of a job",
 	"keep events", "keep a feed of events", "keep statistics", "keep descriptions of task types",
@@ -44,7 +44,7 @@ var capabilityVerbs = [...]string{
 // Has reports whether all of want are in the set.
 func (c Capabilities) Has(want Capabilities) bool { return c&want == want }
 
-// String names the first capability of the set as a verb, for messages.
+// String returns the first capability of the set as a verb, for messages.
 func (c Capabilities) String() string {
 	if i := bits.TrailingZeros32(uint32(c)); i < len(capabilityVerbs) {
 		return capabilityVerbs[i]
@@ -52,8 +52,8 @@ func (c Capabilities) String() string {
 	return "do nothing more"
 }
 
-// Require returns an error that says that a store lacks a capability, or nil. The error
-// of CanKeepFeed is an ErrNoFeed, of all others an [errors.ErrUnsupported].
+// Require returns an error if the store lacks a capability, else nil. The error is ErrNoFeed for
+// CanKeepFeed and [errors.ErrUnsupported] for every other capability.
 func Require(s Store, want Capabilities) error {
 	if s.Capabilities().Has(want) {
 		return nil
@@ -69,11 +69,10 @@ func unsupported(want Capabilities, which string) error {
 	return fmt.Errorf("this store%s cannot %s: %w", which, want, kind)
 }
 
-// Unsupported has the methods of a store that lacks every capability. A store embeds it
-// and adds the methods of what it can do: those of a later version of the port are then
-// there, too. Its methods that only give hints (Notify, Wake, Orphans, Warnings,
-// Session) do nothing, Events and Types find nothing, a store without a schema has
-// nothing to migrate, and the others return an error as Require does.
+// Unsupported implements the methods of a store that lacks every capability. A store embeds it and
+// overrides the methods that it supports, so it also gets the methods of later versions of the port.
+// Methods that return hints (Notify, Wake, Orphans, Warnings, Session) do nothing. Events and Types
+// return no rows. Migrate does nothing. Every other method returns the error of Require.
 type Unsupported struct{}
 
 // Capabilities implements Core.

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// able is a store with some capabilities, of which nothing else is asked.
+// able is a store stub that only reports capabilities.
 type able struct {
 	store.Store
 	can store.Capabilities
@@ -17,7 +17,7 @@ type able struct {
 
 func (a able) Capabilities() store.Capabilities { return a.can }
 
-// Each capability has a name of its own, and a store without it says so.
+// Each capability has a unique name, and the error of a store without it contains that name.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// What a store lacks is an error, or nothing where only a hint is lost.
+// A missing capability is an error, or an empty result for hints.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	var u store.Unsupported

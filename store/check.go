@@ -10,48 +10,48 @@ import (
 
 // Violation is one invariant that a snapshot breaks.
 type Violation struct {
-	Invariant string // its name in the lease law: "I9"
-	ID        string // of the task or job, or the key, that shows it
-	Text      string // one sentence: what is wrong, with which ids
+	Invariant string // its name in docs/leases.md, for example "I9"
+	ID        string // ID of the task or job, or the key, that breaks it
+	Text      string // one sentence with the IDs: the cause
 }
 
 // String returns the violation as one line.
 func (v Violation) String() string { return v.Invariant + ": " + v.Text }
 
-// leaseGrace is how long after a lease's end its task may still read as
-// running: two intervals of the slowest reaper there is (I8).
+// leaseGrace is the time after a lease's end in which its task may still read as running: two
+// intervals of the slowest reaper (I8).
 const leaseGrace = 2 * time.Minute
 
-// Check verifies the invariants that a single snapshot can show, on whatever
-// store it was taken from, and returns what it found, task by task:
+// Check verifies the invariants that a single snapshot can show, for any store, and returns the
+// violations, task by task:
 //
-//   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
-//   - I4 the epochs of a task's attempts grow, up to its own
-//   - I6 one completed value per step name and round, as many as step_count says, and
+//   - I3 a finished task is at rest: it has an end time, no lease, no waiting row
+//   - I4 the epochs of a task's attempts ascend, up to its own
+//   - I6 one completed value per step name and round, counted by step_count, and
 //     one value of a checkpoint
-//   - I7 open needs and children are counted, those of calls by their calls, nothing
-//     runs before its needs allow it, and children of a task that has ended have
+//   - I7 open needs and children are counted, those of calls by their calls, no task
+//     runs before its needs allow it, and children of a finished task have
 //     ended or are asked to
-//   - I8 no lease is long over without having been taken away
-//   - I9 a task is claimable, or would be if it were not paused, if and only if one
-//     row in its lane says so
+//   - I8 an expired lease is revoked in time
+//   - I9 a task is claimable, or would be if it were not paused, if and only if it
+//     has one row in its lane
 //   - I10 attempts stay within their limit and are all accounted for
-//   - I11 idempotency keys are unique, concurrency keys are held by those that
-//     run, and under a key with room each lane (queue and task type) with
+//   - I11 idempotency keys are unique, running tasks hold their concurrency keys,
+//     and under a key with free room each lane (queue and task type) with
 //     waiters has a due dispatch row
 //   - I12 the counters and the state of a job follow from its tasks
-//   - I13 what tasks and jobs have used of their budgets is what their steps and
-//     attempts say, and nothing is left to run of a job whose budget is used up
-//   - I14 a signal is kept or is the value of one wait, none is kept for a wait, and
-//     what is suspended has a wait or a time ahead
-//   - I15 steps are undone once in each round, and what ended is undone or says that it
-//     gave up
+//   - I13 the used budget of tasks and jobs is the sum of their steps and
+//     attempts, and no work is left in a job whose budget is used up
+//   - I14 a signal is kept or is the value of one wait, no signal is kept for a wait,
+//     and a suspended task has a wait or a future wake time
+//   - I15 steps are undone once in each round, and a finished task is undone or reports
+//     that it gave up
 //   - R2 a lease is set if and only if the task runs
 //
-// What a chore is still to do is no violation.
+// A pending chore is not a violation.
 //
-// What takes two looks at a store (I1, I2, I5, and that terminal states are
-// never left) is for storetest.
+// storetest checks the invariants that need two reads (I1, I2, I5, and that terminal states are
+// final).
 func Check(s *Snapshot) []Violation {
 	c := newChecker(s)
 	c.tasks()
@@ -60,7 +60,7 @@ func Check(s *Snapshot) []Violation {
 	return c.found
 }
 
-// tasks checks what can be said of tasks and their rows.
+// tasks checks the rows of every task.
 func (c *checker) tasks() {
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
@@ -86,7 +86,7 @@ func (c *checker) tasks() {
 	c.idempotency()
 }
 
-// checker is a snapshot with indexes, and what was found wrong with it.
+// checker is an indexed snapshot with the violations found in it.
 type checker struct {
 	*Snapshot
 	byID       map[task.ID]*task.Task
@@ -97,10 +97,10 @@ type checker struct {
 	waitersOf  map[task.ID][]WaiterRow
 	pausedOf   map[task.ID][]PausedTask
 	pending    map[ChoreRow]bool // of Chores
-	unstored   map[string]int    // children of tasks, and tasks of jobs, by ID, that a chore is to store
+	unstored   map[string]int    // number of children of tasks, and of tasks of jobs, by ID, that a chore has yet to store
 	found      []Violation
-	partial    bool                         // the tasks of jobs are not there
-	sums       map[task.ID]task.JobCounters // of jobs, if their tasks are not there
+	partial    bool                         // the snapshot has no tasks of jobs
+	sums       map[task.ID]task.JobCounters // counters of jobs, if the snapshot has no tasks of them
 }
 
 func newChecker(s *Snapshot) *checker {
@@ -146,19 +146,19 @@ func (c *checker) report(invariant, id, format string, args ...any) {
 	c.found = append(c.found, Violation{Invariant: invariant, ID: id, Text: fmt.Sprintf(format, args...)})
 }
 
-// task reports something wrong with one task.
+// task reports a violation of one task.
 func (c *checker) task(invariant string, t *task.Task, format string, args ...any) {
 	id := t.ID.String()
 	c.report(invariant, id, "task %s is %s and %s", id, t.State, fmt.Sprintf(format, args...))
 }
 
-// leaving reports whether a task is being removed.
+// leaving reports whether a task is being deleted.
 func (c *checker) leaving(t *task.Task) bool {
 	return c.pending[ChoreRow{Kind: ChoreDeleteTask, Subject: t.ID.String()}] ||
 		!t.JobID.IsZero() && c.pending[ChoreRow{Kind: ChoreDeleteJob, Subject: t.JobID.String()}]
 }
 
-// rest checks that what ended is at rest, and only that (I3).
+// rest checks that finished tasks, and no others, are at rest (I3).
 func (c *checker) rest(t *task.Task) {
 	rows := len(c.dispatchOf[t.ID]) + len(c.waitersOf[t.ID])
 	switch {
@@ -176,8 +176,8 @@ func (c *checker) rest(t *task.Task) {
 	}
 }
 
-// lease checks that a task has a lease if and only if it runs (R2), and that
-// the lease is not long over (I8).
+// lease checks that a task has a lease if and only if it runs (R2), and that the lease has not been
+// expired for long (I8).
 func (c *checker) lease(t *task.Task) {
 	if t.State != task.Running {
 		if !t.LeaseID.IsZero() || t.LeasedBy != "" || !t.LeaseExpiresAt.IsZero() {
@@ -221,8 +221,8 @@ func (c *checker) attempts(t *task.Task) {
 	}
 }
 
-// steps checks that a step has one completed value in its round, or waits for it, and
-// that the values are counted (I6).
+// steps checks that a step has one completed value in its round, or waits for it, and that step_count
+// counts the values (I6).
 func (c *checker) steps(t *task.Task) {
 	completed, waiting := map[string]int{}, map[string]bool{}
 	for _, s := range c.stepsOf[t.ID] {

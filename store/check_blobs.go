@@ -8,9 +8,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// blobs checks that what values and artifacts name is there and stays there, and that
-// nothing else does (I15), which a part does not show (CheckBlob). What a task ends with when its children have succeeded is
-// not in a snapshot, so a blob may stay that nothing seems to name.
+// blobs checks that every blob named by a value or artifact exists and stays, and that every other
+// blob does not (I15). A part does not show this (CheckBlob). The output kept for a join is not in a
+// snapshot, so a blob may stay that no visible row names.
 func (c *checker) blobs() {
 	states := make(map[task.ID]task.BlobState, len(c.Blobs))
 	for _, b := range c.Blobs {
@@ -28,7 +28,7 @@ func (c *checker) blobs() {
 			names(t, what, b)
 		}
 	}
-	joins := slices.ContainsFunc(c.Chores, func(ch ChoreRow) bool { return ch.Kind == ChoreEnqueue }) // drafts name some
+	joins := slices.ContainsFunc(c.Chores, func(ch ChoreRow) bool { return ch.Kind == ChoreEnqueue }) // drafts may name blobs
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
 		joins = joins || t.Join != task.JoinNone
@@ -55,8 +55,8 @@ func (c *checker) blobs() {
 	}
 }
 
-// CheckBlob checks one blob of a store that shows them (CanListBlobs): what it is said to be
-// and what refers to it agree (I15).
+// CheckBlob checks that the state of a blob agrees with its references (I15), for a store with
+// CanListBlobs.
 func CheckBlob(u *BlobUse) []Violation {
 	switch {
 	case u.State == task.BlobLive && u.Refs == 0:

@@ -2,9 +2,9 @@ package store
 
 import "github.com/goweaver/weaver/task"
 
-// budget checks what a job's row says of its budget (I13): the attempts and the cost
-// used are those of its tasks, and no work is left once a total is used up, but for
-// what was asked to end. A job whose budget has no such total counts nothing.
+// budget checks the budget in a job's row (I13): the used attempts and cost are the sums of its tasks,
+// and no work is left once a total is used up, except tasks asked to end. A job whose budget has no
+// total counts nothing.
 func (c *checker) budget(j *task.Job, tasks []*task.Task) {
 	id := j.ID.String()
 	var least, most int
@@ -48,9 +48,8 @@ func (c *checker) budget(j *task.Job, tasks []*task.Task) {
 	}
 }
 
-// countsFor reports whether an attempt counts against MaxAttempts, unless it was for
-// a cleanup: a worker reported it, and it did not find that what it asked for had
-// ended.
+// countsFor reports whether an attempt counts against MaxAttempts, unless it ran a cleanup: a worker
+// reported it, and its outcome was not that a requested task had ended.
 func countsFor(a *task.Attempt) bool {
 	kind := task.KindNone
 	if a.Error != nil {
@@ -60,7 +59,7 @@ func countsFor(a *task.Attempt) bool {
 	return a.OutcomeHash != "" && !depends && task.Counts(a.Outcome, kind)
 }
 
-// costs checks that a task's cost is that of its steps (I13).
+// costs checks that a task's cost is the sum of its steps' costs (I13).
 func (c *checker) costs(t *task.Task) {
 	var sum int64
 	for i := range c.stepsOf[t.ID] {

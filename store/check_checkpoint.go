@@ -1,6 +1,6 @@
 package store
 
-// checkpoints checks that each is of a task, and the only one of its name (I6).
+// checkpoints checks that each checkpoint belongs to a task and has a unique name (I6).
 func (c *checker) checkpoints() {
 	seen := map[callOf]bool{}
 	for _, p := range c.Checkpoints {

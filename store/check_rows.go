@@ -9,13 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// needs checks a task's edges (I7). The count of open needs means nothing any
-// more once a task has ended: a retry counts them anew. An edge is done exactly
-// if its need has ended, except that a need may be retried after the task has
-// started. A task that waits for needs whose failure it runs for waits for all of
-// them until the first went wrong; one that has started waits for none of them.
+// needs checks a task's edges (I7). The count of open needs is meaningless once a task has ended: a
+// retry recounts them. An edge is done exactly if its need has ended, except that a need may be
+// retried after the task has started. A task that runs on a failed need waits for all of its needs
+// until the first failure; a started task waits for none of them.
 func (c *checker) needs(t *task.Task) {
-	waits := t.State == task.Pending && t.Waiting == task.WaitDeps && t.Join == task.JoinNone // one with a join has started
+	waits := t.State == task.Pending && t.Waiting == task.WaitDeps && t.Join == task.JoinNone // a task with a join has started
 	startable := t.AttemptNo == 0 && (t.State == task.Pending || t.State == task.Ready)
 	cancelling := c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
 	inParts := len(c.unstored) > 0 && c.pending[ChoreRow{Kind: ChoreEnqueue, Subject: t.JobID.String()}]
@@ -26,7 +25,7 @@ func (c *checker) needs(t *task.Task) {
 		}
 		need, ok := c.byID[e.Needs]
 		switch {
-		case !ok && inParts: // it is stored after its dependents
+		case !ok && inParts: // the need is stored after its dependents
 			open++
 			continue
 		case !ok:
@@ -56,7 +55,7 @@ func (c *checker) needs(t *task.Task) {
 		open = c.children(t)
 		waits = t.State == task.Pending && t.Waiting != task.WaitUndo
 	}
-	if inParts && waits && t.RemainingDeps > open { // not all of its edges are stored
+	if inParts && waits && t.RemainingDeps > open { // some edges are not stored yet
 		open = t.RemainingDeps
 	}
 	switch {
@@ -69,9 +68,9 @@ func (c *checker) needs(t *task.Task) {
 	}
 }
 
-// children checks the edges to a task's children, and to one that it asked for, for
-// which it waits as long as its Join is set, and returns how many it waits for. When it has ended before
-// them, they have ended too, or are asked to.
+// children checks the edges to a task's children, and to a task that it asked for. The task waits for
+// them while its Join is set; children returns the number it waits for. If the task has ended first,
+// they have ended too or are asked to.
 func (c *checker) children(t *task.Task) (open int) {
 	waits := t.State == task.Pending && t.Waiting != task.WaitUndo
 	if waits != (t.Waiting == t.Join.Waiting()) {
@@ -91,7 +90,7 @@ func (c *checker) children(t *task.Task) (open int) {
 			continue
 		case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
-		case e.Done && !child.State.Terminal() && (t.Waiting == task.WaitChildren || t.Waiting == task.WaitRepair) && e.Awaited == t.AttemptNo: // else it was retried while its parent ran
+		case e.Done && !child.State.Terminal() && (t.Waiting == task.WaitChildren || t.Waiting == task.WaitRepair) && e.Awaited == t.AttemptNo: // otherwise it was retried while its parent ran
 			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
 		case !e.Done && !child.State.Terminal() && (t.State.Terminal() || t.Undo != nil) && e.Kind == task.OnDone && !child.CancelRequested && child.Undo == nil && !ending:
 			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
@@ -108,13 +107,13 @@ func (c *checker) children(t *task.Task) (open int) {
 		open += c.unstored[t.ID.String()]
 	}
 	if reviving && t.RemainingDeps >= open {
-		return t.RemainingDeps // those of a deadline are not told apart
+		return t.RemainingDeps // those of a deadline cannot be told apart
 	}
 	return open
 }
 
-// rowsOf returns how many dispatch or waiter rows a task must have: it is
-// claimable, or not.
+// rowsOf returns the minimum and maximum number of dispatch or waiter rows of a task, which depend on
+// whether it is claimable.
 func rowsOf(t *task.Task) (least, most int) {
 	switch t.State {
 	case task.Ready:
@@ -149,7 +148,7 @@ func (c *checker) claimable(t *task.Task) {
 	if c.pending[ChoreRow{Kind: ChoreRevive, Root: t.ID}] {
 		least = 0
 	}
-	// What ended is the business of rest.
+	// rest checks finished tasks.
 	if n := len(ds) + len(ws) + parked; !t.State.Terminal() && (n < least || n > most) {
 		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows, parked %d times", t.Waiting, len(ds), len(ws), parked)
 	}
@@ -178,7 +177,7 @@ func (c *checker) claimable(t *task.Task) {
 	}
 }
 
-// orphans checks that every row belongs to a task that exists.
+// orphans checks that every row belongs to an existing task.
 func (c *checker) orphans() {
 	orphan := func(invariant, what string, id task.ID) {
 		if _, ok := c.byID[id]; !ok {
@@ -211,7 +210,7 @@ func (c *checker) orphans() {
 	}
 }
 
-// idempotency checks that a key names one task of a type (I11).
+// idempotency checks that an idempotency key names one task of a type (I11).
 func (c *checker) idempotency() {
 	type named struct{ taskType, key string }
 	first := map[named]task.ID{}
@@ -228,23 +227,21 @@ func (c *checker) idempotency() {
 	}
 }
 
-// keyUse is what the tasks and rows of a snapshot say about one key.
+// keyUse collects the tasks and rows of one key in a snapshot.
 type keyUse struct {
 	row     *KeyRow
 	running []string         // tasks
-	due     map[keyLane]bool // lanes with a dispatch row that is due
+	due     map[keyLane]bool // lanes with a due dispatch row
 	waiting map[keyLane]int  // waiters by lane
 }
 
-// keyLane is a lane of a key: waiters of any priority are one line.
+// keyLane is a lane of a key: waiters of all priorities share one queue.
 type keyLane struct{ queue, taskType string }
 
-// keys checks that concurrency keys are held by the tasks that run, or hold them while
-// they are undone, and that
-// under a key with room for more each lane with waiters has a due dispatch row:
-// so a row that no worker takes, of another type or of a paused queue, holds up
-// none but its own lane (I11). A row of tomorrow does not count. Held may be
-// above the cap after a claim that lowered the cap.
+// keys checks concurrency keys (I11): the holders are running tasks, or tasks that hold the key while
+// they are undone. Under a key with free room, each lane with waiters has a due dispatch row: a row
+// that no worker takes, of another type or a paused queue, then holds up only its own lane. A row of
+// tomorrow does not count. Held may exceed the cap after a claim that lowered it.
 func (c *checker) keys() {
 	uses := c.keyUses()
 	for _, key := range sortedKeys(uses) {
@@ -308,7 +305,7 @@ func sortedKeys(uses map[string]*keyUse) []string {
 	return keys
 }
 
-// jobs checks that jobs are the sum of their tasks (I12).
+// jobs checks that the counters of jobs are the sums of their tasks (I12).
 func (c *checker) jobs() {
 	sums := c.sums
 	if sums == nil {
@@ -341,7 +338,7 @@ func (c *checker) jobs() {
 		}
 		id := j.ID.String()
 		if n := c.unstored[id]; n > 0 {
-			sum := sums[j.ID].Add(task.JobCounters{Total: n, Unfinished: n}) // which of them can move is not known
+			sum := sums[j.ID].Add(task.JobCounters{Total: n, Unfinished: n}) // which of them can move is unknown
 			sum.Movable = min(max(sum.Movable, j.Counters.Movable), sum.Movable+n)
 			sums[j.ID] = sum
 		}

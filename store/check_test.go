@@ -9,18 +9,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The tasks of the sound snapshot, by what they do.
+// The tasks of the sound snapshot, by role.
 const (
 	ready = iota
 	later
 	runs    // with the key
-	waits   // for the key
+	waits   // waits for the key
 	ended   // with an attempt, two steps and a decision
 	stuck   // blocked
-	first   // of the job, succeeded
-	second  // of the job, runs
-	third   // of the job, needs first and second
-	skipped // of the job, not needed any more
+	first   // in the job, succeeded
+	second  // in the job, running
+	third   // in the job, needs first and second
+	skipped // in the job, not needed any more
 	tasks
 )
 
@@ -34,8 +34,7 @@ var (
 	lease = task.LeaseID{1}
 )
 
-// sound returns a snapshot in which everything is in order, and a bit of
-// everything occurs.
+// sound returns a valid snapshot with rows of every kind.
 func sound() *store.Snapshot {
 	s := &store.Snapshot{Now: now, Tasks: make([]task.Task, tasks)}
 	for n := range s.Tasks {
@@ -124,14 +123,14 @@ func TestCheckAllowsAKeyHeldInThePhase(t *testing.T) {
 	}
 }
 
-// Each case breaks one thing, which exactly one check can see.
+// Each case breaks one rule, which exactly one check detects.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		invariant string
 		of        task.ID
-		text      string // of the violation
+		text      string // text of the violation
 		break_    func(s *store.Snapshot)
 	}{
 		{"an unknown state", "I3", id(stuck), "no state", func(s *store.Snapshot) { s.Tasks[stuck].State, s.Tasks[stuck].Waiting = "stale", "" }},
@@ -294,7 +293,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// Keys and jobs are named.
+// Violations name keys and jobs.
 func TestCheckFindsInKeysAndJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -367,7 +366,7 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 	}
 }
 
-// A need that is retried runs beside what started after its first end.
+// A retried need runs at the same time as dependents that started after its first end.
 func TestCheckAllowsWhatStartedBeforeItsNeedWasRetried(t *testing.T) {
 	t.Parallel()
 	s := sound()
@@ -380,8 +379,8 @@ func TestCheckAllowsWhatStartedBeforeItsNeedWasRetried(t *testing.T) {
 	}
 }
 
-// A due row of a lane with waiters keeps a key with room in order, also one of a
-// paused queue.
+// A due row of a lane with waiters satisfies the check of a key with free room, also in a paused
+// queue.
 func TestCheckAllowsAWaitForWhatIsDue(t *testing.T) {
 	t.Parallel()
 	for _, paused := range [][]string{nil, {"q"}} {
@@ -395,7 +394,7 @@ func TestCheckAllowsAWaitForWhatIsDue(t *testing.T) {
 	}
 }
 
-// expect wants exactly one violation, and that one.
+// expect fails the test unless got is exactly the given violation.
 func expect(t *testing.T, got []store.Violation, invariant, id, text string) {
 	t.Helper()
 	if len(got) != 1 {

@@ -6,8 +6,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undo checks that steps are undone within their rounds, as often as undo_open says,
-// and that an undo phase is there while it lasts (I15).
+// undo checks that steps are undone within their rounds, that undo_open counts them, and that the undo
+// phase is set while it lasts (I15).
 func (c *checker) undo(t *task.Task) {
 	c.phase(t)
 	c.undoTask(t)
@@ -35,8 +35,8 @@ func (c *checker) undo(t *task.Task) {
 	c.rounds(t)
 }
 
-// undoTask checks that a task that undoes another one ends with the last undo of that, which
-// succeeded, and is one of its kind that has not ended.
+// undoTask checks that an undo task ends with the last undo of the task that it undoes. That task must
+// have succeeded, and has one unfinished undo task at most.
 func (c *checker) undoTask(t *task.Task) {
 	if of := t.Undo.Undoes(); t.Undo != nil && of != t.UndoOf {
 		c.task("I15", t, "undoes task %s in its phase, and is to undo %s", of, t.UndoOf)
@@ -60,7 +60,7 @@ func (c *checker) undoTask(t *task.Task) {
 	}
 }
 
-// phase checks that a task has an undo phase while it is in one, or if it gave up.
+// phase checks that a task has an undo phase exactly while it is undone or has given up.
 func (c *checker) phase(t *task.Task) {
 	gaveUp := t.State == task.Failed && t.End().Kind == task.KindUndoFailed
 	waits := t.Waiting == task.WaitUndo
@@ -82,21 +82,20 @@ func (c *checker) phase(t *task.Task) {
 	}
 }
 
-// undoes reports whether a task is the undo of another one of its job.
+// undoes reports whether a task undoes another task of its job.
 func (c *checker) undoes(t *task.Task) bool {
 	return slices.ContainsFunc(c.edgesOf[t.ID], func(e EdgeRow) bool { return e.Kind == task.OnUndo })
 }
 
-// rounds checks that the rounds of each step follow each other, that the last one alone
-// may count as run, and that each undo is the only one of a step that it undid. A cleanup has
-// no rounds.
+// rounds checks that the rounds of each step are consecutive, that only the last one may count as run,
+// and that each step has one undo at most. A cleanup has no rounds.
 func (c *checker) rounds(t *task.Task) {
 	type round struct {
 		name string
 		no   int
 	}
 	past, undone, now := map[round]bool{}, map[round]int{}, map[string]int{}
-	if !t.UndoOf.IsZero() { // its undos are of the steps of another one, which may be gone
+	if !t.UndoOf.IsZero() { // its undos belong to steps of another task, which may be deleted
 		_, there := c.byID[t.UndoOf]
 		there = there && !c.partial
 		of := map[round]bool{}

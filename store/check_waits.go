@@ -8,17 +8,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A wait inside a handler is a step in the state waiting (I7, I14). What is said of
-// calls counts until their task has ended or was asked to: a retry counts anew.
+// A wait inside a handler is a step in the state waiting (I7, I14). The rules for calls hold until
+// their task has ended or was asked to: a retry recounts.
 
-// callOf is a step of a task.
+// callOf identifies a step of a task.
 type callOf struct {
 	id   task.ID
 	step string
 }
 
-// waits checks the steps of a task that wait, or have waited, and what it is
-// suspended for.
+// waits checks the wait steps of a task, past ones included, against the reason for which it is
+// suspended.
 func (c *checker) waits(t *task.Task) {
 	open, all := map[string]int{}, map[string]int{}
 	for _, e := range c.edgesOf[t.ID] {
@@ -91,12 +91,11 @@ func (c *checker) callEdge(t *task.Task, e *EdgeRow) {
 	}
 }
 
-// call checks a call, of whose children so many are stored and so many of those
-// have not ended.
+// call checks a call against the numbers of its stored children and of those that have not ended.
 func (c *checker) call(t *task.Task, s *task.Step, stored, open int) {
 	counts := !t.State.Terminal() && !t.CancelRequested && t.Undo == nil && !c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
 	switch left := open + s.Children - s.ChildrenStored; {
-	case stored > s.ChildrenStored || s.ChildrenStored > s.Children: // fewer: some were deleted while it had ended
+	case stored > s.ChildrenStored || s.ChildrenStored > s.Children: // fewer: some were deleted after it had ended
 		c.task("I7", t, "its call %q has %d children stored of %d, and there are %d", s.Name, s.ChildrenStored, s.Children, stored)
 	case s.State == task.StepCompleted && (left != 0 || s.ChildrenLeft != 0):
 		c.task("I7", t, "its call %q is completed with children_left %d and %d open edges", s.Name, s.ChildrenLeft, open)
@@ -105,8 +104,8 @@ func (c *checker) call(t *task.Task, s *task.Step, stored, open int) {
 	}
 }
 
-// signals checks that a signal that was taken is the value of a wait, and that none
-// is kept for which a task waits (I14).
+// signals checks that each taken signal is the value of a wait, and that no signal is kept while a
+// task waits for it (I14).
 func (c *checker) signals() {
 	steps := map[callOf]*task.Step{}
 	waits := map[callOf]bool{} // by the name of the signal
@@ -142,15 +141,15 @@ func (c *checker) signals() {
 	}
 }
 
-// undid reports whether a task has been in an undo phase, in which no wait takes a signal.
+// undid reports whether a task has been in an undo phase, in which waits take no signals.
 func (c *checker) undid(t *task.Task) bool {
 	return slices.ContainsFunc(c.attemptsOf[t.ID], func(a task.Attempt) bool {
 		return a.Outcome == task.OutcomeUndone || a.Outcome == task.OutcomeUndoFailed
 	})
 }
 
-// sameValue compares two values. Two that are sealed with different keys may be the
-// same: between two bites of a rewrap they are.
+// sameValue compares two values. Values sealed with different keys may be equal: between two batches
+// of a rewrap they are.
 func sameValue(a, b json.RawMessage) bool {
 	x, xSealed := task.SealedOf(a)
 	y, ySealed := task.SealedOf(b)

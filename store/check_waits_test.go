@@ -11,10 +11,10 @@ import (
 
 // The tasks of the sound snapshot with waits.
 const (
-	caller  = iota // suspended for a call of three children, of which two are stored
-	endedOf        // a child that has ended
-	runsOf         // one that is due
-	waiter         // suspended for a signal, has taken one and keeps one of another name
+	caller  = iota // suspended for a call with three children, two of them stored
+	endedOf        // a finished child
+	runsOf         // a due child
+	waiter         // suspended for a signal, has taken one and keeps one with another name
 )
 
 func soundWaits() *store.Snapshot {
@@ -43,7 +43,7 @@ func soundWaits() *store.Snapshot {
 	return s
 }
 
-// Each case breaks one thing, which exactly one check can see.
+// Each case breaks one rule, which exactly one check detects.
 func TestCheckFindsInWaits(t *testing.T) {
 	t.Parallel()
 	if got := store.Check(soundWaits()); len(got) != 0 {
@@ -102,8 +102,7 @@ func TestCheckFindsInWaits(t *testing.T) {
 	}
 }
 
-// The ends of children are counted anew when a task that has ended, or is to end, is
-// retried.
+// A retry recounts the ends of children of a task that has ended or was asked to.
 func TestCheckAllowsCallsOfATaskThatEnds(t *testing.T) {
 	t.Parallel()
 	for _, end := range []func(t *task.Task){

@@ -6,76 +6,74 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Retention is one rule of how long what has ended is kept. It speaks of tasks
-// outside jobs and of whole jobs, or, with Values, of what succeeded tasks hold.
+// Retention is one retention rule for finished tasks outside jobs and for whole jobs or, with Values,
+// for the values of succeeded tasks.
 type Retention struct {
-	States []task.State  // any of them, those of jobs that ended by the same names; empty: all that are terminal
-	Types  []string      // any of them; empty: all, and jobs, which have no type
-	Age    time.Duration // since the end; < 0: for ever
-	Values bool          // only step values, signals, input, output and progress go; the rest stays
+	States []task.State  // any of them, also for jobs by the same names; empty: every terminal state
+	Types  []string      // any of them; empty: all types, and jobs, which have no type
+	Age    time.Duration // time since the end; < 0: keep forever
+	Values bool          // delete only step values, signals, input, output and progress
 }
 
-// CollectRequest asks for one bite of what a store no longer has to keep.
+// CollectRequest asks a store to delete one batch of expired data.
 type CollectRequest struct {
-	// Retain are the rules of retention, in order: the first that matches decides,
-	// among those with Values and among those without. What none matches is kept.
+	// Retain holds the retention rules in order: the first match decides, separately for rules with
+	// Values and without. Unmatched tasks and jobs are kept.
 	Retain []Retention
-	// Limit is how many rows are moved before the bite ends; 0: 500, at most 500.
-	// What was begun then moves 500 more at most; the rest of it is a chore.
+	// Limit is the number of rows after which the batch ends; 0: 500, at most 500. A started deletion
+	// moves at most 500 more; a chore does the rest.
 	Limit int
-	// After is where to go on: Next of the call before. "": at the oldest.
+	// After is the cursor: Next of the previous call. "" starts at the oldest.
 	After string
-	// DryRun counts and changes nothing.
+	// DryRun counts without changing data.
 	DryRun bool
-	// Blobs asks for a bite of the blobs instead, and for nothing else.
+	// Blobs asks for a batch of blobs only.
 	Blobs *CollectBlobs
-	// Expiries asks for inputs with fields whose time has passed instead, and for nothing
-	// else: of up to ExpiryBite tasks that have ended. What is named is not named again
-	// for some minutes, in which the caller gives the command ExpireInput.
+	// Expiries asks only for inputs with expired fields, of up to ExpiryBite finished tasks. A
+	// returned task is not returned again for some minutes, in which the caller issues the command
+	// ExpireInput.
 	Expiries bool
-	// Feed asks for some hundred rows of the feed instead that are older than it keeps
-	// them, and for nothing else (CanKeepFeed).
+	// Feed asks only for some hundred feed rows past their retention (CanKeepFeed).
 	Feed bool
-	// Stats asks for old statistics instead, and for nothing else (CanKeepStats).
+	// Stats asks only for old statistics (CanKeepStats).
 	Stats *CollectStats
 }
 
-// CollectStats asks for a bite of old statistics: rows of StatsMinuteAfter are added up to
-// minutes, those of StatsHourAfter to hours, and what is older than Keep is removed. A
-// minute and an hour no longer say which worker it was. Each row is added once, whoever
-// calls at the same time.
+// CollectStats asks for a batch of old statistics: rows older than StatsMinuteAfter are merged to
+// minutes, older than StatsHourAfter to hours, and older than Keep are removed. Merged rows do not
+// name the worker. Each row is merged once, also with concurrent callers.
 type CollectStats struct {
-	Keep time.Duration // 0: StatsKept, < 0: for ever
+	Keep time.Duration // 0: StatsKept; < 0: keep forever
 }
 
-// ExpiryBite is of how many tasks fields expire in one call at most.
+// ExpiryBite is the maximum number of tasks in one call with Expiries.
 const ExpiryBite = 100
 
-// DueExpiry is a task of whose input fields have expired.
+// DueExpiry is a task with expired input fields.
 type DueExpiry struct {
 	Task    task.ID
-	Elapsed time.Duration // since its input was stored
+	Elapsed time.Duration // time since its input was stored
 }
 
-// CollectResult is what a bite did.
+// CollectResult is the result of a batch.
 type CollectResult struct {
-	Tasks   int       // outside jobs that went, with all that was recorded about them; or that chores remove now
-	Jobs    int       // that went, with their tasks; or that chores remove now
-	Dropped int       // tasks whose values went
+	Tasks   int       // tasks outside jobs deleted with all their records, or left to chores
+	Jobs    int       // jobs deleted with their tasks, or left to chores
+	Dropped int       // tasks whose values were deleted
 	Gone    []task.ID // those tasks and jobs
-	Freed   int64     // bytes that were given back to the file system
+	Freed   int64     // bytes returned to the file system
 	Next    string
-	Blobs   CollectedBlobs // if it was asked for them
-	Expired []DueExpiry    // the same
-	Stats   StatsMerged    // the same
-	More    bool           // of the feed and of statistics: there may be more, call again
+	Blobs   CollectedBlobs // with CollectRequest.Blobs
+	Expired []DueExpiry    // with CollectRequest.Expiries
+	Stats   StatsMerged    // with CollectRequest.Stats
+	More    bool           // with Feed or Stats: there may be more, call again
 }
 
-// Done reports whether the bite came to the young: the next call begins at the
-// oldest again.
+// Done reports whether the batch reached rows too young to expire: the next call starts at the oldest
+// again.
 func (r *CollectResult) Done() bool { return r.Next == "" }
 
-// Add adds what a further bite did.
+// Add adds the result of a further batch.
 func (r *CollectResult) Add(more CollectResult) {
 	r.Tasks += more.Tasks
 	r.Jobs += more.Jobs

@@ -8,22 +8,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobCounts is where the tasks of a job stand.
+// JobCounts counts the tasks of a job by state, waiting reason and lane.
 type JobCounts struct {
-	States  map[task.State]int   // only those in which some are
-	Waiting map[task.Waiting]int // of those that are pending or blocked; without those that have no reason
-	NextDue time.Time            // when the first of those that wait for a time is due; zero: none does
-	Lanes   []LaneCount          // of those that are ready, the most first
+	States  map[task.State]int   // only states with tasks
+	Waiting map[task.Waiting]int // pending and blocked tasks that have a reason
+	NextDue time.Time            // soonest due time among tasks that wait for a time; zero: no such task
+	Lanes   []LaneCount          // lanes of ready tasks, largest first
 }
 
-// LaneCount is how many ready tasks a lane has.
+// LaneCount is the number of ready tasks in a lane.
 type LaneCount struct {
 	Queue string
 	Type  string
 	Ready int
 }
 
-// Add counts n tasks that read as t.
+// Add counts n tasks with the state of t.
 func (c *JobCounts) Add(t *task.Task, n int) {
 	if c.States == nil {
 		c.States, c.Waiting = make(map[task.State]int), make(map[task.Waiting]int)
@@ -45,12 +45,12 @@ func (c *JobCounts) Add(t *task.Task, n int) {
 	}
 }
 
-// waitsForTime reports whether a pending task is due at an instant that is set.
+// waitsForTime reports whether a pending task is due at a known instant.
 func waitsForTime(w task.Waiting) bool {
 	return !w.OnTasks() && w != task.WaitConcurrency && w != task.WaitPaused
 }
 
-// Sort puts the lanes into their order.
+// Sort sorts the lanes.
 func (c *JobCounts) Sort() {
 	slices.SortFunc(c.Lanes, func(a, b LaneCount) int {
 		return cmp.Or(b.Ready-a.Ready, cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type))

@@ -6,19 +6,18 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Availability is what decides, beside a task's own row, how it reads.
+// Availability holds the rows that, with a task's own row, determine its derived state.
 type Availability struct {
-	Dispatch time.Time // available_at of its dispatch row; zero: it has none
-	Waiter   time.Time // due_at of its row among the waiters of its key; zero: it has none
-	Parked   time.Time // due_at of its own pause; zero: it is not claimable but for that, or not paused
+	Dispatch time.Time // available_at of its dispatch row; zero: no row
+	Waiter   time.Time // due_at of its waiter row; zero: no row
+	Parked   time.Time // due_at of its individual pause; zero: not paused, or not claimable for another reason
 	Pause    task.PauseKind
 }
 
-// Derive turns a stored task into what a reader sees at now: a pending task
-// whose dispatch row came due is ready, one that is paused, with its type or its
-// queue or by itself, or whose key is taken, is pending for that reason. In its undo
-// phase a task that is due stays pending for the undo. ReadyAt becomes the time from
-// which it is claimable.
+// Derive sets the state that a reader sees at now. A pending task with a due dispatch row becomes
+// ready. A task that is paused, by its type, its queue or itself, or whose key is taken, becomes
+// pending for that reason. In its undo phase a due task stays pending for the undo. ReadyAt becomes
+// the time from which it is claimable.
 func Derive(t *task.Task, s Availability, now time.Time) {
 	if s.Pause == task.PauseTask {
 		t.Pause = s.Pause

@@ -4,7 +4,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Submission is what Enqueue stores together. With Job set every task belongs
+// Submission is the argument of Enqueue. With Job set every task belongs
 // to it and carries a Node name; edges name tasks of the same submission and
 // form no cycle (the caller checked). Tasks of a job carry no idempotency key; the
 // job itself may.
@@ -13,11 +13,10 @@ type Submission struct {
 	Tasks []task.New
 }
 
-// Disposition says what an enqueue did.
+// Disposition is the effect of an enqueue.
 type Disposition string
 
-// The dispositions of an enqueue. A task is coalesced when one that has not started
-// took its input.
+// The dispositions of an enqueue. A task is coalesced when an unstarted task took its input.
 const (
 	DispositionCreated   Disposition = "created"
 	DispositionExisting  Disposition = "existing"
@@ -28,5 +27,5 @@ const (
 type Enqueued struct {
 	ID          task.ID
 	Disposition Disposition
-	Job         task.ID // the existing job under the submission's key: the task was not stored, and ID is zero
+	Job         task.ID // the existing job with the submission's key: the task was not stored, and ID is zero
 }

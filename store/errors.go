@@ -2,87 +2,83 @@ package store
 
 import "errors"
 
-// When a lease holder writes.
+// Errors of a lease holder's writes.
 var (
-	// ErrLeaseLost: the task has another epoch or lease, or does not run.
-	// Nothing was written.
+	// ErrLeaseLost: the task has another epoch or lease, or is not running. Nothing was written.
 	ErrLeaseLost = errors.New("the lease is lost: the task was taken over or ended")
-	// ErrConflict: this key or lease is already taken by something else.
+	// ErrConflict: another use of this key or lease is recorded.
 	ErrConflict = errors.New("conflicts with what is recorded")
 	// ErrStepConflict: the step's name already has another value.
 	ErrStepConflict = errors.New("another value is recorded for this step")
-	// ErrCancelRequested: the task is to be cancelled; the value was not stored.
+	// ErrCancelRequested: the task must end; the value was not stored.
 	ErrCancelRequested = errors.New("the task is being cancelled")
-	// ErrLimit: the task has as many children, or signals that no wait took, as it may
-	// have, or is too deep below others; or what describes a task type is too large.
-	// Nothing was stored.
+	// ErrLimit: the task has the maximum number of children, of signals not yet taken, or of nesting
+	// levels; or the description of a task type is too large. Nothing was stored.
 	ErrLimit = errors.New("over a limit")
-	// ErrRefused: what was given cannot be stored, however often it is tried: a text is
-	// too long to be indexed or no text, or a constraint of the database does not allow
-	// it. Nothing was stored.
-	ErrRefused = errors.New("the store refuses what was given")
-	// ErrBlobGone: the blob that a value or an artifact names is being deleted, or was.
-	// Nothing was stored; upload the bytes again.
+	// ErrRefused: the value can never be stored: a text is too long to index or is not valid text, or
+	// a database constraint does not allow it. Nothing was stored.
+	ErrRefused = errors.New("the store refuses the value")
+	// ErrBlobGone: the blob of a value or an artifact is being or was deleted. Nothing was stored;
+	// upload the bytes again.
 	ErrBlobGone = errors.New("the blob is gone")
-	// ErrOtherBucket: the blobs of the namespace are in another bucket than the one that
-	// was named. Nothing was stored.
+	// ErrOtherBucket: the namespace's blobs are in a different bucket. Nothing was stored.
 	ErrOtherBucket = errors.New("this is another bucket")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
-	// ErrStepTxRefused: the commit of a StepTx broke a constraint of what its function
-	// wrote, such as a deferred one. Nothing of it was kept.
+	// ErrStepTxRefused: the commit of a StepTx broke a constraint on its function's writes, such as a
+	// deferred one. All of them were rolled back.
 	ErrStepTxRefused = errors.New("the commit of the step's transaction was refused")
-	// ErrStepTxEnded: the function of a StepTx committed or rolled back the
-	// transaction. Nothing of it was kept.
+	// ErrStepTxEnded: the function of a StepTx committed or rolled back the transaction. The store
+	// kept nothing of the step.
 	ErrStepTxEnded = errors.New("the step's function ended the transaction itself")
 )
 
-// When something is asked for.
+// Errors of reads and commands.
 var (
-	// ErrNotFound: no such task or job in this namespace.
+	// ErrNotFound: the namespace has no such task or job.
 	ErrNotFound = errors.New("not found")
-	// ErrState: the task's state does not allow it; the message says which does.
+	// ErrState: the task's state does not allow the command. The message names the states that do.
 	ErrState = errors.New("not possible in this state")
-	// ErrChanged: the task is not the one that the operator saw any more.
+	// ErrChanged: the task has changed since the operator read it.
 	ErrChanged = errors.New("the task has changed meanwhile")
-	// ErrBadCursor: the cursor did not come from a list.
+	// ErrBadCursor: no list returned this cursor.
 	ErrBadCursor = errors.New("bad cursor")
-	// ErrNoFeed: no feed of events is kept, or the store cannot keep one.
+	// ErrNoFeed: the namespace keeps no feed of events, or the store does not support one.
 	ErrNoFeed = errors.New("no feed of events is kept")
-	// ErrStatsQuery: the span, the step or a field of a query of statistics is impossible,
-	// or it asks for too much; the message says what.
-	ErrStatsQuery = errors.New("no such statistics can be asked for")
+	// ErrStatsQuery: the span, the step or a field of a statistics query is invalid, or the query is
+	// too large. The message says which.
+	ErrStatsQuery = errors.New("invalid query of statistics")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = errors.New("the transaction belongs to another database driver")
-	// ErrNilTx: there is no transaction. It is an ErrForeignTx too.
+	// ErrNilTx: the transaction is nil. It is an ErrForeignTx, too.
 	ErrNilTx error = nilTx{}
-	// ErrRestartTx: the caller's transaction cannot go on; begin it again.
+	// ErrRestartTx: the caller must begin its transaction again.
 	ErrRestartTx = errors.New("the transaction must be restarted")
 )
 
-// When the store itself fails.
+// Errors of the store itself.
 var (
 	// ErrNotMigrated: the schema is missing or older than this program.
 	ErrNotMigrated = errors.New("the store's schema is not migrated")
-	// ErrNewerSchema: the schema is newer than this program, and one of the
-	// migrations that it does not know is not made for programs without it.
+	// ErrNewerSchema: the schema is newer than this program, and an unknown migration is incompatible
+	// with older programs.
 	ErrNewerSchema = errors.New("the store's schema is newer than this program")
-	// ErrUnavailable: the store cannot be reached or answered too late.
+	// ErrUnavailable: the store cannot be reached, or did not answer in time.
 	ErrUnavailable = errors.New("the store is unavailable")
 	// ErrGone: the store's file was deleted, moved or replaced while it was open. It is an
 	// ErrUnavailable, too.
 	ErrGone = errors.New("the file or its log was deleted or replaced while it was open")
-	// ErrBusy: another writer kept the store locked for too long.
+	// ErrBusy: another writer held the store's lock for too long.
 	ErrBusy = errors.New("the store is locked by another writer")
-	// ErrFull: no space is left; nothing acknowledged was lost.
+	// ErrFull: the disk is full. No acknowledged write is lost.
 	ErrFull = errors.New("no space is left for the store")
 	// ErrReadOnly: the store cannot be written.
 	ErrReadOnly = errors.New("the store is read-only")
 	// ErrNotDatabase: the file is not a database of this kind.
 	ErrNotDatabase = errors.New("not a database")
-	// ErrForeignDatabase: a database, but tables of another program have Weaver's names.
+	// ErrForeignDatabase: the database has tables of another program under Weaver's names.
 	ErrForeignDatabase = errors.New("the database holds other tables under Weaver's names")
-	// ErrUnknown: the caller gave up while its write was being committed.
+	// ErrUnknown: the caller's context ended while its write was being committed.
 	ErrUnknown = errors.New("the outcome of the write is unknown")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
@@ -95,5 +91,5 @@ func (nilTx) Error() string {
 	return "the transaction is nil: begin one, and give it wrapped, as in client.InTx(sqlite.Tx(tx))"
 }
 
-// Is makes it an ErrForeignTx.
+// Is reports true for ErrForeignTx.
 func (nilTx) Is(target error) bool { return target == ErrForeignTx }

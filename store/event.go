@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// EventRow is a stored event of a task: of its log (Log), or another one. Its number
-// orders it among all of the task's (event.Sequence).
+// EventRow is a stored event of a task, or a line of its log (Log). Seq orders it among all events of
+// the task (event.Sequence).
 type EventRow struct {
 	Seq  int64
 	Log  bool
@@ -15,5 +15,5 @@ type EventRow struct {
 	Body json.RawMessage // event.Body
 }
 
-// MaxEvents is how many event rows one Record or Finish has at most.
+// MaxEvents is the maximum number of event rows in one Record or Finish.
 const MaxEvents = 1000

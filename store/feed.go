@@ -10,70 +10,70 @@ import (
 )
 
 const (
-	// MinFeedKeep is the shortest time for which a feed keeps rows.
+	// MinFeedKeep is the minimum retention of a feed.
 	MinFeedKeep = time.Minute
-	// MaxFeedRows is how many rows a page of a feed has at most.
+	// MaxFeedRows is the maximum number of rows in a page of a feed.
 	MaxFeedRows = 500
-	// MaxFeedLooks is how many rows one page looks at.
+	// MaxFeedLooks is the maximum number of rows that one page reads.
 	MaxFeedLooks = 2000
-	// MaxFeedBytes is how many bytes what the rows of a page quote has at most; a row
-	// alone may have more.
+	// MaxFeedBytes is the maximum size in bytes of the quoted data in a page. A single row may exceed
+	// it.
 	MaxFeedBytes = 256 << 10
 )
 
-// FeedState is how far a feed is.
+// FeedState holds the bounds of a feed.
 type FeedState struct {
 	On     bool
-	Kept   int64 // rows up to here are gone
-	Newest int64 // all rows up to here can be read
-	Last   int64 // the highest position that was given away; rows up to it may be about to be committed
+	Kept   int64 // rows up to this position are deleted
+	Newest int64 // rows up to this position are readable
+	Last   int64 // highest assigned position; rows up to it may still be uncommitted
 }
 
-// FeedRequest asks for a page of a feed. Of a filter all must hold.
+// FeedRequest asks for a page of a feed. A row must match every filter.
 type FeedRequest struct {
-	After int64 // a position; one below Kept is like Kept
+	After int64 // a position; lower than Kept means Kept
 	Task  task.ID
-	Job   task.ID  // also what happens to its tasks
-	Queue string   // of tasks
-	Types []string // of tasks, any of them; "acme.*" stands for all that begin with "acme."
-	Names []string // of events, any of them: "task.failed"
-	Limit int      // at most MaxFeedRows; 0: that
+	Job   task.ID  // the job, including its tasks
+	Queue string   // queue of the tasks
+	Types []string // types of the tasks, any of them; "acme.*" matches the prefix "acme."
+	Names []string // names of events, any of them: "task.failed"
+	Limit int      // at most MaxFeedRows; 0 means MaxFeedRows
 
-	StateOnly bool // no rows: only how far the feed is
+	StateOnly bool // return no rows, only the FeedState
 }
 
-// FeedPage is a page of a feed. A page may be empty although there is more: it looks at
-// MaxFeedLooks rows at most.
+// FeedPage is a page of a feed. A page reads at most MaxFeedLooks rows, so it may be empty while More
+// is true.
 type FeedPage struct {
 	FeedState
 	Rows []FeedRow
-	Next int64 // where to go on, at least After
-	More bool  // there is more already
+	Next int64 // position for the next request, at least After
+	More bool  // more rows are already readable
 }
 
-// FeedKind is what a row of a feed tells.
+// FeedKind is the kind of a feed row.
 type FeedKind string
 
 // The kinds of rows.
 const (
 	FeedEnqueued FeedKind = "enqueued" // the task was stored
 	FeedStarted  FeedKind = "started"  // it was claimed
-	FeedEnded    FeedKind = "ended"    // an attempt ended, with Outcome; the task then got State
-	FeedOver     FeedKind = "over"     // the task ended or was blocked by others than its attempt
-	FeedReopened FeedKind = "reopened" // it had ended or was blocked, and may run again
+	FeedEnded    FeedKind = "ended"    // an attempt ended, with Outcome; State is the task's new state
+	FeedOver     FeedKind = "over"     // the task ended or was blocked by something other than its attempt
+	FeedReopened FeedKind = "reopened" // a finished or blocked task may run again
 	FeedSettled  FeedKind = "settled"  // the job ended
 	FeedEvent    FeedKind = "event"    // an event row
 	FeedLog      FeedKind = "log"      // a line of the log
 )
 
-// FeedRow is a row of a feed. What it quotes (from Node on) is read from the rows
-// of task, attempt and job, and missing when these are gone.
+// FeedRow is a row of a feed. The fields from Node on are read from the rows of the task, attempt and
+// job; they are empty when those rows are deleted.
 type FeedRow struct {
 	Pos       int64
 	Kind      FeedKind
-	Name      string // of the event: FeedName
+	Name      string // name of the event: FeedName
 	At        time.Time
-	Task      task.ID // zero: the row is of a job
+	Task      task.ID // zero for a row of a job
 	Job       task.ID
 	Type      string
 	Queue     string
@@ -86,17 +86,17 @@ type FeedRow struct {
 	Gone         bool // the task was deleted
 	Node         string
 	AllowFailure bool
-	Redact       []string    // what readers do not show of the task's values
-	Error        *task.Error // of the attempt, or of the task that is over
-	StartedAt    time.Time   // of the attempt, or when the job was created
+	Redact       []string    // fields of the task's values that readers must hide
+	Error        *task.Error // of the attempt, or of the task that ended
+	StartedAt    time.Time   // start of the attempt, or creation time of the job
 	NextReadyAt  time.Time   // of a retry
 	JobName      string
-	Counters     task.JobCounters // of the job when it ended; zero if it has changed since
+	Counters     task.JobCounters // of the job when it ended; zero if they have changed since
 	Event        EventRow
 }
 
-// FeedName is the name of the event that a row tells; that of an event row is its
-// own type. "": a newer program wrote the row.
+// FeedName returns the event name of a row. The name of an event row is its own type. "" means that a
+// newer program wrote the row.
 func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Outcome) string {
 	switch kind {
 	case FeedEnqueued:
@@ -113,7 +113,7 @@ func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Ou
 	return ""
 }
 
-// Passes reports whether a row is one that the request asks for.
+// Passes reports whether a row matches the request.
 func (r *FeedRequest) Passes(row *FeedRow) bool {
 	return (r.Task.IsZero() || row.Task == r.Task) && (r.Job.IsZero() || row.Job == r.Job) &&
 		(r.Queue == "" || row.Queue == r.Queue) && oneOf(r.Types, row.Type) && oneOf(r.Names, row.Name)
@@ -123,8 +123,7 @@ func oneOf(list []string, name string) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(want string) bool { return FeedMatches(want, name) })
 }
 
-// FeedMatches reports whether a name is the one that a request wants, which may stand for all
-// that begin alike: "step.*".
+// FeedMatches reports whether a name matches the wanted name, which may end in a wildcard: "step.*".
 func FeedMatches(want, name string) bool {
 	prefix, open := strings.CutSuffix(want, "*")
 	return want == name || open && strings.HasPrefix(name, prefix)

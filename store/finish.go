@@ -10,8 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Finish is how an attempt ends. What the task becomes follows from Outcome
-// and, where one was made, Decision:
+// Finish ends an attempt. Outcome and Decision, if the decider ran, determine the task's next state.
 //
 //	success                         → succeeded, with Output
 //	failure, blocked, decode_failed → as Decision says: retry (pending/retry, due after Delay),
@@ -28,60 +27,59 @@ import (
 //	                                  dependency_failed if it ended otherwise; failed if there is no such task, if that
 //	                                  waits for this one, or if this one waited for it before
 //
-// A retry when the job has no attempt left (task.Budget.MaxTotalAttempts) is
-// overruled, and so is whatever is no success when the task was asked to end with
-// the cancel kind budget: the task fails with the error kind budget, which a
-// decision mark_dead explains. A job whose total is used up while tasks of it are
+// The task fails with the error kind budget, and a decision mark_dead explains it, in two cases: a
+// retry when the job has no attempts left (task.Budget.MaxTotalAttempts), and any outcome but success
+// when the cancel kind of the task is budget. A job with a used-up total and unfinished tasks ends
+// those tasks (ChoreSpent).
 // unfinished ends them (ChoreSpent).
 type Finish struct {
 	Lease    task.Lease
 	Outcome  task.Outcome
 	Output   json.RawMessage // success; decompose with JoinComplete; decision succeed
-	Error    *task.Error     // every other outcome but suspended, released, decompose and add_dependency
-	Decision *task.Decision  // TaskID, AttemptNo, At, NextReadyAt and ChildIDs are filled in by the store
+	Error    *task.Error     // every outcome except suspended, released, decompose and add_dependency
+	Decision *task.Decision  // the store fills in TaskID, AttemptNo, At, NextReadyAt and ChildIDs
 	Delay    time.Duration   // of the retry
-	WakeAt   time.Time       // suspended: an instant that Record gave; zero: only what it waits for wakes it
-	Waiting  task.Waiting    // suspended: sleep, signal or children; decided to block: budget or (or none) manual
-	WakeSeq  int             // suspended: the task's at the claim; if it has grown since, the task is ready at once
-	Progress *task.Progress  // last report not yet written
+	WakeAt   time.Time       // suspended: an instant that Record returned; zero: only a completed wait wakes the task
+	Waiting  task.Waiting    // suspended: sleep, signal or children; blocked by a decision: budget or manual (default)
+	WakeSeq  int             // suspended: the task's WakeSeq at the claim; if it has grown since, the task is ready at once
+	Progress *task.Progress  // last unwritten report
 
-	// Of a decompose, by outcome or decision. The children belong to the task's job, end with its deadline
-	// at the latest, and get their Node from the store. They have neither needs nor
-	// idempotency keys. The same report has the same IDs. The decision repair has one
-	// child and task.JoinRepair.
+	// Children of a decompose, by outcome or decision. They belong to the task's job and end with its
+	// deadline at the latest; the store sets their Node. They have neither needs nor idempotency keys.
+	// A repeated report has the same IDs. The decision repair has one child and task.JoinRepair.
 	Children []task.New
 	Join     task.Join
 
 	DependsOn task.ID // add_dependency, by outcome or decision: any task of the namespace
 
-	Idle        bool          // the attempt recorded no step and has no other input than the one before
-	Elapsed     time.Duration // of the attempt
+	Idle        bool          // the attempt recorded no step and had the same input as the previous one
+	Elapsed     time.Duration // run time of the attempt
 	CodeVersion int
-	Handler     string // that ran, if it has a name; kept with the attempt
-	RouteReason string // why that one; kept with the attempt
+	Handler     string // name of the handler that ran, or ""; kept with the attempt
+	RouteReason string // reason for choosing Handler; kept with the attempt
 
-	Events []EventRow // stored with the end; at most MaxEvents
+	Events []EventRow // stored with the finish; at most MaxEvents
 
 	StepsRun       []string // kept with the attempt
 	StepsUnreached []string // kept with the attempt
 
 	Notes map[string]string // kept with the attempt
 
-	Unclean  bool // a cleanup of this attempt failed, or could not run
-	Panicked bool // the handler did not return
+	Unclean  bool // a cleanup of this attempt failed or could not run
+	Panicked bool // the handler panicked
 
-	// EndsAs is set in every finish of an attempt in an undo phase: that of the phase.
-	// Then the outcome is undone (all is undone), undo_failed (with Error; tried again
-	// after Delay, given up if that is negative), blocked or suspended with Waiting
-	// undo, released, or success (nothing was undone in the phase).
+	// EndsAs is the EndsAs of the undo phase, set in every finish of an attempt in a phase. The
+	// outcome is then one of: undone (all is undone); undo_failed (with Error; retried after Delay,
+	// given up if Delay is negative); blocked or suspended with Waiting undo; released; or success
+	// (the phase had no undo to run).
 	EndsAs task.State
 }
 
-// Hash identifies the content of a finish: the same attempt reported twice
-// has the same hash (R8). Times and progress do not count.
+// Hash identifies the content of a finish: a repeated report of an attempt has the same hash (R8).
+// Times and progress are not part of it.
 func (f *Finish) Hash() string {
 	b := make([]byte, 0, 256+len(f.Output))
-	// Lengths before texts, so that no two contents read the same.
+	// Each text follows its length, so different contents never encode alike.
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
@@ -93,7 +91,7 @@ func (f *Finish) Hash() string {
 		for _, s := range []string{string(e.Kind), e.Message, e.Step, e.Stack} {
 			text(s)
 		}
-		// Only then: reports of older programs keep their hash.
+		// An empty Code adds no bytes: reports of older programs keep their hash.
 		if e.Code != "" {
 			b = append(b, 3)
 			text(e.Code)
@@ -132,22 +130,21 @@ func (f *Finish) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// FinishResult answers one Finish. Reported again (R8), the state is still the one
-// that the attempt led to.
+// FinishResult answers one Finish. A repeated report (R8) returns the state of the first one.
 type FinishResult struct {
 	Err       error
-	State     task.State    // after the move
-	Waiting   task.Waiting  // with it
-	Job       task.JobState // that its job got by the batch; "": it kept its state, or the report was made before
-	Overruled *Overruled    // nil: what the Finish says was recorded
+	State     task.State    // after the finish
+	Waiting   task.Waiting  // reason for State
+	Job       task.JobState // new state of the job after the batch; "" if it is unchanged, or for a repeated report
+	Overruled *Overruled    // nil: the store recorded the Finish as reported
 }
 
-// Overruled is what a store recorded of a Finish, and made of its task, other than that
-// says: the task was asked to end, its budget is used up, it cannot have what it asked for,
-// it is undone before it ends, or ends with the verdict that its undo phase kept.
+// Overruled is the outcome that a store recorded in place of a Finish. A store overrules a Finish when the task
+// was asked to end, its budget is used up, or its request cannot be met. It also does so when the task
+// is undone before it ends, or ends with the verdict kept by its undo phase.
 type Overruled struct {
 	Outcome  task.Outcome      // of the attempt
-	Decision task.DecisionKind // "": none
-	Error    *task.Error       // with which the task ended, or is to end; else that of the attempt; nil: none
-	EndsAs   task.State        // of the undo phase that began
+	Decision task.DecisionKind // "" if no decision was made
+	Error    *task.Error       // final error of the task, or of its undo phase; else that of the attempt; may be nil
+	EndsAs   task.State        // of the new undo phase
 }

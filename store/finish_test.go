@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// R8: what a report says is in its hash, and how it was measured is not.
+// The hash covers the content of a report, not its measurements (R8).
 func TestFinishHash(t *testing.T) {
 	t.Parallel()
 	report := func(change func(*store.Finish)) string {

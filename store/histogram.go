@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets that grow with them: four for each power of
-// two, in microseconds. What it answers is at most 12.5 % off, or 1 µs if that is more,
-// from a microsecond to centuries. Histograms of the same things add up, in any order
-// and grouping. The zero value is empty; it is not safe for concurrent use.
+// Histogram counts durations in exponential buckets: four for each power of two, in microseconds. Its
+// answers are within 12.5 % or 1 µs, whichever is more, from a microsecond to centuries. Histograms of
+// the same quantity can be merged in any order and grouping. The zero value is empty. A Histogram is
+// not safe for concurrent use.
 //
 // Durations below 4 µs have a bucket for each microsecond.
 type Histogram struct {
-	counts []uint64 // by bucket; the last one is not 0
+	counts []uint64 // by bucket; the last count is not 0
 }
 
-// The buckets: those of an octave, from one power of two to the next, and all that the
-// longest duration needs.
+// Bucket counts: per octave (from one power of two to the next), and in total for the longest
+// duration.
 const (
 	octaveBits  = 2
 	octave      = 1 << octaveBits
 	histBuckets = 209
 )
 
-// bucketOf returns the bucket of a duration; negative ones count as 0.
+// bucketOf returns the bucket of a duration; a negative one counts as 0.
 func bucketOf(d time.Duration) int {
 	v := uint64(max(0, d.Microseconds()))
 	if v < octave {
@@ -38,7 +38,7 @@ func bucketOf(d time.Duration) int {
 	return shift*octave + int(v>>shift)
 }
 
-// bucketRange returns the smallest duration of a bucket and how wide it is.
+// bucketRange returns the smallest duration of a bucket and the bucket's width.
 func bucketRange(i int) (low, width time.Duration) {
 	if i < octave {
 		return time.Duration(i) * time.Microsecond, time.Microsecond
@@ -61,7 +61,7 @@ func (h *Histogram) add(bucket int, n uint64) {
 	h.counts[bucket] = addCounts(h.counts[bucket], n)
 }
 
-// addCounts adds, and stays at the highest count instead of starting over.
+// addCounts adds two counts and saturates at the maximum.
 func addCounts(a, b uint64) uint64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -69,14 +69,14 @@ func addCounts(a, b uint64) uint64 {
 	return a + b
 }
 
-// Merge adds what another histogram has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other Histogram) {
 	for i, n := range other.counts {
 		h.add(i, n)
 	}
 }
 
-// Count returns how many durations were counted.
+// Count returns the number of counted durations.
 func (h Histogram) Count() int64 {
 	var n uint64
 	for _, c := range h.counts {
@@ -85,9 +85,8 @@ func (h Histogram) Count() int64 {
 	return int64(n)
 }
 
-// Quantile returns the duration that a share q of those counted do not exceed: 0.5 is
-// the median, 0 the shortest, 1 the longest. It is the middle of its bucket; 0 if
-// nothing was counted.
+// Quantile returns the q-quantile of the counted durations: 0.5 is the median, 0 the shortest, 1 the
+// longest. The answer is the middle of its bucket, or 0 for an empty histogram.
 func (h Histogram) Quantile(q float64) time.Duration {
 	n := h.Count()
 	if n == 0 {
@@ -104,8 +103,8 @@ func (h Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Mean returns the mean of the durations that were counted, as the middles of their
-// buckets tell it; 0 if there are none.
+// Mean returns the mean of the counted durations, computed from the middles of their buckets, or 0 for
+// an empty histogram.
 func (h Histogram) Mean() time.Duration {
 	var n, sum float64
 	for i, c := range h.counts {
@@ -125,12 +124,12 @@ func (h Histogram) Mean() time.Duration {
 // Clone returns a copy that shares nothing with h.
 func (h Histogram) Clone() Histogram { return Histogram{slices.Clone(h.counts)} }
 
-// histogramV1 is the first byte of the form in which a histogram is stored.
+// histogramV1 is the first byte of the stored encoding.
 const histogramV1 = 1
 
-// AppendBinary implements encoding.BinaryAppender: the version, the number of buckets
-// that are not empty, and for each of them its distance to the one before and its
-// count, as varints. A later version of this form may only append to it.
+// AppendBinary implements encoding.BinaryAppender. The encoding is the version, the number of nonempty
+// buckets, then for each the distance to the previous one and the count, as varints. A later version
+// may only append to it.
 func (h Histogram) AppendBinary(b []byte) ([]byte, error) {
 	used := 0
 	for _, c := range h.counts {
@@ -153,8 +152,8 @@ func (h Histogram) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary implements encoding.BinaryMarshaler; see AppendBinary.
 func (h Histogram) MarshalBinary() ([]byte, error) { return h.AppendBinary(nil) }
 
-// UnmarshalBinary implements encoding.BinaryUnmarshaler. What follows the buckets is
-// ignored: a later version may have put it there.
+// UnmarshalBinary implements encoding.BinaryUnmarshaler. It ignores bytes after the buckets, which a
+// later version may append.
 func (h *Histogram) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != histogramV1 {
 		return fmt.Errorf("a histogram in a form that this program does not know (%.4x): use the newer weaver", b)

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// durations are n durations from nanoseconds to years.
+// durations returns n durations from nanoseconds to years.
 func durations(r *rand.Rand, n int) []time.Duration {
 	list := make([]time.Duration, n)
 	for i := range list {
@@ -28,7 +28,7 @@ func histogramOf(list []time.Duration) (h store.Histogram) {
 	return h
 }
 
-// Every quantile is at most 12.5 % from the true one, or 1 µs.
+// Every quantile is within 12.5 %, or 1 µs, of the true one.
 func TestHistogramQuantiles(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(1))
@@ -103,7 +103,7 @@ func TestHistogramForm(t *testing.T) {
 			}
 		}
 	}
-	// What was stored once is read for ever.
+	// Stored histograms stay readable.
 	h := histogramOf([]time.Duration{-1, 0, 3 * time.Microsecond, time.Millisecond, time.Millisecond, time.Hour})
 	raw, _ := h.MarshalBinary()
 	if want := []byte{1, 4, 0, 2, 2, 1, 0x1f, 2, 0x56, 1}; !bytes.Equal(raw, want) {

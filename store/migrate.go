@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// MigrationStatus is one migration, as a store has it.
+// MigrationStatus is the status of one migration in a store.
 type MigrationStatus struct {
 	Version   int
 	Name      string

@@ -10,7 +10,7 @@ import (
 // Command is an operator's verb, one of the types below, or an Upload.
 type Command interface{ command() }
 
-// Audit says who acts and why. By is "" when it was not given.
+// Audit identifies the actor and the reason. By is "" if unknown.
 type Audit struct {
 	By     string
 	Reason string
@@ -18,84 +18,76 @@ type Audit struct {
 
 // Seen is the version of the task that the operator decided on (R16).
 type Seen struct {
-	// Epoch is the lease epoch that was seen; 0: whatever it is now. A command
-	// whose task has another epoch by now changes nothing: ErrChanged.
+	// Epoch is the lease epoch seen; 0 matches any. If the task's epoch differs, the command changes
+	// nothing and returns ErrChanged.
 	Epoch int64
 
-	// UpdatedAt is the task's when it was seen; zero: whatever it is now. A command whose
-	// task has moved since, or got another input or due time, changes nothing:
-	// ErrChanged. Steps, progress, logs, signals that it did not wait for, a request that
-	// it end, a pause and a resume are no such change.
+	// UpdatedAt is the task's update time seen; zero matches any. If the task has changed state, input
+	// or due time since, the command changes nothing and returns ErrChanged. Steps, progress, logs,
+	// unawaited signals, a cancel request, a pause and a resume do not count as changes.
 	UpdatedAt time.Time
 }
 
 type (
-	// CancelTask cancels a task. One that does not run ends cancelled at once,
-	// unless it is to clean up (task.New.CleanupWhenCancelled) and has run before:
-	// its undo phase begins (Asked in the result), and it ends when an attempt reports
-	// that it is undone. One that is in its phase goes on. A running one is asked
-	// to end (Asked), which its worker learns with the next heartbeat. A terminal task
-	// is left alone: ErrState.
+	// CancelTask cancels a task. A task that is not running ends cancelled at once, unless it must
+	// clean up (task.New.CleanupWhenCancelled) and has run before: then its undo phase begins (Asked
+	// in the result), and it ends when an attempt reports it undone. A task in its undo phase
+	// continues it. A running task is asked to end (Asked); its worker learns this with the next
+	// heartbeat. A terminal task is left unchanged: ErrState.
 	//
-	// With Force the lease of a running task is revoked, and any task ends cancelled at
-	// once, or begins its undo phase: with the end of the revoked lease at the earliest.
-	// In the phase the first Force (task.UndoPhase.Forced) revokes a running attempt
-	// likewise. The second one abandons the undo, as Abandon does at any time: the task
-	// fails at once with task.KindUndoFailed, and what was not undone stays. With Spare
-	// it is ErrState instead.
+	// Force revokes the lease of a running task. Any task then ends cancelled at once or begins its
+	// undo phase, but not before the revoked lease ends. In the phase, the first Force
+	// (task.UndoPhase.Forced) likewise revokes a running attempt. The second one abandons the undo, as
+	// Abandon does at any time: the task fails at once with task.KindUndoFailed, and remaining steps
+	// are not undone. With Spare it is ErrState instead.
 	//
-	// Abandon also accepts that an undo was given up: the task may be deleted then. A
-	// task with nothing to abandon: ErrState.
+	// Abandon also accepts that an undo was given up, so that the task may be deleted. A task with
+	// nothing to abandon is ErrState.
 	CancelTask struct {
 		Audit
 		Seen
 		Task    task.ID
 		Force   bool
 		Abandon bool
-		Spare   bool // with Force: no task in its undo phase
+		Spare   bool // with Force: refuse a task in its undo phase
 	}
-	// RetryTask revives a failed or cancelled task: attempt_count, crash_count
-	// and repair_count go to 0, the epoch rises, attempt_no and the completed
-	// steps stay, its job and the dependents that ended dependency_failed or
-	// not_needed because of it revive with it. A dependent that has not started
-	// yet, because it waits for the end or the failure of its needs, waits for
-	// the task's next end; one that has started stays as it is. Children of its calls
-	// that did not succeed are retried with it, and theirs, and the calls wait for
-	// them again: a completed one is a step in the state waiting then. ErrState in any
-	// other state, when the task has a need for which it could not run, or when a
-	// total of its job's budget is used up. AddAttempts and AddCost raise the task's
-	// own limits first; a cost of a task that has no limit of it: ErrState.
+	// RetryTask revives a failed or cancelled task. attempt_count, crash_count and repair_count are
+	// reset to 0, the epoch rises, attempt_no and the completed steps stay. Its job revives, and so do
+	// the dependents that ended dependency_failed or not_needed because of it. An unstarted dependent
+	// that runs on the end or the failure of its needs waits for the task's next end; a started one is
+	// unchanged. Children of its calls that did not succeed are retried recursively, and the calls
+	// wait for them again: a completed call returns to the state waiting. ErrState: the task is in any
+	// other state, has a need that forbids it to run, or a total of its job's budget is used up.
+	// AddAttempts and AddCost first raise the task's own limits; AddCost without a cost limit is
+	// ErrState.
 	//
-	// ErrState, too, when a cleanup of the task completed, or of a task that the retry
-	// may bring back with it: the steps that the cleanup undid would count as done.
-	// KeepSteps retries all the same. Completed cleanups of the tasks that come back
-	// are kept as past steps (task.Step.Past), which step_count does not count, and run
-	// again when their turn comes.
+	// It is also ErrState if a cleanup of the task, or of a task that the retry may revive with it,
+	// completed: the undone steps would count as done. KeepSteps retries nevertheless. Completed
+	// cleanups of revived tasks become past steps (task.Step.Past), which step_count does not count,
+	// and run again in turn.
 	//
-	// A task that is being undone, or whose undo was given up, is ErrState, and so is one
-	// with a child of a call whose undo was given up.
+	// A task that is being undone, or whose undo was given up, is ErrState. So is a task with a child
+	// of a call whose undo was given up.
 	//
-	// With Cleanup the undo alone is tried again, for as long as if it had just begun. A
-	// task whose undo was given up is pending for it again, and its job goes on; dependents
-	// that have not started wait for it, those that ended stay. One that is blocked for it
-	// or waits for its next try is due now, or when the revoked lease that it waits for
-	// ends. A task that is neither, or whose undo runs: ErrState. Steps that are to be undone
-	// are skipped if Skip names them, and stay; that needs a Reason. The other options are
-	// not allowed then.
+	// Cleanup retries only the undo, with the time limit of a new undo. A task whose undo was given up
+	// becomes pending for it, and its job continues. Dependents that have not started wait for it;
+	// finished ones are unchanged. A task that is blocked for its undo or waits for its next try
+	// becomes due now, or when its revoked lease ends. Any other task, or a running undo, is ErrState.
+	// Steps named in Skip are not undone, which needs a Reason. The other options are not allowed with
+	// Cleanup.
 	RetryTask struct {
 		Audit
 		Seen
 		Task        task.ID
-		AddAttempts int   // to MaxAttempts
-		AddCost     int64 // to MaxCost, micro-units
-		KeepSteps   bool  // although a cleanup completed
-		Cleanup     bool  // try the undo again
+		AddAttempts int   // added to MaxAttempts
+		AddCost     int64 // added to MaxCost, micro-units
+		KeepSteps   bool  // retry although a cleanup completed
+		Cleanup     bool  // retry the undo
 		Skip        []string
 	}
-	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
-	// the handler as UnblockInput, and with it, as UnblockFor, the question that
-	// blocked the task (its Error.Ask). With Ask set the task must wait with that
-	// question: else ErrChanged. Any other state: ErrState.
+	// UnblockTask resumes a blocked task. Input (may be nil) is kept for the handler as UnblockInput,
+	// and the question that blocked the task (its Error.Ask) as UnblockFor. With Ask set, a different
+	// question is ErrChanged. Any other state is ErrState.
 	UnblockTask struct {
 		Audit
 		Seen
@@ -103,22 +95,20 @@ type (
 		Input json.RawMessage
 		Ask   string
 	}
-	// RescheduleTask makes a task that waits for a time (its delay, its retry, the
-	// end of a sleep), or is due and not started, due at At, or now when that is
-	// zero or has passed. A sleep that it waits for ends then too; the others that
-	// it recorded do not change. One that is due already and is to run now keeps
-	// its place. Any other task, one with open needs among them: ErrState.
+	// RescheduleTask makes a task due at At, or now if At is zero or has passed. The task must wait
+	// for a time (delay, retry, sleep), or be due and not started. The sleep that it waits for ends at
+	// that time, too; other recorded sleeps are unchanged. A due task rescheduled to now keeps its
+	// place. Any other task, for example with open needs, is ErrState.
 	RescheduleTask struct {
 		Audit
 		Seen
 		Task task.ID
 		At   time.Time
 	}
-	// SendSignal gives a task a message: the oldest wait for its name takes it, or
-	// the first one that comes. The same key again changes nothing (Existing in the
-	// result, also when the task has ended since), with another payload it is
-	// ErrConflict. ErrState if the task has ended; ErrLimit if it keeps
-	// task.MaxSignals signals already that no wait took.
+	// SendSignal sends a message to a task: the oldest wait for its name takes it, or else the next
+	// one. Repeating the key has no effect (Existing in the result, also after the task has ended);
+	// with another payload it is ErrConflict. ErrState: the task has ended. ErrLimit: it already keeps
+	// task.MaxSignals signals that no wait took.
 	SendSignal struct {
 		Audit
 		Seen
@@ -127,19 +117,18 @@ type (
 		Key     string          // not empty
 		Payload json.RawMessage // valid JSON
 	}
-	// DeleteTask removes a terminal task outside any job, with all its
-	// records, and frees its idempotency key. Otherwise ErrState, and so is one whose undo
-	// was given up (CancelTask.Abandon comes first), and one for
-	// which a task waits, or waited as its parent (or because its handler asked for
-	// it) that has not succeeded: a retry of that one reads it again.
+	// DeleteTask removes a terminal task outside any job, with all its records, and frees its
+	// idempotency key. ErrState: the task is not terminal or in a job; its undo was given up (use
+	// CancelTask.Abandon first); or another task that has not succeeded waits or waited for it, as its
+	// parent or because its handler asked for it. A retry of that task reads it again.
 	DeleteTask struct {
 		Audit
 		Seen
 		Task task.ID
 	}
-	// DeleteJob removes a job that has ended, with all its tasks and their records.
-	// ErrState: it has not ended, is still being changed, a task outside needs one of its
-	// tasks, or the undo of one was given up (CancelTask.Abandon comes first).
+	// DeleteJob removes a finished job, with all its tasks and their records. ErrState: it has not
+	// ended, is still being changed, an outside task needs one of its tasks, or the undo of a task was
+	// given up (use CancelTask.Abandon first).
 	DeleteJob struct {
 		Audit
 		Job task.ID
@@ -149,39 +138,37 @@ type (
 		Audit
 		Job task.ID
 	}
-	// RaiseBudget adds to totals of a job's budget, and brings back what ended
-	// because they were used up. ErrState if the budget has no such limit, if that
-	// is too little for the job to go on, if tasks of it are still ending, or if it has
-	// succeeded. A task that RetryTask would refuse because a cleanup completed stays
-	// ended, unless KeepSteps is set.
+	// RaiseBudget adds to totals of a job's budget, and revives the tasks that ended because they were
+	// used up. ErrState: the budget has no such limit, the increase is too small for the job to
+	// continue, some of its tasks are still ending, or it has succeeded. A task that RetryTask would
+	// refuse because a cleanup completed stays ended, unless KeepSteps is set.
 	RaiseBudget struct {
 		Audit
 		Job         task.ID
-		AddAttempts int   // to MaxTotalAttempts
-		AddCost     int64 // to MaxCost, micro-units
+		AddAttempts int   // added to MaxTotalAttempts
+		AddCost     int64 // added to MaxCost, micro-units
 		KeepSteps   bool  // see RetryTask
 	}
-	// ReplaceInput gives a task another input: one that is blocked, which goes on as by
-	// UnblockTask, or one that waits for a repair. ErrState in any other state;
-	// ErrChanged if its input, or the schema version of that, is not the one that was
-	// seen. A task that has this input already changes nothing (Existing in the
-	// result), unless it is blocked and the command is an operator's: ErrState.
+	// ReplaceInput replaces the input of a task that is blocked, which then resumes as by UnblockTask,
+	// or that waits for a repair. ErrState: any other state. ErrChanged: its input or schema version
+	// differs from the version seen. If the task already has this input, the command has no effect
+	// (Existing in the result); for an operator's command on a blocked task it is ErrState.
 	//
-	// An operator's (Repair is zero) begins the repairs of the task anew, and cancels
-	// the one that it waits for. That of a repair leaves the task waiting for the end
-	// of the repair, and is refused with ErrState once the task does not.
+	// An operator's command (Repair is zero) restarts the repairs of the task and cancels the current
+	// one. A repair's command leaves the task waiting for the end of the repair; it is ErrState once
+	// the task no longer waits.
 	ReplaceInput struct {
 		Audit
 		Seen
 		Task          task.ID
-		Input         json.RawMessage // valid JSON, or the blob that has it
+		Input         json.RawMessage // valid JSON, or a blob reference
 		SchemaVersion int             // of Input, ≥ 1
-		OldHash       string          // task.PayloadHash of the input that was seen; "": whatever it is
-		OldSchema     int             // its schema version; 0: whatever it is
-		Repair        task.ID         // the repair whose command it is
+		OldHash       string          // task.PayloadHash of the input seen; "" matches any
+		OldSchema     int             // its schema version; 0 matches any
+		Repair        task.ID         // the repair that issues the command
 	}
-	// PauseQueue keeps a queue's tasks from being claimed until ResumeQueue.
-	// Running ones go on. Both are idempotent.
+	// PauseQueue stops claims of a queue's tasks until ResumeQueue. Running tasks continue. Both are
+	// idempotent.
 	PauseQueue struct {
 		Audit
 		Queue string
@@ -191,24 +178,21 @@ type (
 		Audit
 		Queue string
 	}
-	// RerunTask stores a new task that repeats another one, in whatever state that
-	// is, with a link to it (task.Task.RerunOf). New has its ID, its type, and what
-	// its options are now; it is stored as by Enqueue. It takes over the completed
-	// steps of the other one with an index below StepsBelow, but for cleanups.
-	// ErrState: the task needs others, or called others in a step to be taken over, or
-	// these are more than task.MaxRerunSteps, or a cleanup of it completed and KeepSteps
-	// is not set.
-	// The same command with the same New.ID again changes nothing.
+	// RerunTask stores a new task that repeats another one, in any state, and links to it
+	// (task.Task.RerunOf). New has its ID, its type, and the current options; it is stored as by
+	// Enqueue. It copies the completed steps of the other task with an index below StepsBelow, except
+	// cleanups. ErrState: the task has needs; a step to be copied called other tasks; there are more
+	// than task.MaxRerunSteps steps; or a cleanup of it completed and KeepSteps is not set. Repeating
+	// the command with the same New.ID has no effect.
 	RerunTask struct {
 		Audit
 		Seen
 		Task       task.ID
 		New        task.New // outside jobs, without needs
 		StepsBelow int
-		KeepSteps  bool // takes steps over although a cleanup completed
+		KeepSteps  bool // copy steps although a cleanup completed
 	}
-	// PauseType keeps tasks of a type from being claimed until ResumeType, as
-	// PauseQueue does those of a queue.
+	// PauseType stops claims of a type's tasks until ResumeType, as PauseQueue does for a queue.
 	PauseType struct {
 		Audit
 		Type string
@@ -218,73 +202,67 @@ type (
 		Audit
 		Type string
 	}
-	// PauseTask keeps one task from being claimed until ResumeTask: it has no
-	// dispatch row meanwhile, whatever makes it claimable. A running one goes on,
-	// and is paused when its attempt has ended. One that a cancel, or its deadline,
-	// has clean up is paused no longer. A terminal task: ErrState. Both are
-	// idempotent.
+	// PauseTask stops claims of one task until ResumeTask: it has no dispatch row meanwhile, even if
+	// it becomes claimable. A running task is paused when its attempt has ended. A cancel or deadline
+	// that makes the task clean up ends the pause. A terminal task is ErrState. Both are idempotent.
 	PauseTask struct {
 		Audit
 		Seen
 		Task task.ID
 	}
-	// ResumeTask ends a pause. The task is due when it would have been.
+	// ResumeTask ends a pause. The task keeps its original due time.
 	ResumeTask struct {
 		Audit
 		Seen
 		Task task.ID
 	}
-	// ForgetTask erases what a task that has ended was given, made and said: input,
-	// output, metadata, progress, the values of its steps and signals, checkpoints,
-	// events and log lines, its references to blobs (its artifacts among them), and the
-	// texts of its errors and decisions, also where those who waited for it keep them.
-	// The rest stays: IDs, names, keys, labels, states, kinds of errors, times,
-	// attempts and the audit. ErrState: it has not ended, its children are still
-	// being stored, or its undo was given up (CancelTask.Abandon comes first). One that was forgotten before is not changed, nor audited
-	// (Existing). It cannot be retried or rerun.
+	// ForgetTask erases the data of a finished task: input, output, metadata, progress, the values of
+	// its steps and signals, checkpoints, events and log lines, its references to blobs (including
+	// artifacts), and the texts of its errors and decisions, also in the rows of tasks that waited for
+	// it. It keeps IDs, names, keys, labels, states, kinds of errors, times, attempts and the audit.
+	// ErrState: it has not ended, its children are still being stored, or its undo was given up (use
+	// CancelTask.Abandon first). A forgotten task is neither changed nor audited again (Existing). It
+	// cannot be retried or rerun.
 	ForgetTask struct {
 		Audit
 		Task task.ID
 	}
-	// ExpireInput gives a task that has ended its input without the fields whose time has
-	// passed, if that is still the one that was seen: else ErrChanged. Without Input there
-	// is nothing to replace. Next is when the next field expires, since the input was
-	// stored; 0: none does. ErrState: the task has not ended.
+	// ExpireInput replaces the input of a finished task by one without its expired fields; ErrChanged
+	// if the input differs from the one seen. A nil Input replaces nothing. Next is the time from
+	// storing the input to the next expiry; 0: no more fields expire. ErrState: the task has not
+	// ended.
 	ExpireInput struct {
 		Audit
 		Task    task.ID
-		OldHash string          // task.PayloadHash of the input that was seen
-		Input   json.RawMessage // valid JSON, or the blob that has it
+		OldHash string          // task.PayloadHash of the input seen
+		Input   json.RawMessage // valid JSON, or a blob reference
 		Next    time.Duration
 	}
-	// AcceptBucket says which bucket has the blobs of the namespace from now on. With
-	// Check it changes nothing, and is refused with ErrOtherBucket if that is another one.
+	// AcceptBucket binds the namespace's blobs to a bucket. With Check it changes nothing, and returns
+	// ErrOtherBucket if the bucket differs.
 	AcceptBucket struct {
 		Audit
 		Bucket Bucket
 		Check  bool
 	}
-	// AnnounceTypes describes task types to programs that do not have their Go types
-	// (Data.Types). Of a type that was announced before, what is announced now replaces
-	// that; not if its schema version is lower, as of an old worker beside new ones. A
-	// code version of 0 keeps the one that is known. What is known already changes
-	// nothing, AnnouncedAt and AnnouncedBy neither (Existing: nothing changed at all).
-	// It is not audited. ErrLimit: a schema or description is too large.
+	// AnnounceTypes describes task types to programs without their Go types (Data.Types). It replaces
+	// an earlier announcement of a type, unless the schema version is lower, as from an old worker
+	// during an upgrade. A code version of 0 keeps the known one. An equal announcement changes
+	// nothing, not even AnnouncedAt and AnnouncedBy (Existing: all were equal). It is not audited.
+	// ErrLimit: a schema or description is too large.
 	AnnounceTypes struct {
-		By    string // the worker, or who else announces them
+		By    string // the worker or other source of the announcement
 		Types []AnnouncedType
 	}
-	// KeepFeed has what happens from now on kept in the feed (Observe.Feed) for a time,
-	// at least MinFeedKeep. It changes the time if there is a feed. 0 ends the feed;
-	// Collect then removes its rows. What happens between the end and a new begin is a
-	// gap. It is not audited. It needs CanKeepFeed.
+	// KeepFeed starts the feed (Observe.Feed) with a retention of at least MinFeedKeep, or changes the
+	// retention. 0 ends the feed; Collect then removes its rows. Events between an end and a new start
+	// are lost. It is not audited. It needs CanKeepFeed.
 	KeepFeed struct {
 		Keep time.Duration
 	}
-	// Restored says that the store was restored from a backup: a new
-	// generation makes every lease handed out before worthless (R17). Tasks that ran
-	// go on when their leases expire, or at once with EndLeases, for when no process
-	// is left that may still run them; that is no crash of them.
+	// Restored reports that the store was restored from a backup: a new generation invalidates every
+	// earlier lease (R17). Running tasks continue when their leases expire, or at once with EndLeases,
+	// for use when no old process can still run them. This does not count as a crash.
 	Restored struct {
 		Audit
 		EndLeases bool
@@ -320,20 +298,20 @@ func (Upload) command()         {}
 type CommandResult struct {
 	Err   error
 	State task.State // of the task afterwards; "" for other commands
-	Asked bool       // CancelTask: it has not ended: it was asked to end, or is being undone
+	Asked bool       // CancelTask: not ended yet, but asked to end or being undone
 
-	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already; ForgetTask: it was forgotten before; AnnounceTypes: all of it was known
+	Existing bool // SendSignal: sent before; RerunTask: another task has the idempotency key; ReplaceInput: unchanged input; ForgetTask: forgotten before; AnnounceTypes: all known
 
 	ID task.ID // RerunTask: the new task, or the existing one
 
 	Uploaded Uploaded // Upload
 
-	// DeleteJob: how many tasks it had.
+	// DeleteJob: number of its tasks.
 	Deleted int
 
-	// Restored: how many leases it ended (EndLeases).
+	// Restored: number of leases ended (EndLeases).
 	Leases int
 
-	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
+	// CancelJob: number of tasks ended at once, asked to end, and ended before.
 	Cancelled, AskedTasks, AlreadyDone int
 }

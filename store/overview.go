@@ -9,13 +9,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// MaxCount is how far tasks are counted.
+// MaxCount is the limit up to which tasks are counted.
 const MaxCount = 10_000
 
-// Count is a number of tasks: exact, or with More at least N.
+// Count is a number of tasks: exact, or at least N if More is set.
 type Count struct {
 	N    int  `json:"n"`              // at most MaxCount
-	More bool `json:"more,omitempty"` // there are more, or may be
+	More bool `json:"more,omitempty"` // there are or may be more
 }
 
 // CountOf returns the count of n tasks.
@@ -28,7 +28,7 @@ func (c Count) Plus(o Count) Count {
 	return sum
 }
 
-// String is the number, "10000+" if there may be more.
+// String returns the number, with "+" if there may be more: "10000+".
 func (c Count) String() string {
 	if c.More {
 		return strconv.Itoa(c.N) + "+"
@@ -50,52 +50,52 @@ const (
 // OverviewRequest asks for parts of an overview.
 type OverviewRequest struct {
 	Parts OverviewParts
-	Job   task.ID // of OverviewJob
+	Job   task.ID // for OverviewJob
 }
 
-// Overview is what a namespace holds at one instant; parts that were not asked for
-// are empty.
+// Overview is a snapshot of a namespace. Parts that were not requested are empty.
 type Overview struct {
 	At      time.Time      `json:"at"` // by the store's clock
 	Counts  Counts         `json:"counts,omitzero"`
-	Queues  []Queue        `json:"queues,omitempty"`  // those that hold dispatch rows, of which tasks run, or that are paused, by name; then the task types that are paused
-	Workers []WorkerStatus `json:"workers,omitempty"` // that have joined and not left, by ID
-	Job     JobCounts      `json:"-"`                 // the tasks of a job as they read; nothing for a job that does not exist
+	Queues  []Queue        `json:"queues,omitempty"`  // queues with dispatch rows, running tasks or a pause, by name; then the paused task types
+	Workers []WorkerStatus `json:"workers,omitempty"` // joined workers, by ID
+	Job     JobCounts      `json:"-"`                 // tasks of a job by derived state; empty for an unknown job
 }
 
-// Counts says how many tasks there are. Each is counted up to MaxCount, and so are
-// the states, types and queues that are counted.
+// Counts holds the numbers of tasks, each counted up to MaxCount, and so are the states, types and
+// queues.
 type Counts struct {
-	// States has every state. A task that waits for its undo counts as ready once it is due. What succeeded is the rest, when all others are
-	// counted; of a million that failed the rest is not known: it is {0, true}.
+	// States has every state. A task that waits for its undo counts as ready once it is due. Succeeded
+	// is the remainder if all others are counted exactly. With a million failed tasks it is unknown:
+	// {0, true}.
 	States map[task.State]Count `json:"states"`
 	Types  map[string]Count     `json:"task_types,omitempty"` // of all states
 	Queues map[string]Count     `json:"queues,omitempty"`     // of all states
-	More   bool                 `json:"more,omitempty"`       // Types and Queues are not all
-	Chores Count                `json:"chores"`               // what of earlier commands is not done yet, as the cancel of a large job: work of the reaper
+	More   bool                 `json:"more,omitempty"`       // Types and Queues are incomplete
+	Chores Count                `json:"chores"`               // unfinished work of earlier commands, for example the cancel of a large job, done by the reaper
 }
 
-// Queue is one queue with dispatch rows, running tasks or a pause; or a task type that
-// is paused, in whatever queues its tasks are, which has a Type and no Name.
+// Queue is a queue with dispatch rows, running tasks or a pause, or a paused task type in all queues,
+// which has a Type and no Name.
 type Queue struct {
 	Name      string      `json:"queue"`
 	Type      string      `json:"task_type,omitempty"`
-	Due       Count       `json:"due"`                 // claimable now, but for a pause
+	Due       Count       `json:"due"`                 // claimable now, or if not paused
 	Later     Count       `json:"later"`               // claimable later
-	OldestDue time.Time   `json:"oldest_due,omitzero"` // since when the first of those that are due is
+	OldestDue time.Time   `json:"oldest_due,omitzero"` // earliest due time among Due
 	Running   Count       `json:"running"`             // under a lease
 	Paused    bool        `json:"paused"`              // by an operator
-	Pause     *AuditEntry `json:"pause,omitempty"`     // who paused it, when and why
+	Pause     *AuditEntry `json:"pause,omitempty"`     // actor, time and reason
 }
 
-// Lane is how many tasks of one queue and type a store found, for its overview.
+// Lane is the number of tasks of one queue and type, for an overview.
 type Lane struct {
 	Queue, Type         string
 	Due, Later, Running Count
 	OldestDue           time.Time
 }
 
-// QueuesOf adds lanes up to queues. pauses are of queues, typePauses of types.
+// QueuesOf sums lanes to queues. pauses are of queues, typePauses of types.
 func QueuesOf(lanes []Lane, pauses, typePauses []AuditEntry) []Queue {
 	var list []Queue
 	at := make(map[string]int)

@@ -10,26 +10,25 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Filter selects tasks; empty fields select all.
+// Filter selects tasks. An empty field matches every task.
 type Filter struct {
-	States     []task.State      // any of them
-	Types      []string          // any of them; one that ends in ".*" is every type that begins as it does: "acme.billing.*"
-	Queue      string            // this one
-	Job        task.ID           // of this job
-	Parent     task.ID           // children of this task, and tasks that its steps started
+	States     []task.State // any of them
+	Types      []string     // any of them; a trailing ".*" matches a prefix: "acme.billing.*"
+	Queue      string
+	Job        task.ID
+	Parent     task.ID           // parent of children, or task whose steps started them
 	Labels     map[string]string // all of them
-	Waiting    []task.Waiting    // that wait for any of them
-	ErrorKinds []task.ErrorKind  // whose last error (task.Task.Error) is of any of them
+	Waiting    []task.Waiting    // any of them
+	ErrorKinds []task.ErrorKind  // of the last error (task.Task.Error), any of them
 
-	CreatedAfter  time.Time // enqueued then or later
-	CreatedBefore time.Time // enqueued earlier, and not at that instant
+	CreatedAfter  time.Time // inclusive lower bound of the enqueue time
+	CreatedBefore time.Time // exclusive upper bound of the enqueue time
 
-	Limit int    // 0: 50; at most 1,000
-	After string // cursor of the page before, or any id: what is older than that
+	Limit int    // 0 means 50; at most 1,000
+	After string // cursor of the previous page, or any ID: exclusive upper bound
 }
 
-// Selects reports whether the filter asks for a task. Its page (Limit, After)
-// is not looked at.
+// Selects reports whether a task matches the filter. It ignores Limit and After.
 func (f *Filter) Selects(t *task.Task) bool {
 	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
 		!f.OfLane(t.Queue, t.Type) ||
@@ -50,13 +49,12 @@ func (f *Filter) Selects(t *task.Task) bool {
 	return true
 }
 
-// OfLane reports whether the filter may ask for tasks of a queue and type.
+// OfLane reports whether the filter may match tasks of a queue and type.
 func (f *Filter) OfLane(queue, taskType string) bool {
 	return (f.Queue == "" || f.Queue == queue) && (len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(want string) bool { return OfType(want, taskType) }))
 }
 
-// OfType reports whether a type is the one that a Filter names, or one of those: see
-// Filter.Types.
+// OfType reports whether a type matches the wanted type or prefix; see Filter.Types.
 func OfType(want, taskType string) bool {
 	if begin, ok := strings.CutSuffix(want, "*"); ok && strings.HasSuffix(begin, ".") {
 		return strings.HasPrefix(taskType, begin)
@@ -64,13 +62,13 @@ func OfType(want, taskType string) bool {
 	return want == taskType
 }
 
-// Created is CreatedAfter and CreatedBefore as a range of ids, which have the time in
-// them: from is in it, to is not; nil: it has no end.
+// Created returns CreatedAfter and CreatedBefore as a range of IDs, which contain the time: from is
+// inclusive, to exclusive; a nil to means no upper bound.
 func (f *Filter) Created() (from task.ID, to *task.ID) {
 	if !f.CreatedAfter.IsZero() {
 		var ok bool
 		if from, ok = task.FirstID(f.CreatedAfter); !ok {
-			return from, &task.ID{} // later than any id
+			return from, &task.ID{} // greater than any ID
 		}
 	}
 	if !f.CreatedBefore.IsZero() {
@@ -87,7 +85,7 @@ const (
 	MaxLimit     = 1000
 )
 
-// PageLimit returns the page size that a filter's Limit asks for.
+// PageLimit returns the page size for a filter's Limit.
 func PageLimit(limit int) int {
 	switch {
 	case limit <= 0:
@@ -98,16 +96,16 @@ func PageLimit(limit int) int {
 	return limit
 }
 
-// JobFilter selects jobs; empty fields select all.
+// JobFilter selects jobs. An empty field matches every job.
 type JobFilter struct {
-	ID     task.ID // only this one, whatever the rest says; see JobOf
+	ID     task.ID // only this job, whatever the other fields hold; see JobOf
 	Name   string
 	States []task.JobState
 	Limit  int
 	After  string // see Filter
 }
 
-// JobOf reads one job. ErrNotFound: it does not exist.
+// JobOf reads one job. Error: ErrNotFound.
 func JobOf(ctx context.Context, r Flow, ns string, id task.ID) (task.Job, error) {
 	notFound := fmt.Errorf("%w: job %s", ErrNotFound, id)
 	if id.IsZero() {
@@ -123,7 +121,7 @@ func JobOf(ctx context.Context, r Flow, ns string, id task.ID) (task.Job, error)
 	return list[0], nil
 }
 
-// History is everything recorded about one task.
+// History holds all records of one task.
 type History struct {
 	Task      task.Task
 	Attempts  []task.Attempt  // by number; the running one last, without FinishedAt
@@ -134,17 +132,17 @@ type History struct {
 	Checkpoints []task.Checkpoint // by name
 	Artifacts   []task.Artifact   // oldest first (by ID)
 
-	Needs      []Need // what it waits or waited for
-	Dependents []Need // who waits for it (ID and state are the dependent's)
+	Needs      []Need // tasks that it waits or waited for
+	Dependents []Need // tasks that wait for it (ID and state are the dependent's)
 	Audit      []AuditEntry
-	Holders    []task.ID   // running tasks with its concurrency key, while it waits for that
-	Ahead      task.ID     // the due task of its queue and type that comes first, while its concurrency key has room and it waits for that
-	TaskPause  *AuditEntry // if it is paused by itself
-	TypePause  *AuditEntry // while it has not ended, and its type is paused
-	QueuePause *AuditEntry // while it has not ended, and its queue is paused
+	Holders    []task.ID   // running tasks that hold its concurrency key, while it waits for the key
+	Ahead      task.ID     // first due task of its queue and type, while it waits for a concurrency key with free room
+	TaskPause  *AuditEntry // if it is paused individually
+	TypePause  *AuditEntry // while it has not ended and its type is paused
+	QueuePause *AuditEntry // while it has not ended and its queue is paused
 }
 
-// Need is one edge, seen from a task.
+// Need is one edge as seen from a task.
 type Need struct {
 	ID    task.ID       `json:"id"`
 	Node  string        `json:"node,omitempty"`
@@ -152,16 +150,16 @@ type Need struct {
 	State task.State    `json:"state"`
 	Done  bool          `json:"done"` // the edge was decided
 
-	Step       string      `json:"step,omitempty"`        // the call whose child it is
-	Awaited    int         `json:"awaited,omitempty"`     // the attempt that began to wait for it: a child (of Kind done), or one that it asked for (success); 0: none
-	EndedState task.State  `json:"ended_state,omitempty"` // of an awaited one: with which it ended the wait
-	EndedError *task.Error `json:"ended_error,omitempty"` // and why, unless it succeeded: kind, code and message, of which the first 1,024 bytes are kept
+	Step       string      `json:"step,omitempty"`        // the call that stored this child
+	Awaited    int         `json:"awaited,omitempty"`     // the attempt that began the wait for a child (Kind done) or a requested task (success); 0: not awaited
+	EndedState task.State  `json:"ended_state,omitempty"` // final state of an awaited task when it ended the wait
+	EndedError *task.Error `json:"ended_error,omitempty"` // its error, unless it succeeded: kind, code and message, cut to 1,024 bytes
 
-	ErrorKind    task.ErrorKind `json:"error_kind,omitempty"`    // with which the task ended
+	ErrorKind    task.ErrorKind `json:"error_kind,omitempty"`    // final error kind of the task
 	AllowFailure bool           `json:"allow_failure,omitempty"` // of the task
 }
 
-// End is how the task at the other end of the edge ended, or that it has not.
+// End returns the end of the task at the other end of the edge, or that it has not ended.
 func (n *Need) End() task.End {
 	return task.End{State: n.State, Kind: n.ErrorKind, AllowFailure: n.AllowFailure}
 }

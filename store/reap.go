@@ -6,27 +6,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ReapRequest asks to end what time has ended.
+// ReapRequest asks to process expired leases and deadlines.
 type ReapRequest struct {
-	Worker      WorkerID // who asks
+	Worker      WorkerID // the caller
 	TTL         time.Duration
-	CrashBudget int // <0: none
+	CrashBudget int // < 0: no limit
 	Limit       int // rows per call and kind; 0: 1,000
 }
 
-// ReapResult is what a reap did.
+// ReapResult is the result of a reap.
 type ReapResult struct {
 	Reaped       []Reaped
-	Expired      []task.ID     // ended or asked to end by their deadline, or due to clean up
-	Next         time.Duration // until the next lease or deadline can expire, or, warming up, until the asker can be eligible; <0: none known
-	NextDeadline time.Duration // until the next deadline passes; 1ns: one has passed, beyond Limit; 0: none known
-	Chores       bool          // work that earlier operations left is not done yet: call again
-	WarmingUp    bool          // expired leases were left alone: the asker is not eligible to reap them yet
+	Expired      []task.ID     // tasks ended or asked to end by their deadline, or due to clean up
+	Next         time.Duration // time until the next lease or deadline can expire or, while warming up, until the caller can be eligible; < 0: unknown
+	NextDeadline time.Duration // time until the next deadline; 1ns: one has passed, beyond Limit; 0: no known deadline
+	Chores       bool          // work of earlier operations is unfinished: call again
+	WarmingUp    bool          // expired leases were skipped: the caller is not yet eligible to reap them
 }
 
-// Reaped is one lease that was taken away.
+// Reaped is one revoked lease.
 type Reaped struct {
 	Task  task.ID
-	State task.State // afterwards
+	State task.State // new state
 	Crash bool       // counted against the crash budget
 }

@@ -2,37 +2,35 @@ package store
 
 import "github.com/goweaver/weaver/task"
 
-// Part is a part of what a namespace holds, with all that is to be compared with
-// it. Its rows are as in the snapshot of the whole; each part has all chores.
+// Part is a part of a namespace, with all rows needed to check it. Its rows are as in a Snapshot; each
+// part has all chores.
 type Part struct {
 	*Snapshot
 	Of     PartOf
-	Sums   map[task.ID]task.JobCounters // of jobs: what their tasks add up to, however many there are
-	Needed []task.Task                  // of tasks: ID, State, the kind of Error and AllowFailure of the tasks outside that their edges name
+	Sums   map[task.ID]task.JobCounters // sums over all tasks of each job
+	Needed []task.Task                  // tasks outside the part that its edges name: ID, State, error kind and AllowFailure
 }
 
-// PartOf says what a part is one of.
+// PartOf is the kind of a part.
 type PartOf string
 
-// The parts that there are.
+// The kinds of parts.
 const (
-	// PartOfTasks has the tasks between two IDs, by ID, and every row that names
-	// a task between them: edges, attempts, decisions, steps, signals, checkpoints,
-	// dispatch rows, waiters, pauses and artifacts; and the blobs that these tasks
-	// refer to.
+	// PartOfTasks has the tasks between two IDs, by ID, and every row that names one of them: edges,
+	// attempts, decisions, steps, signals, checkpoints, dispatch rows, waiters, pauses, artifacts, and
+	// the blobs that these tasks refer to.
 	PartOfTasks PartOf = "tasks"
-	// PartOfJobs has jobs with the sums of their tasks, and of tasks whose job does
-	// not exist ID, JobID and State.
+	// PartOfJobs has jobs with the sums of their tasks, and ID, JobID and State of tasks whose job
+	// does not exist.
 	PartOfJobs PartOf = "jobs"
-	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
-	// rows that are due, and the tasks that run with it, or may hold it while they are
-	// undone: ID, State, ConcurrencyKey and Undo; and the paused queues and types.
+	// PartOfKeys has concurrency keys, each with all its waiters, its due dispatch rows, and the tasks
+	// that run with it or may hold it while they are undone: ID, State, ConcurrencyKey and Undo. It
+	// also has the paused queues and types.
 	PartOfKeys PartOf = "keys"
 )
 
-// CheckPart is Check for one part of a namespace. That idempotency keys are
-// unique it compares within the part only, and what jobs used of their budgets not
-// at all.
+// CheckPart is Check for one part of a namespace. It checks the uniqueness of idempotency keys within
+// the part only, and does not check the used budgets of jobs.
 func CheckPart(p *Part) []Violation {
 	c := newChecker(p.Snapshot)
 	c.partial = true

@@ -1,7 +1,7 @@
 package store
 
-// Scrubbed is what Scrub did.
+// Scrubbed is the result of Scrub.
 type Scrubbed struct {
-	Done  bool  // false: there was nothing to do
-	Bytes int64 // size of the file that was written anew
+	Done  bool  // false: no scrub was necessary
+	Bytes int64 // size of the rewritten file
 }

@@ -14,7 +14,7 @@ type Snapshot struct {
 	Tasks      []task.Task
 	Jobs       []task.Job
 	Edges      []EdgeRow
-	Attempts   []task.Attempt // ended ones
+	Attempts   []task.Attempt // finished attempts
 	Decisions  []task.Decision
 	Steps      []task.Step
 	Signals    []task.Signal
@@ -39,13 +39,13 @@ type EdgeRow struct {
 	Kind        task.EdgeKind
 	Done        bool // the needed task has ended and this edge was counted
 
-	Step       string      // the call whose child it is; such an edge is not among the task's RemainingDeps
-	Awaited    int         // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
-	EndedState task.State  // of an awaited edge that is done: how that had ended then
-	EndedError *task.Error // why, unless it succeeded: kind, code and message (rules.EndedError)
+	Step       string      // the call that stored the child; the task's RemainingDeps does not count such an edge
+	Awaited    int         // the attempt of Task that waits or waited for a child (Kind done) or a requested task (success); 0: not awaited
+	EndedState task.State  // of a done awaited edge: final state at that time
+	EndedError *task.Error // its error, unless it succeeded: kind, code and message (rules.EndedError)
 }
 
-// DispatchRow says that a task is claimable from AvailableAt on.
+// DispatchRow makes a task claimable from AvailableAt on.
 type DispatchRow struct {
 	Task           task.ID
 	Queue, Type    string
@@ -68,71 +68,70 @@ type WaiterRow struct {
 	Queue, Type string
 }
 
-// Now is the machine's clock, in the precision that all stores keep. A store's
-// own clock follows it and never goes back.
+// Now returns the machine's clock in the precision of all stores. A store's own clock follows it and
+// never goes back.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(0) }
 
-// ChoreKind says what a chore does.
+// ChoreKind is the kind of a chore.
 type ChoreKind string
 
-// PausedTask is a task that is paused by itself.
+// PausedTask is an individually paused task.
 type PausedTask struct {
 	Task  task.ID
-	DueAt time.Time // available_at of the dispatch row that it would have; zero: none
+	DueAt time.Time // available_at of its suspended dispatch row; zero: no row
 }
 
-// The kinds of chores, with what their Subject is.
+// The kinds of chores, each with its Subject.
 const (
-	// ChoreCancelJob ends the tasks of a job that were not looked at yet. Until
-	// it is done they are neither claimed nor ended for a need.
+	// ChoreCancelJob ends the remaining tasks of a cancelled job. Until it is done they are neither
+	// claimed nor ended for a need.
 	ChoreCancelJob ChoreKind = "cancel_job" // the job
-	// ChoreChildren cancels the children of a task that has ended before them.
+	// ChoreChildren cancels the children that a finished task left unfinished.
 	ChoreChildren ChoreKind = "children" // the task that has ended
-	// ChoreDeleteJob removes the tasks of a job, and then the job.
+	// ChoreDeleteJob removes the tasks of a job, then the job.
 	ChoreDeleteJob ChoreKind = "delete_job" // the job
-	// ChoreDeleteTask removes what was recorded about a task, and then the task.
+	// ChoreDeleteTask removes the records of a task, then the task.
 	ChoreDeleteTask ChoreKind = "delete_task" // the task
 	// ChoreDropValues removes the values of the signals and steps of a task.
 	ChoreDropValues ChoreKind = "drop_values" // the task
-	// ChoreDecompose stores children of a task that decomposed. The task waits for
-	// them, and its job counts them, as if they were stored.
+	// ChoreDecompose stores children of a task that decomposed. The task waits for them, and its job
+	// counts them, as if they were already stored.
 	ChoreDecompose ChoreKind = "decompose" // the task that decomposed
 	// ChoreEdges marks the open edges towards a task that has ended.
 	ChoreEdges ChoreKind = "edges" // the task that is needed
-	// ChoreEnqueue inserts the tasks of a large job that are kept as drafts. Its counters
-	// have all of them. Until it is done no task of the job is claimed.
+	// ChoreEnqueue inserts the drafted tasks of a large job. Its counters include all of them. No task
+	// of the job is claimed until it is done.
 	ChoreEnqueue ChoreKind = "enqueue" // the job
-	// ChoreForget erases what is left of the values and texts of a task.
+	// ChoreForget erases the remaining values and texts of a task.
 	ChoreForget ChoreKind = "forget" // the task
-	// ChorePause wakes the keys of a queue that was paused.
+	// ChorePause wakes the keys of a paused queue.
 	ChorePause ChoreKind = "pause" // the queue
-	// ChoreEvents deletes what is left of the event rows of a task that was deleted.
+	// ChoreEvents deletes the remaining event rows of a deleted task.
 	ChoreEvents ChoreKind = "events" // the task
-	// ChorePauseType wakes the keys of a task type that was paused.
+	// ChorePauseType wakes the keys of a paused task type.
 	ChorePauseType ChoreKind = "pause_type" // the type
-	// ChoreRevive brings back the dependents of a task that was brought back.
-	// The task that was retried, its Root, is not claimable until all are done.
+	// ChoreRevive revives the dependents of a revived task. The retried task, its Root, is not
+	// claimable until all are done.
 	ChoreRevive ChoreKind = "revive" // the task that is needed
-	// ChoreReviveChildren brings back the children of a task that was retried which
-	// were cancelled because it had ended.
+	// ChoreReviveChildren revives the children of a retried task that were cancelled because it had
+	// ended.
 	ChoreReviveChildren ChoreKind = "revive_children" // the task that was retried
-	// ChoreRaise brings back the tasks of a job that ended for its budget, which was
-	// raised. Until it is done no task of the job is claimed.
+	// ChoreRaise revives the tasks of a job that ended for its budget, which was raised. No task of
+	// the job is claimed until it is done.
 	ChoreRaise ChoreKind = "raise_budget" // the job
-	// ChoreSpent ends the tasks of a job whose budget is used up, once the chores of
-	// earlier moves are done: those of a kind that comes before it. Until it is done
-	// no task of the job is claimed.
+	// ChoreSpent ends the tasks of a job whose budget is used up. It runs after the chores of kinds
+	// that sort before it. No task of the job is claimed until it is done.
 	ChoreSpent ChoreKind = "spent_job" // the job
-	// ChoreWakeKey moves further waiters of a concurrency key to dispatch.
+	// ChoreWakeKey moves further waiters of a concurrency key to dispatch rows.
 	ChoreWakeKey ChoreKind = "wake_key" // the key
 )
 
-// ChoreRow is work that follows from a committed operation and was too much for
-// its transaction. Any reaper works it off, 1,000 rows at a time.
+// ChoreRow is deferred work of a committed operation that was too large for its transaction. Any
+// reaper does it, 1,000 rows at a time.
 type ChoreRow struct {
 	Kind    ChoreKind
 	Subject string  // an ID as text, a key, or the name of a queue or type
 	Root    task.ID // of ChoreRevive
 
-	Children int // of ChoreDecompose and ChoreEnqueue: the number of tasks that are not stored yet
+	Children int // ChoreDecompose and ChoreEnqueue: number of tasks not stored yet
 }

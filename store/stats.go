@@ -7,38 +7,38 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What statistics are kept for, and how much of them one call reads or writes.
+// Limits of statistics.
 const (
 	StatsSlot        = 10 * time.Second
 	StatsMinuteAfter = time.Hour
 	StatsHourAfter   = 7 * 24 * time.Hour
 	StatsKept        = 90 * 24 * time.Hour
 
-	// StatsLate is how old a slot may be that is written. What lies between it and
-	// StatsMinuteAfter is time for a transaction to end.
+	// StatsLate is the maximum age of a slot to write. The gap between it and StatsMinuteAfter lets
+	// running transactions end.
 	StatsLate = StatsMinuteAfter - 5*time.Minute
 
 	MaxStatsWrite = 1000
 	StatsLooks    = 50_000
-	StatsBite     = 500 // rows that one Collect of them moves
+	StatsBite     = 500 // rows that one Collect moves
 )
 
-// StatsOther stands for the type and queue of what has more of them than are counted
-// one by one. It is no type's and no queue's name.
+// StatsOther replaces the type and queue of rows beyond the number counted individually. No type or
+// queue has this name.
 const StatsOther = "(other)"
 
-// StatKey is what attempts are counted by.
+// StatKey is the key of a statistics row.
 type StatKey struct {
-	Slot      time.Time // when it begins, a multiple of StatsSlot since 1970
-	Worker    WorkerID  // "": several
+	Slot      time.Time // its start, a multiple of StatsSlot since 1970
+	Worker    WorkerID  // "" for several
 	Type      string
 	Queue     string
 	Outcome   task.Outcome
-	ErrorKind task.ErrorKind // "": it has no error
+	ErrorKind task.ErrorKind // "" for no error
 }
 
-// SlotOf returns the beginning of the slot of a width that an instant is in: widths are
-// counted from 1970.
+// SlotOf returns the start of the slot that contains an instant. Slots of a width are counted from
+// 1970.
 func SlotOf(at time.Time, width time.Duration) time.Time {
 	us, w := at.UnixMicro(), width.Microseconds()
 	return time.UnixMicro(us - (us%w+w)%w).UTC()
@@ -50,15 +50,15 @@ func (k *StatKey) Compare(other *StatKey) int {
 		cmp.Compare(k.Queue, other.Queue), cmp.Compare(k.Outcome, other.Outcome), cmp.Compare(k.ErrorKind, other.ErrorKind))
 }
 
-// StatRow counts the attempts of a key that ended in its slot.
+// StatRow counts the attempts that ended in a slot, by key.
 type StatRow struct {
 	StatKey
 	Count int64
-	Run   Histogram // how long they ran
-	Wait  Histogram // how long their tasks were due before
+	Run   Histogram // run times
+	Wait  Histogram // waiting times from due to claimed
 }
 
-// Add adds what another row has counted; the key stays.
+// Add adds the counts of another row and keeps the key.
 func (r *StatRow) Add(other *StatRow) {
 	r.Count += other.Count
 	r.Run.Merge(other.Run)
@@ -68,7 +68,7 @@ func (r *StatRow) Add(other *StatRow) {
 // StatBy names a field of a StatKey.
 type StatBy string
 
-// The fields by which statistics can be asked for.
+// The fields to group statistics by.
 const (
 	ByType      StatBy = "type"
 	ByQueue     StatBy = "queue"
@@ -79,24 +79,23 @@ const (
 
 // StatsQuery asks for statistics.
 type StatsQuery struct {
-	From, To time.Time     // slots that begin in [From, To)
-	Step     time.Duration // that rows are added up for, a multiple of StatsSlot; 0: all in one, whose Slot is From
-	By       []StatBy      // the fields that rows keep; the others are empty
-	Type     string        // only this type; "": all
-	Queue    string        // only this queue; "": all
+	From, To time.Time     // selects slots that begin in [From, To)
+	Step     time.Duration // width of the result rows, a multiple of StatsSlot; 0 means one row whose Slot is From
+	By       []StatBy      // fields that rows keep; the others are empty
+	Type     string        // "" selects all types
+	Queue    string        // "" selects all queues
 }
 
 // StatsPage is an answer to a StatsQuery.
 type StatsPage struct {
-	Rows []StatRow // by their keys; Slot is the beginning of the step, a multiple of it since 1970
-	// Next is the beginning of the slots that were not read, which may be inside of a
-	// step: the same query From there goes on, and rows with the same key add up. Zero:
-	// all were read.
+	Rows []StatRow // by key; Slot is the start of the step, a multiple of it since 1970
+	// Next is the start of the first unread slot, possibly within a step. Repeat the query with it as
+	// From, and merge rows with the same key. Zero at the end.
 	Next time.Time
 }
 
-// StatsMerged is what a Collect of statistics did.
+// StatsMerged is the result of a Collect of statistics.
 type StatsMerged struct {
-	Merged  int // rows that are part of coarser ones now
-	Dropped int // rows that were removed
+	Merged  int // number of rows merged into coarser ones
+	Dropped int // number of rows removed
 }

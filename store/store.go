@@ -1,38 +1,35 @@
-// Package store is Weaver's first port: the truth. Every state change of a
-// task happens inside one transaction of a Store, and nothing outside it is
-// ever read to decide one.
+// Package store is the port between Weaver and its database. Every state change of a task is one
+// transaction of a Store, and only data read in that transaction decides it.
 //
-// A Store is five interfaces: [Core] (tasks, leases, attempts), [Flow] (jobs, needs,
-// steps in a transaction), [Data] (blobs, values, rows as they are stored), [Ops]
-// (commands, retention, schema, health) and [Observe] (what people see, and notices).
-// All methods are there in every store; [Capabilities] says which of them work. The
-// rules that the comments cite (R for leases, W for dispatch) are explained in
-// docs/leases.md; package storetest is their executable form, and package memstore their
-// smallest implementation. docs/new-store.md says what a new store consists of.
+// A Store is five interfaces: [Core] (tasks, leases, attempts), [Flow] (jobs, needs, steps in a
+// transaction), [Data] (blobs, values, stored rows), [Ops] (commands, retention, schema, health) and
+// [Observe] (reads and notices). Every store has all methods; [Capabilities] lists the optional ones
+// that work. docs/leases.md explains the rules that comments cite (R for leases, W for dispatch).
+// Package storetest tests them, and package memstore is the smallest implementation. docs/new-store.md
+// describes how to write a store.
 //
-// What every method keeps:
+// Every method keeps these rules:
 //
-//   - A method is one or several transactions; when it returns nil for an
+//   - A method runs one or several transactions. When it returns nil for an
 //     element, that element is durable. When it returns an error for the
 //     call, the outcome of the call is unknown unless the error says
-//     otherwise, and the same call may be made again: Enqueue is idempotent
-//     by task ID, Claim by lease ID (with Again), Finish and Record by their
+//     otherwise, and the same call may be repeated: Enqueue is idempotent
+//     by task ID, Claim by lease ID (with Again), Finish and Record by
 //     content.
-//   - Batches are not atomic across elements: losers drop out with their own
-//     error, winners commit. Enqueue is the exception: all or nothing.
-//   - Time is the store's clock, which goes back only if it was ahead of the
-//     machine's by more than a day. Callers send
-//     durations; the only instant a caller may send is a user's wish
-//     (task.New.At, Step.WakeAt).
-//   - Instants come back in UTC with microsecond precision.
+//   - Batches are not atomic: each failed element returns its own
+//     error, the others commit. Enqueue is the exception: all or nothing.
+//   - Time is the store's clock, which goes back only if it was more than a
+//     day ahead of the machine's. Callers send durations. The only instants
+//     that a caller may send are a user's (task.New.At, Step.WakeAt).
+//   - Returned instants are in UTC with microsecond precision.
 //   - The context bounds waiting and reading. Once a write has joined a group
-//     that is being committed, its caller's context no longer matters: it
-//     gets ErrUnknown and the write may or may not have happened.
+//     commit, a cancelled context returns ErrUnknown, and the write may or
+//     may not have happened.
 //   - All methods are safe for concurrent use.
 package store
 
-// Store is everything an engine and a client need. Namespaces separate environments: no
-// method reads or writes outside the namespace it is given.
+// Store is the storage that an engine and a client need. Namespaces separate environments: no method
+// reads or writes outside the given namespace.
 type Store interface {
 	Core
 	Flow

@@ -7,36 +7,34 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// MaxTypeSchema is how many bytes each JSON Schema of an AnnouncedType may have, and
-// MaxTypeText how many its description may have.
+// MaxTypeSchema is the maximum size in bytes of each JSON Schema of an AnnouncedType, and MaxTypeText
+// that of its description.
 const (
 	MaxTypeSchema = 256 << 10
 	MaxTypeText   = 4 << 10
 )
 
-// AnnouncedType is a task type as a worker describes it to programs that do not have
-// its Go types.
+// AnnouncedType is a task type that a worker describes to programs without its Go types.
 type AnnouncedType struct {
 	Name          string `json:"task_type"`
 	SchemaVersion int    `json:"schema_version"`         // of its inputs, ≥ 1
-	CodeVersion   int    `json:"code_version,omitempty"` // of its handler; 0: that is not known
+	CodeVersion   int    `json:"code_version,omitempty"` // of its handler; 0 if unknown
 	Description   string `json:"description,omitempty"`
 
-	// Input and Output are JSON Schemas, of MaxTypeSchema bytes at most, with the keys
-	// of their objects in order. nil: none is known, and anything is allowed.
+	// Input and Output are JSON Schemas of at most MaxTypeSchema bytes, with sorted object keys. nil
+	// means unknown: any value is allowed.
 	Input  json.RawMessage `json:"input_schema,omitempty"`
 	Output json.RawMessage `json:"output_schema,omitempty"`
 
 	Defaults TypeDefaults  `json:"defaults"`
-	Redact   []string      `json:"redact,omitempty"` // what readers do not show of its values: patterns, see task.New
-	Expire   []task.Expiry `json:"expire,omitempty"` // fields of its input that are stored for a time
+	Redact   []string      `json:"redact,omitempty"` // fields of its values that readers must hide: patterns, see task.New
+	Expire   []task.Expiry `json:"expire,omitempty"` // fields of its input with a limited retention
 
 	AnnouncedAt time.Time `json:"announced_at,omitzero"`
-	AnnouncedBy string    `json:"announced_by,omitempty"` // whose announcement this is
+	AnnouncedBy string    `json:"announced_by,omitempty"` // worker that announced it
 }
 
-// TypeDefaults are the options that a task of a type has unless its enqueue says
-// otherwise; see the fields of task.New.
+// TypeDefaults holds the default options for tasks of a type; see the fields of task.New.
 type TypeDefaults struct {
 	Queue         string        `json:"queue"`
 	Priority      int           `json:"priority"`

@@ -6,15 +6,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ValueKind is what a stored value is.
+// ValueKind is the kind of a stored value.
 type ValueKind string
 
-// The kinds of stored values, in the order in which they are walked.
+// The kinds of stored values, in walk order.
 const (
-	ValueDraft      ValueKind = "draft" // the input of a child that is about to be stored
+	ValueDraft      ValueKind = "draft" // input of a child that is not stored yet
 	ValueInput      ValueKind = "input"
 	ValueOutput     ValueKind = "output"
-	ValueJoinOutput ValueKind = "join_output" // with which the task ends when its children have succeeded
+	ValueJoinOutput ValueKind = "join_output" // output of the task when its children have succeeded
 	ValueProgress   ValueKind = "progress"    // a task.Progress
 	ValueUnblock    ValueKind = "unblock_input"
 	ValueStep       ValueKind = "step"
@@ -23,22 +23,22 @@ const (
 	ValueEvent      ValueKind = "event"
 	ValueLog        ValueKind = "log"
 	ValueLink       ValueKind = "link" // of an artifact
-	ValueBlob       ValueKind = "blob" // a task.Blob that something refers to (task.Blob.Value); it cannot be swapped
+	ValueBlob       ValueKind = "blob" // a referenced task.Blob (task.Blob.Value); it cannot be swapped
 )
 
 // ValueAt is the place of a stored value.
 type ValueAt struct {
 	Kind ValueKind
 	Task task.ID // of a blob: its own ID
-	Name string  // of the step or the checkpoint; of a link the artifact's ID; of a draft the parent's
+	Name string  // of the step or the checkpoint; the artifact's ID of a link; the parent's ID of a draft
 	No   int64   // of the attempt that recorded the step; of the signal, the event or the line
 	Try  int64   // of the step
 }
 
-// StoredValue is a value as it is stored.
+// StoredValue is a value in its stored form.
 type StoredValue struct {
 	ValueAt
-	Of       string        // the type of the task, of an input and an output; the name of the signal or of the link; the type of the event
+	Of       string        // task type of an input or output; name of a signal or link; type of an event
 	StepKind task.StepKind // of a step
 	Value    json.RawMessage
 }
@@ -49,5 +49,5 @@ type ValueSwap struct {
 	Old, New json.RawMessage
 }
 
-// RewriteFunc is given a page of stored values, and returns those that are to be replaced.
+// RewriteFunc receives a page of stored values and returns the replacements.
 type RewriteFunc func(values []StoredValue) ([]ValueSwap, error)
