@@ -100,7 +100,7 @@ func TestInvalidReads(t *testing.T) {
 		_, _, err = fx.client.Jobs(fx.Context(), store.JobFilter{After: "not-a-cursor"})
 		wantError(fx, err, store.ErrBadCursor, "list jobs")
 		_, _, err = fx.client.List(fx.Context(), weaver.Filter{States: []weaver.State{"completed"}})
-		wantError(fx, err, nil, `"completed" is no state`, "succeeded", "blocked")
+		wantError(fx, err, nil, `"completed": unknown state`, "succeeded", "blocked")
 		_, err = number.Get(fx.Context(), fx.client, h.ID())
 		wantError(fx, err, weaver.ErrWrongType, h.ID().String(), text.Name(), number.Name())
 		_, err = task.ParseID("123")

@@ -52,7 +52,7 @@ func (r *report) watch(ctx context.Context) error {
 	return nil
 }
 
-// beside runs n no-op tasks while streams are read over the loopback interface.
+// beside runs n no-op tasks during reads of streams over the loopback interface.
 func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond float64, cpu time.Duration, err error) {
 	err = onStore(ctx, full, func(db *sqlite.DB) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })

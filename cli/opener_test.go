@@ -17,7 +17,7 @@ func TestStoresKeepTheirPasswords(t *testing.T) {
 		"mysql://me:hunter2@h/db":             `--store "mysql:…"`,
 		"mysql://h/db#hunter2":                `--store "mysql:…"`,
 		"postgres://me:hunter2@h:x/db":        "--store: the URL postgres://me:xxxxx@h:x/db is wrong",
-		"postgres://me:hunter2@@h/db":         "--store: the URL has an @ where none can be",
+		"postgres://me:hunter2@@h/db":         "--store: the URL has a misplaced @",
 		"postgres://h/db?password=hunter2&x":  "--store: the URL has a parameter without a value",
 		"postgresql:hunter2":                  "--store: the URL has no scheme",
 		"me@hunter2:x":                        `--store "…"`,

@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// Access says what a principal may do: any of the constants, added up.
+// Access is a principal's set of permissions: any of the constants, added up.
 type Access uint8
 
-// What a principal may do.
+// The permissions.
 const (
 	// Submit enqueues tasks and submits jobs, and reads nothing.
 	Submit Access = 1 << iota
-	// Read reads tasks, jobs and all that is recorded about them, without values and logs.
-	// Errors, the messages of progress, labels and metadata are meant for people, and shown;
-	// the errors of a command have its last lines of output.
+	// Read reads tasks, jobs and their records, without values and logs. Errors, progress messages,
+	// labels and metadata are meant for people and are shown; the errors of a command contain its
+	// last lines of output.
 	Read
-	// Payloads reads values too: inputs, outputs, what steps gave, artifacts, logs.
+	// Payloads also reads values: inputs, outputs, results of steps, artifacts, logs.
 	Payloads
-	// Operate retries, cancels, unblocks, pauses and deletes, with Read: its answers show
-	// tasks. Another input or other options for a task take Submit, too.
+	// Operate retries, cancels, unblocks, pauses and deletes. It needs Read, because its responses
+	// show tasks. Another input or other options for a task also need Submit.
 	Operate
 
-	// Full is all of them.
+	// Full holds all permissions.
 	Full = Submit | Read | Payloads | Operate
 )
 
 var accessNames = []string{"submit", "read", "payloads", "operate"}
 
-// Has reports whether a holds all of want.
+// Has reports whether a contains all of want.
 func (a Access) Has(want Access) bool { return a&want == want }
 
-// String lists what a allows: "read,payloads"; "none" for 0.
+// String lists the permissions of a: "read,payloads"; "none" for 0.
 func (a Access) String() string {
 	var names []string
 	for i, name := range accessNames {
@@ -48,8 +48,8 @@ func (a Access) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseAccess reads what String writes, and "full". Payloads and operate mean read, too:
-// a principal that may change a task may see it.
+// ParseAccess parses the output of String, and "full". Payloads and operate imply read: a principal
+// that may change a task may see it.
 func ParseAccess(s string) (Access, error) {
 	var a Access
 	for name := range strings.SplitSeq(s, ",") {
@@ -65,40 +65,39 @@ func ParseAccess(s string) (Access, error) {
 		case "full":
 			a |= Full
 		default:
-			return 0, fmt.Errorf("%q is no access: want one or more of %s, or full, with commas between them", name, strings.Join(accessNames, ", "))
+			return 0, fmt.Errorf("%q: not an access; use one or more of %s, or full, separated by commas", name, strings.Join(accessNames, ", "))
 		}
 	}
 	return a, nil
 }
 
-// Principal is who sent a request.
+// Principal is the sender of a request.
 type Principal struct {
-	Name   string // the actor of what it does, in the audit
+	Name   string // the actor in the audit log
 	Access Access
 
-	open bool // nobody proved anything: the Host is looked at
+	open bool // without authentication: the Host is checked
 }
 
-// ErrUnauthorized is what an Authorize returns for a request without credentials, or
-// with wrong ones: 401. Any other error is logged, and answered with 503.
+// ErrUnauthorized is the error of an Authorizer for a request with missing or wrong credentials:
+// 401. Any other error is logged, and the response is 503.
 var ErrUnauthorized = errors.New("no valid credentials")
 
-// Authorizer decides who sent a request, which it must not change, and whose body it
-// must not read.
+// Authorizer identifies the sender of a request. It must not change the request or read its body.
 type Authorizer func(*http.Request) (Principal, error)
 
-// Open takes every request for one of the principal: for a program whose middleware has
-// decided already, and for a server on the loopback interface. As nothing proves who
-// sent a request, a page of another site might send it under a name that leads to
-// this address: unless Config.AllowedHosts says otherwise the Host of a request must
-// be localhost or a loopback address (421).
+// Open accepts every request as one of the principal. It is for a program whose middleware has
+// already authenticated the request, and for a server on the loopback interface. The sender is not
+// authenticated, so a page of another site could send a request under a name that resolves to this
+// address. Unless Config.AllowedHosts says otherwise the Host of a request must therefore be
+// localhost or a loopback address (421).
 func Open(p Principal) Authorizer {
 	p.open = true
 	return func(*http.Request) (Principal, error) { return p, nil }
 }
 
-// AnyOf takes what one of several authorizers does, which are asked in their order: a
-// server with tokens and with passwords.
+// AnyOf accepts a request if one of several authorizers does, tried in order: for a server with
+// tokens and passwords.
 func AnyOf(list ...Authorizer) Authorizer {
 	return func(r *http.Request) (Principal, error) {
 		var challenges []string
@@ -119,10 +118,10 @@ func AnyOf(list ...Authorizer) Authorizer {
 	}
 }
 
-// challenge is an ErrUnauthorized that says how to send credentials.
+// challenge is an ErrUnauthorized with the WWW-Authenticate header to send.
 type challenge struct {
 	header  string
-	counted bool // the wrong credentials were counted already
+	counted bool // the wrong credentials were already counted
 }
 
 func (*challenge) Error() string { return ErrUnauthorized.Error() }
@@ -133,7 +132,7 @@ const (
 	basicChallenge  = `Basic realm="weaver", charset="UTF-8"`
 )
 
-// challengeOf is the header of an ErrUnauthorized.
+// challengeOf returns the WWW-Authenticate header of an ErrUnauthorized.
 func challengeOf(err error) string {
 	if c, says := errors.AsType[*challenge](err); says {
 		return c.header
@@ -141,7 +140,7 @@ func challengeOf(err error) string {
 	return bearerChallenge
 }
 
-// authorize finds out who sent the request, and whether it may.
+// authorize identifies the sender of the request and checks its permissions.
 func (c *call) authorize() error {
 	if c.route.public {
 		return c.publicHost()
@@ -165,14 +164,14 @@ func (c *call) authorize() error {
 	return nil
 }
 
-// misdirected answers for a Host that an Open API does not have.
+// misdirected returns the problem of a Host that an Open API does not serve.
 func (c *call) misdirected() error {
 	return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
 }
 
-// publicHost refuses a Host that an Open API does not have, for a route that everybody
-// may use. Whether the API is an open one only its Authorize knows: it is asked first
-// about a request without credentials, which costs nothing.
+// publicHost rejects a Host that an Open API does not serve, for a public route. Only Authorize
+// knows whether the API is open, so publicHost first calls it with a request without credentials,
+// which is cheap.
 func (c *call) publicHost() error {
 	if c.api.hostAllowed(c.r.Host) {
 		return nil
@@ -189,8 +188,8 @@ func (c *call) publicHost() error {
 	return c.misdirected()
 }
 
-// unauthorized answers for a request without credentials, or with wrong ones. A cookie is
-// no guess at a token: one that has ended comes with everything that a page asks for.
+// unauthorized returns the problem of missing or wrong credentials. A wrong cookie does not count
+// as a guess at a token: a browser sends an expired one with every request of a page.
 func (c *call) unauthorized(err error) error {
 	p := unauthorized.of("Send the header Authorization.")
 	switch {

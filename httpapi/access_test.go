@@ -14,15 +14,15 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// caller is a way to send a request.
+// caller sends requests with one kind of credentials.
 type caller struct {
 	name   string
 	header []string
 	has    httpapi.Access
-	known  bool // it is someone
+	known  bool // the credentials are valid
 }
 
-// credentials makes a server that takes tokens, cookies and passwords, and its callers.
+// credentials starts a server with tokens, cookies and passwords, and returns its callers.
 func credentials(t *testing.T, o serverOptions) (*server, []caller) {
 	t.Helper()
 	var lines []string
@@ -63,12 +63,12 @@ func basic(name, password string) []string {
 	return []string{"Authorization", r.Header.Get("Authorization")}
 }
 
-// passwordLine is a line of few rounds, as a test wants it.
+// passwordLine returns a line with few rounds, to keep tests fast.
 func passwordLine(name, access, password string) string {
 	return httpapi.PasswordLine(name, access, password, 1000)
 }
 
-// probe is a path of a route that names nothing.
+// probe returns a path of a route whose names do not exist.
 func probe(r httpapi.RouteInfo) string {
 	path := strings.NewReplacer("{id}", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "{name}", "none", "{what}", "input").Replace(r.Pattern)
 	if strings.Contains(path, "{") {
@@ -77,7 +77,7 @@ func probe(r httpapi.RouteInfo) string {
 	return path
 }
 
-// Each route passes exactly the callers whose access it declares.
+// Each route accepts exactly the callers with its declared access.
 func TestAccessOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{direct: true})
@@ -102,7 +102,7 @@ func TestAccessOfEveryRoute(t *testing.T) {
 			case r.Public && refused, r.Public && status >= 500:
 				t.Errorf("%s: it is public", what)
 			case r.Public:
-			case !c.known && len(c.header) > 0 && c.header[0] == "Authorization" && status == http.StatusTooManyRequests: // it tries much
+			case !c.known && len(c.header) > 0 && c.header[0] == "Authorization" && status == http.StatusTooManyRequests: // it has tried too often
 			case !c.known && status != http.StatusUnauthorized:
 				t.Errorf("%s, want 401", what)
 			case c.known && !c.has.Has(r.Access) && status != http.StatusForbidden:
@@ -114,8 +114,8 @@ func TestAccessOfEveryRoute(t *testing.T) {
 	}
 }
 
-// knock sends a request of a caller, whose body is not what the route wants. endless: the
-// answer is a stream.
+// knock sends a caller's request with a body that the route rejects. endless means that the
+// response is a stream.
 func (s *server) knock(r httpapi.RouteInfo, c caller) (status int, endless bool) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -144,7 +144,7 @@ func (s *server) knock(r httpapi.RouteInfo, c caller) (status int, endless bool)
 	return rec.Code, rec.Header().Get("Content-Type") == "text/event-stream"
 }
 
-// cutAtHeader ends a request when its answer begins.
+// cutAtHeader ends a request when its response begins.
 type cutAtHeader struct {
 	*httptest.ResponseRecorder
 	cut func()
@@ -160,7 +160,7 @@ func (w *cutAtHeader) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// What a page of another site sends is refused, whatever credentials the browser adds.
+// A request from the page of another site is rejected, whatever credentials the browser adds.
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{direct: true})
@@ -201,7 +201,7 @@ func (s *server) enqueueAs(header []string) string {
 	return strings.TrimPrefix(a.header.Get("Location"), "tasks/")
 }
 
-// Without credentials a server has a name that leads nowhere else.
+// Without credentials a server requires a Host that resolves only to itself.
 func TestHostWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -231,7 +231,7 @@ func TestHostWithoutCredentials(t *testing.T) {
 	closed.get("/v1/tasks", append([]string{"Host", "evil.example"}, callers[len(callers)-2].header...)...).want(http.StatusOK)
 }
 
-// No form of a path leads around what decides about access, or to another route.
+// No form of a path bypasses the access check or reaches another route.
 func TestPathTricks(t *testing.T) {
 	t.Parallel()
 	s, _ := credentials(t, serverOptions{})
@@ -255,7 +255,7 @@ func TestPathTricks(t *testing.T) {
 	}
 }
 
-// Below a path the API is as it is without one.
+// The API behaves the same when it is mounted below a path.
 func TestMounted(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{mount: "/weaver"})
@@ -283,7 +283,7 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// An Authorize that fails lets nobody in, and does not say why.
+// If Authorize fails the request is rejected, without the reason.
 func TestAuthorizeFails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) {

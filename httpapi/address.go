@@ -12,12 +12,12 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// addressKey is the context key of the address that a trusted proxy told.
+// addressKey is the context key of the client's address as a trusted proxy reports it.
 type addressKey struct{}
 
-// addressOf returns the address a request comes from, without a port. Of IPv6 it is the
-// network: a host has all of its 2⁶⁴ addresses. Behind a trusted proxy it is what that one
-// says.
+// addressOf returns the client's address without a port. For IPv6 it returns the /64 network: a
+// host can use all of its 2⁶⁴ addresses. Behind a trusted proxy it returns the address that the
+// proxy reports.
 func addressOf(r *http.Request) string {
 	if addr, told := r.Context().Value(addressKey{}).(netip.Addr); told {
 		return bucketOf(addr)
@@ -33,7 +33,7 @@ func addressOf(r *http.Request) string {
 	return bucketOf(ip)
 }
 
-// bucketOf names an address, or the network of an IPv6 address.
+// bucketOf returns an address, or the network of an IPv6 address.
 func bucketOf(ip netip.Addr) string {
 	if ip = ip.Unmap(); ip.Is4() {
 		return ip.String()
@@ -45,7 +45,7 @@ func bucketOf(ip netip.Addr) string {
 	return network.String()
 }
 
-// parseProxies reads Config.TrustedProxies.
+// parseProxies parses Config.TrustedProxies.
 func parseProxies(list []string) (networks []netip.Prefix, err error) {
 	for _, text := range list {
 		network, err := netip.ParsePrefix(text)
@@ -61,9 +61,8 @@ func parseProxies(list []string) (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// from notes in a request which address a trusted proxy says it comes from: the last one
-// of X-Forwarded-For that is not a trusted proxy's. What a client writes itself stands
-// before that.
+// from stores the client's address as a trusted proxy reports it: the last one in X-Forwarded-For
+// that is not a trusted proxy. Entries that the client wrote precede it.
 func (a *API) from(r *http.Request) *http.Request {
 	if len(a.proxies) == 0 {
 		return r
@@ -86,7 +85,7 @@ func (a *API) from(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), addressKey{}, at))
 }
 
-// parseHop reads an address of X-Forwarded-For, which some proxies write with a port.
+// parseHop parses an address of X-Forwarded-For, to which some proxies add a port.
 func parseHop(text string) (netip.Addr, error) {
 	text = strings.Trim(strings.TrimSpace(text), `"`)
 	if with, err := netip.ParseAddrPort(text); err == nil {

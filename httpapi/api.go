@@ -23,72 +23,71 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Config configures an API. The zero value of each field but the first two works.
+// Config configures an API. The zero value of each field works, except of the first two.
 type Config struct {
-	Client    *weaver.Client // what it serves; must be set
-	Authorize Authorizer     // who sent a request: Tokens.Authorize, Passwords.Authorize, Open, or a function of the program; must be set
+	Client    *weaver.Client // required
+	Authorize Authorizer     // authenticates requests: Tokens.Authorize, Passwords.Authorize, Open, or a function of the program; required
 
-	// Login makes POST /login turn one of these tokens into a cookie for a browser.
-	// Default none: there is no such path.
+	// Login makes POST /login turn one of these tokens into a browser cookie. Default: nil, without
+	// that path.
 	Login *Tokens
 
-	AllowedHosts   []string // further values of Host that an Open API answers, without a port; "*" is any. Default none
-	TrustedOrigins []string // origins, as "https://ops.example.com", whose pages may send what changes something. Default none: the API's own
+	AllowedHosts   []string // additional values of Host that an Open API serves, without a port; "*" is any. Default: empty
+	TrustedOrigins []string // origins, as "https://ops.example.com", whose pages may send requests that change something. Default: only the API's own
 
 	// TrustedProxies are the addresses or networks, as "10.0.0.0/8", of proxies whose
-	// X-Forwarded-For says where a request comes from. Limits by address need it: without it
-	// all who come through a proxy have one address. Default none.
+	// X-Forwarded-For identifies the client. Limits by address need it: without it all clients
+	// behind a proxy have one address. Default: empty.
 	TrustedProxies []string
 
-	MaxBody     int64         // bytes of a request's body. Default 1 MiB
-	MaxInput    int64         // bytes of a body that has inputs of tasks. Default 8 MiB
-	MaxValues   int           // elements and members in the JSON of a body, and of all large bodies in work. Default 250,000
-	BodyTimeout time.Duration // for the body of a request to come. Default 30 s
-	Timeout     time.Duration // for an answer to be made and written. Default 30 s; a wait adds its own
-	MaxWait     time.Duration // of ?wait=. Default 60 s
-	MaxQuery    int           // bytes of q. Default 2 KiB
+	MaxBody     int64         // limit of a request's body in bytes. Default 1 MiB
+	MaxInput    int64         // limit of a body with task inputs in bytes. Default 8 MiB
+	MaxValues   int           // limit of elements and members in the JSON of a body, and of all large bodies in progress. Default 250,000
+	BodyTimeout time.Duration // limit for receiving a body. Default 30 s
+	Timeout     time.Duration // limit for processing and writing a response. Default 30 s; ?wait= adds to it
+	MaxWait     time.Duration // maximum of ?wait=. Default 60 s
+	MaxQuery    int           // limit of q in bytes. Default 2 KiB
 
-	// CommandLogs opens what the command of an attempt of a task wrote, which
-	// fs.ErrNotExist says is not kept here. Default nil: /v1/tasks/{id}/logs has the
-	// lines that engines store (weaver.PersistLogs) only.
+	// CommandLogs opens the output of one attempt of a command task; fs.ErrNotExist means that it
+	// is not kept here. Default nil: /v1/tasks/{id}/logs has only the lines that engines store
+	// (weaver.PersistLogs).
 	CommandLogs func(t *task.Task, attempt int) (io.ReadCloser, error)
 
-	MaxStreams                  int // that are open at a time. Default 1,000
-	MaxStreamsPerPrincipal      int // of one name. Default 200
-	MaxLongRequests             int // that wait (?wait=) or download, at a time. Default 1,000
-	MaxLongRequestsPerPrincipal int // of one name. Default 200
+	MaxStreams                  int // limit of open streams. Default 1,000
+	MaxStreamsPerPrincipal      int // of one principal's name. Default 200
+	MaxLongRequests             int // limit of concurrent waits (?wait=) and downloads. Default 1,000
+	MaxLongRequestsPerPrincipal int // of one principal's name. Default 200
 
-	// MaxBodiesPerPrincipal is how many bodies of one name are in work at a time, or of one
-	// address where no credentials are asked for; others wait. Default 64.
+	// MaxBodiesPerPrincipal limits the bodies in progress of one principal's name, or of one
+	// address on public routes; further ones wait. Default 64.
 	MaxBodiesPerPrincipal int
 
-	MaxTopics     int           // that one stream watches. Default 20
-	StreamTimeout time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+	MaxTopics     int           // topics of one stream. Default 20
+	StreamTimeout time.Duration // limit for a client of a stream to read the sent data; then the stream is cut. Default 10 s
 
-	// MaxStreamAge ends each stream at that age or up to a tenth before, so that who may
-	// not come any more goes: the client connects again, and goes on. Default 1 h.
+	// MaxStreamAge ends each stream at that age or up to a tenth earlier, so that a client without
+	// permission does not stay: it reconnects and continues. Default 1 h.
 	MaxStreamAge time.Duration
 
-	// MaxSearchesPerPrincipal is how many different topics tasks:QUERY the streams of one
-	// name watch, of those that ask for what no index knows. Default 20.
+	// MaxSearchesPerPrincipal limits the different topics tasks:QUERY that the streams of one name
+	// watch and that need more than an index. Default 20.
 	MaxSearchesPerPrincipal int
 
-	// Metrics is what GET /metrics answers with: for example a registry that has
-	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
-	// alone.
+	// Metrics gathers the response of GET /metrics: for example a registry with NewStoreMetrics,
+	// NewMetrics and the collectors of the process. Default: NewStoreMetrics alone.
 	Metrics prometheus.Gatherer
 
-	Logger *slog.Logger // failures of the server. Default slog.Default()
+	Logger *slog.Logger // for failures of the server. Default slog.Default()
 }
 
-// withDefaults returns the configuration that is used, and what is wrong with it.
+// withDefaults returns the configuration with its defaults, and an error for invalid values.
 func (cfg Config) withDefaults() (Config, error) {
 	var problems []error
 	if cfg.Client == nil {
 		problems = append(problems, errors.New("the Client is nil: give it the one of weaver.NewClient, or an engine's"))
 	}
 	if cfg.Authorize == nil {
-		problems = append(problems, errors.New("Authorize is nil: use the Authorize of LoadTokens or LoadPasswords, or Open if your middleware has decided already who may come here"))
+		problems = append(problems, errors.New("Authorize is nil: use the Authorize of LoadTokens or LoadPasswords, or Open if your middleware already authenticates requests"))
 	}
 	orDefault(&problems, "MaxBody", &cfg.MaxBody, 1<<20)
 	orDefault(&problems, "MaxInput", &cfg.MaxInput, 8<<20)
@@ -127,7 +126,7 @@ func orDefault[N int | int64 | time.Duration](problems *[]error, name string, v 
 	}
 }
 
-// API is the handler. Mount it under any path with http.StripPrefix; all its links are
+// API is the handler. It can be mounted under any path with http.StripPrefix; all its links are
 // relative.
 type API struct {
 	cfg    Config
@@ -136,14 +135,14 @@ type API struct {
 	mux    *http.ServeMux
 	origin *http.CrossOriginProtection
 	paths  map[string]map[string]*route // by pattern, by method
-	fails  *failures                    // wrong tokens, by address. Right ones are never refused: nobody guesses one
+	fails  *failures                    // wrong tokens, by address. A correct token is never rejected: it cannot be guessed
 
-	told *failures // log lines about them
+	told *failures // log lines about wrong credentials
 
 	proxies []netip.Prefix
-	quiet   quiet // what is logged of a store that is away
+	quiet   quiet // limits log lines while a store is unavailable
 	types   *types
-	spec    func() ([]byte, error) // /openapi.json, made when it is first asked for
+	spec    func() ([]byte, error) // /openapi.json, built at the first request
 
 	streams   opened
 	long      opened // waits and downloads
@@ -154,11 +153,11 @@ type API struct {
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
 
-	over  context.Context // ends grace later: what is not answered then is not
+	over  context.Context // ends a grace period later: it cuts unanswered requests
 	grace time.Duration
 }
 
-// New returns an API. It opens nothing and starts nothing: Stop ends its streams.
+// New returns an API. It opens no resources and starts no goroutines; Stop ends its streams.
 func New(cfg Config) (*API, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -186,17 +185,17 @@ func New(cfg Config) (*API, error) {
 	return a, nil
 }
 
-// errStopping ends what still runs when the API stops.
+// errStopping is the cause that ends running requests when the API stops.
 var errStopping = errors.New("the server stops")
 
-// stopGrace is how long requests that are under way may go on when the API stops.
+// stopGrace is the time that running requests have to finish when the API stops.
 const stopGrace = 5 * time.Second
 
-// answerWithin is how long a request that the stop ends may still write its answer.
+// answerWithin is the time in which a request ended by the stop can write its response.
 const answerWithin = time.Second
 
-// Stop ends the streams and waits that are open, which an http.Server's Shutdown would
-// wait for, and refuses new ones. Five seconds later it ends all other requests, too.
+// Stop ends the open streams and waits, for which an http.Server's Shutdown would wait, and refuses
+// new ones. Five seconds later it ends all other requests, too.
 func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
@@ -213,16 +212,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// begin gives the body of a request a time to come in, and its answer a time to be written
-// and the headers that every one has. What takes longer sets another time for its answer.
+// begin sets the deadlines of the request's body and of the response, and the common headers. A
+// slower response sets another deadline.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	out := &writer{ResponseWriter: w}
-	rc, now := http.NewResponseController(out), time.Now() // a recorder of a test has no deadlines
+	rc, now := http.NewResponseController(out), time.Now() // a test's recorder has no deadlines
 	_ = rc.SetWriteDeadline(now.Add(a.cfg.BodyTimeout + a.cfg.Timeout))
-	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
+	if r.ContentLength != 0 { // also for an unread body: the server looks for the next request after it
 		_ = rc.SetReadDeadline(now.Add(a.cfg.BodyTimeout))
 	}
-	out.forget = context.AfterFunc(a.over, func() { // a client that neither sends nor reads does not hold up the stop
+	out.forget = context.AfterFunc(a.over, func() { // a client that neither sends nor reads does not delay the stop
 		_ = rc.SetReadDeadline(time.Now())
 		_ = rc.SetWriteDeadline(time.Now().Add(answerWithin))
 	})
@@ -234,7 +233,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	return out
 }
 
-// recovered answers for a handler that panicked.
+// recovered answers a request whose handler panicked.
 func (a *API) recovered(w *writer, r *http.Request) {
 	p := recover()
 	err, _ := p.(error)
@@ -251,11 +250,11 @@ func (a *API) recovered(w *writer, r *http.Request) {
 	}
 }
 
-// writer knows whether an answer has begun, so that nothing else is written into it.
+// writer records whether the response has begun, so that no second one is written into it.
 type writer struct {
 	http.ResponseWriter
 	begun  bool
-	forget func() bool // when the request has ended
+	forget func() bool // called when the request ends
 }
 
 func (w *writer) WriteHeader(status int) {
@@ -268,27 +267,27 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface that http.ResponseController uses.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// panicked logs a panic, from where it is recovered.
+// panicked logs a panic with the stack of the recovery.
 func (a *API) panicked(r *http.Request, p any) {
 	a.log.ErrorContext(r.Context(), "a request made its handler panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 }
 
-// maxURL is how long the path and query of a request may be.
+// maxURL limits the path and query of a request.
 const maxURL = 16 << 10
 
-// admit refuses requests whatever they ask for.
+// admit rejects requests regardless of their route.
 func (a *API) admit(r *http.Request) *Problem {
 	if len(r.URL.RawQuery)+len(r.URL.Path) > maxURL {
 		return urlTooLong.of("They have more than %d bytes.", maxURL)
 	}
 	if at := r.URL.EscapedPath(); path.Clean(at) != at {
-		return noRoute.of("%q is no path of this API: /openapi.json lists them. A path has no empty parts, no dots and no slash at its end.", at)
+		return noRoute.of("%q is not a path of this API: /openapi.json lists them. A path has no empty parts, no dots and no slash at its end.", at)
 	}
 	if _, pattern := a.mux.Handler(r); pattern == "" {
-		return noRoute.of("%q is no path of this API: /openapi.json lists them.", r.URL.Path)
+		return noRoute.of("%q is not a path of this API: /openapi.json lists them.", r.URL.Path)
 	}
 	return nil
 }
@@ -313,7 +312,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 	}
 }
 
-// serve does the checks that all routes share, then calls the route's handler.
+// serve makes the checks that all routes share, then calls the route's handler.
 func (c *call) serve() error {
 	if err := c.guarded(); err != nil {
 		return err
@@ -335,12 +334,12 @@ func (c *call) serve() error {
 	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.BodyTimeout + c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
+		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.BodyTimeout + c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a test's recorder has no deadline
 	}
 	return c.route.handle(c)
 }
 
-// hostAllowed reports whether the Host of a request may be what it is.
+// hostAllowed reports whether the API serves the Host of a request.
 func (a *API) hostAllowed(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -361,10 +360,10 @@ func (a *API) hostAllowed(host string) bool {
 	return false
 }
 
-// fail answers with an error.
+// fail writes the response for an error.
 func (c *call) fail(err error) {
-	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
-		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
+	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // a missing body also ends the context
+		panic(http.ErrAbortHandler) // the client has disconnected
 	}
 	p := c.problem(err, "a request failed")
 	if p.Type == ProblemBase+tooManyFailures.Name {
@@ -379,10 +378,10 @@ func (c *call) fail(err error) {
 	writeProblem(c.w, p)
 }
 
-// maxTold is how many addresses that guess are logged in a minute.
+// maxTold limits the addresses with wrong credentials that are logged in a minute.
 const maxTold = 20
 
-// tellGuessing logs that an address sends wrong credentials, once a minute.
+// tellGuessing logs once a minute that an address sends wrong credentials.
 func (c *call) tellGuessing() {
 	addr := addressOf(c.r)
 	if c.api.told.add(addr, 1) && c.api.told.add("", maxTold) {

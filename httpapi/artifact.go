@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// artifact answers with the bytes of an artifact of a task.
+// artifact writes the bytes of a task's artifact.
 func (c *call) artifact() error {
 	id, err := c.id()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *call) artifact() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // its last Read says what is wrong with it
+	defer func() { _ = r.Close() }() // its last Read reports errors
 	h := c.w.Header()
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(a.Name)}))
 	h.Set("Content-Length", strconv.FormatInt(a.Blob.Size, 10))
@@ -63,8 +63,8 @@ func (c *call) artifact() error {
 		_, err := out.Write(nil)
 		return err
 	}
-	// Its last Read says whether the bytes are those that were stored, so their end waits
-	// for that: a client never takes changed bytes for the whole.
+	// The last Read verifies the bytes, so the end of the bytes is withheld until then: a client
+	// never takes changed bytes for complete ones.
 	held := &lastHeld{w: out}
 	if err := copyUntil(out.ctx, held, r); err != nil {
 		return out.broken(err)
@@ -75,7 +75,7 @@ func (c *call) artifact() error {
 	return nil
 }
 
-// taskOf returns the task that has an artifact, the oldest if several have it.
+// taskOf returns the task with an artifact, the oldest if several have it.
 func (c *call) taskOf(ctx context.Context, id task.ID) (task.ID, error) {
 	r := c.api.client.Store()
 	if !r.Capabilities().Has(store.CanListBlobs) {

@@ -18,7 +18,7 @@ import (
 
 var report = weaver.Define[string, weaver.ArtifactRef]("acme.test.report.v1", weaver.NoRetry())
 
-// artifacts makes a server with a bucket in a folder, and a task with two artifacts.
+// artifacts starts a server with a bucket in a folder, and runs a task with two artifacts.
 func artifacts(t *testing.T, content string) (s *server, of weaver.TaskID, folder string, list []task.Artifact) {
 	t.Helper()
 	folder = t.TempDir()
@@ -48,7 +48,7 @@ func artifacts(t *testing.T, content string) (s *server, of weaver.TaskID, folde
 	return s, h.ID(), folder, list
 }
 
-// An artifact is sent whole, and never as a page of this server.
+// An artifact is sent completely, and never as a page of this server.
 func TestArtifact(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("<script>alert(1)</script>\n", 20_000) // several reads
@@ -84,7 +84,7 @@ func TestArtifact(t *testing.T) {
 	s.get("/v1/artifacts/x?task="+of.String()).problem(http.StatusNotFound, "not-found")
 }
 
-// Bytes that have changed or are gone are not taken for the artifact.
+// Changed or missing bytes are not served as the artifact.
 func TestArtifactTrouble(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"small": 100, "large": 500_000} {
@@ -115,7 +115,7 @@ func TestArtifactTrouble(t *testing.T) {
 	}
 }
 
-// onlyFile finds the largest file below a folder.
+// onlyFile returns the largest file below a folder.
 func onlyFile(t *testing.T, folder string) (largest string) {
 	t.Helper()
 	size := int64(-1)
@@ -130,7 +130,7 @@ func onlyFile(t *testing.T, folder string) (largest string) {
 	return largest
 }
 
-// Without a bucket the server says so.
+// A server without a bucket returns an error that says so.
 func TestArtifactWithoutBucket(t *testing.T) {
 	t.Parallel()
 	s, of, _, list := artifacts(t, "x")
@@ -138,11 +138,10 @@ func TestArtifactWithoutBucket(t *testing.T) {
 	bare.get("/v1/artifacts/"+list[1].ID.String()+"?task="+of.String()).problem(http.StatusServiceUnavailable, "no-bucket")
 }
 
-// A client that reads nothing is cut after StreamTimeout, and one that reads slowly when
-// the API stops.
+// A client that reads nothing is cut after StreamTimeout, and a slow one when the API stops.
 func TestArtifactIsCut(t *testing.T) {
 	t.Parallel()
-	content := strings.Repeat("0123456789abcdef", 4<<20) // more than sockets hold
+	content := strings.Repeat("0123456789abcdef", 4<<20) // more than the socket buffers hold
 	for name, cut := range map[string]func(*server){
 		"timeout": func(*server) {},
 		"stop":    func(s *server) { s.api.Stop() },
@@ -169,7 +168,7 @@ func TestArtifactIsCut(t *testing.T) {
 	}
 }
 
-// closes is a bucket that tells when a stream of it was closed.
+// closes is a bucket that reports when a stream of it is closed.
 type closes struct {
 	blob.Bucket
 	closed chan struct{}

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// heapPeak is the most bytes that the heap has, whenever seen is called.
+// heapPeak records the largest heap at the calls of seen.
 type heapPeak struct {
 	mu   sync.Mutex
 	most uint64
@@ -29,8 +29,8 @@ func (h *heapPeak) seen() {
 	h.most = max(h.most, sample[0].Value.Uint64())
 }
 
-// What 200 large bodies cost at a time does not grow with their number. It is not parallel,
-// as it looks at the heap.
+// The memory of 200 concurrent large bodies does not grow with their number. The test is not
+// parallel, because it measures the heap.
 func TestAttackBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -39,7 +39,7 @@ func TestAttackBodies(t *testing.T) {
 		charge = `{"task_type":"acme.billing.charge.v1","input":`
 		limit  = 192 << 20
 	)
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as a server has it with such a heap
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as a server with such a heap has it
 	keys := make([]string, 88_000)
 	for i := range keys {
 		keys[i] = fmt.Sprintf(`"k%d":0`, i)
@@ -91,7 +91,7 @@ func TestAttackBodies(t *testing.T) {
 				r.Header.Set("Content-Type", "application/json")
 				res, err := http.DefaultClient.Do(r)
 				if err != nil {
-					return // it was cut, as it sent more than is read
+					return // it was cut, because it sent more than is read
 				}
 				_, _ = io.Copy(io.Discard, res.Body)
 				_ = res.Body.Close()
@@ -111,8 +111,8 @@ func TestAttackBodies(t *testing.T) {
 	}
 }
 
-// A principal has so many bodies in work, and so many values in them, and then waits in
-// vain; another one does not.
+// A principal that reaches its limits of bodies and values in progress waits, and then is rejected;
+// another principal is not affected.
 func TestAttackBodies_OfOnePrincipal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

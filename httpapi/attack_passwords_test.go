@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// guarded is a server that asks ann and bob for passwords, behind a proxy at 127.0.0.1.
+// guarded starts a server with passwords for ann and bob, behind a proxy at 127.0.0.1.
 func guarded(t *testing.T, proxies ...string) (*server, *httpapi.Passwords) {
 	t.Helper()
 	passwords, err := httpapi.ReadPasswords(strings.NewReader(passwordLine("ann", "full", "ann's password") + "\n\n# bob\n" + httpapi.PasswordLine("bob", "read", "bob's password", 3000)))
@@ -30,8 +30,8 @@ func (s *server) login(from, name, password string) *answer {
 	return s.get("/v1/me", append(basic(name, password), "X-Forwarded-For", from)...)
 }
 
-// Ten guesses in a minute are looked at, however many are sent at a time, also of an account
-// that has logged in: the right one behind them is not told apart.
+// Ten guesses in a minute are verified, however many are sent at once, also for an account that has
+// logged in. A right password among the later guesses cannot be detected.
 func TestAttackGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,13 +65,13 @@ func TestAttackGuesses(t *testing.T) {
 			s.login("192.0.2.66", "bob", "bob's password").want(http.StatusOK) // another account
 			time.Sleep(25 * time.Second)
 		}
-		time.Sleep(11 * time.Second) // a minute behind the first, however often it was tried meanwhile
+		time.Sleep(11 * time.Second) // a minute after the first, regardless of the guesses in between
 		s.login("192.0.2.66", "ann", "ann's password").want(http.StatusOK)
 	})
 }
 
-// Guesses at others lock nobody out, also without a login before; and who sends the right
-// password many times at once is no attacker.
+// Guesses for other accounts lock no account out, also without an earlier login. A client that
+// sends the right password many times at once is not an attacker.
 func TestAttackGuesses_LocksNobodyElseOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAttackGuesses_LocksNobodyElseOut(t *testing.T) {
 	})
 }
 
-// What a proxy that is trusted says counts, and nothing that a client writes.
+// Only addresses that a trusted proxy reports count, not those that a client writes.
 func TestAttackForwardedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestAttackForwardedFor(t *testing.T) {
 	}
 }
 
-// Many addresses that guess at one account are slowed down, and so is one that guesses at
-// many, and all together; none of it tells which accounts there are.
+// Guesses from many addresses for one account, from one address for many accounts, and all together
+// are slowed down. No response reveals which accounts exist.
 func TestAttackGuesses_AreSlowedDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,35 +14,34 @@ import (
 	"time"
 )
 
-// Bodies cost memory while they are in work: the bytes, and several times as much for what
-// is built of them. Each body is bounded by its route, in bytes, depth and number of
-// values, and that is looked at as the bytes come. All bodies together are bounded here,
-// and so are those of one principal, or of one address where nobody has proved who it is.
-// A small body never waits for large ones.
+// Bodies in progress use memory: their bytes, and several times as much for the decoded values. The
+// route bounds each body in bytes, depth and number of values, which are checked as the bytes
+// arrive. The code here bounds all bodies together, and those of one principal, or of one address
+// on public routes. A small body never waits for large ones.
 
 const (
-	smallBody = 64 << 10 // bytes of a body that counts as a small one
+	smallBody = 64 << 10 // largest size of a small body in bytes
 
 	// placeWait is the time that a request waits for its turn before it is refused.
 	placeWait = 10 * time.Second
 
-	// publicBodyTimeout bounds a body of which nobody knows who sends it.
+	// publicBodyTimeout bounds the receipt of a body on a public route.
 	publicBodyTimeout = 5 * time.Second
 )
 
-// Bounds of the values of a body, for routes that take no input of a task.
+// Bounds of the values of a body, for routes without task inputs.
 const (
 	verbValues  = 5_000
 	loginValues = 16
 	loginDepth  = 4
 	loginBody   = 4 << 10
-	verbBody    = 64 << 10 // of a verb that takes no value
+	verbBody    = 64 << 10 // for a verb without a value
 )
 
-// bodies are the bodies in work.
+// bodies holds the shares of the bodies in progress.
 type bodies struct {
-	requests    *shares // bodies in work, by name
-	bytes       *shares // of large bodies
+	requests    *shares // bodies in progress, by name
+	bytes       *shares // bytes of large bodies
 	smallValues *shares
 	largeValues *shares
 	building    *shares // small bodies that are being decoded
@@ -59,7 +58,7 @@ func newBodies(cfg *Config) *bodies {
 	}
 }
 
-// sender names who sent the body: a principal, or an address.
+// sender returns the sender of the body: a principal, or an address.
 func (c *call) sender() string {
 	if c.route.public {
 		return "address " + addressOf(c.r)
@@ -67,8 +66,7 @@ func (c *call) sender() string {
 	return "principal " + c.who.Name
 }
 
-// boundBody gives a route the bounds of its body that it does not have. most is
-// Config.MaxBody.
+// boundBody sets the missing body bounds of a route. most is Config.MaxBody.
 func (r *route) boundBody(most int64) {
 	if r.body == nil || r.maxBody > 0 {
 		return
@@ -95,23 +93,22 @@ func (c *call) hold(of *shares, n int64) error {
 	return nil
 }
 
-// release frees the share of the body.
+// release returns the share of the body.
 func (c *call) release() {
 	for _, release := range c.releases {
 		release()
 	}
 }
 
-// buildTurn waits until a body of some bytes may be decoded.
+// buildTurn waits until a body of the given size may be decoded.
 func (c *call) buildTurn(ctx context.Context, size int) (done func(), err error) {
-	if size > smallBody { // it has its share of all bytes
+	if size > smallBody { // it already has a share of all bytes
 		return func() {}, nil
 	}
 	return c.api.bodies.building.take(ctx, c.sender(), 1)
 }
 
-// body reads the body. Its share of what all bodies may cost is given back when the
-// request is answered.
+// body reads the body. Its share is returned when the request is answered.
 func (c *call) body() ([]byte, error) {
 	most := c.route.maxBody
 	size := c.r.ContentLength
@@ -123,7 +120,7 @@ func (c *call) body() ([]byte, error) {
 		return nil, err
 	}
 	if size < 0 {
-		size = most // it does not say
+		size = most // the size is unknown
 	}
 	large := size > smallBody
 	if large {
@@ -136,7 +133,7 @@ func (c *call) body() ([]byte, error) {
 	if c.route.public {
 		wait = min(wait, publicBodyTimeout)
 	}
-	_ = rc.SetReadDeadline(time.Now().Add(wait)) // it may have waited since
+	_ = rc.SetReadDeadline(time.Now().Add(wait)) // the wait for a share may have taken time
 	bound := &jsonBound{r: http.MaxBytesReader(c.w, c.r.Body, most), maxValues: c.api.cfg.MaxValues, maxDepth: maxDepth}
 	if c.route.maxValues > 0 {
 		bound.maxValues = min(bound.maxValues, c.route.maxValues)
@@ -148,7 +145,7 @@ func (c *call) body() ([]byte, error) {
 	if err := c.bodyError(err, most, wait); err != nil {
 		return nil, err
 	}
-	// The deadline is the body's: a connection that is watched for its end must outlive it.
+	// The deadline is for the body only: a connection that is watched for its end must outlive it.
 	_ = rc.SetReadDeadline(time.Time{})
 	values := all.smallValues
 	if large {
@@ -157,7 +154,7 @@ func (c *call) body() ([]byte, error) {
 	return raw, c.hold(values, int64(bound.values))
 }
 
-// readBody reads all, of which size bytes were announced; less than 0: it was not said.
+// readBody reads all of r. size is the announced number of bytes; negative if unknown.
 func readBody(r io.Reader, size int64) ([]byte, error) {
 	if size < 0 {
 		return io.ReadAll(r)
@@ -167,7 +164,7 @@ func readBody(r io.Reader, size int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// bodyError says why a body could not be read.
+// bodyError returns the problem for an error while reading a body.
 func (c *call) bodyError(err error, most int64, wait time.Duration) error {
 	if err == nil {
 		return nil
@@ -181,7 +178,7 @@ func (c *call) bodyError(err error, most int64, wait time.Duration) error {
 		return bodyTooLarge.of("The body has more than %d bytes.", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
-		if c.api.over.Err() != nil { // which ended the deadline
+		if c.api.over.Err() != nil { // it ended the deadline
 			return stoppedProblem()
 		}
 		return bodyTooSlow.of("It did not come within %s.", wait)

@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// decodeBody decodes JSON strictly: no key twice, no unknown field, nothing behind the
-// value. The problem says where the mistake is.
+// decodeBody decodes JSON strictly: no duplicate keys, no unknown fields, nothing after the value.
+// The problem contains the place of the mistake.
 func decodeBody(ctx context.Context, raw []byte, v any) error {
 	raw = bytes.Trim(raw, " \t\r\n")
 	if len(raw) == 0 {
 		return badRequest.of("The body is empty: want a JSON object.")
 	}
-	if !utf8.Valid(raw) { // encoding/json would replace what is not
+	if !utf8.Valid(raw) { // encoding/json would replace invalid bytes
 		return badRequest.of("The body is not UTF-8.")
 	}
 	check := &bodyCheck{ctx: ctx}
@@ -41,7 +41,7 @@ func decodeBody(ctx context.Context, raw []byte, v any) error {
 	return nil
 }
 
-// bodyProblem is a problem with one place of the body.
+// bodyProblem returns a problem with one place of the body.
 func bodyProblem(k problemKind, pointer, detail string) *Problem {
 	p := k.of("The body is wrong.")
 	p.Errors = []ProblemError{{Pointer: "#" + pointer, Detail: detail}}
@@ -52,16 +52,16 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(s string) string { return pointerEscaper.Replace(s) }
 
-// maxDepth is how deep the JSON of a body may nest.
+// maxDepth limits the nesting of a body's JSON.
 const maxDepth = 1000
 
-// bodyCheck looks at a body before it is decoded, until its context ends.
+// bodyCheck checks a body before it is decoded, until its context ends.
 type bodyCheck struct {
 	ctx   context.Context
 	looks int
 }
 
-// ended returns the context's error, which it looks at now and then.
+// ended returns the context's error, which it checks periodically.
 func (b *bodyCheck) ended() error {
 	if b.looks++; b.looks%1024 != 0 {
 		return nil
@@ -69,8 +69,7 @@ func (b *bodyCheck) ended() error {
 	return b.ctx.Err()
 }
 
-// keys looks at JSON as a whole: its syntax, keys that an object has twice, and what
-// follows the value.
+// keys checks the syntax of JSON, duplicate keys, and text after the value.
 func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 	if json.Valid(raw) {
 		return b.twice(raw)
@@ -78,10 +77,10 @@ func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 	return b.mistake(raw)
 }
 
-// mistake finds where text stops being JSON.
+// mistake returns the place of the first syntax error.
 func (b *bodyCheck) mistake(raw []byte) (at string, err error) {
 	type level struct {
-		object, key bool // key: the next token is one
+		object, key bool // key: the next token is a key
 		name        string
 		index       int
 	}
@@ -126,7 +125,7 @@ func (b *bodyCheck) mistake(raw []byte) (at string, err error) {
 			l.key = false
 			continue
 		}
-		// A value has ended.
+		// End of a value.
 		switch {
 		case top < 0:
 			return "", errors.New("something follows the JSON value")
@@ -138,5 +137,5 @@ func (b *bodyCheck) mistake(raw []byte) (at string, err error) {
 	}
 }
 
-// urlQuery reads the query strictly.
+// urlQuery parses the query strictly.
 func urlQuery(r *http.Request) (url.Values, error) { return url.ParseQuery(r.URL.RawQuery) }

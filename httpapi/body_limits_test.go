@@ -10,14 +10,14 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// repeat is a list of n elements.
+// repeat returns a JSON list of n elements.
 func repeat(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// Lists and maps of a body that are too long are refused before their elements are decoded:
-// that costs a small multiple of what was sent. It is not parallel, as it looks at what is
-// allocated.
+// Lists and maps of a body that are too long are rejected before their elements are decoded: the
+// memory is a small multiple of the body. The test is not parallel, because it measures
+// allocations.
 func TestLongLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -58,7 +58,7 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// As many elements as are taken are.
+// A list with exactly the maximum of elements is accepted.
 func TestListsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -70,11 +70,11 @@ func TestListsAtTheLimit(t *testing.T) {
 			t.Errorf("%d tasks: %+v, want %q", n, p.Errors, want)
 		}
 	}
-	// What an input has is the schema's alone.
+	// Only the schema limits an input.
 	s.post("/v1/tasks", `{"task_type":"acme.billing.charge.v1","input":`+repeat(5000, "1")+`}`).problem(http.StatusUnprocessableEntity, "invalid-input")
 }
 
-// A job has so many needs at most.
+// A job has a maximum of dependencies.
 func TestNeedsOfAJob(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -85,7 +85,7 @@ func TestNeedsOfAJob(t *testing.T) {
 	}
 }
 
-// A body is looked at no longer than the answer may take.
+// The check of a body ends with the time limit of the response.
 func TestBodyTakesTooLong(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.Timeout = 1 }})

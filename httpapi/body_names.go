@@ -16,10 +16,10 @@ import (
 	"github.com/goweaver/weaver/internal/jsonfields"
 )
 
-// fields refuses names that are no fields of a type, lists that are too long, and values
-// that fields do not take. It says where, which encoding/json does not in lists and of types
-// that decode themselves; and that takes names in any case, so that an object could have one
-// field twice.
+// fields rejects unknown field names, lists that are too long, and values that fields do not
+// accept. It reports the place, which encoding/json does not do in lists and for types that decode
+// themselves. encoding/json also matches names in any case, so that an object could have one field
+// twice.
 func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error {
 	if err := b.ended(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error
 			if strings.ContainsRune(name, 0) {
 				return bodyProblem(badRequest, at+"/"+escapePointer(name), "the name contains a NUL character")
 			}
-			if string(value) == "null" { // encoding/json would make a text without a character of it
+			if string(value) == "null" { // encoding/json would decode it as an empty text
 				return bodyProblem(invalidBody, at+"/"+escapePointer(name), "want a string, and it is a JSON null")
 			}
 			if err := checkValue(value, t.Elem(), at+"/"+escapePointer(name)); err != nil {
@@ -81,16 +81,15 @@ func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error
 // bodyField is a field of a body.
 type bodyField struct {
 	jsonfields.Field
-	most int // elements of its list or map; 0: it is another type
+	most int // limit of the elements of its list or map; 0 for other types
 }
 
-// maxElements is how many elements a list or a map of a body has at most whose tag `max`
-// does not say it.
+// maxElements limits the elements of a list or map of a body without a tag `max`.
 const maxElements = 1000
 
 var bodyFields sync.Map // []bodyField by reflect.Type
 
-// bodyFieldsOf returns the fields of a struct, which are looked up once.
+// bodyFieldsOf returns the fields of a struct, from a cache.
 func bodyFieldsOf(t reflect.Type) []bodyField {
 	if known, found := bodyFields.Load(t); found {
 		list, _ := known.([]bodyField)
@@ -104,8 +103,8 @@ func bodyFieldsOf(t reflect.Type) []bodyField {
 	return list
 }
 
-// mostElements is how many elements a field of a body may have; 0: it has none, or any
-// number, as inputs do.
+// mostElements returns the element limit of a body's field; 0 if it is neither a list nor a map, or
+// is unlimited, as inputs are.
 func mostElements(f jsonfields.Field) int {
 	if n, err := strconv.Atoi(f.Tag.Get("max")); err == nil {
 		return n
@@ -116,8 +115,7 @@ func mostElements(f jsonfields.Field) int {
 	return 0
 }
 
-// elements counts the elements of a list or an object without decoding them. raw is JSON
-// without a mistake.
+// elements counts the elements of a list or an object without decoding them. raw is valid JSON.
 func elements(raw json.RawMessage) (n int) {
 	depth := 0
 	for i := 0; i < len(raw); i++ {
@@ -144,11 +142,11 @@ func elements(raw json.RawMessage) (n int) {
 	return n
 }
 
-// checkValue refuses JSON that a type does not take, and texts with a NUL, which is not
-// text for stores. JSON that is kept as it is may have them.
+// checkValue rejects JSON that a type does not accept, and texts with a NUL, which stores do not
+// accept. JSON that is stored unchanged may contain NUL.
 func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 	if t == reflect.TypeFor[json.RawMessage]() {
-		return nil // it takes any, and would be copied
+		return nil // it accepts any value, and would be copied
 	}
 	v := reflect.New(t)
 	err := json.Unmarshal(raw, v.Interface())
@@ -162,7 +160,7 @@ func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &noTime):
-		return bodyProblem(invalidBody, at, fmt.Sprintf("%q is no time: want one like 2026-01-02T03:04:05Z", strings.Trim(noTime.Value, `"`)))
+		return bodyProblem(invalidBody, at, fmt.Sprintf("%q is not a time: use the form 2026-01-02T03:04:05Z", strings.Trim(noTime.Value, `"`)))
 	case errors.As(err, &wrong):
 		return bodyProblem(invalidBody, at, jsonfields.Wrong(t, wrong.Value))
 	case errors.As(err, &p):
@@ -177,7 +175,7 @@ func isNUL(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &text) == nil && strings.ContainsRune(text, 0)
 }
 
-// hasNUL reports whether a text of a value, or an element or key of it, has a NUL.
+// hasNUL reports whether a text, element or key of a value contains a NUL.
 func hasNUL(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:
@@ -203,7 +201,7 @@ func hasNUL(v reflect.Value) bool {
 	return false
 }
 
-// noField says that there is no field of a name, and which there are.
+// noField returns the message for an unknown field, with the known ones.
 func noField(name string, fields []bodyField) string {
 	var known []string
 	for _, f := range fields {
@@ -215,7 +213,7 @@ func noField(name string, fields []bodyField) string {
 	return fmt.Sprintf("there is no field %q; there are %s", name, strings.Join(known, ", "))
 }
 
-// hasNames reports whether a type's JSON is an object of the fields of a struct.
+// hasNames reports whether a type's JSON is an object with the fields of a struct.
 func hasNames(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t.Kind() == reflect.Struct && !p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

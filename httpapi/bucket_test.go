@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// countedBucket counts what is read of it.
+// countedBucket counts its reads.
 type countedBucket struct {
 	blob.Bucket
 	reads atomic.Int64
@@ -27,8 +27,8 @@ func (b *countedBucket) Get(ctx context.Context, key string) (io.ReadCloser, err
 	return b.Bucket.Get(ctx, key)
 }
 
-// Values that nobody is shown are not read from the bucket, unless something of them has
-// to be masked in an error.
+// Values that are not shown are not read from the bucket, unless parts of them must be masked in an
+// error.
 func TestBucketIsReadForWhoMaySee(t *testing.T) {
 	t.Parallel()
 	bucket, db := &countedBucket{Bucket: blob.Dir(t.TempDir())}, memstore.New()

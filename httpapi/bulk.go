@@ -20,23 +20,23 @@ func (c *call) bulkRequest(b *BulkRequest) (req ops.BulkRequest, err error) {
 	}
 	switch {
 	case !slices.Contains(ops.BulkVerbs(), b.Verb):
-		return req, wrong("/verb", "%q is no verb of many tasks; the verbs are %v", b.Verb, ops.BulkVerbs())
+		return req, wrong("/verb", "%q is not a bulk verb: use one of %v", b.Verb, ops.BulkVerbs())
 	case b.Limit < 0 || b.Limit > ops.MaxBulk:
 		return req, wrong("/limit", "it is %d: want 1 to %d", b.Limit, ops.MaxBulk)
 	case b.Force && b.Verb != ops.BulkCancel:
-		return req, wrong("/force", "it is for cancel alone")
+		return req, wrong("/force", "only for cancel: leave it out")
 	case b.KeepSteps && b.Verb != ops.BulkRetry:
-		return req, wrong("/keep_steps", "it is for retry alone")
+		return req, wrong("/keep_steps", "only for retry: leave it out")
 	case b.Cleanup && b.Verb != ops.BulkRetry:
-		return req, wrong("/cleanup", "it is for retry alone")
+		return req, wrong("/cleanup", "only for retry: leave it out")
 	case b.Q != "" && b.IDs != nil:
 		return req, wrong("/ids", "there is a q, too: want one of them")
 	case b.Q == "" && b.IDs == nil:
-		return req, wrong("/q", "there are no ids either: want one of them. A q that is empty is refused, too, as it would select every task")
+		return req, wrong("/q", "q and ids are both missing: give one of them. An empty q is rejected too, because it would select every task")
 	case len(b.IDs) > ops.MaxBulk:
 		return req, wrong("/ids", "there are %d: at most %d", len(b.IDs), ops.MaxBulk)
 	case b.IDs != nil && b.Newest != "":
-		return req, wrong("/newest", "it is for q: ids say themselves which tasks they are")
+		return req, wrong("/newest", "only with q: ids already fix the selection")
 	}
 	if b.Newest != "" {
 		if req.Newest, err = task.ParseID(b.Newest); err != nil {
@@ -84,7 +84,7 @@ func (c *call) bulk() error {
 			}
 			return err
 		}
-		// What was done is told, and the next request goes on behind it.
+		// The response reports the completed part, and the next request continues after it.
 		answer.Trouble = c.problem(err, "a verb of many tasks ended early").Error()
 	}
 	return c.write(http.StatusOK, answer)

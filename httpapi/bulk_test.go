@@ -20,15 +20,15 @@ import (
 
 var workerInfo = store.WorkerInfo{ID: "w", Name: "here:1", TTL: time.Minute, Types: []string{"acme.billing.charge.v1"}}
 
-// bulk sends one request of a verb of many tasks.
+// bulk sends one bulk request.
 func (s *server) bulk(body any) (res httpapi.BulkResult) {
 	s.Helper()
 	s.post("/v1/tasks/bulk", body).want(http.StatusOK).into(&res)
 	return res
 }
 
-// A dry run tells what would be done and fixes the set; the calls that follow do that,
-// page by page, and are audited by the principal's name.
+// A dry run lists the effects and fixes the set. The calls after it change exactly that set, page
+// by page, and the audit log has the principal's name.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, db store.Store) {
@@ -122,7 +122,7 @@ func TestBulkRefuses(t *testing.T) {
 	s.get("/v1/tasks/bulk").problem(http.StatusMethodNotAllowed, "method-not-allowed")
 }
 
-// failsAfter is a store that fails when it has done so many commands more.
+// failsAfter is a store that fails after the given number of commands.
 type failsAfter struct {
 	*memstore.Store
 	left atomic.Int64
@@ -135,7 +135,7 @@ func (f *failsAfter) Operate(ctx context.Context, ns string, cmds ...store.Comma
 	return f.Store.Operate(ctx, ns, cmds...)
 }
 
-// What was done before the store failed is told, and the next call goes on behind it.
+// The response reports the changes before the store failed, and the next call continues after them.
 func TestBulkTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	db := &failsAfter{Store: memstore.New()}
@@ -161,7 +161,7 @@ func TestBulkTellsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A time that a program has not set does not stand for all tasks.
+// A time that the program has not set does not select all tasks.
 func TestTimeThatIsNotSet(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})

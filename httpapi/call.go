@@ -28,11 +28,11 @@ type call struct {
 	who         Principal
 	conditional bool // it has an If-Match
 
-	releases []func() // of what its body holds until it is answered
+	releases []func() // for the shares that its body holds until the response
 }
 
-// context returns the request's context, which also ends after Config.Timeout, and soon
-// after the API has stopped: errStopping is the cause then.
+// context returns the request's context. It also ends after Config.Timeout, and soon after the API
+// has stopped, with the cause errStopping.
 func (c *call) context() (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Timeout)
 	ctx, end := context.WithCancelCause(limited)
@@ -44,7 +44,7 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 	}
 }
 
-// write answers with JSON.
+// write writes a JSON response.
 func (c *call) write(status int, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -55,14 +55,14 @@ func (c *call) write(status int, v any) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Content-Length", strconv.Itoa(buf.Len()))
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(buf.Bytes()) // the client is gone: nobody to tell
+	_, _ = c.w.Write(buf.Bytes()) // an error means that the client has disconnected
 	return nil
 }
 
-// path returns a parameter of the path.
+// path returns a path parameter.
 func (c *call) path(name string) string { return c.r.PathValue(name) }
 
-// id reads the parameter id of the path. What is no id names nothing that is here.
+// id parses the path parameter id. A malformed ID is reported as not found.
 func (c *call) id() (task.ID, error) {
 	id, err := task.ParseID(c.path("id"))
 	if err != nil {
@@ -73,15 +73,15 @@ func (c *call) id() (task.ID, error) {
 	return id, nil
 }
 
-// badParam is a problem with one parameter.
+// badParam returns a problem with one parameter.
 func badParam(name, format string, args ...any) error {
 	p := badQuery.of("The parameter %s is wrong.", name)
 	p.Errors = []ProblemError{{Parameter: name, Detail: fmt.Sprintf(format, args...)}}
 	return p
 }
 
-// checkTexts refuses parameters of the path and of headers that are no text for stores:
-// UTF-8 without NUL. checkQuery does it for those of the query, and decode for bodies.
+// checkTexts rejects path parameters and headers that stores do not accept as text: UTF-8 without
+// NUL. checkQuery checks the query, and decode checks bodies.
 func (c *call) checkTexts() error {
 	for _, name := range c.route.names() {
 		if err := checkParam(name, c.path(name)); err != nil {
@@ -101,7 +101,7 @@ func (c *call) checkTexts() error {
 	return nil
 }
 
-// checkParam refuses a parameter that is no text for stores.
+// checkParam rejects a parameter that stores do not accept as text.
 func checkParam(name, text string) error {
 	switch {
 	case strings.ContainsRune(text, 0):
@@ -112,7 +112,7 @@ func checkParam(name, text string) error {
 	return nil
 }
 
-// checkQuery refuses parameters that the route does not have, and repeated ones.
+// checkQuery rejects unknown and repeated query parameters.
 func (c *call) checkQuery() error {
 	values, err := urlQuery(c.r)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *call) checkQuery() error {
 	return nil
 }
 
-// nearest returns the word that was meant, "" if none is near.
+// nearest returns the most similar known word, or "".
 func nearest(word string, known []string) (best string) {
 	least := 3
 	for _, k := range known {
@@ -158,10 +158,10 @@ func nearest(word string, known []string) (best string) {
 	return best
 }
 
-// get returns a parameter of the query, "" if it was not given.
+// get returns a query parameter, "" if it is missing.
 func (c *call) get(name string) string { return c.r.URL.Query().Get(name) }
 
-// list returns a parameter that is repeated, or has commas.
+// list returns the values of a repeated or comma-separated parameter.
 func (c *call) list(name string) (all []string) {
 	for _, v := range c.r.URL.Query()[name] {
 		for part := range strings.SplitSeq(v, ",") {
@@ -173,7 +173,7 @@ func (c *call) list(name string) (all []string) {
 	return all
 }
 
-// limit reads the size of a page.
+// limit parses the size of a page.
 func (c *call) limit(most int) (int, error) {
 	text := c.get("limit")
 	if text == "" {
@@ -186,7 +186,7 @@ func (c *call) limit(most int) (int, error) {
 	return n, nil
 }
 
-// span reads a duration.
+// span parses a duration.
 func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 	text := c.get(name)
 	if text == "" {
@@ -199,7 +199,7 @@ func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// acceptable refuses a request that accepts none of what the route answers with.
+// acceptable rejects a request that accepts no media type of the route.
 func (c *call) acceptable() error {
 	accept := strings.Join(c.r.Header.Values("Accept"), ",")
 	var media []string
@@ -214,8 +214,8 @@ func (c *call) acceptable() error {
 	return notAcceptable.of("%s answers with %s.", c.route.id, strings.Join(slices.Compact(media), " or "))
 }
 
-// accepts reports whether a header Accept allows a media type: of its parts that name it
-// the one that says most counts.
+// accepts reports whether an Accept header permits a media type. The most specific part that
+// matches it decides.
 func accepts(accept, media string) (yes bool) {
 	group, _, _ := strings.Cut(media, "/")
 	best := 0
@@ -240,7 +240,7 @@ func accepts(accept, media string) (yes bool) {
 	return yes
 }
 
-// anyMedia is the media type of an answer that is what it is.
+// anyMedia is the media type of a response with unknown content.
 const anyMedia = "application/octet-stream"
 
 func (a *answer) mediaType() string {
@@ -250,8 +250,8 @@ func (a *answer) mediaType() string {
 	return a.media
 }
 
-// decode reads the body into v, which must be of the route's type. A body that is
-// left out is read as {} where the route allows it.
+// decode decodes the body into v, which must have the route's type. An omitted body is read as {}
+// if the route permits it.
 func (c *call) decode(v any) error {
 	r := c.r
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -274,7 +274,7 @@ func (c *call) decode(v any) error {
 	return decodeBody(ctx, raw, v)
 }
 
-// decodeOptional is decode for a body that may be left out.
+// decodeOptional is decode for an optional body.
 func (c *call) decodeOptional(v any) error {
 	if c.r.ContentLength == 0 && c.r.Header.Get("Content-Type") == "" {
 		return nil
@@ -282,8 +282,8 @@ func (c *call) decodeOptional(v any) error {
 	return c.decode(v)
 }
 
-// checkHeaders refuses the headers with which a request asks for more safety, where the
-// route would ignore them. To repeat what makes nothing new needs no key.
+// checkHeaders rejects headers that request more safety if the route would ignore them. Repeating a
+// request that creates nothing needs no key.
 func (c *call) checkHeaders() error {
 	for _, name := range []string{"Idempotency-Key", "If-Match"} {
 		if name == "Idempotency-Key" && !c.route.creates() {
@@ -298,8 +298,8 @@ func (c *call) checkHeaders() error {
 	return nil
 }
 
-// keyOf puts the header Idempotency-Key into the key of a body, which may have the same.
-// pointer is where in the body it stands.
+// keyOf copies the header Idempotency-Key into the key of a body, which may have the same value.
+// pointer is the key's place in the body.
 func (c *call) keyOf(key *string, pointer string) error {
 	all := c.r.Header.Values("Idempotency-Key")
 	switch {
@@ -312,13 +312,13 @@ func (c *call) keyOf(key *string, pointer string) error {
 	}
 	given := all[0]
 	if *key != "" && *key != given {
-		return bodyProblem(invalidBody, pointer, "it is another one than the header Idempotency-Key has: leave one of them out")
+		return bodyProblem(invalidBody, pointer, "differs from the header Idempotency-Key: leave one of them out")
 	}
 	*key = given
 	return nil
 }
 
-// operator are the options that every verb has: who did it, and why.
+// operator returns the options that every verb has: the actor and the reason.
 func (c *call) operator(reason string) (opts []weaver.OperateOption) {
 	opts = append(opts, weaver.By(c.who.Name))
 	if reason != "" {

@@ -25,13 +25,13 @@ type fullIn struct {
 	Big   json.Number       `json:"big"`
 }
 
-// fullOptions are all options that a draft of a job may have, none of them the default.
+// fullOptions returns all options of a job's draft, each with a value that is not the default.
 func fullOptions() []weaver.EnqueueOption {
 	examples := slices.DeleteFunc(option.Examples[weaver.EnqueueOption](option.HTTP), func(o weaver.EnqueueOption) bool {
 		var s option.Settings
 		o.ApplyEnqueue(&s)
 		n := &s.Task
-		return n.IdempotencyKey != "" || n.Coalesce || n.RequireSameInput || n.Delay != 0 || !n.At.IsZero() // of other cases
+		return n.IdempotencyKey != "" || n.Coalesce || n.RequireSameInput || n.Delay != 0 || !n.At.IsZero() // covered by other cases
 	})
 	return append(
 		examples, weaver.ConcurrencyKey("org/1", 3), weaver.Queue("a queue/with, signs"), weaver.Priority(2), weaver.ExpireAfter(3*time.Hour+time.Nanosecond*1000),
@@ -39,7 +39,7 @@ func fullOptions() []weaver.EnqueueOption {
 	)
 }
 
-// The row of a task is the same whether it is enqueued in the store or over HTTP.
+// A task's row is the same whether it is enqueued in the store or over HTTP.
 func TestNoOptionIsLostOverHTTP(t *testing.T) {
 	t.Parallel()
 	const name = "acme.full.options.v1"
@@ -61,7 +61,7 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A field that this test does not set is one that it does not test.
+	// A field that the test does not set is not covered.
 	elsewhere := []string{"ID", "Type", "SchemaVersion", "Delay", "At", "Redact", "Expire", "Node", "Needs", "AllowFailure", "UndoOf", "RequireSameInput"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[task.New]()) {
 		if !f.Anonymous && !slices.Contains(elsewhere, f.Name) && reflect.DeepEqual(reflect.ValueOf(n).FieldByIndex(f.Index).Interface(), reflect.ValueOf(base).FieldByIndex(f.Index).Interface()) {
@@ -124,7 +124,7 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 					hist, err := s.client.History(s.Context(), tasks[k].ID)
 					s.no(err)
 					for _, e := range hist.Needs {
-						rows[i][k].CancelReason += " " + e.Node + " " + string(e.Kind) // beside the row, for the comparison
+						rows[i][k].CancelReason += " " + e.Node + " " + string(e.Kind) // stored in the row for the comparison
 					}
 				}
 			})
@@ -148,7 +148,7 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 	})
 }
 
-// onClient runs fn on a store in which a type was announced.
+// onClient runs fn with a client of one kind, on a store with an announced type.
 func onClient(t *testing.T, kind string, announced weaver.AnyType, fn func(s *suite)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func onClient(t *testing.T, kind string, announced weaver.AnyType, fn func(s *su
 	})
 }
 
-// rowsOf reads what enqueue stores in a store and over HTTP.
+// rowsOf returns the rows that enqueue stores directly and over HTTP.
 func rowsOf(t *testing.T, announced weaver.AnyType, enqueue func(s *suite) weaver.TaskID) (direct, over task.Task) {
 	t.Helper()
 	for kind, row := range map[string]*task.Task{"store": &direct, "HTTP": &over} {
@@ -182,7 +182,7 @@ func rowsOf(t *testing.T, announced weaver.AnyType, enqueue func(s *suite) weave
 	return direct, over
 }
 
-// sameRow compares rows but for their ids. The clocks of both bubbles are the same.
+// sameRow compares rows without their IDs. The clocks of both bubbles are equal.
 func sameRow(t *testing.T, direct, over task.Task) {
 	t.Helper()
 	direct.ID, over.ID, direct.JobID, over.JobID = task.ID{}, task.ID{}, task.ID{}, task.ID{}

@@ -20,7 +20,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// transport answers without a network, and counts.
+// transport responds without a network, and counts the requests.
 type transport struct {
 	sent   atomic.Int32
 	answer func(n int32, r *http.Request) (*http.Response, error)
@@ -30,7 +30,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.answer(t.sent.Add(1), r)
 }
 
-// answered makes an answer; headers are names and values.
+// answered returns a response; headers are names and values.
 func answered(status int, body string, headers ...string) *http.Response {
 	res := &http.Response{StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body))}
 	res.Header.Set("Content-Type", "application/json")
@@ -49,7 +49,7 @@ func problem(name string, status int, headers ...string) *http.Response {
 
 const made = `{"id":"01M84912RYN7FWPZBKRWJ3SYEM","task_type":"acme.billing.charge.v1","disposition":"created"}`
 
-// What is sent again, how often, and what the error is otherwise.
+// A safe request is retried, with a limit; other failures return an error.
 func TestClientSendsAgainWhatIsSafe(t *testing.T) {
 	t.Parallel()
 	cut := func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
@@ -68,8 +68,8 @@ func TestClientSendsAgainWhatIsSafe(t *testing.T) {
 	}
 	type outcome struct {
 		sent int32
-		err  error // nil: it succeeded
-		not  error // that it must not be
+		err  error // nil for success
+		not  error // the error must not match it
 	}
 	once := func(err error) outcome { return outcome{sent: 1, err: err} }
 	twice := outcome{sent: 2}
@@ -133,7 +133,7 @@ func TestClientSendsAgainWhatIsSafe(t *testing.T) {
 	}
 }
 
-// errorReader breaks off.
+// errorReader fails in the middle.
 type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -237,7 +237,7 @@ func TestClientErrors(t *testing.T) {
 			if _, err = charge.Enqueue(ctx, between, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnknown) {
 				t.Errorf("between two tries: %v", err)
 			}
-			// A server that does not answer does not hold up a read for ever.
+			// A server that does not respond does not block a read forever.
 			began := time.Now()
 			if _, err = client.Get(t.Context(), task.ID{1}); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > 6*time.Minute {
 				t.Errorf("without a limit: %v after %s", err, time.Since(began))
@@ -246,7 +246,7 @@ func TestClientErrors(t *testing.T) {
 	})
 }
 
-// A wait goes on while the server is away, and ends with what a person has to mend.
+// A wait continues while the server is unavailable, and ends with a failure that needs a person.
 func TestClientWaitOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,21 +289,21 @@ func TestClientWaitOutlivesTheServer(t *testing.T) {
 	})
 }
 
-// waits is a client whose Get, which outlives less than its Wait, is not asked.
+// waits is a client without its Get, which tolerates fewer failures than its Wait.
 type waits struct{ *httpapi.Client }
 
 func (w waits) Get(_ context.Context, id weaver.TaskID) (weaver.TaskInfo, error) {
 	return weaver.TaskInfo{ID: id, Type: charge.Name()}, nil
 }
 
-// A wait of a client whose requests have a limit asks for less.
+// A wait of a client with a request timeout asks for a shorter wait.
 func TestClientWaitWithATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, clientWaitWithATimeout)
 }
 
 func clientWaitWithATimeout(t *testing.T) {
-	s := newServer(t, serverOptions{piped: true}) // whose waits are those of the http.Client
+	s := newServer(t, serverOptions{piped: true}) // waits are those of the http.Client
 	own := *s.http
 	own.Timeout = time.Second
 	log := new(lockedBuffer)
@@ -336,8 +336,8 @@ func TestNewClientSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("the error does not have %q: %v", w, err)
 		}
 	}
-	if _, err = httpapi.NewClient("http://x", httpapi.Token("a"), httpapi.BasicAuth("a", "b")); err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("credentials twice: %v", err)
+	if _, err = httpapi.NewClient("http://x", httpapi.Token("a"), httpapi.BasicAuth("a", "b")); err == nil || !strings.Contains(err.Error(), "several credentials") {
+		t.Errorf("several credentials: %v", err)
 	}
 	given := new(http.Client)
 	if _, err := httpapi.NewClient("https://x/y/", httpapi.HTTPClient(given)); err != nil || given.CheckRedirect != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/schema"
 )
 
-// What holds for a client over HTTP alone.
+// Behaviour of a client that exists only over HTTP.
 func TestClientOverHTTP(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestClientOverHTTP(t *testing.T) {
 	})
 }
 
-// With less access, a client sees less, and says so.
+// A client with less access sees less, and its errors say so.
 func TestClientWithLessAccess(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{config: func(c *httpapi.Config) {

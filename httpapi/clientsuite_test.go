@@ -20,7 +20,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// anyClient is what a weaver.Client and a client over HTTP both are.
+// anyClient is the interface of a weaver.Client and of a client over HTTP.
 type anyClient interface {
 	weaver.Caller
 	History(ctx context.Context, id weaver.TaskID) (store.History, error)
@@ -59,8 +59,8 @@ type suite struct {
 	c anyClient
 }
 
-// onClients runs a test with a client of the store and with one over HTTP, each in a
-// bubble and on a store of its own.
+// onClients runs a test with a client of the store and with a client over HTTP, each in a bubble
+// and on its own store.
 func onClients(t *testing.T, test func(s *suite)) {
 	t.Helper()
 	for _, kind := range []string{"store", "HTTP"} {
@@ -93,7 +93,7 @@ func (s *server) over(opts ...httpapi.ClientOption) *httpapi.Client {
 	return c
 }
 
-// later calls fn after a time; the function that it returns waits for that.
+// later calls fn after a delay; wait waits for its end.
 func (s *server) later(d time.Duration, fn func()) (wait func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -103,7 +103,7 @@ func (s *server) later(d time.Duration, fn func()) (wait func()) {
 	return wg.Wait
 }
 
-// is fails the test unless err is the sentinel and has the words in its text.
+// is fails the test unless err matches the sentinel and contains the words.
 func (s *server) is(err, sentinel error, words ...string) {
 	s.Helper()
 	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
@@ -124,7 +124,7 @@ func (s *suite) charge(name string, opts ...weaver.EnqueueOption) *weaver.Handle
 	return h
 }
 
-// names lists what a filter selects, by label.
+// names returns the tasks that a filter selects, by label.
 func (s *suite) names(f weaver.Filter) (names []string) {
 	s.Helper()
 	list, _, err := s.c.List(s.Context(), f)
@@ -307,7 +307,7 @@ type looked struct {
 	kinds   []task.ErrorKind
 }
 
-// get1 reads what the filters of the one task with a label are to be.
+// get1 returns the values that filters of the one task with a label must have.
 func (s *suite) get1(label weaver.EnqueueOption) looked {
 	s.Helper()
 	n, err := charge.With(chargeIn{}, label).Task()

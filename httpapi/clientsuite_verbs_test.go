@@ -210,7 +210,7 @@ func TestClientsJobs(t *testing.T) {
 	})
 }
 
-// What is read of the server as a whole is what is in the store.
+// Reads of the whole server return the store's contents.
 func TestClientsOverview(t *testing.T) {
 	t.Parallel()
 	onClients(t, func(s *suite) {

@@ -58,7 +58,7 @@ func TestTaskOperations(t *testing.T) {
 	})
 }
 
-// A task whose input no worker can read is repaired.
+// A task with an input that no worker can read is repaired.
 func TestRepairOperation(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{})
@@ -68,7 +68,7 @@ func TestRepairOperation(t *testing.T) {
 	s.verb(got[0].ID, "repair", `{"input":{"order":"o-1","amount":1},"reason":"as asked"}`, weaver.StateReady)
 }
 
-// verb sends a verb, and looks at the state that the task has then.
+// verb sends a verb and checks the state of the task after it.
 func (s *server) verb(id weaver.TaskID, name string, body any, want weaver.State) {
 	s.Helper()
 	if body == "" {
@@ -157,8 +157,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// Whatever a route may answer with, the contract is what sees it: a document that
-// declares less than the API does is found out.
+// The contract check detects a document that declares less than the API returns, for every part of
+// a response.
 func TestContractSeesWhatIsNotDeclared(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -198,7 +198,7 @@ func member(n map[string]any, keys ...string) map[string]any {
 	return n
 }
 
-// held returns what another document's contract says of an answer.
+// held returns the errors of checking a response against another document.
 func (s *server) held(t *testing.T, document []byte, path string) []string {
 	t.Helper()
 	contract, err := httpcontract.Read(document)

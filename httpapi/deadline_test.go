@@ -21,12 +21,12 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// short makes answers have little time.
+// short sets short time limits for responses.
 func short(cfg *httpapi.Config) {
 	cfg.BodyTimeout, cfg.Timeout = 100*time.Millisecond, 100*time.Millisecond
 }
 
-// flood sends a request again and again and reads no answer, until the connection ends.
+// flood sends a request repeatedly without reading responses, until the connection ends.
 func flood(t *testing.T, address, request string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -50,7 +50,7 @@ func flood(t *testing.T, address, request string) {
 	}
 }
 
-// A client that reads no answers is cut, whatever they are.
+// A client that reads no responses is cut, whatever they are.
 func TestAnswersThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{config: short})
@@ -74,7 +74,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	})
 }
 
-// What is served beside the API has as long as that, too, and ends after the API.
+// A handler under Guard has the API's time limits, and its context ends after the API stops.
 func TestGuardedContext(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: short})
@@ -97,8 +97,8 @@ func TestGuardedContext(t *testing.T) {
 	}
 }
 
-// What is under way when the API stops may end for a while; then it is told that the server
-// stops, and was not done.
+// Requests in progress have some time to finish when the API stops; then the response says that the
+// server stopped before they were done.
 func TestStopEndsRequests(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, inner store.Store) {
@@ -139,7 +139,7 @@ func TestStopEndsRequests(t *testing.T) {
 	})
 }
 
-// A stop leaves requests some time, and ends no request that ends within it.
+// A stop leaves requests time, and cuts no request that finishes within it.
 func TestStopLeavesTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,6 +158,6 @@ func TestStopLeavesTime(t *testing.T) {
 		s.api.Stop()
 		slow = 4 * time.Second
 		s.get("/v1/tasks").want(http.StatusOK)
-		s.get("/v1/tasks").problem(http.StatusServiceUnavailable, "stopping") // it is the second four seconds
+		s.get("/v1/tasks").problem(http.StatusServiceUnavailable, "stopping") // the stop's five seconds end during it
 	})
 }

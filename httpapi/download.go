@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// download is an answer of any length: it may take as long as its client goes on
-// reading, and ends when the API stops. Its status is 200 with the first write.
+// download is a response of any length. It lasts as long as its client continues to read, and ends
+// when the API stops. The first write sends status 200.
 type download struct {
 	ctx   context.Context
 	c     *call
@@ -20,14 +20,14 @@ type download struct {
 	begun bool
 	end   context.CancelCauseFunc
 
-	release  func()      // it counts no more
-	forget   func() bool // the API's stop does not matter any more
-	deadline sync.Mutex  // held while the deadline of writes is set
-	over     bool        // it may not be set any more
+	release  func()      // ends its count
+	forget   func() bool // cancels the effect of the API's stop
+	deadline sync.Mutex  // held while the write deadline is set
+	over     bool        // the deadline may not be set any more
 }
 
-// download makes the answer of a media type, unless too many are open. Its close must be
-// called.
+// download begins a response of a media type, unless too many are open. The caller must call its
+// close.
 func (c *call) download(media string) (*download, error) {
 	release, err := c.api.long.take(c.api.cfg.longLimits(), c.who.Name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *call) download(media string) (*download, error) {
 	return d, nil
 }
 
-// cut ends the answer at once, also a write that waits for the client.
+// cut ends the response at once, also a write that waits for the client.
 func (d *download) cut(why error) {
 	d.deadline.Lock()
 	defer d.deadline.Unlock()
@@ -73,19 +73,19 @@ func (d *download) Write(p []byte) (int, error) {
 	return d.c.w.Write(p)
 }
 
-// until sets the deadline of the next write, unless the answer has been cut.
+// until sets the deadline of the next write, unless the response was cut.
 func (d *download) until(t time.Time) error {
 	d.deadline.Lock()
 	defer d.deadline.Unlock()
 	if d.ctx.Err() != nil {
 		return context.Cause(d.ctx)
 	}
-	_ = d.rc.SetWriteDeadline(t) // a recorder of a test has none
+	_ = d.rc.SetWriteDeadline(t) // a test's recorder has no deadline
 	return nil
 }
 
-// broken ends an answer with an error: as a problem, or by breaking the connection once
-// some of it was sent.
+// broken ends a response with an error: as a problem, or by closing the connection if a part of it
+// was sent.
 func (d *download) broken(err error) error {
 	c := d.c
 	if !d.begun {
@@ -118,7 +118,7 @@ func copyUntil(ctx context.Context, w io.Writer, r io.Reader) error {
 	}
 }
 
-// lastHeld keeps back what was written last, until the writer says that all is well.
+// lastHeld withholds the last write until release.
 type lastHeld struct {
 	w    io.Writer
 	held []byte
@@ -135,13 +135,13 @@ func (l *lastHeld) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// release writes what was kept back.
+// release writes the withheld bytes.
 func (l *lastHeld) release() error {
 	_, err := l.w.Write(l.held)
 	return err
 }
 
-// tailOf keeps the end of what is written.
+// tailOf keeps the end of the written bytes.
 type tailOf struct {
 	most int
 	kept bytes.Buffer
@@ -158,7 +158,7 @@ func (t *tailOf) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// bytes returns the end, from the beginning of a line if there is one in it.
+// bytes returns the end, from the start of a line if it contains one.
 func (t *tailOf) bytes() []byte {
 	all := t.kept.Bytes()
 	if i := bytes.IndexByte(all, '\n'); t.cut && i >= 0 && i+1 < len(all) {

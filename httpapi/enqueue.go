@@ -26,7 +26,7 @@ func checkOptions(d *DraftOptions, pointer string) error {
 	return nil
 }
 
-// draft makes the draft that is enqueued; pointer is where in the body it stands.
+// draft converts a Draft for the client; pointer is its place in the body.
 func (c *call) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
 	if err := task.CheckTypeName(d.Type); err != nil {
 		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/task_type", err.Error())
@@ -54,14 +54,14 @@ func (c *call) enqueued(location string, got weaver.Enqueued, differs bool) erro
 	return c.write(status, Enqueued{ID: got.ID, Type: got.Type, Disposition: got.Disposition, InputDiffers: differs})
 }
 
-// inputDiffers reports whether a task that existed has another input than the draft, which it
-// also logs: whoever sent it may take the answer for that of their own.
+// inputDiffers reports whether an existing task has another input than the draft. It logs that,
+// because the sender may not notice it.
 func (c *call) inputDiffers(ctx context.Context, got weaver.Enqueued, input json.RawMessage) bool {
 	if got.Disposition != store.DispositionExisting {
 		return false
 	}
 	same, err := c.api.client.HasInput(ctx, got.ID, input)
-	if err != nil || same { // what cannot be compared is not told apart
+	if err != nil || same { // inputs that cannot be compared count as equal
 		return false
 	}
 	c.api.log.WarnContext(ctx, "an idempotency key came again with another input, which was not taken", "task_id", got.ID, "task_type", got.Type, "principal", c.who.Name)
@@ -90,6 +90,7 @@ func (c *call) enqueueTask() error {
 	return c.enqueued("tasks/"+got[0].ID.String(), got[0], c.inputDiffers(ctx, got[0], body.Input))
 }
 
+// batchRequest is several tasks that are stored together or not at all.
 func (c *call) enqueueBatch() error {
 	var body batchRequest
 	if err := c.decode(&body); err != nil {
@@ -120,7 +121,7 @@ func (c *call) enqueueBatch() error {
 	return c.write(http.StatusCreated, List[Enqueued]{Items: list})
 }
 
-// within names the part of the body that an error is about, if it does not itself.
+// within adds the place in the body to an error without one.
 func within(err error, pointer string) error {
 	p, known := problemOf(err)
 	if !known || len(p.Errors) > 0 {

@@ -12,36 +12,36 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// maxEventFrames is about how many bytes of frames are written at once. A client has
+// maxEventFrames is the approximate maximum of one write of frames in bytes. A client has
 // Config.StreamTimeout to read them.
 const maxEventFrames = 16 << 10
 
-// eventsWait is how long one look waits for events. Then the client is told where it is,
-// if it moved past some that do not fit.
+// eventsWait bounds one wait for events. Then the client gets its position, if it skipped events
+// that do not match.
 const eventsWait = 10 * time.Second
 
-// eventsRetry is the pause between looks whether a store that was away is back.
+// eventsRetry is the pause between reads while the store is unavailable.
 const eventsRetry = time.Second
 
 var eventParams = []param{
-	query("after", "string", "The id of the last event that was read: what comes behind it. 0: all that are kept. Default: what happens from now on."),
-	{name: "Last-Event-ID", in: "header", typ: "string", summary: "What a browser sends that connects again; it goes before after."},
+	query("after", "string", "The id of the last event read: only later events. 0: all kept events. Default: only events from now on."),
+	{name: "Last-Event-ID", in: "header", typ: "string", summary: "The id that a browser sends when it reconnects; it overrides after."},
 	query("task", "string", "Only events of this task."),
 	query("job", "string", "Only events of this job and of its tasks."),
 	query("queue", "string", "Only events of tasks of this queue."),
-	query("type", "string", "Only events of tasks of this type, or of all that begin as in acme.billing.*; several with commas.").repeated(),
-	query("name", "string", "Only events of this name, as task.failed, or step.* for all that begin so; several with commas.").repeated(),
+	query("type", "string", "Only events of tasks of this type, or of types with a prefix, as acme.billing.*; several with commas.").repeated(),
+	query("name", "string", "Only events of this name, as task.failed, or a prefix, as step.*; several with commas.").repeated(),
 }
 
-// events streams what happens, from a cursor on. One page is read when the one before is
-// written: nothing waits for a client that is slow.
+// events streams events after a cursor. A page is read only after the previous one was written: a
+// slow client delays nothing else.
 func (c *call) events() error {
 	req, err := c.eventsRequest()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := c.context()
-	page, err := c.api.client.EventPage(ctx, req) // so that a problem is one
+	page, err := c.api.client.EventPage(ctx, req) // before the stream begins, so that an error can be a problem
 	cancel()
 	if err != nil {
 		return c.eventsProblem(err)
@@ -60,8 +60,8 @@ func (c *call) events() error {
 	})
 }
 
-// nextEvents reads a page. While the store is unavailable it sends one error event, keeps
-// the stream open and tries again: an EventSource that reconnects and gets 503 gives up.
+// nextEvents reads a page. While the store is unavailable it sends one error event, keeps the
+// stream open and retries: an EventSource that reconnects and gets 503 gives up.
 func (c *call) nextEvents(s *stream, req event.FeedRequest) (event.FeedPage, error) {
 	for told := false; ; {
 		page, err := c.api.client.EventPage(s.ctx, req)
@@ -85,7 +85,7 @@ func (c *call) nextEvents(s *stream, req event.FeedRequest) (event.FeedPage, err
 	}
 }
 
-// eventsRequest reads what the client wants.
+// eventsRequest parses the request.
 func (c *call) eventsRequest() (req event.FeedRequest, err error) {
 	req = event.FeedRequest{After: c.get("after"), Queue: c.get("queue"), Types: c.list("type"), Names: c.list("name")}
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
@@ -98,7 +98,7 @@ func (c *call) eventsRequest() (req event.FeedRequest, err error) {
 	return req, err
 }
 
-// eventsProblem names the parameter that is wrong: a bad cursor, or a name that no event has.
+// eventsProblem names the wrong parameter: a bad cursor, or an unknown event name.
 func (c *call) eventsProblem(err error) error {
 	if errors.Is(err, weaver.ErrInvalidOption) {
 		return badParam("name", "%s", err)
@@ -115,8 +115,8 @@ func (c *call) eventsProblem(err error) error {
 	return p
 }
 
-// sendEvents writes a page, and where it ends if that is beyond its last event: at is
-// the id that the client has.
+// sendEvents writes a page, and its end if that is after the last event. at is the client's last
+// id.
 func (c *call) sendEvents(s *stream, page *event.FeedPage, at *string) error {
 	var frames []byte
 	for i := range page.Events {
@@ -132,7 +132,7 @@ func (c *call) sendEvents(s *stream, page *event.FeedPage, at *string) error {
 			frames = frames[:0]
 		}
 	}
-	if *at != page.Next && !page.More { // a frame without data: it says where to go on, and is no event
+	if *at != page.Next && !page.More { // a frame without data only sets the position; clients ignore it as an event
 		*at = page.Next
 		frames = fmt.Appendf(frames, "id: %s\n\n", page.Next)
 	}
@@ -142,7 +142,7 @@ func (c *call) sendEvents(s *stream, page *event.FeedPage, at *string) error {
 	return s.send(frames)
 }
 
-// appendEvent adds the frame of an event or gap.
+// appendEvent appends the frame of an event or gap.
 func (c *call) appendEvent(frames []byte, ev *event.FeedEvent) ([]byte, error) {
 	if ev.Gap != nil {
 		f, err := frame("gap", ev.Cursor, ev.Gap)
@@ -156,7 +156,7 @@ func (c *call) appendEvent(frames []byte, ev *event.FeedEvent) ([]byte, error) {
 		line = strings.Join(new(event.Encoder).Lines(shown), "")
 	}
 	if line == "" {
-		return frames, nil // a chunk that is part of a character
+		return frames, nil // a chunk with a part of a character
 	}
 	line = strings.TrimSuffix(line, "}")
 	if hidden {

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// eventsServer is an API on pipes that keeps events.
+// eventsServer starts an API on pipes that keeps events.
 func eventsServer(t *testing.T, s store.Store, change func(*Config)) (*API, *pipes, func(n int)) {
 	t.Helper()
 	a := testAPI(t, s, change)
@@ -34,7 +34,7 @@ func eventsServer(t *testing.T, s store.Store, change func(*Config)) (*API, *pip
 	}
 }
 
-// A client whose filter nothing fits learns where to go on, without an event.
+// A client whose filter matches no event still receives its position.
 func TestEventsTellWhereToGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, srv, enqueue := eventsServer(t, nil, nil)
@@ -59,8 +59,8 @@ func TestEventsTellWhereToGoOn(t *testing.T) {
 	})
 }
 
-// A client that reads nothing is cut after 10 s, costs no more than a page, and slows
-// nobody.
+// A client that reads nothing is cut after 10 s, costs at most the memory of a page, and delays no
+// other client.
 func TestEventsOfSlowReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events, stuck = 20_000, 20
@@ -71,7 +71,7 @@ func TestEventsOfSlowReaders(t *testing.T) {
 		c := srv.client(t)
 		before := inUse()
 		for range stuck {
-			connect(t, c, "/v1/events?after=0").next() // and nothing more
+			connect(t, c, "/v1/events?after=0").next() // and read nothing more
 		}
 		synctest.Wait()
 		if cost := (inUse() - before) / stuck; cost > 1<<20 {
@@ -111,7 +111,7 @@ func openStreams(a *API) int {
 	return a.streams.all
 }
 
-// inUse is how many bytes the heap and the stacks have.
+// inUse returns the bytes of the heap and the stacks.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -120,8 +120,8 @@ func inUse() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// While the store is unavailable the stream stays open and has one error event; each event
-// comes when the store is back.
+// While the store is unavailable the stream stays open and has one error event. All events arrive
+// when the store is back.
 func TestEventsStoreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := countCalls(memstore.New())
@@ -159,7 +159,7 @@ func TestEventsStoreGone(t *testing.T) {
 	})
 }
 
-// A store that keeps no events any more ends the stream with a problem.
+// A stream ends with a problem when the store does not keep events any more.
 func TestEventsWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, srv, enqueue := eventsServer(t, nil, nil)

@@ -23,7 +23,7 @@ type eventStream struct {
 	close func()
 }
 
-// sse is a frame of it.
+// sse is one frame of the stream.
 type sse struct {
 	name, id string
 	data     map[string]any
@@ -73,7 +73,7 @@ func (e *eventStream) next() (f sse) {
 	return f
 }
 
-// until reads up to an event, and returns the types of what came.
+// until reads up to an event, and returns the types of the events read.
 func (e *eventStream) until(last string) (types []string, id string) {
 	e.Helper()
 	for {
@@ -153,7 +153,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// An event of a task that was deleted says so, and makes nothing up for what is gone.
+// An event of a deleted task says that the task was deleted, without values for the missing parts.
 func TestEventsOfDeletedTasks(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {
@@ -175,7 +175,7 @@ func TestEventsOfDeletedTasks(t *testing.T) {
 	})
 }
 
-// Without the access payloads, what handlers put into events is hidden.
+// Without the access payloads the handlers' data in events is hidden.
 func TestEventsHidePayloads(t *testing.T) {
 	t.Parallel()
 	var may httpapi.Access

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// A program enqueues and waits over HTTP with the same task types as one that has the store.
+// A program enqueues and waits over HTTP with the same task types as a program with the store.
 func ExampleNewClient() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// The metrics of an engine and of its store, in the registry of the program.
+// An engine's metrics and its store's metrics in the program's registry.
 func ExampleNewMetrics() {
 	ctx := context.Background()
 	metrics := httpapi.NewMetrics()

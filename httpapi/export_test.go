@@ -11,12 +11,12 @@ type RouteInfo struct {
 	Method, Pattern, ID string
 	Access              Access
 	Public, Stream      bool
-	Body                bool // it takes one
-	Creates             bool // something new
+	Body                bool // it accepts a body
+	Creates             bool // it creates something
 	Headers             []string
 }
 
-// Routes returns the table of routes, for tests that hold for each of them.
+// Routes returns the table of routes, for tests of all routes.
 func (a *API) Routes() (list []RouteInfo) {
 	for _, r := range a.routes() {
 		info := RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil, r.creates(), nil}
@@ -34,7 +34,7 @@ func (a *API) Routes() (list []RouteInfo) {
 type ProblemInfo struct {
 	Name, Title string
 	Status      int
-	Sentinel    error // nil: a problem of HTTP alone
+	Sentinel    error // nil for a problem of HTTP alone
 }
 
 // Problems returns all types of problems.
@@ -70,11 +70,11 @@ func (a *API) HoldLargeInputs() (release func()) {
 	}
 }
 
-// StopWithin is Stop with another time for what is under way.
+// StopWithin is Stop with another grace period.
 func (a *API) StopWithin(grace time.Duration) {
 	a.grace = grace
 	a.Stop()
 }
 
-// Rounds returns how many rounds of passwords were derived.
+// Rounds returns the number of password rounds derived.
 func (p *Passwords) Rounds() int64 { return p.rounds.Load() }

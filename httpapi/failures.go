@@ -7,14 +7,14 @@ import (
 
 const (
 	maxFailures  = 10          // wrong credentials in a minute
-	failuresKept = 10_000      // keys that are remembered
-	failuresLast = time.Minute // from the first one of a key
+	failuresKept = 10_000      // keys kept
+	failuresLast = time.Minute // counted from the first failure of a key
 )
 
 // failures counts wrong credentials in a minute, by address, account or both.
 type failures struct {
 	mu   sync.Mutex
-	from map[string]failed // by the key
+	from map[string]failed // by key
 }
 
 type failed struct {
@@ -24,10 +24,10 @@ type failed struct {
 
 func newFailures() *failures { return &failures{from: make(map[string]failed)} }
 
-// take counts one, and reports whether that is within the limit.
+// take counts a failure and reports whether the count is within the limit.
 func (f *failures) take(key string) bool { return f.add(key, maxFailures) }
 
-// add counts one, unless there are most already.
+// add counts a failure, unless the count has reached most.
 func (f *failures) add(key string, most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *failures) add(key string, most int) bool {
 	if of.n >= most {
 		return false
 	}
-	for other := range f.from { // any one: they are not worth more than a bound
+	for other := range f.from { // any of them: the count only needs a bound
 		if known || len(f.from) < failuresKept {
 			break
 		}
@@ -49,7 +49,7 @@ func (f *failures) add(key string, most int) bool {
 	return true
 }
 
-// giveBack takes back what take counted.
+// giveBack subtracts a failure that take counted.
 func (f *failures) giveBack(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *failures) giveBack(key string) {
 	}
 }
 
-// count returns how many there were within the minute.
+// count returns the number of failures within the minute.
 func (f *failures) count(key string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *failures) count(key string) int {
 	return of.n
 }
 
-// over reports whether the tries are used up.
+// over reports whether the limit is reached.
 func (f *failures) over(key string) bool { return f.count(key) >= maxFailures }
 
 func waitAMinute() *Problem { return tooManyFailures.of("Wait a minute, and look at the credentials.") }

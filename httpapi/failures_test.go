@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An attacker with many addresses neither makes the table grow nor clears it.
+// An attacker with many addresses can neither grow the table nor clear it.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

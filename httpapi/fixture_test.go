@@ -27,7 +27,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// The task types that servers of tests know.
+// The task types of the test servers.
 type (
 	chargeIn struct {
 		Order  string `json:"order"`
@@ -41,28 +41,28 @@ type (
 
 var charge = weaver.Define[chargeIn, chargeOut]("acme.billing.charge.v1", weaver.Queue("billing"), weaver.MaxAttempts(1))
 
-// exercised knows which operations succeeded in some test; TestMain looks at it.
+// exercised records which operations succeeded in a test; TestMain checks it.
 var exercised httpcontract.Record
 
-// server is an API for a test, whose every answer is held to its document.
+// server is an API for a test; every response is checked against its document.
 type server struct {
 	*testing.T
 	api      *httpapi.API
 	client   *weaver.Client // of the same store
 	store    store.Store
-	url      string // where the API is, with its mount path
+	url      string // the URL of the API, with its mount path
 	http     *http.Client
 	contract *httpcontract.Contract
-	log      *lockedBuffer // what the API logged
+	log      *lockedBuffer // the API's log
 }
 
-// serverOptions say what newServer makes. The zero value is an API over a new memstore,
-// which takes every request for one of "ann" with full access.
+// serverOptions are the options of newServer. The zero value is an API over a new memstore that
+// accepts every request as one of "ann" with full access.
 type serverOptions struct {
 	store  store.Store
-	mount  string                // a path, as /weaver
-	direct bool                  // without a network: for bubbles of synctest. Streams and deadlines of connections do not work
-	piped  bool                  // over pipes: for bubbles, with deadlines of connections
+	mount  string                // the mount path, as /weaver
+	direct bool                  // no network, for synctest bubbles. Streams and connection deadlines do not work
+	piped  bool                  // over pipes, for bubbles with connection deadlines
 	config func(*httpapi.Config) // changes the configuration
 
 	timeout time.Duration // of a request's body; 0: the default
@@ -117,8 +117,8 @@ func newServer(t *testing.T, o serverOptions) *server {
 	return s
 }
 
-// contracts are those that were read, by their documents: reading one, and its schemas,
-// takes as long as a small test.
+// contracts caches parsed documents: parsing a document and its schemas takes as long as a small
+// test.
 var contracts sync.Map
 
 func contractOf(t *testing.T, document []byte) *httpcontract.Contract {
@@ -134,10 +134,10 @@ func contractOf(t *testing.T, document []byte) *httpcontract.Contract {
 	return c
 }
 
-// A redirect is an answer that the document would have to declare.
+// The document would have to declare a redirect.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// onStores runs a test on SQLite, and on PostgreSQL unless tests are to be short.
+// onStores runs a test on SQLite, and on PostgreSQL unless -short is set.
 func onStores(t *testing.T, test func(t *testing.T, s store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -163,12 +163,12 @@ func onStores(t *testing.T, test func(t *testing.T, s store.Store)) {
 	})
 }
 
-// withoutFsync opens the databases of package pgtest.
+// withoutFsync returns a context that opens the databases of package pgtest.
 func withoutFsync(ctx context.Context) context.Context {
 	return pgharness.With(ctx, pgharness.Settings{FsyncOff: true})
 }
 
-// onSQLite returns a SQLite store of its own.
+// onSQLite returns a new SQLite store.
 func onSQLite(t *testing.T) *sqlite.DB {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"))
@@ -189,7 +189,7 @@ func (s *server) no(err error) {
 	}
 }
 
-// answer is an answer whose body has been read.
+// answer is a response with its body.
 type answer struct {
 	t      *testing.T
 	asked  string
@@ -198,8 +198,8 @@ type answer struct {
 	body   []byte
 }
 
-// do sends a request. A body that is a string or bytes is sent as it is, with the
-// Content-Type application/json, another one as JSON; headers are names and values.
+// do sends a request. A body that is a string or bytes is sent unchanged, with the Content-Type
+// application/json; any other body is encoded as JSON. headers are names and values.
 func (s *server) do(method, path string, body any, headers ...string) *answer {
 	s.Helper()
 	var sent io.Reader
@@ -254,7 +254,7 @@ func (s *server) post(path string, body any, headers ...string) *answer {
 	return s.do(http.MethodPost, path, body, headers...)
 }
 
-// want fails the test unless the answer has a status.
+// want fails the test unless the response has the status.
 func (a *answer) want(status int) *answer {
 	a.t.Helper()
 	if a.status != status {
@@ -272,7 +272,7 @@ func (a *answer) into(v any) *answer {
 	return a
 }
 
-// problem fails the test unless the answer is this problem; it returns it.
+// problem fails the test unless the response is this problem, and returns the problem.
 func (a *answer) problem(status int, name string) *httpapi.Problem {
 	a.t.Helper()
 	a.want(status)
@@ -296,8 +296,8 @@ func (s *server) enqueue(opts ...func(*httpapi.Draft)) weaver.TaskID {
 	return got.ID
 }
 
-// run does all that can be done now. Orders named "bad" fail, named "refunded" they do
-// so after a cleanup, named "ask" they block.
+// run runs all due tasks. Orders named "bad" fail, "refunded" fail after a cleanup, and "ask"
+// block.
 func (s *server) run(more ...weaver.Handler) {
 	s.Helper()
 	e, err := weaver.New(s.store, weaver.Config{

@@ -27,9 +27,9 @@ func (c *call) taskChildren() error {
 	return c.search(ctx, q.And(weaver.Filter{Parent: id}))
 }
 
-// DeletedJob answers the deletion of a job.
+// DeletedJob is the result of deleting a job.
 type DeletedJob struct {
-	Tasks int `json:"tasks"` // that were deleted with it
+	Tasks int `json:"tasks"` // number of tasks deleted with it
 }
 
 func (c *call) deleteJob() error {
@@ -78,8 +78,8 @@ func (c *call) jobGraph() error {
 
 // Timeline is a page of the attempts of a job's tasks.
 type Timeline struct {
-	At    time.Time `json:"at"`    // the server's clock: where the bars of attempts that run end
-	Items []Bar     `json:"items"` // by task, the oldest first, then by attempt
+	At    time.Time `json:"at"`    // the server's time, at which the bars of running attempts end
+	Items []Bar     `json:"items"` // ordered by task, oldest first, then by attempt
 	Next  string    `json:"next,omitempty"`
 }
 
@@ -91,12 +91,12 @@ type Bar struct {
 	Attempt int            `json:"attempt_no"`
 	Worker  string         `json:"worker,omitempty"`
 	Started time.Time      `json:"started_at"`
-	Ended   time.Time      `json:"ended_at,omitzero"` // left out: it runs
+	Ended   time.Time      `json:"ended_at,omitzero"` // left out while it runs
 	Outcome task.Outcome   `json:"outcome,omitempty"`
 	Error   task.ErrorKind `json:"error_kind,omitempty"`
 }
 
-// Tasks of one page of a timeline: each that began is read by itself.
+// Tasks on one page of a timeline: each task that has begun is a separate read.
 const (
 	timelineTasks    = 50
 	maxTimelineTasks = 200

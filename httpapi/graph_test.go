@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A job is read as a graph and as a timeline, page by page, and goes with its tasks.
+// A job is read as a graph and as a timeline, page by page, and deleted with its tasks.
 func TestGraphAndTimeline(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, db store.Store) {

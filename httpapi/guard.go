@@ -6,12 +6,11 @@ import (
 	"net/http"
 )
 
-// Guard puts another handler under the API's authorization: h is called for requests of
-// principals with the access, which it is told, and which another site's page did not
-// send. name is what problems call it. All other requests are answered as the API's
-// own are, and so are bodies that are too long or come too slowly: h gets whole ones. What h
-// allows beyond the access is its own to decide. The context of its requests
-// ends after Config.Timeout, and soon after the API has stopped.
+// Guard puts another handler under the API's authorization. It calls h with requests of principals
+// with the access, unless the page of another site sent them. name is the handler's name in
+// problems. Guard answers all other requests like the API's own, and also bodies that are too long
+// or too slow: h gets complete bodies. h decides itself about permissions beyond the access. The
+// context of its requests ends after Config.Timeout, and soon after the API has stopped.
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access, maxBody: a.cfg.MaxInput}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +40,7 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 	})
 }
 
-// guarded checks who sent the request, and from where.
+// guarded checks the sender and the origin of the request.
 func (c *call) guarded() error {
 	if err := c.authorize(); err != nil {
 		return err

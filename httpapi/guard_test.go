@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// Another handler beside the API is reached by those whom the API would let in.
+// Guard passes exactly the callers with the access to its handler.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	tokens := tokensOf(t, "writer submit "+hashOf("w"), "reader read "+hashOf("r"))

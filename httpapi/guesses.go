@@ -14,44 +14,44 @@ import (
 	"time"
 )
 
-// guesses decides which passwords are looked at.
+// guesses decides which passwords are verified.
 //
-// An address may send ten wrong passwords for an account in a minute; then none of it for
-// that account is looked at, not even the right one, until the minute ends. So nobody
-// locks out an account for other addresses, or other accounts for its own address. What
-// many addresses try on one account, or one address on many accounts, is slowed down.
+// An address may send ten wrong passwords for an account in a minute. Then its passwords for that
+// account are rejected unverified until the minute ends, even a right one. So an attacker cannot
+// lock out an account for other addresses, or other accounts for its own address. Guesses of many
+// addresses for one account, or of one address for many accounts, are slowed down.
 type guesses struct {
-	key []byte // of digests and keys
+	key []byte // key of the digests
 
 	pairs     *failures // by address and account
-	accounts  *failures // by account, of all addresses
-	addresses *failures // by address, of all accounts
-	all       *failures // of all, under one key
+	accounts  *failures // by account, for all addresses
+	addresses *failures // by address, for all accounts
+	all       *failures // all failures, under one key
 
-	turns *shares // of addresses: one guess at a time is looked at
-	cpu   *shares // derivations
+	turns *shares // by address: one guess at a time is verified
+	cpu   *shares // concurrent derivations
 
-	rounds atomic.Int64 // that were derived
+	rounds atomic.Int64 // derived so far
 
 	mu      sync.Mutex
-	known   map[string][]byte  // by name: the digest of a password that was right, so that a request costs no derivation
+	known   map[string][]byte  // by name: the digest of a verified password, so that a request needs no derivation
 	flights map[string]*flight // by address, account and digest
 }
 
-// flight is a guess that is being looked at, for all requests that have it.
+// flight is a guess that is being verified, for all requests with it.
 type flight struct {
 	done  chan struct{}
 	right bool
-	err   error // it was not looked at
+	err   error // it was not verified
 }
 
 const (
-	guessWait   = 20 * time.Second       // for a guess to be looked at
-	slowAfter   = 20                     // wrong ones of an account or address in a minute, without a delay
-	slowStep    = 100 * time.Millisecond // of the delay, for each further one
+	guessWait   = 20 * time.Second       // maximum wait for the verification of a guess
+	slowAfter   = 20                     // wrong guesses of an account or address in a minute without a delay
+	slowStep    = 100 * time.Millisecond // added delay for each further one
 	slowMost    = 2 * time.Second
-	hurriedFrom = 100                    // wrong ones in a minute of all accounts and addresses, without a pause
-	pause       = 250 * time.Millisecond // behind each derivation then
+	hurriedFrom = 100                    // wrong guesses of all accounts and addresses in a minute without a pause
+	pause       = 250 * time.Millisecond // pause after each derivation above that
 )
 
 func newGuesses() *guesses {
@@ -64,7 +64,7 @@ func newGuesses() *guesses {
 	return g
 }
 
-// digest hides a text, and gives it a length.
+// digest returns a keyed hash of texts, of fixed length.
 func (g *guesses) digest(texts ...string) []byte {
 	m := hmac.New(sha256.New, g.key)
 	for _, text := range texts {
@@ -74,8 +74,7 @@ func (g *guesses) digest(texts ...string) []byte {
 	return m.Sum(nil)
 }
 
-// Authorize takes `Authorization: Basic …`. A password that was right costs no second
-// derivation.
+// Authorize accepts `Authorization: Basic …`. A verified password needs no second derivation.
 func (p *Passwords) Authorize(r *http.Request) (Principal, error) {
 	name, password, given := r.BasicAuth()
 	if !given {
@@ -99,7 +98,7 @@ func (p *Passwords) Authorize(r *http.Request) (Principal, error) {
 			return Principal{}, r.Context().Err()
 		}
 		switch {
-		case f.err != nil && !mine && errors.Is(f.err, context.Canceled): // the request that asked first has gone
+		case f.err != nil && !mine && errors.Is(f.err, context.Canceled): // the request that began the flight was cancelled
 			continue
 		case f.err != nil:
 			return Principal{}, f.err
@@ -110,9 +109,9 @@ func (p *Passwords) Authorize(r *http.Request) (Principal, error) {
 	}
 }
 
-// admit counts a guess that is not known to be right, before anything tells whether it is:
-// guesses that are sent together are counted one by one. nil: the password is right.
-// mine: the caller must look at the guess.
+// admit counts a guess that is not known to be right, before its result is known: concurrent
+// guesses are counted one by one. A nil flight means that the password is right. If mine is true
+// the caller must verify the guess.
 func (g *guesses) admit(name, pair string, digest []byte) (f *flight, mine bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +131,7 @@ func (g *guesses) admit(name, pair string, digest []byte) (f *flight, mine bool,
 	return f, true, nil
 }
 
-// look finds out whether a guess is right.
+// look verifies a guess.
 func (p *Passwords) look(ctx context.Context, f *flight, addr, name, password, pair string, digest []byte) {
 	account := string(p.digest(name))
 	f.right, f.err = p.judge(ctx, addr, account, name, password)
@@ -148,8 +147,8 @@ func (p *Passwords) look(ctx context.Context, f *flight, addr, name, password, p
 	close(f.done)
 }
 
-// judge derives the password when it is its turn. It takes as long for an account that
-// does not exist, and for one with fewer rounds.
+// judge derives the password when it is its turn. An account that does not exist, or has fewer
+// rounds, takes the same time.
 func (p *Passwords) judge(ctx context.Context, addr, account, name, password string) (right bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, guessWait, errCrowded)
 	defer cancel()
@@ -202,7 +201,7 @@ func (g *guesses) derive(password string, salt []byte, rounds int) ([]byte, erro
 	return pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
 }
 
-// slow waits the longer, the more wrong ones there were.
+// slow waits longer the more wrong guesses there were.
 func (g *guesses) slow(ctx context.Context, wrong int) error {
 	if wrong < slowAfter {
 		return nil

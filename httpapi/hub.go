@@ -14,67 +14,67 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Pace of the hub, beside that of each topic.
+// Timing of the hub; topics have their own.
 const (
-	hubPause = 20 * time.Millisecond // between two looks for what is to be read
-	hubReads = 4                     // at a time
-	hubShare = 40                    // a page rests for so many times as long as its read took, but no longer than
+	hubPause = 20 * time.Millisecond // between two rounds of reads
+	hubReads = 4                     // concurrent reads
+	hubShare = 40                    // a page rests this many times as long as its read took, but at most
 	hubRest  = 10 * time.Second
 
 	hubTimeout = 10 * time.Second // of a read
 
-	// hubPoll is how often a topic is read without a notice, where changes escape the
-	// notices: in PostgreSQL those of other processes that nothing waits for (claims,
-	// steps), and in any store what only time changes. A SQLite file notices
-	// all of other processes; that it says not to be complete costs a read each time.
+	// hubPoll is the interval at which a topic is read without a notice, because notices are
+	// incomplete. In PostgreSQL some changes of other processes have no notice if no caller waits
+	// for them (claims, steps), and in any store changes by time alone have none. A SQLite file
+	// reports all changes of other processes; its claim to be incomplete costs a read each time.
 	hubPoll = 5 * time.Second
 	// hubPollBlind is hubPoll for a store without notices.
 	hubPollBlind = time.Second
-	// hubRetry is how long after a failed read the next one comes.
+	// hubRetry is the delay after a failed read.
 	hubRetry = time.Second
 )
 
-// hub computes what is watched: each topic once, whoever watches it, when the store said
-// that something changed. While nothing is watched it does not run.
+// hub computes the watched topics: each topic once for all watchers, after a notice of the store.
+// It does not run while there are no watchers.
 //
-// The one who looks (look) wakes at a notice or when a topic is to be read without one,
-// and has the topics read by others. Each leaves a new state in its topic and wakes the
-// watchers, which compare it with what they have sent: nothing is queued for them.
+// Its main goroutine (look) wakes at a notice or when a topic is due without one, and starts
+// readers. A reader stores a new state in its topic and wakes the watchers, which compare it with
+// the state that they have sent: nothing is queued for them.
 type hub struct {
 	client  *weaver.Client
 	log     *slog.Logger
 	timeout time.Duration // of a read
 
-	// life is held while the hub begins to run or ends.
+	// life is held while the hub starts or ends.
 	life     sync.Mutex
 	watchers int
-	group    *group.Group // nil: it does not run
+	group    *group.Group // nil while it does not run
 	unlisten func()
 
-	changes atomic.Uint64 // notices so far
-	revs    atomic.Uint64 // versions of rows so far
-	wake    chan struct{} // for the one who looks
+	changes atomic.Uint64 // number of notices so far
+	revs    atomic.Uint64 // number of row versions so far
+	wake    chan struct{} // wakes the main goroutine
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	order   uint64 // of the topic that came last
+	order   uint64 // number of the last topic
 	reading reading
-	poll    time.Duration // of topics that only notices change; 0: not at all
+	poll    time.Duration // interval for topics that change only by notices; 0: no polling
 }
 
-// topic is one topic that is watched.
+// topic is one watched topic.
 type topic struct {
 	topicName
-	order uint64                // in which the topics came
-	state atomic.Pointer[state] // nil: not read yet
+	order uint64                // sequence number of the topic
+	state atomic.Pointer[state] // nil until the first read
 
 	// Guarded by hub.mu:
 	watchers map[*watcher]bool
 	full     int       // watchers that may see values
 	busy     bool      // it is being read
-	seen     uint64    // changes when it was read last
-	next     time.Time // when it may be read, if something changed
-	poll     time.Time // when it is read anyway; zero: never
+	seen     uint64    // value of changes at the last read
+	next     time.Time // earliest next read after a change
+	poll     time.Time // next read without a change; zero: never
 }
 
 func newHub(cfg *Config) *hub {
@@ -111,7 +111,7 @@ func (h *hub) watch(names []topicName, class int) *watcher {
 	return w
 }
 
-// close ends the watching.
+// close ends the watch.
 func (w *watcher) close() {
 	h := w.hub
 	h.mu.Lock()
@@ -134,15 +134,15 @@ func (w *watcher) close() {
 	}
 }
 
-// reform has the topic read again if those who watch may see values that it lacks, or it
-// has some that none of them may see. It is called with hub.mu held.
+// reform makes the topic be read again if its watchers may see values that it lacks, or if it has
+// values that no watcher may see. hub.mu is held.
 func (t *topic) reform() {
 	if st := t.state.Load(); t.kind.full && st != nil && st.problem == nil && st.full != (t.full > 0) {
 		t.poll = t.next
 	}
 }
 
-// start begins to listen to the store, and to look.
+// start begins to listen to the store, and starts the main goroutine.
 func (h *hub) start() {
 	h.poll, h.unlisten = hubPollBlind, func() {}
 	if n := h.client.Store(); n.Capabilities().Has(store.CanNotify) {
@@ -156,7 +156,7 @@ func (h *hub) start() {
 	h.group.Go("hub", h.look)
 }
 
-// end ends what start began, and the reads.
+// end ends the goroutines of start, and the reads.
 func (h *hub) end() {
 	h.unlisten()
 	h.group.Cancel(nil)
@@ -179,7 +179,7 @@ func (h *hub) nudge() {
 	}
 }
 
-// look has topics read until the hub ends.
+// look starts reads of topics until the hub ends.
 func (h *hub) look(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -201,7 +201,7 @@ func (h *hub) look(ctx context.Context) error {
 	}
 }
 
-// begin has what is due read. It returns how long nothing else is due.
+// begin starts reads of the due topics. It returns the time until the next one is due.
 func (h *hub) begin() (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,7 +210,7 @@ func (h *hub) begin() (wait time.Duration) {
 	var due []dueTopic
 	for _, t := range h.topics {
 		if t.busy || !h.reading.room(t.lane()) {
-			continue // the end of a read wakes the one who looks
+			continue // the end of a read wakes the main goroutine
 		}
 		at := t.next
 		if t.seen == changes {
@@ -231,8 +231,8 @@ func (h *hub) begin() (wait time.Duration) {
 	return wait
 }
 
-// read begins to read topics of one kind, unless too much is being read: then the end
-// of that wakes the one who looks. It is called with mu held.
+// read starts a read of topics of one kind, unless too many reads run: then the end of one of them
+// wakes the main goroutine. mu is held.
 func (h *hub) read(list []*topic, now time.Time, changes uint64) {
 	if !h.reading.room(list[0].lane()) {
 		return
@@ -248,7 +248,7 @@ func (h *hub) read(list []*topic, now time.Time, changes uint64) {
 	})
 }
 
-// publish leaves new states in topics that were read.
+// publish stores the new states of topics that were read.
 func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 	ended := time.Now()
 	rest := ended.Add(min(hubShare*ended.Sub(began), hubRest))
@@ -286,7 +286,7 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 	h.nudge()
 }
 
-// compute reads topics. A state that is as the one before is the same one.
+// compute reads topics. If a state has not changed it returns the previous one.
 func (h *hub) compute(ctx context.Context, list []*topic) []*state {
 	args := make([]string, len(list))
 	for i, t := range list {
@@ -313,7 +313,7 @@ func (h *hub) compute(ctx context.Context, list []*topic) []*state {
 	return states
 }
 
-// views reads topics of a kind; a panic is their error.
+// views reads topics of a kind; a panic becomes their error.
 func (h *hub) views(ctx context.Context, k *topicKind, args []string) (views []view) {
 	defer func() {
 		if p := recover(); p != nil {

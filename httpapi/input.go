@@ -16,12 +16,12 @@ type inputSchema struct {
 	turns *checkTurns
 }
 
-// Validate checks an input, which the store must take. Its errors are those of a Schema,
+// Validate checks an input, which must also fit into the store. Its errors are those of a Schema,
 // weaver.ErrTooLarge, and the context's.
 //
-// A check cannot be ended before it has gone through the whole input: the validator takes
-// no context and looks at all elements of an array, also when it is only asked whether the
-// input is right. So what it costs is bounded by how many there are at a time.
+// A check cannot be interrupted before it has visited the whole input: the validator takes no
+// context, and reads all elements of an array even to decide only whether the input is valid. So
+// the number of concurrent checks bounds their cost.
 func (s *inputSchema) Validate(ctx context.Context, input json.RawMessage) error {
 	if err := s.turns.client.CheckInputSize(s.name, len(input)); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (s *inputSchema) Validate(ctx context.Context, input json.RawMessage) error
 	return s.Schema.Validate(input)
 }
 
-// checkTurns says which inputs are checked now. Large ones, which take seconds, wait for
-// each other and not for small ones.
+// checkTurns limits the concurrent checks of inputs. Large inputs, which take seconds, wait for
+// each other and do not delay small ones.
 type checkTurns struct {
 	client       *weaver.Client
 	small, large chan struct{}
@@ -46,8 +46,8 @@ func newCheckTurns(c *weaver.Client) *checkTurns {
 	return &checkTurns{client: c, small: make(chan struct{}, n), large: make(chan struct{}, max(1, n/2))}
 }
 
-// take waits until an input of so many bytes may be checked; done must be called behind
-// that.
+// take waits until an input of the given size may be checked. The caller must call done after the
+// check.
 func (t *checkTurns) take(ctx context.Context, size int) (done func(), err error) {
 	turns := t.small
 	if size > weaver.DefaultInlineLimit {

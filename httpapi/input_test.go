@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// An input that the store does not take is not checked by the schema first.
+// An input that is too large for the store is not checked against the schema.
 func TestInputTooLargeForTheStore(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -26,7 +26,7 @@ func TestInputTooLargeForTheStore(t *testing.T) {
 	}
 }
 
-// So many large inputs are checked at a time; small ones do not wait for them.
+// The number of concurrent checks of large inputs is limited; small inputs do not wait for them.
 func TestLargeInputsWaitForTheirTurn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -48,8 +48,8 @@ func TestLargeInputsWaitForTheirTurn(t *testing.T) {
 	s.post("/v1/tasks", large).problem(http.StatusUnprocessableEntity, "invalid-input")
 }
 
-// A server that runs a type's tasks refuses what the type's own checks refuse, when a task
-// is enqueued as when it gets another input.
+// A server that runs a type's tasks also applies the type's own checks, to new tasks and to new
+// inputs.
 func TestInputOfAKnownType(t *testing.T) {
 	t.Parallel()
 	typ := weaver.Define[checkedIn, bool]("acme.test.checked.v1")
@@ -87,7 +87,7 @@ func (c checkedIn) Validate() error {
 	return nil
 }
 
-// A null is no label.
+// A null is not a label.
 func TestNullLabel(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})

@@ -85,7 +85,7 @@ func (c *call) listJobs() (err error) {
 	f := store.JobFilter{Name: c.get("name"), After: c.get("after")}
 	for _, s := range c.list("state") {
 		if !slices.Contains(jobStates, task.JobState(s)) {
-			return badParam("state", "%q is no state of a job; the states are %v", s, jobStates)
+			return badParam("state", "%q is not a state of a job: use one of %v", s, jobStates)
 		}
 		f.States = append(f.States, task.JobState(s))
 	}
@@ -153,7 +153,7 @@ func (c *call) jobResult() error {
 		return err
 	}
 	res := weaver.JobResult{ID: id, Name: job.Name, State: job.State}
-	for f := (weaver.Filter{Job: id, Limit: 200}); ; { // values are not held, however many tasks there are
+	for f := (weaver.Filter{Job: id, Limit: 200}); ; { // pages bound the memory, for any number of tasks
 		page, next, err := c.api.client.List(ctx, f)
 		if err != nil {
 			return err
@@ -179,6 +179,7 @@ func (c *call) jobResult() error {
 	})
 }
 
+// CancelAck is the result of cancelling a job.
 func (c *call) cancelJob() error {
 	id, err := c.id()
 	if err != nil {
@@ -197,6 +198,7 @@ func (c *call) cancelJob() error {
 	return c.write(http.StatusOK, CancelAck{Cancelled: ack.Cancelled, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone})
 }
 
+// RetryAck is the result of retrying a job.
 func (c *call) retryJob() error {
 	id, err := c.id()
 	if err != nil {

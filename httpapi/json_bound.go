@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// jsonBound reads JSON, and ends with a *Problem as soon as it has too many values or is
-// nested too deeply: before anything is built of it.
+// jsonBound reads JSON, and ends with a *Problem as soon as it has too many values or is nested too
+// deeply, before it is decoded.
 type jsonBound struct {
 	r         io.Reader
-	maxValues int // elements of lists, and values of objects
+	maxValues int // limit of the elements of lists and values of objects
 	maxDepth  int
 
 	values, depth    int
@@ -50,7 +50,7 @@ func (b *jsonBound) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// skipSpace returns where the next token of JSON begins.
+// skipSpace returns the position of the next token.
 func skipSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
 		i++
@@ -58,7 +58,7 @@ func skipSpace(raw []byte, i int) int {
 	return i
 }
 
-// skipText returns what is behind the string that begins at i.
+// skipText returns the position after the string that begins at i.
 func skipText(raw []byte, i int) int {
 	for i++; i < len(raw) && raw[i] != '"'; i++ {
 		if raw[i] == '\\' {
@@ -68,7 +68,7 @@ func skipText(raw []byte, i int) int {
 	return i + 1
 }
 
-// skipValue returns what is behind the value that begins at i.
+// skipValue returns the position after the value that begins at i.
 func skipValue(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {
@@ -94,11 +94,11 @@ func skipValue(raw []byte, i int) int {
 	return i
 }
 
-// twice returns the place of a key that an object has twice, in JSON without mistakes. It
-// goes through it once, however deep it is.
+// twice returns the place of a duplicate key in an object of valid JSON. It reads the text once,
+// for any depth.
 func (b *bodyCheck) twice(raw []byte) (at string, err error) {
 	type level struct {
-		object, key bool // key: the next string is one
+		object, key bool // key: the next string is a key
 		name        string
 		index       int
 		seen        names
@@ -150,8 +150,8 @@ func (b *bodyCheck) twice(raw []byte) (at string, err error) {
 	return "", nil
 }
 
-// members are the members of a JSON object without mistakes, and elements those of a list
-// with its indexes, in their order. They share the memory of raw.
+// members iterates over the members of a valid JSON object, and elements over those of a list with
+// their indexes, in order. They share the memory of raw.
 func members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		i := skipSpace(raw, 0) + 1
@@ -161,12 +161,12 @@ func members(raw []byte) iter.Seq2[string, json.RawMessage] {
 			}
 			end := skipText(raw, i)
 			name := textOf(raw[i:end])
-			i = skipSpace(raw, skipSpace(raw, end)+1) // the colon
+			i = skipSpace(raw, skipSpace(raw, end)+1) // skips the colon
 			end = skipValue(raw, i)
 			if !yield(name, raw[i:end:end]) {
 				return
 			}
-			i = skipSpace(raw, end) + 1 // the comma, or the end
+			i = skipSpace(raw, end) + 1 // skips the comma, or the end
 		}
 	}
 }
@@ -187,7 +187,7 @@ func items(raw []byte) iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// textOf decodes a JSON string without mistakes.
+// textOf decodes a valid JSON string.
 func textOf(quoted []byte) (text string) {
 	if !bytes.Contains(quoted, []byte{'\\'}) {
 		return string(quoted[1 : len(quoted)-1])
@@ -196,8 +196,8 @@ func textOf(quoted []byte) (text string) {
 	return text
 }
 
-// names finds the keys that an object has twice. It keeps hashes: keys may be long, and
-// many.
+// names finds the duplicate keys of an object. It stores hashes, because keys may be long and
+// numerous.
 type names struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A task whose cleanup ran is retried, alone, with others, in its job, and rerun from a
-// step, only with keep_steps.
+// A task with a completed cleanup is retried or rerun from a step only with keep_steps: alone, with
+// others, and in its job.
 func TestKeepSteps(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {
@@ -51,7 +51,7 @@ func TestKeepSteps(t *testing.T) {
 	})
 }
 
-// Both kinds of clients send the option.
+// Both kinds of clients support the option.
 func TestClientKeepSteps(t *testing.T) {
 	onClients(t, func(s *suite) {
 		bad := s.charge("refunded")

@@ -15,14 +15,14 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// What a task type redacts, and an input that everyone with payloads may see.
+// A task type with a redacted field, and an input that principals with payloads may see.
 const (
 	redacted = "4111-SECRET"
 	plain    = "order-PLAIN"
 )
 
-// A redacted field is in no answer, frame, error or line of the log, whoever asks; a value
-// is in none for who may not read values.
+// A redacted field appears in no response, frame, error or log line, for any principal. A value
+// appears in no output for principals without payloads.
 func TestNoAnswerLeaks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -98,16 +98,16 @@ func noAnswerLeaks(t *testing.T) {
 	}
 }
 
-// begins returns an answer, or what a stream begins with.
+// begins returns a response, or the beginning of a stream.
 func (s *server) begins(path string) (status int, body string) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
-	if strings.HasPrefix(path, "/v1/watch") || strings.HasPrefix(path, "/v1/events") { // which do not end
+	if strings.HasPrefix(path, "/v1/watch") || strings.HasPrefix(path, "/v1/events") { // they do not end
 		defer time.AfterFunc(200*time.Millisecond, cancel).Stop()
 	}
 	rec := httptest.NewRecorder()
-	defer func() { // one that was cut before it had begun
+	defer func() { // a stream that was cut before it began panics
 		p := recover()
 		if err, _ := p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
 			panic(p)

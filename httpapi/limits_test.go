@@ -17,8 +17,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// A body that does not come is not waited for, whoever sends it and whatever it would be
-// answered with.
+// A body that does not arrive is not waited for, regardless of the sender and the response.
 func TestBodyTimeout(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{timeout: 50 * time.Millisecond})
@@ -49,14 +48,14 @@ func TestBodyTimeout(t *testing.T) {
 	}
 }
 
-// A body without an end is cut at the limit.
+// An endless body is cut at the limit.
 func TestBodyWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
 	s.post("/v1/tasks", endless{}).problem(http.StatusRequestEntityTooLarge, "body-too-large")
 }
 
-// endless is a body without an end.
+// endless is an endless body.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -66,7 +65,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The deadline of a body ends with it: what takes longer is answered.
+// A body's deadline ends with the body: a slower response is still sent.
 func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,13 +80,13 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 			return next(ctx)
 		}}
 		s := newServer(t, serverOptions{store: storehook.New(memstore.New(), hooks), piped: true, timeout: time.Second})
-		for range 2 { // on one connection
+		for range 2 { // on the same connection
 			s.post("/v1/queues/billing/pause", reasonGiven).want(http.StatusNoContent)
 		}
 	})
 }
 
-// So it is for what is served beside the API; and a body has a limit there, too.
+// The same applies to handlers under Guard, whose bodies are limited too.
 func TestGuardedBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, guardedBody)
@@ -128,7 +127,7 @@ func guardedBody(t *testing.T) {
 	}
 }
 
-// Nothing of a body is read before it is known who sends it, from where, and what for.
+// No byte of a body is read before the sender, the origin and the route are checked.
 func TestBodyIsReadLast(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{direct: true})
@@ -161,7 +160,7 @@ func (c *counted) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// What a request accepts is looked at as HTTP says.
+// Accept headers are interpreted as HTTP specifies.
 func TestAccept(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -178,7 +177,7 @@ func TestAccept(t *testing.T) {
 	s.post("/v1/queues/billing/pause", nil, "Accept", "text/html").want(http.StatusNoContent)
 }
 
-// A handler that panics is a failure of the server; in the middle of an answer it cuts it.
+// A handler that panics is an internal error; in the middle of a response it cuts the connection.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) {
@@ -197,12 +196,12 @@ func TestPanic(t *testing.T) {
 	s.api.ServeHTTP(unwritable{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "http://localhost/healthz", http.NoBody))
 }
 
-// unwritable is an answer that cannot be written.
+// unwritable is a response that cannot be written.
 type unwritable struct{ *httptest.ResponseRecorder }
 
 func (unwritable) Write([]byte) (int, error) { panic("while it is written") }
 
-// A store that is away is a problem that may be tried again, and then works.
+// An unavailable store is a problem with a retry, which then succeeds.
 func TestStoreGone(t *testing.T) {
 	t.Parallel()
 	away := true
@@ -233,7 +232,7 @@ func TestStoreGone(t *testing.T) {
 	s.get("/readyz").problem(http.StatusServiceUnavailable, "stopping")
 }
 
-// An API without what it needs is not made.
+// New rejects an incomplete configuration.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	_, err := httpapi.New(httpapi.Config{MaxBody: -1, TrustedOrigins: []string{"x"}})

@@ -12,7 +12,7 @@ type loginRequest struct {
 	Token string `json:"token"`
 }
 
-// Me is who the server takes a request for.
+// Me is the authenticated sender of the request.
 type Me struct {
 	Name   string   `json:"name"`
 	Access []string `json:"access"` // submit, read, payloads, operate
@@ -30,7 +30,7 @@ func meOf(p Principal) Me {
 
 func (c *call) me() error { return c.write(http.StatusOK, meOf(c.who)) }
 
-// login turns a token into a cookie.
+// login exchanges a token for a cookie.
 func (c *call) login() error {
 	var body loginRequest
 	if err := c.decode(&body); err != nil {
@@ -47,7 +47,7 @@ func (c *call) login() error {
 	return c.write(http.StatusOK, meOf(line.Principal))
 }
 
-// logout makes the browser forget the cookie.
+// logout makes the browser delete the cookie.
 func (c *call) logout() error {
 	c.setCookie("", -1)
 	c.w.WriteHeader(http.StatusNoContent)
@@ -58,11 +58,11 @@ func (c *call) setCookie(value string, age int) {
 	http.SetCookie(c.w, &http.Cookie{
 		Name: cookieName, Value: value, Path: c.mountedAt(), MaxAge: age,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: c.r.TLS != nil || c.r.Header.Get("X-Forwarded-Proto") == "https", // who lies to us about it loses a cookie
+		Secure: c.r.TLS != nil || c.r.Header.Get("X-Forwarded-Proto") == "https", // a false header costs the client only its cookie
 	})
 }
 
-// mountedAt is the path under which the API is mounted, "/" if it is the whole server.
+// mountedAt returns the path under which the API is mounted, "/" if it is the whole server.
 func (c *call) mountedAt() string {
 	u, err := url.ParseRequestURI(c.r.RequestURI)
 	if err != nil {

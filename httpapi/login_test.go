@@ -16,8 +16,8 @@ import (
 
 func loginWith(token string) map[string]string { return map[string]string{"token": token} }
 
-// Ten wrong tokens of an address in a minute are answered as such. Right ones always are:
-// others may be behind the same address.
+// The first ten wrong tokens of an address in a minute get 401. Right tokens always succeed:
+// several users may share the address.
 func TestWrongLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestWrongLogins(t *testing.T) {
 	})
 }
 
-// A page whose login has ended asks on and on: that is no attack on who is beside it.
+// A page with an expired login sends many requests: they do not count as attacks from its address.
 func TestEndedCookiesAreNoFailedLogins(t *testing.T) {
 	t.Parallel()
 	s, _ := credentials(t, serverOptions{direct: true})
@@ -50,7 +50,7 @@ func TestEndedCookiesAreNoFailedLogins(t *testing.T) {
 	s.post("/login", loginWith("wrong")).problem(http.StatusUnauthorized, "unauthorized")
 }
 
-// Without credentials an answer says how to send them, in each way that there is.
+// A 401 names every way to send credentials.
 func TestChallenges(t *testing.T) {
 	t.Parallel()
 	s, _ := credentials(t, serverOptions{direct: true})
@@ -62,7 +62,7 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// A cookie is for its token, its server's key, and twelve hours.
+// A cookie is bound to its token and its server's key, and expires after twelve hours.
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestCookies(t *testing.T) {
 			}
 		}
 		is(s, value, http.StatusOK)
-		is(s, "weaver_login=1.AAAA; "+value, http.StatusOK) // one of another mount path
+		is(s, "weaver_login=1.AAAA; "+value, http.StatusOK) // a cookie of another mount path
 		is(serve("key", lines[2], lines[0]), value, http.StatusOK)
 		is(serve("other key", lines...), value, http.StatusUnauthorized)
 		is(serve("key", lines[1:]...), value, http.StatusUnauthorized)
@@ -118,20 +118,20 @@ func TestCookies(t *testing.T) {
 	})
 }
 
-// A file's mistakes come with their lines, and without what may be a secret.
+// A file's errors have line numbers and contain no text that may be a secret.
 func TestFilesOfCredentials(t *testing.T) {
 	t.Parallel()
 	const secret = "wv_SECRETSECRET"
 	hash := hashOf("x")
 	for text, want := range map[string]string{
-		"":                                    "there is no token",
-		"# only this\n\n":                     "there is no token",
+		"":                                    "the file has no tokens",
+		"# only this\n\n":                     "the file has no tokens",
 		"ci":                                  "line 1: it has 1 words",
 		"ci " + secret:                        "line 1: it has 2 words",
-		"\n\nci read " + secret:               "line 3: the third word is no SHA-256",
-		"ci " + secret + " read":              "line 1: the second word is no access: want one or more of submit",
-		secret + " ci " + hash:                "line 1: the second word is no access",
-		"ci read " + hash[2:]:                 "line 1: the third word is no SHA-256",
+		"\n\nci read " + secret:               "line 3: the third word is not a SHA-256 hash",
+		"ci " + secret + " read":              "line 1: the second word is not an access: use one or more of submit",
+		secret + " ci " + hash:                "line 1: the second word is not an access",
+		"ci read " + hash[2:]:                 "line 1: the third word is not a SHA-256 hash",
 		"a read " + hash + "\nb full " + hash: "line 2: its token is that of line 1",
 		"a x " + hash + "\nb y " + hash:       "line 2: the second word",
 		"# x\n" + strings.Repeat("x", 1<<17):  "line 2: bufio.Scanner: token too long",
@@ -143,12 +143,12 @@ func TestFilesOfCredentials(t *testing.T) {
 	}
 	line := passwordLine("ann", "read", "p")
 	for text, want := range map[string]string{
-		"":                     "there is no password",
+		"":                     "the file has no passwords",
 		"ann read":             "line 1: it has 2 words",
-		"ann read " + secret:   "line 1: the third word is no hash of a password",
-		"ann " + secret + " x": "line 1: the second word is no access",
+		"ann read " + secret:   "line 1: the third word is not a password hash",
+		"ann " + secret + " x": "line 1: the second word is not an access",
 		line + "\n" + line:     "line 2: its name is that of line 1",
-		strings.Replace(line, "$1000$", "$1$", 1): "line 1: the third word is no hash of a password",
+		strings.Replace(line, "$1000$", "$1$", 1): "line 1: the third word is not a password hash",
 	} {
 		_, err := httpapi.ReadPasswords(strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET") {

@@ -20,11 +20,10 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// A small heap would be collected all the time, which costs a quarter of what the tests do.
+// A small heap is collected constantly, which takes a quarter of the tests' time.
 func init() { debug.SetGCPercent(400) }
 
-// TestMain fails when all tests ran and an operation of the document succeeded in none
-// of them.
+// TestMain fails if all tests ran and an operation of the document succeeded in no test.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && allTests() {
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// allTests reports whether the flags leave no test out.
+// allTests reports whether the flags select all tests.
 func allTests() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.bench", "test.fuzz"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
@@ -46,7 +45,7 @@ func allTests() bool {
 	return true
 }
 
-// lockedBuffer is a bytes.Buffer for several goroutines.
+// lockedBuffer is a bytes.Buffer that is safe for concurrent use.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -78,7 +77,7 @@ func tokensOf(t *testing.T, lines ...string) *httpapi.Tokens {
 	return tokens
 }
 
-// raw sends a request as it is written, and returns the head of the answer.
+// raw sends a request unchanged, and returns the head of the response.
 func (s *server) raw(request string) *http.Response {
 	s.Helper()
 	u, err := url.Parse(s.url)

@@ -17,28 +17,27 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// Metrics are metrics of the engines of this process, whose plug-in it is:
+// Metrics holds metrics of the engines of this process, as a plug-in:
 //
 //	metrics := httpapi.NewMetrics()
 //	eng, err := weaver.New(db, weaver.Config{Plugins: []weaver.Plugin{metrics}, …})
 //	registry.MustRegister(metrics, httpapi.NewStoreMetrics(eng.Client, nil))
 //	api, err := httpapi.New(httpapi.Config{Client: eng.Client, Metrics: registry, …})
 //
-// They are:
+// The metrics are:
 //
 //   - weaver_attempts_total{type,outcome,error_kind}: attempts that ended here, and those
 //     of other workers whose leases this process took over (lease_lost).
-//   - weaver_undos_total{type,result}: undo phases that attempts here began ("began"), tries
-//     in them that failed and are tried again ("failed"), and phases that were given up
-//     ("given_up").
-//   - weaver_attempt_seconds: how long attempts ran.
-//   - weaver_claim_latency_seconds: for how long tasks were due before they began.
-//   - weaver_steps_total: runs of functions of steps, each try for itself.
+//   - weaver_undos_total{type,result}: undo phases that attempts here began ("began"), failed
+//     tries in them that are retried ("failed"), and phases that were given up ("given_up").
+//   - weaver_attempt_seconds: duration of attempts.
+//   - weaver_claim_latency_seconds: time for which tasks were due before they began.
+//   - weaver_steps_total: runs of step functions, counting each try.
 //   - weaver_leases_lost_total{why}: leases that this process took over ("taken", or
 //     "crash" if that counts against the crash budget), and leases of its own attempts that
-//     were gone when these ended ("dropped").
+//     were lost when these ended ("dropped").
 //   - weaver_store_op_seconds{op}: the engine's calls of the store; see
-//     weaver.Setup.OnStoreCall. claim_or_wait is left out: mostly it waits for work.
+//     weaver.Setup.OnStoreCall. claim_or_wait is omitted: mostly it waits for work.
 //
 // The label type has the task types with a handler in the engines, and "(other)".
 type Metrics struct {
@@ -54,18 +53,18 @@ type Metrics struct {
 	types map[string]bool // with a handler
 }
 
-// NewMetrics returns metrics of engines, at 0.
+// NewMetrics returns empty metrics of engines.
 func NewMetrics() *Metrics {
 	seconds := []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_attempts_total", Help: "Attempts that ended."}, []string{"type", "outcome", "error_kind"}),
 		undos:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_undos_total", Help: "Undo phases that began, failed tries in them, and those that were given up."}, []string{"type", "result"}),
-		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_leases_lost_total", Help: "Leases that were taken over, or gone."}, []string{"why"}),
-		steps:    prometheus.NewCounter(prometheus.CounterOpts{Name: "weaver_steps_total", Help: "Runs of functions of steps."}),
-		ran:      prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_attempt_seconds", Help: "How long attempts ran.", Buckets: seconds}),
-		latency:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_claim_latency_seconds", Help: "How long tasks were due before they began.", Buckets: seconds}),
+		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_leases_lost_total", Help: "Leases that were taken over or lost."}, []string{"why"}),
+		steps:    prometheus.NewCounter(prometheus.CounterOpts{Name: "weaver_steps_total", Help: "Runs of step functions."}),
+		ran:      prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_attempt_seconds", Help: "Duration of attempts in seconds.", Buckets: seconds}),
+		latency:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_claim_latency_seconds", Help: "Time for which tasks were due before they began, in seconds.", Buckets: seconds}),
 		ops: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "weaver_store_op_seconds", Help: "How long the engine's calls of the store took.",
+			Name: "weaver_store_op_seconds", Help: "Duration of the engine's calls of the store in seconds.",
 			Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"op"}),
 		types: make(map[string]bool),
@@ -76,11 +75,11 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// waitingOp is the call of the store whose time says how idle the engine is, and nothing
-// of the store.
+// waitingOp is the store call whose duration depends on the engine's idle time and not on the
+// store.
 const waitingOp = "claim_or_wait"
 
-// Why leases were lost.
+// Reasons for lost leases.
 const (
 	lostTaken   = "taken"
 	lostCrash   = "crash"
@@ -149,7 +148,7 @@ func (m *Metrics) start(_ context.Context, e *weaver.Engine) error {
 	return nil
 }
 
-// typeLabel is the type, if an engine has a handler of it.
+// typeLabel returns the type, or "(other)" if no engine has a handler for it.
 func (m *Metrics) typeLabel(name string) string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -197,8 +196,8 @@ func (m *Metrics) ended(h event.Header, outcome task.Outcome, err *task.Error, t
 	m.ran.Observe(took.Seconds())
 }
 
-// leaseLost counts a lease. The worker that had it and the process that took it over both
-// say so; the attempt is counted once, as the second one has it.
+// leaseLost counts a lost lease. Both the worker that had the lease and the process that took it
+// report it; the attempt is counted once, with the data of the latter.
 func (m *Metrics) leaseLost(h event.Header, end *event.Ending) {
 	why := lostTaken
 	switch {
@@ -212,21 +211,21 @@ func (m *Metrics) leaseLost(h event.Header, end *event.Ending) {
 	m.attempts.WithLabelValues(m.typeLabel(h.TaskType), string(end.Outcome), string(end.Kind())).Inc()
 }
 
-// storeMetrics is what GET /metrics answers with unless the program says otherwise.
+// storeMetrics returns the default source of GET /metrics.
 func storeMetrics(cfg *Config) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewStoreMetrics(cfg.Client, cfg.Logger))
 	return r
 }
 
-// metrics answers GET /metrics in the text format of Prometheus.
+// metrics writes GET /metrics in the text format of Prometheus.
 func (c *call) metrics() error {
 	got, err := c.api.cfg.Metrics.Gather()
 	if err != nil {
 		return fmt.Errorf("gather the metrics: %w", err)
 	}
 	r := c.r.Clone(c.r.Context())
-	r.Header.Set("Accept", "text/plain") // the format that the document names
+	r.Header.Set("Accept", "text/plain") // the format in the document
 	promhttp.HandlerFor(prometheus.GathererFunc(given(got)), promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(c.w, r)
 	return nil
 }

@@ -13,36 +13,33 @@ import (
 )
 
 const (
-	// metricsFor is how long what was read of the store is given again: readers that come
-	// often, or several, cost it nothing.
+	// metricsFor is the time for which a read of the store is reused: frequent or concurrent
+	// scrapes do not load it.
 	metricsFor = 5 * time.Second
-	// metricsLimit is how long it is waited for.
+	// metricsLimit bounds the wait for a read.
 	metricsLimit = 10 * time.Second
-	// maxMetricQueues is how many queues have series of their own.
+	// maxMetricQueues limits the queues with their own series.
 	maxMetricQueues = 500
-	// otherLabel stands for what has none.
+	// otherLabel is the label of all other queues.
 	otherLabel = "(other)"
 )
 
-// StoreMetrics are metrics of what a store holds, whoever works on it:
+// StoreMetrics holds metrics of the contents of a store, for all processes that use it:
 //
-//   - weaver_tasks{state,queue}: tasks, each in one series. Those that are ready and
-//     those that run are told apart by queue, the others have the queue "". Of each there are
-//     10,000 at most: more are not counted.
-//   - weaver_dispatch_oldest_seconds{queue}: for how long the first of the tasks that are
-//     due is due; 0 if none is.
+//   - weaver_tasks{state,queue}: tasks, each in one series. Ready and running tasks are
+//     split by queue; the others have the queue "". A count stops at 10,000.
+//   - weaver_dispatch_oldest_seconds{queue}: time for which the first due task has been due;
+//     0 without a due task.
 //   - weaver_workers{state}: workers that are idle, running, silent or dead.
 //   - weaver_worker_troubles{task_type}: workers that cannot run tasks of the type at the
-//     moment; no series if there is none.
-//   - weaver_chores: deferred work of verbs, such as the cancel of a large job, that is
-//     not done yet.
+//     moment; no series without such workers.
+//   - weaver_chores: unfinished deferred work of verbs, such as the cancel of a large job.
 //   - weaver_store_up: 1 if the store could be read; if it is 0 the others are missing.
 //
-// They are read once for each scrape, but at most every 5 seconds. Of the queues over 500
-// the rest is "(other)". One process of a store is enough.
+// They are read once for each scrape, but at most every 5 seconds. Queues after the first 500 are
+// "(other)". One process per store is enough.
 //
-// Two of them, for two namespaces, need labels of their own in one registry:
-// prometheus.WrapCollectorWith.
+// Metrics of two namespaces in one registry need different labels: prometheus.WrapCollectorWith.
 type StoreMetrics struct {
 	client *weaver.Client
 	log    *slog.Logger
@@ -53,8 +50,8 @@ type StoreMetrics struct {
 	err  error
 }
 
-// NewStoreMetrics returns metrics of the store and namespace of a client. log gets the
-// failures to read it; nil is slog.Default().
+// NewStoreMetrics returns metrics of a client's store and namespace. log receives read failures;
+// nil is slog.Default().
 func NewStoreMetrics(client *weaver.Client, log *slog.Logger) *StoreMetrics {
 	if log == nil {
 		log = slog.Default()
@@ -63,11 +60,11 @@ func NewStoreMetrics(client *weaver.Client, log *slog.Logger) *StoreMetrics {
 }
 
 var (
-	descTasks   = prometheus.NewDesc("weaver_tasks", "Tasks by state; those that are ready or run also by queue. Each series ends at 10000.", []string{"state", "queue"}, nil)
-	descOldest  = prometheus.NewDesc("weaver_dispatch_oldest_seconds", "For how long the first task that is due in a queue is due.", []string{"queue"}, nil)
-	descWorkers = prometheus.NewDesc("weaver_workers", "Workers by what they do.", []string{"state"}, nil)
+	descTasks   = prometheus.NewDesc("weaver_tasks", "Tasks by state; ready and running tasks also by queue. Each series stops at 10000.", []string{"state", "queue"}, nil)
+	descOldest  = prometheus.NewDesc("weaver_dispatch_oldest_seconds", "Time for which the first due task of a queue has been due, in seconds.", []string{"queue"}, nil)
+	descWorkers = prometheus.NewDesc("weaver_workers", "Workers by state.", []string{"state"}, nil)
 	descTrouble = prometheus.NewDesc("weaver_worker_troubles", "Workers that cannot run tasks of a type at the moment.", []string{"task_type"}, nil)
-	descChores  = prometheus.NewDesc("weaver_chores", "Deferred work of verbs that is not done yet.", nil, nil)
+	descChores  = prometheus.NewDesc("weaver_chores", "Unfinished deferred work of verbs.", nil, nil)
 	descUp      = prometheus.NewDesc("weaver_store_up", "Whether the store could be read.", nil, nil)
 )
 
@@ -119,20 +116,19 @@ func (m *StoreMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// queueMetrics are those of a queue.
+// queueMetrics holds the metrics of a queue.
 type queueMetrics struct {
 	ready, running int
 	oldest         time.Duration
 }
 
-// byQueue returns the metrics of the queues. One that is paused has tasks that are due
-// and not ready.
+// byQueue returns the metrics of the queues. The due tasks of a paused queue are not ready.
 func byQueue(o *store.Overview) map[string]queueMetrics {
 	all := make(map[string]queueMetrics)
 	for i := range o.Queues {
 		q := &o.Queues[i]
 		if q.Type != "" {
-			continue // of a task type that is paused: the tasks are in queues
+			continue // of a paused task type: its tasks are in queues
 		}
 		name := q.Name
 		if len(all) >= maxMetricQueues {
@@ -163,7 +159,7 @@ func workerState(w *store.WorkerStatus) string {
 	return "idle"
 }
 
-// read returns what the store holds, or held a moment ago.
+// read returns the contents of the store, possibly those of a recent read.
 func (m *StoreMetrics) read() (store.Overview, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// scrape returns the text of a collector, or of the metrics of it that have these names,
-// without the lines of HELP.
+// scrape returns the text of a collector, or only the metrics with these names, without the HELP
+// lines.
 func scrape(t *testing.T, c prometheus.Collector, names ...string) string {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -49,7 +49,7 @@ func scrape(t *testing.T, c prometheus.Collector, names ...string) string {
 	return text.String()
 }
 
-// compare holds a collector to a text.
+// compare compares a collector's output with a text.
 func compare(t *testing.T, c prometheus.Collector, names []string, want string) {
 	t.Helper()
 	if text := strings.TrimSpace(scrape(t, c, names...)); text != strings.TrimSpace(want) {
@@ -57,7 +57,7 @@ func compare(t *testing.T, c prometheus.Collector, names []string, want string) 
 	}
 }
 
-// What a store holds, as it is scraped.
+// Metrics of a store's contents.
 func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func engineOf(t *testing.T, s store.Store, m *httpapi.Metrics, handlers ...weave
 	}
 }
 
-// overviews is a store whose overviews are given, counted, or fail.
+// overviews is a store that returns given overviews, counts the calls, or fails.
 type overviews struct {
 	store.Store
 	queues []store.Queue
@@ -184,8 +184,8 @@ func (s *overviews) Overview(context.Context, string, store.OverviewRequest) (st
 	return store.Overview{At: time.Now(), Queues: s.queues}, s.err
 }
 
-// A store is read once for many scrapes, has no more series than there may be, and says
-// when it cannot be read.
+// Several scrapes share a read of the store. The number of series is bounded, and a failed read is
+// reported.
 func TestStoreMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestStoreMetricsAreBounded(t *testing.T) {
 	})
 }
 
-// What engines of the process did.
+// Metrics of the engines of the process.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -268,8 +268,8 @@ weaver_steps_total 4
 `)
 		text := scrape(t, m)
 		for _, want := range []string{
-			"weaver_attempt_seconds_count 6\n", `weaver_attempt_seconds_bucket{le="0.05"} 2` + "\n", // which found their step
-			"weaver_claim_latency_seconds_count 6\n", `weaver_claim_latency_seconds_bucket{le="1"} 2` + "\n", // which were due 2 s before the engine began
+			"weaver_attempt_seconds_count 6\n", `weaver_attempt_seconds_bucket{le="0.05"} 2` + "\n", // they found their step
+			"weaver_claim_latency_seconds_count 6\n", `weaver_claim_latency_seconds_bucket{le="1"} 2` + "\n", // they were due 2 s before the engine began
 			`weaver_store_op_seconds_count{op="record"}`, `weaver_store_op_seconds_count{op="finish"}`, `weaver_store_op_seconds_count{op="reap"}`,
 		} {
 			if !strings.Contains(text, want) {
@@ -279,13 +279,13 @@ weaver_steps_total 4
 	})
 }
 
-// A claim that waits for work says nothing of how quick the store is.
+// A claim that waits for work does not count as the store's latency.
 func TestMetricsLeaveOutIdleness(t *testing.T) {
 	t.Parallel()
 	s, m := newServer(t, serverOptions{store: onSQLite(t)}), httpapi.NewMetrics()
 	run := weaver.Define[string, int]("acme.metrics.idle.v1")
 	waited := make(chan time.Duration, 100)
-	spy := weaver.PluginFunc(func(setup *weaver.Setup) error { // told after the metrics
+	spy := weaver.PluginFunc(func(setup *weaver.Setup) error { // called after the metrics
 		setup.OnStoreCall(func(op string, took time.Duration, _ error) {
 			if op == "claim_or_wait" {
 				waited <- took
@@ -315,7 +315,7 @@ func TestMetricsLeaveOutIdleness(t *testing.T) {
 	}
 }
 
-// A lease that is taken over is counted, and its type named only if it has a handler.
+// A lease that was taken over is counted; its type is a label only if it has a handler.
 func TestMetricsOfLostLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +349,8 @@ weaver_leases_lost_total{why="taken"} 0
 	})
 }
 
-// An attempt whose lease is gone when it ends is told apart from what was taken over.
+// An attempt that lost its lease before its end is counted separately from leases that were taken
+// over.
 func TestMetricsOfDroppedAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -372,7 +373,7 @@ weaver_leases_lost_total{why="taken"} 0
 	})
 }
 
-// GET /metrics answers with what the program says, for those who may read.
+// GET /metrics returns the program's metrics to principals with Read.
 func TestMetricsRoute(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -412,7 +413,7 @@ func (broken) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errors.New("no such thing")), errors.New("no such thing"))
 }
 
-// Metrics that NewMetrics did not make are refused when the engine is built.
+// Metrics that NewMetrics did not create are rejected when the engine is created.
 func TestEmptyMetrics(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*httpapi.Metrics{nil, {}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Texts that a store or a parser may stumble over are never a failure of the server.
+// Unusual texts never cause an internal error.
 func TestOddTexts(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, st store.Store) {

@@ -2,14 +2,14 @@ package httpapi
 
 import "sync"
 
-// opened counts what is open and takes long, of one kind.
+// opened counts the open requests of one long-running kind.
 type opened struct {
 	mu     sync.Mutex
 	all    int
 	byName map[string]int // by the principal's name
 }
 
-// openLimits are how much may be open.
+// openLimits are limits of open requests.
 type openLimits struct {
 	all, each int // in the process, and of one name
 	problem   problemKind
@@ -17,17 +17,17 @@ type openLimits struct {
 	advice    string
 }
 
-// streamLimits are those of streams.
+// streamLimits returns the limits of streams.
 func (cfg *Config) streamLimits() openLimits {
 	return openLimits{cfg.MaxStreams, cfg.MaxStreamsPerPrincipal, tooManyStreams, "streams", "Close some, or watch several topics with one."}
 }
 
-// longLimits are those of waits and downloads.
+// longLimits returns the limits of waits and downloads.
 func (cfg *Config) longLimits() openLimits {
 	return openLimits{cfg.MaxLongRequests, cfg.MaxLongRequestsPerPrincipal, tooManyLong, "waits and downloads", "Come again when some have ended, or ask without wait."}
 }
 
-// take counts one more, until release is called.
+// take counts one more request, until release is called.
 func (o *opened) take(l openLimits, name string) (release func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestLongRequestLimits: waits are counted, of a principal and in all, and no more when
-// they have ended; so are downloads.
+// TestLongRequestLimits: running waits and downloads are counted, per principal and in total, until
+// they end.
 func TestLongRequestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, func(cfg *Config) {
@@ -41,7 +41,7 @@ func TestLongRequestLimits(t *testing.T) {
 		waiting("bob", wait, http.StatusOK)
 		waiting("eve", wait, http.StatusOK)
 		get("bob", wait, http.StatusTooManyRequests, "4 waits and downloads are open here")
-		time.Sleep(21 * time.Second) // one of ann's has ended
+		time.Sleep(21 * time.Second) // one of ann's waits has ended
 		get("ann", logs, http.StatusNotFound, "")
 		get("ann", logs, http.StatusNotFound, "")
 		open.Wait()

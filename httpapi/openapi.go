@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// document makes the OpenAPI 3.1 document of the routes.
+// document returns the OpenAPI 3.1 document of the routes.
 func document(routes []route) ([]byte, error) {
 	d := describer{schemas: make(map[string]node), names: make(map[reflect.Type]string)}
 	problem := d.of(typeOf[Problem]())
@@ -27,7 +27,7 @@ func document(routes []route) ([]byte, error) {
 		"info": node{
 			"title": "Weaver", "version": "1",
 			"summary":     "Durable tasks over HTTP.",
-			"description": "Values of tasks are shown with the access `payloads` only, and masked as the tasks say. Answers that are no success are problem details (RFC 9457). A property that this document does not name may be added to an answer: ignore it.",
+			"description": "Values of tasks are shown with the access `payloads` only, and masked as the tasks say. Responses without success are problem details (RFC 9457). Later versions may add properties to responses: ignore unknown ones.",
 			"license":     node{"name": "MIT", "identifier": "MIT"},
 		},
 		"servers": []any{node{"url": "."}},
@@ -100,7 +100,7 @@ func (d *describer) operation(r *route, problem node) node {
 	return op
 }
 
-// problemHeader is the header that problems of a status have, and what it says.
+// problemHeader returns the header of problems with a status, and its description.
 func problemHeader(status int) (name, summary string) {
 	switch status {
 	case http.StatusUnauthorized:
@@ -108,7 +108,7 @@ func problemHeader(status int) (name, summary string) {
 	case http.StatusMethodNotAllowed:
 		return "Allow", "The methods of the path."
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
-		return "Retry-After", "Seconds after which to try again; left out where that would not help."
+		return "Retry-After", "Seconds until a retry; left out if a retry would not help."
 	}
 	return "", ""
 }

@@ -17,15 +17,15 @@ import (
 // node is a part of the document.
 type node map[string]any
 
-// describer makes the schemas of requests and answers. Structs with a name are components
-// of the document. A field is required unless it is left out when it says nothing; package
-// schema, which describes what workers take, has no required fields.
+// describer builds the schemas of requests and responses. Named structs become components of the
+// document. A field is required unless it is omitted when empty. Package schema, which describes
+// the inputs of workers, has no required fields.
 type describer struct {
 	schemas map[string]node
 	names   map[reflect.Type]string
 }
 
-// known are the types whose JSON is not what their Go form suggests.
+// known are the types whose JSON differs from their Go form.
 var known = map[reflect.Type]node{
 	typeOf[time.Time]():       {"type": "string", "format": "date-time"},
 	typeOf[time.Duration]():   {"type": "integer", "description": "nanoseconds"},
@@ -39,13 +39,13 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// of describes a type.
+// of returns the schema of a type.
 func (d *describer) of(t reflect.Type) node {
 	switch n := known[t]; {
 	case n != nil:
 		return n
 	case t.Implements(marshaler):
-		return node{} // what its methods make: anything
+		return node{} // its methods may return anything
 	case t.Implements(textMarshaler) && t.Kind() != reflect.Interface:
 		return node{"type": "string"}
 	}
@@ -73,16 +73,16 @@ func (d *describer) of(t reflect.Type) node {
 		}
 		return d.component(t)
 	}
-	return node{} // an interface: anything
+	return node{} // an interface may be anything
 }
 
-// component describes a struct once, and returns a reference to that.
+// component describes a struct once and returns a reference to it.
 func (d *describer) component(t reflect.Type) node {
 	name, found := d.names[t]
 	if !found {
 		name = d.nameOf(t)
 		d.names[t] = name
-		d.schemas[name] = nil // the name is taken
+		d.schemas[name] = nil // reserves the name
 		d.schemas[name] = described(d.object(t), t, "")
 	}
 	return node{"$ref": "#/components/schemas/" + name}
@@ -114,8 +114,8 @@ func (d *describer) object(t reflect.Type) node {
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// nameOf names a type: Page[…/httpapi.Task] is PageTask, and of two types with one name
-// the second is Task2.
+// nameOf returns the name of a type: Page[…/httpapi.Task] is PageTask. The second of two types with
+// one name is Task2.
 func (d *describer) nameOf(t reflect.Type) string {
 	base, of, generic := strings.Cut(t.Name(), "[")
 	if generic {

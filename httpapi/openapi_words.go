@@ -24,7 +24,7 @@ var commentOf = sync.OnceValue(func() (words map[string]string) {
 	return words
 })
 
-// commentKey names a type, or a field of it, in the file; "": the type has no name.
+// commentKey returns the key of a type, or of its field, in the file; "" for a type without a name.
 func commentKey(t reflect.Type, field string) string {
 	name, _, _ := strings.Cut(t.Name(), "[")
 	if name == "" {
@@ -37,7 +37,7 @@ func commentKey(t reflect.Type, field string) string {
 	return key
 }
 
-// described adds what a type or a field means to a schema.
+// described adds the description of a type or a field to a schema.
 func described(of node, t reflect.Type, field string) node {
 	words := commentOf()[commentKey(t, field)]
 	if words == "" {

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi_words.json anew")
 
-// The document says of types and fields what the comments in the source say.
+// The document contains the comments of types and fields from the source.
 func TestFieldComments(t *testing.T) {
 	d := describer{schemas: make(map[string]node), names: make(map[reflect.Type]string)}
 	routes := testAPI(t, memstore.New(), nil).routes()

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A struct carries the options of its place, by the names of the table, and no other.
+// A struct has exactly the options of its place in the table, by name.
 func TestOptionTable_FieldsOfCarriers(t *testing.T) {
 	t.Parallel()
 	for place, carrier := range map[option.Place]reflect.Type{
@@ -42,7 +42,7 @@ func TestOptionTable_FieldsOfCarriers(t *testing.T) {
 				}
 			}
 		}
-		known["Type"], known["Node"], known["Input"] = true, true, true // of a draft, and no options
+		known["Type"], known["Node"], known["Input"] = true, true, true // fields of a draft that are not options
 		for _, f := range reflect.VisibleFields(carrier) {
 			if !f.Anonymous && !known[f.Name] {
 				t.Errorf("%s.%s is in no row of the table of options", carrier, f.Name)
@@ -67,8 +67,8 @@ func rowNames() string {
 	return names
 }
 
-// Each option is a function of package weaver, for Define too if its place says so, which
-// accepts the example and gives the fields of each carrier their values.
+// Each option is a function of package weaver, also for Define if its place says so. The function
+// accepts the example and sets the fields of each struct.
 func TestOptionTable_Functions(t *testing.T) {
 	t.Parallel()
 	results := optionFunctions(t)
@@ -130,7 +130,7 @@ func optionFunctions(t *testing.T) map[string]string {
 	return results
 }
 
-// docs/options.md is the table in words.
+// docs/options.md contains the table.
 func TestOptionTable_Docs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -10,6 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// Counts holds numbers of tasks.
 func (c *call) counts() error {
 	o, err := c.overview(store.OverviewCounts)
 	if err != nil {
@@ -18,7 +19,7 @@ func (c *call) counts() error {
 	return c.write(http.StatusOK, Counts{At: o.At, Counts: o.Counts})
 }
 
-// overview reads parts of what the namespace holds.
+// overview reads parts of the namespace's overview.
 func (c *call) overview(parts store.OverviewParts) (store.Overview, error) {
 	ctx, cancel := c.context()
 	defer cancel()
@@ -38,12 +39,13 @@ func (c *call) workers() error {
 	if err != nil {
 		return err
 	}
-	for i := range o.Workers { // [] and not null
+	for i := range o.Workers { // encodes as [] instead of null
 		o.Workers[i].Types = listOf(o.Workers[i].Types).Items
 	}
 	return c.write(http.StatusOK, listOf(o.Workers))
 }
 
+// TaskType is a task type that workers announced.
 // listTypes lists the announced types without their schemas, which may be large.
 func (c *call) listTypes() error {
 	list, err := c.announced()
@@ -73,8 +75,7 @@ func (c *call) getType() error {
 	return c.write(http.StatusOK, list[0])
 }
 
-// announced reads what was announced of these types, or of all without one, and what
-// becomes of their tasks now.
+// announced reads the given announced types, or all of them, and the present counts of their tasks.
 func (c *call) announced(names ...string) ([]TaskType, error) {
 	ctx, cancel := c.context()
 	defer cancel()
@@ -110,7 +111,7 @@ func (c *call) resumeType() error {
 	})
 }
 
-// audit lists what operators did, newest first.
+// audit lists operators' actions, newest first.
 func (c *call) audit() (err error) {
 	f := store.AuditFilter{Target: c.get("target"), Actor: c.get("actor"), Verb: c.get("verb"), After: c.get("after")}
 	if f.Limit, err = c.limit(store.MaxLimit); err != nil {
@@ -125,13 +126,13 @@ func (c *call) audit() (err error) {
 	return c.write(http.StatusOK, Page[store.AuditEntry]{Items: listOf(list).Items, Next: next})
 }
 
-// featurePaths are features that are there when a path is.
+// featurePaths maps features to the paths that they need.
 var featurePaths = map[string]string{
 	"bulk": "/v1/tasks/bulk", "events": "/v1/events", "explanations": "/v1/tasks/{id}/why", "graph": "/v1/jobs/{id}/graph", "login": "/login",
 	"metrics": "/metrics", "schedules": "/v1/schedules", "watch": "/v1/watch",
 }
 
-// features says what this server has. What it does not have is false.
+// features writes the features of this server. A missing feature is false.
 func (c *call) features() error {
 	f := Features{Namespace: c.api.client.Namespace(), Features: make(map[string]bool)}
 	for name, path := range featurePaths {
@@ -145,7 +146,7 @@ func (c *call) features() error {
 	return c.write(http.StatusOK, f)
 }
 
-// operateNamed makes a verb of what the path names.
+// operateNamed returns the handler of a verb on a named object.
 func (c *call) operateNamed(do func(ctx context.Context, name string, opts []weaver.OperateOption) error) error {
 	var body verbRequest
 	if err := c.decodeOptional(&body); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What the namespace holds is told on each store: counts, queues, workers, types.
+// Counts, queues, workers and types are reported on each store.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, db store.Store) {
@@ -60,7 +60,7 @@ func TestOverview(t *testing.T) {
 	})
 }
 
-// An empty store has lists, and a running worker is in one.
+// An empty store returns empty lists, and a running worker is listed.
 func TestWorkersAreListed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{})
@@ -82,7 +82,7 @@ func TestWorkersAreListed(t *testing.T) {
 	}
 }
 
-// The audit has the principal's name, and is read page by page.
+// The audit log has the principal's name, and is read page by page.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{})
@@ -111,7 +111,7 @@ func TestAudit(t *testing.T) {
 	s.get("/v1/audit?limit=1001").problem(http.StatusBadRequest, "bad-query")
 }
 
-// A feature is there when its routes are.
+// A feature is reported if its routes exist.
 func TestFeatures(t *testing.T) {
 	t.Parallel()
 	has := func(change func(*httpapi.Config)) map[string]bool {
@@ -134,7 +134,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// A queue or type that nobody has is not there: a pause of it would hold nothing up.
+// An unknown queue or type cannot be paused without force: the pause would have no effect.
 func TestPauseOfNothing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})

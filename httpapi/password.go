@@ -16,15 +16,14 @@ import (
 	"github.com/goweaver/weaver/internal/privatefile"
 )
 
-// Passwords are names with passwords, for HTTP's basic authentication: one line for
-// each,
+// Passwords holds names with passwords for HTTP basic authentication, one per line:
 //
 //	ann read,operate pbkdf2-sha256$600000$SALT$HASH
 //
-// as NewPassword makes it.
+// in the format of NewPassword.
 type Passwords struct {
 	list map[string]passwordLine
-	most int // rounds of any line
+	most int // maximum rounds of a line
 
 	*guesses
 }
@@ -40,7 +39,7 @@ const (
 	passwordRounds = 600_000
 )
 
-// LoadPasswords reads a file of passwords. It refuses one that other users can change.
+// LoadPasswords reads a password file. It rejects a file that other users can write.
 func LoadPasswords(file string) (*Passwords, error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func LoadPasswords(file string) (*Passwords, error) {
 	return p, nil
 }
 
-// ReadPasswords reads what LoadPasswords reads from a file.
+// ReadPasswords reads passwords in the format of LoadPasswords.
 func ReadPasswords(r io.Reader) (*Passwords, error) {
 	p := &Passwords{list: make(map[string]passwordLine), guesses: newGuesses()}
 	var problems []error
@@ -65,7 +64,7 @@ func ReadPasswords(r io.Reader) (*Passwords, error) {
 	lines, no := bufio.NewScanner(r), 0
 	for lines.Scan() {
 		no++
-		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // which some editors begin a file with
+		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // some editors begin a file with it
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
@@ -83,7 +82,7 @@ func ReadPasswords(r io.Reader) (*Passwords, error) {
 		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(p.list) == 0 {
-		problems = append(problems, errors.New("there is no password"))
+		problems = append(problems, errors.New("the file has no passwords"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -95,11 +94,11 @@ func parsePassword(fields []string) (line passwordLine, err error) {
 	if len(fields) != 3 {
 		return line, fmt.Errorf("it has %d words: want a name, an access and the hash of the password", len(fields))
 	}
-	if line.Access, err = ParseAccess(fields[1]); err != nil { // which repeats the word, and that may be a secret in the wrong place
-		return line, fmt.Errorf("the second word is no access: want one or more of %s, or full, with commas between them", strings.Join(accessNames, ", "))
+	if line.Access, err = ParseAccess(fields[1]); err != nil { // its error repeats the word, which may be a misplaced secret
+		return line, fmt.Errorf("the second word is not an access: use one or more of %s, or full, separated by commas", strings.Join(accessNames, ", "))
 	}
 	parts := strings.Split(fields[2], "$")
-	wrong := fmt.Errorf("the third word is no hash of a password: want %s$ROUNDS$SALT$HASH", passwordScheme)
+	wrong := fmt.Errorf("the third word is not a password hash: use %s$ROUNDS$SALT$HASH", passwordScheme)
 	if len(parts) != 4 || parts[0] != passwordScheme {
 		return line, wrong
 	}
@@ -113,14 +112,14 @@ func parsePassword(fields []string) (line passwordLine, err error) {
 	return line, nil
 }
 
-// NewPassword makes the line of the file for a name and its password.
+// NewPassword returns the file's line for a name and its password.
 func NewPassword(name string, access Access, password string) (line string, err error) {
 	return newPassword(name, access.String(), password, passwordRounds)
 }
 
 func newPassword(name, access, password string, rounds int) (line string, err error) {
 	if len(strings.Fields(name)) != 1 || strings.HasPrefix(name, "#") {
-		return "", fmt.Errorf("%q is no name: want one word that does not begin with #", name)
+		return "", fmt.Errorf("%q: not a name; use one word that does not begin with #", name)
 	}
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // it never fails

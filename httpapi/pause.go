@@ -12,6 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// pauseRequest is the body of a pause of a queue or task type.
 func (c *call) pauseQueue() error {
 	return c.pauseNamed(c.knowsQueue, c.api.client.PauseQueue)
 }
@@ -20,8 +21,8 @@ func (c *call) pauseType() error {
 	return c.pauseNamed(c.knowsType, c.api.client.PauseType)
 }
 
-// pauseNamed pauses what the path names, if there is such a thing: a pause of a name that is
-// mistyped would hold nothing up, and say nothing.
+// pauseNamed pauses the queue or type in the path if it exists: a pause of a mistyped name would
+// silently have no effect.
 func (c *call) pauseNamed(known func(ctx context.Context, name string) (bool, *Problem, error), pause func(ctx context.Context, name string, opts ...weaver.OperateOption) error) error {
 	var body pauseRequest
 	if err := c.decodeOptional(&body); err != nil {
@@ -46,20 +47,19 @@ func (c *call) pauseNamed(known func(ctx context.Context, name string) (bool, *P
 	return nil
 }
 
-// absentName is a problem with a name that nothing has.
+// absentName returns the problem of an unknown name.
 func absentName(what, name string, known []string) *Problem {
 	slices.Sort(known)
 	e := ProblemError{Parameter: "name", Detail: fmt.Sprintf("there is no %s %q", what, name), Meant: nearest(name, slices.Compact(known))}
 	if e.Meant != "" {
 		e.Detail += fmt.Sprintf(" (did you mean %s?)", e.Meant)
 	}
-	p := notFound.of("Nothing was paused. With force it is paused before its first task comes.")
+	p := notFound.of("Nothing was paused. Set force to pause it before its first task exists.")
 	p.Errors = []ProblemError{e}
 	return p
 }
 
-// knowsQueue reports whether a queue has tasks, a worker that serves it, or a type whose
-// tasks wait in it.
+// knowsQueue reports whether a queue has tasks, a worker, or a type whose tasks wait in it.
 func (c *call) knowsQueue(ctx context.Context, name string) (bool, *Problem, error) {
 	known := []string{task.DefaultQueue}
 	queues, err := c.api.client.Queues(ctx)
@@ -85,10 +85,10 @@ func (c *call) knowsQueue(ctx context.Context, name string) (bool, *Problem, err
 	return len(found) > 0, absentName("queue", name, known), err
 }
 
-// knowsType reports whether a task type was announced, or has tasks.
+// knowsType reports whether a task type was announced or has tasks.
 func (c *call) knowsType(ctx context.Context, name string) (bool, *Problem, error) {
 	if task.CheckTypeName(name) != nil {
-		return true, nil, nil // the pause says so
+		return true, nil, nil // a paused type is known
 	}
 	types, err := c.api.client.Types(ctx)
 	if err != nil {

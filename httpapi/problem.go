@@ -21,7 +21,7 @@ import (
 // problemKind is one type of problem.
 type problemKind wire.Kind
 
-// of makes a problem of the kind.
+// of returns a problem of the kind.
 func (k problemKind) of(format string, args ...any) *Problem {
 	return &Problem{Type: ProblemBase + k.Name, Title: k.Title, Status: k.Status, Detail: fmt.Sprintf(format, args...), RetryAfter: k.Retry}
 }
@@ -35,33 +35,33 @@ var (
 	crossOrigin     = problemKind{nil, "cross-origin", http.StatusForbidden, "The page of another site sent this.", 0}
 	noRoute         = problemKind{nil, "no-route", http.StatusNotFound, "Nothing is at this path.", 0}
 	wrongMethod     = problemKind{nil, "method-not-allowed", http.StatusMethodNotAllowed, "The path does not have this method.", 0}
-	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The answer cannot be given in what the request accepts.", 0}
+	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The response is not available in an accepted media type.", 0}
 	preconditionBad = problemKind(wire.Precondition)
-	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not come in time.", 0}
+	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not arrive in time.", 0}
 	bodyTooLarge    = problemKind{nil, "body-too-large", http.StatusRequestEntityTooLarge, "The body is too large.", 0}
 	urlTooLong      = problemKind{nil, "url-too-long", http.StatusRequestURITooLong, "The path and query are too long.", 0}
-	wrongMedia      = problemKind{nil, "unsupported-media-type", http.StatusUnsupportedMediaType, "The body is of the wrong kind.", 0}
+	wrongMedia      = problemKind{nil, "unsupported-media-type", http.StatusUnsupportedMediaType, "The media type of the body is not supported.", 0}
 	misdirected     = problemKind{nil, "misdirected", http.StatusMisdirectedRequest, "This host is not served here.", 0}
-	invalidBody     = problemKind{nil, "invalid-body", http.StatusUnprocessableEntity, "The body says something impossible.", 0}
+	invalidBody     = problemKind{nil, "invalid-body", http.StatusUnprocessableEntity, "The body is invalid.", 0}
 	unknownType     = problemKind{nil, "unknown-type", http.StatusUnprocessableEntity, "No worker has announced this task type.", 0}
 	tooManyFailures = problemKind{nil, "too-many-failed-logins", http.StatusTooManyRequests, "Too many wrong credentials came from this address.", 60}
 	tooManyStreams  = problemKind{nil, "too-many-streams", http.StatusTooManyRequests, "Too many streams are open.", 5}
 	tooManyLong     = problemKind{nil, "too-many-long-requests", http.StatusTooManyRequests, "Too many requests wait or download.", 1}
-	tooManyBodies   = problemKind{nil, "too-many-bodies", http.StatusTooManyRequests, "Too many requests with a body are in work.", 1}
+	tooManyBodies   = problemKind{nil, "too-many-bodies", http.StatusTooManyRequests, "Too many bodies are in progress.", 1}
 	tooManySearches = problemKind{nil, "too-many-searches", http.StatusTooManyRequests, "Too many searches are watched.", 5}
-	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
+	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "The access check failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
-	timedOut        = problemKind{nil, wire.TimedOut, http.StatusServiceUnavailable, "The answer took too long.", 1}
-	stopping        = problemKind{nil, "stopping", http.StatusServiceUnavailable, "The server stops.", 1}
+	timedOut        = problemKind{nil, wire.TimedOut, http.StatusServiceUnavailable, "The response took too long.", 1}
+	stopping        = problemKind{nil, "stopping", http.StatusServiceUnavailable, "The server is stopping.", 1}
 )
 
-// httpProblems lists them, for the reference page.
+// httpProblems lists these problems for the reference page.
 var httpProblems = []problemKind{
 	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
 	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManyLong, tooManyBodies, tooManySearches, undecided, internal, timedOut, stopping,
 }
 
-// Problems of sentinels that are made here, too.
+// Problems of sentinels that handlers also create.
 var (
 	invalidInput = kindOfError(weaver.ErrInvalidInput)
 	notFound     = kindOfError(weaver.ErrNotFound)
@@ -79,9 +79,8 @@ func kindOfError(sentinel error) problemKind {
 	return internal
 }
 
-// problemOf turns an error into the problem that is answered. known is false when it
-// is a failure of the server or of what it uses, whose text (it may name folders, hosts
-// and users) is logged and not shown.
+// problemOf converts an error to a problem. known is false for a failure of the server or its
+// dependencies: the text, which may contain folders, hosts and users, is logged and not shown.
 func problemOf(err error) (p *Problem, known bool) {
 	if errors.As(err, &p) {
 		return p, true
@@ -105,13 +104,13 @@ func problemOf(err error) (p *Problem, known bool) {
 	return internal.of("The server's log says what happened."), false
 }
 
-// stoppedProblem is the problem of a request that the API's stop has ended.
+// stoppedProblem returns the problem of a request that the API's stop has ended.
 func stoppedProblem() *Problem {
 	return stopping.of("The server stopped before this was done. Try again.")
 }
 
-// problem is problemOf for an answer: it logs what is not shown, and knows when the API's
-// stop has ended the request.
+// problem is problemOf for a response: it logs hidden texts, and handles requests that the API's
+// stop has ended.
 func (c *call) problem(err error, what string) *Problem {
 	_, made := errors.AsType[*Problem](err)
 	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
@@ -125,8 +124,8 @@ func (c *call) problem(err error, what string) *Problem {
 	return p
 }
 
-// failed logs a failure that is answered with p. While a store is away every request
-// would: of what has a problem of its own one line a second is logged.
+// failed logs a failure whose response is p. While a store is unavailable every request fails, so
+// it logs one line a second for each kind of problem, except for internal errors.
 func (a *API) failed(ctx context.Context, p *Problem, what string, attrs ...any) {
 	if p.Status != http.StatusInternalServerError && !a.quiet.take(p.Type) {
 		return
@@ -134,7 +133,7 @@ func (a *API) failed(ctx context.Context, p *Problem, what string, attrs ...any)
 	a.log.ErrorContext(ctx, what, attrs...)
 }
 
-// quiet lets each of some names pass once a second.
+// quiet passes each name once a second.
 type quiet struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -153,7 +152,7 @@ func (q *quiet) take(name string) bool {
 	return true
 }
 
-// writeProblem answers with a problem.
+// writeProblem writes a problem response.
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	h := w.Header()
 	for _, name := range []string{"ETag", "Last-Modified", "Cache-Control", "Content-Length", "Content-Disposition"} {
@@ -172,6 +171,6 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	}
 	w.WriteHeader(p.Status)
 	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false) // words like created> are for people
+	enc.SetEscapeHTML(false) // texts such as created> are for people
 	_ = enc.Encode(p)        // an error means that the client has disconnected
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// Sentinels that no answer has, and why. What comes up all the same is an "internal"
-// problem, and the log has it.
+// notOverHTTP lists the sentinels that are not problems, with the reasons. If one occurs anyway the
+// response is an "internal" problem, and the error is logged.
 var notOverHTTP = map[string]string{
 	"store.ErrCancelRequested": "an attempt gets it",
 	"store.ErrGone":            "it is an ErrUnavailable",
@@ -47,10 +47,10 @@ var notOverHTTP = map[string]string{
 	"weaver.ErrUndoing":        "why the context of an attempt ended",
 }
 
-// Every error that a caller can ask for has a problem, or a reason for having none.
+// Every exported error has a problem, or a reason why it has not.
 func TestEverySentinelIsAProblem(t *testing.T) {
 	t.Parallel()
-	alias := make(map[string]string) // of the root package, to what it is of package store
+	alias := make(map[string]string) // names of the root package, to those of package store
 	all := make(map[string]bool)
 	for pkg, dir := range map[string]string{"weaver": "..", "store": "../store", "ops": "../ops"} {
 		for name, value := range exportedErrors(t, dir) {
@@ -129,7 +129,7 @@ func parseFile(t *testing.T, file string) *ast.File {
 	return f
 }
 
-// sourceOf writes a name, or a name of a package.
+// sourceOf returns a name or a qualified name as source text.
 func sourceOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -140,7 +140,7 @@ func sourceOf(e ast.Expr) string {
 	return ""
 }
 
-// A problem that came over HTTP is the error that it was made of.
+// A problem received over HTTP matches the error from which it was made.
 func TestProblemIsItsSentinel(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)

@@ -20,9 +20,9 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// taskEvents answers with a page of what happened to a task, the oldest first. A page
-// ends with an event that has a number, by which the next one begins: the steps of an
-// attempt that have none come with its end.
+// taskEvents writes a page of a task's events, oldest first. A page ends with a numbered event,
+// after which the next page begins: the unnumbered steps of an attempt belong to the page with its
+// end.
 func (c *call) taskEvents() error {
 	id, err := c.id()
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *call) taskEvents() error {
 	f := weaver.EventFilter{TaskID: id, NoWait: true}
 	if after := c.get("after"); after != "" {
 		if f.AfterSequence, err = strconv.ParseInt(after, 10, 64); err != nil || f.AfterSequence < 1 {
-			return fmt.Errorf("%w: %.40q is no number of an event", store.ErrBadCursor, after)
+			return fmt.Errorf("%w: %.40q: not the number of an event", store.ErrBadCursor, after)
 		}
 	}
 	if limit == 0 {
@@ -50,7 +50,7 @@ func (c *call) taskEvents() error {
 		switch {
 		case err != nil:
 			return err
-		case last > 0 && len(page.Items) >= limit: // there is more
+		case last > 0 && len(page.Items) >= limit: // there are more
 			page.Next = strconv.FormatInt(last, 10)
 		default:
 			shown, hidden := c.showEvent(ev)
@@ -70,8 +70,8 @@ func (c *call) taskEvents() error {
 
 const defaultEvents = 100
 
-// logs answers with what a task wrote: the output of an attempt of a command, or the
-// lines and chunks of a task whose engine stores them.
+// logs writes a task's output: that of one attempt of a command, or the lines and chunks of a task
+// whose engine stores them.
 func (c *call) logs() error {
 	id, err := c.id()
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *call) logs() error {
 		}
 	}
 	if !found {
-		return notFound.of("Nothing is kept here of what the task wrote: it wrote nothing, its engine does not store lines (weaver.PersistLogs), or its command ran where another folder keeps them.")
+		return notFound.of("There is no output of the task here: it wrote nothing, its engine does not store lines (weaver.PersistLogs), or its command ran where another folder keeps them.")
 	}
 	if end != nil {
 		_, err = out.Write(end.bytes())
@@ -139,7 +139,7 @@ func (c *call) logs() error {
 
 const maxTail = 1 << 20
 
-// storedLines writes the lines that the engine of a task stored, of all attempts for 0.
+// storedLines writes the lines that a task's engine stored, of all attempts for 0.
 func (c *call) storedLines(ctx context.Context, w io.Writer, id weaver.TaskID, attempt int) (found bool, err error) {
 	for ev, err := range c.api.client.Subscribe(ctx, weaver.EventFilter{TaskID: id, NoWait: true}) {
 		if err != nil {
@@ -158,7 +158,7 @@ func (c *call) storedLines(ctx context.Context, w io.Writer, id weaver.TaskID, a
 	return found, nil
 }
 
-// number reads a whole number from the query; 0: it was not given.
+// number parses an integer query parameter; 0 if it is missing.
 func (c *call) number(name string, least, most int) (int, error) {
 	text := c.get(name)
 	if text == "" {

@@ -38,7 +38,7 @@ func (s *server) said() weaver.TaskID {
 	return h.ID()
 }
 
-// eventLine is what tests look at of an event.
+// eventLine holds the compared fields of an event.
 type eventLine struct {
 	Event    string          `json:"event"`
 	Sequence int64           `json:"sequence"`
@@ -47,8 +47,7 @@ type eventLine struct {
 	Hidden   bool            `json:"payloads_hidden"`
 }
 
-// The events of a task come in pages, each once and in their order, whatever the size
-// of the pages.
+// The events of a task are returned in pages, each once and in order, for any page size.
 func TestTaskEvents(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {
@@ -80,7 +79,7 @@ func TestTaskEvents(t *testing.T) {
 	})
 }
 
-// Values are for those with the access payloads, and masked for all.
+// Values are returned to principals with the access payloads only, and masked for all.
 func TestTaskEventsHideValues(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{config: func(c *httpapi.Config) {
@@ -109,7 +108,7 @@ func TestTaskEventsHideValues(t *testing.T) {
 	s.get("/v1/tasks/"+id+"/logs", "Authorization", "Bearer r").problem(http.StatusForbidden, "forbidden")
 }
 
-// Stored lines are text; the end of them is asked for by its size.
+// Stored lines are returned as text; the tail is requested by its size.
 func TestStoredLogs(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {
@@ -133,7 +132,7 @@ func TestStoredLogs(t *testing.T) {
 	})
 }
 
-// breaks is a log that cannot be read to its end.
+// breaks is a log whose read fails before its end.
 type breaks struct{ io.Reader }
 
 func (b breaks) Read(p []byte) (int, error) {
@@ -144,7 +143,7 @@ func (b breaks) Read(p []byte) (int, error) {
 }
 func (breaks) Close() error { return nil }
 
-// What commands wrote comes as it is, from where the program keeps it.
+// The output of commands is returned unchanged, from where the program keeps it.
 func TestCommandLogs(t *testing.T) {
 	t.Parallel()
 	var command weaver.TaskID

@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// route is one operation of the API. The table of them (routes) is what the handler
-// serves and what the document says.
+// route is one operation of the API. The table of routes defines the handler and the document.
 type route struct {
 	method    string
-	pattern   string // as http.ServeMux has it
-	id        string // of the operation in the document
+	pattern   string // in the format of http.ServeMux
+	id        string // operation ID in the document
 	summary   string
-	access    Access // all of it is needed; 0 with public: nothing is
-	more      string // access that some requests need beside it, for the document
-	public    bool   // also without credentials
+	access    Access // all of it is required; with public 0 means no access
+	more      string // additional access that some requests need, for the document
+	public    bool   // credentials are optional
 	params    []param
-	body      reflect.Type // nil: it takes none
+	body      reflect.Type // nil without a body
 	maxBody   int64        // 0: Config.MaxBody
 	maxValues int          // of the body's JSON; 0: Config.MaxValues
 	maxDepth  int          // of the body's JSON; 0: maxDepth
 	answers   []answer
-	fails     []int // statuses of problems beside those that every route has
-	stream    bool  // its answer has no end of its own: the limits of time are its own
+	fails     []int // statuses of problems in addition to those of every route
+	stream    bool  // the response has no end of its own, and its own time limits
 	handle    func(*call) error
 }
 
-// answer is a success of a route.
+// answer is a successful response of a route.
 type answer struct {
 	status  int
-	typ     reflect.Type // of the body; nil: it has none, or media says what it is
+	typ     reflect.Type // of the body; nil without a body, or if media describes it
 	media   string       // "": application/json
 	headers []string
 	summary string
@@ -46,12 +45,12 @@ type param struct {
 	summary string
 }
 
-// query makes a parameter of the query.
+// query returns a query parameter.
 func query(name, typ, summary string) param {
 	return param{name: name, in: "query", typ: typ, summary: summary}
 }
 
-// repeated is a parameter that may come more than once.
+// repeated returns the parameter as one that may be repeated.
 func (p param) repeated() param {
 	p.many = true
 	return p
@@ -65,11 +64,11 @@ func created[T any](summary string) []answer {
 	typ := reflect.TypeFor[T]()
 	return []answer{
 		{status: http.StatusCreated, typ: typ, summary: summary, headers: []string{"Location"}},
-		{status: http.StatusOK, typ: typ, summary: "It existed, or one that waits took the input.", headers: []string{"Location"}},
+		{status: http.StatusOK, typ: typ, summary: "It already existed, or a waiting one took the input.", headers: []string{"Location"}},
 	}
 }
 
-// names returns the parameters that the route's pattern has.
+// names returns the path parameters of the route's pattern.
 func (r *route) names() (names []string) {
 	for part := range strings.SplitSeq(r.pattern, "/") {
 		if name, isParam := strings.CutPrefix(part, "{"); isParam {
@@ -82,19 +81,19 @@ func (r *route) names() (names []string) {
 // changes reports whether the route changes anything.
 func (r *route) changes() bool { return r.method != http.MethodGet }
 
-// creates reports whether the route makes something new.
+// creates reports whether the route creates something.
 func (r *route) creates() bool {
 	return slices.ContainsFunc(r.answers, func(a answer) bool { return a.status == http.StatusCreated })
 }
 
-// commonFails are the statuses of problems that any route may answer with.
+// statuses returns the statuses of problems that the route may return.
 func (r *route) statuses() []int {
 	list := []int{400, 404, 405, 406, 414, 421, 500, 503}
 	if !r.public {
 		list = append(list, 401, 403, 429)
 	}
 	if len(r.names()) > 0 {
-		list = append(list, 410) // what is looked for was dropped
+		list = append(list, 410) // the item may have been dropped
 	}
 	if r.changes() {
 		list = append(list, 403, 409, 412, 422, 507)
@@ -103,14 +102,14 @@ func (r *route) statuses() []int {
 		list = append(list, 408, 413, 415)
 	}
 	if strings.Contains(r.pattern, "{id}") {
-		list = append(list, 410) // it was erased
+		list = append(list, 410) // the values may have been erased
 	}
 	list = append(list, r.fails...)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// byPattern groups routes by path, for the answer to a wrong method.
+// byPattern groups routes by path, for the response to a wrong method.
 func byPattern(routes []route) map[string]map[string]*route {
 	m := make(map[string]map[string]*route)
 	for i := range routes {
@@ -123,7 +122,7 @@ func byPattern(routes []route) map[string]map[string]*route {
 	return m
 }
 
-// allowed lists the methods of a path, as the header Allow has them.
+// allowed lists the methods of a path in the format of the header Allow.
 func allowed(methods map[string]*route) string {
 	var list []string
 	for m, r := range methods {

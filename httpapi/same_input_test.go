@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// A key that comes again with another input says so.
+// A repeated key with another input is reported.
 func TestInputDiffers(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -42,7 +42,7 @@ func TestInputDiffers(t *testing.T) {
 	}
 }
 
-// RequireSameInput is the same over HTTP.
+// RequireSameInput has the same effect over HTTP.
 func TestClientRequiresSameInput(t *testing.T) {
 	t.Parallel()
 	onClients(t, func(s *suite) {

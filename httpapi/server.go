@@ -8,20 +8,20 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Health says that the process answers.
+// Health reports that the process responds.
 type Health struct {
 	Status string `json:"status"`
-	// WorkersInTrouble is how many workers cannot run tasks of a type at the moment
-	// (readyz): GET /v1/workers says why.
+	// WorkersInTrouble is the number of workers that cannot run tasks of a type at the moment
+	// (readyz): GET /v1/workers gives the reason.
 	WorkersInTrouble int `json:"workers_in_trouble,omitempty"`
 }
 
 func (c *call) healthz() error { return c.write(http.StatusOK, Health{Status: "ok"}) }
 
-// readyz answers whether the store can be used. Workers are no part of that.
+// readyz reports whether the store can be used. It does not depend on workers.
 func (c *call) readyz() error {
 	if c.api.ctx.Err() != nil {
-		return stopping.of("The server stops.")
+		return stopping.of("The server is stopping.")
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), 5*time.Second)
 	defer cancel()
@@ -29,7 +29,7 @@ func (c *call) readyz() error {
 		return err
 	}
 	ready := Health{Status: "ready"}
-	if workers, err := c.api.client.Workers(ctx); err == nil { // which are no part of this server
+	if workers, err := c.api.client.Workers(ctx); err == nil { // they are not part of this server
 		for i := range workers {
 			if workers[i].InTrouble() {
 				ready.WorkersInTrouble++
@@ -39,13 +39,13 @@ func (c *call) readyz() error {
 	return c.write(http.StatusOK, ready)
 }
 
-// Features says what this server has.
+// Features lists the features of this server.
 type Features struct {
 	Namespace string          `json:"namespace"`
 	Features  map[string]bool `json:"features"`
 }
 
-// openapi answers with the document.
+// openapi writes the document.
 func (c *call) openapi() error {
 	doc, err := c.api.spec()
 	if err != nil {

@@ -9,23 +9,22 @@ import (
 // maxWaiting is the number of requests of one name that may wait for a share.
 const maxWaiting = 500
 
-// errCrowded: too many of one name wait already.
+// errCrowded means that too many requests of one name already wait.
 var errCrowded = errors.New("too many wait already")
 
-// shares is a weighted semaphore whose holders have names. Among those that wait, the
-// name whose last turn is the longest ago comes first, so that one name with many
-// requests does not hold up the others.
+// shares is a weighted semaphore whose holders have names. Among the waiters, the name with the
+// oldest last turn is first, so that one name with many requests does not delay the others.
 type shares struct {
 	all, each int64 // units in the process, and of one name; each is at most all
 
 	mu      sync.Mutex
 	held    int64
 	byName  map[string]*share
-	waiting []*waiter // in the order in which they came
+	waiting []*waiter // in order of arrival
 	turns   int64
 }
 
-// share counts the bytes that one name holds.
+// share counts the units that one name holds.
 type share struct {
 	held, last int64 // last: the number of its last turn
 	users      int   // holders and waiters
@@ -42,9 +41,9 @@ func newShares(all, each int64) *shares {
 	return &shares{all: all, each: min(each, all), byName: make(map[string]*share)}
 }
 
-// take waits until a name may hold n more units, and holds them until release is called,
-// which may be called again. More than one name may hold counts as that many. The error
-// is the context's.
+// take waits until the name may hold n more units. It holds them until release is called; further
+// calls of release have no effect. A larger n than one name may hold counts as that maximum. The
+// error is the context's.
 func (s *shares) take(ctx context.Context, name string, n int64) (release func(), err error) {
 	w := &waiter{name: name, n: min(n, s.each), ready: make(chan struct{})}
 	s.mu.Lock()
@@ -62,7 +61,7 @@ func (s *shares) take(ctx context.Context, name string, n int64) (release func()
 	s.grant()
 	s.mu.Unlock()
 	select {
-	case <-w.ready: // also when ctx has ended
+	case <-w.ready: // even if ctx has ended
 		return sync.OnceFunc(func() { s.leave(w, true) }), nil
 	default:
 	}
@@ -75,7 +74,7 @@ func (s *shares) take(ctx context.Context, name string, n int64) (release func()
 	}
 }
 
-// leave frees the share of a waiter, also one granted after it gave up.
+// leave returns a waiter's units, also if they were granted after it gave up.
 func (s *shares) leave(w *waiter, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +107,8 @@ func (s *shares) drop(w *waiter) {
 	}
 }
 
-// grant lets in who may come now. One that does not fit yet is waited for: smaller ones
-// must not pass it for ever.
+// grant admits waiters. It waits for one that does not fit yet, so that smaller ones do not pass it
+// indefinitely.
 func (s *shares) grant() {
 	for {
 		var next *waiter

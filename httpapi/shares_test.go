@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// One name with many requests holds its share at most, and waits behind a name that had
-// no turn yet.
+// A name with many requests holds at most its share, and waits behind a name without a turn so far.
 func TestShares_TakesTurnsByName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +38,7 @@ func TestShares_TakesTurnsByName(t *testing.T) {
 			t.Errorf("%v came in, want b first", order)
 		}
 		second()
-		second() // once is enough
+		second() // a second call has no effect
 		synctest.Wait()
 		if len(order) != 3 || s.held != 0 || len(s.byName) != 0 || len(s.waiting) != 0 {
 			t.Errorf("%v came in; %d units are held by %d names, %d wait", order, s.held, len(s.byName), len(s.waiting))
@@ -51,7 +50,7 @@ func TestShares_GivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newShares(1, 1)
-		release, err := s.take(t.Context(), "a", 5) // as many as there are
+		release, err := s.take(t.Context(), "a", 5) // all that exist
 		if err != nil {
 			t.Fatal(err)
 		}

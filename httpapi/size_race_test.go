@@ -2,6 +2,6 @@
 
 package httpapi_test
 
-// attackShare divides the requests of each attack of TestAttackBodies: the heap is
-// measured without the race detector, which only needs some at a time.
+// attackShare divides the requests of each attack of TestAttackBodies: the race detector needs only
+// some concurrent requests. The heap is measured without it.
 const attackShare = 10

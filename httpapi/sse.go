@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// Streams are answers of server-sent events that have no end of their own. One ends when
-// its client goes or reads nothing for Config.StreamTimeout, when it is as old as
-// Config.MaxStreamAge has it, and when the API stops.
+// Streams are responses of server-sent events without an end of their own. A stream ends when its
+// client disconnects or reads nothing for Config.StreamTimeout, at the age Config.MaxStreamAge, and
+// when the API stops.
 
 const (
-	heartbeat   = 15 * time.Second // after so long without a frame a comment is sent
-	streamRetry = 2000             // milliseconds until a browser connects again
+	heartbeat   = 15 * time.Second // time without a frame after which a comment is sent
+	streamRetry = 2000             // milliseconds until a browser reconnects
 	eventStream = "text/event-stream"
 )
 
-// errEnded ends what a stream has begun.
+// errEnded ends the goroutines of a stream.
 var errEnded = errors.New("the stream has ended")
 
-// errOld ends a stream whose client is to connect again.
+// errOld ends a stream whose client should reconnect.
 var errOld = errors.New("the stream is old")
 
-// stream is one open stream. Its methods may be called by several goroutines.
+// stream is one open stream. Its methods are safe for concurrent use.
 type stream struct {
 	ctx  context.Context // ends with the stream
 	end  context.CancelCauseFunc
 	w    http.ResponseWriter
 	rc   *http.ResponseController
-	most time.Duration // for a write
+	most time.Duration // limit of a write
 
 	writing sync.Mutex // held during a write
-	over    bool       // nothing may be written any more
-	failed  bool       // a write did
+	over    bool       // no more writes
+	failed  bool       // a write failed
 	beat    *time.Timer
 
-	deadline sync.Mutex // held while the deadline of writes is set
+	deadline sync.Mutex // held while the write deadline is set
 }
 
-// stream answers with a stream, which run writes to. It returns when run has: an error of
-// run, while the client is still there, is the stream's last frame.
+// stream sends a stream to which run writes, and returns when run has returned. An error of run is
+// the stream's last frame, if the client is still connected.
 func (c *call) stream(run func(*stream) error) error {
 	release, err := c.api.streams.take(c.api.cfg.streamLimits(), c.who.Name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *call) stream(run func(*stream) error) error {
 	}
 	defer release()
 	if c.api.ctx.Err() != nil {
-		return stopping.of("The server stops.")
+		return stopping.of("The server is stopping.")
 	}
 	s := &stream{w: c.w, rc: http.NewResponseController(c.w), most: c.api.cfg.StreamTimeout}
 	s.ctx, s.end = context.WithCancelCause(c.r.Context())
@@ -66,16 +66,16 @@ func (c *call) stream(run func(*stream) error) error {
 	}
 	defer s.close()
 	age := c.api.cfg.MaxStreamAge
-	defer time.AfterFunc(age-rand.N(age/10+1), s.retire).Stop() // not all that began together
+	defer time.AfterFunc(age-rand.N(age/10+1), s.retire).Stop() // spread, so that streams that began together end apart
 	defer func() {
 		if p := recover(); p != nil {
 			c.api.panicked(c.r, p)
-			panic(http.ErrAbortHandler) // a problem cannot be answered any more
+			panic(http.ErrAbortHandler) // a problem response is not possible any more
 		}
 	}()
 	if err := run(s); err != nil && s.ctx.Err() == nil {
 		if f, err := frame("error", "", c.problem(err, "a stream failed")); err == nil {
-			_ = s.send(f) // the client has gone: nobody to tell
+			_ = s.send(f) // an error means that the client has disconnected
 		}
 	}
 	return nil
@@ -89,12 +89,12 @@ func (c *call) streamHeaders() {
 	h.Set("X-Accel-Buffering", "no")
 }
 
-// streamOf is the success of a stream whose events have JSON of a type.
+// streamOf returns the response of a stream whose events have JSON of a type.
 func streamOf[T any](summary string) []answer {
 	return []answer{{status: http.StatusOK, media: eventStream, typ: typeOf[T](), headers: []string{"X-Accel-Buffering"}, summary: summary}}
 }
 
-// frame makes one event of a stream. An id of "" leaves that of the event before.
+// frame returns one event of a stream. If id is "" the client keeps the previous one.
 func frame(event, id string, v any) ([]byte, error) {
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
@@ -105,7 +105,7 @@ func frame(event, id string, v any) ([]byte, error) {
 	return appendFrame(nil, event, id, data.Bytes()), nil
 }
 
-// appendFrame adds an event whose data is JSON, which has no line breaks but at its end.
+// appendFrame appends an event whose data is JSON without inner line breaks.
 func appendFrame(b []byte, event, id string, data []byte) []byte {
 	b = append(append(b, "event: "...), event...)
 	if id != "" {
@@ -115,11 +115,11 @@ func appendFrame(b []byte, event, id string, data []byte) []byte {
 	return append(b, "\n\n"...)
 }
 
-// open begins the answer, and the heartbeat.
+// open begins the response and the heartbeat.
 func (s *stream) open() error {
 	s.until(time.Now().Add(s.most))
 	if err := s.rc.Flush(); errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("streams need an http.ResponseWriter that can be flushed, and what stands between the server and the API hides that it can: %w", err)
+		return fmt.Errorf("streams need an http.ResponseWriter with Flush: a wrapper between the server and the API hides it: %w", err)
 	}
 	s.writing.Lock()
 	s.beat = time.AfterFunc(heartbeat, func() { _ = s.send([]byte(":\n\n")) }) // an error ends the stream
@@ -141,7 +141,7 @@ func (s *stream) send(frames []byte) error {
 	if err == nil {
 		err = s.rc.Flush()
 	}
-	if err != nil { // the client has gone, or read nothing for too long
+	if err != nil { // the client disconnected, or read nothing for too long
 		s.failed = true
 		s.end(err)
 		return err
@@ -150,12 +150,12 @@ func (s *stream) send(frames []byte) error {
 	return nil
 }
 
-// until sets the deadline of writes, unless the stream has been cut.
+// until sets the write deadline, unless the stream was cut.
 func (s *stream) until(t time.Time) {
 	s.deadline.Lock()
 	defer s.deadline.Unlock()
 	if s.ctx.Err() == nil {
-		_ = s.rc.SetWriteDeadline(t) // a recorder of a test has none
+		_ = s.rc.SetWriteDeadline(t) // a test's recorder has no deadline
 	}
 }
 
@@ -169,14 +169,14 @@ func (s *stream) cut(why error) {
 	}
 }
 
-// retire ends the stream after the write that is under way.
+// retire ends the stream after the current write.
 func (s *stream) retire() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.end(errOld)
 }
 
-// close ends the writing. The stream does nothing more when it has returned.
+// close ends writing. After it returns the stream does nothing more.
 func (s *stream) close() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -185,6 +185,6 @@ func (s *stream) close() {
 	s.deadline.Lock()
 	defer s.deadline.Unlock()
 	if s.end(errEnded); !s.failed {
-		_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second)) // for the end of the answer
+		_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second)) // for the end of the response
 	}
 }

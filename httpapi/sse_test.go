@@ -22,7 +22,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// pipes is a server whose connections are pipes: it works in a bubble of synctest.
+// pipes is a server whose connections are pipes, for synctest bubbles.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -64,7 +64,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// client returns a client of the server that ends with the test.
+// client returns a client of the server that is closed at the end of the test.
 func (p *pipes) client(t *testing.T) *http.Client {
 	tr := &http.Transport{DialContext: p.dial}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -81,7 +81,7 @@ type sseFrame struct {
 	Retry           int
 }
 
-// sseReader reads the frames of an answer.
+// sseReader reads the frames of a response.
 type sseReader struct {
 	*http.Response
 	scan *bufio.Scanner
@@ -138,7 +138,7 @@ func (r *sseReader) next() (f sseFrame, ok bool) {
 	return f, false
 }
 
-// testAPI returns an API on a store, memstore.New() if it is nil.
+// testAPI returns an API on a store; nil means memstore.New().
 func testAPI(t *testing.T, s store.Store, change func(*Config)) *API {
 	t.Helper()
 	if s == nil {
@@ -160,7 +160,7 @@ func testAPI(t *testing.T, s store.Store, change func(*Config)) *API {
 	return a
 }
 
-// streaming is a handler that answers with a stream.
+// streaming returns a handler that sends a stream.
 func streaming(a *API, run func(*stream) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{api: a, w: w, r: r, route: &route{id: "test", stream: true}, who: Principal{Name: r.URL.Query().Get("who")}}
@@ -235,7 +235,7 @@ func TestStreamOfSlowReaderIsCut(t *testing.T) {
 			}
 			return failure
 		}))
-		connect(t, srv.client(t), "/").next() // and reads nothing more
+		connect(t, srv.client(t), "/").next() // and read nothing more
 		<-done
 		if failure == nil || took != 10*time.Second {
 			t.Errorf("the write ended after %s with %v, want an error after 10s", took, failure)
@@ -302,7 +302,7 @@ func TestStreamEndsWithProblem(t *testing.T) {
 	})
 }
 
-// TestStreamPanic: a stream that panics is cut, and its client can see that.
+// TestStreamPanic: a stream that panics is cut in a way that its client can detect.
 func TestStreamPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, nil)
@@ -341,7 +341,7 @@ func TestStreamLimits(t *testing.T) {
 	})
 }
 
-// TestStreamNeedsFlush: a stream that would stay in a buffer is refused.
+// TestStreamNeedsFlush: a stream that would be buffered is rejected.
 func TestStreamNeedsFlush(t *testing.T) {
 	a := testAPI(t, nil, nil)
 	rec := httptest.NewRecorder()

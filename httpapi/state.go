@@ -7,44 +7,44 @@ import (
 	"strconv"
 )
 
-// Bounds of what is sent of a topic.
+// Size limits of the frames of a topic.
 const (
-	maxFrame     = 256 << 10         // bytes of a frame, all of it
-	maxShown     = maxFrame - 24<<10 // bytes of a row: the rest is for the text of the topic
+	maxFrame     = 256 << 10         // bytes of a whole frame
+	maxShown     = maxFrame - 24<<10 // bytes of a row; the rest is for the topic's name
 	maxTopicRows = 1000
 )
 
-// state is what a topic shows at an instant. It never changes.
+// state is the content of a topic at an instant. It is immutable.
 type state struct {
 	rows    []stateRow
-	at      map[string]int // the places of rows, by id
-	next    string         // the cursor of what follows
+	at      map[string]int // positions of rows by id
+	next    string         // the cursor of the next page
 	leftOut int            // rows beyond maxTopicRows
-	full    bool           // rows have a form with values, if the kind of the topic has
-	version uint64         // changes with what is shown
+	full    bool           // rows have a form with values, if the topic's kind has one
+	version uint64         // changes with the content
 
-	problem *Problem // of the last read: then the rest is of the read before
+	problem *Problem // of the last read; the other fields are from the read before
 	unknown bool     // the problem is a failure of the server
 }
 
-// stateRow is one row, as it is sent. The bytes are a Row.
+// stateRow is one encoded row. The bytes are a Row.
 type stateRow struct {
 	id    string
 	rev   uint64    // changes with the row
-	shown [2][]byte // the full form is there if state.full is set, or is the plain one
+	shown [2][]byte // the full form is the plain one unless state.full is set
 }
 
-// Which of stateRow.shown a principal gets.
+// Indexes of stateRow.shown, by the access of a principal.
 const (
 	shownPlain = iota
 	shownFull
 )
 
-// away reports whether the topic could not be read, and should be tried again.
+// away reports whether the topic could not be read, and should be retried.
 func (s *state) away() bool { return s.problem != nil && s.problem.Status >= 500 }
 
-// shown makes the state of a view, with the full forms of rows if somebody who watches may
-// see them; was is the one before, or nil.
+// shown returns the state of a view, with the full forms of rows if a watcher may see them. was is
+// the previous state, or nil.
 func (h *hub) shown(v *view, was *state, full bool) *state {
 	if v.err != nil {
 		return failing(v.err, was)
@@ -65,7 +65,7 @@ func (h *hub) shown(v *view, was *state, full bool) *state {
 			row.rev, same = h.revs.Add(1), false
 		case full == was.full:
 			*row = *old
-		default: // who has seen the plain form has seen all of it, and nobody has seen the other
+		default: // a client with the plain form has seen all of it, and no client has the other
 			row.rev = old.rev
 		}
 		same = same && was.rows[i].id == row.id
@@ -81,7 +81,7 @@ func (h *hub) shown(v *view, was *state, full bool) *state {
 	return st
 }
 
-// failing is the state of a topic that could not be read.
+// failing returns the state of a topic that could not be read.
 func failing(err error, was *state) *state {
 	p, known := problemOf(err)
 	if was != nil && was.problem != nil && was.problem.Type == p.Type {
@@ -94,7 +94,7 @@ func failing(err error, was *state) *state {
 	return st
 }
 
-// row finds a row.
+// row returns a row by id, or nil.
 func (s *state) row(id string) *stateRow {
 	if s == nil {
 		return nil
@@ -117,8 +117,8 @@ func shownRow(v *viewRow, full bool) stateRow {
 	return row
 }
 
-// renderRow makes the JSON of a Row. One that is too large for a frame goes without
-// values, or, if that does not help, without anything but its id.
+// renderRow encodes a Row. A row that is too large for a frame is sent without values, or with its
+// id only if that does not suffice.
 func renderRow(id string, v any) []byte {
 	shown, err := marshal(Row{ID: id, Row: v})
 	if err == nil && len(shown) <= maxShown {
@@ -130,11 +130,11 @@ func renderRow(id string, v any) []byte {
 			return shown
 		}
 	}
-	shown, _ = marshal(Row{ID: id, Cut: true}) // a text and a boolean
+	shown, _ = marshal(Row{ID: id, Cut: true}) // a text and a boolean always encode
 	return shown
 }
 
-// marshal is json.Marshal without escapes for HTML.
+// marshal is json.Marshal without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -143,16 +143,16 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
-// cursor is how far a watcher has come with one topic.
+// cursor is a watcher's progress in one topic.
 type cursor struct {
 	topic  *topic
-	done   *state            // that was sent whole
-	sent   map[string]uint64 // what the client has: rows with their versions; nil: nothing
-	place  int               // the row to go on with, when not all fit
-	failed *state            // the state whose problem was sent last; nil: what followed was sent
+	done   *state            // the last state that was sent completely
+	sent   map[string]uint64 // rows that the client has, with their versions; nil: no rows
+	place  int               // the next row, if not all fit
+	failed *state            // the state whose problem was sent last; nil: later content was sent
 }
 
-// problem returns the problem that the client is to be told of.
+// problem returns the problem to send to the client.
 func (c *cursor) problem() *Problem {
 	st := c.topic.state.Load()
 	if st == nil || st.problem == nil || c.failed != nil && c.failed.problem.Type == st.problem.Type {
@@ -162,21 +162,20 @@ func (c *cursor) problem() *Problem {
 	return st.problem
 }
 
-// append adds to b what the client lacks of the topic, as long as all of it has at most so
-// many bytes. It reports whether there was no room for the rest: the next frame begins
-// with it.
+// append appends to b the part of the topic that the client lacks, up to a total of most bytes. It
+// reports whether the rest did not fit: the next frame begins with it.
 func (c *cursor) append(b []byte, class, most int) (longer []byte, full bool) {
 	st := c.topic.state.Load()
 	switch {
 	case st == nil, st.problem != nil, c.done != nil && c.done.version == st.version:
 		return b, false
 	case class == shownFull && !st.full && c.topic.kind.full:
-		return b, false // it is being read again, for this watcher
+		return b, false // it is being read again for this watcher
 	}
-	most -= 1 << 10 // for what follows the rows
+	most -= 1 << 10 // for the text after the rows
 	longer = appendText(append(b, `{"topic":`...), c.topic.text)
 	removed, changed := c.compare(st)
-	// A snapshot that does not fit goes on with deltas, so that it ends.
+	// A snapshot that does not fit continues with deltas, so that it ends.
 	whole := c.sent == nil || c.failed != nil || c.done != nil && len(removed)+changed > len(st.rows)
 	if whole {
 		longer = append(longer, `,"snapshot":true`...)
@@ -228,8 +227,7 @@ func (c *cursor) append(b []byte, class, most int) (longer []byte, full bool) {
 	return append(longer, '}'), full
 }
 
-// compare returns the rows that the client has and that are gone, and how many others
-// changed.
+// compare returns the rows of the client that were removed, and the number of changed or new rows.
 func (c *cursor) compare(st *state) (removed []string, changed int) {
 	for id := range c.sent {
 		if st.row(id) == nil {
@@ -245,7 +243,7 @@ func (c *cursor) compare(st *state) (removed []string, changed int) {
 	return removed, changed
 }
 
-// separator begins a list, or goes on with it.
+// separator begins or continues a list.
 func separator(n int, first string) string {
 	if n == 0 {
 		return first
@@ -253,7 +251,7 @@ func separator(n int, first string) string {
 	return ","
 }
 
-// closed ends a list of n.
+// closed ends a list of n elements.
 func closed(b []byte, n int) []byte {
 	if n == 0 {
 		return b
@@ -262,6 +260,6 @@ func closed(b []byte, n int) []byte {
 }
 
 func appendText(b []byte, s string) []byte {
-	text, _ := marshal(s) // a text
+	text, _ := marshal(s) // a text always encodes
 	return append(b, text...)
 }

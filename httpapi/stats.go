@@ -15,16 +15,16 @@ import (
 var statsParams = []param{
 	query("from", "date-time", "Attempts that ended since then; default an hour before `to`. Rounded down to a multiple of the step."),
 	query("to", "date-time", "Attempts that ended before that; default now."),
-	query("step", "string", "The span of a row, as 1m: rounded up to a multiple of 10s, of 1m when `from` is over an hour ago, of 1h when it is over a week ago. Default: all of it is one."),
-	query("by", "string", "What rows are told apart by: type, queue, outcome, error_kind, worker; several with commas.").repeated(),
+	query("step", "string", "The time range of a row, as 1m: rounded up to a multiple of 10s, of 1m if `from` is over an hour ago, of 1h if it is over a week ago. Default: a single row."),
+	query("by", "string", "The grouping of rows: type, queue, outcome, error_kind, worker; several with commas.").repeated(),
 	query("type", "string", "Only attempts of tasks of this type."),
 	query("queue", "string", "Only attempts of tasks of this queue."),
 }
 
-// asParams makes of the fields of a StatsRequest the parameters that they come from.
+// asParams renames the fields of a StatsRequest to their parameters.
 var asParams = strings.NewReplacer("From", "from", "To", "to", "Step", "step", "By[", "by[")
 
-// stats answers with statistics of attempts.
+// stats writes statistics of attempts.
 func (c *call) stats() (err error) {
 	req := ops.StatsRequest{Type: c.get("type"), Queue: c.get("queue")}
 	if req.From, err = c.instant("from"); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// Statistics over HTTP are those of the client.
+// Statistics over HTTP equal those of the client.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A client that stops sending its body does not hold up the stop for as long as a body may
-// take, nor does one that does not read its answer.
+// A client that stops sending its body, or does not read its response, does not delay the stop for
+// the time limit of a body.
 func TestStopCutsStalledClients(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, request := range map[string]string{
@@ -45,7 +45,7 @@ func TestStopCutsStalledClients(t *testing.T) {
 				answer := make(chan string, 1)
 				if name != "answer" {
 					go func() {
-						raw, _ := io.ReadAll(conn) // the server ends it
+						raw, _ := io.ReadAll(conn) // until the server closes it
 						answer <- string(raw)
 					}()
 				}

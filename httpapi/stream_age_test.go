@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestStreamAge: a stream does not outlive its login for long. Its client connects again,
-// not together with all others, and goes on; one whose login is over is refused.
+// TestStreamAge: a stream ends soon after its login. Its client reconnects, at another time than
+// the others, and continues; a client with an expired login is rejected.
 func TestStreamAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loginEnds := time.Now().Add(90 * time.Minute)

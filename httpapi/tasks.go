@@ -17,8 +17,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// query reads the parameters that select tasks: those that a field of Filter is for, and
-// q, which may say the same and more. All must hold.
+// query parses the parameters that select tasks: those of Filter's fields, and q, which may overlap
+// with them. All conditions apply.
 func (c *call) query() (ops.Query, error) {
 	f, err := c.filter()
 	if err != nil {
@@ -32,9 +32,9 @@ func (c *call) query() (ops.Query, error) {
 	return q.And(f), nil
 }
 
-// parseQuery reads the text of a query. What is wrong with it is the only one of the
-// problem's Errors: the caller says where the text stood. A query about values is refused
-// to principals that may not read them: what matches would tell.
+// parseQuery parses the text of a query. Its problem has exactly one of Errors, to which the caller
+// adds the place of the text. A query about values is rejected for principals that may not read
+// them, because its matches would reveal them.
 func (c *call) parseQuery(text string) (ops.Query, *Problem) {
 	wrong := func(k problemKind, title string, e ProblemError) *Problem {
 		p := k.of("%s", title)
@@ -57,24 +57,24 @@ func (c *call) parseQuery(text string) (ops.Query, *Problem) {
 	return q, nil
 }
 
-// filter reads the parameters that a field of Filter is for.
+// filter parses the parameters of Filter's fields.
 func (c *call) filter() (f weaver.Filter, err error) {
 	for _, s := range c.list("state") {
 		if !task.State(s).Valid() {
-			return f, badParam("state", "%q is no state; the states are %v", s, task.States())
+			return f, badParam("state", "%q is not a state: use one of %v", s, task.States())
 		}
 		f.States = append(f.States, task.State(s))
 	}
 	f.Types, f.Queue, f.After = c.list("type"), c.get("queue"), c.get("after")
 	for _, w := range c.list("waiting") {
 		if !slices.Contains(task.Waitings(), task.Waiting(w)) {
-			return f, badParam("waiting", "no task waits for %q; what there is: %v", w, task.Waitings())
+			return f, badParam("waiting", "%q is not a reason to wait: use one of %v", w, task.Waitings())
 		}
 		f.Waiting = append(f.Waiting, task.Waiting(w))
 	}
 	for _, k := range c.list("error") {
 		if !slices.Contains(task.ErrorKinds(), task.ErrorKind(k)) {
-			return f, badParam("error", "%q is no kind of error; the kinds are %v", k, task.ErrorKinds())
+			return f, badParam("error", "%q is not a kind of error: use one of %v", k, task.ErrorKinds())
 		}
 		f.ErrorKinds = append(f.ErrorKinds, task.ErrorKind(k))
 	}
@@ -104,7 +104,7 @@ func (c *call) filter() (f weaver.Filter, err error) {
 	return f, err
 }
 
-// instant reads a time from the query, the zero one if it was not given.
+// instant parses a time from the query; zero if it is missing.
 func (c *call) instant(name string) (at time.Time, err error) {
 	text := c.get(name)
 	if text == "" {
@@ -113,13 +113,13 @@ func (c *call) instant(name string) (at time.Time, err error) {
 	if at, err = time.Parse(time.RFC3339, text); err != nil {
 		return at, badParam(name, "%q: want a time like 2026-01-02T03:04:05Z", text)
 	}
-	if at.Before(time.Unix(0, 0)) { // the zero time would be none
+	if at.Before(time.Unix(0, 0)) { // the zero time means a missing one
 		return at, badParam(name, "%q is before 1970: is it a time that was not set?", text)
 	}
 	return at, nil
 }
 
-// wait does what ?wait= asks for: it returns when the time is up, or done has ended.
+// wait implements ?wait=: it returns when the time is up or done has returned.
 func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) error) error {
 	wait, err := c.span("wait", c.api.cfg.MaxWait)
 	if err != nil {
@@ -148,10 +148,10 @@ func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) er
 	if err := done(ctx, opts...); errors.Is(err, weaver.ErrNotFound) {
 		return err
 	}
-	return nil // what there is to say is read then
+	return nil // the response is read afterwards
 }
 
-// idParam reads an id from the query, the zero one if it was not given.
+// idParam parses an ID from the query; zero if it is missing.
 func (c *call) idParam(name string) (id task.ID, err error) {
 	text := c.get(name)
 	if text == "" {
@@ -182,8 +182,7 @@ func (c *call) listTasks() error {
 	return c.search(ctx, q)
 }
 
-// getTask answers with a task, with ?wait= when it has ended, is blocked, or the time is
-// up.
+// getTask writes a task, with ?wait= when it has ended, is blocked, or the time is up.
 func (c *call) getTask() error {
 	id, err := c.id()
 	if err != nil {
@@ -206,7 +205,7 @@ func (c *call) getTask() error {
 	return c.write(http.StatusOK, c.showTask(t))
 }
 
-// history reads what is recorded about the task of the path, as it may be shown.
+// history reads the visible records of the task in the path.
 func (c *call) history() (h store.History, err error) {
 	id, err := c.id()
 	if err != nil {
@@ -220,6 +219,7 @@ func (c *call) history() (h store.History, err error) {
 	return h, err
 }
 
+// History holds all records of a task except its events, logs and values.
 func (c *call) taskHistory() error {
 	h, err := c.history()
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *call) taskHistory() error {
 	})
 }
 
-// part makes the handler of one list of the history.
+// part returns the handler of one list of the history.
 func part[T any](of func(*store.History) []T) func(*call) error {
 	return func(c *call) error {
 		h, err := c.history()
@@ -245,7 +245,7 @@ func part[T any](of func(*store.History) []T) func(*call) error {
 	}
 }
 
-// payload answers with a value of the task.
+// payload writes a value of the task.
 func (c *call) payload() error {
 	id, err := c.id()
 	if err != nil {
@@ -278,7 +278,7 @@ func (c *call) payload() error {
 	return c.write(http.StatusOK, Value{v})
 }
 
-// gone says why a task has no values any more.
+// gone returns the reason for which a task has no values any more.
 func gone(t *task.Task) error {
 	if t.Forgotten {
 		return weaver.ErrForgotten
@@ -286,7 +286,7 @@ func gone(t *task.Task) error {
 	return weaver.ErrValuesDropped
 }
 
-// stepPayload answers with what a step gave.
+// stepPayload writes the result of a step.
 func (c *call) stepPayload() error {
 	id, err := c.id()
 	if err != nil {

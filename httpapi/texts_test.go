@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A parameter, or a text of a body, that is no text for stores is refused with its name, on
+// A parameter or text of a body that stores do not accept as text is rejected with its name, on
 // every route of the document.
 func TestTextsAreChecked(t *testing.T) {
 	t.Parallel()

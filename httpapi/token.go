@@ -20,17 +20,17 @@ import (
 	"github.com/goweaver/weaver/internal/privatefile"
 )
 
-// Tokens are the tokens of a file, of which it has the SHA-256 only: one line for each,
+// Tokens holds the SHA-256 hashes of the tokens of a file, one per line:
 //
 //	ci submit 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
 //
-// with the name of the principal, its access (ParseAccess), and the hash in hexadecimal
-// digits. A line that begins with # is a comment.
+// with the name of the principal, its access (ParseAccess), and the hash in hexadecimal digits. A
+// line that begins with # is a comment.
 //
-// A token is long and random (NewToken), so its hash is all that protects it.
+// A token is long and random (NewToken), so its hash needs no further protection.
 type Tokens struct {
 	list []tokenLine
-	key  []byte // with the hash of a token it signs that token's cookies
+	key  []byte // signs cookies, together with the hash of their token
 }
 
 type tokenLine struct {
@@ -41,12 +41,12 @@ type tokenLine struct {
 // TokensOption is an option of LoadTokens and ReadTokens.
 type TokensOption func(*Tokens)
 
-// CookieKey signs the cookies of /login, with the token that each was made for. Several
-// servers behind one address need the same key. Default: a random one, so that a
-// restart of the server ends its logins. It has at least 32 bytes.
+// CookieKey sets the key that signs the cookies of /login, together with the token of the login.
+// Several servers behind one address need the same key. It has at least 32 bytes. Default: a random
+// key, so that a restart of the server ends its logins.
 func CookieKey(key []byte) TokensOption { return func(t *Tokens) { t.key = key } }
 
-// LoadTokens reads a file of tokens. It refuses one that other users can change.
+// LoadTokens reads a token file. It rejects a file that other users can write.
 func LoadTokens(file string, opts ...TokensOption) (*Tokens, error) {
 	if _, err := privatefile.Check(file); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func LoadTokens(file string, opts ...TokensOption) (*Tokens, error) {
 	return t, nil
 }
 
-// ReadTokens reads what LoadTokens reads from a file. The error has all mistakes, each
-// with its line; it repeats nothing that may be a token.
+// ReadTokens reads tokens in the format of LoadTokens. The error lists all mistakes with their
+// lines; it contains no text that may be a token.
 func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 	t := new(Tokens)
 	for _, o := range opts {
@@ -82,7 +82,7 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 	seen := make(map[[sha256.Size]byte]int)
 	for lines.Scan() {
 		no++
-		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // which some editors begin a file with
+		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // some editors begin a file with it
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
@@ -102,7 +102,7 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(t.list) == 0 {
-		problems = append(problems, errors.New("there is no token: `weaver token new NAME --access ACCESS` makes a line"))
+		problems = append(problems, errors.New("the file has no tokens: `weaver token new NAME --access ACCESS` prints a line for it"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -114,19 +114,19 @@ func parseToken(fields []string) (line tokenLine, err error) {
 	if len(fields) != 3 {
 		return line, fmt.Errorf("it has %d words: want a name, an access and the SHA-256 of the token", len(fields))
 	}
-	if line.Access, err = ParseAccess(fields[1]); err != nil { // which repeats the word, and that may be a secret in the wrong place
-		return line, fmt.Errorf("the second word is no access: want one or more of %s, or full, with commas between them", strings.Join(accessNames, ", "))
+	if line.Access, err = ParseAccess(fields[1]); err != nil { // its error repeats the word, which may be a misplaced secret
+		return line, fmt.Errorf("the second word is not an access: use one or more of %s, or full, separated by commas", strings.Join(accessNames, ", "))
 	}
 	hash, err := hex.DecodeString(fields[2])
 	if err != nil || len(hash) != sha256.Size {
-		return line, fmt.Errorf("the third word is no SHA-256: want %d hexadecimal digits, not the token itself", 2*sha256.Size)
+		return line, fmt.Errorf("the third word is not a SHA-256 hash: use its %d hexadecimal digits, not the token itself", 2*sha256.Size)
 	}
 	line.Name = fields[0]
 	copy(line.hash[:], hash)
 	return line, nil
 }
 
-// NewToken makes a token and the line of the file for it.
+// NewToken returns a token and the file's line for it.
 func NewToken(name string, access Access) (token, line string) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // it never fails
@@ -135,11 +135,11 @@ func NewToken(name string, access Access) (token, line string) {
 	return token, fmt.Sprintf("%s %s %s", name, access, hex.EncodeToString(hash[:]))
 }
 
-// minKey is how many bytes a key of cookies has at least: who guesses it, and reads the
-// file, can make any cookie.
+// minKey is the minimum length of a cookie key in bytes: with a guessed key and the file an
+// attacker can forge any cookie.
 const minKey = 32
 
-// find returns the principal of a token. It takes the same time whatever the token.
+// find returns the principal of a token, in constant time.
 func (t *Tokens) find(token string) (line *tokenLine) {
 	hash := sha256.Sum256([]byte(token))
 	for i := range t.list {
@@ -150,7 +150,7 @@ func (t *Tokens) find(token string) (line *tokenLine) {
 	return line
 }
 
-// Authorize takes `Authorization: Bearer TOKEN`, and the cookie of /login.
+// Authorize accepts `Authorization: Bearer TOKEN`, and the cookie of /login.
 func (t *Tokens) Authorize(r *http.Request) (Principal, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		kind, token, _ := strings.Cut(header, " ")
@@ -170,12 +170,12 @@ func (t *Tokens) Authorize(r *http.Request) (Principal, error) {
 	return Principal{}, ErrUnauthorized
 }
 
-// The cookie of a login: the name of the principal, when it ends, and a signature by
-// which it ends with its token, too.
+// The cookie of a login: the name of the principal, its expiry, and a signature that also depends
+// on the token, so that it becomes invalid with the token.
 const (
 	cookieName = "weaver_login"
 	cookieLife = 12 * time.Hour
-	maxCookies = 4 // that are looked at: a browser sends those of other mount paths, too
+	maxCookies = 4 // limit of cookies checked: a browser also sends those of other mount paths
 )
 
 func (t *Tokens) sign(line *tokenLine, until int64) []byte {

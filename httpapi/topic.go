@@ -16,30 +16,29 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// How often a topic is computed at most.
+// Minimum intervals between reads of a topic.
 const (
 	rowEvery  = 250 * time.Millisecond // of rows by id
 	pageEvery = time.Second            // of pages and counts
 )
 
-// topicKind is one kind of what can be watched.
+// topicKind is one kind of topic.
 type topicKind struct {
 	name  string
-	arg   string // what follows the name and a colon, for people; "": nothing does
+	arg   string // the argument after the name and a colon, for messages; "" without one
 	every time.Duration
-	timed bool // it changes as time passes, too
-	most  int  // topics that one read computes; 0: one
+	timed bool // it also changes as time passes
+	most  int  // topics of one read; 0: one
 	full  bool // rows have a form with values
 
-	// check says what is wrong with what follows the name, or with its being asked by
-	// the principal of the call; behind is how many characters are before it. It notes
-	// what else is to be known of the topic.
+	// check rejects a wrong argument, or one that the principal of the call may not watch. behind
+	// is the number of characters before the argument. It sets further properties of the topic.
 	check func(c *call, t *topicName, behind int) error
-	// read computes topics: one view for each argument.
+	// read reads topics: one view for each argument.
 	read func(ctx context.Context, c *weaver.Client, args []string) []view
 }
 
-// topicKinds are what can be watched.
+// topicKinds lists the kinds of topics.
 var topicKinds = []topicKind{
 	{name: "task", arg: "ID", every: rowEvery, most: 500, full: true, check: checkTopicID, read: readTasks},
 	{name: "job", arg: "ID", every: rowEvery, check: checkTopicID, read: each(readJob)},
@@ -51,21 +50,21 @@ var topicKinds = []topicKind{
 	{name: "stats", every: pageEvery, timed: true, read: each(readStats)},
 }
 
-// view is what a read of a topic gave.
+// view is the result of reading a topic.
 type view struct {
-	rows []viewRow // in the order in which they are shown
-	next string    // the cursor of the page behind these rows
-	err  error     // then there is nothing else
+	rows []viewRow // in the order of display
+	next string    // the cursor of the next page
+	err  error     // if set, the other fields are empty
 }
 
-// viewRow is one row of a view. What is shown depends on the access.
+// viewRow is one row of a view. Its form depends on the access.
 type viewRow struct {
 	id    string // unique in the topic
-	plain any    // to principals without the access payloads
-	full  any    // to those with it, in kinds that have it; nil: the same
+	plain any    // for principals without the access payloads
+	full  any    // for those with it, if the kind has it; nil: the same
 }
 
-// String is how a topic of the kind is written.
+// String returns the format of the kind's topics.
 func (k *topicKind) String() string {
 	if k.arg == "" {
 		return k.name
@@ -73,7 +72,7 @@ func (k *topicKind) String() string {
 	return k.name + ":" + k.arg
 }
 
-// topicTexts are how topics are written.
+// topicTexts returns the formats of all topics.
 func topicTexts() (list []string) {
 	for i := range topicKinds {
 		list = append(list, topicKinds[i].String())
@@ -81,7 +80,7 @@ func topicTexts() (list []string) {
 	return list
 }
 
-// kindOf finds the kind of a topic, and what follows its name.
+// kindOf returns the kind of a topic and its argument.
 func kindOf(topic string) (k *topicKind, arg string, err error) {
 	name, arg, colon := strings.Cut(topic, ":")
 	i := slices.IndexFunc(topicKinds, func(k topicKind) bool { return k.name == name })
@@ -102,7 +101,7 @@ func kindOf(topic string) (k *topicKind, arg string, err error) {
 	return &topicKinds[i], arg, nil
 }
 
-// badTopic is a problem with one topic.
+// badTopic returns a problem with one topic.
 func badTopic(topic, format string, args ...any) error {
 	if len(topic) > 100 {
 		topic = strings.ToValidUTF8(topic[:100], "") + "…"
@@ -110,12 +109,12 @@ func badTopic(topic, format string, args ...any) error {
 	return badParam("topic", "%q: "+format, append([]any{topic}, args...)...)
 }
 
-// topicsOf reads the topics that are asked for.
+// topicsOf parses the requested topics.
 func (c *call) topicsOf() (list []topicName, err error) {
 	asked := c.r.URL.Query()["topic"]
 	switch {
 	case len(asked) == 0:
-		return nil, badParam("topic", "none is given; there are %s", strings.Join(topicTexts(), ", "))
+		return nil, badParam("topic", "missing: use one or more of %s", strings.Join(topicTexts(), ", "))
 	case len(asked) > c.api.cfg.MaxTopics:
 		return nil, badParam("topic", "there are %d: one stream has at most %d", len(asked), c.api.cfg.MaxTopics)
 	}
@@ -137,14 +136,14 @@ func (c *call) topicsOf() (list []topicName, err error) {
 	return list, nil
 }
 
-// topicName is a topic that exists.
+// topicName is a parsed topic.
 type topicName struct {
 	text string
 	kind *topicKind
 	arg  string
 
-	search bool // it asks for what no index knows
-	timed  bool // it changes as time passes, too
+	search bool // it needs more than an index
+	timed  bool // it also changes as time passes
 }
 
 func checkTopicID(_ *call, t *topicName, _ int) error {
@@ -214,7 +213,7 @@ func readJob(ctx context.Context, c *weaver.Client, arg string) view {
 	return view{rows: []viewRow{{id: arg, plain: job}}}
 }
 
-// readQuery reads the first page of a query, whose times that are relative count from now.
+// readQuery reads the first page of a query, whose relative times count from now.
 func readQuery(ctx context.Context, c *weaver.Client, arg string) view {
 	q, err := ops.ParseQuery(arg, time.Now())
 	if err != nil {
@@ -223,7 +222,7 @@ func readQuery(ctx context.Context, c *weaver.Client, arg string) view {
 	return readPage(ctx, c, q)
 }
 
-// readInbox reads what waits for a person.
+// readInbox reads the tasks that wait for a person.
 func readInbox(ctx context.Context, c *weaver.Client, _ string) view {
 	return readPage(ctx, c, ops.Query{Filter: weaver.Filter{States: []weaver.State{weaver.StateBlocked}}})
 }
@@ -236,7 +235,7 @@ func readPage(ctx context.Context, c *weaver.Client, q ops.Query) view {
 	return view{next: page.Next, rows: rowsOf(showRows(page.Items), func(t *Task) string { return t.ID.String() })}
 }
 
-// rowsOf makes rows of what all principals may see.
+// rowsOf returns rows that all principals may see.
 func rowsOf[T any](list []T, id func(*T) string) []viewRow {
 	rows := make([]viewRow, len(list))
 	for i := range list {
@@ -245,7 +244,7 @@ func rowsOf[T any](list []T, id func(*T) string) []viewRow {
 	return rows
 }
 
-// readCounts makes a row of each state, type and queue.
+// readCounts returns a row for each state, type and queue.
 func readCounts(ctx context.Context, c *weaver.Client, _ string) view {
 	counts, err := c.Counts(ctx)
 	if err != nil {
@@ -285,7 +284,7 @@ func readWorkers(ctx context.Context, c *weaver.Client, _ string) view {
 	return view{rows: rowsOf(list, func(w *store.WorkerStatus) string { return string(w.ID) })}
 }
 
-// readStats reads the last hour, a row for each minute and outcome.
+// readStats reads the last hour, with a row for each minute and outcome.
 func readStats(ctx context.Context, c *weaver.Client, _ string) view {
 	now := time.Now()
 	stats, err := c.Stats(ctx, ops.StatsRequest{From: now.Add(-time.Hour), To: now, Step: time.Minute, By: []store.StatBy{store.ByOutcome}})

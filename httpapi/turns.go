@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// lane says which reads of the hub a topic shares its places with, so that what takes
-// long does not hold up what is quick.
+// lane groups the reads of the hub that share slots, so that slow reads do not delay fast ones.
 type lane int
 
 const (
 	laneRows   lane = iota // rows by id
 	lanePages              // pages and counts
-	laneSearch             // what no index knows
+	laneSearch             // queries that need more than an index
 	lanes
 )
 
-// Places of the lanes, of the hubReads that there are.
+// Slots of the lanes, out of hubReads.
 const (
-	hubSearches = 1            // searches at a time
-	hubPages    = hubReads - 1 // searches and pages at a time: one place is left for rows
+	hubSearches = 1            // concurrent searches
+	hubPages    = hubReads - 1 // concurrent searches and pages: one slot is reserved for rows
 )
 
 // lane returns the lane of a topic.
@@ -35,10 +34,10 @@ func (t *topicName) lane() lane {
 	return laneRows
 }
 
-// reading counts the reads that are under way.
+// reading counts the running reads.
 type reading [lanes]int
 
-// room reports whether one more may begin.
+// room reports whether one more read may begin.
 func (r *reading) room(l lane) bool {
 	pages := r[lanePages] + r[laneSearch]
 	switch {
@@ -52,18 +51,18 @@ func (r *reading) room(l lane) bool {
 	return pages < hubPages
 }
 
-// dueTopic is a topic that is to be read.
+// dueTopic is a topic that is due for a read.
 type dueTopic struct {
 	*topic
 	since time.Time
 }
 
-// batches sorts what is due into reads, the one that is due for longest first.
+// batches groups due topics into reads, the longest due first.
 func batches(due []dueTopic) (reads [][]*topic) {
 	slices.SortFunc(due, func(a, b dueTopic) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.order, b.order))
 	})
-	growing := make(map[*topicKind]int) // reads that have room
+	growing := make(map[*topicKind]int) // reads with room
 	for _, t := range due {
 		i, found := growing[t.kind]
 		if !found || len(reads[i]) >= t.kind.most {
@@ -76,14 +75,14 @@ func batches(due []dueTopic) (reads [][]*topic) {
 	return reads
 }
 
-// searching counts the searches that are watched.
+// searching counts the watched searches.
 type searching struct {
 	mu     sync.Mutex
 	byName map[string]map[string]int // streams, by the principal's name and the topic
 }
 
-// take counts those of topics, until release is called. A search that a principal watches
-// already, whatever stream does, counts once.
+// take counts the searches among topics, until release is called. A search that a principal already
+// watches, in any stream, counts once.
 func (s *searching) take(cfg *Config, name string, topics []topicName) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *searching) take(cfg *Config, name string, topics []topicName) (release 
 		}
 	}
 	if n := len(has) + more; more > 0 && n > cfg.MaxSearchesPerPrincipal {
-		return nil, tooManySearches.of("%q would watch %d searches, and may watch %d. Close some, or ask only for what an index knows: states, types, a queue, labels, times.", name, n, cfg.MaxSearchesPerPrincipal)
+		return nil, tooManySearches.of("%q would watch %d searches, and may watch %d. Close some, or use only terms with an index: states, types, a queue, labels, times.", name, n, cfg.MaxSearchesPerPrincipal)
 	}
 	if len(taken) == 0 {
 		return func() {}, nil

@@ -17,12 +17,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// slowLists is a store whose lists take long.
+// slowLists is a store with slow lists.
 type slowLists struct {
 	store.Store
 	mu      sync.Mutex
 	running int
-	most    int            // that ran at a time
+	most    int            // the maximum of concurrent calls
 	calls   map[string]int // by queue
 }
 
@@ -46,7 +46,7 @@ func makeListsSlow(d time.Duration) *slowLists {
 	return s
 }
 
-// byHeader takes the name and the access of a principal from the request.
+// byHeader takes a principal's name and access from the request.
 func byHeader(cfg *Config) {
 	cfg.Authorize = func(r *http.Request) (Principal, error) {
 		access, err := ParseAccess(r.Header.Get("Access"))
@@ -54,7 +54,7 @@ func byHeader(cfg *Config) {
 	}
 }
 
-// as is a client that sends a principal's name and access.
+// as returns a client that sends a principal's name and access.
 func as(t *testing.T, a *API, name string, access Access) *http.Client {
 	return servePipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Name", name)
@@ -63,12 +63,12 @@ func as(t *testing.T, a *API, name string, access Access) *http.Client {
 	})).client(t)
 }
 
-// TestWatchSlowTopics: topics that take long to read hold up no others, and come in turn.
+// TestWatchSlowTopics: topics that are slow to read delay no others, and take turns.
 func TestWatchSlowTopics(t *testing.T) {
 	for name, c := range map[string]struct {
-		topic  string // its number stands for %d
-		places int    // for them
-		most   int    // lists at a time
+		topic  string // %d is its number
+		places int    // slots for them
+		most   int    // maximum of concurrent lists
 	}{
 		"searches": {`tasks:queue:q%d "zzz"`, hubSearches, hubSearches + 1},
 		"pages":    {"tasks:queue:q%d", hubPages, hubPages},
@@ -98,7 +98,7 @@ func TestWatchSlowTopics(t *testing.T) {
 							t.Errorf("a frame of a task came after %s", d)
 						}
 					}
-					if n == 0 && name == "searches" { // a place is left for pages, too
+					if n == 0 && name == "searches" { // a slot is reserved for pages, too
 						other := watch(t, as(t, a, "ann", Read), "tasks:queue:other")
 						before := time.Now()
 						if other.next(); time.Since(before) > took+2*hubPause {
@@ -125,8 +125,8 @@ func TestWatchSlowTopics(t *testing.T) {
 	}
 }
 
-// TestWatchRelativeTimes: rows whose time is over go, also when nothing else happens; a
-// snapshot without rows has the empty list.
+// TestWatchRelativeTimes: rows that leave a relative time range are removed, also without another
+// change. A snapshot without rows has an empty list.
 func TestWatchRelativeTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := countCalls(memstore.New())
@@ -164,7 +164,8 @@ func TestWatchRelativeTimes(t *testing.T) {
 	})
 }
 
-// TestWatchSearchLimit: a principal watches so many different searches, in all its streams.
+// TestWatchSearchLimit: the number of different searches of a principal is limited over all its
+// streams.
 func TestWatchSearchLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, func(cfg *Config) {
@@ -188,7 +189,7 @@ func TestWatchSearchLimit(t *testing.T) {
 		connect(t, bob, watchPath("tasks:d"))
 		_ = first.Body.Close()
 		synctest.Wait()
-		refused("tasks:d") // a and b are watched still
+		refused("tasks:d") // a and b are still watched
 		_ = second.Body.Close()
 		synctest.Wait()
 		connect(t, ann, watchPath("tasks:d"))

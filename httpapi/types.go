@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// types are the announced task types, by which drafts of other programs are checked.
+// types caches the announced task types, which validate the drafts of other programs.
 type types struct {
 	client *weaver.Client
 	turns  *checkTurns
@@ -34,11 +34,11 @@ type knownType struct {
 }
 
 const (
-	typeFresh  = 5 * time.Second // how long what was read of a type is used
-	typesKnown = 10_000          // how many are remembered
+	typeFresh  = 5 * time.Second // lifetime of a cached type
+	typesKnown = 10_000          // limit of cached types
 )
 
-// find returns an announced type; nil: none of this name was announced.
+// find returns an announced type, or nil if the name was not announced.
 func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 	t.mu.Lock()
 	k := t.known[name]
@@ -65,7 +65,7 @@ func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 	return found, nil
 }
 
-// announced is find for a type that must be; pointer is what in the body asks for it.
+// announced is find for a required type; pointer is the place in the body that requires it.
 func (t *types) announced(ctx context.Context, name, pointer string) (*knownType, error) {
 	typ, err := t.find(ctx, name)
 	if err == nil && typ == nil {
@@ -76,7 +76,7 @@ func (t *types) announced(ctx context.Context, name, pointer string) (*knownType
 	return typ, err
 }
 
-// check refuses an input that the type's schema does not allow.
+// check rejects an input that the type's schema does not permit.
 func (k *knownType) check(ctx context.Context, input json.RawMessage, pointer string) error {
 	err := k.input.Validate(ctx, input)
 	wrong, is := errors.AsType[*schema.Error](err)
@@ -90,7 +90,7 @@ func (k *knownType) check(ctx context.Context, input json.RawMessage, pointer st
 	return p
 }
 
-// newInput checks the input that a task gets in the place of its own.
+// newInput checks an input that replaces a task's input.
 func (t *types) newInput(ctx context.Context, id task.ID, input json.RawMessage) error {
 	old, err := taskRow(ctx, t.client, id)
 	if err != nil {
@@ -101,17 +101,17 @@ func (t *types) newInput(ctx context.Context, id task.ID, input json.RawMessage)
 		return err
 	}
 	if of := old.SchemaVersion; of != typ.SchemaVersion {
-		return bodyProblem(invalidBody, "/input", fmt.Sprintf("the task's inputs are of schema version %d, and %s was announced with %d, whose schema does not say what is right here: enqueue a new task, or do it with an engine that has the handler", of, typ.Name, typ.SchemaVersion))
+		return bodyProblem(invalidBody, "/input", fmt.Sprintf("the task's inputs are of schema version %d, and %s was announced with %d, whose schema does not apply here: enqueue a new task, or use an engine that has the handler", of, typ.Name, typ.SchemaVersion))
 	}
-	var stored bytes.Buffer // a repair stores it without spaces: that is what the store must take
+	var stored bytes.Buffer // a repair stores it without spaces: check the stored form
 	if json.Compact(&stored, input) == nil {
 		input = stored.Bytes()
 	}
 	return typ.check(ctx, input, "/input")
 }
 
-// draft makes the draft of a task of an announced type, whose schema allows the input.
-// pointer is where in the body it stands.
+// draft returns the draft of a task of an announced type whose schema permits the input. pointer is
+// its place in the body.
 func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
 	typ, err := t.announced(ctx, d.Type, pointer+"/task_type")
 	if err != nil {
@@ -123,7 +123,7 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 	if err := typ.check(ctx, d.Input, pointer+"/input"); err != nil {
 		return weaver.Draft{}, err
 	}
-	if err := t.client.CheckInput(d.Type, typ.SchemaVersion, d.Input); err != nil { // a type that this process runs
+	if err := t.client.CheckInput(d.Type, typ.SchemaVersion, d.Input); err != nil { // for a type that this process runs
 		p := invalidInput.of("The type %s does not take the input.", d.Type)
 		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/input", Detail: err.Error()}}
 		return weaver.Draft{}, p
@@ -140,10 +140,10 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 
 const (
 	mostHidden = 100 // patterns of a draft
-	maxPattern = 255 // bytes of one
+	maxPattern = 255 // bytes of one pattern
 )
 
-// hide adds what the draft says of its values to what the type does.
+// hide adds the draft's rules for values to those of the type.
 func hide(d *Draft, info *store.AnnouncedType, pointer string) error {
 	check := func(at, pattern string) error {
 		if pattern == "" || len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsRune(pattern, 0) {

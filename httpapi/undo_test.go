@@ -18,7 +18,7 @@ import (
 
 var saga = weaver.Define[int, weaver.None]("acme.billing.saga.v1", weaver.NoRetry(), weaver.CleanupWhenCancelled())
 
-// unpaid fails, and so does its refund while the account is gone.
+// unpaid returns a handler that fails, and whose refund fails while the account is gone.
 func unpaid(gone *bool) weaver.Handler {
 	return saga.Handler(func(ctx context.Context, _ int) (weaver.None, error) {
 		err := weaver.Do(ctx, "pay", func(context.Context) error { return nil })
@@ -34,7 +34,7 @@ func unpaid(gone *bool) weaver.Handler {
 	})
 }
 
-// An undo that was given up is tried again, alone and with others, or accepted.
+// An undo that was given up is retried, alone and with others, or accepted.
 func TestUndoVerbs(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {
@@ -82,7 +82,7 @@ func TestUndoVerbs(t *testing.T) {
 	})
 }
 
-// Metrics count undos that began, failed tries of them, and those that were given up.
+// Metrics count the undos that began, their failed tries, and those that were given up.
 func TestMetricsOfUndos(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ weaver_undos_total{result="given_up",type="acme.billing.saga.v1"} 1
 	})
 }
 
-// Both kinds of clients send the options.
+// Both kinds of clients support the options.
 func TestClientUndoVerbs(t *testing.T) {
 	onClients(t, func(s *suite) {
 		h, err := saga.Enqueue(s.Context(), s.client, 1)
@@ -138,7 +138,8 @@ func TestClientUndoVerbs(t *testing.T) {
 
 var trial = weaver.Define[string, string]("acme.billing.trial.v1", weaver.NoRetry())
 
-// The plan says what a cancel would undo, and shows no value; a dry run of many cancels counts.
+// The plan lists the steps that a cancel would undo, without values. A dry run of many cancels
+// counts them.
 func TestUndoPlan(t *testing.T) {
 	onClients(t, func(s *suite) {
 		undo := weaver.Undo(func(context.Context, weaver.Undoing[string]) error { return nil })

@@ -24,7 +24,7 @@ func another(r *rerunRequest) bool {
 	return len(givenOptions(&with)) > 0
 }
 
-// seen reads If-Match into options.
+// seen converts If-Match to an option.
 func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption) ([]weaver.OperateOption, error) {
 	all := c.r.Header.Values("If-Match")
 	switch {
@@ -52,7 +52,7 @@ func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption
 	return append(opts, weaver.SeenEpoch(n, time.UnixMicro(micro))), nil
 }
 
-// verb makes the handler of a verb of one task. It answers with the task as it is then.
+// verb returns the handler of a verb of one task. The response is the task after it.
 func verb[B any](reason func(*B) string, do func(ctx context.Context, c *call, id task.ID, b *B, opts []weaver.OperateOption) error) func(*call) error {
 	return func(c *call) error {
 		id, err := c.id()
@@ -103,7 +103,7 @@ func retryTask(ctx context.Context, c *call, id task.ID, b *taskRetryRequest, op
 	}
 	switch {
 	case len(b.SkipUndo) > 0 && !b.Cleanup:
-		return bodyProblem(invalidBody, "/skip", "it is for a retry with cleanup")
+		return bodyProblem(invalidBody, "/skip", "only for a retry with cleanup: leave it out")
 	case len(b.SkipUndo) > 0:
 		opts = append(opts, weaver.SkipUndo(b.SkipUndo...))
 	case b.Cleanup:
@@ -161,7 +161,7 @@ func resumeTask(ctx context.Context, c *call, id task.ID, _ *verbRequest, opts [
 	return c.api.client.ResumeTask(ctx, id, opts...)
 }
 
-// rerunKey reads the key of the new task, which can stand in three places.
+// rerunKey reads the key of the new task, which has three possible places.
 func (c *call) rerunKey(b *rerunRequest) error {
 	if err := c.keyOf(&b.IdempotencyKey, "/idempotency_key"); err != nil {
 		return err
@@ -170,13 +170,13 @@ func (c *call) rerunKey(b *rerunRequest) error {
 		return nil
 	}
 	if b.IdempotencyKey != "" && b.IdempotencyKey != b.With.IdempotencyKey {
-		return bodyProblem(invalidBody, "/with/idempotency_key", "the request has another one, too: leave one of them out")
+		return bodyProblem(invalidBody, "/with/idempotency_key", "differs from the request's other key: leave one of them out")
 	}
 	b.IdempotencyKey = b.With.IdempotencyKey
 	return nil
 }
 
-// rerunTask answers with the task that is made.
+// rerunTask writes the new task.
 func (c *call) rerunTask() error {
 	id, err := c.id()
 	if err != nil {
@@ -246,7 +246,7 @@ func (c *call) deleteTask() error {
 	return nil
 }
 
-// load puts a value that is in the bucket in the place of its reference.
+// load replaces the reference to a value in the bucket with the value.
 func (c *call) load(ctx context.Context, v *json.RawMessage) error {
 	b, large := task.BlobOf(*v)
 	if !large {

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/ops"
 )
 
-// byHeader takes a request for one of the access that its header As lists, without one
-// for full access. It adds nothing to it, as ParseAccess does.
+// byHeader grants a request the access in its header As, or full access without that header. Unlike
+// ParseAccess it adds no implied access.
 func byHeader(cfg *httpapi.Config) {
 	cfg.Authorize = func(r *http.Request) (httpapi.Principal, error) {
 		who := httpapi.Principal{Name: "ann", Access: httpapi.Full}
@@ -27,8 +27,7 @@ func byHeader(cfg *httpapi.Config) {
 	}
 }
 
-// What a verb gives a task that an enqueue would needs the same access, and goes through
-// the same schema.
+// A verb's new input needs the same access as an enqueue, and is checked against the same schema.
 func TestNewInputOfVerbs(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: byHeader})
@@ -66,7 +65,7 @@ func TestNewInputOfVerbs(t *testing.T) {
 	s.post(task+"/rerun", right, both...).want(http.StatusCreated)
 	s.post(task+"/repair", right, both...).want(http.StatusOK)
 
-	// A type or version that nobody announced has no schema.
+	// An unannounced type or version has no schema.
 	got, err := s.client.EnqueueTasks(t.Context(), weaver.NewDraft("acme.billing.none.v1", json.RawMessage("{}")), weaver.NewDraft("acme.billing.charge.v1", json.RawMessage("{}"), weaver.SchemaVersion(9)))
 	s.no(err)
 	for i, want := range []string{"unknown-type", "invalid-body"} {
@@ -81,8 +80,8 @@ func TestNewInputOfVerbs(t *testing.T) {
 	}
 }
 
-// A principal that may operate and not read, as a program's Authorize can say, learns
-// nothing by what a verb answers: it has no verbs.
+// A principal with operate and without read, which a program's Authorize can return, may use no
+// verbs: their responses would show tasks.
 func TestOperateAloneReadsNothing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true, config: byHeader})
@@ -104,7 +103,7 @@ func TestOperateAloneReadsNothing(t *testing.T) {
 	}
 }
 
-// A header that asks for more safety is obeyed, or refused.
+// A header that requests more safety is applied or rejected.
 func TestSafetyHeaders(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
@@ -118,7 +117,7 @@ func TestSafetyHeaders(t *testing.T) {
 				continue
 			}
 			if name == "Idempotency-Key" && !r.Creates {
-				continue // a repetition makes nothing new
+				continue // a repetition creates nothing
 			}
 			p := s.do(r.Method, probe(r), nil, name, `"1-1"`).problem(http.StatusBadRequest, "bad-query")
 			if len(p.Errors) != 1 || p.Errors[0].Parameter != name {

@@ -13,16 +13,15 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// What an answer shows of tasks goes through the functions of this file: they mask what
-// the tasks say (docs/privacy.md), and leave out values for principals without the
-// access [Payloads].
+// The functions of this file prepare tasks for responses: they mask values as the tasks say
+// (docs/privacy.md), and omit values for principals without the access [Payloads].
 
 // ETag names the version of a task, for If-Match.
 func etagOf(t *task.Task) string {
 	return wire.ETag(t.Epoch, t.UpdatedAt)
 }
 
-// taskRow reads a task without the values that are in the bucket.
+// taskRow reads a task without its values in the bucket.
 func taskRow(ctx context.Context, from *weaver.Client, id task.ID) (task.Task, error) {
 	list, err := from.GetMany(ctx, id)
 	if err != nil {
@@ -34,8 +33,8 @@ func taskRow(ctx context.Context, from *weaver.Client, id task.ID) (task.Task, e
 	return list[0], nil
 }
 
-// task reads a task for showTask: the values that are in the bucket only if the
-// principal may read them, or if what they have may have to be masked in other texts.
+// task reads a task for showTask. It loads the values in the bucket only if the principal may read
+// them, or if their masked parts may occur in other texts.
 func (c *call) task(ctx context.Context, id task.ID) (task.Task, error) {
 	if !c.who.Access.Has(Payloads) {
 		t, err := taskRow(ctx, c.api.client, id)
@@ -46,10 +45,10 @@ func (c *call) task(ctx context.Context, id task.ID) (task.Task, error) {
 	return c.api.client.Get(ctx, id)
 }
 
-// showTask shows one task.
+// showTask returns a task as the principal of the call may see it.
 func (c *call) showTask(t task.Task) Task { return showTask(t, c.who.Access) }
 
-// showTask shows one task to principals with an access.
+// showTask returns a task as principals with the access may see it.
 func showTask(t task.Task, to Access) Task {
 	redact.Task(&t)
 	v := Task{Task: t}
@@ -60,7 +59,7 @@ func showTask(t task.Task, to Access) Task {
 	return v
 }
 
-// showRows shows tasks of a list, which have no values.
+// showRows returns the tasks of a list, which have no values.
 func showRows(list []task.Task) []Task {
 	redact.Tasks(list)
 	rows := make([]Task, len(list))
@@ -71,7 +70,7 @@ func showRows(list []task.Task) []Task {
 	return rows
 }
 
-// history masks what is recorded about a task, and hides values.
+// showHistory masks the records of a task and hides values.
 func (c *call) showHistory(h *store.History) {
 	redact.History(h)
 	if c.who.Access.Has(Payloads) {
@@ -101,8 +100,8 @@ type Value struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// showEvent hides what handlers put into an event: values, lines of logs, chunks of
-// output. What is meant for people stays: errors, progress.
+// showEvent hides the handlers' data in an event: values, log lines, chunks of output. Texts for
+// people remain: errors, progress.
 func (c *call) showEvent(ev event.Event) (shown event.Event, hidden bool) {
 	if c.who.Access.Has(Payloads) {
 		return ev, false

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// framePause is the least time between two frames of a stream.
+// framePause is the minimum interval between two frames of a stream.
 const framePause = 250 * time.Millisecond
 
-// Frame is what one frame of /v1/watch says: what changed of some topics.
+// Frame is one frame of /v1/watch: the changes of some topics.
 type Frame struct {
-	At     int64         `json:"at"` // the server's clock, in milliseconds since 1970
+	At     int64         `json:"at"` // the server's time, in milliseconds since 1970
 	Topics []TopicUpdate `json:"topics"`
 }
 
-// TopicUpdate is what changed of one topic. After it the client has what the topic
-// shows, unless there is More.
+// TopicUpdate holds the changes of one topic. After it the client has the topic's content, unless
+// there is More.
 type TopicUpdate struct {
-	Topic    string   `json:"topic"`              // as it was asked for
-	Snapshot bool     `json:"snapshot,omitempty"` // what the client has of the topic is to be forgotten
-	Removed  []string `json:"removed,omitempty"`  // ids of rows that are gone
-	Rows     []Row    `json:"rows,omitempty"`     // that are new or changed; of a snapshot all, [] if there are none. Lists of tasks are sorted by id, the newest first, others by id
-	More     bool     `json:"more,omitempty"`     // not all fit: the next frames have the rest
-	LeftOut  int      `json:"left_out,omitempty"` // so many rows beyond the first 1,000 are not shown
-	Next     string   `json:"next,omitempty"`     // of a page of tasks: the cursor behind it; left out at the end
+	Topic    string   `json:"topic"`              // as in the request
+	Snapshot bool     `json:"snapshot,omitempty"` // discard the topic's earlier rows
+	Removed  []string `json:"removed,omitempty"`  // ids of removed rows
+	Rows     []Row    `json:"rows,omitempty"`     // new or changed rows; in a snapshot all rows, [] if it is empty. Lists of tasks are sorted by id, newest first, others by id
+	More     bool     `json:"more,omitempty"`     // the next frames contain the rest
+	LeftOut  int      `json:"left_out,omitempty"` // number of rows after the first 1,000, which are not shown
+	Next     string   `json:"next,omitempty"`     // of a page of tasks: the cursor of the next page; left out at the end
 
-	// Problem says, in a frame that is an error, why the topic cannot be read. When it can
-	// be again a snapshot follows.
+	// Problem is set in an error frame: the reason for which the topic cannot be read. A snapshot
+	// follows when it can be read again.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// Row is one row of a topic: a task, a job, a queue, a worker, a count, or statistics, as
-// the other operations show them.
+// Row is one row of a topic: a task, a job, a queue, a worker, a count, or statistics, in the form
+// of the other operations.
 type Row struct {
 	ID  string `json:"id"` // unique in the topic
 	Row any    `json:"row,omitempty"`
-	Cut bool   `json:"cut,omitempty"` // it is too large for a frame: it has no values, or nothing but its ID
+	Cut bool   `json:"cut,omitempty"` // too large for a frame: it has no values, or only its ID
 }
 
-// watch answers with a stream of what topics show.
+// watch sends a stream of the changes of topics.
 func (c *call) watch() error {
 	topics, err := c.topicsOf()
 	if err != nil {
@@ -67,19 +67,19 @@ func (c *call) watch() error {
 			next := w.wake
 			if f != nil {
 				if err := s.send(f); err != nil {
-					return nil // the client has gone
+					return nil // the client has disconnected
 				}
 				next = nil
 				pause.Reset(framePause)
 			}
 			if err := await(s.ctx, next, pause); err != nil {
-				return nil // it has gone, or the server stops
+				return nil // the client has disconnected, or the server stops
 			}
 		}
 	})
 }
 
-// await waits for what wakes, or, if that is nil, for the timer.
+// await waits for wake, or for the timer if wake is nil.
 func await(ctx context.Context, wake <-chan struct{}, timer *time.Timer) error {
 	var at <-chan time.Time
 	if wake == nil {
@@ -97,14 +97,13 @@ func await(ctx context.Context, wake <-chan struct{}, timer *time.Timer) error {
 // watcher is one stream that watches topics.
 type watcher struct {
 	hub     *hub
-	class   int           // which form of rows it gets
+	class   int           // the form of rows
 	wake    chan struct{} // a topic has a new state
 	cursors []*cursor
-	turn    int // the cursor that comes first in the next frame
+	turn    int // the first cursor of the next frame
 }
 
-// frame makes the next frame, nil if there is nothing to say. Problems have frames of
-// their own.
+// frame returns the next frame, or nil if there are no changes. Problems have frames of their own.
 func (w *watcher) frame() ([]byte, error) {
 	at := time.Now().UnixMilli()
 	failing := Frame{At: at}
@@ -116,7 +115,7 @@ func (w *watcher) frame() ([]byte, error) {
 	if failing.Topics != nil {
 		return frame("error", "", failing)
 	}
-	const head = 100 // of the event, around the data
+	const head = 100 // the event's size without the data
 	b := strconv.AppendInt([]byte(`{"at":`), at, 10)
 	b = append(b, `,"topics":[`...)
 	begin := len(b)

@@ -20,7 +20,7 @@ import (
 
 var watched = weaver.Define[map[string]string, weaver.None]("acme.watch.row.v1")
 
-// counted is a store that counts its calls and can be away.
+// counted is a store that counts its calls and can be made unavailable.
 type counted struct {
 	store.Store
 	mu    sync.Mutex
@@ -65,12 +65,12 @@ func (c *counted) take() map[string][]time.Time {
 	return calls
 }
 
-// watching is a client of /v1/watch that keeps what the frames say.
+// watching is a client of /v1/watch that applies the frames.
 type watching struct {
 	*testing.T
 	stream *sseReader
-	shown  map[string]map[string]json.RawMessage // rows, by topic and id
-	cut    map[string]bool                       // ids of rows that were
+	shown  map[string]map[string]json.RawMessage // rows by topic and id
+	cut    map[string]bool                       // ids of cut rows
 }
 
 func watch(t *testing.T, c *http.Client, topics ...string) *watching {
@@ -85,7 +85,7 @@ func watchPath(topics ...string) string {
 	return "/v1/watch?" + url.Values{"topic": topics}.Encode()
 }
 
-// gotUpdate is a TopicUpdate whose rows are not decoded.
+// gotUpdate is a TopicUpdate with encoded rows.
 type gotUpdate struct {
 	TopicUpdate
 	Rows []struct {
@@ -95,7 +95,7 @@ type gotUpdate struct {
 	} `json:"rows"`
 }
 
-// next returns the next frame, and applies it.
+// next reads and applies the next frame.
 func (w *watching) next() (event string, updates map[string]gotUpdate) {
 	w.Helper()
 	for comments := 0; ; comments++ {
@@ -149,7 +149,7 @@ func (w *watching) next() (event string, updates map[string]gotUpdate) {
 	}
 }
 
-// until reads frames until a row says something.
+// until reads frames until a row contains want.
 func (w *watching) until(topic, id, want string) {
 	w.Helper()
 	for frames := 0; !strings.Contains(string(w.shown[topic][id]), want); frames++ {

@@ -37,7 +37,7 @@ func TestWatchRefuses(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"none":            {"read", nil, 400, []string{"none is given", "task:ID, job:ID, tasks:QUERY, counts, queues, workers, inbox, stats"}},
+		"none":            {"read", nil, 400, []string{"missing: use one or more of", "task:ID, job:ID, tasks:QUERY, counts, queues, workers, inbox, stats"}},
 		"too many":        {"read", many, 400, []string{"there are 21", "at most 20"}},
 		"unknown":         {"read", []string{"counts", "task"}, 400, []string{"it is written task:ID"}},
 		"mistyped":        {"read", []string{"cuonts"}, 400, []string{"did you mean counts?", "workers"}},
@@ -66,7 +66,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// recorder is an http.ResponseWriter.
+// recorder is an http.ResponseWriter that records.
 type recorder struct {
 	header http.Header
 	status int
@@ -109,8 +109,8 @@ func TestWatchStreamLimit(t *testing.T) {
 	})
 }
 
-// TestWatchStoreGone: while the store is away the client is told so, once, and then what
-// there is.
+// TestWatchStoreGone: while the store is unavailable the client gets one error, and afterwards the
+// present content.
 func TestWatchStoreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := countCalls(memstore.New())
@@ -135,7 +135,7 @@ func TestWatchStoreGone(t *testing.T) {
 			}
 		}
 		s.take()
-		time.Sleep(10 * time.Second) // and nothing is told, but a comment
+		time.Sleep(10 * time.Second) // only comments are sent
 		for method, calls := range s.take() {
 			if len(calls) > 11 {
 				t.Errorf("%d reads of %s in 10 s of a store that is away", len(calls), method)
@@ -187,8 +187,8 @@ func TestWatchTaskThatIsNot(t *testing.T) {
 	})
 }
 
-// TestWatchReads: what is watched is read when something changed, so often at most, once
-// for all who watch; and what is not watched is not read.
+// TestWatchReads: a watched topic is read after a change, at most at its interval, and once for all
+// its watchers. An unwatched topic is not read.
 func TestWatchReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := countCalls(memstore.New())
@@ -244,7 +244,7 @@ func TestWatchReads(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		s.take()
-		time.Sleep(time.Minute) // nothing changes in a store that tells of everything
+		time.Sleep(time.Minute) // no change, in a store with complete notices
 		if got := s.take(); len(got) > 0 {
 			t.Errorf("there were reads while nothing changed: %v", got)
 		}
@@ -254,8 +254,8 @@ func TestWatchReads(t *testing.T) {
 	})
 }
 
-// TestWatchPolls: a store whose notices do not say everything is looked at by itself, and
-// so is what only time changes.
+// TestWatchPolls: a store with incomplete notices is polled, and so are topics that change as time
+// passes.
 func TestWatchPolls(t *testing.T) {
 	for name, c := range map[string]struct {
 		hide   store.Capabilities
@@ -288,7 +288,7 @@ func TestWatchPolls(t *testing.T) {
 	}
 }
 
-// TestWatchRests: what takes long to read is read less often.
+// TestWatchRests: a topic that is slow to read is read less often.
 func TestWatchRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []time.Time
@@ -304,7 +304,7 @@ func TestWatchRests(t *testing.T) {
 			enqueueWatched(t, a, map[string]string{})
 		}
 		a.Stop()
-		time.Sleep(time.Second) // for the read that does not heed its context
+		time.Sleep(time.Second) // until the read that ignores its context returns
 		synctest.Wait()
 		for i := 1; i < len(calls); i++ {
 			if d := calls[i].Sub(calls[i-1]); d < 8200*time.Millisecond || d > 8300*time.Millisecond {
@@ -317,8 +317,8 @@ func TestWatchRests(t *testing.T) {
 	})
 }
 
-// TestWatchPrivacy: values are shown to principals who may read them, masked as the task
-// says, and to no others, whoever else watches.
+// TestWatchPrivacy: values are sent only to principals that may read them, masked as the task says,
+// whoever else watches.
 func TestWatchPrivacy(t *testing.T) {
 	secret := weaver.Define[struct {
 		Name string `json:"name"`
@@ -358,7 +358,7 @@ func TestWatchPrivacy(t *testing.T) {
 				t.Errorf("%s sees %s", access, row)
 			}
 		}
-		// Values are not even made for those who may not see them.
+		// For other principals the values are not even encoded.
 		topic := "task:" + id
 		has := func() bool {
 			st := a.hub.topics[topic].state.Load()

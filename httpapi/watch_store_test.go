@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Live views show what happens, on each store, over a network; and Stop ends them.
+// Live views show changes on each store, over a network; Stop ends them.
 func TestWatchOperation(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store store.Store) {

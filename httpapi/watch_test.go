@@ -43,7 +43,7 @@ func TestWatchSnapshotThenChanges(t *testing.T) {
 			w.next()
 		}
 
-		// A claim is told, too: nothing waits for it but who watches.
+		// A claim has a notice too, although only watchers wait for it.
 		e, err := weaver.New(a.client.Store(), weaver.Config{Logger: slog.New(slog.DiscardHandler), Handlers: []weaver.Handler{
 			watched.Handler(func(ctx context.Context, _ map[string]string) (weaver.None, error) {
 				select {
@@ -86,8 +86,8 @@ func TestWatchSnapshotThenChanges(t *testing.T) {
 	})
 }
 
-// TestWatchCoalesces: under 10,000 changes a second a stream gets four frames a second,
-// of which the last one has the newest state.
+// TestWatchCoalesces: under 10,000 changes a second a stream gets four frames a second, and the
+// last one has the newest state.
 func TestWatchCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, nil)
@@ -165,8 +165,8 @@ func TestWatchFrameSizes(t *testing.T) {
 	})
 }
 
-// TestWatchLargePage: a page that does not fit in a frame comes in several, also while
-// all of its rows change.
+// TestWatchLargePage: a page that does not fit into a frame is split over several, even while all
+// of its rows change.
 func TestWatchLargePage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -212,7 +212,7 @@ func TestWatchLargePage(t *testing.T) {
 	}
 }
 
-// TestWatchSlowReader: a client that does not read is cut, and slows nobody.
+// TestWatchSlowReader: a client that does not read is cut, and delays no other.
 func TestWatchSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testAPI(t, nil, nil)

@@ -13,29 +13,29 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Explanation is why a task or job stands where it does, and what can be done about it.
-// It says what `weaver why` says.
+// Explanation is the reason for the present state of a task or job, and the possible actions, as in
+// `weaver why`.
 type Explanation struct {
 	Title string `json:"title"`
 	explain.Explanation
 	Actions []Action `json:"actions"`
 }
 
-// Action is what a person can do, as a command line and as a request.
+// Action is a possible action, as a command line and as a request.
 type Action struct {
 	explain.Action
-	Request *ActionRequest `json:"request,omitempty"` // left out: a server cannot do it
+	Request *ActionRequest `json:"request,omitempty"` // left out if it cannot be done over HTTP
 }
 
-// ActionRequest does an action over HTTP.
+// ActionRequest is the HTTP request of an action.
 type ActionRequest struct {
 	Method string        `json:"method"`
-	Path   string        `json:"path"`            // below the root of the API, without a slash before it
-	Body   *explain.Args `json:"body,omitempty"`  // left out: it has none
-	Input  string        `json:"input,omitempty"` // under which name the value that a person gives belongs into the body
+	Path   string        `json:"path"`            // relative to the root of the API, without a leading slash
+	Body   *explain.Args `json:"body,omitempty"`  // left out without a body
+	Input  string        `json:"input,omitempty"` // the body's field for the value that a person enters
 }
 
-// maxDepth of an explanation.
+// Limits of the depth of an explanation.
 const (
 	defaultExplained = 10
 	maxExplained     = 100
@@ -70,7 +70,7 @@ func (c *call) why(of func(explainread.Reader, context.Context, explain.Explaine
 	return c.write(http.StatusOK, explanationOf(x))
 }
 
-// undoPlan answers with the undo plan of a task.
+// undoPlan writes the undo plan of a task.
 func (c *call) undoPlan() error {
 	id, err := c.id()
 	if err != nil {

@@ -43,7 +43,7 @@ func TestWhy(t *testing.T) {
 			s.acts(x, explain.VerbRetry)
 		}
 
-		// A task is no job, and the other way round.
+		// A task's ID does not name a job, and vice versa.
 		s.get("/v1/jobs/"+bad.String()+"/why").problem(http.StatusNotFound, "not-found")
 		s.get("/v1/tasks/"+job.ID.String()+"/why").problem(http.StatusNotFound, "not-found")
 	})
@@ -56,7 +56,7 @@ func (s *server) why(path string) (x httpapi.Explanation) {
 	return x
 }
 
-// acts does what an explanation offers, as it says.
+// acts sends the request of an offered action.
 func (s *server) acts(x httpapi.Explanation, verb explain.Verb) {
 	s.Helper()
 	for _, a := range x.Actions {
@@ -72,8 +72,8 @@ func (s *server) acts(x httpapi.Explanation, verb explain.Verb) {
 	s.Fatalf("there is no action %s: %+v", verb, x.Actions)
 }
 
-// An explanation shows nothing that the task says to mask, also when what recorded it did
-// not know that.
+// An explanation masks the values that the task says to mask, even if the program that recorded an
+// error did not mask them.
 func TestWhyIsMasked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{store: unmasked{memstore.New()}})
@@ -91,7 +91,7 @@ func TestWhyIsMasked(t *testing.T) {
 	}
 }
 
-// unmasked is a store of which another program wrote a secret into the errors.
+// unmasked is a store in which another program wrote a secret into the errors.
 type unmasked struct{ *memstore.Store }
 
 func (u unmasked) History(ctx context.Context, ns string, id weaver.TaskID) (store.History, error) {

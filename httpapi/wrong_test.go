@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// mistake is a wrong request, and what its problem says.
+// mistake is a wrong request and its expected problem.
 type mistake struct {
 	method, path, body string
 	header             []string
@@ -25,7 +25,7 @@ type mistake struct {
 
 const draft = `{"task_type":"acme.billing.charge.v1","input":{"order":"1","amount":1}}`
 
-// What no answer can be made of is refused, with where and why, on each store.
+// Wrong requests are rejected with the place and the reason, on each store.
 func TestWrongInput(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, st store.Store) {
@@ -105,7 +105,7 @@ func TestWrongInput(t *testing.T) {
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"labels":{"a":1},`, 1), nil, 422, "invalid-body", "#/labels/a", "want a string"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"metadata":{"a/b":{"c":1}},`, 1), nil, 422, "invalid-body", "#/metadata/a~1b", "want a string"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"labels":["a"],`, 1), nil, 422, "invalid-body", "#/labels", "want an object"},
-			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"at":"tomorrow",`, 1), nil, 422, "invalid-body", "#/at", "\"tomorrow\" is no time: want one like 2026"},
+			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"at":"tomorrow",`, 1), nil, 422, "invalid-body", "#/at", "\"tomorrow\" is not a time: use the form 2026"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"at":"2030-01-01T00:00:00Z","delay":"1h",`, 1), nil, 422, "invalid-body", "#/at", "a delay, too"},
 			{"POST", "/v1/tasks/batch", `{"tasks":[` + draft + `,` + strings.Replace(draft, "{", `{"delay":5,`, 1) + `]}`, nil, 422, "invalid-body", "#/tasks/1/delay", "want a string"},
 			{"POST", "/v1/tasks", strings.Replace(draft, "{", `{"delay":"soon",`, 1), nil, 422, "invalid-body", "#/delay", "soon"},
@@ -159,7 +159,7 @@ func TestWrongInput(t *testing.T) {
 				t.Errorf("%s: it does not say %q: %.300s", what, m.says, a.body)
 			}
 		}
-		// Every verb of a task looks at the version that was seen.
+		// Every verb of a task checks the version in If-Match.
 		bodies := map[string]string{"signal": `{"name":"acme.signal.paid","key":"k","payload":1}`, "repair": `{"input":{"order":"1","amount":1}}`}
 		for _, r := range s.api.Routes() {
 			name, of := strings.CutPrefix(r.Pattern, "/v1/tasks/{id}")

@@ -28,7 +28,7 @@ func (f *Filter) Check() error {
 	}
 	for _, s := range f.States {
 		if !s.Valid() {
-			return fmt.Errorf("%q is no state; the states are %v", s, task.States())
+			return fmt.Errorf("%q: unknown state; the states are %v", s, task.States())
 		}
 	}
 	for _, w := range f.Waiting {
@@ -38,7 +38,7 @@ func (f *Filter) Check() error {
 	}
 	for _, k := range f.ErrorKinds {
 		if k != task.KindNone && !slices.Contains(task.ErrorKinds(), k) {
-			return fmt.Errorf("%q is no kind of error; the kinds are %v", k, task.ErrorKinds())
+			return fmt.Errorf("%q: unknown kind of error; the kinds are %v", k, task.ErrorKinds())
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func BasicAuth(name, password string) Option {
 
 func (c *Client) authorizedBy(header func(context.Context) (string, error)) error {
 	if c.authorize != nil {
-		return errors.New("there are credentials twice: want one Token, TokenFunc or BasicAuth")
+		return errors.New("several credentials: use one of Token, TokenFunc and BasicAuth")
 	}
 	c.authorize = header
 	return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Submit implements weaver.Caller. With an IdempotencyKey it is sent again when its
-// answer was lost.
+// Submit implements weaver.Caller. With an IdempotencyKey it is retried if its response was
+// lost.
 func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.SubmitOption) (*weaver.JobHandle, error) {
 	job, tasks, err := j.Plain(opts...)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Client) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.Submi
 	return j.Submitted(c, got.ID, got.Disposition), nil
 }
 
-// jobDraftOf says all that a job is to be.
+// jobDraftOf converts a job and its tasks.
 func jobDraftOf(job *task.NewJob, tasks []task.New) wire.JobDraft {
 	b := job.Budget
 	d := wire.JobDraft{
@@ -59,7 +59,7 @@ func jobDraftOf(job *task.NewJob, tasks []task.New) wire.JobDraft {
 				n.Undoes = name
 			}
 		}
-		if n.Undoes != "" { // its other needs follow from that
+		if n.Undoes != "" { // its other dependencies follow from that
 			n.IfDone = nil
 		}
 		d.Tasks[i] = n
@@ -98,7 +98,7 @@ func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo,
 	}
 	for _, s := range f.States {
 		if !slices.Contains(wire.JobStates(), s) {
-			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", weaver.ErrInvalidOption, s, wire.JobStates())
+			return nil, "", fmt.Errorf("list jobs: %w: %q: unknown state of a job; the states are %v", weaver.ErrInvalidOption, s, wire.JobStates())
 		}
 	}
 	q := pageQuery(f.Limit, f.After)
@@ -111,8 +111,8 @@ func (c *Client) Jobs(ctx context.Context, f store.JobFilter) ([]weaver.JobInfo,
 	return page.Items, page.Next, err
 }
 
-// JobTasks reads all tasks of a job, in the order of their creation, without inputs and
-// outputs; ErrNotFound.
+// JobTasks reads all tasks of a job in the order of their creation, without inputs and outputs;
+// ErrNotFound.
 func (c *Client) JobTasks(ctx context.Context, id weaver.JobID) (all []weaver.TaskInfo, err error) {
 	for f := (weaver.Filter{Limit: store.MaxLimit}); ; {
 		page, err := c.search(ctx, jobPath(id, "/tasks"), "", f)
@@ -127,8 +127,8 @@ func (c *Client) JobTasks(ctx context.Context, id weaver.JobID) (all []weaver.Ta
 	}
 }
 
-// JobResult reads the result of a job, finished or not, without the outputs of its
-// tasks, which JobOutput of their type reads; ErrNotFound.
+// JobResult reads the result of a job, finished or not, without the outputs of its tasks. JobOutput
+// of a task type reads these. Errors: ErrNotFound.
 func (c *Client) JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResult, error) {
 	var res wire.JobResult
 	if err := c.send(ctx, request{method: http.MethodGet, path: jobPath(id, "/result")}, &res); err != nil {
@@ -143,8 +143,8 @@ func (c *Client) JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResu
 	return weaver.JobResult{ID: res.ID, Name: res.Name, State: res.State, Completed: read(res.Completed), Failed: read(res.Failed), Incomplete: read(res.Incomplete)}, nil
 }
 
-// WaitJob implements weaver.Caller; see weaver.JobHandle.Wait. Its result has what
-// that of JobResult has.
+// WaitJob implements weaver.Caller; see weaver.JobHandle.Wait. Its result has the same fields as
+// that of JobResult.
 func (c *Client) WaitJob(ctx context.Context, id weaver.JobID, opts ...weaver.WaitOption) (res weaver.JobResult, err error) {
 	s, err := weaver.ReadWaitOptions(opts...)
 	if err != nil {

@@ -36,16 +36,14 @@ func (c *Client) Workers(ctx context.Context) ([]store.WorkerStatus, error) {
 	return got.Items, err
 }
 
-// Types lists the task types that workers announced, without their schemas, which Type
-// reads.
+// Types lists the task types that workers announced, without their schemas; Type reads these.
 func (c *Client) Types(ctx context.Context) ([]TaskType, error) {
 	var got wire.List[TaskType]
 	err := c.read(ctx, "/v1/types", nil, &got)
 	return got.Items, err
 }
 
-// Type reads what was announced of a task type. One that was not is a *Problem with the
-// status 404.
+// Type reads an announced task type. An unknown type is a *Problem with the status 404.
 func (c *Client) Type(ctx context.Context, name string) (t TaskType, err error) {
 	err = c.read(ctx, "/v1/types/"+url.PathEscape(name), nil, &t)
 	return t, err
@@ -74,10 +72,9 @@ func (c *Client) ResumeType(ctx context.Context, name string, opts ...weaver.Ope
 	return c.operateNamed(ctx, "types", name, "resume", store.ResumeType{}, opts)
 }
 
-// Bulk retries, cancels, deletes or unblocks up to 1,000 tasks, or in a dry run tells what
-// that would do. While the answer has a Next, the same request with that goes on. When
-// its answer was lost (store.ErrUnknown) the same request may be sent again: each task is
-// looked at anew.
+// Bulk retries, cancels, deletes or unblocks up to 1,000 tasks, or in a dry run lists the effects.
+// If the result has a Next, repeat the request with it to continue. A request whose response was
+// lost (store.ErrUnknown) may be repeated: each task is checked again.
 func (c *Client) Bulk(ctx context.Context, req BulkRequest) (res BulkResult, err error) {
 	err = c.send(ctx, request{method: http.MethodPost, path: "/v1/tasks/bulk", body: req, safe: req.DryRun}, &res)
 	return res, err

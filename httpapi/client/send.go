@@ -22,33 +22,33 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// request is one that a Client sends.
+// request is one request of a Client.
 type request struct {
 	method  string
-	path    string // escaped, from the base on
+	path    string // escaped, relative to the base
 	query   url.Values
-	body    any // nil: none
+	body    any // nil without a body
 	ifMatch string
-	safe    bool          // doing it twice is doing it once
-	poll    time.Duration // how long the server may wait before it answers
+	safe    bool          // repeating it has no further effect
+	poll    time.Duration // the server's maximum wait before it responds
 }
 
-// trial is how one try of a request failed.
+// trial is the failure of one try of a request.
 type trial struct {
 	err   error
-	again bool          // another try may go better
-	maybe bool          // the server may have done it
-	after time.Duration // what the server says when to try again; 0: nothing
+	again bool          // a retry may succeed
+	maybe bool          // the server may have applied it
+	after time.Duration // the server's Retry-After; 0 without one
 }
 
-// Pauses between tries.
+// Delays between tries.
 const (
-	firstPause = 100 * time.Millisecond // it doubles
-	mostPause  = 10 * time.Second       // if the server asks for more, the caller decides
+	firstPause = 100 * time.Millisecond // doubles with each try
+	mostPause  = 10 * time.Second       // a longer Retry-After is left to the caller
 )
 
-// send sends a request, again where that is safe, and decodes the answer into v; nil:
-// it is not looked at.
+// send sends a request, retries it if that is safe, and decodes the response into v, unless v is
+// nil.
 func (c *Client) send(ctx context.Context, r request, v any) error {
 	if r.method == http.MethodGet {
 		r.safe = true
@@ -57,7 +57,7 @@ func (c *Client) send(ctx context.Context, r request, v any) error {
 	if r.body != nil {
 		var buf bytes.Buffer
 		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false) // inputs are stored as they are
+		enc.SetEscapeHTML(false) // inputs are stored unchanged
 		if err := enc.Encode(r.body); err != nil {
 			return fmt.Errorf("%w: encode the request: %w", weaver.ErrInvalidInput, err)
 		}
@@ -81,7 +81,7 @@ func (c *Client) send(ctx context.Context, r request, v any) error {
 	}
 }
 
-// final is the error of the last try.
+// final returns the error of the last try.
 func (t *trial) final(r *request) error {
 	if !t.maybe || r.method == http.MethodGet || errors.Is(t.err, store.ErrUnknown) {
 		return t.err
@@ -144,11 +144,11 @@ func (c *Client) try(caller context.Context, r *request, body []byte, v any) *tr
 	return nil
 }
 
-// unanswered is the failure of a request that got no answer, or a part of one.
+// unanswered returns the failure of a request without a complete response.
 func unanswered(caller context.Context, req *http.Request, err error) *trial {
 	var of *url.Error
 	if errors.As(err, &of) {
-		err = of.Err // its text has the URL, too
+		err = of.Err // its text contains the URL, too
 	}
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -161,21 +161,21 @@ func unanswered(caller context.Context, req *http.Request, err error) *trial {
 	return &trial{err: &unreachable{where(req), err}, again: true, maybe: !unsent(err)}
 }
 
-// unsent reports whether an error says that the server got nothing of a request.
+// unsent reports whether an error implies that the server received no part of a request.
 func unsent(err error) bool {
 	var op *net.OpError
 	var name *net.DNSError
 	return errors.As(err, &name) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// where names a request in errors.
+// where returns the name of a request in errors.
 func where(req *http.Request) string {
 	u := *req.URL
 	u.RawQuery = ""
 	return req.Method + " " + u.Redacted()
 }
 
-// unreachable says that the server gave no answer.
+// unreachable is the error of a server without a response.
 type unreachable struct {
 	where string
 	err   error
@@ -186,13 +186,13 @@ func (e *unreachable) Error() string {
 	return e.where + ": no answer from the server: " + e.err.Error()
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *unreachable) Unwrap() error { return e.err }
 
-// Is makes it what it is for the caller: the store cannot be reached.
+// Is makes the error match store.ErrUnavailable.
 func (e *unreachable) Is(target error) bool { return target == store.ErrUnavailable }
 
-// refused is the failure of a request that was answered with no success.
+// refused returns the failure of a request with an error response.
 func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 	after, err := strconv.Atoi(res.Header.Get("Retry-After"))
 	if err != nil || after < 0 || after > 1e6 {
@@ -224,7 +224,7 @@ func refused(req *http.Request, res *http.Response, raw []byte) *trial {
 	return t
 }
 
-// passing reports whether what failed may go better in a while, so that a wait goes on.
+// passing reports whether a failure may be temporary, so that a wait continues.
 func passing(err error) bool {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy) {
 		return true

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// EnqueueTasks implements weaver.Enqueuer. It takes up to 1,000 drafts.
+// EnqueueTasks implements weaver.Enqueuer. It accepts up to 1,000 drafts.
 func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]weaver.Enqueued, error) {
 	if len(drafts) == 0 {
 		return nil, nil
@@ -66,7 +66,7 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]we
 	return out, nil
 }
 
-// draftOf says all that a task is to be.
+// draftOf converts a task.
 func draftOf(n *task.New) wire.Draft {
 	d := wire.Draft{
 		Type: n.Type, Input: n.Input, SchemaVersion: n.SchemaVersion, Exact: true,
@@ -79,8 +79,8 @@ func draftOf(n *task.New) wire.Draft {
 	return d
 }
 
-// optionsOf says what options change of a task that is known to the server alone; nil:
-// nothing.
+// optionsOf returns the changes that options make to a task that only the server knows; nil without
+// changes.
 func optionsOf(opts []weaver.EnqueueOption) (*wire.DraftOptions, error) {
 	if len(opts) == 0 {
 		return nil, nil
@@ -126,7 +126,7 @@ func taskPath(id weaver.TaskID, parts ...string) string {
 	return "/v1/tasks/" + strings.Join(append([]string{idPart(id)}, parts...), "/")
 }
 
-// idPart is an id in a path, in which the zero one is no empty part.
+// idPart returns an ID as a part of a path; the zero ID is not an empty part.
 func idPart(id task.ID) string {
 	if id.IsZero() {
 		return strings.Repeat("0", 26)
@@ -134,17 +134,17 @@ func idPart(id task.ID) string {
 	return id.String()
 }
 
-// List reads tasks newest first, and the cursor of the next page, "" at the end. Rows
-// have no inputs and outputs: Get reads them. Errors: those of weaver.Client.List.
+// List reads tasks newest first, and the cursor of the next page, "" at the end. Rows have no
+// inputs and outputs; Get reads these. Errors: those of weaver.Client.List.
 func (c *Client) List(ctx context.Context, f weaver.Filter) ([]weaver.TaskInfo, string, error) {
 	page, err := c.Search(ctx, "", f)
 	return page.Items, page.Next, err
 }
 
-// Search reads the tasks that a query asks for, newest first, as ops.ParseQuery reads
-// it and weaver.Client.Search looks for them; "" asks for all. Those of the filter's
-// conditions must hold, too. Rows have no inputs and outputs. ErrInvalidQuery is a *Problem
-// that says where the mistake is (Problem.Errors).
+// Search reads the tasks that match a query, newest first. ops.ParseQuery defines the query and
+// weaver.Client.Search its results; "" matches all tasks. The filter's conditions apply, too. Rows
+// have no inputs and outputs. ErrInvalidQuery is a *Problem with the place of the mistake
+// (Problem.Errors).
 func (c *Client) Search(ctx context.Context, query string, f weaver.Filter) (ops.SearchPage, error) {
 	return c.search(ctx, "/v1/tasks", query, f)
 }
@@ -168,7 +168,7 @@ func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter
 	return page, nil
 }
 
-// filterQuery makes parameters of a filter.
+// filterQuery returns the parameters of a filter.
 func filterQuery(f *weaver.Filter) url.Values {
 	q := pageQuery(f.Limit, f.After)
 	set := func(name, value string, given bool) {
@@ -197,7 +197,7 @@ func addAll[S ~string](q url.Values, name string, values []S) {
 	}
 }
 
-// pageQuery makes parameters of a page.
+// pageQuery returns the parameters of a page.
 func pageQuery(limit int, after string) url.Values {
 	q := make(url.Values)
 	if limit > 0 {
@@ -209,7 +209,7 @@ func pageQuery(limit int, after string) url.Values {
 	return q
 }
 
-// History reads all that is recorded about a task but its events and logs; ErrNotFound.
+// History reads all records of a task except its events and logs; ErrNotFound.
 func (c *Client) History(ctx context.Context, id weaver.TaskID) (store.History, error) {
 	var h wire.History
 	if err := c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "history")}, &h); err != nil {
@@ -222,15 +222,15 @@ func (c *Client) History(ctx context.Context, id weaver.TaskID) (store.History, 
 	}, nil
 }
 
-// UndoPlan lists what a task did and what would be undone; see weaver.Client.UndoPlan.
+// UndoPlan lists the steps of a task, and those that would be undone; see weaver.Client.UndoPlan.
 func (c *Client) UndoPlan(ctx context.Context, id weaver.TaskID) (plan task.UndoPlan, err error) {
 	err = c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "undo")}, &plan)
 	return plan, err
 }
 
-// Wait waits for a task, whatever process runs it, and returns it with its output; see
-// weaver.Handle.Wait. A server that is away or busy for a while does not end it: give ctx
-// a limit if something else should happen then.
+// Wait waits for a task, whichever process runs it, and returns it with its output; see
+// weaver.Handle.Wait. A server that is temporarily unavailable or busy does not end the wait: set a
+// limit in ctx if it should.
 func (c *Client) Wait(ctx context.Context, id weaver.TaskID, opts ...weaver.WaitOption) (weaver.TaskInfo, error) {
 	s, err := weaver.ReadWaitOptions(opts...)
 	if err != nil {
@@ -250,7 +250,7 @@ func (c *Client) Wait(ctx context.Context, id weaver.TaskID, opts ...weaver.Wait
 	return t.Task, err
 }
 
-// until asks until a task or job has ended: look gives the server a time to answer in.
+// until polls until a task or job has ended. look passes the server a time for its wait.
 func (c *Client) until(ctx context.Context, id task.ID, s weaver.WaitSettings, look func(q url.Values, poll time.Duration) (over bool, err error)) error {
 	poll := maxLongPoll
 	if t := c.http.Timeout; t > 0 {
@@ -272,7 +272,7 @@ func (c *Client) until(ctx context.Context, id task.ID, s weaver.WaitSettings, l
 			return err
 		case err == nil:
 			failed = 0
-			if early := max(poll, time.Second) - time.Since(began); early > 0 { // the server stops, or says so at once
+			if early := max(poll, time.Second) - time.Since(began); early > 0 { // the server is stopping, or responds at once
 				if err := sleep(ctx, min(early, time.Second)); err != nil {
 					return err
 				}
@@ -297,7 +297,7 @@ func (c *Client) until(ctx context.Context, id task.ID, s weaver.WaitSettings, l
 	}
 }
 
-// refusedWait reports whether a server does not wait that long (Config.MaxWait).
+// refusedWait reports whether the server rejects the length of the wait (Config.MaxWait).
 func refusedWait(err error) bool {
 	var p *Problem
 	return errors.As(err, &p) && p.Status == http.StatusBadRequest && len(p.Errors) == 1 && p.Errors[0].Parameter == "wait"

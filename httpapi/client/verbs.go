@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// operation reads the options of a verb.
+// operation evaluates the options of a verb.
 func operation(what string, verb store.Command, opts []weaver.OperateOption) (weaver.Operation, error) {
 	o, err := weaver.ReadOperateOptions(verb, opts...)
 	if err == nil && o.By != "" {
@@ -25,7 +25,7 @@ func operation(what string, verb store.Command, opts []weaver.OperateOption) (we
 	return o, nil
 }
 
-// etagSeen makes If-Match of what was seen of a task.
+// etagSeen returns the If-Match header for the seen version of a task.
 func etagSeen(o *weaver.Operation) string {
 	switch {
 	case o.SeenEpoch == 0 && o.SeenUpdatedAt.IsZero():
@@ -64,7 +64,7 @@ func (c *Client) Retry(ctx context.Context, id weaver.TaskID, opts ...weaver.Ope
 	})
 }
 
-// retryBody is the body of the retry of a task or job.
+// retryBody returns the body of the retry of a task or job.
 func retryBody(o *weaver.Operation) wire.RetryRequest {
 	return wire.RetryRequest{VerbRequest: reason(*o), AddAttempts: o.AddAttempts, AddCost: o.AddCost, KeepSteps: o.KeepSteps}
 }
@@ -83,7 +83,7 @@ func (c *Client) Unblock(ctx context.Context, id weaver.TaskID, input any, opts 
 	})
 }
 
-// encodeValue encodes a value, or takes JSON as it is.
+// encodeValue encodes a value, or returns JSON unchanged.
 func encodeValue(v any) (json.RawMessage, error) {
 	raw, given := v.(json.RawMessage)
 	if !given {
@@ -100,7 +100,7 @@ func encodeValue(v any) (json.RawMessage, error) {
 
 // SendSignal implements weaver.Caller; see weaver.Signal.Send.
 func (c *Client) SendSignal(ctx context.Context, id weaver.TaskID, name, key string, payload json.RawMessage, opts ...weaver.OperateOption) error {
-	if key == "" { // the server would make one, and what is sent again would be another signal
+	if key == "" { // the server would create a key, and a retry would be another signal
 		return fmt.Errorf("send the signal %q to task %s: %w: the key is empty", name, id, weaver.ErrInvalidOption)
 	}
 	raw, err := encodeValue(payload)
@@ -206,14 +206,14 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...weaver.O
 	return c.operateNamed(ctx, "queues", queue, "resume", store.ResumeQueue{}, opts)
 }
 
-// operateNamed sends a verb of a queue or task type. Doing it twice is doing it once.
+// operateNamed sends a verb of a queue or task type. Repeating it has no further effect.
 func (c *Client) operateNamed(ctx context.Context, of, name, verb string, cmd store.Command, opts []weaver.OperateOption) error {
 	o, err := operation(verb+" "+name, cmd, opts)
 	if err != nil {
 		return err
 	}
 	if name == "" || name == "." || name == ".." {
-		return fmt.Errorf("%s: %w: %q is no name that a path can have", verb, weaver.ErrInvalidOption, name)
+		return fmt.Errorf("%s: %w: the name %q cannot be part of a path", verb, weaver.ErrInvalidOption, name)
 	}
 	body := why(o)
 	if verb == "pause" {

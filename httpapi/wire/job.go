@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobDraft is a job that is to be submitted.
+// JobDraft is a job to submit.
 type JobDraft struct {
 	Name           string            `json:"name"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
@@ -15,7 +15,7 @@ type JobDraft struct {
 	Tasks          []NodeDraft       `json:"tasks" max:"10000"`
 }
 
-// BudgetDraft limits a job; 0: without limit.
+// BudgetDraft limits a job; 0 means unlimited.
 type BudgetDraft struct {
 	MaxAttemptsPerTask int   `json:"max_attempts_per_task,omitempty"`
 	MaxTotalAttempts   int   `json:"max_total_attempts,omitempty"`
@@ -30,19 +30,19 @@ type NodeDraft struct {
 	Node string `json:"node"` // its name in the job
 	Draft
 	Needs        []string `json:"needs,omitempty" max:"10000"`     // nodes that must succeed
-	IfFailed     []string `json:"if_failed,omitempty" max:"10000"` // it runs when one of these fails
-	IfDone       []string `json:"if_done,omitempty" max:"10000"`   // it runs when these have ended
-	Undoes       string   `json:"undoes,omitempty"`                // a node that it undoes, when the job goes wrong; it has no other needs
+	IfFailed     []string `json:"if_failed,omitempty" max:"10000"` // run when one of these nodes fails
+	IfDone       []string `json:"if_done,omitempty" max:"10000"`   // run when these nodes have ended
+	Undoes       string   `json:"undoes,omitempty"`                // the node that it undoes if the job fails; it has no other dependencies
 	AllowFailure bool     `json:"allow_failure,omitempty"`
 }
 
-// Submitted answers a job.
+// Submitted is the result of submitting a job.
 type Submitted struct {
 	ID          weaver.JobID      `json:"id"`
 	Disposition store.Disposition `json:"disposition"` // created or existing
 }
 
-// JobResult is how a job ended, or where it stands.
+// JobResult is the outcome of a job, or its present state.
 type JobResult struct {
 	ID         weaver.JobID  `json:"id"`
 	Name       string        `json:"name"`
@@ -59,21 +59,21 @@ type JobTask struct {
 	Type     string         `json:"task_type"`
 	State    weaver.State   `json:"state"`
 	Kind     task.ErrorKind `json:"error_kind,omitempty"`
-	Reason   string         `json:"reason,omitempty"` // why it did not succeed, or what it waits for
+	Reason   string         `json:"reason,omitempty"` // the reason for its failure, or for its wait
 	Attempts int            `json:"attempts"`
-	Allowed  bool           `json:"allowed,omitempty"` // it failed, and may
+	Allowed  bool           `json:"allowed,omitempty"` // it failed, which the job permits
 }
 
-// CancelAck answers the cancel of a job.
+// CancelAck is the result of cancelling a job.
 type CancelAck struct {
 	Cancelled   int `json:"cancelled"`    // tasks that ended at once
-	Asked       int `json:"asked"`        // that run, and were asked to end
-	AlreadyDone int `json:"already_done"` // that had ended
+	Asked       int `json:"asked"`        // running tasks whose end was requested
+	AlreadyDone int `json:"already_done"` // tasks that had already ended
 }
 
-// RetryAck answers the retry of a job.
+// RetryAck is the result of retrying a job.
 type RetryAck struct {
-	Retried int `json:"retried"` // tasks; those that were cancelled because of them are not counted
+	Retried int `json:"retried"` // tasks, without those that were cancelled because of them
 }
 
 // JobStates returns the states of jobs by which they are listed.

@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Counts says how many tasks there are.
+// Counts holds numbers of tasks.
 type Counts struct {
 	At time.Time `json:"at"` // by the store's clock
 	store.Counts
@@ -15,7 +15,7 @@ type Counts struct {
 // TaskType is a task type that workers announced.
 type TaskType struct {
 	store.AnnouncedType
-	Workers int               `json:"workers"`         // that handle it, and were seen of late
+	Workers int               `json:"workers"`         // recently seen workers that handle it
 	Paused  bool              `json:"paused"`          // by an operator
-	Pause   *store.AuditEntry `json:"pause,omitempty"` // who paused it, when and why
+	Pause   *store.AuditEntry `json:"pause,omitempty"` // the audit entry of the pause
 }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Problem is an answer that is no success, as RFC 9457 has it. It is an error: what
-// the client's methods return for one.
+// Problem is a response without success, as in RFC 9457. It is also the error that the
+// client's methods return for one.
 type Problem struct {
 	Type   string         `json:"type"`             // stable: ProblemBase and the name of the problem
-	Title  string         `json:"title"`            // the same for all of one type
-	Status int            `json:"status"`           // of the answer
-	Detail string         `json:"detail,omitempty"` // what is wrong here, and what to do
-	Errors []ProblemError `json:"errors,omitempty"` // what is wrong with the parts of the request
+	Title  string         `json:"title"`            // the same for all problems of one type
+	Status int            `json:"status"`           // of the response
+	Detail string         `json:"detail,omitempty"` // the fault in this case, and the remedy
+	Errors []ProblemError `json:"errors,omitempty"` // the mistakes in the request
 
 	// Headers of the answer.
 	RetryAfter int    `json:"-"` // seconds; 0: none
@@ -20,15 +20,15 @@ type Problem struct {
 	Challenge  string `json:"-"` // of a 401; "" is that of tokens
 }
 
-// ProblemError is one mistake of a request.
+// ProblemError is one mistake in a request.
 type ProblemError struct {
-	Pointer   string `json:"pointer,omitempty"`   // into the body, a JSON pointer (RFC 6901) behind a #
+	Pointer   string `json:"pointer,omitempty"`   // JSON pointer (RFC 6901) into the body, after a #
 	Parameter string `json:"parameter,omitempty"` // of the path, the query or the headers
 	Column    int    `json:"column,omitempty"`    // in the parameter's value, from 1
 	Detail    string `json:"detail"`
 
 	Meant string   `json:"meant,omitempty"` // the word that was probably meant
-	Words []string `json:"words,omitempty"` // that could stand there
+	Words []string `json:"words,omitempty"` // the words that are valid there
 }
 
 // ProblemBase begins the types of problems; docs/problems.md has a section for each.

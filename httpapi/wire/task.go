@@ -5,17 +5,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Found is a page of tasks, newest first. A query about what no index knows is looked for
-// in a bounded number of tasks: a page may have few items, or none, and still have a next.
+// Found is a page of tasks, newest first. A query that needs more than an index reads a
+// bounded number of tasks: a page may have few items or be empty, and still have a next.
 type Found struct {
 	Items      []Task  `json:"items"`
-	Scanned    int     `json:"scanned"`              // tasks that were looked at
-	OldestSeen task.ID `json:"oldest_seen,omitzero"` // how far that came: nothing newer that matches was left out
+	Scanned    int     `json:"scanned"`              // tasks read
+	OldestSeen task.ID `json:"oldest_seen,omitzero"` // the oldest task read: every newer match is included
 	Unread     int     `json:"unread,omitempty"`     // tasks whose values could not be read: they do not match
 	Next       string  `json:"next,omitempty"`       // as ?after= of the next page; left out at the end
 }
 
-// History is all that is recorded about a task but its events, logs and values.
+// History holds all records of a task except its events, logs and values.
 type History struct {
 	Task      Task            `json:"task"`
 	Attempts  []task.Attempt  `json:"attempts"`

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Task is a task as the API shows it.
+// Task is a task as the API returns it.
 type Task struct {
 	task.Task
 
@@ -26,7 +26,7 @@ type Page[T any] struct {
 	Next  string `json:"next,omitempty"` // as ?after= of the next page; left out at the end
 }
 
-// List is all of something.
+// List is a complete list.
 type List[T any] struct {
 	Items []T `json:"items"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A value is sealed and opened once in the life of a small task.
+// A small task's value is sealed and opened once.
 func BenchmarkSealAndOpen(b *testing.B) {
 	s := sealer(b, keys(b, "k1")...)
 	place := seal.InputOf(task.NewIDs(nil).New(), "acme.test.seal.v1")

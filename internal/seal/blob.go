@@ -17,35 +17,34 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The stored form of a sealed blob, which a bucket keeps like any other bytes, is
+// The stored form of a sealed blob, which a bucket stores like other bytes, is
 //
 //	"WVSEAL1\n"
 //	last (1 byte), n (1 byte), the ID of the key (n bytes), size (4 bytes), sealed bytes
 //	… the same again, until last is 1
 //
-// Opened, the pieces are what was put, in the form of blob.Encode: compressed by the
-// codecs of the bucket, if these want it, before it was sealed. Each piece is bound to
-// the name of the blob, its number and last, so that none can be left out, moved or
-// added. A piece has 64 KiB before it is sealed, and a reader and a writer hold a few
-// of them.
+// The opened pieces form the put bytes in the form of blob.Encode, compressed before sealing
+// if the bucket's codecs do so. Each piece is bound to the name of the blob, its number and
+// last, so that pieces cannot be omitted, moved or added. A piece has 64 KiB before it is
+// sealed; a reader or writer holds a few of them.
 const (
 	blobMagic   = "WVSEAL1\n"
 	pieceSize   = 64 << 10
-	maxPiece    = 2*pieceSize + 64<<10 // sealed
+	maxPiece    = 2*pieceSize + 64<<10 // size limit of a sealed piece
 	blobSealed  = "sealed-"
 	endsTooSoon = "they end too soon"
 )
 
-// IsBlob reports whether the bytes of a blob are sealed.
+// IsBlob reports whether a blob is sealed.
 func IsBlob(b task.Blob) bool { return strings.HasPrefix(b.SHA256, blobSealed) }
 
-// Hash returns the hash in the name of a blob: of its bytes or, if they are sealed, that
-// of BlobName.
+// Hash returns the hash in a blob's name: of its bytes or, if they are sealed, the one from
+// BlobName.
 func Hash(b task.Blob) string { return strings.TrimPrefix(b.SHA256, blobSealed) }
 
-// BlobName returns what a sealed blob has in the place of the hash of its bytes: a hash
-// that cannot be compared with bytes without the key. Equal bytes have the same one as
-// long as the key is the newest, and so are stored once.
+// BlobName returns the name of a sealed blob, in place of the hash of its bytes: a keyed hash,
+// which cannot be compared with bytes without the key. Equal bytes have the same name while
+// the key is the newest, so they are stored once.
 func (s *Sealer) BlobName(sum string) (string, error) {
 	sealed, err := s.Codec.Seal([]byte(sum), []byte("weaver blob name v1\x00"+s.Namespace))
 	if err != nil {
@@ -55,21 +54,21 @@ func (s *Sealer) BlobName(sum string) (string, error) {
 	return blobSealed + hex.EncodeToString(name[:]), nil
 }
 
-// piece returns what a piece of a blob is bound to.
+// piece returns the data to which a piece of a blob is bound.
 func (s *Sealer) piece(b task.Blob, n int, last bool) []byte {
 	return fmt.Appendf(nil, "weaver blob v1\x00%s\x00%s\x00%d\x00%t", s.Namespace, b.SHA256, n, last)
 }
 
-// PutBlob seals what plain gives and puts it.
+// PutBlob seals the bytes of plain and puts them.
 func (s *Sealer) PutBlob(ctx context.Context, bucket blob.Bucket, key string, b task.Blob, plain io.Reader) error {
 	r, w := io.Pipe()
 	encoding := group.New(ctx)
 	encoding.Go("encode a blob", func(context.Context) error {
 		err := blob.Encode(w, plain, blob.CodecsOf(bucket)...)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("what is put ended with an error: " + err.Error()) // which must not pass for its end
+			err = errors.New("what is put ended with an error: " + err.Error()) // a read error must not look like the end
 		}
-		return w.CloseWithError(err) // of nil: the end
+		return w.CloseWithError(err) // nil means the end
 	})
 	err := bucket.Put(ctx, key, &sealing{s: s, b: b, in: r})
 	return errors.Join(err, r.CloseWithError(io.ErrClosedPipe), encoding.Wait())
@@ -80,9 +79,9 @@ type sealing struct {
 	s    *Sealer
 	b    task.Blob
 	in   io.Reader
-	now  []byte // the piece that is sealed
-	next []byte // what follows it: the last one has to know
-	n    int    // pieces
+	now  []byte // the piece to seal
+	next []byte // the piece after it; empty if now is the last
+	n    int    // number of pieces
 	out  []byte
 	err  error
 }
@@ -100,7 +99,7 @@ func (r *sealing) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill seals the next piece. The end is io.EOF.
+// fill seals the next piece. It returns io.EOF at the end.
 func (r *sealing) fill() (err error) {
 	if r.n == 0 {
 		r.now, r.next = make([]byte, 0, pieceSize), make([]byte, 0, pieceSize)
@@ -139,7 +138,7 @@ func (r *sealing) fill() (err error) {
 	return nil
 }
 
-// read reads the next piece; none at the end.
+// read reads the next piece; it is empty at the end.
 func (r *sealing) read(into []byte) ([]byte, error) {
 	n, err := io.ReadFull(r.in, into[:pieceSize])
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -148,8 +147,8 @@ func (r *sealing) read(into []byte) ([]byte, error) {
 	return into[:n], err
 }
 
-// OpenBlob returns the bytes of a sealed blob for the stored ones, which it closes. s
-// may be nil: then the error says which key would be needed.
+// OpenBlob returns the opened bytes of a sealed blob. It closes stored. If s is nil the error
+// contains the ID of the missing key.
 func (s *Sealer) OpenBlob(ctx context.Context, bucket blob.Bucket, b task.Blob, stored io.ReadCloser) (io.ReadCloser, error) {
 	r := &opening{s: s, b: b, in: bufio.NewReader(stored), stored: stored}
 	if r.fill(); r.err != nil && !errors.Is(r.err, io.EOF) {
@@ -158,7 +157,7 @@ func (s *Sealer) OpenBlob(ctx context.Context, bucket blob.Bucket, b task.Blob, 
 	return blob.Decode(blob.ReadStored(ctx, r), blob.CodecsOf(bucket)...)
 }
 
-// KeyOf returns the ID of the key with which the first piece of a stored blob is sealed.
+// KeyOf returns the ID of the key of a stored blob's first piece.
 func KeyOf(stored io.Reader) (string, error) {
 	r := &opening{in: bufio.NewReader(stored)}
 	_, key, _, err := r.head()
@@ -228,7 +227,7 @@ func (r *opening) open() error {
 	return io.EOF
 }
 
-// head reads what stands before the sealed bytes of a piece.
+// head reads the header of a piece.
 func (r *opening) head() (last bool, key string, size uint32, err error) {
 	if r.n == 0 {
 		magic := make([]byte, len(blobMagic))
@@ -260,7 +259,7 @@ func (r *opening) head() (last bool, key string, size uint32, err error) {
 	return last, string(id), size, nil
 }
 
-// damaged makes blob.ErrCorrupt of an end that comes too soon.
+// damaged converts an unexpected end to blob.ErrCorrupt.
 func damaged(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %s", blob.ErrCorrupt, endsTooSoon)

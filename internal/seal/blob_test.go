@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// raw is a bucket that keeps what it is given, as it is.
+// raw is a bucket that stores bytes unchanged.
 type raw struct {
 	blob.Bucket
 	stored []byte
@@ -92,7 +92,7 @@ func TestBlob(t *testing.T) {
 	}
 }
 
-// pieces splits stored bytes behind the first 8.
+// pieces splits stored bytes after the first 8.
 func pieces(t *testing.T, stored []byte) (all [][]byte) {
 	t.Helper()
 	for rest := stored[8:]; len(rest) > 0; {
@@ -145,7 +145,7 @@ func TestBlobTampered(t *testing.T) {
 	}
 }
 
-// newBlobNamed returns a blob with another name than b.
+// newBlobNamed returns b with another name.
 func newBlobNamed(b task.Blob) task.Blob {
 	end := "1"
 	if strings.HasSuffix(b.SHA256, end) {
@@ -155,7 +155,7 @@ func newBlobNamed(b task.Blob) task.Blob {
 	return b
 }
 
-// An error of what is read is not taken for its end.
+// A read error of the source does not count as its end.
 func TestBlobSourceFails(t *testing.T) {
 	t.Parallel()
 	s := sealer(t, keys(t, "k1")...)
@@ -179,7 +179,7 @@ type refusing struct{ blob.Bucket }
 
 func (*refusing) Put(context.Context, string, io.Reader) error { return blob.ErrFull }
 
-// sink is a bucket that forgets what it is given.
+// sink is a bucket that discards its bytes.
 type sink struct{ blob.Bucket }
 
 func (sink) Put(_ context.Context, _ string, in io.Reader) error {
@@ -187,7 +187,7 @@ func (sink) Put(_ context.Context, _ string, in io.Reader) error {
 	return err
 }
 
-// zeros gives n zero bytes.
+// zeros reads as n zero bytes.
 type zeros struct{ n int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {

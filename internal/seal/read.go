@@ -58,7 +58,7 @@ func (c *sealed) Events(ctx context.Context, ns string, id task.ID, after int64,
 	return rows, err
 }
 
-// Feed implements store.Observe: it opens what rows quote.
+// Feed implements store.Observe: it opens the values quoted in rows.
 func (c *sealed) Feed(ctx context.Context, ns string, req store.FeedRequest) (store.FeedPage, error) {
 	page, err := c.Store.Feed(ctx, ns, req)
 	for i := range page.Rows {
@@ -130,7 +130,7 @@ func (s *Sealer) openTask(t *task.Task) {
 	}
 }
 
-// message returns the message of a report.
+// message returns the opened message of a report.
 func (s *Sealer) message(id task.ID, sealed string) (text string) {
 	value := s.Open(Place{Task: id, Kind: Progress}, json.RawMessage(sealed))
 	if err := Failure(value); err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Rewrapped is what a bite of a rewrap did.
+// Rewrapped is the result of one page of a rewrap.
 type Rewrapped struct {
-	Values int    // that are sealed with the newest key now
-	Blobs  int    // the same, in the bucket
-	Plain  int    // blobs that were put before the codec was on: they stay as they are
-	Failed int    // values and blobs that could not be opened: they stay as they are
-	Why    error  // of the first of them
-	Next   string // where to go on; "": all was looked at
+	Values int    // values sealed again with the newest key
+	Blobs  int    // blobs sealed again, in the bucket
+	Plain  int    // blobs put before the codec was on; unchanged
+	Failed int    // values and blobs that could not be opened; unchanged
+	Why    error  // the first of these errors
+	Next   string // the cursor of the next page; "" at the end
 }
 
-// Rewrap seals a page of stored values with the newest key. blob does it for one blob
-// of the bucket, and reports whether there was something to do.
+// Rewrap seals a page of stored values with the newest key. blob does so for one blob of the
+// bucket, and reports whether it changed.
 //
-// A value is opened and sealed outside of any transaction, and replaced if it is still
-// what was read: a program that changed it meanwhile sealed it itself. Crash here: the
-// same page is looked at once more, and what is done is passed over.
+// A value is opened and sealed outside of any transaction, and replaced only if it has not
+// changed: a program that changed it meanwhile has sealed it itself.
+// Crash here: the same page is read again, and finished values are skipped.
 func (s *Sealer) Rewrap(ctx context.Context, below store.Data, after string, limit int, blob func(context.Context, task.Blob) (bool, error)) (res Rewrapped, err error) {
 	res.Values, res.Next, err = below.RewriteValues(ctx, s.Namespace, after, limit, func(values []store.StoredValue) (swaps []store.ValueSwap, err error) {
 		for i := range values {
@@ -48,7 +48,7 @@ func (s *Sealer) Rewrap(ctx context.Context, below store.Data, after string, lim
 			}
 			switch {
 			case err == nil:
-			case !Lasting(err) && !errors.Is(err, errDamaged): // a key service, a bucket, a context
+			case !Lasting(err) && !errors.Is(err, errDamaged): // a temporary error of a key service, a bucket or a context
 				return nil, err
 			default:
 				if res.Failed++; res.Why == nil {
@@ -61,13 +61,13 @@ func (s *Sealer) Rewrap(ctx context.Context, below store.Data, after string, lim
 	return res, err
 }
 
-// errDamaged: a blob is missing, or not what was put.
+// errDamaged means that a blob is missing or has changed.
 var errDamaged = errors.New("the bucket does not have it")
 
-// Damaged says of an error of a blob that it is not passing.
+// Damaged marks an error of a blob as permanent.
 func Damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }
 
-// renew returns what a row is to have of a value.
+// renew returns the new stored form of a value.
 func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed bool, err error) {
 	p := Place{Task: v.Task}
 	switch v.Kind {
@@ -101,11 +101,11 @@ func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed b
 	return s.Renew(p, v.Value)
 }
 
-// renewProgress renews the message of a report.
+// renewProgress renews the sealed message of a report.
 func (s *Sealer) renewProgress(v *store.StoredValue) (json.RawMessage, bool, error) {
 	var p task.Progress
 	if err := json.Unmarshal(v.Value, &p); err != nil || p.Message == "" {
-		return nil, false, nil // nothing of it is sealed
+		return nil, false, nil // the report has no sealed part
 	}
 	message := json.RawMessage(p.Message)
 	if !task.IsSealed(message) {

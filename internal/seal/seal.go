@@ -1,15 +1,14 @@
-// Package seal puts a codec between Weaver and its store: what reaches the store is
-// sealed, and what comes from it is opened.
+// Package seal puts a codec between Weaver and its store: it seals values on their way to the
+// store and opens them on the way back.
 //
-// A sealed value is bound to its namespace, to what it is (Place) and to the task for
-// which it was sealed, whose ID stands beside it. Values that a store takes over for
-// other tasks (the steps of a task that is repeated, the input of one that is
-// coalesced) keep that ID; where nothing is taken over, a reader wants the ID of the
-// task that it reads.
+// A sealed value is bound to its namespace, its place (Place) and the task for which it was
+// sealed, whose ID is stored with it. Values that a store copies to other tasks (the steps of
+// a repeated task, a coalesced input) keep that ID. For all other values a reader requires the
+// ID of the task that it reads.
 //
-// A value that cannot be opened stays in its place, without its bytes and with the
-// reason (task.Sealed.Why), so that one such value keeps nothing else from being read.
-// Failure returns the reason as an error.
+// A value that cannot be opened stays in its place, without its bytes and with the reason
+// (task.Sealed.Why), so that it does not prevent other reads. Failure returns the reason as an
+// error.
 package seal
 
 import (
@@ -27,19 +26,19 @@ type Sealer struct {
 	Namespace string
 }
 
-// Place says what a value is.
+// Place identifies a value.
 type Place struct {
-	Task task.ID // that has the value
+	Task task.ID // the task with the value
 	Kind Kind
 	Name string // of the task's type, the step, the signal, the checkpoint or the artifact
-	Any  bool   // the value may have been sealed for another task
+	Any  bool   // the value may be sealed for another task
 }
 
 // Kind is a kind of values.
 type Kind string
 
-// The kinds of values. The payload of a signal becomes the value of the step that waits
-// for it: both are signals.
+// The kinds of values. The payload of a signal becomes the value of the step that waits for
+// it, so both have the kind signal.
 const (
 	Input      Kind = "input"
 	Output     Kind = "output"
@@ -53,12 +52,12 @@ const (
 	Link       Kind = "link"
 )
 
-// InputOf is the place of a task's input.
+// InputOf returns the place of a task's input.
 func InputOf(id task.ID, taskType string) Place {
 	return Place{Task: id, Kind: Input, Name: taskType, Any: true}
 }
 
-// StepOf is the place of a step's value.
+// StepOf returns the place of a step's value.
 func StepOf(id task.ID, s *task.Step) Place {
 	if s.Kind == task.KindSignal {
 		return SignalOf(id, s.Signal)
@@ -66,17 +65,17 @@ func StepOf(id task.ID, s *task.Step) Place {
 	return Place{Task: id, Kind: Step, Name: s.Name, Any: true}
 }
 
-// SignalOf is the place of a signal's payload.
+// SignalOf returns the place of a signal's payload.
 func SignalOf(id task.ID, name string) Place {
 	return Place{Task: id, Kind: Signal, Name: name, Any: true}
 }
 
-// LinkOf is the place of an artifact's link.
+// LinkOf returns the place of an artifact's link.
 func LinkOf(id task.ID, name string) Place {
 	return Place{Task: id, Kind: Link, Name: name, Any: true}
 }
 
-// bound returns what a codec binds a value to.
+// bound returns the data to which a codec binds a value.
 func (s *Sealer) bound(p *Place, of task.ID) []byte {
 	b := make([]byte, 0, 64+len(s.Namespace)+len(p.Kind)+len(p.Name))
 	b = append(append(b, "weaver value v1\x00"...), s.Namespace...)
@@ -85,8 +84,8 @@ func (s *Sealer) bound(p *Place, of task.ID) []byte {
 	return append(append(b, 0), p.Name...)
 }
 
-// Seal returns what a row is to have of a value. A blob stays as it is: its bytes are
-// sealed in the bucket. No value stays none.
+// Seal returns the stored form of a value. A blob does not change: its bytes are sealed in the
+// bucket. A missing value stays missing.
 func (s *Sealer) Seal(p Place, value json.RawMessage) (json.RawMessage, error) {
 	if _, large := task.BlobOf(value); large || len(value) == 0 {
 		return value, nil
@@ -94,7 +93,7 @@ func (s *Sealer) Seal(p Place, value json.RawMessage) (json.RawMessage, error) {
 	if err := Failure(value); err != nil {
 		return nil, fmt.Errorf("a value that could not be opened cannot be stored: %w", err)
 	}
-	if !json.Valid(value) { // the store, which refuses it, would not see it
+	if !json.Valid(value) { // the store cannot check sealed bytes
 		return nil, fmt.Errorf("the %s of task %s %w", p.Kind, p.Task, errNotJSON)
 	}
 	sealed, err := s.Codec.Seal(value, s.bound(&p, p.Task))
@@ -109,8 +108,8 @@ func (s *Sealer) Seal(p Place, value json.RawMessage) (json.RawMessage, error) {
 
 var errNotJSON = errors.New("is not JSON")
 
-// Open returns the value that a row has. One that is not sealed is returned as it is,
-// and so is one that cannot be opened, but without its bytes and with the reason.
+// Open returns the value of a stored form. An unsealed value is returned unchanged. A value
+// that cannot be opened is returned without its bytes and with the reason.
 func (s *Sealer) Open(p Place, value json.RawMessage) json.RawMessage {
 	if !task.IsSealed(value) {
 		return value
@@ -130,13 +129,13 @@ func (s *Sealer) open(p *Place, value json.RawMessage) (task.Sealed, json.RawMes
 	}
 	plain, err := s.Codec.Open(codec.Sealed{Key: kept.Key, Bytes: kept.Bytes}, s.bound(p, kept.Of))
 	if err == nil && !json.Valid(plain) {
-		err = codec.ErrChanged // a codec that authenticates never comes here
+		err = codec.ErrChanged // an authenticating codec does not return such a value
 	}
 	return kept, plain, err
 }
 
-// Renew returns a value sealed with the newest key, and whether that is another one
-// than it was sealed with. What is not sealed is sealed.
+// Renew returns a value sealed with the newest key, and whether it was sealed with another key
+// or not sealed.
 func (s *Sealer) Renew(p Place, value json.RawMessage) (renewed json.RawMessage, changed bool, err error) {
 	if _, large := task.BlobOf(value); large || len(value) == 0 {
 		return value, false, nil
@@ -158,7 +157,7 @@ func (s *Sealer) Renew(p Place, value json.RawMessage) (renewed json.RawMessage,
 	return renewed, err == nil, err
 }
 
-// reasons are those that have a short form.
+// reasons are the errors with a short stored form.
 var reasons = map[string]error{"no key": codec.ErrNoKey, "changed": codec.ErrChanged}
 
 func reason(err error) string {
@@ -170,7 +169,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Failure returns why a value that was read is still sealed; nil: it is not.
+// Failure returns the reason for which a value is still sealed after a read; nil if it is not
+// sealed.
 func Failure(value json.RawMessage) error {
 	if !task.IsSealed(value) {
 		return nil
@@ -188,7 +188,7 @@ func Failure(value json.RawMessage) error {
 	return fmt.Errorf("sealed with the key %q, %d bytes: %w", kept.Key, kept.Size, why)
 }
 
-// Lasting reports whether a value will not be read by trying again.
+// Lasting reports whether an error is permanent: a retry would not read the value.
 func Lasting(err error) bool {
 	return errors.Is(err, codec.ErrNoCodec) || errors.Is(err, codec.ErrNoKey) || errors.Is(err, codec.ErrChanged)
 }

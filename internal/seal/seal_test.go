@@ -73,8 +73,8 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// A step that a repeated task took over, and an input that another task took, are
-// opened there; a step of another name is not.
+// A step that a repeated task took over, and an input that another task took over, are opened
+// there; a step with another name is not.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	s := sealer(t, keys(t, "k1")...)
@@ -104,7 +104,7 @@ func (b broken) Seal(plain, place []byte) (codec.Sealed, error) {
 }
 func (b broken) Open(codec.Sealed, []byte) ([]byte, error) { return nil, b.err }
 
-// A codec that fails for the moment says so, and nothing is stored open.
+// A temporary failure of a codec is an error, and no value is stored unsealed.
 func TestCodecFails(t *testing.T) {
 	t.Parallel()
 	away := errors.New("the key service is away")

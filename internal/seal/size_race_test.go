@@ -2,5 +2,5 @@
 
 package seal_test
 
-// casesShare: one case in so many of the suite is played.
+// casesShare runs one of this many cases of the suite.
 const casesShare = 8

@@ -2,5 +2,5 @@
 
 package seal_test
 
-// casesShare: all cases of the suite are played.
+// casesShare of 0 runs all cases of the suite.
 const casesShare = 0

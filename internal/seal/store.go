@@ -8,27 +8,27 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// sealed is the store below, with the values sealed and opened on the way. What has no
-// values goes straight to the store below.
+// sealed is the store below, with values sealed on the way in and opened on the way out. Calls
+// without values go to the store below unchanged.
 type sealed struct {
 	store.Store
 	s *Sealer
 }
 
-// Store returns a store that keeps its values in the one below, sealed.
+// Store returns a store that keeps its values sealed in the store below.
 func Store(below store.Store, s *Sealer) store.Store { return &sealed{below, s} }
 
-// Capabilities implements store.Core. RewriteValues and Scan show what is stored: they are
-// asked of the store below.
+// Capabilities implements store.Core. RewriteValues and Scan return stored forms: call them on
+// the store below.
 func (c *sealed) Capabilities() store.Capabilities {
 	return c.Store.Capabilities() &^ (store.CanRewriteValues | store.CanScan)
 }
 
-// StepTx implements store.Flow. The step of the record is not copied: fn may still
-// write what it cost.
+// StepTx implements store.Flow. It does not copy the record's step: fn may still write its
+// cost.
 func (c *sealed) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if rec.Step == nil {
-		return c.Store.StepTx(ctx, ns, rec, limit, fn) // which says what is wrong
+		return c.Store.StepTx(ctx, ns, rec, limit, fn) // it returns the error
 	}
 	place := StepOf(rec.Lease.Task, rec.Step)
 	res, err := c.Store.StepTx(ctx, ns, rec, limit, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A store that seals is a store: what depends on values, above all on whether two of
-// them are equal, is as it is without a codec.
+// A sealing store conforms to the port. Behaviour that depends on values, above all on whether
+// two are equal, is the same as without a codec.
 func TestStore(t *testing.T) {
 	times, share := 20, casesShare
 	if testing.Short() {
@@ -79,8 +79,7 @@ func running(t *testing.T, s store.Store) task.Lease {
 	return got.Tasks[0].Lease
 }
 
-// After a change of keys the same value is sealed to something else. What is compared
-// is the value.
+// After a change of keys the sealed form of a value changes. Comparisons use the value.
 func TestEqualAcrossKeys(t *testing.T) {
 	t.Parallel()
 	k := keys(t, "k1", "k2")
@@ -134,7 +133,7 @@ func (keeper) Session(_ string, id store.WorkerID) (store.Session, bool) {
 	return store.Session{Last: time.Unix(int64(len(id)), 0)}, true
 }
 
-// An engine whose values are sealed must not rely on leases for longer than others do.
+// An engine with sealed values must not rely on leases longer than other engines do.
 func TestSessionsOfTheStoreBelow(t *testing.T) {
 	below := memstore.New()
 	if _, ok := seal.Store(below, nil).Session(ns, "w"); ok {
@@ -145,8 +144,8 @@ func TestSessionsOfTheStoreBelow(t *testing.T) {
 	}
 }
 
-// plain are the methods of the port that go straight to the store below: they have no
-// values, or are asked of that one.
+// plain lists the methods of the port that go to the store below unchanged: they have no
+// values, or callers use the store below.
 var plain = []string{
 	"Ready", "Join", "Leave", "Heartbeat", "Reap", // Core
 	"Transient", "Jobs", "Graph", "Needs", // Flow
@@ -155,7 +154,7 @@ var plain = []string{
 	"Overview", "Audit", "Orphans", "WriteStats", "ReadStats", "Notify", "Wake", // Observe
 }
 
-// A new method of the port is either sealed or known to have no values.
+// A new method of the port must be sealed, or listed as one without values.
 func TestEachMethodIsSealedOrPlain(t *testing.T) {
 	sealed := reflect.TypeOf(seal.Store(memstore.New(), nil))
 	for i := range sealed.NumMethod() {

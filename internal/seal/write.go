@@ -80,12 +80,12 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 	return got, nil
 }
 
-// replace makes of a command what it is below: of an input that is the one that was seen,
-// or the new one, the hash and the value that the store has.
+// replace converts a command for the store below: the seen input, if it is unchanged, or the
+// new input becomes the stored hash and value.
 func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput) error {
 	tasks, err := c.Store.Tasks(ctx, ns, cmd.Task)
 	if err != nil || len(tasks) == 0 {
-		return err // the store says that there is none
+		return err // the store returns the error
 	}
 	place := InputOf(cmd.Task, tasks[0].Type)
 	stored := tasks[0].Input
@@ -101,7 +101,7 @@ func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput
 	return err
 }
 
-// expire makes of a command what it is below; see replace.
+// expire converts a command for the store below; see replace.
 func (c *sealed) expire(ctx context.Context, ns string, cmd *store.ExpireInput) error {
 	tasks, err := c.Store.Tasks(ctx, ns, cmd.Task)
 	if err != nil || len(tasks) == 0 || len(cmd.Input) == 0 {
@@ -115,8 +115,9 @@ func (c *sealed) expire(ctx context.Context, ns string, cmd *store.ExpireInput) 
 	return err
 }
 
-// replaceAgain repeats a command that was refused because a rewrap sealed the input with
-// another key between replace and the command. What changed is refused once more.
+// replaceAgain repeats a command that the store rejected because a rewrap sealed the input
+// with another key after replace. If the input itself has changed, the store rejects the
+// command again.
 func (c *sealed) replaceAgain(ctx context.Context, ns string, cmd store.ReplaceInput, refused store.CommandResult) (store.CommandResult, error) {
 	seen := cmd.OldHash
 	if err := c.replace(ctx, ns, &cmd); err != nil || cmd.OldHash == seen {
@@ -129,8 +130,8 @@ func (c *sealed) replaceAgain(ctx context.Context, ns string, cmd store.ReplaceI
 	return got[0], nil
 }
 
-// sentBefore returns the answer for a signal that was sent before with the same
-// payload, sealed with another key; nil: it had another one.
+// sentBefore returns the result for a signal that was already sent with the same payload,
+// sealed with another key. It returns nil if the payload differs.
 func (c *sealed) sentBefore(ctx context.Context, ns string, cmd *store.SendSignal) (*store.CommandResult, error) {
 	h, err := c.History(ctx, ns, cmd.Task)
 	if err != nil {
@@ -233,8 +234,8 @@ func (s *Sealer) record(rec *store.Record) (err error) {
 	return err
 }
 
-// holdsValue reports whether the value of a step is a handler's. The others are IDs
-// and numbers, which stores write and read themselves.
+// holdsValue reports whether the value of a step is a handler's. The other values are IDs and
+// numbers, which stores read and write themselves.
 func holdsValue(s *task.Step) bool {
 	switch s.Kind {
 	case task.KindStep, task.KindCleanup, task.KindAsk:
@@ -243,9 +244,9 @@ func holdsValue(s *task.Step) bool {
 	return false
 }
 
-// recordedBefore looks whether a step that was refused is recorded by the same attempt
-// with the same value, sealed with another key: a rewrap came between two tries of one
-// record. Then it is a repetition.
+// recordedBefore checks whether the same attempt has already recorded a rejected step with the
+// same value, sealed with another key, because of a rewrap between two tries. Then the record
+// is a repetition.
 func (c *sealed) recordedBefore(ctx context.Context, ns string, rec *store.Record, got *store.RecordResult) error {
 	h, err := c.History(ctx, ns, rec.Lease.Task)
 	if err != nil {
@@ -261,7 +262,7 @@ func (c *sealed) recordedBefore(ctx context.Context, ns string, rec *store.Recor
 	return nil
 }
 
-// progress seals the message of a report, which is text of the handler.
+// progress seals the message of a report, which is the handler's text.
 func (s *Sealer) progress(id task.ID, p *task.Progress) (*task.Progress, error) {
 	if p == nil || p.Message == "" {
 		return p, nil
@@ -276,7 +277,7 @@ func (s *Sealer) progress(id task.ID, p *task.Progress) (*task.Progress, error) 
 	return &report, err
 }
 
-// events seals the bodies of rows.
+// events seals the bodies of event rows.
 func (s *Sealer) events(id task.ID, rows []store.EventRow) (_ []store.EventRow, err error) {
 	if len(rows) == 0 {
 		return rows, nil

@@ -10,16 +10,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// blob is what is known of bytes in the bucket.
+// blob is the record of bytes in the bucket.
 type blob struct {
 	task.Blob
 	deleting bool
-	used     bool      // it was referred to since it was announced
-	at       time.Time // when it was announced last
-	of       task.ID   // the task for which that was; zero: none
+	used     bool      // referred to since it was announced
+	at       time.Time // the last announcement
+	of       task.ID   // the task of the last announcement; may be zero
 }
 
-// The kinds of references of a task. Those of values have the blob's ID.
+// The kinds of references of a task. References from values have the blob's ID.
 const (
 	refInput  = "input"
 	refOutput = "output"
@@ -54,7 +54,7 @@ func (sp *space) blobWith(u store.Upload) *blob {
 	return nil
 }
 
-// usable returns the error for the first of the blobs that nothing can refer to.
+// usable returns an error for the first blob that cannot be referred to.
 func (sp *space) usable(blobs []task.Blob) error {
 	for _, b := range blobs {
 		if !rules.Usable(sp.stateOf(b.ID)) {
@@ -77,7 +77,7 @@ func (sp *space) stateOf(id task.ID) task.BlobState {
 	return task.BlobPending
 }
 
-// referred reports whether something refers to a blob.
+// referred reports whether a reference to a blob exists.
 func (sp *space) referred(id task.ID) bool {
 	for _, refs := range sp.refs {
 		if slices.ContainsFunc(refs, func(r ref) bool { return r.blob == id }) {
@@ -92,7 +92,7 @@ func (sp *space) referred(id task.ID) bool {
 	return false
 }
 
-// refer notes that a value of a task names a blob, if it does.
+// refer records the reference if a value of a task names a blob.
 func (o *op) refer(id task.ID, kind, step string, value json.RawMessage) {
 	if b, ok := task.BlobOf(value); ok {
 		o.refs[id] = append(o.refs[id], ref{kind, step, b.ID})
@@ -100,7 +100,7 @@ func (o *op) refer(id task.ID, kind, step string, value json.RawMessage) {
 	}
 }
 
-// takesRefs gives a task what another one's values of steps and artifacts refer to.
+// takesRefs copies the references of another task's step values and artifacts to a task.
 func (o *op) takesRefs(to, from task.ID, steps []task.Step) {
 	for _, s := range steps {
 		o.refer(to, refStep, s.Name, s.Value)
@@ -116,7 +116,7 @@ func (o *op) takesRefs(to, from task.ID, steps []task.Step) {
 
 func byArtifact(a, b task.Artifact) int { return a.ID.Compare(b.ID) }
 
-// addArtifacts records artifacts with their step.
+// addArtifacts records artifacts together with their step.
 func (o *op) addArtifacts(list []store.NewArtifact, step *task.Step) {
 	for i := range list {
 		o.artifacts[step.TaskID] = append(o.artifacts[step.TaskID], rules.Artifact(&list[i], step, o.now))

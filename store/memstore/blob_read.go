@@ -26,12 +26,12 @@ func (s *Store) Blobs(ctx context.Context, ns string, f store.BlobFilter) (uses 
 	return uses[:min(len(uses), max(f.Limit, 0))], err
 }
 
-// blobUse counts what refers to a blob.
+// blobUse counts the references to a blob.
 func (o *op) blobUse(id task.ID) store.BlobUse {
 	b := o.blobs[id]
 	use := store.BlobUse{BlobRow: store.BlobRow{Blob: b.Blob, State: o.stateOf(id)}}
 	for _, refs := range o.refs {
-		kinds := map[string]bool{} // equal values of one kind are one reference
+		kinds := map[string]bool{} // equal values of one kind count as one reference
 		for _, r := range refs {
 			if r.blob == id && !kinds[r.kind] {
 				kinds[r.kind] = true

@@ -8,8 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// limited returns the job of a task if it limits the attempts of all its tasks, else
-// nil.
+// limited returns the job of a task if it limits the attempts of all its tasks, else nil.
 func (o *op) limited(r *row) *task.Job {
 	if j, ok := o.jobs[r.JobID]; ok && j.Budget.MaxTotalAttempts > 0 {
 		return j
@@ -17,7 +16,7 @@ func (o *op) limited(r *row) *task.Job {
 	return nil
 }
 
-// draw counts an attempt that leads to t for its job.
+// draw counts the attempt that transition t starts for the task's job.
 func (o *op) draw(r *row, t *rules.Transition) {
 	if j := o.limited(r); j != nil && t.CountsAttempt() {
 		j.AttemptsUsed++
@@ -25,8 +24,8 @@ func (o *op) draw(r *row, t *rules.Transition) {
 	}
 }
 
-// spend adds what a step cost, once it is recorded, and asks a task to end that is
-// over a limit: it says why.
+// spend adds the cost of a recorded step. If the task exceeds a limit, spend requests its
+// end and returns the reason.
 func (o *op) spend(r *row, cost int64) (asked string) {
 	if cost == 0 {
 		return ""
@@ -44,8 +43,8 @@ func (o *op) spend(r *row, cost int64) (asked string) {
 	return why
 }
 
-// exhaust ends the jobs of this operation whose budgets are used up while they have
-// work left. It reports whether there were any.
+// exhaust ends the jobs of this operation that have unfinished tasks and no budget left.
+// It reports whether there were any.
 func (o *op) exhaust() bool {
 	some := false
 	for ; len(o.counted) > 0; o.counted = o.counted[1:] {
@@ -63,7 +62,7 @@ func (o *op) exhaust() bool {
 	return some
 }
 
-// raiseBudget adds to a job's budget and brings back what ended for it.
+// raiseBudget adds to a job's budget and revives the tasks that ended because of it.
 func (o *op) raiseBudget(cmd store.RaiseBudget) store.CommandResult {
 	j, ok := o.jobs[cmd.Job]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// parent is a task as it gets further children.
+// parent returns the properties of a task that new children depend on.
 func (o *op) parent(r *row) (p rules.Parent) {
 	p.Depth = r.Depth
 	for _, e := range o.children(r) {
@@ -50,7 +50,7 @@ func (o *op) recordCall(r *row, stored *task.Step, step task.Step, tasks []task.
 	return res
 }
 
-// callWaits returns the call of a task under a name, nil if it does not wait.
+// callWaits returns a task's waiting call of the given name, or nil.
 func (o *op) callWaits(id task.ID, name string) *task.Step {
 	if s := o.recordedStep(id, name); name != "" && s != nil && s.State == task.StepWaiting {
 		return s
@@ -58,13 +58,13 @@ func (o *op) callWaits(id task.ID, name string) *task.Step {
 	return nil
 }
 
-// call is a step of a task.
+// call identifies a step of a task.
 type call struct {
 	parent *row
 	step   string
 }
 
-// lowerCalls counts children that have ended for the calls that wait for them.
+// lowerCalls subtracts ended children from the calls that wait for them.
 func (o *op) lowerCalls(ended map[call]int) {
 	calls := slices.SortedFunc(maps.Keys(ended), func(a, b call) int {
 		return cmp.Or(a.parent.ID.Compare(b.parent.ID), strings.Compare(a.step, b.step))
@@ -81,7 +81,7 @@ func (o *op) lowerCalls(ended map[call]int) {
 	}
 }
 
-// reviveCalls has the calls of a task that is retried count their children anew.
+// reviveCalls makes the calls of a retried task count their children again.
 func (o *op) reviveCalls(r *row, needs []rules.Need) {
 	for i, e := range o.needs[r.ID] {
 		if e.Step != "" {
@@ -100,7 +100,7 @@ func (o *op) reviveCalls(r *row, needs []rules.Need) {
 	}
 }
 
-// reopenCall has a call wait again for a child that is retried.
+// reopenCall makes a call wait again for a retried child.
 func (o *op) reopenCall(parent *row, e *store.EdgeRow) {
 	s := o.callWaits(parent.ID, e.Step)
 	if !e.Done || !rules.ReopensCall(s != nil, parent.State, parent.toEnd()) {

@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// cancel ends a task, or asks its worker to.
+// cancel ends a task, or requests its end from the worker.
 func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -28,7 +28,7 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	return store.CommandResult{State: r.State, Asked: !r.State.Terminal()}
 }
 
-// forceUndo takes the lease of the attempt that undoes a task, if one does.
+// forceUndo takes the lease of the attempt that undoes a task, if there is one.
 func (o *op) forceUndo(r *row, a store.Audit) {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, r.DeadlineAt)
 	to := rules.ForceUndo(r.Undo, r.revoked(), failure, o.now)
@@ -40,7 +40,7 @@ func (o *op) forceUndo(r *row, a store.Audit) {
 	o.leave(r, &to)
 }
 
-// abandonUndo gives the undo of a task up, or accepts that it was given up.
+// abandonUndo gives up the undo of a task, or accepts an earlier failure of it.
 func (o *op) abandonUndo(r *row, a store.Audit) {
 	if r.State.Terminal() {
 		r.Undo = rules.AcceptGivenUp(r.Undo)
@@ -53,7 +53,7 @@ func (o *op) abandonUndo(r *row, a store.Audit) {
 	o.leave(r, &to)
 }
 
-// revoked is the lease of a task, should an operator take it away.
+// revoked returns the lease that an operator takes from a task, if it runs.
 func (r *row) revoked() *rules.Revoked {
 	if r.State != task.Running {
 		return new(rules.Revoked)
@@ -69,8 +69,8 @@ func (o *op) revoke(r *row, attempt *task.Error) {
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 }
 
-// endBy ends a task, or begins its undo, or asks it to end, by an operator's cancel or
-// because its parent ended (kind).
+// endBy ends a task, begins its undo, or requests its end. The cause is an operator's
+// cancel or the end of the parent (kind).
 func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (asked bool) {
 	switch rules.ResolveEnd(&rules.Unfinished{State: r.State, Phase: r.Undo, Force: force}) {
 	case rules.EndAsked:
@@ -81,7 +81,7 @@ func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (aske
 	return r.State != task.Cancelled
 }
 
-// ask asks a running task to end. The first request stays on record.
+// ask requests the end of a running task. The first request stays on record.
 func (o *op) ask(r *row, kind task.ErrorKind, a store.Audit) {
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	if r.CancelRequested {
@@ -107,7 +107,7 @@ func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit, force bool) {
 	o.leave(r, &to)
 }
 
-// cancelJob ends the tasks of a job that do not run and asks the others to.
+// cancelJob ends the tasks of a job that do not run, and requests the end of the others.
 func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 	j, ok := o.jobs[cmd.Job]
 	if !ok {
@@ -120,8 +120,8 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 	if !j.CancelRequested {
 		j.CancelRequested, j.CancelBy, j.CancelReason = true, cmd.By, cmd.Reason
 	}
-	// All of them end before their dependents are looked at: none of them may
-	// start, or end for a need, because another one ended a moment before.
+	// All of them end before their dependents are resolved. Otherwise the end of one could
+	// start another, or end it because of a dependency.
 	var res store.CommandResult
 	for _, r := range o.sorted(func(r *row) bool { return r.JobID == j.ID }) {
 		switch {

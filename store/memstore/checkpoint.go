@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkpoint replaces what the task keeps under a name.
+// checkpoint replaces the task's checkpoint of the given name.
 func (o *op) checkpoint(r *row, rec *store.Record) store.RecordResult {
 	kept := o.checkpoints[r.ID]
 	i, found := slices.BinarySearchFunc(kept, rec.Checkpoint.Name, func(c task.Checkpoint, name string) int { return cmp.Compare(c.Name, name) })

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// resolve says what a finish makes of its task.
+// resolve returns the transition that a finish causes.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
 	if r.Undo != nil {
 		return rules.ResolveUndo(f, r.Undo, o.undoes(r).UndoOpen, r.ConcurrencyKey != "", o.now)
@@ -25,7 +25,7 @@ func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
 	return rules.ResolveFinish(f, r.cancelRequest(), r.DeadlineAt, o.now)
 }
 
-// dependency returns the task that another one asks to wait for.
+// dependency returns the task that another task asks to wait for.
 func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
 	d := &rules.Dependency{}
 	need, ok := o.tasks[id]
@@ -53,7 +53,7 @@ func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
 	return d
 }
 
-// depend writes the edge to a task that another one asked for.
+// depend writes the edge to a task that another task asked to wait for.
 func (o *op) depend(r *row, id task.ID) {
 	var edge *store.EdgeRow
 	for _, e := range o.needs[r.ID] {
@@ -74,19 +74,19 @@ func (o *op) depend(r *row, id task.ID) {
 	}
 }
 
-// open has an edge wait for the end of its need.
+// open makes an edge wait for the end of its dependency.
 func open(e *store.EdgeRow) { e.Done, e.EndedState, e.EndedError = false, "", nil }
 
-// mark counts the end of the need of an edge, and keeps how a task that awaited it
-// gets to know it.
+// mark marks the dependency of an edge as ended. An awaited edge also keeps the end state
+// and the error for its task.
 func mark(e *store.EdgeRow, need *row) {
 	if e.Done = true; e.Awaited > 0 {
 		e.EndedState, e.EndedError = need.State, rules.EndedError(need.State, need.Error)
 	}
 }
 
-// setEdge marks an awaited edge by how its need is. What it keeps of an end in the
-// same state stays.
+// setEdge updates an awaited edge from the state of its dependency. An end that it
+// already has in the same state stays.
 func (o *op) setEdge(e *store.EdgeRow, n *rules.Need) {
 	switch {
 	case !n.Ended():
@@ -101,7 +101,7 @@ func (sp *space) children(r *row) []*store.EdgeRow {
 	return slices.DeleteFunc(slices.Clone(sp.needs[r.ID]), func(e *store.EdgeRow) bool { return e.Awaited == 0 || e.Kind != task.OnDone })
 }
 
-// decompose stores the children of a task, which waits for them.
+// decompose stores the children of a task, which then waits for them.
 func (o *op) decompose(r *row, f *store.Finish, t *rules.Transition) {
 	first := o.parent(r).Decomposed
 	r.Join, r.joinOutput, r.RemainingDeps = t.Join, copyRaw(t.JoinOutput), len(f.Children)
@@ -124,8 +124,8 @@ func (o *op) insertChild(n *task.New, parent *row) {
 	o.place(r, n)
 }
 
-// cancelChildren cancels the children that have not ended of all tasks that have, or
-// whose undo has begun, and theirs.
+// cancelChildren cancels the unfinished children of all tasks that have ended or begun
+// their undo, and their descendants.
 func (o *op) cancelChildren() {
 	for i := 0; i < len(o.ended) || len(o.undone) > 0; {
 		var parent *row
@@ -143,7 +143,7 @@ func (o *op) cancelChildren() {
 	}
 }
 
-// join ends a task that ends with its children, all of which have ended.
+// join ends a task that waits for its children, once all of them have ended.
 func (o *op) join(r *row) {
 	needs := o.needsOf(r)
 	for i, e := range o.needs[r.ID] {
@@ -157,9 +157,9 @@ func (o *op) join(r *row) {
 	o.end(r, task.Succeeded, nil)
 }
 
-// reviveChildren brings back the children of a revived task that were cancelled
-// with it, and theirs. join and end, the kind of its error, are those with which it
-// had ended, needs as they were then.
+// reviveChildren revives the children of a revived task that were cancelled with it, and
+// their descendants. join and end, the kind of its error, are its values from before;
+// needs are its dependencies at that time.
 func (o *op) reviveChildren(r *row, needs []rules.Need, join task.Join, end task.ErrorKind) (back []*row) {
 	for i, e := range o.needs[r.ID] {
 		if needs[i].RevivesChild(join, end) {

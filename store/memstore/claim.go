@@ -45,11 +45,11 @@ type claim struct {
 	got        []store.Claimed
 	taken      map[string]int // by queue
 	quarantine rules.Quarantine
-	stopped    bool // there are more due rows than one claim looks at
+	stopped    bool // more rows are due than one claim reads
 	behind     store.ClaimPlace
 }
 
-// lookUp returns what an earlier call claimed under this lease and still holds.
+// lookUp returns the tasks that an earlier call claimed under this lease and still holds.
 func (c *claim) lookUp() {
 	for _, r := range c.sorted(func(r *row) bool { return r.LeaseID == c.req.LeaseID }) {
 		c.handOut(r)
@@ -65,7 +65,7 @@ func (c *claim) run() {
 			return
 		}
 		if !c.roomIn(d.Queue) {
-			continue // the row stays where it is
+			continue // the row stays in its place
 		}
 		if looked == rules.ClaimLooks(c.req.Limit) {
 			c.stopped = true
@@ -82,7 +82,7 @@ func (c *claim) run() {
 			moved++
 			c.queueUp(d)
 		case !c.mayRun(r):
-			// The row stays where it is.
+			// The row stays in its place.
 		default:
 			c.lease(r)
 			c.handOut(r)
@@ -91,7 +91,7 @@ func (c *claim) run() {
 	}
 }
 
-// candidates returns the due dispatch rows of the asked lanes in claim order.
+// candidates returns the due dispatch rows of the requested lanes in claim order.
 func (c *claim) candidates() []store.DispatchRow {
 	var rows []store.DispatchRow
 	for _, d := range c.dispatch {
@@ -115,7 +115,7 @@ func byPlace(a, b store.ClaimPlace) int {
 // reads reports whether the worker reads a task's schema version.
 func (c *claim) reads(r *row) bool { return r.SchemaVersion <= rules.NewestSchema(&c.req, r.Type) }
 
-// asked reports whether a row is of a lane that this call may claim from (W2).
+// asked reports whether this call may claim from a row's lane (W2).
 func (c *claim) asked(d store.DispatchRow) bool {
 	return rules.Lane(&c.req, d.Queue, d.Type) && c.pauseOf(d.Queue, d.Type) == task.PauseNone
 }
@@ -125,14 +125,13 @@ func (c *claim) roomIn(queue string) bool {
 	return c.req.Queues == nil || c.taken[queue] < c.req.Queues[queue]
 }
 
-// mayRun reports whether a due task may run now: it is in time (the reaper ends it
-// otherwise), the worker reads its schema version, and quarantine
-// does not hold it back.
+// mayRun reports whether a due task may run now: its deadline has not passed (else the
+// reaper ends it), the worker reads its schema version, and quarantine permits it.
 func (c *claim) mayRun(r *row) bool {
 	return c.reads(r) && rules.InTime(&r.Task, c.now) && c.quarantine.HasRoom(rules.CrashesOf(r.CrashCount, r.Undo), r.QuarantineLosses)
 }
 
-// lease gives a task away (R1, R3).
+// lease leases a task to the caller (R1, R3).
 func (c *claim) lease(r *row) {
 	delete(c.dispatch, r.ID)
 	c.notice.Changed = true
@@ -155,7 +154,7 @@ func (c *claim) lease(r *row) {
 	}
 }
 
-// handOut adds a leased task to the answer.
+// handOut adds a leased task to the result.
 func (c *claim) handOut(r *row) {
 	got := store.Claimed{
 		Task:        c.derived(r, c.now),
@@ -173,9 +172,8 @@ func (c *claim) handOut(r *row) {
 	c.got = append(c.got, got)
 }
 
-// next returns how long until it is worth asking for these lanes again. Rows that
-// are due and may not run (quarantine, a key without room) come back by
-// themselves.
+// next returns the time until the next claim of these lanes is useful. Rows that are due
+// and may not run (quarantine, a key without room) return to the lanes by themselves.
 func (c *claim) next() time.Duration {
 	var soonest time.Time
 	for _, d := range c.dispatch {

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// takesInput gives the input of a new task to one that has not started and has its
-// key; nil: there is none. existing is the task with its idempotency key.
+// takesInput passes the input of a new task to an unstarted task with the same key, and
+// returns that task, or nil. existing is the task with the same idempotency key.
 func (o *op) takesInput(n *task.New, existing task.ID) *row {
 	var found *row
 	switch r := o.tasks[existing]; {
@@ -29,15 +29,15 @@ func (o *op) takesInput(n *task.New, existing task.ID) *row {
 	return found
 }
 
-// setInput gives a task another input.
+// setInput replaces a task's input.
 func (o *op) setInput(r *row, input json.RawMessage, schemaVersion int) {
 	o.refs[r.ID] = slices.DeleteFunc(o.refs[r.ID], func(r ref) bool { return r.kind == refInput })
 	o.refer(r.ID, refInput, "", input)
 	r.Input, r.SchemaVersion, r.UpdatedAt = copyRaw(input), schemaVersion, o.now
 }
 
-// oldestUnstarted returns the task of a new one's type, queue and concurrency key
-// that takes its input and is due first.
+// oldestUnstarted returns the earliest due task with a new task's type, queue and
+// concurrency key that accepts its input.
 func (o *op) oldestUnstarted(n *task.New) *row {
 	of := func(key, queue, taskType string) bool {
 		return key == n.ConcurrencyKey && queue == n.Queue && taskType == n.Type
@@ -48,7 +48,7 @@ func (o *op) oldestUnstarted(n *task.New) *row {
 			due = append(due, d)
 		}
 	}
-	for _, d := range o.ready { // of this submission
+	for _, d := range o.ready { // tasks of this submission
 		if of(d.ConcurrencyKey, d.Queue, d.Type) {
 			due = append(due, d)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Collect implements store.Ops. What has to go is found first and removed then,
-// so that a dry run is the first half.
+// Collect implements store.Ops. It first finds everything to remove and then removes
+// it, so that a dry run is the first half.
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	var res store.CollectResult
 	if req.Blobs != nil {
@@ -49,16 +49,16 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 	return res, err
 }
 
-// collecting is one bite.
+// collecting is one batch of a collection.
 type collecting struct {
 	*op
 	req   *store.CollectRequest
 	res   store.CollectResult
 	limit int              // rows
 	moved int              // rows
-	gone  map[task.ID]bool // tasks that go
-	jobs  []*task.Job      // that go
-	drop  []*row           // whose values go
+	gone  map[task.ID]bool // tasks to remove
+	jobs  []*task.Job      // jobs to remove
+	drop  []*row           // tasks whose values are removed
 }
 
 func (c *collecting) run(at rules.CollectCursor) store.CollectResult {
@@ -68,7 +68,7 @@ func (c *collecting) run(at rules.CollectCursor) store.CollectResult {
 			more = c.scanJobs(&at)
 		case rules.CollectTasks:
 			more = c.scanTasks(&at)
-		default: // memory has no space to give back
+		default: // there is no free space to return in memory
 			at = at.NextStage()
 		}
 	}
@@ -88,8 +88,8 @@ func (c *collecting) run(at rules.CollectCursor) store.CollectResult {
 	return c.res
 }
 
-// scanJobs looks at jobs from the cursor on, until the bite is full or the jobs are
-// too young; it reports whether there is room for the next stage.
+// scanJobs reads jobs from the cursor on, until the batch is full or the jobs are too
+// young. It reports whether there is room for the next stage.
 func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
 	young, some := rules.Young(c.req.Retain, c.now)
 	var list []*task.Job
@@ -120,7 +120,7 @@ func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
 	return true
 }
 
-// stands returns the first task of a job whose undo was given up; zero: none.
+// stands returns the first task of a job whose undo was given up, or zero.
 func (o *op) stands(j *task.Job) (first task.ID) {
 	if rows := o.sorted(func(r *row) bool { return r.JobID == j.ID && r.Undo.Stands() }); len(rows) > 0 {
 		return rows[0].ID
@@ -128,7 +128,7 @@ func (o *op) stands(j *task.Job) (first task.ID) {
 	return first
 }
 
-// neededOutside reports whether a task that is not of a job has an edge to one of it.
+// neededOutside reports whether a task outside of a job depends on a task of the job.
 func (o *op) neededOutside(j *task.Job) bool {
 	for _, r := range o.tasks {
 		if r.JobID != j.ID {
@@ -143,7 +143,7 @@ func (o *op) neededOutside(j *task.Job) bool {
 	return false
 }
 
-// isBase reports whether a job is based on a job.
+// isBase reports whether another job is based on the job.
 func (o *op) isBase(j *task.Job) bool {
 	for _, other := range o.jobs {
 		if slices.Contains(other.BasedOn, j.ID) {
@@ -153,7 +153,8 @@ func (o *op) isBase(j *task.Job) bool {
 	return false
 }
 
-// scanTasks is scanJobs for tasks: those outside jobs go, and the values of all.
+// scanTasks is scanJobs for tasks: it removes tasks outside of jobs, and the values of
+// all tasks.
 func (c *collecting) scanTasks(at *rules.CollectCursor) bool {
 	young, some := rules.Young(c.req.Retain, c.now)
 	list := c.sorted(func(r *row) bool { return some && r.ID.Compare(at.ID) > 0 && r.ID.Compare(rules.FirstID(young)) < 0 })
@@ -177,16 +178,16 @@ func (c *collecting) scanTasks(at *rules.CollectCursor) bool {
 	return true
 }
 
-// removable reports whether a task can go: it has ended, as its children have, and
-// no task that stays has an edge to it.
+// removable reports whether a task can be removed: it and its children have ended, and no
+// remaining task has an edge to it.
 func (c *collecting) removable(r *row) bool {
 	return r.State.Terminal() && !r.Undo.Stands() &&
 		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return !c.gone[e.Task] }) &&
 		!slices.ContainsFunc(c.children(r), func(e *store.EdgeRow) bool { return !e.Done })
 }
 
-// mark notes that a task goes, and its children that are needed by no other; it
-// returns how many there are.
+// mark marks a task for removal, with its children that no other task depends on. It
+// returns their number.
 func (c *collecting) mark(r *row) int {
 	c.gone[r.ID] = true
 	c.res.Gone = append(c.res.Gone, r.ID)
@@ -200,8 +201,8 @@ func (c *collecting) mark(r *row) int {
 	return n
 }
 
-// dropsValues reports whether the values of a task go: no task that could run again
-// reads them.
+// dropsValues reports whether the values of a task can be removed: no task that could run
+// again reads them.
 func (c *collecting) dropsValues(r *row, of rules.Retained) bool {
 	if j, ok := c.op.jobs[r.JobID]; ok {
 		of.At = j.FinishedAt
@@ -212,8 +213,8 @@ func (c *collecting) dropsValues(r *row, of rules.Retained) bool {
 		!c.ancestor(r, func(up *row) bool { return up.State != task.Succeeded })
 }
 
-// ancestor reports whether the parent of a task, or one of the parents above it, is as
-// asked for. The undo of a parent reads what its children did, and they what theirs did.
+// ancestor reports whether an ancestor of a task satisfies is. The undo of a parent reads
+// the results of its children, which read those of their own.
 func (o *op) ancestor(r *row, is func(*row) bool) bool {
 	for {
 		i := slices.IndexFunc(o.dependents[r.ID], func(e *store.EdgeRow) bool { return e.Kind == task.OnDone && e.Awaited > 0 })
@@ -226,9 +227,9 @@ func (o *op) ancestor(r *row, is func(*row) bool) bool {
 	}
 }
 
-// mayRead reports whether a task that is not over may read the artifacts of a task that
-// has ended: one of its job or of a job based on that, one that needs it, its parent or one
-// above that.
+// mayRead reports whether an unfinished task may read the artifacts of a finished one.
+// The possible readers are the tasks of its job and of jobs based on that, its dependents
+// and its ancestors.
 func (o *op) mayRead(r *row) bool {
 	for _, j := range o.jobs {
 		if j.FinishedAt.IsZero() && slices.Contains(j.BasedOn, r.JobID) {
@@ -238,14 +239,14 @@ func (o *op) mayRead(r *row) bool {
 	return o.needed(r) || len(o.dependents[r.ID]) > rules.CollectDependents || o.ancestor(r, func(up *row) bool { return !up.State.Terminal() })
 }
 
-// needed reports whether the job of a task has not ended, or a task that needs it.
+// needed reports whether the job of a task, or a dependent of the task, has not ended.
 func (o *op) needed(r *row) bool {
 	j := o.jobs[r.JobID]
 	return j != nil && j.FinishedAt.IsZero() ||
 		slices.ContainsFunc(o.dependents[r.ID], func(e *store.EdgeRow) bool { return !o.tasks[e.Task].State.Terminal() })
 }
 
-// erase removes a task with everything recorded about it.
+// erase removes a task with all its records.
 func (o *op) erase(r *row) {
 	o.remove(r)
 	o.eraseAudit(r.ID)
@@ -256,7 +257,7 @@ func (o *op) eraseAudit(id task.ID) {
 	o.audit = slices.DeleteFunc(o.audit, func(a store.AuditEntry) bool { return strings.EqualFold(a.Target, target) })
 }
 
-// eraseJob removes a job, whose tasks are gone.
+// eraseJob removes a job whose tasks have been removed.
 func (o *op) eraseJob(j *task.Job) {
 	delete(o.jobs, j.ID)
 	if j.IdempotencyKey != "" {
@@ -265,7 +266,7 @@ func (o *op) eraseJob(j *task.Job) {
 	o.eraseAudit(j.ID)
 }
 
-// dropValues removes what a task was given and what it made.
+// dropValues removes the inputs and results of a task.
 func (o *op) dropValues(r *row) {
 	r.Input, r.Output, r.UnblockInput, r.UnblockFor, r.Progress, r.ValuesDropped = nil, nil, nil, "", nil, true
 	for i := range o.steps[r.ID] {

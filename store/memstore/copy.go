@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The copies below are deep, and bring values to the form in which a database
-// would give them back: empty maps, lists and texts are nil.
+// The copies below are deep and normalize values as a database returns them: empty maps,
+// lists and texts are nil.
 
 func copyRaw(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
@@ -89,8 +89,8 @@ func copySignal(s task.Signal) task.Signal {
 	return s
 }
 
-// copyDecision copies by way of JSON where the type is open, because that is
-// how the evidence reads back from every other store: see task.Reason.
+// copyDecision copies open types through JSON, because every other store returns the
+// evidence in that form: see task.Reason.
 func copyDecision(d task.Decision) (task.Decision, error) {
 	d.ChildIDs, d.Reason.Asked = copyList(d.ChildIDs), copyPtr(d.Reason.Asked)
 	if len(d.Reason.Evidence) == 0 {
@@ -109,7 +109,7 @@ func copyDecision(d task.Decision) (task.Decision, error) {
 	return d, nil
 }
 
-// storedDecision copies a decision that is stored, and so was encoded before.
+// storedDecision copies a stored decision, which was encoded before.
 func storedDecision(d task.Decision) task.Decision {
 	c, err := copyDecision(d)
 	if err != nil {

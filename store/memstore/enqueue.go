@@ -36,8 +36,8 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 	return out, cmp.Or(err, gone)
 }
 
-// enqueue stores what is new in a submission, in its order, and names what
-// exists already.
+// enqueue stores the new tasks of a submission in order, and returns the IDs of existing
+// ones.
 func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	if id, exists := o.otherJob(sub.Job); exists {
 		return existingJob(id, len(sub.Tasks))
@@ -60,8 +60,8 @@ func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	return out
 }
 
-// known reports whether a task exists already: by its ID, stored by an earlier
-// try of the same call, or by its idempotency key.
+// known reports whether a task already exists: by its ID, stored by an earlier try of the
+// same call, or by its idempotency key.
 func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 	if _, ok := sp.tasks[n.ID]; ok {
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, true
@@ -74,8 +74,7 @@ func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 	return store.Enqueued{}, false
 }
 
-// otherJob returns the job that has the key of a submission's, if that is
-// another one.
+// otherJob returns the job with the same key as a submission's job, if it is another job.
 func (sp *space) otherJob(n *task.NewJob) (id task.ID, exists bool) {
 	if n == nil || n.IdempotencyKey == "" {
 		return task.ID{}, false
@@ -84,7 +83,7 @@ func (sp *space) otherJob(n *task.NewJob) (id task.ID, exists bool) {
 	return id, exists && id != n.ID
 }
 
-// hasBases reports with an error that a job that a new one is based on does not exist.
+// hasBases returns an error if a base of a new job does not exist.
 func (sp *space) hasBases(n *task.NewJob) error {
 	if n == nil {
 		return nil
@@ -100,13 +99,13 @@ func (sp *space) hasBases(n *task.NewJob) error {
 	return nil
 }
 
-// existingJob answers the n tasks of a job whose key another one has.
+// existingJob returns the results for the n tasks of a job whose key another job has.
 func existingJob(id task.ID, n int) []store.Enqueued {
 	return slices.Repeat([]store.Enqueued{{Job: id, Disposition: store.DispositionExisting}}, n)
 }
 
-// insert stores a new task with its edges, and makes it claimable when it has no
-// needs.
+// insert stores a new task with its edges, and makes it claimable if it has no
+// dependencies.
 func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 	r := &row{Task: newTask(n, o.now)}
 	r.ParentID = parent
@@ -119,7 +118,7 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 	o.place(r, n)
 }
 
-// place puts the row of a new task, which has its job and deadline, into the store.
+// place stores the row of a new task that already has its job and deadline.
 func (o *op) place(r *row, n *task.New) {
 	o.watch(r)
 	o.tasks[r.ID] = r
@@ -141,14 +140,14 @@ func (o *op) place(r *row, n *task.New) {
 	}
 }
 
-// newTask translates a draft. State, deadline and edges come later.
+// newTask converts a draft. State, deadline and edges follow later.
 func newTask(n *task.New, now time.Time) task.Task {
 	t := n.Task()
 	t.CreatedAt, t.UpdatedAt = n.ID.Time(), now
 	return t
 }
 
-// jobOf returns the job of a submission, stored at its first task.
+// jobOf returns the job of a submission; its first task stores it.
 func (o *op) jobOf(n *task.NewJob) *task.Job {
 	if j, ok := o.jobs[n.ID]; ok {
 		return j
@@ -165,7 +164,7 @@ func (o *op) jobOf(n *task.NewJob) *task.Job {
 	return j
 }
 
-// link stores an edge under both of its ends.
+// link stores an edge at both of its ends.
 func (sp *space) link(e *store.EdgeRow) {
 	sp.needs[e.Task] = append(sp.needs[e.Task], e)
 	sp.dependents[e.Needs] = append(sp.dependents[e.Needs], e)
@@ -173,7 +172,7 @@ func (sp *space) link(e *store.EdgeRow) {
 	sortLast(sp.dependents[e.Needs])
 }
 
-// sortLast puts the last edge of a list, which is sorted but for it, in its place.
+// sortLast moves the last edge of an otherwise sorted list to its place.
 func sortLast(list []*store.EdgeRow) {
 	if n := len(list); n > 1 && byEdge(list[n-2], list[n-1]) > 0 {
 		slices.SortFunc(list, byEdge)

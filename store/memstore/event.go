@@ -21,7 +21,7 @@ func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, 
 	return rows, err
 }
 
-// addEvents keeps the rows of a report that is accepted.
+// addEvents stores the rows of an accepted report.
 func (o *op) addEvents(l task.Lease, rows []store.EventRow) {
 	r, ok := o.tasks[l.Task]
 	if !ok || len(rows) == 0 {

@@ -9,20 +9,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// expiry is when fields of an input go.
+// expiry holds the times at which fields of an input expire.
 type expiry struct {
-	setAt time.Time // when the input was stored
-	look  time.Time // when to look next
+	setAt time.Time // the time at which the input was stored
+	look  time.Time // the time of the next check
 }
 
-// watchExpiry notes when fields of a task's input, which is new, expire.
+// watchExpiry records when fields of a task's new input expire.
 func (o *op) watchExpiry(r *row, list []task.Expiry) {
 	if next := task.NextExpiry(list, 0); next > 0 {
 		o.expiries[r.ID] = &expiry{setAt: o.now, look: o.now.Add(next)}
 	}
 }
 
-// collectExpiries names tasks of whose input fields have expired.
+// collectExpiries returns the tasks with expired input fields.
 func (o *op) collectExpiries() (due []store.DueExpiry) {
 	var ids []task.ID
 	for id, e := range o.expiries {
@@ -50,7 +50,7 @@ func (o *op) collectExpiries() (due []store.DueExpiry) {
 	return due
 }
 
-// expireInput replaces an input by one without the fields whose time has passed.
+// expireInput replaces an input with one without the expired fields.
 func (o *op) expireInput(cmd store.ExpireInput) store.CommandResult {
 	r, res := o.find(cmd.Task, store.Seen{})
 	if res.Err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// feed is what is kept of all that happened in a namespace.
+// feed holds the retained events of a namespace.
 type feed struct {
-	keep   time.Duration // 0: there is none, or not any more
+	keep   time.Duration // 0 if the feed is off
 	pruned int64
 	last   int64
-	rows   []store.FeedRow // by position, without what they quote
+	rows   []store.FeedRow // by position, without quoted values
 }
 
 func (f *feed) state() store.FeedState {
 	return store.FeedState{On: f.keep > 0, Kept: f.pruned, Newest: f.last, Last: f.last}
 }
 
-// tell keeps a row, if there is a feed. Rows of a task are told when it was moved.
+// tell appends a row if the feed is on. Rows of a task follow its move.
 func (o *op) tell(row store.FeedRow) {
 	if o.feed.keep == 0 {
 		return
@@ -43,7 +43,7 @@ func (r *row) told(kind store.FeedKind) store.FeedRow {
 	}
 }
 
-// tellMove tells that a task got another state.
+// tellMove appends a task's change of state.
 func (o *op) tellMove(r *row, from task.State) {
 	over := r.State.Terminal() || r.State == task.Blocked
 	switch {
@@ -58,8 +58,7 @@ func (o *op) tellMove(r *row, from task.State) {
 	}
 }
 
-// tellEnd tells how the attempt ended that a task leaves, and what became of the task
-// if that is more.
+// tellEnd appends the end of the task's attempt, and the task's new state if it changes.
 func (o *op) tellEnd(r *row, over bool) {
 	list := o.attempts[r.ID]
 	if len(list) == 0 {
@@ -74,7 +73,7 @@ func (o *op) tellEnd(r *row, over bool) {
 	}
 }
 
-// tellEvent tells of an event row.
+// tellEvent appends an event row.
 func (o *op) tellEvent(r *row, ev *store.EventRow) {
 	kind := store.FeedEvent
 	if ev.Log {
@@ -86,7 +85,7 @@ func (o *op) tellEvent(r *row, ev *store.EventRow) {
 	o.tell(told)
 }
 
-// tellJobs tells which jobs ended.
+// tellJobs appends the ends of jobs.
 func (o *op) tellJobs() {
 	var ended []*task.Job
 	for j, was := range o.jobWas {
@@ -100,9 +99,9 @@ func (o *op) tellJobs() {
 	}
 }
 
-// keepFor is the command KeepFeed.
+// keepFor applies the command KeepFeed.
 func (f *feed) keepFor(keep time.Duration) {
-	if keep > 0 && f.keep == 0 && f.last > 0 { // what happened meanwhile is not there, and readers learn of it
+	if keep > 0 && f.keep == 0 && f.last > 0 { // the gap's rows are missing, and readers learn of it
 		f.last++
 		f.pruned = f.last
 	}
@@ -145,7 +144,7 @@ func (o *op) feedPage(req *store.FeedRequest) store.FeedPage {
 
 func byPos(row store.FeedRow, pos int64) int { return cmp.Compare(row.Pos, pos) }
 
-// quote reads what a row quotes, as far as it is there still.
+// quote fills in the quoted values of a row that still exist.
 func (o *op) quote(row *store.FeedRow) {
 	if row.Kind == store.FeedSettled {
 		if j := o.jobs[row.Job]; j != nil {
@@ -186,7 +185,7 @@ func (o *op) quote(row *store.FeedRow) {
 	}
 }
 
-// verdict is the error with which a task ended, while it is as a row tells.
+// verdict returns the error of a task if the task is still in the state of the row.
 func (r *row) verdict(told *store.FeedRow) *task.Error {
 	if string(r.State) != told.State || !r.UpdatedAt.Equal(told.At) {
 		return nil

@@ -13,7 +13,8 @@ import (
 func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	out := make([]store.FinishResult, len(fins))
 	err := s.do(ctx, ns, func(o *op) {
-		// Retries that draw from a budget come last, with all others counted.
+		// Retries that draw from a budget come last, after all other finishes were
+		// counted.
 		drawn := map[task.Lease]int{}
 		var last []int
 		for i := range fins {
@@ -39,7 +40,7 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	return out, err
 }
 
-// noteJobs answers the finishes of a batch with the states that their jobs got by it.
+// noteJobs sets the job states in the results of a batch of finishes.
 func (o *op) noteJobs(fins []store.Finish, out []store.FinishResult) {
 	for i := range fins {
 		if out[i].Job == "" {
@@ -54,8 +55,8 @@ func (o *op) noteJobs(fins []store.Finish, out []store.FinishResult) {
 	}
 }
 
-// draws reports whether a finish, whose lease is valid, is a retry that its job's
-// budget may overrule.
+// draws reports whether a finish with a valid lease is a retry that its job's budget may
+// override.
 func (o *op) draws(f *store.Finish) bool {
 	r, err := o.guard(f.Lease)
 	if err != nil || rules.CheckFinish(f) != nil || o.limited(r) == nil {
@@ -65,8 +66,8 @@ func (o *op) draws(f *store.Finish) bool {
 	return t.Draws()
 }
 
-// finish ends one attempt, if its lease is valid. A retry that draws from a budget is
-// counted already.
+// finish ends one attempt if its lease is valid. A retry that draws from a budget was
+// already counted.
 func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err := rules.CheckFinish(f); err != nil {
 		return store.FinishResult{Err: err}
@@ -107,7 +108,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		o.draw(r, &t)
 	}
 	o.endLease(r)
-	if t.Join != task.JoinNone { // it counts with that
+	if t.Join != task.JoinNone { // the join counts it
 		r.Join = t.Join
 	}
 	o.transition(r, &t)
@@ -119,20 +120,21 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	}
 	res := store.FinishResult{State: r.State, Waiting: r.Waiting, Overruled: rules.Overruled(f, &t)}
 	if j := o.jobs[r.JobID]; j != nil {
-		res.Job = j.State // until all of the batch is counted
+		res.Job = j.State // until the whole batch is counted
 	}
 	return res
 }
 
-// mayUndo turns the end of a task into the begin of its undo phase, if something is to
-// be undone.
+// mayUndo turns the end of a task into the begin of its undo phase if there are steps to
+// undo.
 func (o *op) mayUndo(r *row, f *store.Finish, t *rules.Transition) {
 	u := r.undoable()
 	u.Unclean, u.Unaware = f.Unclean, t.Unaware || f.Panicked
 	t.BeginUndo(u, time.Time{}, o.now)
 }
 
-// undoable is what the end of a task leaves to undo, which comes without its handler.
+// undoable returns the steps left to undo at the end of a task without a report of its
+// handler.
 func (r *row) undoable() *rules.Undoable {
 	return &rules.Undoable{
 		Open: r.UndoOpen, Began: rules.Began(r.State, r.Waiting, r.Join, r.AttemptNo), CleansUp: r.CleanupWhenCancelled, Unaware: true,
@@ -140,8 +142,8 @@ func (r *row) undoable() *rules.Undoable {
 	}
 }
 
-// finishedBefore answers a finish whose lease is not valid (R8): it is the
-// same report once more, or a contradiction, or too late.
+// finishedBefore returns the result of a finish whose lease is not valid (R8): the report
+// is repeated, contradictory or late.
 func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	if f.Lease.Generation != o.generation {
 		return store.FinishResult{Err: lost}
@@ -149,7 +151,7 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	for _, a := range o.attempts[f.Lease.Task] {
 		switch {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
-			// Another attempt; or this one, and its worker did not end it.
+			// Another attempt; or this attempt, and its worker did not end it.
 		case a.OutcomeHash == f.Hash():
 			return rules.ReplayedResult(f, o.recorded(&a))
 		default:
@@ -159,7 +161,7 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	return store.FinishResult{Err: lost}
 }
 
-// recorded is the finish of an attempt as it was recorded.
+// recorded returns the recorded finish of an attempt.
 func (o *op) recorded(a *task.Attempt) rules.Recorded {
 	was := rules.Recorded{Outcome: a.Outcome, Error: a.Error, Decision: o.decidedOn(a), At: a.FinishedAt}
 	if r := o.tasks[a.TaskID]; r != nil {
@@ -170,7 +172,7 @@ func (o *op) recorded(a *task.Attempt) rules.Recorded {
 	return was
 }
 
-// decidedOn returns what was decided on an attempt, "" if nothing was.
+// decidedOn returns the kind of an attempt's decision, or "".
 func (o *op) decidedOn(a *task.Attempt) task.DecisionKind {
 	for _, d := range o.decisions[a.TaskID] {
 		if d.AttemptNo == a.No {
@@ -180,7 +182,7 @@ func (o *op) decidedOn(a *task.Attempt) task.DecisionKind {
 	return ""
 }
 
-// decision returns the row of a transition's decision, nil without one.
+// decision returns the row of a transition's decision, or nil.
 func (o *op) decision(r *row, t *rules.Transition) (*task.Decision, error) {
 	if t.Decision == nil {
 		return nil, nil
@@ -190,7 +192,7 @@ func (o *op) decision(r *row, t *rules.Transition) (*task.Decision, error) {
 	return &d, err
 }
 
-// count moves the counters of a task whose attempt ends.
+// count updates the counters of a task whose attempt ends.
 func (r *row) count(t *rules.Transition) {
 	if t.CountsAttempt() {
 		r.AttemptCount++
@@ -212,7 +214,7 @@ func (r *row) count(t *rules.Transition) {
 	}
 }
 
-// transition moves a task that left running, or is not running, to where the rules send it.
+// transition applies a transition to a task that has left running or does not run.
 func (o *op) transition(r *row, t *rules.Transition) {
 	failure := copyPtr(t.TaskError())
 	if t.KeepError {
@@ -247,8 +249,8 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	}
 }
 
-// setUndo gives a task that gets into a state another undo phase, or none. From one
-// attempt of it to the next it may hold the task's key.
+// setUndo replaces the undo phase of a task that enters a state; p may be nil. Between
+// the attempts of the phase the task may hold its key.
 func (o *op) setUndo(r *row, p *task.UndoPhase, to task.State) {
 	held := r.State == task.Pending && r.HoldsKey()
 	r.Undo = p.Clone()
@@ -273,22 +275,22 @@ func (o *op) leave(r *row, t *rules.Transition) {
 	o.end(r, t.State, copyPtr(t.Failure))
 }
 
-// fail ends a task that does not run, and waits for others, with an error.
+// fail ends a waiting task with an error.
 func (o *op) fail(r *row, s task.State, failure *task.Error) {
 	t := rules.Transition{State: s, Failure: failure}
 	t.BeginUndo(r.undoable(), time.Time{}, o.now)
 	o.leave(r, &t)
 }
 
-// undoBegan ends what holds for a task no more whose undo phase begins: its pause, its
-// time, and its wait for its children, which are cancelled.
+// undoBegan ends the states that do not apply in an undo phase: the pause, the deadline,
+// and the wait for the children, which are cancelled.
 func (o *op) undoBegan(r *row) {
 	delete(o.pausedTask, r.ID)
 	r.RemainingDeps = 0
 	o.undone = append(o.undone, r)
 }
 
-// cancelRequest is the cancel that the task was asked for.
+// cancelRequest returns the cancel request of the task.
 func (r *row) cancelRequest() (c rules.CancelRequest) {
 	if r.CancelRequested {
 		c.Kind, c.By, c.Reason = r.CancelKind, r.CancelBy, r.CancelReason

@@ -5,7 +5,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// forgetTask erases what a task that has ended was given, made and said.
+// forgetTask erases the inputs, results and texts of a finished task.
 func (o *op) forgetTask(cmd store.ForgetTask) store.CommandResult {
 	r, res := o.find(cmd.Task, store.Seen{})
 	if res.Err != nil {

@@ -42,7 +42,7 @@ func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReq
 	return beats, err
 }
 
-// seen notes a sign of life of a worker.
+// seen records that a worker is alive.
 func (o *op) seen(id store.WorkerID, ttl time.Duration) {
 	w, ok := o.workers[id]
 	if !ok {
@@ -52,7 +52,7 @@ func (o *op) seen(id store.WorkerID, ttl time.Duration) {
 	w.Worker = w.Seen(ttl, o.now)
 }
 
-// beat extends one lease, never shortening it.
+// beat extends one lease and never shortens it.
 func (o *op) beat(l task.Lease, ttl time.Duration) store.Beat {
 	r, err := o.guard(l)
 	if err != nil {
@@ -65,8 +65,7 @@ func (o *op) beat(l task.Lease, ttl time.Duration) store.Beat {
 	return store.Beat{}
 }
 
-// guard returns the task that a lease gives the right to write (R2, R17), or
-// store.ErrLeaseLost.
+// guard returns the task that a lease permits to write (R2, R17), or store.ErrLeaseLost.
 func (o *op) guard(l task.Lease) (*row, error) {
 	r, ok := o.tasks[l.Task]
 	switch {
@@ -78,15 +77,15 @@ func (o *op) guard(l task.Lease) (*row, error) {
 	return r, nil
 }
 
-// endLease ends the lease of a running task: no write under it is accepted any
-// more, and its key is free.
+// endLease ends the lease of a running task: later writes under it are rejected, and the
+// task's key is free.
 func (o *op) endLease(r *row) {
 	r.LeaseID, r.LeasedBy, r.LeaseExpiresAt = task.LeaseID{}, "", time.Time{}
 	r.held, r.worker, r.alone = r.worker, "", false
 	o.drop(r)
 }
 
-// attempt is the running attempt of a task.
+// attempt returns the running attempt of a task.
 func (r *row) attempt() task.Attempt {
 	return task.Attempt{
 		TaskID: r.ID, No: r.AttemptNo, Epoch: r.Epoch, LeaseID: r.LeaseID,
@@ -94,7 +93,7 @@ func (r *row) attempt() task.Attempt {
 	}
 }
 
-// recordAttempt keeps how an attempt ended.
+// recordAttempt stores the outcome of an attempt.
 func (o *op) recordAttempt(a task.Attempt, outcome task.Outcome, err *task.Error) {
 	a.FinishedAt, a.Outcome, a.Error = o.now, outcome, copyPtr(err)
 	o.attempts[a.TaskID] = append(o.attempts[a.TaskID], a)

@@ -65,7 +65,7 @@ func (o *op) history(r *row) store.History {
 	return h
 }
 
-// need describes the task at one end of an edge.
+// need returns the task at one end of an edge.
 func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
 	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done, Step: e.Step, Awaited: e.Awaited, EndedState: e.EndedState, EndedError: copyPtr(e.EndedError)}
 	if r, ok := o.tasks[id]; ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// givenUpWith returns the first task that the retry of another one would bring back though
-// its undo was given up; zero: none.
+// givenUpWith returns the first task that a retry would revive although its undo was
+// given up, or zero.
 func (o *op) givenUpWith(r *row) (first task.ID) {
 	for _, back := range o.backWith(r) {
 		if back.Undo != nil && (first.IsZero() || back.ID.Compare(first) < 0) {
@@ -19,8 +19,8 @@ func (o *op) givenUpWith(r *row) (first task.ID) {
 	return first
 }
 
-// cleanedUpWith returns the first completed cleanup of a task, or else of those that its
-// retry may bring back with it, oldest first.
+// cleanedUpWith returns the first completed cleanup of a task, or else of the tasks that
+// its retry may revive, oldest first.
 func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 	if ran := rules.FirstCleanup(o.steps[r.ID]); ran != nil {
 		return ran
@@ -37,7 +37,7 @@ func (o *op) cleanedUpWith(r *row) *rules.CleanedUp {
 	return o.undoOfJob(r)
 }
 
-// undoOfJob returns the first undo of a task of the same job that has begun.
+// undoOfJob returns the first undo that has begun in the task's job.
 func (o *op) undoOfJob(r *row) *rules.CleanedUp {
 	for _, e := range o.dependents[r.ID] {
 		d := o.tasks[e.Task]
@@ -49,7 +49,7 @@ func (o *op) undoOfJob(r *row) *rules.CleanedUp {
 	return nil
 }
 
-// backWith returns the tasks that the retry of another one may bring back with it.
+// backWith returns the tasks that the retry of another task may revive.
 func (o *op) backWith(r *row) (list []*row) {
 	seen := map[task.ID]bool{r.ID: true}
 	for back := []*row{r}; len(back) > 0; back = back[1:] {
@@ -76,8 +76,8 @@ func (o *op) backWith(r *row) (list []*row) {
 	return list
 }
 
-// putAside keeps the completed cleanups of a task that comes back as past steps, so that
-// they run again.
+// putAside keeps the completed cleanups of a revived task as past steps, so that they run
+// again.
 func (o *op) putAside(r *row) {
 	for i := range o.steps[r.ID] {
 		if s := &o.steps[r.ID][i]; s.RanCleanup() {

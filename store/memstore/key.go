@@ -17,8 +17,8 @@ func (o *op) hasRoom(key string) bool {
 	return key == "" || !ok || rules.KeyHasRoom(k.Held, k.Cap)
 }
 
-// hold takes a task's key as it is claimed. The limit of the task claimed
-// last is the one that holds.
+// hold takes a task's key when the task is claimed. The limit of the most recently
+// claimed task applies.
 func (o *op) hold(r *row) {
 	if r.ConcurrencyKey == "" {
 		return
@@ -26,16 +26,16 @@ func (o *op) hold(r *row) {
 	k := o.key(r.ConcurrencyKey, r.ConcurrencyLimit)
 	k.Held++
 	k.Cap = r.ConcurrencyLimit
-	o.freed[r.ConcurrencyKey] = true // by a limit that is higher than the last one's
+	o.freed[r.ConcurrencyKey] = true // its limit is higher than the last one's
 }
 
-// holdOn counts a task that left running as a holder of its key still. The limit of the
-// task claimed last stays.
+// holdOn keeps the key for a task that has left running. The limit of the most recently
+// claimed task still applies.
 func (o *op) holdOn(r *row) {
 	o.keys[r.ConcurrencyKey].Held++
 }
 
-// drop gives a task's key back as it leaves running.
+// drop releases a task's key when it leaves running.
 func (o *op) drop(r *row) {
 	if r.ConcurrencyKey == "" {
 		return
@@ -44,31 +44,31 @@ func (o *op) drop(r *row) {
 	o.freed[r.ConcurrencyKey] = true
 }
 
-// queueUp moves a due task from dispatch to the waiters of its key, with the
-// time from which it was due.
+// queueUp moves a due task from dispatch to the waiters of its key, with the time at
+// which it became due.
 func (o *op) queueUp(d store.DispatchRow) {
 	delete(o.dispatch, d.Task)
 	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task, Queue: d.Queue, Type: d.Type}
 }
 
-// wakeFreed wakes the keys that may have room now.
+// wakeFreed wakes the keys that may have room.
 func (o *op) wakeFreed() {
 	for _, key := range slices.Sorted(maps.Keys(o.freed)) {
 		for o.wake(key) {
-			// What one wake leaves, the next one moves.
+			// The next wake moves the waiters that this one leaves.
 		}
 		o.tidy(key)
 	}
 	clear(o.freed)
 }
 
-// keyLane is a lane of a key: the priority makes no difference.
+// keyLane is a lane of a key, for all priorities.
 type keyLane struct{ queue, taskType string }
 
-// wake moves waiters of a key with room back to dispatch: the oldest of lanes
-// that are not paused, until those that run and those that are due reach the
-// limit, and then the oldest of each lane that has nothing due. more reports
-// that there were more lanes than one wake serves: the key must be woken again.
+// wake moves waiters of a key with room back to dispatch. It first takes the oldest of
+// lanes that are not paused, until running and due tasks reach the limit. Then it takes
+// the oldest of each lane without a due task. more reports that there were more lanes
+// than one wake serves: the key must be woken again.
 func (o *op) wake(key string) (more bool) {
 	k, ok := o.keys[key]
 	if !ok {
@@ -104,8 +104,8 @@ func (o *op) wake(key string) (more bool) {
 	return false
 }
 
-// dispatchWaiter makes a waiter claimable again, as long due as it was. The
-// task's own row is not written: readers derive its state.
+// dispatchWaiter makes a waiter claimable again, with its original due time. It does not
+// write the task's own row: readers derive the state.
 func (o *op) dispatchWaiter(w store.WaiterRow) {
 	r := o.tasks[w.Task]
 	delete(o.waiters, w.Task)
@@ -116,8 +116,8 @@ func (o *op) dispatchWaiter(w store.WaiterRow) {
 	o.notice.Due = true
 }
 
-// dueLanes counts the dispatch rows of a key that are due, by lane. A row that
-// is due tomorrow must not keep a waiter of today.
+// dueLanes counts the due dispatch rows of a key by lane. A row that is due tomorrow must
+// not delay a waiter that is due today.
 func (o *op) dueLanes(key string) map[keyLane]int {
 	due := map[keyLane]int{}
 	for _, d := range o.dispatch {
@@ -150,7 +150,7 @@ func (o *op) waitersOf(key string) []store.WaiterRow {
 	return list
 }
 
-// key returns the row of a key, made if need be.
+// key returns the row of a key; it creates a missing one.
 func (o *op) key(key string, limit int) *store.KeyRow {
 	k, ok := o.keys[key]
 	if !ok {
@@ -160,7 +160,7 @@ func (o *op) key(key string, limit int) *store.KeyRow {
 	return k
 }
 
-// tidy removes a key that no task holds or waits for.
+// tidy removes a key without holders and waiters.
 func (o *op) tidy(key string) {
 	if k, ok := o.keys[key]; ok && k.Held == 0 {
 		if len(o.waitersOf(key)) == 0 {
@@ -169,8 +169,8 @@ func (o *op) tidy(key string) {
 	}
 }
 
-// ahead returns the due task that comes before a waiter in its own lane, while
-// the key has room; zero: there is none.
+// ahead returns the due task that precedes a waiter in its lane while the key has room,
+// or zero.
 func (o *op) ahead(r *row) (id task.ID) {
 	if !o.hasRoom(r.ConcurrencyKey) {
 		return id

@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A small heap would be collected all the time, which costs up to half of what the tests do.
+// A small heap is collected constantly, which takes up to half of the tests' time.
 func init() { debug.SetGCPercent(400) }
 
 func TestStore(t *testing.T) {
@@ -84,7 +84,7 @@ func snapshot(t *testing.T, s *memstore.Store) *store.Snapshot {
 	return snap
 }
 
-// A transaction ends with its function, and is good for its own store only.
+// A transaction ends with its function and is valid for its own store only.
 func TestTxOutlivesNothing(t *testing.T) {
 	t.Parallel()
 	s, ids, lease := fixture(t)
@@ -116,8 +116,8 @@ func TestTxOutlivesNothing(t *testing.T) {
 	}
 }
 
-// Inside a transaction an enqueue sees those before it; outside no caller sees
-// any until the commit.
+// An enqueue in a transaction sees the earlier ones; outside of it they are invisible
+// until the commit.
 func TestTxEnqueuesTogether(t *testing.T) {
 	t.Parallel()
 	s, ids, lease := fixture(t)
@@ -149,7 +149,7 @@ func TestTxEnqueuesTogether(t *testing.T) {
 	}
 }
 
-// The answers that a function got to its enqueues must be true at the commit.
+// The results of a function's enqueues must still be true at the commit.
 func TestTxRestartsWhenItsAnswersChanged(t *testing.T) {
 	t.Parallel()
 	s, ids, lease := fixture(t)
@@ -172,7 +172,7 @@ func TestTxRestartsWhenItsAnswersChanged(t *testing.T) {
 	}
 }
 
-// Spoiling all that the store hands out changes nothing inside.
+// Overwriting returned values changes nothing in the store.
 func TestValuesAreCopied(t *testing.T) {
 	t.Parallel()
 	s, ids, lease := fixture(t)
@@ -238,7 +238,7 @@ func TestValuesAreCopied(t *testing.T) {
 	}
 }
 
-// spoil overwrites everything that a snapshot points to.
+// spoil overwrites every value that a snapshot points to.
 func spoil(s *store.Snapshot) {
 	for i := range s.Tasks {
 		t := &s.Tasks[i]

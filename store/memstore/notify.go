@@ -5,8 +5,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Notify implements store.Observe. No change escapes the notices: every write
-// goes through this process.
+// Notify implements store.Observe. The notices are complete: every write goes through
+// this process.
 func (s *Store) Notify(ns string, _ func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	return s.listeners.Add(ns, fn), true
 }

@@ -96,7 +96,7 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 	return store.CommandResult{Err: rules.UnknownCommand(cmd)}
 }
 
-// note writes the audit entry of a verb, and returns it as a pause has it.
+// note writes the audit entry of a verb, and returns it in the form that a pause stores.
 func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
 	e := store.AuditEntry{At: o.now, Actor: a.By, Verb: verb, Target: target, Reason: a.Reason}
 	entry := e
@@ -107,7 +107,7 @@ func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
 	return e
 }
 
-// find returns the task of a command, if it is still the one that was seen.
+// find returns the task of a command, if it is unchanged since the caller read it.
 func (o *op) find(id task.ID, seen store.Seen) (*row, store.CommandResult) {
 	r, ok := o.tasks[id]
 	if !ok {
@@ -116,7 +116,7 @@ func (o *op) find(id task.ID, seen store.Seen) (*row, store.CommandResult) {
 	return r, store.CommandResult{State: r.State, Err: rules.CheckSeen(id, seen, r.Epoch, r.UpdatedAt)}
 }
 
-// unblock lets a blocked task go on, with one attempt at least.
+// unblock lets a blocked task continue with at least one attempt.
 func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -140,7 +140,7 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// delete removes a task and everything recorded about it, except the audit.
+// delete removes a task and all its records, except the audit log.
 func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -173,7 +173,7 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	return store.CommandResult{}
 }
 
-// remove removes a task and everything recorded about it, except the audit.
+// remove removes a task and all its records, except the audit log.
 func (o *op) remove(r *row) {
 	o.unlink(r.ID)
 	delete(o.tasks, r.ID)
@@ -192,7 +192,7 @@ func (o *op) remove(r *row) {
 	delete(o.events, r.ID)
 }
 
-// unlink removes the edges at both sides of a task.
+// unlink removes the edges on both sides of a task.
 func (sp *space) unlink(id task.ID) {
 	touches := func(e *store.EdgeRow) bool { return e.Task == id || e.Needs == id }
 	for _, e := range sp.needs[id] {
@@ -205,9 +205,9 @@ func (sp *space) unlink(id task.ID) {
 	delete(sp.dependents, id)
 }
 
-// restored begins another life of the store: no lease of the one before is
-// worth anything. The tasks come back as their leases expire, or now; it returns how
-// many do.
+// restored begins a new generation of the store: all earlier leases are invalid. Their
+// tasks become available when the leases expire, or now. It returns the number of these
+// tasks.
 func (o *op) restored(cmd store.Restored) (ended int) {
 	o.note(cmd.Audit, "restored", "")
 	o.generation = newGeneration()

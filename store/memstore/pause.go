@@ -13,10 +13,10 @@ import (
 // pausedTask is the pause of one task.
 type pausedTask struct {
 	store.AuditEntry
-	due time.Time // of the dispatch row that it would have; zero: none
+	due time.Time // of its suspended dispatch row; zero without one
 }
 
-// pauseOf says whether a lane is paused, with its type or its queue.
+// pauseOf returns the kind of pause that stops a lane: of its type or of its queue.
 func (sp *space) pauseOf(queue, taskType string) task.PauseKind {
 	if _, ok := sp.pausedType[taskType]; ok {
 		return task.PauseType
@@ -27,9 +27,9 @@ func (sp *space) pauseOf(queue, taskType string) task.PauseKind {
 	return task.PauseNone
 }
 
-// pauseLanes keeps queues, or types, from being claimed from: those that paused
-// names. Their due rows no longer fill the limits of their keys, so waiters of
-// other lanes may come forward.
+// pauseLanes stops claims from queues or types: paused is the map for either. Their due
+// rows no longer count toward the limits of their keys, so waiters of other lanes may
+// proceed.
 func (o *op) pauseLanes(paused map[string]store.AuditEntry, a store.Audit, verb, name string, of func(d store.DispatchRow) bool) {
 	e := o.note(a, verb, name)
 	if _, ok := paused[name]; ok {
@@ -50,7 +50,7 @@ func (o *op) resumeLanes(paused map[string]store.AuditEntry, a store.Audit, verb
 	o.notice.Due = true
 }
 
-// pauseTask takes a task's dispatch row away, and all that it would get.
+// pauseTask removes a task's dispatch row and suspends later ones.
 func (o *op) pauseTask(cmd store.PauseTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -74,7 +74,7 @@ func (o *op) pauseTask(cmd store.PauseTask) store.CommandResult {
 	return res
 }
 
-// resumeTask gives a task the dispatch row that it would have.
+// resumeTask restores a task's suspended dispatch row.
 func (o *op) resumeTask(cmd store.ResumeTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -93,8 +93,8 @@ func (r *row) dispatchRow(at time.Time) store.DispatchRow {
 	return store.DispatchRow{Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority, AvailableAt: at, ConcurrencyKey: r.DispatchKey()}
 }
 
-// park keeps the due time of a paused task instead of its dispatch row, and
-// reports whether the task is paused.
+// park stores the due time of a paused task instead of its dispatch row, and reports
+// whether the task is paused.
 func (o *op) park(d store.DispatchRow) bool {
 	p, paused := o.pausedTask[d.Task]
 	if paused {
@@ -103,7 +103,7 @@ func (o *op) park(d store.DispatchRow) bool {
 	return paused
 }
 
-// pausedTasks are the pauses of tasks, as snapshots show them.
+// pausedTasks returns the pauses of tasks, as in snapshots.
 func (sp *space) pausedTasks() []store.PausedTask {
 	var list []store.PausedTask
 	for _, id := range slices.SortedFunc(maps.Keys(sp.pausedTask), task.ID.Compare) {

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// move gives a task another state and moves its job's counters with it.
+// move changes a task's state and its job's counters.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
 	before, from := r.counted(r.Waiting), r.State
 	r.State, r.Waiting, r.Error = to, why, err
@@ -19,12 +19,12 @@ func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
 	o.count(r, before, r.counted(why))
 }
 
-// counted is how a task counts for its job while it waits for something.
+// counted returns a task's contribution to its job's counters while it waits.
 func (r *row) counted(why task.Waiting) task.JobCounters {
 	return task.Count(r.End(), why, r.Join, !r.ReadyAt.IsZero())
 }
 
-// count moves the counters of a task's job, from which its state follows.
+// count updates the counters of a task's job, which determine its state.
 func (o *op) count(r *row, before, after task.JobCounters) {
 	j, ok := o.jobs[r.JobID]
 	if !ok || before == after {
@@ -50,25 +50,25 @@ func (o *op) resolveJob(j *task.Job) {
 	o.counted = append(o.counted, j)
 }
 
-// makeReady makes a task claimable from an instant on (W1): its dispatch row comes
-// with the same operation (propagate). why says what it waits for until then.
+// makeReady makes a task claimable from an instant on (W1): propagate creates its
+// dispatch row in the same operation. why is the reason for waiting until then.
 func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) {
 	o.makeReadyAt(r, later(at, o.now), why, err)
 }
 
-// makeReadyAt is makeReady, also for an instant that has passed.
+// makeReadyAt is makeReady that also accepts an instant in the past.
 func (o *op) makeReadyAt(r *row, at time.Time, why task.Waiting, err *task.Error) {
 	state, waiting := rules.Available(at, why, o.now)
 	o.move(r, state, waiting, err)
 	o.ready = append(o.ready, r.dispatchRow(at))
 }
 
-// unschedule makes a task that does not run unclaimable: its dispatch row goes,
-// for which a waiter of the same key may come forward, or its waiter row.
+// unschedule makes a task that does not run unclaimable: it removes the dispatch row, so
+// that a waiter of the same key may proceed, or the waiter row.
 func (o *op) unschedule(r *row) {
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
-	// It may have become claimable by the same batch.
+	// It may have become claimable in the same batch.
 	o.ready = slices.DeleteFunc(o.ready, func(d store.DispatchRow) bool { return d.Task == r.ID })
 	if p, ok := o.pausedTask[r.ID]; ok {
 		p.due = time.Time{}
@@ -78,7 +78,7 @@ func (o *op) unschedule(r *row) {
 	}
 }
 
-// end moves a task into a terminal state. Its dependents follow in propagate.
+// end moves a task into a terminal state. propagate resolves its dependents.
 func (o *op) end(r *row, s task.State, err *task.Error) {
 	o.unschedule(r)
 	o.move(r, s, task.WaitNone, err)
@@ -90,27 +90,24 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 	}
 }
 
-// propagate does what follows from the moves of a batch, when all of them are
-// made, so that it does not depend on their order (ADR 0013):
+// propagate applies the consequences of a batch after all of its moves, so that the
+// result does not depend on their order (ADR 0013):
 //
 //   - the children of tasks that ended before them are cancelled
-//   - keys with room wake their waiters, which are older than tasks of the batch
-//     that are about to queue again
+//   - keys with room wake their waiters, which are older than tasks of the batch that are about to queue again
 //   - tasks that are claimable again get their dispatch rows
-//   - the edges towards all that ended are marked, then those towards what ended
-//     by that, until none is left
-//   - jobs whose budgets are used up by then end what is left of them, which has
-//     the same consequences
+//   - the edges toward ended tasks are marked, then those toward tasks that end by that, until no edge is left
+//   - jobs whose budgets are exhausted by then end their remaining tasks, which has the same consequences
 //
-// Package internal/propagate does the same for the SQL stores; this is its
-// oracle and shares only the rules with it.
+// Package internal/propagate does the same for the SQL stores; this is its oracle and
+// shares only the rules with it.
 func (o *op) propagate() {
 	for o.settle(); o.exhaust(); {
 		o.settle()
 	}
 }
 
-// settle does all of that but the last.
+// settle performs all of these but the last.
 func (o *op) settle() {
 	o.cancelChildren()
 	o.wakeFreed()
@@ -135,8 +132,9 @@ func (o *op) dispatchReady() {
 	o.ready = nil
 }
 
-// resolveEdges marks the edges whose needs have ended. Each dependent is nearer to
-// its start, or will never run. One that started or ended before stays as it is.
+// resolveEdges marks the edges whose dependencies have ended. Each dependent comes closer
+// to its start, or can never run. A dependent that has already started or ended does not
+// change.
 func (o *op) resolveEdges(ended []*row) {
 	marked, calls := map[*row][]rules.EndedNeed{}, map[call]int{}
 	for _, need := range ended {
@@ -170,14 +168,14 @@ func (o *op) resolveEdges(ended []*row) {
 			o.join(r)
 		} else if waits.Open == 0 {
 			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
-			r.Join = task.JoinNone // it counted as one that waits before
+			r.Join = task.JoinNone // it counted as waiting before
 		}
 	}
 	o.lowerCalls(calls)
 }
 
-// decideUndo has an undo task begin, or end, if all of its needs have ended, or an undo that
-// it waits for was given up.
+// decideUndo begins or ends an undo task if all of its dependencies have ended, or if the
+// undo that it waits for was given up.
 func (o *op) decideUndo(r *row, ended []rules.EndedNeed) {
 	if need := rules.Blame(ended); need != nil {
 		failure := rules.UnmetFailure(need, o.tasks[need.Need].name())
@@ -197,7 +195,8 @@ func (o *op) decideUndo(r *row, ended []rules.EndedNeed) {
 	o.leave(r, &to)
 }
 
-// notNeeded says why a task does not run whose needs did not fail.
+// notNeeded returns the reason for which a task does not run although no dependency
+// failed.
 func (o *op) notNeeded(r *row) *task.Error {
 	var first *rules.Need
 	others := false
@@ -213,7 +212,7 @@ func (o *op) notNeeded(r *row) *task.Error {
 	return rules.NotNeededFailure(&first.EndedNeed, others, first.Name)
 }
 
-// needsOf returns the edges of a task, by need.
+// needsOf returns the edges of a task, ordered by dependency.
 func (o *op) needsOf(r *row) []rules.Need {
 	needs := make([]rules.Need, 0, len(o.needs[r.ID]))
 	for _, e := range o.needs[r.ID] {

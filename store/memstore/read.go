@@ -42,7 +42,7 @@ func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Tas
 	return out, next, err
 }
 
-// parseCursor reads the ID behind which a page begins; zero: at the newest.
+// parseCursor parses the ID after which a page begins; zero means the newest.
 func parseCursor(after string) (task.ID, error) {
 	if after == "" {
 		return task.ID{}, nil
@@ -54,8 +54,8 @@ func parseCursor(after string) (task.ID, error) {
 	return id, nil
 }
 
-// page sorts rows newest first and cuts them to a page. The cursor is the
-// last ID of a page that another one follows.
+// page sorts rows newest first and cuts them to a page. The cursor is the last ID of the
+// page, if another page follows.
 func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	slices.SortFunc(rows, func(a, b T) int { return id(b).Compare(id(a)) })
 	size := store.PageLimit(limit)

@@ -24,7 +24,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 			res.Reaped = append(res.Reaped, o.reap(r, req.CrashBudget))
 		}
 		o.freeHolds()
-		o.propagate() // what ends for a need has no deadline to miss any more
+		o.propagate() // tasks that end by a dependency have no deadline to miss
 		for _, r := range o.pastDeadline(req.Limit) {
 			o.expire(r)
 			res.Expired = append(res.Expired, r.ID)
@@ -37,7 +37,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 	return res, err
 }
 
-// observed returns what is known of a worker, nil if it is not known.
+// observed returns the record of a worker, or nil if the worker is unknown.
 func (o *op) observed(id store.WorkerID) *rules.Worker {
 	if w, ok := o.workers[id]; ok {
 		return &w.Worker
@@ -45,8 +45,8 @@ func (o *op) observed(id store.WorkerID) *rules.Worker {
 	return nil
 }
 
-// seenDead reports whether a worker's process is known to be dead: it is observed
-// from the worker's Join until the worker is forgotten.
+// seenDead reports whether a worker's process is known to be dead. Workers are observed
+// from Join until they are forgotten.
 func (o *op) seenDead(id store.WorkerID) bool {
 	w, ok := o.workers[id]
 	return ok && w.joined && o.dead[id]
@@ -65,9 +65,9 @@ func (s *Store) Orphans(ctx context.Context, ns string, ids ...task.ID) ([]task.
 	return orphans, err
 }
 
-// lostLeases returns the running tasks whose leases are over: held by a process
-// known to be dead, or expired. It reports whether expired ones were passed over
-// because the worker that asks is not eligible to reap them.
+// lostLeases returns the running tasks with lost leases: held by a process that is known
+// to be dead, or expired. It reports whether it skipped expired leases because the
+// calling worker is not eligible to reap them.
 func (o *op) lostLeases(eligible bool) (lost []*row, passedOver bool) {
 	lost = o.sorted(func(r *row) bool {
 		switch {
@@ -85,14 +85,13 @@ func (o *op) lostLeases(eligible bool) (lost []*row, passedOver bool) {
 	return lost, passedOver
 }
 
-// reap takes one lease away and says what becomes of the task (R7).
+// reap takes one lease and resolves its task (R7).
 func (o *op) reap(r *row, budget int) store.Reaped {
 	stopped := o.seenDead(r.worker) || o.observed(r.worker).Stopped(r.LeaseExpiresAt)
 	return o.take(r, stopped, budget, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now), held{})
 }
 
-// held is a lease under which an attempt may run on though it was taken; zero: there is
-// none.
+// held is a revoked lease under which an attempt may still run. It may be zero.
 type held struct {
 	lease task.LeaseID
 	until time.Time
@@ -121,8 +120,8 @@ func (o *op) take(r *row, stopped bool, budget int, failure *task.Error, hold he
 	return store.Reaped{Task: r.ID, State: r.State, Crash: loss.Crash}
 }
 
-// pastDeadline returns the unfinished tasks whose deadline has passed and
-// that were not yet asked to end.
+// pastDeadline returns the unfinished tasks whose deadline has passed and whose end was
+// not yet requested.
 func (o *op) pastDeadline(limit int) []*row {
 	rows := o.sorted(func(r *row) bool {
 		return r.hasDeadline() && rules.Past(r.DeadlineAt, o.now)
@@ -131,12 +130,12 @@ func (o *op) pastDeadline(limit int) []*row {
 	return rows[:min(limit, len(rows))]
 }
 
-// hasDeadline reports whether the deadline of a task, if it has one, will end it.
+// hasDeadline reports whether a task has a deadline that can end it.
 func (r *row) hasDeadline() bool {
 	return !r.State.Terminal() && !r.CancelRequested && r.Undo == nil && !r.DeadlineAt.IsZero()
 }
 
-// expire ends a task whose deadline has passed, or asks it to end.
+// expire ends a task whose deadline has passed, or requests its end.
 func (o *op) expire(r *row) {
 	if rules.ResolveEnd(&rules.Unfinished{State: r.State, Phase: r.Undo}) == rules.EndAsked {
 		r.CancelRequested, r.CancelKind = true, task.KindDeadline
@@ -150,12 +149,12 @@ func (o *op) expire(r *row) {
 	o.leave(r, &to)
 }
 
-// holds reports whether a revoked lease holds the undo of a task back.
+// holds reports whether a revoked lease delays the undo of a task.
 func (o *op) holds(r *row) bool {
 	return r.State == task.Pending && r.Undo != nil && rules.Holds(r.Undo, r.Undo.Hold, o.now)
 }
 
-// freeHolds has undos begin that wait for the end of a lease whose process is dead.
+// freeHolds begins the undos that wait for the end of a lease whose process is dead.
 func (o *op) freeHolds() {
 	for _, r := range o.sorted(func(r *row) bool { return o.holds(r) && o.seenDead(r.held) }) {
 		to := rules.FreeHold(r.Undo, o.now)
@@ -163,8 +162,8 @@ func (o *op) freeHolds() {
 	}
 }
 
-// forgetWorkers removes workers that hold nothing and are gone: dead, or silent
-// for long, if the worker that asks is eligible to reap.
+// forgetWorkers removes workers without leases that are dead. If the calling worker is
+// eligible to reap it also removes those that have been silent for long.
 func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
 	holds := map[store.WorkerID]bool{}
 	for _, r := range o.tasks {
@@ -179,14 +178,14 @@ func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
 	}
 }
 
-// watch announces the deadline of a task that has got one.
+// watch announces a task's new deadline.
 func (o *op) watch(r *row) {
 	if !r.DeadlineAt.IsZero() {
 		o.notice.DeadlineIn(r.DeadlineAt.Sub(o.now))
 	}
 }
 
-// nextDeadline returns how long until the next deadline passes; 0: there is none.
+// nextDeadline returns the time until the next deadline, or 0 without one.
 func (o *op) nextDeadline() time.Duration {
 	var n store.Notice
 	for _, r := range o.tasks {
@@ -197,8 +196,8 @@ func (o *op) nextDeadline() time.Duration {
 	return n.Deadline
 }
 
-// nextReap returns how long until the next lease or deadline can expire. To a
-// worker that is not eligible yet a lease is not over before it is.
+// nextReap returns the time until the next lease or deadline expires. For a worker that
+// is not yet eligible to reap, an expired lease counts from the time at which it is.
 func (o *op) nextReap(eligibleAt time.Time) time.Duration {
 	var soonest time.Time
 	for _, r := range o.tasks {

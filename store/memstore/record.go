@@ -37,14 +37,14 @@ func (o *op) record(rec *store.Record) store.RecordResult {
 		return store.RecordResult{Err: err}
 	}
 	res := o.recordStep(r, rec)
-	// A task that is to be cancelled may still report its progress.
+	// A task whose cancellation was requested may still report its progress.
 	if rec.Progress != nil && (res.Err == nil || errors.Is(res.Err, store.ErrCancelRequested)) {
 		r.Progress = copyPtr(rec.Progress)
 	}
 	return res
 }
 
-// recordStep writes the step of a record and what it starts.
+// recordStep writes the step of a record and the tasks that it starts.
 func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	if rec.Checkpoint != nil {
 		return o.checkpoint(r, rec)
@@ -74,7 +74,7 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	return o.completed(r, step, rec)
 }
 
-// failedTry keeps a try that failed. It counts for nothing but what it spent.
+// failedTry stores a failed try. Only its cost counts.
 func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 	for _, s := range o.steps[r.ID] {
 		if s.State == task.StepFailed && s.Name == step.Name && s.AttemptNo == step.AttemptNo && s.Try == step.Try {
@@ -85,7 +85,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 	return store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}
 }
 
-// completed keeps the value of a step, once and for all (R10), or its beginning.
+// completed stores the final value of a step (R10), or its beginning.
 func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordResult {
 	start := rec.Tasks
 	stored := o.recordedStep(r.ID, step.Name)
@@ -128,7 +128,7 @@ func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordRe
 	return res
 }
 
-// progresses notes that a step was recorded: the crashes before it do not count any more.
+// progresses resets the crash count, because a step was recorded.
 func (r *row) progresses() {
 	if r.Undo != nil {
 		r.Undo.Crashes = 0
@@ -138,10 +138,10 @@ func (r *row) progresses() {
 	r.QuarantineLosses = 0
 }
 
-// toEnd reports whether a task was asked to end, or is being undone.
+// toEnd reports whether the end of a task was requested, or its undo has begun.
 func (r *row) toEnd() bool { return r.CancelRequested || r.Undo != nil }
 
-// recordedStep returns the step under a name that is completed, or waits, or nil.
+// recordedStep returns the completed or waiting step of a name, or nil.
 func (o *op) recordedStep(id task.ID, name string) *task.Step {
 	for i, s := range o.steps[id] {
 		if s.State != task.StepFailed && s.Name == name && !s.Past() && s.Kind != task.KindUndo {
@@ -151,7 +151,7 @@ func (o *op) recordedStep(id task.ID, name string) *task.Step {
 	return nil
 }
 
-// startedBefore answers for tasks that were enqueued with their step.
+// startedBefore returns the results for tasks that were enqueued with their step.
 func (o *op) startedBefore(start []task.New) []store.Enqueued {
 	var out []store.Enqueued
 	for i := range start {

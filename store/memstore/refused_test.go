@@ -12,7 +12,8 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// What the store refuses for good ends the task, on every path on which an engine writes.
+// A write that the store rejects permanently fails the task, on every write path of an
+// engine.
 func TestRefusedWrites(t *testing.T) {
 	t.Parallel()
 	refusetest.Run(t, func(_ *testing.T, w refusetest.Write) store.Store {
@@ -35,7 +36,7 @@ func TestRefusedWrites(t *testing.T) {
 	}, func(ctx context.Context, name string) error { return refusetest.StepTx[*memstore.Tx](ctx, name, nil) }, nil)
 }
 
-// unless makes a call unless it is refused.
+// unless makes a call unless it is rejected.
 func unless[R any](refused bool, next func() (R, error)) (none R, err error) {
 	if refused {
 		return none, fmt.Errorf("%w: %s", store.ErrRefused, refusetest.Said)

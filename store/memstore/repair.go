@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// replaceInput gives a task another input.
+// replaceInput replaces a task's input.
 func (o *op) replaceInput(cmd store.ReplaceInput) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -37,7 +37,7 @@ func (o *op) replaceInput(cmd store.ReplaceInput) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// cancelRepair ends the repair that a task waits for, or asks it to end.
+// cancelRepair ends the repair that a task waits for, or requests its end.
 func (o *op) cancelRepair(r *row) {
 	for _, e := range o.children(r) {
 		if child := o.tasks[e.Needs]; !e.Done && e.Step == "" && !child.State.Terminal() && child.Undo == nil {

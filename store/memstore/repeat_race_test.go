@@ -2,6 +2,6 @@
 
 package memstore_test
 
-// repeat is how often concurrent cases run under the race detector, which
-// makes everything about ten times slower.
+// repeat is the number of runs of concurrent cases under the race detector, which makes
+// everything about ten times slower.
 const repeat = 10

@@ -2,5 +2,5 @@
 
 package memstore_test
 
-// repeat is how often concurrent cases of the conformance suite run.
+// repeat is the number of runs of the conformance suite's concurrent cases.
 const repeat = 200

@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// rerun stores a new task that repeats another one.
+// rerun stores a new task that repeats another task.
 func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -33,8 +33,8 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 		if s.Undo == task.UndoOpen && open == "" {
 			open = s.Name
 		}
-		s.TaskID, s.AttemptNo, s.Cost = cmd.New.ID, 0, 0 // the old task has spent it
-		s.Undo, s.UndoNo, s.Round = task.UndoNone, 0, 0  // and would undo it
+		s.TaskID, s.AttemptNo, s.Cost = cmd.New.ID, 0, 0 // the old task has already spent it
+		s.Undo, s.UndoNo, s.Round = task.UndoNone, 0, 0  // the old task would undo it
 		taken = append(taken, copyStep(s))
 	}
 	if err := rules.CheckRerun(r.ID, r.State, needs, call, open, len(taken)); err != nil {
@@ -42,7 +42,7 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	}
 	ran := rules.FirstCleanup(o.steps[r.ID])
 	if len(taken) == 0 {
-		ran = nil // none of the steps that it undid is taken over
+		ran = nil // the new task takes over no undone step
 	}
 	if !cmd.KeepSteps {
 		if err := rules.CheckRerunCleanedUp(r.ID, r.State, ran); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// reschedule makes a task due at another instant.
+// reschedule changes the time at which a task becomes due.
 func (o *op) reschedule(cmd store.RescheduleTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// retry revives a failed or cancelled task and those that ended because of it.
+// retry revives a failed or cancelled task and the tasks that ended because of it.
 func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
@@ -52,7 +52,7 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// retryUndo tries the undo of a task again, alone.
+// retryUndo retries the undo of a task, alone.
 func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
 	if err := rules.CheckUndoRetry(cmd, r.State, r.Waiting, r.Undo); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
@@ -102,8 +102,8 @@ func (o *op) retryUndo(r *row, cmd *store.RetryTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// waitAgain has a dependent that has not started, or a call, wait for a need that goes on.
-// It reports whether it does.
+// waitAgain makes an unstarted dependent, or a call, wait for a dependency that
+// continues. It reports whether it does.
 func (o *op) waitAgain(d *row, e *store.EdgeRow) bool {
 	switch {
 	case e.Step != "":
@@ -116,12 +116,12 @@ func (o *op) waitAgain(d *row, e *store.EdgeRow) bool {
 	return false
 }
 
-// bringBack revives a task, and those that ended because of it. A dependent whose cleanup
-// completed stays ended unless its steps are kept.
+// bringBack revives a task and the tasks that ended because of it. A dependent with a
+// completed cleanup stays ended unless its steps are kept.
 func (o *op) bringBack(r *row, keepSteps bool) {
 	revived := append([]*row{r}, o.revive(r)...)
-	// A dependent is looked at again each time that one of its needs revives, so
-	// the last of them brings it back.
+	// A dependent is checked each time one of its dependencies revives, so the last of
+	// them revives it.
 	for ; len(revived) > 0; revived = revived[1:] {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
@@ -135,8 +135,8 @@ func (o *op) bringBack(r *row, keepSteps bool) {
 	}
 }
 
-// reopen has a dependent wait for the end of a need that was retried, unless
-// another one that went wrong lets it start.
+// reopen makes a dependent wait for a retried dependency, unless another failed
+// dependency lets it start.
 func (o *op) reopen(r *row, e *store.EdgeRow) {
 	open(e)
 	r.RemainingDeps = rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked).Open
@@ -146,7 +146,7 @@ func (o *op) reopen(r *row, e *store.EdgeRow) {
 	}
 }
 
-// revive gives a task all its attempts back.
+// revive restores all attempts of a task.
 func (o *op) revive(r *row) []*row {
 	needs := o.needsOf(r)
 	var limit time.Time
@@ -165,7 +165,7 @@ func (o *op) revive(r *row) []*row {
 	r.RemainingDeps, r.Join = v.Waits.Open, v.Join
 	for i, e := range o.needs[r.ID] {
 		switch {
-		case e.Step != "": // below
+		case e.Step != "": // handled below
 		case e.Awaited == 0:
 			e.Done = needs[i].Ended()
 		case v.Join != task.JoinNone: // it may have been retried since

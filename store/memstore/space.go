@@ -11,15 +11,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// space is everything in one namespace: one map or list per table.
+// space holds one namespace: one map or list per table.
 type space struct {
 	generation  string
 	tasks       map[task.ID]*row
 	idempotent  map[idempotency]task.ID // an index over tasks
 	jobs        map[task.ID]*task.Job
 	onceJobs    map[jobKey]task.ID            // an index over jobs
-	needs       map[task.ID][]*store.EdgeRow  // edges by the task that waits
-	dependents  map[task.ID][]*store.EdgeRow  // the same edges by the task that is waited for
+	needs       map[task.ID][]*store.EdgeRow  // edges by the dependent
+	dependents  map[task.ID][]*store.EdgeRow  // the same edges by the dependency
 	attempts    map[task.ID][]task.Attempt    // ended ones, by number
 	decisions   map[task.ID][]task.Decision   // by attempt
 	steps       map[task.ID][]task.Step       // by index, attempt and try
@@ -27,15 +27,15 @@ type space struct {
 	checkpoints map[task.ID][]task.Checkpoint // by name
 	artifacts   map[task.ID][]task.Artifact   // by ID
 	expiries    map[task.ID]*expiry
-	bucket      store.Bucket      // that has the blobs
-	refs        map[task.ID][]ref // of values
+	bucket      store.Bucket      // the bucket of the blobs
+	refs        map[task.ID][]ref // from values
 	blobs       map[task.ID]*blob
 	events      map[task.ID][]store.EventRow // by number
 	feed        feed
 	dispatch    map[task.ID]store.DispatchRow
 	keys        map[string]*store.KeyRow
 	waiters     map[task.ID]store.WaiterRow
-	paused      map[string]store.AuditEntry // by queue: who paused it
+	paused      map[string]store.AuditEntry // by queue: the audit entry of the pause
 	pausedType  map[string]store.AuditEntry // by task type
 	pausedTask  map[task.ID]*pausedTask
 	audit       []store.AuditEntry
@@ -44,21 +44,21 @@ type space struct {
 	stats       stats
 }
 
-// row is a stored task. Its ReadyAt is the instant before which it was asked
-// not to run (a wish, a retry, a sleep), not what readers see.
+// row is a stored task. Its ReadyAt is the requested start time (a wish, a retry, a
+// sleep), not the value that readers see.
 type row struct {
 	task.Task
 	worker store.WorkerID // of the running attempt
-	held   store.WorkerID // of the attempt before, whose lease may hold the undo back
-	alone  bool           // it is quarantined, and runs as the only task of its worker
+	held   store.WorkerID // of the previous attempt, whose lease may delay the undo
+	alone  bool           // quarantined: it runs as the only task of its worker
 
-	joinOutput json.RawMessage // that it ends with when its children have succeeded
+	joinOutput json.RawMessage // the output once its children have succeeded
 }
 
-// idempotency is what an idempotency key is unique in.
+// idempotency is the scope of an idempotency key.
 type idempotency struct{ taskType, key string }
 
-// jobKey is what an idempotency key of a job is unique in.
+// jobKey is the scope of a job's idempotency key.
 type jobKey struct{ name, key string }
 
 // worker is an announced process.
@@ -111,7 +111,7 @@ func (sp *space) sorted(keep func(r *row) bool) []*row {
 	return out
 }
 
-// derived returns a copy of a task as a reader sees it now.
+// derived returns a copy of a task as readers see it at now.
 func (sp *space) derived(r *row, now time.Time) task.Task {
 	t := copyTask(&r.Task)
 	stands := store.Availability{Dispatch: sp.dispatch[r.ID].AvailableAt, Waiter: sp.waiters[r.ID].DueAt, Pause: sp.pauseOf(r.Queue, r.Type)}

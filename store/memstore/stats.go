@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// stats are rows of statistics by the width of their slots.
+// stats holds rows of statistics by the width of their slots.
 type stats map[time.Duration]map[store.StatKey]store.StatRow
 
 // put stores a copy of a row.

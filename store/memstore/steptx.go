@@ -12,17 +12,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tx is the transaction of one StepTx. What is enqueued through it is held
-// back, and stored together with the step or not at all.
+// Tx is the transaction of one StepTx. It buffers enqueues, which are stored together
+// with the step or not at all.
 type Tx struct {
 	store *Store
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	ended bool
 	subs  []buffered
 }
 
-// buffered is one enqueue that waits for the commit, with the answer it got.
+// buffered is one enqueue that waits for the commit, with its preview result.
 type buffered struct {
 	ns  string
 	sub store.Submission
@@ -32,12 +32,12 @@ type buffered struct {
 // Driver implements store.Tx.
 func (t *Tx) Driver() string { return "memstore" }
 
-// Handle implements store.Tx. User code has no tables in memory: the handle is
-// the transaction itself.
+// Handle implements store.Tx. User code has no tables in memory, so the handle is the
+// transaction itself.
 func (t *Tx) Handle() any { return t }
 
-// StepTx implements store.Flow. The function runs without any lock, so
-// that it may read the store as it likes.
+// StepTx implements store.Flow. The function runs without a lock, so it may read the
+// store.
 func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if err := ctx.Err(); err != nil {
 		return store.RecordResult{}, err
@@ -70,7 +70,7 @@ func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit t
 	return s.commit(ctx, ns, rec, subs)
 }
 
-// holds returns why a lease is lost; nil: it is not.
+// holds returns an error if a lease is lost.
 func (s *Store) holds(ns string, l task.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *Store) holds(ns string, l task.Lease) error {
 	return err
 }
 
-// commit records the step of a transaction, stores what it enqueued, and notifies the
-// listeners of every namespace that it wrote to.
+// commit records the step of a transaction, stores its enqueues, and notifies the
+// listeners of every namespace that it wrote.
 func (s *Store) commit(ctx context.Context, ns string, rec store.Record, subs []buffered) (store.RecordResult, error) {
 	if err := ctx.Err(); err != nil {
 		return store.RecordResult{}, err
@@ -92,8 +92,7 @@ func (s *Store) commit(ctx context.Context, ns string, rec store.Record, subs []
 	return res, res.Err
 }
 
-// apply guards and records the step and then stores the enqueues, all of it
-// or nothing.
+// apply guards and records the step and then stores the enqueues; all of it or nothing.
 func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[string]store.Notice) store.RecordResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 		recorded = len(o.steps[rec.Lease.Task]) > before
 	})
 	if res.Err != nil || !recorded {
-		return res // refused, or recorded before, and the enqueues with it
+		return res // rejected, or recorded before; the enqueues likewise
 	}
 	for _, b := range subs {
 		in(b.ns, func(o *op) { o.enqueue(b.sub, task.ID{}) })
@@ -124,7 +123,7 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 	return res
 }
 
-// enqueue answers as the store is now and holds the submission back.
+// enqueue buffers the submission and returns its result for the present state.
 func (t *Tx) enqueue(ctx context.Context, ns string, sub store.Submission) ([]store.Enqueued, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func (t *Tx) enqueue(ctx context.Context, ns string, sub store.Submission) ([]st
 	return copyList(answers[len(answers)-1]), nil
 }
 
-// end closes the transaction for enqueues and returns those it got.
+// end closes the transaction for enqueues and returns the buffered ones.
 func (t *Tx) end() []buffered {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +153,7 @@ func (t *Tx) end() []buffered {
 	return t.subs
 }
 
-// preview answers enqueues, in their order, as if they were stored now.
+// preview returns the results that enqueues would have if they were stored now, in order.
 func (s *Store) preview(subs []buffered) [][]store.Enqueued {
 	type inSpace[K comparable] struct {
 		ns  string
@@ -199,7 +198,7 @@ func (s *Store) preview(subs []buffered) [][]store.Enqueued {
 	return answers
 }
 
-// stillTrue reports whether enqueues would get the answers that they got.
+// stillTrue reports whether the results of enqueues are unchanged.
 func (s *Store) stillTrue(subs []buffered) bool {
 	for i, out := range s.preview(subs) {
 		if !slices.Equal(out, subs[i].out) {
@@ -209,7 +208,7 @@ func (s *Store) stillTrue(subs []buffered) bool {
 	return true
 }
 
-// copySubmission lets the caller keep its submission to itself.
+// copySubmission returns a copy that shares no memory with the caller.
 func copySubmission(sub store.Submission) store.Submission {
 	c := store.Submission{Tasks: slices.Clone(sub.Tasks)}
 	if sub.Job != nil {

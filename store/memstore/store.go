@@ -1,16 +1,15 @@
-// Package memstore is a store in memory, and the executable model of all others:
-// what package store and docs/leases.md say, written down as plainly as possible
-// over maps under one mutex. Random tests compare the real stores with it, and
-// tests of the engine run on it. What a move means it takes from internal/rules,
-// as they do; how moves of one batch follow each other it does in its own way,
-// so that it stays an independent oracle of their SQL.
+// Package memstore is a store in memory and the executable model of the other stores. It
+// implements package store and docs/leases.md as plainly as possible, over maps under one
+// mutex. Random tests compare the real stores with it, and tests of the engine run on it.
+// Like them it takes the meaning of a move from internal/rules. It orders the moves of
+// one batch in its own way, so that it stays an independent oracle of their SQL.
 //
-// Two things always hold: an operation happens wholly or not at all, because it
-// is resolved before it writes, and no caller shares memory with the store,
-// because every value is copied on its way in and out.
+// Invariants: an operation happens completely or not at all, because it is resolved
+// before it writes. No caller shares memory with the store, because every value is copied
+// on its way in and out.
 //
-// It keeps nothing when the process ends, makes no attempt to be fast, and is
-// not meant for production.
+// It keeps nothing when the process ends, is not optimized for speed, and is not meant
+// for production.
 package memstore
 
 import (
@@ -29,7 +28,7 @@ import (
 
 // Store is a store in this process's memory.
 type Store struct {
-	store.Unsupported // what memory has no use for: a schema, sessions, files
+	store.Unsupported // features that memory does not need: a schema, sessions, files
 
 	clock  clock.Clock
 	mu     sync.Mutex // guards spaces and dead
@@ -54,34 +53,32 @@ func (s *Store) Capabilities() store.Capabilities {
 	return store.AllCapabilities &^ (store.CanWait | store.CanScan | store.CanScrub)
 }
 
-// Kill declares the process of a worker dead, as the free lock on its file
-// does for SQLite: from now on Reap takes its leases at once, and each counts
-// as a crash.
+// Kill declares the process of a worker dead, like the free lock on its file in SQLite:
+// from now on Reap takes its leases at once, and each counts as a crash.
 func (s *Store) Kill(id store.WorkerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead[id] = true
 }
 
-// ShiftClock makes the machine's clock, as this store reads it, jump by d, for
-// tests: back if d is negative.
+// ShiftClock shifts the store's clock by d, for tests: back if d is negative.
 func (s *Store) ShiftClock(d time.Duration) { s.clock.Shift(d) }
 
 // Ready implements store.Core. Memory is always ready.
 func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
 
-// op is one operation: it has the namespace to itself, one instant that is
-// now for all it does, and lists of what its moves lead to (propagate).
+// op is one operation. It has exclusive access to the namespace and a single time of now,
+// and collects the consequences of its moves (propagate).
 type op struct {
 	*space
 	dead    map[store.WorkerID]bool
 	now     time.Time
 	freed   map[string]bool             // keys that may have room for waiters
-	ready   []store.DispatchRow         // of tasks that are claimable again
-	ended   []*row                      // tasks that ended and whose dependents are yet to be looked at
+	ready   []store.DispatchRow         // tasks that are claimable again
+	ended   []*row                      // ended tasks whose dependents are not resolved yet
 	undone  []*row                      // tasks whose undo phase begins
-	counted []*task.Job                 // whose counters changed
-	jobWas  map[*task.Job]task.JobState // that were resolved, with their states before the operation
+	counted []*task.Job                 // jobs whose counters changed
+	jobWas  map[*task.Job]task.JobState // resolved jobs with their states before the operation
 	notice  store.Notice                // for the listeners, after the commit
 }
 
@@ -89,8 +86,8 @@ func newOp(sp *space, dead map[store.WorkerID]bool, now time.Time) *op {
 	return &op{space: sp, dead: dead, now: now, freed: map[string]bool{}, jobWas: map[*task.Job]task.JobState{}}
 }
 
-// do runs fn as one operation and then notifies the listeners. A context that
-// has ended stops it before it begins; after that nothing does.
+// do runs fn as one operation and then notifies the listeners. A context that has ended
+// prevents the operation; later its end has no effect.
 func (s *Store) do(ctx context.Context, ns string, fn func(o *op)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,7 +105,7 @@ func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 	return o.result()
 }
 
-// result is the notice of the operation.
+// result returns the notice of the operation.
 func (o *op) result() store.Notice {
 	o.tellJobs()
 	n := o.notice
@@ -122,7 +119,7 @@ func (o *op) result() store.Notice {
 	return n
 }
 
-// space returns a namespace, which exists as soon as it is named.
+// space returns a namespace and creates a missing one.
 func (s *Store) space(ns string) *space {
 	sp, ok := s.spaces[ns]
 	if !ok {
@@ -132,7 +129,7 @@ func (s *Store) space(ns string) *space {
 	return sp
 }
 
-// newGeneration names a life of a store (R17).
+// newGeneration returns a new generation ID of a store (R17).
 func newGeneration() string { return rand.Text() }
 
 // later returns the later of two instants.
@@ -143,7 +140,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// until returns the time to an instant, at least 0, and -1 for never.
+// until returns the time until an instant, at least 0; -1 means never.
 func until(t, now time.Time) time.Duration {
 	if t.IsZero() {
 		return -1
@@ -151,5 +148,5 @@ func until(t, now time.Time) time.Duration {
 	return max(0, t.Sub(now))
 }
 
-// name names a task in a message.
+// name returns the name of a task in messages.
 func (r *row) name() string { return rules.TaskName(r.Node, r.ID) }

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// announce keeps what was said of types.
+// announce stores announced types.
 func (o *op) announce(cmd store.AnnounceTypes) store.CommandResult {
 	types, err := rules.CheckTypes(&cmd)
 	if err != nil {
@@ -49,7 +49,8 @@ func (s *Store) Types(ctx context.Context, ns string, names ...string) (types []
 	return types, err
 }
 
-// announced returns the types of some names, all without one, by name.
+// announced returns the types of the given names, or all types if there are no names,
+// ordered by name.
 func (sp *space) announced(names []string) (types []store.AnnouncedType) {
 	for _, name := range slices.Sorted(maps.Keys(sp.types)) {
 		if len(names) == 0 || slices.Contains(names, name) {
@@ -59,7 +60,7 @@ func (sp *space) announced(names []string) (types []store.AnnouncedType) {
 	return types
 }
 
-// copyType copies a type as a database gives it back.
+// copyType copies a type in the form in which a database returns it.
 func copyType(t store.AnnouncedType) (c store.AnnouncedType) {
 	if raw, err := json.Marshal(t); err == nil {
 		_ = json.Unmarshal(raw, &c) // it was just encoded

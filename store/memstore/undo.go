@@ -8,8 +8,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// undoes returns the row of the task whose steps a task undoes: its own, but of an undo task.
-// Of one that is gone there is nothing to undo.
+// undoes returns the row of the task whose steps a task undoes: its own row, or for an
+// undo task the row of the other task. If the other task was deleted there is nothing to
+// undo.
 func (sp *space) undoes(r *row) *row {
 	of := r.Undo.Undoes()
 	if of.IsZero() {
@@ -21,8 +22,8 @@ func (sp *space) undoes(r *row) *row {
 	return &row{Task: task.Task{ID: of}}
 }
 
-// recordUndo keeps that a step was undone, of the task itself or of the one that it undoes:
-// it counts as never run.
+// recordUndo records the undo of a step, of the task itself or of the task that it
+// undoes: the step counts as never run.
 func (o *op) recordUndo(r *row, of task.ID, undo task.Step) store.RecordResult {
 	owner := o.undoes(r)
 	var stored *task.Step
@@ -48,14 +49,14 @@ func (o *op) recordUndo(r *row, of task.ID, undo task.Step) store.RecordResult {
 	o.retire(owner, stored, task.UndoUndone)
 	undo.Index, undo.UndoNo = stored.Index, stored.UndoNo
 	if owner != r {
-		undo.UndoNo = 0 // it orders the steps of the other one
+		undo.UndoNo = 0 // it orders the steps of the other task
 	}
 	o.addStep(undo)
 	r.progresses()
 	return store.RecordResult{Step: copyStep(undo)}
 }
 
-// callsEnded refuses to have a call count as never run while a child of it has not ended.
+// callsEnded rejects the undo of a call while one of its children has not ended.
 func (o *op) callsEnded(s *task.Step) error {
 	for _, e := range o.needs[s.TaskID] {
 		if s.Kind == task.KindCall && e.Step == s.Name && !o.tasks[e.Needs].State.Terminal() {
@@ -65,8 +66,8 @@ func (o *op) callsEnded(s *task.Step) error {
 	return nil
 }
 
-// retire has a step that is to be undone count as never run. The children of a call stay; it
-// has them no more.
+// retire makes an undone step count as never run. The children of a call stay, without an
+// edge from the task.
 func (o *op) retire(r *row, stored *task.Step, how task.UndoState) {
 	r.UndoOpen--
 	if stored.State == task.StepCompleted {
@@ -90,7 +91,7 @@ func (sp *space) removeEdge(e *store.EdgeRow) {
 	sp.dependents[e.Needs] = slices.DeleteFunc(sp.dependents[e.Needs], same)
 }
 
-// wakeUndo has the task that stored an undo task look at it now: it has ended.
+// wakeUndo makes the task that stored an undo task due, because the undo task has ended.
 func (o *op) wakeUndo(r *row) {
 	parent := o.tasks[r.ParentID]
 	if parent == nil || !rules.WaitsForUndo(parent.State, parent.Undo) {
@@ -131,7 +132,7 @@ func (o *op) startUndo(r *row, rec *store.Record) store.RecordResult {
 	return store.RecordResult{Enqueued: []store.Enqueued{{ID: n.ID, Disposition: store.DispositionCreated}}}
 }
 
-// keepUndos has no step that began undone any more: a point of no return.
+// keepUndos is a point of no return: no step that has begun is undone any more.
 func (o *op) keepUndos(r *row) {
 	for i := range o.steps[r.ID] {
 		if s := &o.steps[r.ID][i]; s.Undo == task.UndoOpen {

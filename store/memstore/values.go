@@ -26,7 +26,7 @@ func (s *Store) RewriteValues(ctx context.Context, ns, after string, limit int, 
 	return swapped, next, err
 }
 
-// walkValues reads a page of values. A kind of values is a stage.
+// walkValues reads a page of values. Each kind of value is a stage.
 func (s *Store) walkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
 	at, err := rules.ParseValueCursor(after, valueStages)
 	if err != nil {
@@ -74,26 +74,26 @@ func (s *Store) swapValues(ctx context.Context, ns string, swaps []store.ValueSw
 	return swapped, err
 }
 
-// cell is where a value is stored.
+// cell is the place of a stored value.
 type cell struct {
 	store.StoredValue
 	stage int
 	read  func() json.RawMessage
-	write func(json.RawMessage) // nil: it cannot be replaced
+	write func(json.RawMessage) // nil if it cannot be replaced
 }
 
 func (c *cell) cursor() rules.ValueCursor {
 	return rules.ValueCursor{Stage: c.stage, ID: c.Task, Name: c.Name, No: c.No, Try: c.Try}
 }
 
-// valueStages is how many kinds of cells there are.
+// valueStages is the number of kinds of cells.
 const valueStages = 12
 
 func valueBefore(a, b rules.ValueCursor) bool {
 	return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.No, b.No), cmp.Compare(a.Try, b.Try)) < 0
 }
 
-// cells returns all, in the order in which they are walked.
+// cells returns all cells in the order of the walk.
 func (o *op) cells() (all []*cell) {
 	stages := []store.ValueKind{
 		store.ValueInput, store.ValueOutput, store.ValueJoinOutput, store.ValueProgress, store.ValueUnblock, store.ValueStep,

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// recordWait looks whether a wait is over, and registers it if it is not.
+// recordWait checks whether a wait is over, and registers it otherwise.
 func (o *op) recordWait(r *row, rec *store.Record) store.RecordResult {
 	step := copyStep(rules.StoredStep(rec, r.AttemptNo, o.now))
 	stored := o.recordedStep(r.ID, step.Name)
@@ -24,7 +24,7 @@ func (o *op) recordWait(r *row, rec *store.Record) store.RecordResult {
 	return o.recordSignalWait(r, stored, step)
 }
 
-// recordSignalWait completes a wait for a signal, or has it wait, or go on waiting.
+// recordSignalWait completes a wait for a signal, or registers it.
 func (o *op) recordSignalWait(r *row, stored *task.Step, step task.Step) store.RecordResult {
 	withdrawn := step.State == task.StepCompleted
 	if stored != nil {
@@ -48,7 +48,7 @@ func (o *op) recordSignalWait(r *row, stored *task.Step, step task.Step) store.R
 	return store.RecordResult{Step: copyStep(step)}
 }
 
-// putStep writes a step, in the place of what is stored of it.
+// putStep writes a step in place of its stored version, if any.
 func (o *op) putStep(stored *task.Step, step task.Step) {
 	if stored == nil {
 		o.addStep(copyStep(step))
@@ -57,7 +57,7 @@ func (o *op) putStep(stored *task.Step, step task.Step) {
 	}
 }
 
-// openSignal returns the oldest signal of a name that no wait took, or nil.
+// openSignal returns the oldest signal of a name that no wait has consumed, or nil.
 func (sp *space) openSignal(id task.ID, name string) *task.Signal {
 	for i := range sp.signals[id] {
 		if s := &sp.signals[id][i]; s.Name == name && s.Step == "" {
@@ -67,7 +67,7 @@ func (sp *space) openSignal(id task.ID, name string) *task.Signal {
 	return nil
 }
 
-// sendSignal gives a task a signal.
+// sendSignal delivers a signal to a task.
 func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
 	if err := rules.CheckSignal(&cmd); err != nil {
 		return store.CommandResult{Err: err}
@@ -107,9 +107,9 @@ func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// oldestWait returns the wait for a signal that its handler began first, or nil.
+// oldestWait returns the oldest wait for a signal, or nil.
 func (sp *space) oldestWait(id task.ID, signal string) *task.Step {
-	for i := range sp.steps[id] { // they are sorted by index
+	for i := range sp.steps[id] { // sorted by index
 		if s := &sp.steps[id][i]; s.State == task.StepWaiting && s.Kind == task.KindSignal && s.Signal == signal {
 			return s
 		}
@@ -117,15 +117,15 @@ func (sp *space) oldestWait(id task.ID, signal string) *task.Step {
 	return nil
 }
 
-// waitEnded notes that a wait of a task was completed from outside, which makes
-// the task claimable if it is suspended.
+// waitEnded handles a task's wait that was completed from outside: a suspended task
+// becomes claimable.
 func (o *op) waitEnded(r *row) {
 	r.WakeSeq++
 	r.StepCount++
 	if !rules.Suspended(r.State, r.Waiting, r.Join) {
 		return
 	}
-	// A due row gives way to one of the same lane: its key need not wake.
+	// A due row gives way to one of the same lane, so its key need not wake.
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
 	o.makeReady(r, o.now, task.WaitNone, r.Error)

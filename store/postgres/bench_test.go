@@ -14,8 +14,8 @@ import (
 
 var benchRows = flag.Int("rows", 1_000_000, "tasks beside those that BenchmarkClaim claims")
 
-// BenchmarkClaim is a claim of one task beside many others: those of the future and
-// those that have ended must cost it nothing. Run it with -benchtime=2000x.
+// BenchmarkClaim claims one task in a database with many others: future and finished tasks must not
+// slow it down. Run it with -benchtime=2000x.
 func BenchmarkClaim(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -15,10 +15,10 @@ import (
 
 var _ sqlstore.Bulk = database{}
 
-// Statements over arrays. Where one writes two tables, what it writes to the second
-// comes from the rows that it wrote to the first.
+// Statements over arrays. A statement that writes two tables derives the rows of the second from
+// the rows it wrote to the first.
 var (
-	// Dispatch rows are never updated: a locked one stays in its place.
+	// Dispatch rows are never updated: a locked row stays in its place.
 	sqlClaimLane = `
 WITH due AS MATERIALIZED (
   SELECT task_id, available_at, ctid AS place FROM weaver_outbox_events
@@ -37,8 +37,9 @@ SELECT string_agg(task_id || int8send(available_at), CAST('' AS bytea)), CAST(NU
 UNION ALL
 SELECT task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key FROM leased`
 
-	// sqlstore's sqlClaimTask and sqlDeleteDispatch for many tasks. Whatever the server knows
-	// of the tables, it finds each row by its key: it cannot take in a subquery with a limit.
+	// sqlClaimTasks is sqlClaimTask and sqlDeleteDispatch of sqlstore for many tasks. It finds each
+	// row by its key even without table statistics: the server cannot flatten a subquery with a
+	// limit.
 	sqlClaimTasks = `
 WITH gone AS (
   DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
@@ -49,7 +50,7 @@ WHERE ctid = ANY(ARRAY(
   SELECT t.ctid FROM unnest(CAST(?2 AS bytea[]), CAST(?8 AS bigint[])) AS u(id, epoch), LATERAL (
     SELECT ctid FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id IS NULL LIMIT 1) t))`
 
-	// It answers with the IDs that the guard accepted, one after the other.
+	// It returns the IDs that the guard accepted, concatenated.
 	sqlSucceedAll = func() string {
 		own, claimed := sqlstore.PlainAttempt, sqlstore.ClaimedAttempt
 		known, values := sqlstore.KnownAttempt()
@@ -78,19 +79,19 @@ ON CONFLICT DO NOTHING`
 )
 
 var (
-	// sqlstore's sqlTakenTask for many tasks, in the order of their IDs.
+	// sqlReadTaken is sqlTakenTask of sqlstore for many tasks, ordered by ID.
 	sqlReadTaken = `
 SELECT ` + sqlstore.TaskSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE) t`
 
-	// sqlstore's sqlSteps for many tasks.
+	// sqlReadTakenSteps is sqlSteps of sqlstore for many tasks.
 	sqlReadTakenSteps = `
 SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT * FROM weaver_steps WHERE namespace = ?1 AND task_id = u.id ORDER BY step_index, by_attempt, by_try, name OFFSET 0) s`
 )
 
-// InlineMax implements sqlstore.Bulk: the server keeps long texts out of line by itself,
-// and does not rewrite them with their rows.
+// InlineMax implements sqlstore.Bulk: the server stores long texts out of line by itself and does
+// not rewrite them with their rows.
 func (d database) InlineMax() int { return math.MaxInt }
 
 // ClaimLane implements sqlstore.Bulk.
@@ -109,12 +110,12 @@ func (d database) ReadSteps(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
 	return d.ofTasks(sqlReadTakenSteps, t, ids)
 }
 
-// ofTasks returns the handle of a statement over tasks.
+// ofTasks returns a statement over tasks with its parameters bound.
 func (d database) ofTasks(sql string, t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
 	if _, err := d.bindIDs(sql, t.Namespace(), ids); err != nil {
 		return sqlstmt.Failed(err)
 	}
-	return d.c.Stmt(sql).Text(1, t.Namespace()) // a new handle, of what is bound
+	return d.c.Stmt(sql).Text(1, t.Namespace()) // a new handle that refers to the bound parameters
 }
 
 // ClaimTasks implements sqlstore.Bulk.
@@ -193,7 +194,7 @@ func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task
 	return st.Changes()
 }
 
-// bindParams binds the columns of a row to the parameters from first on.
+// bindParams binds the columns of a row to consecutive parameters that start at first.
 func bindParams[T any](b *binder, first int, fields sqlstmt.Fields[T], row *T) {
 	p := &parameter{b, first}
 	for ; p.i < first+len(fields); p.i++ {
@@ -201,7 +202,7 @@ func bindParams[T any](b *binder, first int, fields sqlstmt.Fields[T], row *T) {
 	}
 }
 
-// parameter is the sqlstmt.Sink of a parameter.
+// parameter is the sqlstmt.Sink that binds one parameter.
 type parameter struct {
 	*binder
 	i int
@@ -214,7 +215,7 @@ func (p *parameter) RawText(v []byte) { p.bound(p.st.BindRawText(p.i, v)) }
 func (p *parameter) Blob(v []byte)    { p.blob(p.i, v) }
 func (p *parameter) Fail(err error)   { p.bound(err) }
 
-// binder binds parameters until one is refused.
+// binder binds parameters until one is rejected.
 type binder struct {
 	st  *conn.Stmt
 	err error
@@ -227,7 +228,7 @@ func (b *binder) bound(err error) *binder {
 	return b
 }
 
-// send queues the statement if all was bound.
+// send queues the statement if every parameter was bound.
 func (b *binder) send() error {
 	if b.err != nil {
 		return b.err

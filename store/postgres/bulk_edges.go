@@ -7,10 +7,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Statements over arrays for what follows from a batch. Each row is found by its key, in a
-// subquery of its own: to a server that knows nothing of a namespace, a scan of all of it
-// seems cheaper than a few lookups. Rows that are updated by their places are locked by a
-// statement before, so that no other transaction moves them.
+// Statements over arrays for the effects of a batch. A subquery of its own finds each row by its
+// key: without statistics the planner prefers a scan of the whole namespace to a few lookups. A
+// statement before the update locks the rows that are updated by their ctid, so that no other
+// transaction moves them.
 const (
 	sqlOpenEdgesAll = `
 SELECT u.need, e.task_id, e.kind, e.step, e.awaited
@@ -121,7 +121,7 @@ func (d database) LowerNeeds(t *sqlstore.Tx, marked []propagate.Marked) *sqlstmt
 	return st.Text(1, t.Namespace())
 }
 
-// MakeReady implements sqlstore.BulkOps. The transaction has written the rows before.
+// MakeReady implements sqlstore.BulkOps. The transaction has already written the task rows.
 func (d database) MakeReady(t *sqlstore.Tx, tasks []propagate.Ready) error {
 	st, arrays := d.c.StmtArrays(sqlMakeReadyAll)
 	if arrays == nil {

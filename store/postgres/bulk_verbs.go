@@ -6,15 +6,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Statements of operators' verbs over sets of tasks, which sqlTargets locks. Each row is
-// found by its key: see the statements over edges.
+// Statements of operators' verbs over sets of tasks, which sqlTargets locks. They find each row by
+// its key, for the reason given at the statements over edges.
 
 var sqlTargets = `
 SELECT ` + sqlstore.TargetSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE) t`
 
 const (
-	// Rows that no verb takes into account in a set.
+	// sqlBesideAny matches the tasks that a set verb leaves to the single-task verb.
 	sqlBesideAny = `
 SELECT u.id FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = u.id LIMIT 1) x
 UNION ALL
@@ -22,7 +22,7 @@ SELECT u.id FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM we
 UNION ALL
 SELECT u.id FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1) x`
 
-	// A retry has cleanups run again, as past steps.
+	// A retry also leaves out tasks whose cleanups must run again.
 	sqlBesideRetry = sqlBesideAny + `
 UNION ALL
 SELECT u.id FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
@@ -48,7 +48,7 @@ DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
     SELECT ctid FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1) o))`
 )
 
-// The set of a table of values, whose rows are locked.
+// valuesOfTasks is the set of locked rows of a table of values.
 const valuesOfTasks = `, LATERAL (
     SELECT ctid AS place FROM weaver_tasks WHERE namespace = ?1 AND task_id = v.id LIMIT 1) p) u
 WHERE t.ctid = u.place`
@@ -69,7 +69,7 @@ UPDATE weaver_tasks t SET ` + sqlstore.SetUnblocked("u", "?2") + `
 FROM (
   SELECT p.place, v.* FROM unnest(` + sqlstore.UnblockedFields.Arrays(3) + `) AS v(` + sqlstore.UnblockedFields.Names() + `)` + valuesOfTasks
 
-	// sqlstore's sqlAudit.
+	// sqlAuditAll is sqlAudit of sqlstore for many tasks.
 	sqlAuditAll = `
 INSERT INTO weaver_audit (namespace, audit_id, at, ` + sqlstore.NoteFields.Names() + `)
 SELECT CAST(?1 AS text), newest.id + u.place, CAST(?2 AS bigint), ` + sqlstore.NoteFields.Names() + `

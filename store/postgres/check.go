@@ -13,30 +13,30 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// minVersion is the oldest PostgreSQL that works, as in server_version_num.
+// minVersion is the oldest supported PostgreSQL version, in the format of server_version_num.
 const minVersion = 13_00_00
 
-// server is what Open asks of a server and of the session with it.
+// server holds the properties of the server and of the session that Open checks.
 type server struct {
-	product    string // "PostgreSQL" or what else speaks its protocol
+	product    string // "PostgreSQL", or another product that speaks its protocol
 	number     int    // server_version_num
-	version    string // server_version, without what a distribution adds
+	version    string // server_version without the suffix of a distribution
 	encoding   string
 	database   string
 	user       string
 	fsync      bool
 	sync       string // synchronous_commit of the session
-	standbys   int    // that follow without being waited for
+	standbys   int    // streaming standbys that commits do not wait for
 	recovery   bool
 	readOnly   bool
-	usable     bool // the schema does not exist, or the user may look into it
-	clientPort int  // of the client, as the server sees it; 0 over a Unix socket
-	localPort  int  // of this end
+	usable     bool // the schema does not exist, or the user has USAGE on it
+	clientPort int  // the client's port as the server sees it; 0 over a Unix socket
+	localPort  int  // the port of this end of the connection
 }
 
-// Older and other servers do not know all that sqlServer asks for. Standbys count if
-// the session's commits wait for none of them; who subscribes to a logical replication
-// or archives the log is no standby.
+// Older and other servers lack some settings that sqlServer reads. Standbys count if the session's
+// commits wait for no standby. Subscribers of logical replication and WAL archivers are not
+// standbys.
 const (
 	sqlProduct = `SELECT version(), current_setting('server_version_num'), current_setting('server_version')`
 	sqlServer  = `
@@ -51,7 +51,7 @@ SELECT current_setting('server_encoding'), current_database()::text, current_use
   coalesce(inet_client_port(), 0)`
 )
 
-// inspect asks the server behind a connection. It works through a pooler too.
+// inspect queries the server behind a connection. It also works through a pooler.
 func inspect(ctx context.Context, c *pgx.Conn, schema string) (server, error) {
 	var s server
 	var number int
@@ -64,7 +64,7 @@ func inspect(ctx context.Context, c *pgx.Conn, schema string) (server, error) {
 	s.number = number
 	s.version, _, _ = strings.Cut(version, " ")
 	if s.outdated() != nil {
-		return s, nil // what follows may not exist there
+		return s, nil // an old or foreign server may lack the settings read below
 	}
 	err = c.QueryRow(ctx, sqlServer, pgx.QueryExecModeExec, schema).Scan(&s.encoding, &s.database, &s.user,
 		&s.fsync, &s.sync, &s.standbys, &s.recovery, &s.readOnly, &s.usable, &s.clientPort)
@@ -77,7 +77,7 @@ func inspect(ctx context.Context, c *pgx.Conn, schema string) (server, error) {
 	return s, nil
 }
 
-// digits is a number that comes as text.
+// digits is a number that arrives as text.
 type digits int
 
 // Scan implements sql.Scanner.
@@ -86,7 +86,7 @@ func (d *digits) Scan(v any) error {
 	return err
 }
 
-// outdated says what is wrong with the server's kind and version.
+// outdated returns an error if the product is not PostgreSQL or its version is too old.
 func (s server) outdated() error {
 	switch {
 	case s.product != "PostgreSQL":
@@ -97,8 +97,8 @@ func (s server) outdated() error {
 	return nil
 }
 
-// check says why the store cannot be used at all. It does not look at the tables:
-// Ready does. unsafe allows fsync to be off, for tests.
+// check returns an error if the store cannot use the server at all. It does not check the tables;
+// Ready does. unsafe permits fsync = off, for tests.
 func (s server) check(src *source, unsafe bool) error {
 	refuse := func(kind error, format string, args ...any) error {
 		return &refusal{text: src.shown + ": " + fmt.Sprintf(format, args...), kind: kind}
@@ -120,12 +120,12 @@ func (s server) check(src *source, unsafe bool) error {
 	return nil
 }
 
-// direct reports whether nothing stands between this process and the server: the
-// server sees the port of our own end. It does not through a pooler, a proxy or an
-// address translation, nor over a Unix socket, where there may be a pooler too.
+// direct reports whether the process is connected to the server itself: the server sees the port of
+// this end. The ports differ behind a pooler, a proxy or an address translation. Over a Unix socket
+// direct reports false, because a pooler may listen there too.
 func (s server) direct() bool { return s.localPort != 0 && s.localPort == s.clientPort }
 
-// warnings are what endangers acknowledged commits.
+// warnings lists the settings that endanger acknowledged commits.
 func (s server) warnings(src *source) (list []store.Warning) {
 	where := slog.String("store", src.shown)
 	if s.sync == "off" {
@@ -147,11 +147,10 @@ func (s server) warnings(src *source) (list []store.Warning) {
 	return list
 }
 
-// quoted is a name as it stands in SQL.
+// quoted returns a name quoted as an SQL identifier.
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// connectChecked connects and does all of it: the connection, what the server is, and
-// an error that says what to do.
+// connectChecked connects and checks the server. Its errors state the remedy.
 func (src *source) connectChecked(ctx context.Context, unsafe bool) (*pgx.Conn, server, error) {
 	c, err := pgx.ConnectConfig(ctx, src.config.Copy())
 	if err != nil {

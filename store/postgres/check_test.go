@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// A server or a database that cannot be used is refused with what to do about it.
+// An unusable server or database is refused, with the remedy.
 func TestServerIsRefused(t *testing.T) {
 	t.Parallel()
 	src := parse(t, "postgres://app:hidden@db/shop")
@@ -49,7 +49,7 @@ func TestServerIsRefused(t *testing.T) {
 	}
 }
 
-// fresh is a database of the shared server, changed by SQL.
+// fresh creates a database on the shared server and changes it with SQL.
 func fresh(t *testing.T, sql ...string) string {
 	t.Helper()
 	url := pgtest.URL(t)
@@ -63,7 +63,7 @@ func fresh(t *testing.T, sql ...string) string {
 func TestServerThatIsThere(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
-	// The server of these tests has fsync off.
+	// The server of these tests runs with fsync = off.
 	_, _, err := parse(t, url).Connect(t.Context(), false)
 	says(t, err, nil, "fsync = off")
 
@@ -88,7 +88,7 @@ func TestServerThatIsThere(t *testing.T) {
 	says(t, err, store.ErrNotDatabase, "has the encoding SQL_ASCII", "ENCODING 'UTF8' TEMPLATE template0")
 }
 
-// keys lists the warnings about the server of a URL.
+// keys lists the keys of the warnings about the server of a URL.
 func keys(t *testing.T, url string) (list []string) {
 	t.Helper()
 	src := parse(t, url)
@@ -117,7 +117,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A standby is refused, and warned of where commits do not wait for it.
+// A standby is refused; there is a warning if commits do not wait for one.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -135,7 +135,7 @@ func TestStandby(t *testing.T) {
 	_, _, err := src.Connect(t.Context(), true)
 	says(t, err, store.ErrReadOnly, src.Shown(), "the server is a standby: name the primary, or all servers with target_session_attrs=read-write")
 
-	// Of several servers the one that can be written is found.
+	// The store finds the writable one of several servers.
 	both := parse(t, strings.Replace(standby.URL("postgres"), hostOf(standby), hostOf(standby)+","+hostOf(primary), 1))
 	c, _, err := both.Connect(t.Context(), true)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestStandby(t *testing.T) {
 	closed(t, c)
 }
 
-// hostOf is the host and port of a server.
+// hostOf returns the host and port of a server.
 func hostOf(s *pgtest.Server) string {
 	_, rest, _ := strings.Cut(s.URL("postgres"), "@")
 	host, _, _ := strings.Cut(rest, "/")
@@ -155,7 +155,7 @@ func TestSynchronousStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{ConfigLines: []string{"synchronous_standby_names = 'walreceiver'"}})
 	primary.Standby()
-	connect(t, primary.URL("postgres")).exec("CREATE TABLE public.waits (n bigint)") // until the standby has it
+	connect(t, primary.URL("postgres")).exec("CREATE TABLE public.waits (n bigint)") // waits until the standby has applied it
 	if got := keys(t, primary.URL("postgres")); len(got) > 0 {
 		t.Errorf("warnings with a synchronous standby: %q", got)
 	}
@@ -164,7 +164,7 @@ func TestSynchronousStandby(t *testing.T) {
 	}
 }
 
-// What a user has: fsync, passwords, and a socket.
+// A server as users run it: fsync, passwords, and a socket.
 func TestServerOfAUser(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, pgtest.Options{Fsync: true, HBALines: []string{"host all app 127.0.0.1/32 scram-sha-256", "host all locked 127.0.0.1/32 reject"}})
@@ -209,7 +209,7 @@ func closed(t *testing.T, c *pgx.Conn) {
 	}
 }
 
-// Only what the server sees under the port of our own end is direct.
+// A connection is direct only if the server sees the port of this end.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

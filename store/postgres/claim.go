@@ -12,7 +12,7 @@ import (
 
 var claimReads = append([]string{sqlLanes}, sqlstore.ClaimReads...)
 
-// claim claims what is due.
+// claim claims due tasks.
 func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
 	if err := sqlstore.CheckClaim(&req); err != nil {
 		return store.ClaimResult{}, err
@@ -36,8 +36,8 @@ func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got
 	return got, nil
 }
 
-// Lanes implements sqlstore.Database: each claim reads them, because other processes
-// write too, unless that takes long.
+// Lanes implements sqlstore.Database. Each claim reads the lanes again, because other processes
+// write too, unless reading them takes long.
 func (d database) Lanes() *lane.Cache { return &d.db.lanes }
 
 // A loose index scan: one probe for each lane.
@@ -55,7 +55,7 @@ SELECT queue, task_type, priority, available_at FROM lanes`
 // ReadLanes implements sqlstore.Database.
 func (d database) ReadLanes(t *sqlstore.Tx) (read map[lane.Key]int64, when lane.Reading, err error) {
 	when = d.db.beginReading()
-	if !d.asked.At.IsZero() { // the answer came with those to all that was asked with it
+	if !d.asked.At.IsZero() { // the begin of the transaction has already read them
 		when, *d.asked = *d.asked, lane.Reading{}
 	}
 	read = make(map[lane.Key]int64)

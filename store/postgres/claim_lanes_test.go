@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// While reading the lanes takes long, claims of a backlog go by what is remembered of
-// them. When these are empty a claim reads the lanes after all.
+// While reading the lanes takes long, claims of a backlog use the remembered lanes. If these are
+// empty a claim reads the lanes after all.
 func TestRememberedLanes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -24,7 +24,7 @@ func TestRememberedLanes(t *testing.T) {
 	var ids []task.ID
 	for i := range 6 {
 		ids = append(ids, there.enqueue(1, func(n *task.New) {
-			if i == 3 { // no claim takes it along with others
+			if i == 3 { // no claim takes it together with others
 				n.ConcurrencyKey, n.ConcurrencyLimit = "key", 1
 			}
 		})...)
@@ -79,12 +79,12 @@ func TestRememberedLanes(t *testing.T) {
 	if res := claim(10, nil, ids[3], ids[4]); res.Next != 0 {
 		t.Errorf("all that is remembered was taken, and the next claim is worth while after %s", res.Next)
 	}
-	claim(10, nil, foreign[0], ids[0]) // finds nothing, and reads the lanes
+	claim(10, nil, foreign[0], ids[0]) // finds nothing and reads the lanes
 	if res := claim(1, nil); res.Next >= 0 {
 		t.Errorf("there is nothing, and the next claim is worth while after %s", res.Next)
 	}
 
-	// A claim by hints reads them always.
+	// A claim by hints always reads the lanes.
 	ids = slices.Concat(there.enqueue(1), there.enqueue(1))
 	remember(ids[1])
 	there.enqueue(1, urgent, func(n *task.New) { n.Delay = time.Hour })

@@ -15,7 +15,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// manyKinds are tasks that a claim reads by themselves: of a job, with labels, long.
+// manyKinds enqueues tasks that a claim reads separately: with a job, with labels, with a long
+// input.
 func (w *planWork) manyKinds(n int) (ids []task.ID) {
 	job := task.NewJob{ID: w.ids.New(), Name: "claims"}
 	sub := store.Submission{Job: &job}
@@ -29,7 +30,7 @@ func (w *planWork) manyKinds(n int) (ids []task.ID) {
 	return append(ids, w.enqueue(n, func(d *task.New) { d.Input = json.RawMessage(`"` + strings.Repeat("long ", 1000) + `"`) })...)
 }
 
-// countClaim claims the work, and returns in how many round trips.
+// countClaim claims the work and returns the number of round trips.
 func (w *planWork) countClaim(want int) (rounds int, got []store.Claimed) {
 	w.Helper()
 	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 1000, Slots: 1000, Types: map[string]int{workType: 1}}
@@ -41,13 +42,13 @@ func (w *planWork) countClaim(want int) (rounds int, got []store.Claimed) {
 	return rounds, res.Tasks
 }
 
-// A claim of many tasks makes about as many round trips as one of a few, whatever the
-// tasks are: first attempts, later ones, with steps and with long inputs.
+// A claim of many tasks makes about as many round trips as a claim of a few, whatever the tasks
+// are: first attempts, later ones, with steps and with long inputs.
 func TestClaimRounds(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
 	var first, later []int
-	for _, n := range []int{1, 1, 2, 100} { // the server is asked about each statement once
+	for _, n := range []int{1, 1, 2, 100} { // the first run prepares the statements
 		w.manyKinds(n)
 		rounds, got := w.countClaim(3 * n)
 		first = append(first, rounds)
@@ -80,13 +81,13 @@ func TestClaimRounds(t *testing.T) {
 	}
 }
 
-// A claim of tasks that have just come asks in two round trips, beside that of its commit,
-// and knows when the next one is due. One that takes all it may of a lane, and one that finds
-// other tasks than plain new ones, look for themselves.
+// A claim of newly enqueued tasks makes two round trips besides its commit, and returns when the
+// next task is due. A claim that takes its maximum from a lane, or finds tasks that are not plain
+// and new, reads further.
 func TestFreshClaimRounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Truncate(time.Microsecond)
-	w := lockWork(t, postgres.Clock(func() time.Time { return now })) // what was enqueued is that new
+	w := lockWork(t, postgres.Clock(func() time.Time { return now })) // makes enqueued tasks count as new
 	count := func(want int) int {
 		t.Helper()
 		postgres.ReadLanes(w.db, planNS)
@@ -94,13 +95,13 @@ func TestFreshClaimRounds(t *testing.T) {
 		w.succeed(got...)
 		return rounds
 	}
-	mixed := func(priority int) { // in a lane: a claim remembers for a second that one is mixed
+	mixed := func(priority int) { // in a lane: for a second a claim remembers that the lane is mixed
 		of := func(d *task.New) { d.Priority = priority }
 		w.enqueue(1, of)
 		w.finish(store.Finish{Lease: w.claimWork(1)[0].Lease, Outcome: task.OutcomeReleased})
 		w.enqueue(1, of)
 	}
-	for priority := range 2 { // the server is asked about each statement once
+	for priority := range 2 { // the first run prepares the statements
 		w.enqueue(1)
 		count(1)
 		mixed(1 + priority)
@@ -112,7 +113,7 @@ func TestFreshClaimRounds(t *testing.T) {
 		t.Errorf("the claim of a task that had just come made %d round trips, want 2", rounds)
 	}
 	mixed(3)
-	if rounds := count(2); rounds != 8 { // it looks once whether there is a further one
+	if rounds := count(2); rounds != 8 { // one read checks whether there are more
 		t.Errorf("the claim of a first and of a second attempt made %d round trips, want 8", rounds)
 	}
 	mixed(4)
@@ -130,8 +131,8 @@ func TestFreshClaimRounds(t *testing.T) {
 	}
 }
 
-// The statement that leases many tasks leases those that are as they were read; when
-// there are others, nothing of the claim stays.
+// The statement that leases many tasks leases those that are unchanged since they were read. If any
+// task has changed, the whole claim is rolled back.
 func TestClaimTasks(t *testing.T) {
 	t.Parallel()
 	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))

@@ -19,9 +19,9 @@ import (
 	"github.com/goweaver/weaver/store/storetest"
 )
 
-// Transactions move a tenth of the rows that they do for users, so that cases that need
-// several of them are smaller; TestConformanceFile of the other store plays those in full.
-// make soak-conformance plays them here too.
+// Transactions move a tenth of the usual number of rows, so that cases that need several
+// transactions are smaller. TestConformanceFile of the SQLite store runs those in full; make
+// soak-conformance runs them here too.
 func init() {
 	if !inFull {
 		rules.MaxMoves = 100
@@ -29,11 +29,11 @@ func init() {
 	}
 }
 
-// inFull has the suite played in its full size.
+// inFull makes the suite run in its full size.
 var inFull = os.Getenv("WEAVER_CONFORMANCE") == "full"
 
-// The suite is the specification. Its clock is that of the bubble that each case plays
-// in: the server's would go on by itself.
+// The suite is the specification. Its clock is that of the synctest bubble of each case: the
+// server's clock would go on by itself.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	locks := t.TempDir()
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		template, prepare = "weaver", migrateURL // its cases are small
 	}
-	// The databases are copies of one, whose workers have the same IDs.
+	// The databases are copies of a template, so their workers have the same IDs.
 	open := func(t *testing.T, url string) *postgres.DB {
 		return openURL(t, url, postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(filepath.Join(locks, path.Base(url))))
 	}
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 		Second: func(t *testing.T, first store.Store) store.Store {
 			return open(t, first.(*postgres.DB).RawURL())
 		},
-		// A connection that listens keeps the time of a bubble from going on.
+		// A connection that listens keeps the time of a bubble from advancing.
 		Live: func(t *testing.T) (first, second store.Store) {
 			url := pgtest.Migrated(t, "weaver", migrateURL)
 			return openURL(t, url), openURL(t, url)
@@ -75,13 +75,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// parts are played beside each other.
+// parts is the number of parts of the suite that run in parallel.
 const parts = 4
 
 // truncate empties a store.
 func truncate(url string) error { return pgtest.Truncate(url, "weaver") }
 
-// migrate makes a database that holds an empty store.
+// migrateURL creates a database with an empty store.
 func migrateURL(url string) error {
 	ctx := context.Background()
 	db, err := postgres.Open(ctx, url, postgres.Unsafe())
@@ -91,9 +91,9 @@ func migrateURL(url string) error {
 	return errors.Join(db.Migrate(ctx), db.Close(), pgtest.CheckTasks(url, "weaver"))
 }
 
-// migrateKnown is like migrateURL, and the server knows what the tables of a store that
-// is used hold. In a store that it knows nothing of, a plan that is made while a table is
-// empty may read a whole index for each row of a call, which doubles what the large cases take.
+// migrateKnown is migrateURL with statistics of a store in use. Without statistics a plan that was
+// made for an empty table may read a whole index for each row, which doubles the duration of the
+// large cases.
 func migrateKnown(url string) error {
 	if err := migrateURL(url); err != nil {
 		return err
@@ -108,10 +108,10 @@ func migrateKnown(url string) error {
 			return errors.Join(fmt.Errorf("%s: %w", sql, err), conn.Close(ctx))
 		}
 	}
-	return errors.Join(conn.Close(ctx), truncate(url)) // what it knows stays
+	return errors.Join(conn.Close(ctx), truncate(url)) // the statistics stay
 }
 
-// openURL opens a store that the end of the test closes.
+// openURL opens a store and closes it at the end of the test.
 func openURL(t *testing.T, url string, opts ...postgres.Option) *postgres.DB {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), url, append(opts, postgres.Unsafe())...)

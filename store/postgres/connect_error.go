@@ -13,22 +13,22 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// migrateAdvice is what to do about a schema that is missing or old.
+// migrateAdvice returns the remedy for a missing or outdated schema.
 func migrateAdvice(shown string) string {
 	return fmt.Sprintf("run `weaver migrate up --store '%s'` or call db.Migrate", shown)
 }
 
-// refusal is an error in words of its own, of a kind that callers know.
+// refusal is an error with its own text and a sentinel that callers can match.
 type refusal struct {
 	text  string
-	kind  error // of package store; may be nil
-	cause error // of the driver; may be nil
+	kind  error // a sentinel of package store; may be nil
+	cause error // the driver's error; may be nil
 }
 
 // Error implements error.
 func (r *refusal) Error() string { return r.text }
 
-// Unwrap gives the kind and the cause.
+// Unwrap returns the kind and the cause.
 func (r *refusal) Unwrap() []error {
 	var list []error
 	for _, err := range []error{r.kind, r.cause} {
@@ -39,8 +39,8 @@ func (r *refusal) Unwrap() []error {
 	return list
 }
 
-// connectError says why a connection could not be made, and what to do about it. It
-// shows no password.
+// connectError describes why a connection could not be made, and the remedy. It contains no
+// password.
 func (s *source) connectError(err error) error {
 	if err == nil {
 		return nil
@@ -61,11 +61,11 @@ func (s *source) connectError(err error) error {
 	return &refusal{text: fmt.Sprintf("%s: %v: %s", s.shown, kind, advice), kind: kind, cause: err}
 }
 
-// serverRefuses is for what the server says to a new connection.
+// serverRefuses handles an error that the server returned to a new connection.
 func (s *source) serverRefuses(err *pgconn.PgError) (advice string, kind error) {
 	user, database := s.config.User, s.config.Database
 	if database == "" {
-		database = user // as the server takes it
+		database = user // the server's default
 	}
 	switch err.Code {
 	case "28P01":
@@ -87,7 +87,7 @@ func (s *source) serverRefuses(err *pgconn.PgError) (advice string, kind error) 
 	return fmt.Sprintf("the server refused the connection: %s (%s)", err.Message, err.Code), store.ErrUnavailable
 }
 
-// unreachable is for a server that did not answer.
+// unreachable handles a server that did not answer.
 func (s *source) unreachable(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -110,7 +110,7 @@ func (s *source) unreachable(err error) string {
 	return last(err).Error()
 }
 
-// address is where an attempt went, or else what the URL says.
+// address returns the address of the failed attempt, or else the address in the URL.
 func (s *source) address(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {
@@ -119,8 +119,7 @@ func (s *source) address(err error) string {
 	return net.JoinHostPort(s.config.Host, fmt.Sprint(s.config.Port))
 }
 
-// last is the innermost error: the outer ones repeat the user, the database and the
-// address.
+// last returns the innermost error: the outer ones repeat the user, the database and the address.
 func last(err error) error {
 	for {
 		var many interface{ Unwrap() []error }

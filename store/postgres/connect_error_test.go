@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// refusing is a server that answers every connection with an error, or cuts it where there is
-// no code, and returns its address.
+// refusing starts a server that answers every connection with an error, or cuts it if code is
+// empty. It returns the server's address.
 func refusing(t *testing.T, code, message string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -37,10 +37,10 @@ func refusing(t *testing.T, code, message string) string {
 				return
 			}
 			b := pgproto3.NewBackend(c, c)
-			// Read before closing: what is left unread makes the client's end a reset, not EOF.
+			// Read before closing: unread bytes make the client's end a reset instead of EOF.
 			if _, err := b.ReceiveStartupMessage(); err == nil && code != "" {
 				b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: message})
-				_ = b.Flush() // the client sees a cut connection then, and the test fails
+				_ = b.Flush() // if it fails the client sees a cut connection, and the test fails
 			}
 			_ = c.Close()
 		}
@@ -48,7 +48,7 @@ func refusing(t *testing.T, code, message string) string {
 	return l.Addr().String()
 }
 
-// Why there is no connection, and what to do about it, without the password.
+// Errors of connections name the cause and the remedy, without the password.
 func TestConnectErrors(t *testing.T) {
 	t.Parallel()
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func TestConnectIsCancelled(t *testing.T) {
 	says(t, err, context.Canceled, "connect to postgres://app:xxxxx@127.0.0.1:1/shop")
 }
 
-// A server that takes the connection and never answers.
+// A server that accepts the connection and never answers.
 func TestConnectTimesOut(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

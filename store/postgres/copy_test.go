@@ -11,9 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Many tasks that are alike are stored by COPY. Their rows are those that a statement
-// writes for few, and a submission that is repeated, or of which a part is stored, stores each
-// task once.
+// COPY stores many tasks with shared columns. Its rows equal those of the statement for few tasks.
+// A submission that is repeated or partly stored stores each task once.
 func TestManyAreCopied(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -45,7 +44,7 @@ func TestManyAreCopied(t *testing.T) {
 			}
 			w.submit(store.Submission{Tasks: sub.Tasks[:1]})
 			tasks, dispatch := rows()
-			w.submit(sub) // its first task is there
+			w.submit(sub) // its first task already exists
 			u.exec(`DELETE FROM weaver.weaver_task_labels; DELETE FROM weaver.weaver_tasks WHERE task_type = '` + typ + `'; DELETE FROM weaver.weaver_outbox_events WHERE task_type = '` + typ + `'`)
 			w.submit(sub)
 			w.submit(sub)
@@ -74,7 +73,7 @@ func TestManyAreCopied(t *testing.T) {
 	}
 }
 
-// One COPY takes no longer than a statement may: very many rows come in several.
+// One COPY takes no longer than a statement may: more rows are split over several.
 func TestVeryManyAreCopied(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -86,8 +85,8 @@ func TestVeryManyAreCopied(t *testing.T) {
 	}
 }
 
-// A text that the server cannot store is the same error as in a small submission, and
-// nothing is stored.
+// A text that the server cannot store causes the same error as in a small submission, and nothing
+// is stored.
 func TestTextThatIsNotCopied(t *testing.T) {
 	t.Parallel()
 	w := &planWork{TB: t, db: openURL(t, pgtest.Migrated(t, "weaver", migrateURL)), ids: task.NewIDs(nil)}
@@ -98,5 +97,5 @@ func TestTextThatIsNotCopied(t *testing.T) {
 	if _, err := w.db.Enqueue(t.Context(), planNS, nil, sub); err == nil || !strings.Contains(err.Error(), "stores only UTF-8 text") || strings.Contains(err.Error(), "COPY") {
 		t.Errorf("Enqueue: %v", err)
 	}
-	w.enqueue(700) // also when the connection is that one
+	w.enqueue(700) // also if the pool returns the same connection
 }

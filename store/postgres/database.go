@@ -17,16 +17,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// database is a DB as the verbs use it: one value for each transaction, with what
-// belongs to that.
+// database implements sqlstore.Database: one value per transaction, with the state of that
+// transaction.
 type database struct {
 	db     *DB
 	c      *conn.Conn
-	locked map[task.ID]bool // tasks
-	jobs   map[task.ID]bool // that are locked
-	keys   map[string]bool  // that are locked
-	asked  *lane.Reading    // the reading of the lanes that began with the transaction; zero: none, or it is over
-	on     *pgconn.PgConn   // which connection to write on; nil: one of the pool
+	locked map[task.ID]bool // locked tasks
+	jobs   map[task.ID]bool // locked jobs
+	keys   map[string]bool  // locked keys
+	asked  *lane.Reading    // the reading of the lanes at the begin of the transaction; zero if there was no reading or it is stale
+	on     *pgconn.PgConn   // the connection to write on; nil takes one of the pool
 }
 
 var _ sqlstore.Database = database{}
@@ -37,7 +37,7 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	run := func(c *conn.Conn) error {
 		weight := op.Weight
 		if op.Urgent {
-			weight = 0 // it waits for no heavy one
+			weight = 0 // it does not wait for heavy operations
 		}
 		t, err := d.db.begun(c, ns, &fx, weight)
 		if err != nil {
@@ -58,11 +58,12 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	return nil
 }
 
-// begun returns an operation's transaction. It asks for the time, and for the
-// generation of the store, with the begin of the transaction, in one round trip,
-// and what statements over the namespace alone answer whose texts it gets.
-// Heavy operations of a namespace run one after the other: reapers, chores,
-// collectors and commands of operators, which move many tasks each.
+// begun begins an operation's transaction and returns it. One round trip begins the transaction,
+// reads the time and the store's generation, and runs the statements of more, whose only parameter
+// is the namespace.
+//
+// Heavy operations of a namespace run one after the other: reapers, chores, collectors and
+// operators' commands, each of which moves many tasks.
 func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, more ...string) (*sqlstore.Tx, error) {
 	if weight >= sqlstore.Heavy {
 		if err := lockAdvisory(c, "heavy", ns); err != nil {
@@ -94,10 +95,10 @@ func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, m
 	return t, errors.Join(gen.Err(), gen.Reset())
 }
 
-// ask sends a statement whose only parameter is the namespace. Who runs it in the same
-// transaction gets this answer.
+// ask sends a statement whose only parameter is the namespace. The same statement, run later in the
+// transaction, returns this result.
 func ask(c *conn.Conn, sql, ns string) (*conn.Stmt, error) {
-	if err := c.Stmt(sql).Text(1, ns).Done(); err != nil { // by the handle, which remembers what is bound
+	if err := c.Stmt(sql).Text(1, ns).Done(); err != nil { // through the handle, which keeps its bound parameters
 		return nil, err
 	}
 	st, err := c.Statement(sql)
@@ -111,7 +112,7 @@ func (db *DB) database(c *conn.Conn) database {
 	return database{db: db, c: c, asked: new(lane.Reading), locked: make(map[task.ID]bool), jobs: make(map[task.ID]bool), keys: make(map[string]bool)}
 }
 
-// apply makes the effects of a committed operation known in this process.
+// apply publishes the effects of a committed operation in this process.
 func (db *DB) apply(fx *sqlstore.Effects) {
 	db.memory.Apply(fx)
 	db.lanes.Observe(fx.NS, fx.Lanes)
@@ -131,19 +132,19 @@ func (d database) Read(ctx context.Context, ns string, fn func(*sqlstore.View) e
 	return d.db.translate(err)
 }
 
-// Stalled implements sqlstore.Database: nobody waits for one writer here.
+// Stalled implements sqlstore.Database: PostgreSQL has no single writer to wait for.
 func (database) Stalled() (until time.Time, waited time.Duration) { return until, 0 }
 
-// GiveBack implements sqlstore.Database: PostgreSQL's vacuum does that by itself.
+// GiveBack implements sqlstore.Database: vacuum returns free space by itself.
 func (database) GiveBack(context.Context) (freed int64, more bool, err error) { return 0, false, nil }
 
-// Erase implements sqlstore.Database: what a transaction deletes is gone when vacuum
-// has come by, and from the write-ahead log when that was written over.
+// Erase implements sqlstore.Database: vacuum removes deleted rows from the tables, and later writes
+// overwrite the write-ahead log.
 func (database) Erase(*sqlstore.Tx) (undo func(), err error) { return func() {}, nil }
 
 const (
-	// In the order of the list: a subquery of its own finds each row by its key, whatever
-	// the server knows of the tables.
+	// Locks in the order of the list. A subquery of its own finds each row by its key, even without
+	// table statistics.
 	sqlLocksOfTasks = `
 SELECT t.task_id, t.job_id, t.concurrency_key FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT task_id, job_id, concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = u.id LIMIT 1) t`
@@ -159,8 +160,8 @@ SELECT 1 FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (SELECT 1 FROM weave
 	sqlAdvisory = `SELECT pg_advisory_xact_lock(?1)::text`
 )
 
-// Tasks implements sqlstore.Locks: jobs before keys before dispatch rows before tasks,
-// each in the order of their IDs. The jobs and keys of tasks never change.
+// Tasks implements sqlstore.Locks. It locks jobs, keys, dispatch rows and tasks in this order, each
+// ordered by ID. A task's jobs and keys never change.
 func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) {
 	var tasks []task.ID
 	for _, id := range ids {
@@ -175,7 +176,7 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 	return true, d.lock(t, tasks, true)
 }
 
-// lock is Tasks; without rows those of the tasks themselves are left to the caller.
+// lock is Tasks; if rows is false the caller locks the rows of the tasks.
 func (d database) lock(t *sqlstore.Tx, tasks []task.ID, rows bool) error {
 	var jobs []task.ID
 	var keys []string
@@ -226,7 +227,7 @@ func (d database) lock(t *sqlstore.Tx, tasks []task.ID, rows bool) error {
 	return err
 }
 
-// pad makes 16 bytes of an ID that may be NULL.
+// pad returns the 16 bytes of an ID; NULL becomes zeros.
 func pad(b []byte) (id [16]byte) {
 	copy(id[:], b)
 	return id
@@ -239,7 +240,7 @@ func finish(st *conn.Stmt) error {
 	return errors.Join(st.Err(), st.Reset())
 }
 
-// bindIDs binds a namespace and a list of IDs, sorted.
+// bindIDs binds a namespace and a sorted list of IDs.
 func (d database) bindIDs(sql, ns string, ids []task.ID) (*conn.Stmt, error) {
 	st, err := d.c.Statement(sql)
 	if err == nil {
@@ -272,7 +273,7 @@ func (d database) Job(t *sqlstore.Tx, id *task.ID) error {
 
 // Key implements sqlstore.Locks.
 func (d database) Key(t *sqlstore.Tx, key string) error {
-	for !d.keys[key] { // the row may be deleted while it is waited for
+	for !d.keys[key] { // the row may be deleted during the wait
 		if err := d.c.Stmt(sqlMakeKey).Text(1, t.Namespace()).Text(2, key).Run(); err != nil {
 			return err
 		}
@@ -287,7 +288,7 @@ func (d database) Key(t *sqlstore.Tx, key string) error {
 	return nil
 }
 
-// bindKeys binds a namespace and keys that are to be locked, sorted.
+// bindKeys binds a namespace and the sorted list of the keys to lock.
 func (d database) bindKeys(ns string, keys ...string) (*conn.Stmt, error) {
 	slices.Sort(keys)
 	st, err := d.c.Statement(sqlLockKeys)
@@ -300,7 +301,7 @@ func (d database) bindKeys(ns string, keys ...string) (*conn.Stmt, error) {
 	return st, err
 }
 
-// lockedKeys notes the keys that a statement locked: those that have a row.
+// lockedKeys records the keys that a statement locked: those that have a row.
 func (d database) lockedKeys(st *conn.Stmt) error {
 	for st.Step() {
 		d.keys[string(st.Raw(0))] = true
@@ -313,23 +314,22 @@ func (d database) Name(t *sqlstore.Tx, name string) error {
 	return lockAdvisory(d.c, "name "+name, t.Namespace())
 }
 
-// Graph implements sqlstore.Locks: of two transactions that add edges, each could
-// close the circle that the other one does not see yet.
+// Graph implements sqlstore.Locks. Two concurrent transactions that add edges could together close
+// a cycle that neither sees.
 func (d database) Graph(t *sqlstore.Tx) error { return lockAdvisory(d.c, "graph", t.Namespace()) }
 
 // Passes implements sqlstore.Locks.
 func (database) Passes() bool { return true }
 
-// lockAdvisory queues the wait for a lock that stands for something in a namespace,
-// until the end of the transaction.
+// lockAdvisory queues the wait for an advisory lock of a namespace, which lasts until the end of
+// the transaction.
 func lockAdvisory(c *conn.Conn, what, ns string) error {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "weaver %s %s %s", what, c.Schema, ns) // never fails
 	return c.Stmt(sqlAdvisory).Int(1, int64(h.Sum64())).Run()
 }
 
-// translate turns what the driver says into the errors of the port, with the store's
-// URL and what to do about it.
+// translate maps a driver error to an error of the port and adds the store's URL and the remedy.
 func (db *DB) translate(err error) error {
 	if err == nil {
 		return nil

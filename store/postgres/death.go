@@ -20,29 +20,28 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// LockFolder says in which folder of this machine the workers of this process hold the
-// locks by which other processes of the machine see at once that they died. It is made
-// if it is missing, and this user alone may be able to write to it. The default is
-// $XDG_RUNTIME_DIR/weaver, /run/weaver for root, or else a folder of this user below
-// the one for temporary files.
+// LockFolder sets the folder of this machine for the worker locks of this process. Other processes
+// of the machine detect the death of this one at once by these locks. A missing folder is created;
+// only this user may have write access to it. The default is $XDG_RUNTIME_DIR/weaver, /run/weaver
+// for root, or else a folder of this user below the temporary folder.
 func LockFolder(dir string) Option { return func(o *options) { o.lockFolder = dir } }
 
-// DirectURL names a way to the same database that goes through no pooler, for the one
-// session that proves that this process lives, where the store's own URL is that of a
-// pooler. What it leads to is taken for the server itself.
+// DirectURL sets a URL of the same database that bypasses the pooler, for the one session that
+// proves that this process is alive. Use it if the store's own URL leads to a pooler. The store
+// assumes that the server itself answers at this URL.
 func DirectURL(url string) Option { return func(o *options) { o.directURL = url } }
 
-// Logger is told when the session of this process is lost and made again; the default
-// is slog.Default().
+// Logger receives a message when the session of this process is lost and when it is restored. The
+// default is slog.Default().
 func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// proofs is what proves which workers are dead.
+// proofs holds the evidence of dead workers.
 type proofs struct {
-	server *session.Server // nil: there are no sessions
+	server *session.Server // nil if sessions are not possible
 
-	mu      sync.Mutex // of the opening and the closing
+	mu      sync.Mutex // guards opening and closing
 	closed  bool
-	workers atomic.Pointer[session.Workers] // nil: nobody joined, and nobody asked
+	workers atomic.Pointer[session.Workers] // nil until the first worker joins or the first caller asks
 }
 
 func (p *proofs) close() error {
@@ -59,8 +58,8 @@ func (db *DB) logger() *slog.Logger {
 	return cmp.Or(db.opts.log, slog.Default()).With("store", db.src.shown)
 }
 
-// sessions finds out how sessions of the server are made, and whether the folder for
-// locks can be used that the program names.
+// sessions determines how to open sessions of the server, and checks the lock folder that the
+// program configured.
 func (db *DB) sessions(ctx context.Context) error {
 	if db.opts.lockFolder != "" {
 		if err := workerlock.MakePrivate(db.opts.lockFolder); err != nil {
@@ -85,12 +84,12 @@ func (db *DB) sessions(ctx context.Context) error {
 	return nil
 }
 
-// sqlWhich tells databases of all servers from each other.
+// sqlWhich identifies a database among the databases of all servers.
 const sqlWhich = `
 SELECT oid::text || ' ' || (SELECT system_identifier FROM pg_control_system())::text FROM pg_database WHERE datname = current_database()`
 
-// sameServer refuses a URL that leads to another database. A way that cannot be gone at
-// the moment is no reason not to work.
+// sameServer rejects a URL that leads to another database. An unreachable URL is logged only: the
+// store works without it.
 func (db *DB) sameServer(ctx context.Context, direct *source) error {
 	var which [2]string
 	for i, src := range []*source{db.src, direct} {
@@ -100,24 +99,24 @@ func (db *DB) sameServer(ctx context.Context, direct *source) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			db.logger().Warn("the direct way to the server cannot be gone", "error", src.connectError(err))
+			db.logger().Warn("cannot connect to the server at DirectURL", "error", src.connectError(err))
 			return nil
 		}
 		r := c.ExecParams(ctx, sqlWhich, nil, nil, nil, nil).Read()
-		_ = c.Close(ctx) // nothing is left to do on it
+		_ = c.Close(ctx) // the connection is not used again
 		if r.Err != nil || len(r.Rows) != 1 {
 			return src.explain(r.Err)
 		}
 		which[i] = string(r.Rows[0][0])
 	}
 	if which[0] != which[1] {
-		return fmt.Errorf("%s leads to another database than %s: name a direct way to the same one", direct.shown, db.src.shown)
+		return fmt.Errorf("%s leads to another database than %s: set DirectURL to a direct URL of the same database", direct.shown, db.src.shown)
 	}
 	return nil
 }
 
-// lives returns what proves who lives. It begins when it is first needed: the
-// generation of the store names the folder of its locks.
+// lives returns the sessions that prove which workers are alive. The first use opens them, because
+// the lock folder's name contains the store's generation.
 func (db *DB) lives(ctx context.Context, ns string) (*session.Workers, error) {
 	if w := db.proofs.workers.Load(); w != nil {
 		return w, nil
@@ -145,7 +144,7 @@ func (db *DB) lives(ctx context.Context, ns string) (*session.Workers, error) {
 	var folder *workerlock.Folder
 	if !db.opts.elsewhere {
 		if folder, err = session.OpenFolder(db.opts.lockFolder, generation); err != nil {
-			db.logger().Warn("no locks of this machine: other processes of it find the death of this one later", "error", err)
+			db.logger().Warn("no locks on this machine: other processes detect the death of this one later", "error", err)
 		}
 	}
 	w := session.Open(session.Options{
@@ -156,7 +155,7 @@ func (db *DB) lives(ctx context.Context, ns string) (*session.Workers, error) {
 	return w, nil
 }
 
-// rows runs a statement that reads, on a connection of the pool.
+// rows runs a query on a connection of the pool.
 func (db *DB) rows(ctx context.Context, sql string, params ...string) (rows [][][]byte, err error) {
 	values := make([][]byte, len(params))
 	for i, p := range params {
@@ -173,17 +172,17 @@ func (db *DB) rows(ctx context.Context, sql string, params ...string) (rows [][]
 	return rows, err
 }
 
-// announce writes a worker's promise, on the connection of its session.
+// announce writes a worker's promise on the connection of its session.
 func (db *DB) announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID, p session.Promise) error {
 	return db.seen(ctx, c.Raw(), ns, id, func(t *sqlstore.Tx) error { return p.Write(t, ns, id) })
 }
 
-// withdraw withdraws a worker's promise, on a connection of the pool.
+// withdraw withdraws a worker's promise on a connection of the pool.
 func (db *DB) withdraw(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error {
 	return db.seen(ctx, nil, ns, id, func(t *sqlstore.Tx) error { return session.WriteWithdrawal(t, ns, id, withdrawals) })
 }
 
-// seen notes a worker as seen, with what write writes.
+// seen records a worker as seen, together with the writes of write.
 func (db *DB) seen(ctx context.Context, on *pgconn.PgConn, ns string, id store.WorkerID, write func(t *sqlstore.Tx) error) error {
 	return database{db: db, on: on}.Write(ctx, ns, sqlstore.Op{Weight: 1, Urgent: true, Run: func(t *sqlstore.Tx) error {
 		if err := t.Announce(id); err != nil {
@@ -194,7 +193,7 @@ func (db *DB) seen(ctx context.Context, on *pgconn.PgConn, ns string, id store.W
 }
 
 // Joining implements sqlstore.Database.
-// Crash after it: locks without a row, which nobody asks for.
+// Crash after it: locks without a row remain, which no process checks.
 func (d database) Joining(ctx context.Context, ns string, info *store.WorkerInfo) (written func(*sqlstore.Tx) error, err error) {
 	w, err := d.db.lives(ctx, ns)
 	if err != nil {
@@ -218,7 +217,7 @@ func (d database) Joined(ctx context.Context) {
 	}
 }
 
-// leaveLimit is how long the lock of a worker that left may take to be given back.
+// leaveLimit bounds the release of the lock of a worker that left.
 const leaveLimit = 2 * time.Second
 
 // Left implements sqlstore.Database.
@@ -239,8 +238,8 @@ func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 	return w.Dead(ctx, ns), nil
 }
 
-// Orphans implements store.Observe: a worker's lock on this machine that is free
-// proves its process dead. Those of other machines are found by reapers only.
+// Orphans implements store.Observe. A free lock of a worker on this machine proves that its
+// process is dead. Only reapers find the dead workers of other machines.
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
 	if db.opts.elsewhere && db.proofs.workers.Load() == nil {
 		return nil, nil
@@ -280,8 +279,8 @@ func (db *DB) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return store.Session{}, false
 }
 
-// relied claims leases that can be relied on: a process with a session claims nothing
-// while that does not answer.
+// relied claims tasks only while the leases are reliable: a process with a session claims nothing
+// while the session does not answer.
 func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	w := db.proofs.workers.Load()
 	if w == nil {
@@ -291,14 +290,14 @@ func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (st
 		return store.ClaimResult{}, db.sessionError(err)
 	}
 	got, err := db.claim(ctx, ns, req)
-	if err != nil || len(got.Tasks) > 0 { // of an error nobody knows
+	if err != nil || len(got.Tasks) > 0 { // the outcome of a failed claim is unknown
 		w.Leased(req.TTL)
 	}
 	return got, err
 }
 
-// Heartbeat implements store.Core. It goes over the session of the worker, where it
-// waits for no connection of the pool; without one, over the pool.
+// Heartbeat implements store.Core. It uses the worker's session, so it does not wait for a
+// connection of the pool. Without a session it uses the pool.
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) (beats []store.Beat, err error) {
 	w := db.proofs.workers.Load()
 	if w == nil {

@@ -22,14 +22,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// holder is a worker in this process that holds a task until it is told to finish it.
+// holder is a worker in this process that holds a task until the test lets it finish.
 type holder struct {
 	process
 	t      *testing.T
 	db     *postgres.DB
 	id     task.ID
 	finish chan struct{}
-	ended  atomic.Pointer[time.Time] // the handler's context
+	ended  atomic.Pointer[time.Time] // when the handler's context ended
 	steps  atomic.Int64
 }
 
@@ -46,7 +46,7 @@ func (p process) hold(t *testing.T) *holder {
 			h.ended.Store(&now)
 		})()
 		for i := 0; ; i++ {
-			step, cancel := context.WithTimeout(ctx, time.Second) // a step that hangs delays nothing here
+			step, cancel := context.WithTimeout(ctx, time.Second) // bounds a step that hangs
 			_, err := weaver.Step(step, fmt.Sprint("step ", i), func(context.Context) (int, error) {
 				if ctx.Err() != nil {
 					t.Error("a step began after the end of the lease")
@@ -75,7 +75,8 @@ func (p process) hold(t *testing.T) *holder {
 	return h
 }
 
-// watch runs a worker of another machine that would take the task, and reports when.
+// watch runs a worker of another machine that would take the task, and sends the time at which it
+// does.
 func (p process) watch(t *testing.T) (db *postgres.DB, took chan time.Time) {
 	t.Helper()
 	p.Elsewhere = true
@@ -84,11 +85,11 @@ func (p process) watch(t *testing.T) (db *postgres.DB, took chan time.Time) {
 		took <- time.Now()
 		return "done", nil
 	})
-	pause(2500 * time.Millisecond) // it has seen the lock held
+	pause(2500 * time.Millisecond) // it has seen the held lock
 	return db, took
 }
 
-// kept finishes the task, which nobody took.
+// kept finishes the task, which no other worker took.
 func (h *holder) kept() {
 	h.t.Helper()
 	if at := h.ended.Load(); at != nil {
@@ -103,7 +104,7 @@ func newProcess(t *testing.T, u string, ttl, grace time.Duration) process {
 	return process{URL: u, NS: "fault", Locks: filepath.Join(t.TempDir(), "workers"), TTL: ttl, Grace: grace}
 }
 
-// An outage that is shorter than the grace ends no handler.
+// An outage shorter than the grace period ends no handler.
 func testShortOutage(t *testing.T) {
 	ttl, outage := 30*time.Second, 8*time.Second
 	p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), ttl, 0)
@@ -122,8 +123,8 @@ func testShortOutage(t *testing.T) {
 	h.innocent(t, db, h.id)
 }
 
-// While nothing arrives for longer than the grace, the worker ends its handler before
-// another one takes the task; and a worker whose answers are lost does the same.
+// If nothing arrives for longer than the grace period, the worker ends its handler before another
+// worker takes the task. A worker whose replies are lost does the same.
 func testPartition(t *testing.T) {
 	ways := map[string]pgtest.Direction{"both ways": pgtest.Both}
 	if full {
@@ -159,8 +160,8 @@ func testPartition(t *testing.T) {
 	}
 }
 
-// Whose connections are cut, or ended by an administrator, again and again, loses no
-// lease: its session is back before the grace is over.
+// A worker whose connections are repeatedly cut, or ended by an administrator, loses no lease: its
+// session is restored within the grace period.
 func testCutConnections(t *testing.T) {
 	const cuts = 20
 	t.Run("cut", func(t *testing.T) {
@@ -207,8 +208,8 @@ func askDirectly(t *testing.T, u string) *pgx.Conn {
 	return c
 }
 
-// A process that is stopped for longer than its grace, but not for longer than its
-// lease, keeps its lease: its session lives.
+// A process that is stopped for longer than its grace period, but not for longer than its lease,
+// keeps its lease: its session stays open.
 func testStoppedProcess(t *testing.T) {
 	p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), 15*time.Second, time.Second)
 	victim := p.db(t)
@@ -227,7 +228,7 @@ func testStoppedProcess(t *testing.T) {
 	}
 }
 
-// After a restart of the server, and after a failover, nobody has lost a lease.
+// After a restart of the server and after a failover every lease is kept.
 func testServerRestarts(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	u := s.Database()
@@ -272,8 +273,8 @@ func testServerRestarts(t *testing.T) {
 	h.kept()
 }
 
-// The server is away for twice the TTL, three times, under load: no task is given up
-// as poison, no step runs again that was stored.
+// The server is away for twice the TTL, three times, under load: no task fails as poison, and no
+// stored step runs again.
 func testLongOutages(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	u := s.Database()
@@ -326,7 +327,7 @@ func testLongOutages(t *testing.T) {
 	t.Logf("%d step functions ran for %d steps", ran.Load(), tasks*steps)
 }
 
-// Through a pooler no lock is ever taken that outlives a transaction.
+// Through a pooler no lock outlives a transaction.
 func testPooler(t *testing.T) {
 	u := pgtest.Migrated(t, "weaver", migrateURL)
 	p := newProcess(t, pgtest.Bouncer(t, u, "transaction"), 6*time.Second, time.Second)
@@ -363,7 +364,7 @@ WHERE l.locktype = 'advisory' AND a.state = 'idle' AND d.datname = current_datab
 	h.kept()
 }
 
-// A process whose direct way to the server is lost for long works on without it.
+// A process whose direct connection is lost for long continues without it.
 func testLostDirectWay(t *testing.T) {
 	p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), 3*time.Second, time.Second)
 	proxy := pgtest.NewProxy(t, p.URL)
@@ -394,9 +395,8 @@ func testLostDirectWay(t *testing.T) {
 	p.innocent(t, h.db, p.enqueue(t, h.db, 3))
 }
 
-// TestDeath plays who is found dead, and who is not, in processes and on networks that
-// fail. Only `make soak-death` plays what the tests of internal/session find without an
-// engine.
+// TestDeath checks which workers are found dead, with processes and networks that fail. Only `make
+// soak-death` repeats here the cases that internal/session tests without an engine.
 func TestDeath(t *testing.T) {
 	t.Parallel()
 	type deathTest struct {
@@ -421,7 +421,7 @@ func TestDeath(t *testing.T) {
 	inTurn(t, len(tests), func(i int) (string, func(t *testing.T)) { return tests[i].name, tests[i].fn })
 }
 
-// A direct URL has to lead to the same database.
+// A direct URL must lead to the same database.
 func TestDirectURLIsChecked(t *testing.T) {
 	t.Parallel()
 	u, other := pgtest.Migrated(t, "weaver", migrateURL), pgtest.Migrated(t, "weaver", migrateURL)

@@ -23,11 +23,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// full says that everything is played in full size (`make soak-death`).
+// full makes all cases run in full size (`make soak-death`).
 var full = os.Getenv("WEAVER_DEATH") != ""
 
-// together runs subtests at once: they wait more than they work, so that the limit of
-// parallel tests does not count for them.
+// together runs subtests in parallel. They mostly wait, so the limit of parallel tests does not
+// apply to them.
 func together(t *testing.T, n int, test func(i int) (string, func(t *testing.T))) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -38,8 +38,8 @@ func together(t *testing.T, n int, test func(i int) (string, func(t *testing.T))
 	}
 }
 
-// inTurn is together in a short run, and one after the other in a full one, whose
-// figures others would distort.
+// inTurn is together in a short run. In a full run it is sequential, because parallel cases would
+// distort the measurements.
 func inTurn(t *testing.T, n int, test func(i int) (string, func(t *testing.T))) {
 	t.Helper()
 	if !full {
@@ -51,16 +51,16 @@ func inTurn(t *testing.T, n int, test func(i int) (string, func(t *testing.T))) 
 	}
 }
 
-// process says how a process of these tests works.
+// process holds the settings of a process of these tests.
 type process struct {
 	URL, Direct string
 	NS          string
-	Locks       string // folder
-	Elsewhere   bool   // it passes for one of another machine
+	Locks       string // lock folder
+	Elsewhere   bool   // it acts as a process of another machine
 	TTL, Grace  time.Duration
 }
 
-// open opens the store as the process does.
+// open opens the store with the process's settings.
 func (p process) open(ctx context.Context) (*postgres.DB, error) {
 	opts := []postgres.Option{postgres.Unsafe(), postgres.LockFolder(p.Locks), postgres.Logger(slog.New(slog.DiscardHandler))}
 	if p.Elsewhere {
@@ -72,7 +72,7 @@ func (p process) open(ctx context.Context) (*postgres.DB, error) {
 	return postgres.Open(ctx, p.URL, opts...)
 }
 
-// held is a task that its worker holds.
+// held is the kind of task that a worker holds.
 var held = weaver.Define[int, string]("acme.test.held.v1")
 
 // engine returns the process's engine with the handler of held.
@@ -123,7 +123,6 @@ func (p process) db(t *testing.T) *postgres.DB {
 	return db
 }
 
-// enqueue enqueues a task.
 func (p process) enqueue(t *testing.T, db *postgres.DB, n int) task.ID {
 	t.Helper()
 	client, err := weaver.NewClient(db, weaver.ClientConfig{Namespace: p.NS})
@@ -137,7 +136,6 @@ func (p process) enqueue(t *testing.T, db *postgres.DB, n int) task.ID {
 	return h.ID()
 }
 
-// task reads a task.
 func (p process) task(t *testing.T, db *postgres.DB, id task.ID) task.Task {
 	t.Helper()
 	tasks, err := db.Tasks(t.Context(), p.NS, id)
@@ -147,7 +145,7 @@ func (p process) task(t *testing.T, db *postgres.DB, id task.ID) task.Task {
 	return tasks[0]
 }
 
-// succeeded waits until a task has succeeded, and returns it.
+// succeeded waits until a task has succeeded and returns it.
 func (p process) succeeded(t *testing.T, db *postgres.DB, id task.ID) (got task.Task) {
 	t.Helper()
 	eventually(t, "the task has ended", func() bool {
@@ -160,8 +158,7 @@ func (p process) succeeded(t *testing.T, db *postgres.DB, id task.ID) (got task.
 	return got
 }
 
-// innocent checks that a task succeeded in its first attempt, and that nobody counted
-// a crash.
+// innocent checks that a task succeeded in its first attempt and that no crash was counted.
 func (p process) innocent(t *testing.T, db *postgres.DB, id task.ID) {
 	t.Helper()
 	if got := p.succeeded(t, db, id); got.AttemptNo != 1 || got.CrashCount != 0 || got.QuarantineLosses != 0 {
@@ -181,7 +178,7 @@ type child struct {
 
 const childEnv = "WEAVER_TEST_PROCESS"
 
-// start starts a process whose worker takes tasks and keeps them.
+// start starts a process whose worker claims tasks and holds them.
 func (p process) start(t *testing.T) *child {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -191,7 +188,7 @@ func (p process) start(t *testing.T) *child {
 	c := &child{exec.Command(os.Args[0], "-test.run=^TestProcess$"), t, make(chan string, 1000)}
 	c.Env = append(os.Environ(), childEnv+"="+string(text))
 	c.Stderr = os.Stderr
-	in, err1 := c.StdinPipe() // its end is that of this process
+	in, err1 := c.StdinPipe() // the child exits when this process closes it
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2, c.Start()); err != nil {
 		t.Fatal(err)
@@ -212,10 +209,9 @@ func (p process) start(t *testing.T) *child {
 	return c
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (c *child) kill() { _ = c.Process.Kill() } // it may be dead
 
-// signal sends a signal.
 func (c *child) signal(s syscall.Signal) {
 	c.t.Helper()
 	if err := c.Process.Signal(s); err != nil {
@@ -223,7 +219,7 @@ func (c *child) signal(s syscall.Signal) {
 	}
 }
 
-// says waits for a line.
+// says waits for a line of output.
 func (c *child) says(want string) {
 	c.t.Helper()
 	end := time.After(30 * time.Second)
@@ -239,7 +235,7 @@ func (c *child) says(want string) {
 	}
 }
 
-// TestProcess is the program of start.
+// TestProcess is the program that start runs.
 func TestProcess(t *testing.T) {
 	text := os.Getenv(childEnv)
 	if text == "" {

@@ -14,8 +14,7 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// killed measures how long after the kill of a process another one goes on with its
-// task.
+// killed measures the time from the kill of a process until another process continues its task.
 func killed(t *testing.T, victim, other process, n int) time.Duration {
 	t.Helper()
 	db := other.db(t)
@@ -47,8 +46,7 @@ func killed(t *testing.T, victim, other process, n int) time.Duration {
 	return after
 }
 
-// kill is how long it may take until another process goes on, on a machine that does
-// nothing else.
+// kill is a case with the maximum time until another process continues, on an idle machine.
 type kill struct {
 	name       string
 	ttl, grace time.Duration
@@ -62,8 +60,8 @@ var kills = []kill{
 	{"on another machine, with a short grace", 30 * time.Second, 3 * time.Second, true, 5 * time.Second},
 }
 
-// A process that is killed is found dead, and others go on with its tasks. `make
-// soak-death` kills 100 each.
+// A killed process is found dead, and others continue its tasks. `make soak-death` kills 100 of
+// each kind.
 func testKilled(t *testing.T) {
 	count, beside := 1, 1
 	if full {
@@ -73,7 +71,7 @@ func testKilled(t *testing.T) {
 	locks := filepath.Join(t.TempDir(), "workers")
 	played := kills
 	if !full {
-		played = slices.DeleteFunc(slices.Clone(kills), func(k kill) bool { return k.elsewhere && k.grace == 0 }) // it waits for 11 s
+		played = slices.DeleteFunc(slices.Clone(kills), func(k kill) bool { return k.elsewhere && k.grace == 0 }) // they wait for 11 s
 	}
 	inTurn(t, len(played), func(i int) (string, func(t *testing.T)) {
 		k := played[i]
@@ -101,7 +99,7 @@ func testKilled(t *testing.T) {
 			}
 			most := all[len(all)-1]
 			t.Logf("%d kills: median %s, 99 of 100 %s, most %s", len(all), all[len(all)/2].Round(time.Millisecond), all[(len(all)*99-1)/100].Round(time.Millisecond), most.Round(time.Millisecond))
-			limit := k.ttl * 2 / 3 // its lease ends later: it was extended a third of it ago at most
+			limit := k.ttl * 2 / 3 // it was extended at most a third of the TTL ago, so it ends later
 			if full {
 				limit = k.most
 			}

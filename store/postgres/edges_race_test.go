@@ -11,13 +11,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The needs of tasks end in two processes at once: each end counts.
+// The dependencies of tasks finish in two processes at once: each finish counts.
 func TestNeedsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
 	one, other := openURL(t, url), openURL(t, url)
 	w := joined(t, one)
-	const n = 20 // of tasks with two needs each
+	const n = 20 // tasks with two dependencies each
 	for round := range 15 {
 		sub := submission(3 * n)
 		half := make(map[task.ID]int, 2*n)

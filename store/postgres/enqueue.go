@@ -27,7 +27,7 @@ type enqueueing struct {
 type enqueuer struct {
 	db     *DB
 	queue  *batch.Queue[*enqueueing]
-	packed *sqlstmt.Cache // of the leader
+	packed *sqlstmt.Cache // used by the leader only
 }
 
 func newEnqueuer(db *DB) *enqueuer {
@@ -36,9 +36,8 @@ func newEnqueuer(db *DB) *enqueuer {
 	return q
 }
 
-// Enqueue implements store.Core. Submissions that come while others are being
-// committed are committed together. Large ones have a queue of their own, so that small
-// ones do not wait for them.
+// Enqueue implements store.Core. Submissions that arrive during a commit are committed together
+// next. Large submissions have a queue of their own, so that small ones do not wait for them.
 func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if in != nil {
 		return db.verbs.Enqueue(ctx, ns, in, sub)
@@ -68,11 +67,11 @@ func (db *DB) queued(err error) error {
 	return err
 }
 
-// group stores the submissions of a group in one transaction. When one of them
-// cannot be stored, each is stored by itself, and those that fail get their errors.
+// group stores the submissions of a group in one transaction. If one of them cannot be stored, it
+// stores each on its own and returns the errors to their callers.
 func (q *enqueuer) group(g *batch.Group[*enqueueing]) {
 	ops := g.Take()
-	ctx := context.Background() // nobody's alone; every round trip has its own limit
+	ctx := context.Background() // the group belongs to several callers; every round trip has its own limit
 	if len(ops) > 1 && q.all(ctx, ops) == nil {
 		return
 	}
@@ -122,8 +121,8 @@ func (q *enqueuer) all(ctx context.Context, ops []*batch.Op[*enqueueing]) error 
 	return nil
 }
 
-// now stores submissions in one round trip if nothing has to be known before. It
-// reports whether it did.
+// now stores submissions in one round trip if they need no earlier reads. It reports whether it
+// did.
 func (q *enqueuer) now(ctx context.Context, ops []*batch.Op[*enqueueing]) (done bool, err error) {
 	db := q.db
 	of := byNamespace(ops)
@@ -162,7 +161,7 @@ func (q *enqueuer) now(ctx context.Context, ops []*batch.Op[*enqueueing]) (done 
 		first = func() error { return db.copyAll(ctx, all) }
 	}
 	var pg *pgconn.PgError
-	if err = first(); errors.As(err, &pg) && pg.Code == "23505" { // some of them were stored before
+	if err = first(); errors.As(err, &pg) && pg.Code == "23505" { // some tasks were already stored
 		err = insert(sqlInsertAlike)
 	}
 	if err != nil {
@@ -186,7 +185,7 @@ func (q *enqueuer) now(ctx context.Context, ops []*batch.Op[*enqueueing]) (done 
 	return true, nil
 }
 
-// copyAll stores new tasks in a transaction, those of many alike by COPY.
+// copyAll stores new tasks in a transaction; it uses COPY for large sets with shared columns.
 func (db *DB) copyAll(ctx context.Context, all map[string]*sqlstore.Alikes) error {
 	return db.pool.Tx(ctx, false, func(c *conn.Conn) error {
 		now, err := c.Now()
@@ -205,7 +204,7 @@ func (db *DB) copyAll(ctx context.Context, all map[string]*sqlstore.Alikes) erro
 	})
 }
 
-// given returns the time that a test gives the store; 0: the server says it.
+// given returns the time that a test sets; 0 means the server's time.
 func given(c *conn.Conn) int64 {
 	if c.Clock == nil {
 		return 0

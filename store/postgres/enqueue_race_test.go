@@ -11,8 +11,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A key may be free again between the insert that finds it taken and the look at who has
-// it. Then the task is stored after all: every answer names a task.
+// A key may become free between the insert that finds it taken and the lookup of its task. The task
+// is stored then after all: every result names a task.
 func TestEnqueueBesideDeletes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -47,7 +47,7 @@ func TestEnqueueBesideDeletes(t *testing.T) {
 	all.Wait()
 }
 
-// remove deletes so many tasks, each as soon as it is there.
+// remove deletes the given number of tasks, each as soon as it exists.
 func remove(ctx context.Context, t *testing.T, db *postgres.DB, latest <-chan task.ID, tasks int) {
 	for deleted := 0; deleted < tasks && !t.Failed(); {
 		var id task.ID

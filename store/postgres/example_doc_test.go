@@ -84,7 +84,8 @@ func openOnMyPool(ctx context.Context, url string) (*pgxpool.Pool, *postgres.DB,
 	return pool, db, nil
 }
 
-// The programs of docs/postgres.md are the functions above, and do what it says.
+// The functions above are the programs of docs/postgres.md; this test checks their documented
+// effects.
 func TestDocumentedTransactions(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")

@@ -14,8 +14,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// explain turns what the server says while the schema is read or made into the errors
-// of the port, and says what to do. Errors that are the port's already pass through.
+// explain maps a server error that occurs while the schema is read or created to an error of the
+// port, with the remedy. It returns errors of the port unchanged.
 func (s *source) explain(err error) error {
 	var newer *migrate.NewerError
 	if errors.As(err, &newer) {
@@ -39,7 +39,7 @@ func (s *source) explain(err error) error {
 	return &refusal{kind: kind, cause: err, text: fmt.Sprintf("%s: %v: %s (%s)", s.shown, kind, advice, refused.Message)}
 }
 
-// advise says what an error of the server is to the store, and what to do about it.
+// advise maps a server error to a sentinel of package store and a remedy.
 func (s *source) advise(err *pgconn.PgError) (advice string, kind error) {
 	user, schema := s.config.User, s.schema
 	switch err.Code {
@@ -66,20 +66,19 @@ func (s *source) advise(err *pgconn.PgError) (advice string, kind error) {
 	return "", nil
 }
 
-// noUsage is for a user who may not look into the schema. To PostgreSQL what is in
-// there does not exist then.
+// noUsage returns the error for a user without USAGE on the schema. PostgreSQL reports the schema's
+// tables as missing then.
 func (s *source) noUsage(user string) error {
 	return &refusal{kind: store.ErrUnavailable, text: fmt.Sprintf("%s: %v: user %q may not look into the schema %s: GRANT USAGE ON SCHEMA %s TO %s, and what its tables need",
 		s.shown, store.ErrUnavailable, user, s.schema, quoted(s.schema), quoted(user))}
 }
 
-// brokenConn reports whether an error says that the connection is gone.
+// brokenConn reports whether an error means that the connection is lost.
 func brokenConn(err error) bool {
 	return errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "connection reset")
 }
 
-// closeConn closes a connection that is not needed any more, and does not wait for
-// long.
+// closeConn closes a connection and bounds the wait for it.
 func closeConn(ctx context.Context, c *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

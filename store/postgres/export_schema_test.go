@@ -13,19 +13,18 @@ import (
 // Source is a parsed URL, for tests.
 type Source struct{ *source }
 
-// ParseURL parses a URL.
 func ParseURL(raw string) (Source, error) {
 	s, err := parseURL(raw)
 	return Source{s}, err
 }
 
-// Config is what connections are made with.
+// Config returns the configuration of connections.
 func (s Source) Config() *pgx.ConnConfig { return s.config }
 
-// Schema is the one that holds the tables.
+// Schema returns the schema of the tables.
 func (s Source) Schema() string { return s.schema }
 
-// Shown is the URL in messages.
+// Shown returns the URL as in messages.
 func (s Source) Shown() string { return s.shown }
 
 // Connect connects and checks as Open does.
@@ -37,23 +36,23 @@ func (s Source) Connect(ctx context.Context, unsafe bool) (*pgx.Conn, Server, er
 // ConnectError explains an error of a connection.
 func (s Source) ConnectError(err error) error { return s.connectError(err) }
 
-// Server is what inspect finds.
+// Server is the result of inspect.
 type Server server
 
-// ServerOf makes one up: a good one but for what change does.
+// ServerOf returns a good server with the changes that change makes.
 func ServerOf(change func(product, version, encoding, sync *string, number, standbys *int, fsync, recovery, readOnly, usable *bool)) Server {
 	s := server{product: "PostgreSQL", version: "15.4", number: 150004, encoding: "UTF8", database: "shop", user: "app", fsync: true, sync: "on", usable: true}
 	change(&s.product, &s.version, &s.encoding, &s.sync, &s.number, &s.standbys, &s.fsync, &s.recovery, &s.readOnly, &s.usable)
 	return Server(s)
 }
 
-// Check says why it is refused.
+// Check returns the reason for which the server is refused.
 func (s Server) Check(src Source) error { return server(s).check(src.source, false) }
 
-// Direct reports whether nothing stands between.
+// Direct reports whether the server is reached directly.
 func (s Server) Direct() bool { return server(s).direct() }
 
-// Warnings are its warnings.
+// Warnings returns the server's warnings.
 func (s Server) Warnings(src Source) []store.Warning { return server(s).warnings(src.source) }
 
 // using runs a function with a migrator on a connection of its own.
@@ -62,7 +61,7 @@ func (s Source) using(ctx context.Context, f func(m migrator, known []migrate.Mi
 	if err != nil {
 		return err
 	}
-	c, err := pgx.ConnectConfig(ctx, s.config.Copy()) // unchecked: what was right then may not be now
+	c, err := pgx.ConnectConfig(ctx, s.config.Copy()) // unchecked: the server may have changed
 	if err != nil {
 		return s.connectError(err)
 	}
@@ -74,8 +73,7 @@ func (s Source) Migrate(ctx context.Context) error {
 	return s.using(ctx, func(m migrator, known []migrate.Migration) error { return m.up(ctx, known) })
 }
 
-// MigrateAs migrates as a later program would, whose further migrations have these
-// texts.
+// MigrateAs migrates as a later program with these additional migrations would.
 func (s Source) MigrateAs(ctx context.Context, sql ...string) error {
 	return s.using(ctx, func(m migrator, known []migrate.Migration) error {
 		later := append([]migrate.Migration(nil), known...)
@@ -95,13 +93,13 @@ func (s Source) MigrationStatus(ctx context.Context) (list []store.MigrationStat
 	return list, err
 }
 
-// Ready refuses a schema that this program cannot use.
+// Ready returns an error if this program cannot use the schema.
 func (s Source) Ready(ctx context.Context) error {
 	return s.using(ctx, func(m migrator, known []migrate.Migration) error { return m.ready(ctx, known) })
 }
 
-// MigrationSQL is the schema as a script.
+// MigrationSQL returns the schema as a script.
 func MigrationSQL(schema string) string { return migrationSQL(schema) }
 
-// LockKey is the advisory lock of those who migrate a schema.
+// LockKey returns the key of the advisory lock that serializes migrations.
 func LockKey(schema string) int64 { return lockKey(schema) }

@@ -29,11 +29,10 @@ SELECT 1 FROM pg_trigger WHERE tgname = ?1 AND tgfoid IN (
 	sqlSnapshot = `SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)`
 )
 
-// MakeFeed implements sqlstore.Feeds. It needs the rights of the tables' owner, as
-// migrations do. Each trigger is made in a transaction of its own, which waits for those
-// that write to its table: one that holds a table and waits for the next would
-// deadlock with them.
-// Crash here: the triggers that were made do nothing, and the next call makes the others.
+// MakeFeed implements sqlstore.Feeds. It needs the rights of the tables' owner, as migrations do.
+// Each trigger has its own transaction, which waits for the writers of its table. One transaction
+// for all triggers would hold one table while it waits for the next, and deadlock with the writers.
+// Crash here: the existing triggers do nothing, and the next call creates the rest.
 func (d database) MakeFeed(ctx context.Context, _ string) error {
 	for _, sql := range strings.Split(feedSQL, "\n---\n")[1:] {
 		err := d.db.pool.Tx(ctx, false, func(c *conn.Conn) error { return makeTrigger(c, sql) })
@@ -50,7 +49,7 @@ func (d database) MakeFeed(ctx context.Context, _ string) error {
 	return nil
 }
 
-// makeTrigger makes a trigger if it is not there.
+// makeTrigger creates a trigger if it does not exist.
 func makeTrigger(c *conn.Conn, sql string) error {
 	if err := lockAdvisory(c, "feed triggers", ""); err != nil {
 		return err
@@ -76,31 +75,30 @@ func (database) SkipFeed(t *sqlstore.Tx) (pos int64, err error) {
 	return pos, st.Done()
 }
 
-// feedHorizon is up to which position of the feeds all transactions have ended.
+// feedHorizon determines the position of the feeds below which all transactions have ended.
 //
-// Positions are drawn from a sequence in the middle of transactions, so one may be
-// committed after a higher one. A transaction that drew a position had an ID
-// before. So those that drew what was given away up to now have lower IDs than one that
-// is drawn later (the end of a snapshot may be lower: it is behind the last transaction
-// that has ended, not the last that began). Once all transactions below it have
-// ended, all positions up to there are decided.
+// A transaction draws positions from a sequence while it runs, so a lower position may be committed
+// after a higher one. The transaction gets its ID before its first position. All transactions that
+// have drawn positions so far therefore have lower IDs than an ID drawn now. (xmax of a snapshot
+// may be lower: it follows the last transaction that ended, not the last that began.) Once all
+// transactions below that ID have ended, every position drawn so far is decided.
 type feedHorizon struct {
-	begun atomic.Int64  // looks
-	turn  chan struct{} // holds one token, of the caller that looks; it owns what follows
+	begun atomic.Int64  // number of reads begun
+	turn  chan struct{} // holds one token, of the caller that reads; the caller owns the fields below
 
-	ended   int64      // the last look that succeeded
-	waiting []feedMark // for transactions to end, by position
+	ended   int64      // the last read that succeeded
+	waiting []feedMark // positions whose transactions have not all ended, in order
 	all     int64
 	last    int64
 }
 
 type feedMark struct{ last, before int64 }
 
-// maxFeedMarks bounds what is remembered while a transaction goes on for long.
+// maxFeedMarks bounds the number of marks kept during a long transaction.
 const maxFeedMarks = 64
 
-// FeedHorizon implements sqlstore.Feeds. Callers that ask at the same time share a look,
-// which begins after they asked.
+// FeedHorizon implements sqlstore.Feeds. Concurrent callers share one read, which begins after all
+// of them called.
 func (d database) FeedHorizon(ctx context.Context) (all, last int64, ok bool, err error) {
 	h := &d.db.feed
 	asked := h.begun.Load()
@@ -129,13 +127,13 @@ func (d database) FeedHorizon(ctx context.Context) (all, last int64, ok bool, er
 	return min(h.all, h.last), h.last, true, nil
 }
 
-// look looks once more. Each read is a transaction of its own, after the one before.
+// look reads the horizon again. Each read is a transaction of its own, after the one before.
 func (h *feedHorizon) look(read func(sql string) (int64, error)) error {
 	last, err := read(sqlFeedLast)
 	if err != nil {
 		return err
 	}
-	if last < h.last { // another server took over, or a backup was restored
+	if last < h.last { // failover to another server, or a restored backup
 		h.all, h.waiting = 0, nil
 	}
 	if h.last = last; last <= h.all {

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// permitted is a migrated database as docs/postgres.md has it: one user owns the
-// tables, and another one has no right but those that are granted there.
+// permitted creates a migrated database with the users of docs/postgres.md: one owns the tables,
+// the other has only the rights granted there.
 func permitted(t *testing.T) (owner, app string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/postgres.md")
@@ -27,7 +27,7 @@ func permitted(t *testing.T) (owner, app string) {
 	_, text, _ := strings.Cut(string(page), "```sql\n")
 	text, _, _ = strings.Cut(text, "```")
 	url := pgtest.URL(t)
-	name := parse(t, url).Config().Database // roles are the server's
+	name := parse(t, url).Config().Database // roles are global to the server
 	grants := strings.Split(strings.NewReplacer("weaver_owner", "owner_"+name, "TO app;", "TO app_"+name+";").Replace(text), "\n")
 	if len(grants) < 3 || !strings.HasPrefix(grants[0], "CREATE SCHEMA") || !strings.Contains(text, "GRANT USAGE ON SCHEMA") {
 		t.Fatalf("docs/postgres.md grants\n%s", text)
@@ -52,8 +52,8 @@ func permitted(t *testing.T) (owner, app string) {
 	return owner, app
 }
 
-// The rights that docs/postgres.md grants are enough for all work, also when the feed is
-// on. Only its first begin needs the tables' owner.
+// The rights granted in docs/postgres.md suffice for all work, also while the feed is on. Only the
+// first start of the feed needs the tables' owner.
 func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 	t.Parallel()
 	owner, app := permitted(t)
@@ -93,7 +93,7 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 	}
 	before, err := feedState(t.Context(), w.db, planNS)
 	w.ok(err)
-	for _, keep := range []time.Duration{2 * time.Hour, 0, time.Hour} { // now they may
+	for _, keep := range []time.Duration{2 * time.Hour, 0, time.Hour} { // now the user has the rights
 		w.ok(keepFeed(t.Context(), w.db, planNS, keep))
 	}
 	_, err = w.db.Collect(t.Context(), planNS, store.CollectRequest{Feed: true})
@@ -107,7 +107,7 @@ func TestFeedOfThoseWhoOnlyWork(t *testing.T) {
 	}
 }
 
-// feedIsThere waits until no transaction holds the feed back, e.g. of another test.
+// feedIsThere waits until no transaction, e.g. of another test, holds the feed back.
 func (w *planWork) feedIsThere() {
 	w.Helper()
 	eventually(w, "all of the feed is there", func() bool {
@@ -117,14 +117,14 @@ func (w *planWork) feedIsThere() {
 	})
 }
 
-// made counts the triggers of the feed.
+// made returns the number of triggers of the feed.
 func (u *user) made() string {
 	u.Helper()
 	return u.texts(`SELECT count(*)::text FROM pg_trigger WHERE tgname LIKE 'weaver\_feed\_%'`)[0]
 }
 
-// The first begin holds one table at a time, so that transactions that write to several
-// go on; what an interrupted one has made stays without effect, until the next one ends.
+// The first start locks one table at a time, so that transactions that write to several tables
+// continue. The triggers of an interrupted start have no effect until a later start completes.
 func TestFeedBeginsBesideWriters(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
@@ -146,7 +146,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := begin(ctx, "weaver_events")
 	_, err := tx.Exec(t.Context(), "UPDATE weaver.weaver_tasks SET state = state WHERE false; UPDATE weaver.weaver_attempts SET attempt_no = attempt_no WHERE false")
-	w.ok(err) // it waits for nobody
+	w.ok(err) // it waits for no lock
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("KeepFeed that was interrupted: %v", err)
@@ -163,7 +163,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 
 	tx = w.locking("UPDATE weaver.weaver_jobs SET state = state WHERE false")
 	done = begin(t.Context(), "weaver_jobs")
-	w.enqueue(1) // also while it waits
+	w.enqueue(1) // also during the wait
 	w.ok(tx.Rollback(t.Context()))
 	w.ok(<-done)
 	if n := u.made(); n != "6" {
@@ -179,7 +179,7 @@ func TestFeedBeginsBesideWriters(t *testing.T) {
 	}
 }
 
-// Several processes begin the feed while others write, and nobody's transaction fails.
+// Several processes start the feed during writes, and no transaction fails.
 func TestFeedBeginsUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
@@ -232,7 +232,8 @@ func TestFeedBeginsUnderLoad(t *testing.T) {
 	}
 }
 
-// Up to where rows are gone never goes back, also when the time is changed meanwhile.
+// The position up to which rows are pruned never decreases, also if the retention changes
+// meanwhile.
 func TestFeedIsPrunedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)
@@ -252,8 +253,8 @@ func TestFeedIsPrunedMeanwhile(t *testing.T) {
 	}
 }
 
-// A server that takes over may have given away lower positions: a process that goes on
-// waits anew for those who draw them.
+// After a failover the new server may hand out lower positions: a running process waits again for
+// the transactions that draw them.
 func TestFeedGoesBack(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// feedReader reads a feed on and on.
+// feedReader reads a feed repeatedly.
 type feedReader struct {
 	*testing.T
 	db    *postgres.DB
@@ -21,7 +21,7 @@ type feedReader struct {
 	seen  map[task.ID]int
 }
 
-// read reads what is there now.
+// read reads the present rows.
 func (r *feedReader) read() {
 	r.Helper()
 	for {
@@ -41,7 +41,7 @@ func (r *feedReader) read() {
 	}
 }
 
-// until reads until so many rows were seen.
+// until reads until n rows were seen.
 func (r *feedReader) until(n int) {
 	r.Helper()
 	eventually(r, fmt.Sprintf("%d rows are there", n), func() bool { r.read(); return len(r.seen) >= n })
@@ -52,8 +52,8 @@ func (r *feedReader) until(n int) {
 	}
 }
 
-// A transaction that drew a position holds the feed back until it ends: a reader misses
-// no row whose transaction is committed after one with a higher position.
+// A transaction that drew a position holds the feed back until it ends: a reader misses no row that
+// is committed after one with a higher position.
 func TestFeedOfCrossingTransactions(t *testing.T) {
 	t.Parallel()
 	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
@@ -75,7 +75,7 @@ func TestFeedOfCrossingTransactions(t *testing.T) {
 	}
 	reader := &feedReader{T: t, db: db, ns: "ns", seen: map[task.ID]int{}}
 	want := 0
-	for round, others := range []int{0, 5, 5, 0, 0, 1} { // that are committed meanwhile
+	for round, others := range []int{0, 5, 5, 0, 0, 1} { // transactions committed meanwhile
 		commits := round%3 < 2
 		slow, err := db.Pool().Begin(t.Context())
 		if err != nil {

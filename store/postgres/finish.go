@@ -9,22 +9,22 @@ import (
 
 var leaseColumns = sqlstore.LeaseColumns
 
-// sqlGuardAll is the guard of many ends, each with its row.
+// sqlGuardAll is the guard of many finishes; it returns a row for each.
 var sqlGuardAll = `
 UPDATE weaver_tasks SET progress = coalesce(u.said, progress)
 FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bytea[]), CAST(?5 AS text[])) AS u(id, epoch, lease, said)
 WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id = u.lease
 RETURNING ` + leaseColumns.List()
 
-// sqlSucceedEach is the guard of good ends, and their sqlTransition. It accepts none of an
-// undo phase.
+// sqlSucceedEach is the guard and sqlTransition of successful finishes. It rejects tasks in an undo
+// phase.
 var sqlSucceedEach = `
 UPDATE weaver_tasks SET ` + sqlstore.SetGoodEnd("u.result", "?7") + `, progress = coalesce(u.said, progress)
 FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bytea[]), CAST(?5 AS text[]), CAST(?6 AS text[])) AS u(id, epoch, lease, said, result)
 WHERE namespace = ?1 AND task_id = u.id AND lease_epoch = u.epoch AND lease_id = u.lease AND undo IS NULL
 RETURNING ` + leaseColumns.List()
 
-// What follows the guard, for all of them at once: sqlTransition, sqlInsertAttempt,
+// The statements after the guard, for all finishes at once: sqlTransition, sqlInsertAttempt,
 // sqlInsertDecision and sqlInsertDispatch over arrays.
 var (
 	sqlTransitionAll = `
@@ -66,7 +66,7 @@ func (d database) SucceedEach(t *sqlstore.Tx, ends []*store.Finish) *sqlstmt.Stm
 	return d.c.Stmt(sqlSucceedEach).Text(1, t.Namespace()).Int(7, t.Now().UnixMicro())
 }
 
-// guard binds the leases and the progress of ends.
+// guard binds the leases and the progress of finishes.
 func (d database) guard(sql string, ends []*store.Finish) (*conn.Stmt, error) {
 	st, err := d.c.Statement(sql)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d database) End(t *sqlstore.Tx, ends []sqlstore.End) error {
 	return err
 }
 
-// writeEnds runs a statement over arrays with the ends that it is about; nil: all.
+// writeEnds runs a statement over arrays with the finishes that about selects; nil selects all.
 func writeEnds(d database, t *sqlstore.Tx, sql string, fields sqlstmt.Fields[sqlstore.End], ends []sqlstore.End, about func(*sqlstore.End) bool) error {
 	rows := make([]*sqlstore.End, 0, len(ends))
 	for i := range ends {
@@ -116,7 +116,7 @@ func writeEnds(d database, t *sqlstore.Tx, sql string, fields sqlstmt.Fields[sql
 	return b.text(1, t.Namespace()).int(2, t.Now().UnixMicro()).exec()
 }
 
-// bindArrays binds the columns of n rows to the arrays from parameter first on.
+// bindArrays binds the columns of n rows to consecutive array parameters that start at first.
 func bindArrays[T any](st *conn.Stmt, first int, fields sqlstmt.Fields[T], n int, row func(i int) *T) {
 	for p := range fields {
 		a := st.Array(first + p)

@@ -14,19 +14,18 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// bounds are those behind which Health raises an alarm.
+// bounds are the thresholds of Health's alarms.
 type bounds struct {
-	transaction time.Duration // how long one may last
-	dead        int64         // rows of a table, if it has fewer living ones
-	due         time.Duration // how long a task may wait for a worker
+	transaction time.Duration // maximum age of a transaction
+	dead        int64         // maximum number of dead rows of a table with fewer live rows
+	due         time.Duration // maximum wait of a due task
 }
 
 var defaultBounds = bounds{transaction: 5 * time.Minute, dead: 50_000, due: 5 * time.Minute}
 
 const (
-	// Transactions of which the snapshot or the ID is held, the oldest first. What
-	// belongs to other users is only seen with pg_read_all_stats: of those xact_start
-	// is NULL.
+	// Transactions that hold a snapshot or an ID, the oldest first. The transactions of other users
+	// are visible only with pg_read_all_stats; without it their xact_start is NULL.
 	sqlOldTransaction = `
 SELECT what, who, age FROM (
   SELECT 'session ' || pid AS what, coalesce(usename::text, '') || coalesce(nullif(' (' || coalesce(application_name, '') || ')', ' ()'), '') AS who,
@@ -49,9 +48,9 @@ FROM %[1]s.weaver_outbox_events o WHERE namespace = $1
   AND NOT EXISTS (SELECT 1 FROM %[1]s.weaver_paused_types p WHERE p.namespace = o.namespace AND p.task_type = o.task_type)`
 )
 
-// Health returns the server's figures for a namespace, and alarms beside those of
-// Warnings: a transaction that keeps old rows from being removed, an unused replication
-// slot, tables of mostly dead rows, and due tasks that no worker starts.
+// Health returns the server's figures for a namespace, and alarms in addition to those of Warnings:
+// a transaction that keeps old rows from being removed, an unused replication slot, tables of
+// mostly dead rows, and due tasks that no worker starts.
 func (db *DB) Health(ctx context.Context, ns string) (figures []slog.Attr, alarms []store.Warning, err error) {
 	if db.closed.Load() {
 		return nil, nil, fmt.Errorf("%s: %w", db.src.shown, store.ErrClosed)
@@ -146,8 +145,8 @@ const (
 	sqlUnprobe = `DELETE FROM weaver_store_meta WHERE namespace = '' AND key = 'probe'`
 )
 
-// Writable says what keeps the store from being written now: it writes a row and takes
-// it back. Errors: store.ErrReadOnly, store.ErrFull, store.ErrUnavailable, store.ErrBusy.
+// Writable returns an error if the store cannot be written: it inserts a row and rolls back.
+// Errors: store.ErrReadOnly, store.ErrFull, store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
 	err := db.migrating(ctx, func(m migrator, _ []migrate.Migration) error {
 		return m.src.explain(m.in(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {

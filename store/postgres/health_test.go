@@ -74,7 +74,7 @@ func TestHealthRaisesAlarms(t *testing.T) {
 	exec(`SELECT pg_drop_replication_slot('unused')`)
 	exec(`INSERT INTO weaver.weaver_store_meta SELECT 'x', i::text, '' FROM generate_series(1, 100) i`)
 	exec(`DELETE FROM weaver.weaver_store_meta WHERE namespace = 'x'`)
-	// A session tells its figures when it ends, or a second later.
+	// A session reports its statistics when it ends, or a second later.
 	db.Pool().Reset()
 	eventually(t, "an alarm of dead rows", func() bool { return slices.Contains(alarms(t, db), "dead rows weaver_store_meta") })
 	exec(`VACUUM weaver.weaver_store_meta`)
@@ -89,7 +89,7 @@ func TestHealthRaisesAlarms(t *testing.T) {
 	}
 }
 
-// A closed store says so, and one that cannot be written says why.
+// Writable returns the reason if a store is closed or cannot be written.
 func TestWritable(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Migrated(t, "weaver", migrateURL)

@@ -19,13 +19,13 @@ UPDATE weaver_tasks SET lease_expires_at = CASE WHEN lease_expires_at > ?5 THEN 
 WHERE namespace = ?1 AND task_id = ANY(CAST(ARRAY(SELECT task_id FROM held) AS bytea[]))
 RETURNING task_id, lease_epoch, cancel_requested, cancel_kind, cancel_by, cancel_reason`
 
-	// It waits for nobody, and sees what was committed since.
+	// It takes no lock, and sees every commit up to now.
 	sqlStillHeld = `
 SELECT t.task_id, t.lease_epoch FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS bigint[]), CAST(?4 AS bytea[])) AS u(id, epoch, lease)
 JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = u.id AND t.lease_epoch = u.epoch AND t.lease_id = u.lease`
 )
 
-// held names a lease among those of a heartbeat.
+// held identifies a lease in a heartbeat.
 type held struct {
 	task  task.ID
 	epoch int64

@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A row that somebody has locked delays no heartbeat: its lease is to be asked for
-// again, the others are extended, and one that is gone is lost all the same.
+// A locked row delays no heartbeat: its lease must be asked for again, the others are extended, and
+// a lost lease is still reported lost.
 func TestHeartbeatWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	const ns, typ, ttl = "default", "acme.test.noop.v1", time.Minute
@@ -46,7 +46,7 @@ func TestHeartbeatWaitsForNoLock(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it may have ended
 	_, err = tx.Exec(ctx, "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", leases[0].Task[:])
 	check(err)
-	// One that waited for the lock would end with the lock's timeout, in an error.
+	// A heartbeat that waited for the lock would fail with the lock's timeout.
 	beats, err := db.Heartbeat(ctx, ns, store.HeartbeatRequest{Worker: "w", TTL: ttl, Leases: leases})
 	check(err)
 	if !beats[0].Retry || beats[1] != (store.Beat{}) || !beats[2].Lost {

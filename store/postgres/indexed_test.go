@@ -8,8 +8,8 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// boundedTexts are the texts that stand in an index, with what bounds their length: an
-// index row has 2,700 bytes at most. A new one has its check in internal/rules/text.go.
+// boundedTexts maps each indexed text to the bound of its length: an index row has 2,700 bytes at
+// most. A new one needs a check in internal/rules/text.go.
 var boundedTexts = map[string]string{
 	"namespace":       "ClientConfig.Namespace",
 	"queue":           "rules.CheckEnqueue, rules.CheckCommand",
@@ -42,7 +42,7 @@ var boundedTexts = map[string]string{
 	"weaver_blobs.sha256":      "a hash",
 }
 
-// Each text that stands in an index or a key has a limit.
+// Each text in an index or a key has a length limit.
 func TestIndexedTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	u := connect(t, pgtest.Migrated(t, "weaver", migrateURL))

@@ -9,12 +9,12 @@ import (
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
 )
 
-// New tasks are stored by a statement over arrays, those of many alike by COPY. Both write
-// the columns of sqlstore.AlikeFields, OwnFields and, of varied tasks, VariedFields; and a
+// A statement over arrays stores new tasks; COPY stores large sets with shared columns. Both write
+// the columns of sqlstore.AlikeFields and OwnFields, for varied tasks also VariedFields, and a
 // dispatch row for each task that does not wait.
 
-// The statements over arrays. The first of them fails when a task is there already; in
-// return its rows cost a sixth less. Varied tasks have rows in other tables too.
+// The statements over arrays. The first fails if a task already exists; in return its rows cost a
+// sixth less. Varied tasks have rows in other tables too.
 var (
 	sqlInsertNew    = insertAlikeSQL(false, "")
 	sqlInsertAlike  = insertAlikeSQL(false, onConflict)
@@ -23,15 +23,14 @@ var (
 
 const onConflict = " ON CONFLICT DO NOTHING"
 
-// The parameters of insertAlikeSQL: behind the namespace the time of the server, unless a
-// test has one of its own, and when the tasks are available.
+// The parameters of insertAlikeSQL after the namespace: the time, if a test sets it instead of the
+// server, and the time at which the tasks become available.
 const (
 	newNow       = 2
 	newAvailable = 3
 	newAlike     = 4
 )
 
-// newColumns are the columns that insertAlikeSQL writes.
 type newColumns struct {
 	alike sqlstmt.Fields[sqlstore.Alike]
 	own   sqlstmt.Fields[sqlstore.AlikeTask]
@@ -49,17 +48,17 @@ func columnsOf(varied bool) newColumns {
 	return alikeColumns
 }
 
-// ownAt is the first parameter of the columns that tasks have of their own.
+// ownAt is the first parameter of the columns that differ between tasks.
 func (c newColumns) ownAt() int { return newAlike + len(c.alike) }
 
-// moreAt is the first parameter of what only varied tasks have: labels, edges, and whether
-// they wait, without a dispatch row.
+// moreAt is the first parameter of the columns of varied tasks: labels, edges, and whether they
+// wait, without a dispatch row.
 func (c newColumns) moreAt() int { return c.ownAt() + len(c.own) }
 
-// insertAlikeSQL is a statement over arrays, of which one row is a task.
+// insertAlikeSQL returns a statement over arrays with one element per task.
 func insertAlikeSQL(varied bool, conflict string) string {
 	c := columnsOf(varied)
-	cast := func(name string) string { // of a column that the tasks have in common
+	cast := func(name string) string { // of a column that the tasks share
 		i := slices.IndexFunc(c.alike, func(f sqlstmt.Field[sqlstore.Alike]) bool { return f.Name == name })
 		return c.alike[i : i+1].Casts(newAlike + i)
 	}
@@ -99,12 +98,12 @@ func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore
 	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), sqlInsertAlike, a, rows)
 }
 
-// alikeRows limits the rows that one statement inserts. The server works on them while the next
-// ones are put together.
+// alikeRows bounds the rows of one statement. The server works on them while the client prepares
+// the next ones.
 const alikeRows = 1000
 
-// insertAlike stores new tasks at an instant; 0: when the server does it, which is
-// also when they are available. alike is sqlInsertAlike or sqlInsertNew.
+// insertAlike stores new tasks that were created at now. If now is 0 the tasks are created, and
+// available, at the server's time. alike is sqlInsertAlike or sqlInsertNew.
 func insertAlike(c *conn.Conn, ns string, now int64, alike string, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
 	for part := range slices.Chunk(rows, alikeRows) {
 		if err := insertPart(c, ns, now, alike, a, part); err != nil {
@@ -155,21 +154,21 @@ func bindMore(st *conn.Stmt, first int, rows []sqlstore.AlikeTask) {
 	}
 }
 
-// copyFrom is the number of new tasks of a kind from which on COPY stores them: it takes two round
-// trips more than a statement over arrays, and a fifth less of the server for each row.
+// copyFrom is the minimum number of tasks for COPY. COPY takes two more round trips than a
+// statement over arrays, and a fifth less of the server's time for each row.
 const copyFrom = 500
 
-// copyMost limits the rows of one COPY: each has the time of a statement.
+// copyMost bounds the rows of one COPY: each COPY has the time limit of one statement.
 const copyMost = 5_000
 
-// copyable reports whether tasks of a kind can be stored by COPY: they have rows in no
-// other tables but dispatch rows, and are available at once.
+// copyable reports whether COPY can store these tasks: they are available at once, and dispatch
+// rows are their only rows in other tables.
 func copyable(a *sqlstore.Alike, rows int) bool {
 	return rows >= copyFrom && !a.Varied && !a.Waits && a.Available == 0 && a.Deadline == 0
 }
 
-// copyAlike stores new tasks that are available at an instant, as sqlInsertNew does: it
-// fails when one of them is there already.
+// copyAlike stores new tasks that are available at now, as sqlInsertNew does. It fails if one of
+// them already exists.
 func copyAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
 	for part := range slices.Chunk(rows, copyMost) {
 		if err := copyRows(c, ns, now, a, part); err != nil {
@@ -179,8 +178,8 @@ func copyAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sql
 	return nil
 }
 
-// copyRows is copyAlike for as many as one COPY takes. Columns with the value that they
-// have anyway are left out: each costs as much as one with another.
+// copyRows is copyAlike for the rows of one COPY. It omits columns that have their default value,
+// because each column costs the same whatever its value.
 func copyRows(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
 	alike, err := setFields(alikeColumns.alike, a)
 	if err != nil {
@@ -205,18 +204,18 @@ func copyRows(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqls
 		conn.NewRows(len(rows), 2+len(lane)+1, common, func(i int, f *conn.Fields) { putFields(f, own[:1], &rows[i]) }))
 }
 
-// setFields are those of the columns whose value is neither NULL nor 0.
+// setFields returns the columns whose value is neither NULL nor 0.
 func setFields[T any](fields sqlstmt.Fields[T], v *T) (sqlstmt.Fields[T], error) {
 	values, err := fields.Literals(v)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(fields), func(f sqlstmt.Field[T]) bool {
-		return values[f.Name] == "NULL" || values[f.Name] == "0" && f.Name != "priority" // which has no default
+		return values[f.Name] == "NULL" || values[f.Name] == "0" && f.Name != "priority" // priority has no default
 	}), nil
 }
 
-// putFields appends the columns of a row that is copied.
+// putFields appends the columns of a row for COPY.
 func putFields[T any](to *conn.Fields, fields sqlstmt.Fields[T], row *T) {
 	for i := range fields {
 		fields[i].Put(row, to.As(fields[i].Type))

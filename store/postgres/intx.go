@@ -13,16 +13,16 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Tx wraps a transaction of pgx, so that an enqueue joins it: the tasks and the
-// caller's own writes commit together or not at all. It may be of any pool or
-// connection to the store's database.
+// Tx wraps a transaction of pgx, so that an enqueue joins it: the tasks and the caller's own writes
+// commit together or not at all. The transaction may belong to any pool or connection of the
+// store's database.
 func Tx(tx pgx.Tx) store.Tx { return callerTx{tx} }
 
-// SQLTx wraps a transaction of database/sql, whose driver is one for PostgreSQL that
-// takes $1 as a parameter (pgx's stdlib, lib/pq).
+// SQLTx wraps a transaction of database/sql. Its driver must be one for PostgreSQL that accepts $1
+// as a parameter (pgx's stdlib, lib/pq).
 func SQLTx(tx *sql.Tx) store.Tx { return callerSQLTx{tx} }
 
-// Tx is SQLTx, for programs that run on SQLite too: its DB has the same method.
+// Tx is SQLTx, for programs that also run on SQLite: its DB has the same method.
 func (db *DB) Tx(tx *sql.Tx) store.Tx { return SQLTx(tx) }
 
 type callerTx struct{ tx pgx.Tx }
@@ -70,11 +70,11 @@ func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sql
 	return fmt.Errorf("%w: it is of %s, this store is postgres", store.ErrForeignTx, in.Driver())
 }
 
-// element is the savepoint around what joins a caller's transaction.
+// element is the name of the savepoint around an operation in a caller's transaction.
 const element = "weaver"
 
-// inTx runs fn in a caller's transaction, in a savepoint of its own: what fails leaves
-// the caller's transaction as it was.
+// inTx runs fn in a caller's transaction, in a savepoint of its own: an error leaves the caller's
+// transaction unchanged.
 func (db *DB) inTx(ctx context.Context, ns string, tx pgx.Tx, fn func(*sqlstore.Tx) error) (err error) {
 	if db.closed.Load() {
 		return store.ErrClosed
@@ -108,7 +108,7 @@ func (db *DB) inTx(ctx context.Context, ns string, tx pgx.Tx, fn func(*sqlstore.
 	return c.Release(element)
 }
 
-// sameDatabase refuses a connection to another database.
+// sameDatabase rejects a connection to another database.
 func (db *DB) sameDatabase(c *pgx.Conn) error {
 	got, want := c.Config(), db.src.config
 	if got.Database != want.Database {

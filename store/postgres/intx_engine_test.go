@@ -13,10 +13,10 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// Of 10,000 enqueues in transactions of a program's own, of pgx and of database/sql,
-// half of which are rolled back, exactly the committed half runs, each once, while
-// engines of two processes are at work, whose handlers write in a StepTx. Through PgBouncer
-// no statement of the program fails because it has another session of the server.
+// 10,000 enqueues run in transactions of a program, of pgx and of database/sql, and half of them
+// are rolled back. Exactly the committed half runs, each once, while engines of two processes work
+// and their handlers write in a StepTx. Through PgBouncer no statement of the program fails because
+// it runs on another session.
 func TestTransactionalEnqueue(t *testing.T) {
 	t.Parallel()
 	enqueues := 200 * repeat
@@ -132,7 +132,7 @@ type customer struct {
 	typ    *weaver.Type[int, string]
 }
 
-// transaction writes orders with a task for each, and commits them or not.
+// transaction writes orders with a task for each, and commits or rolls back.
 func (c *customer) transaction(rnd *rand.Rand, orders []int) {
 	const insert = "INSERT INTO public.orders VALUES ($1)"
 	ctx := c.Context()

@@ -11,9 +11,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The row of a concurrency key comes and goes with its holders. A transaction that meets it just
-// then takes it for what it is: no two tasks run under a key of one, and none waits for
-// a place that is free.
+// The row of a concurrency key is created and deleted with its holders. A transaction that meets
+// such a change sees a consistent row: no two tasks run under a key with one slot, and no task
+// waits for a free slot.
 func TestKeyRowsComeAndGo(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)

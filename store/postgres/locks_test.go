@@ -15,13 +15,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// lockWork is a worker's and a caller's calls, beside a transaction that holds locks.
+// lockWork is a worker's and a caller's calls during a transaction that holds locks.
 func lockWork(t *testing.T, opts ...postgres.Option) *planWork {
 	t.Helper()
 	return workIn(t, pgtest.Migrated(t, "weaver", migrateURL), opts...)
 }
 
-// workIn is lockWork in a database.
+// workIn is lockWork in the database of url.
 func workIn(t *testing.T, url string, opts ...postgres.Option) *planWork {
 	t.Helper()
 	opts = append(opts, postgres.LockFolder(t.TempDir()))
@@ -41,7 +41,7 @@ func (w *planWork) locking(sql string, args ...any) pgx.Tx {
 	return tx
 }
 
-// A claim takes what it can get, and waits for no transaction that has one of the rows.
+// A claim skips locked rows and waits for no transaction that holds one.
 func TestClaimPassesLocked(t *testing.T) {
 	t.Parallel()
 	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
@@ -51,11 +51,11 @@ func TestClaimPassesLocked(t *testing.T) {
 	} {
 		ids := w.enqueue(2, change)
 		tx := w.locking("SELECT 1 FROM weaver.weaver_outbox_events WHERE task_id = $1 FOR UPDATE", ids[0][:])
-		got := w.claimWork(1) // one that waited for the lock would end with the lock's timeout, in an error
+		got := w.claimWork(1) // a claim that waited for the lock would fail with the lock's timeout
 		if got[0].Task.ID != ids[1] {
 			t.Errorf("%s: it claimed %v, want %v", name, got[0].Task.ID, ids[1])
 		}
-		// Who has the other one may give it back.
+		// The worker that holds the other task may give it back.
 		res, err := w.db.Claim(t.Context(), planNS, store.ClaimRequest{
 			Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 1, Slots: 10, Types: map[string]int{workType: 1},
 		})
@@ -67,7 +67,7 @@ func TestClaimPassesLocked(t *testing.T) {
 	}
 }
 
-// What decides on a row locks it before it reads it.
+// A statement that decides on a row locks it before it reads it.
 func TestLocksFirst(t *testing.T) {
 	t.Parallel()
 	w := workIn(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
@@ -80,7 +80,7 @@ func TestLocksFirst(t *testing.T) {
 	}
 	const lockAdvisory = "SELECT pg_advisory_xact_lock($1)"
 	for _, c := range []struct {
-		name, lock, waits string // waits is like the statement that waits
+		name, lock, waits string // waits is a pattern of the statement that waits
 		play              func() (arg any, op func())
 	}{
 		{"tasks", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {
@@ -104,7 +104,7 @@ func TestLocksFirst(t *testing.T) {
 			return job.ID[:], cancel(n.ID)
 		}},
 		{"tasks that it claims", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {
-			id := ready(func(n *task.New) { n.ExpireAfter = time.Hour }) // it is not plain
+			id := ready(func(n *task.New) { n.ExpireAfter = time.Hour }) // not plain
 			return id[:], func() { w.claimWork(1) }
 		}},
 		{"tasks that it collects", "SELECT 1 FROM weaver.weaver_tasks WHERE task_id = $1 FOR UPDATE", "%weaver_tasks%FOR UPDATE)%", func() (any, func()) {

@@ -24,8 +24,8 @@ var migrations = sync.OnceValues(func() ([]migrate.Migration, error) {
 	return migrate.Load(migrationFiles, "migrations")
 })
 
-// ddlWait is how long a migration waits for the lock of a table. All who use the
-// table wait behind it meanwhile.
+// ddlWait bounds a migration's wait for the lock of a table. All other users of the table wait
+// behind it meanwhile.
 const ddlWait = 5 * time.Second
 
 const (
@@ -42,8 +42,8 @@ CREATE TABLE IF NOT EXISTS weaver_schema_versions (
 	sqlAdditive    = `SELECT key FROM weaver_store_meta WHERE namespace = '' AND key LIKE 'additive %'`
 	sqlAddAdditive = `INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', $1, $2)`
 
-	// What the schema holds: how many of the columns of weaver_schema_versions there
-	// are, and one relation that belongs to no extension.
+	// sqlSchemaHolds returns the number of columns of weaver_schema_versions, and one relation that
+	// belongs to no extension.
 	sqlSchemaHolds = `
 SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1),
   coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1), true),
@@ -58,18 +58,18 @@ SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1),
 	sqlNow = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 )
 
-// migrator brings the schema of a database up to this program's version. Everything
-// happens in transactions, so that it works through a pooler as well: what a session
-// keeps, its settings and its locks, would stay with a connection of the pooler.
+// migrator brings a schema up to this program's version. It does everything in transactions, so
+// that it also works through a pooler. Session state, such as settings and locks, would stay with a
+// connection of the pooler.
 type migrator struct {
 	conn *pgx.Conn
 	src  *source
 }
 
-// up applies what the schema lacks, each migration in a transaction of its own. Any
-// number of processes may call it at once: in each transaction they wait for one lock,
-// and look again what is missing.
-// Crash here: the migrations that were committed stay, and the next up goes on.
+// up applies the missing migrations, each in a transaction of its own. Any number of processes may
+// call it at once: each transaction takes the same lock and then checks again which migrations are
+// missing.
+// Crash here: the committed migrations stay, and the next up continues.
 func (m migrator) up(ctx context.Context, known []migrate.Migration) error {
 	missing, err := m.pending(ctx, known)
 	for err == nil && missing > 0 {
@@ -81,7 +81,7 @@ func (m migrator) up(ctx context.Context, known []migrate.Migration) error {
 	return nil
 }
 
-// next applies one migration, and returns how many are missing after it.
+// next applies one migration and returns the number of those still missing.
 func (m migrator) next(ctx context.Context, known []migrate.Migration) (missing int, err error) {
 	err = m.in(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, pgx.QueryExecModeExec, lockKey(m.src.schema)); err != nil {
@@ -119,7 +119,7 @@ func (m migrator) next(ctx context.Context, known []migrate.Migration) (missing 
 	return missing, err
 }
 
-// in runs a function in a transaction that finds the tables of the schema.
+// in runs a function in a transaction whose search_path is the schema.
 func (m migrator) in(ctx context.Context, opts pgx.TxOptions, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, m.conn, opts, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL search_path TO `+searchPath(m.src.schema), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -129,15 +129,15 @@ func (m migrator) in(ctx context.Context, opts pgx.TxOptions, f func(pgx.Tx) err
 	})
 }
 
-// lockKey is the advisory lock of those who migrate a schema. The server has one such
-// lock for each database.
+// lockKey returns the key of the advisory lock that serializes migrations of a schema. The server
+// keeps advisory locks per database.
 func lockKey(schema string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("weaver migrate " + schema))
 	return int64(h.Sum64())
 }
 
-// pending returns how many migrations the schema lacks. It only reads.
+// pending returns the number of migrations that the schema lacks. It only reads.
 func (m migrator) pending(ctx context.Context, known []migrate.Migration) (int, error) {
 	applied, err := m.applied(ctx, len(known))
 	if err != nil {
@@ -147,8 +147,8 @@ func (m migrator) pending(ctx context.Context, known []migrate.Migration) (int, 
 	return len(missing), err
 }
 
-// applied returns what the schema has: nothing if there is no such schema. It only
-// reads.
+// applied returns the migrations that the schema has; it is empty if the schema does not exist. It
+// only reads.
 func (m migrator) applied(ctx context.Context, known int) (applied []migrate.Applied, err error) {
 	err = m.in(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		s := schemaTx{ctx, tx, m.src, known}
@@ -170,8 +170,8 @@ func (m migrator) status(ctx context.Context, known []migrate.Migration) ([]stor
 	return migrate.List(known, applied), nil
 }
 
-// ready refuses a schema that lacks migrations, and one that is newer if one of the
-// migrations that this program does not know is not additive.
+// ready returns an error if the schema lacks migrations. It also returns one if the schema has a
+// migration that this program does not know and that is not additive.
 func (m migrator) ready(ctx context.Context, known []migrate.Migration) error {
 	missing, err := m.pending(ctx, known)
 	if err == nil && missing > 0 {
@@ -183,7 +183,7 @@ func (m migrator) ready(ctx context.Context, known []migrate.Migration) error {
 	return nil
 }
 
-// migrationSQL is the whole schema as a script.
+// migrationSQL returns the whole schema as a script.
 func migrationSQL(schema string) string {
 	known, err := migrations()
 	if err != nil {
@@ -193,8 +193,7 @@ func migrationSQL(schema string) string {
 		quoted(schema), searchPath(schema), strings.TrimSpace(sqlCreateVersions), migrate.Script(known))
 }
 
-// schemaTx is a transaction as package migrate sees it, which knows no contexts: it
-// lives for one call.
+// schemaTx implements migrate.Database, which takes no contexts: a schemaTx lives for one call.
 type schemaTx struct {
 	ctx   context.Context
 	tx    pgx.Tx
@@ -202,8 +201,8 @@ type schemaTx struct {
 	known int // migrations of this program
 }
 
-// holds reports whether the schema exists, and whether it is Weaver's. A schema in
-// which others have something is refused: store.ErrForeignDatabase.
+// holds reports whether the schema exists, and whether it is Weaver's. If the schema contains other
+// relations it returns store.ErrForeignDatabase.
 func (s schemaTx) holds() (exists, ours bool, err error) {
 	var usable bool
 	var columns int
@@ -257,8 +256,8 @@ func (s schemaTx) Record(a migrate.Applied) error {
 	return err
 }
 
-// read returns what weaver_schema_versions records, and of the migrations that this
-// program does not know which are additive.
+// read returns the rows of weaver_schema_versions, and whether the migrations that this program
+// does not know are additive.
 func (s schemaTx) read() ([]migrate.Applied, error) {
 	rows, err := s.tx.Query(s.ctx, sqlVersions, pgx.QueryExecModeExec)
 	if err != nil {

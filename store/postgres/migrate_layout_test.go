@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// The migration that lays weaver_tasks out anew keeps every value of every row, the owner,
-// the rights, the triggers of feeds and the indexes; end_state goes on as it was.
+// The migration that lays out weaver_tasks anew keeps every value of every row, the owner, the
+// rights, the triggers of feeds and the indexes. end_state works as before.
 func TestMigrateLayout_KeepsTable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
@@ -25,7 +25,7 @@ func TestMigrateLayout_KeepsTable(t *testing.T) {
 		t.Fatal("there is no such migration")
 	}
 	u := connectTo(t, pgtest.URL(t))
-	role := "layout_" + u.texts("SELECT current_database()::text")[0] // roles are the server's
+	role := "layout_" + u.texts("SELECT current_database()::text")[0] // roles are global to the server
 	for _, r := range []string{role, role + "_owner"} {
 		u.exec("CREATE ROLE " + r)
 		t.Cleanup(func() {
@@ -59,7 +59,7 @@ func TestMigrateLayout_KeepsTable(t *testing.T) {
 	for _, sql := range fillRows(200, planNS, fillAll) {
 		u.exec(strings.ReplaceAll(strings.Replace(sql, "state, end_state, waiting_reason", "state, waiting_reason", 1), endStateOfFill, ""))
 	}
-	// A value of its own in each column that may have one.
+	// A distinct value in each column that accepts one.
 	for i, name := range u.texts(`SELECT attname::text FROM pg_attribute WHERE attrelid = 'weaver_tasks'::regclass AND attnum > 0 AND attgenerated = ''
 AND attname NOT IN ('namespace', 'task_id', 'state', 'lease_id', 'task_type', 'idempotency_key') ORDER BY attnum`) {
 		u.exec(fmt.Sprintf(`UPDATE weaver_tasks SET %[1]s = CASE pg_typeof(%[1]s)::text WHEN 'bytea' THEN '\x00%02[2]x' ELSE '%[2]d' END::%[3]s WHERE task_id = (SELECT task_id FROM weaver_tasks ORDER BY task_id DESC LIMIT 1)`,

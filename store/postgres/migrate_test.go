@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// says fails unless an error is of a kind and has texts in it, in one line.
+// says fails unless an error is of a kind and contains the texts, in one line.
 func says(t *testing.T, err, kind error, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -50,7 +50,7 @@ func with(url, params string) string {
 	return url + "?" + params
 }
 
-// migrated is a fresh database with the schema, and a connection of the user.
+// migrated returns a fresh database with the schema, and a connection of the user.
 func migrated(t testing.TB) (postgres.Source, *user) {
 	t.Helper()
 	url := pgtest.Migrated(t, "schema", func(url string) error {
@@ -82,7 +82,7 @@ func connectTo(t testing.TB, url string) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer may know no names of statements
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer may not track the names of statements
 	c, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func (u *user) exec(sql string, args ...any) {
 	}
 }
 
-// texts returns the only column of a query.
+// texts returns the values of a query's only column.
 func (u *user) texts(sql string, args ...any) []string {
 	u.Helper()
 	rows, err := u.conn.Query(u.Context(), sql, args...)
@@ -143,8 +143,8 @@ func TestMigrateAgain(t *testing.T) {
 	}
 }
 
-// Nothing is made outside of the schema, whatever it is called; two of them in one
-// database are two stores.
+// Everything is created inside the schema, whatever its name is. Two schemas of one database are
+// two stores.
 func TestSchemasOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -173,7 +173,7 @@ WHERE n.nspname NOT IN ('weaver', 'Shop "1"') AND n.nspname NOT LIKE 'pg_toast%'
 	}
 }
 
-// A database without a schema gets all migrations, one after the other.
+// A database without a schema gets all migrations, in order.
 func TestMigrateFromNothing(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
@@ -186,8 +186,8 @@ func TestMigrateFromNothing(t *testing.T) {
 	}
 }
 
-// Each migration is applied once, whoever calls and how many: also those of several
-// programs of two versions.
+// Each migration is applied once, for any number of concurrent callers and for programs of two
+// versions.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
@@ -215,8 +215,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// versions are the migrations of this program, and what comes after them, as they are
-// recorded.
+// versions returns the recorded numbers of this program's migrations and of n more.
 func versions(t *testing.T, more ...string) (all []string) {
 	t.Helper()
 	known, err := migrate.Load(os.DirFS("."), "migrations")
@@ -238,8 +237,8 @@ const (
 	raises    = "DROP TABLE weaver_later;"
 )
 
-// Beside additive migrations a program that does not know them is ready and migrates
-// nothing; one that is not refuses it.
+// A program is ready, and migrates nothing, if the schema has only additive migrations that it does
+// not know. It refuses a schema with another unknown migration.
 func TestSchemaFloor(t *testing.T) {
 	t.Parallel()
 	src, _ := migrated(t)
@@ -272,7 +271,7 @@ func TestSchemaWasEdited(t *testing.T) {
 	says(t, src.Migrate(t.Context()), migrate.ErrChanged, "0001_init")
 }
 
-// A migration that fails leaves nothing of itself, and those before it stay.
+// A failed migration is rolled back; earlier ones stay.
 func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
@@ -289,8 +288,7 @@ func TestMigrationFails(t *testing.T) {
 	}
 }
 
-// A schema in which others have something, whatever it is called, is refused and left
-// as it is.
+// A schema with relations of other programs, whatever its name is, is refused and left unchanged.
 func TestForeignSchema(t *testing.T) {
 	t.Parallel()
 	for create, named := range map[string]string{
@@ -317,7 +315,7 @@ func TestForeignSchema(t *testing.T) {
 	}
 }
 
-// An administrator may make the schema: empty, or with what an extension put there.
+// An administrator may create the schema: empty, or with objects of an extension.
 func TestSchemaOfAnAdministrator(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
@@ -329,14 +327,14 @@ func TestSchemaOfAnAdministrator(t *testing.T) {
 	if err := src.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What users add later is theirs.
+	// Objects that users add later are theirs.
 	u.exec("CREATE VIEW weaver.aaa AS SELECT task_id FROM weaver_tasks")
 	if err := errors.Join(src.Ready(t.Context()), src.Migrate(t.Context())); err != nil {
 		t.Error(err)
 	}
 }
 
-// A name that a later migration needs may be taken.
+// An existing object may have the name that a later migration needs.
 func TestNameIsTaken(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
@@ -377,8 +375,7 @@ func TestNoPermission(t *testing.T) {
 	says(t, src.Ready(t.Context()), store.ErrReadOnly, "lacks a permission")
 }
 
-// A migration that waits too long for a table gives up, since all who use the table
-// wait behind it.
+// A migration that waits too long for a table fails, because all users of the table wait behind it.
 func TestTableIsLocked(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
@@ -391,7 +388,7 @@ func TestTableIsLocked(t *testing.T) {
 	}
 }
 
-// The script makes what Migrate makes.
+// The script creates the same objects as Migrate.
 func TestMigrationSQL(t *testing.T) {
 	t.Parallel()
 	if sql := postgres.MigrationSQL("shop"); !strings.HasPrefix(sql, `CREATE SCHEMA IF NOT EXISTS "shop"`) || !strings.Contains(sql, "-- 0001_init\n") {
@@ -404,8 +401,8 @@ func TestMigrationSQL(t *testing.T) {
 	}
 }
 
-// Through a pooler that gives each transaction another connection nothing is kept
-// from one to the next: neither settings nor locks.
+// Through a pooler that gives each transaction another connection no state passes between
+// transactions: neither settings nor locks.
 func TestMigrateThroughAPooler(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -427,7 +424,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
 		t.Errorf("%s advisory locks are left", n[0])
 	}
-	// Two transactions at once have both connections of the pooler.
+	// Two concurrent transactions use both connections of the pooler.
 	for range 2 {
 		theirs := connectTo(t, pooled)
 		theirs.exec("BEGIN")
@@ -437,8 +434,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 }
 
-// The connection breaks, or nothing comes any more: an error, and no half of a
-// migration.
+// If the connection breaks or stops responding, there is an error and no partial migration.
 func TestMigrateIsCut(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Tasks that were to run once more for their cleanups are in their undo phase: those that
-// are due, wait for their key, and are paused. Others are as they were.
+// Tasks with a scheduled cleanup run move to their undo phase: due tasks, tasks that wait for their
+// key, and paused ones. Other tasks do not change.
 func TestMigrateUndo_ConvertsCleanupRuns(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("migrations/0010_undo.sql")

@@ -16,16 +16,16 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// NotifyInTx says whether callers' transactions with enqueues tell other processes with
-// their commit: one of 50 ms does, by NOTIFY, which makes the database's commits with one
-// wait for each other. The default is true. Without it idle workers find such tasks with
-// their next look, or when Client.Wake tells them.
+// NotifyInTx sets whether callers' transactions with enqueues notify other processes at commit. One
+// transaction in 50 ms sends a NOTIFY, which serializes it with the other commits of the database
+// that send one. The default is true. Without it idle workers find such tasks at their next poll,
+// or when Client.Wake notifies them.
 func NotifyInTx(on bool) Option { return func(o *options) { o.silentTx = !on } }
 
-// Notify implements store.Observe. Notices of this process's own commits come at once,
-// those of other processes and of callers' transactions within some 50 ms where the
-// server is reached directly; once a second the store looks for what may have been
-// missed. complete is true for the ends of what is awaited, and false without that.
+// Notify implements store.Observe. Notices of this process's own commits arrive at once. Those of
+// other processes and of callers' transactions arrive within about 50 ms if the server is reached
+// directly. Once a second the store polls for missed changes. complete is true for the ends of
+// awaited tasks, and otherwise false.
 func (db *DB) Notify(ns string, awaited func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	if awaited != nil {
 		return db.notices.Await(ns, awaited, fn), true
@@ -40,17 +40,17 @@ func (db *DB) Wake(ns string) {
 	db.notices.Committed(ns, &due)
 }
 
-// openNotices makes the notices of a store that is being opened.
+// openNotices creates the notices of a store during Open.
 func (db *DB) openNotices() {
 	cfg := notices.Config{Schema: db.src.schema, Look: db.look, Listeners: &db.listeners}
-	// Time stands still in a bubble of synctest while a connection listens there.
+	// Time stands still in a synctest bubble while a connection listens in it.
 	if db.Direct() && db.opts.clock == nil {
 		cfg.Dial = db.src.dialDirect
 	}
 	db.notices = notices.New(cfg)
 }
 
-// dialDirect makes a connection of its own that ends at a server which can be written.
+// dialDirect opens a connection outside of the pool to a server that accepts writes.
 func (src *source) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 	c, s, err := src.connectChecked(ctx, true)
 	if err == nil && !s.direct() {
@@ -97,7 +97,7 @@ UNION ALL
 UNION ALL
 (SELECT 4, NULL, 0 FROM weaver_chores WHERE namespace = ?1 LIMIT 1)`
 
-// look finds what changed of what this process waits for.
+// look reads the changes that the callers in this process wait for.
 func (db *DB) look(ctx context.Context, ns string, w notices.Wanted) (found notices.Found, err error) {
 	err = db.pool.Tx(ctx, true, func(c *conn.Conn) error {
 		found = notices.Found{}
@@ -139,7 +139,7 @@ func (db *DB) look(ctx context.Context, ns string, w notices.Wanted) (found noti
 
 const sqlNotify = `SELECT pg_notify($1, '')`
 
-// notifyInTx has a caller's transaction tell of what became due in it.
+// notifyInTx makes a caller's transaction notify other processes of the tasks that it made due.
 func (db *DB) notifyInTx(ns string, tell func(sql, channel string) error) error {
 	if db.opts.silentTx || !db.notices.InTx(ns) {
 		return nil
@@ -155,8 +155,8 @@ func (db *DB) notifyIn(ctx context.Context, ns string, tx pgx.Tx) error {
 	})
 }
 
-// notifyInSQL is notifyInTx for a transaction of database/sql. Without arguments no driver
-// prepares the statement.
+// notifyInSQL is notifyInTx for a transaction of database/sql. Without arguments no driver prepares
+// the statement.
 func (db *DB) notifyInSQL(ctx context.Context, ns string, tx *sql.Tx) error {
 	return db.notifyInTx(ns, func(sql, channel string) error {
 		_, err := tx.ExecContext(ctx, strings.Replace(sql, "$1", "'"+channel+"'", 1))
@@ -164,7 +164,7 @@ func (db *DB) notifyInSQL(ctx context.Context, ns string, tx *sql.Tx) error {
 	})
 }
 
-// announcing runs fn and reports whether something became due in it.
+// announcing runs fn and reports whether it made a task due.
 func announcing(due *bool, fn func(*sqlstore.Tx) error) func(*sqlstore.Tx) error {
 	return func(t *sqlstore.Tx) error {
 		err := fn(t)

@@ -34,8 +34,8 @@ func running(t *testing.T, db store.Store, cfg weaver.Config) *weaver.Engine {
 	return eng
 }
 
-// An idle engine that would look by itself in an hour starts what was enqueued, also when
-// another process did that.
+// An idle engine with a poll interval of an hour starts an enqueued task at once, also when another
+// process enqueued it.
 func TestIdleEngineIsTold(t *testing.T) {
 	t.Parallel()
 	_, here, there := two(t)
@@ -64,11 +64,11 @@ func TestIdleEngineIsTold(t *testing.T) {
 	}
 }
 
-// counted counts what those who wait do in a process.
+// counted counts the queries of waiting callers in a process.
 type counted struct {
 	*postgres.DB
-	reads atomic.Int64 // of tasks, by each of them
-	looks atomic.Int64 // for all of them
+	reads atomic.Int64 // task reads by waiting callers
+	looks atomic.Int64 // shared queries of the process
 }
 
 func (c *counted) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
@@ -84,7 +84,7 @@ func (c *counted) Notify(ns string, ids func() []task.ID, fn func(store.Notice))
 	return c.DB.Notify(ns, func() []task.ID { c.looks.Add(1); return ids() }, fn)
 }
 
-// Those who wait in a process look with one query a second, not with one each.
+// The waiting callers of a process share one query a second.
 func TestWaitersShareAQuery(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)

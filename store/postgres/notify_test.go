@@ -33,7 +33,7 @@ func (h *heard) add(n store.Notice) {
 	h.list = append(h.list, n)
 }
 
-// reset forgets what was heard.
+// reset clears the collected notices.
 func (h *heard) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *heard) await(what string, ok func(store.Notice) bool) {
 	eventually(h.t, what, func() bool { return h.any(ok) })
 }
 
-// eventually waits for what nobody tells.
+// eventually waits for a condition for which there is no notice.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -65,7 +65,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// paced waits until a process may tell again.
+// paced waits until a process may send its next notice.
 func paced() { <-time.After(60 * time.Millisecond) }
 
 func isDue(n store.Notice) bool      { return n.Due }
@@ -98,7 +98,7 @@ func enqueue(t *testing.T, db store.Store, in store.Tx) task.ID {
 	return sub.Tasks[0].ID
 }
 
-// joined has a worker join.
+// joined makes a worker join.
 func joined(t *testing.T, db *postgres.DB) store.WorkerID {
 	t.Helper()
 	w := store.WorkerID(drawn.New().String())
@@ -117,7 +117,7 @@ func claim(t *testing.T, db *postgres.DB, w store.WorkerID) []store.Claimed {
 	return res.Tasks
 }
 
-// idle has a worker find nothing, until its row says that it is idle.
+// idle makes a worker claim nothing, until its row says that it is idle.
 func idle(t *testing.T, db *postgres.DB, w store.WorkerID) {
 	t.Helper()
 	if got := claim(t, db, w); len(got) > 0 {
@@ -126,7 +126,7 @@ func idle(t *testing.T, db *postgres.DB, w store.WorkerID) {
 	eventually(t, "the worker's row says that it is idle", func() bool { return saysIdle(t, db, w) })
 }
 
-// drained has a worker claim all that is due.
+// drained makes a worker claim all due tasks.
 func drained(t *testing.T, db *postgres.DB) store.WorkerID {
 	t.Helper()
 	w := joined(t, db)
@@ -144,23 +144,23 @@ func saysIdle(t *testing.T, db *postgres.DB, w store.WorkerID) (idle bool) {
 	return idle
 }
 
-// two opens a database as two processes would.
+// two opens a database twice, as two processes would.
 func two(t *testing.T, opts ...postgres.Option) (url string, here, there *postgres.DB) {
 	t.Helper()
 	url = pgtest.Migrated(t, "weaver", migrateURL)
 	return url, openURL(t, url, opts...), openURL(t, url, opts...)
 }
 
-// wired is what goes over the channel.
+// wired collects the notices that are sent over the channel.
 type wired struct {
 	heard
-	conn   *pgx.Conn // to send by
+	conn   *pgx.Conn // sends markers
 	marked chan struct{}
 }
 
 const mark = "mark"
 
-// wire collects what goes over the channel.
+// wire listens on the channel.
 func wire(t *testing.T, url string) *wired {
 	t.Helper()
 	h := &wired{heard: heard{t: t}, conn: connect(t, url).conn, marked: make(chan struct{})}
@@ -195,19 +195,19 @@ func wire(t *testing.T, url string) *wired {
 	return h
 }
 
-// count returns how many notices were committed by now.
+// count returns the number of notices committed so far.
 func (h *wired) count() int {
 	h.t.Helper()
 	if _, err := h.conn.Exec(h.t.Context(), "SELECT pg_notify($1, $2)", notices.Channel("weaver", space), mark); err != nil {
 		h.t.Fatal(err)
 	}
-	<-h.marked // it comes behind them
+	<-h.marked // it arrives after them
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.list)
 }
 
-// end closes a process, which tells what is still to be told.
+// end closes a process, which sends its pending notices.
 func end(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	if err := db.Close(); err != nil {
@@ -267,7 +267,7 @@ func TestNoMoreThanTwentyNotices(t *testing.T) {
 	}
 	end(t, there)
 	n, took := onWire.count(), time.Since(begun)
-	if most := 1 + int(took/(50*time.Millisecond)) + 1; n > most { // the last one may come with the end
+	if most := 1 + int(took/(50*time.Millisecond)) + 1; n > most { // the last one may be sent at the end
 		t.Errorf("%d enqueues made %d notices in %v, want %d at most", enqueued, n, took, most)
 	}
 }
@@ -352,7 +352,7 @@ func TestInTxTellsWithItsCommit(t *testing.T) {
 	}
 }
 
-// The session comes again when it was lost, and listeners look then.
+// A lost session is restored, and listeners poll then.
 func TestListenerOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Options{})
@@ -409,7 +409,7 @@ func TestNoNoticesThroughAPooler(t *testing.T) {
 	if saysIdle(t, here, w) || onWire.count() > 0 || h.any(isDue) {
 		t.Error("notices through a pooler")
 	}
-	// What is waited for is found by looking.
+	// Polling finds the changes that callers wait for.
 	claim(t, here, w)
 	if _, err := openURL(t, pooled).Operate(t.Context(), space, store.CancelTask{Task: id, Audit: store.Audit{By: "test"}}); err != nil {
 		t.Fatal(err)
@@ -417,7 +417,7 @@ func TestNoNoticesThroughAPooler(t *testing.T) {
 	h.await("the cancel of a running task", func(n store.Notice) bool { return slices.Contains(n.Cancels, id) })
 }
 
-// Who waits is told what ended, and looks for it when nothing is told.
+// Waiting callers get a notice of finished tasks, and poll if there is no notice.
 func TestAwaited(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -428,7 +428,7 @@ func TestAwaited(t *testing.T) {
 		h := &heard{t: t}
 		lookedFor := func() []task.ID {
 			if c.name == "direct" {
-				return nil // it is told
+				return nil // there is a notice
 			}
 			return []task.ID{id}
 		}
@@ -452,7 +452,7 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// What was committed is told before Close returns.
+// Close sends the notices of committed changes before it returns.
 func TestLastWord(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)

@@ -26,7 +26,7 @@ import (
 	"github.com/goweaver/weaver/store/postgres/internal/notices"
 )
 
-// verbs are the verbs of the port, which the stores in SQL share.
+// verbs are the verbs of the port, which all SQL stores share.
 type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, and is safe for concurrent use.
@@ -43,7 +43,7 @@ type DB struct {
 	listeners notify.Listeners
 	notices   *notices.Notices
 	enqueues  *enqueuer
-	large     *enqueuer // submissions that weigh more than a group
+	large     *enqueuer // submissions that exceed the weight of a group
 	proofs    proofs
 	feed      feedHorizon
 	closed    atomic.Bool
@@ -66,44 +66,44 @@ type Option func(*options)
 type options struct {
 	schema     string
 	conns      int32
-	silentTx   bool // callers' transactions carry no notices
+	silentTx   bool // callers' transactions send no notices
 	lockFolder string
 	directURL  string
 	log        *slog.Logger
 
-	// Set by tests only.
-	unsafe      bool             // fsync may be off
-	clock       func() time.Time // instead of the server's
-	redone      func(err error)  // before a transaction runs again
+	// Only tests set the following fields.
+	unsafe      bool             // fsync = off is permitted
+	clock       func() time.Time // replaces the server's clock
+	redone      func(err error)  // called before a transaction is retried
 	scan, looks int
-	plansLast   time.Duration // how long a connection keeps plans
-	elsewhere   bool          // no lock of this machine is seen
-	later       []string      // texts of migrations that this program knows beside its own
-	bounds      bounds        // of alarms
+	plansLast   time.Duration // lifetime of the cached plans of a connection
+	elsewhere   bool          // ignores the worker locks of this machine
+	later       []string      // texts of additional migrations that this program knows
+	bounds      bounds        // thresholds of alarms
 }
 
-// Schema says in which schema of the database the tables are; "weaver" is the
-// default. It goes before the parameter schema of the URL.
+// Schema sets the schema of the tables; the default is "weaver". It overrides the parameter schema
+// of the URL.
 func Schema(name string) Option { return func(o *options) { o.schema = name } }
 
-// MaxConns bounds the connections of a store that Open opens; the default is 10, and
-// the parameter pool_max_conns of the URL goes before it.
+// MaxConns bounds the connections of a store that Open opens; the default is 10. The parameter
+// pool_max_conns of the URL overrides it.
 func MaxConns(n int) Option { return func(o *options) { o.conns = int32(min(max(n, 1), 10_000)) } }
 
-// defaultConns is how many connections a store has at most.
+// defaultConns is the default maximum number of connections of a store.
 const defaultConns = 10
 
-// Open opens a store in a database of PostgreSQL 13 or later, which the URL names, as
-// in postgres://user:password@host:5432/database. Beside the parameters that libpq
-// knows it may have schema=NAME and pool_max_conns=N. It does not migrate: call
-// Migrate, or let `weaver migrate up` do it.
+// Open opens a store in a database of PostgreSQL 13 or later. The URL has the form
+// postgres://user:password@host:5432/database. In addition to libpq's parameters it may have
+// schema=NAME and pool_max_conns=N. Open does not migrate: call Migrate, or run `weaver migrate
+// up`.
 //
-// A server that runs with fsync = off is refused: what it acknowledged may be gone
-// after a power failure. Warnings say what else endangers acknowledged commits.
+// Open refuses a server with fsync = off, which may lose acknowledged commits after a power
+// failure. Warnings lists other settings that endanger acknowledged commits.
 //
-// Errors: store.ErrUnavailable (no such host, no answer, a wrong password, no such
-// database), store.ErrNotDatabase (too old, not UTF8), store.ErrForeignDatabase,
-// store.ErrReadOnly (a standby). No error has a password in it.
+// Errors: store.ErrUnavailable (no such host, no answer, a wrong password, no such database),
+// store.ErrNotDatabase (too old, not UTF8), store.ErrForeignDatabase, store.ErrReadOnly (a
+// standby). No error contains a password.
 func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 	db := configured(ctx, opts)
 	src, err := parseURL(url)
@@ -133,7 +133,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 	if cfg.ConnConfig = src.config.Copy(); !src.sized {
 		cfg.MaxConns = cmp.Or(db.opts.conns, defaultConns)
 	}
-	// Not the caller's context: the pool lives on.
+	// Without the caller's context, which the pool outlives.
 	db.pool, err = conn.Open(context.WithoutCancel(ctx), cfg, db.settings())
 	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", src.connectError(err))
@@ -142,10 +142,10 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 	return db, nil
 }
 
-// New opens a store on a pool of the caller, whose settings it does not change, and
-// which Close does not close. A pool that names its statements, as pgx does by default, is
-// refused behind a pooler that gives each transaction another session of the server: set
-// DefaultQueryExecMode to pgx.QueryExecModeCacheDescribe there.
+// New opens a store on the caller's pool. It does not change the pool's settings, and Close does
+// not close the pool. New refuses a pool that names its statements, as pgx does by default, behind
+// a pooler that gives each transaction another session. Set DefaultQueryExecMode to
+// pgx.QueryExecModeCacheDescribe there.
 func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	if pool == nil {
 		return nil, errors.New("open postgres: the pool is nil: give one of pgxpool.New, or use Open")
@@ -179,7 +179,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	return db, nil
 }
 
-// configured returns a store that is not open yet.
+// configured returns a store with its options applied, before it connects.
 func configured(ctx context.Context, opts []Option) *DB {
 	db := new(DB)
 	for _, o := range opts {
@@ -210,27 +210,26 @@ func (db *DB) begin() {
 	db.enqueues, db.large = newEnqueuer(db), newEnqueuer(db)
 }
 
-// URL returns the URL of the store without its password.
+// URL returns the store's URL without its password.
 func (db *DB) URL() string { return db.src.shown }
 
-// Direct reports whether the server is reached directly. Through a pooler, a proxy or
-// a Unix socket nobody knows which session of the server a transaction gets: then
-// there are no notices from other processes, and the death of a worker shows when its
-// leases end.
+// Direct reports whether the server is reached directly. Through a pooler, a proxy or a Unix socket
+// the server session of a transaction is unknown. The store then gets no notices from other
+// processes, and detects a dead worker only when its leases expire.
 func (db *DB) Direct() bool { return db.server.direct() }
 
-// Pool returns the pool of connections, for the program's own tables.
+// Pool returns the connection pool, for the program's own tables.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool.Raw() }
 
-// DB returns the same database as database/sql has it, for the program's own tables.
-// It ends with the store.
+// DB returns a database/sql handle of the same database, for the program's own tables. Close closes
+// it.
 func (db *DB) DB() *sql.DB {
 	db.userOnce.Do(func() { db.user = stdlib.OpenDBFromPool(db.pool.Raw()) })
 	return db.user
 }
 
-// Close waits for what is being written and closes the connections. Workers that did
-// not leave look dead from then on.
+// Close waits for writes in progress and closes the connections. Workers that did not leave look
+// dead afterwards.
 func (db *DB) Close() error {
 	db.listeners.Close()
 	var err error
@@ -241,7 +240,7 @@ func (db *DB) Close() error {
 		}
 		err = db.proofs.close()
 		db.notices.Close()
-		err = errors.Join(err, db.DB().Close(), db.steps.of(db.pool.Raw()).Close()) // opened only now, they are closed for all later callers
+		err = errors.Join(err, db.DB().Close(), db.steps.of(db.pool.Raw()).Close()) // opened here if they were not open, so that all later callers get closed ones
 		db.pool.Close()
 	})
 	if err != nil {
@@ -250,11 +249,11 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Warnings implements store.Ops: what endangers acknowledged commits.
+// Warnings implements store.Ops: it lists settings that endanger acknowledged commits.
 func (db *DB) Warnings(context.Context) []store.Warning { return db.server.warnings(db.src) }
 
-// Migrate implements store.Ops: it applies the migrations that are missing.
-// Any number of processes may call it at once.
+// Migrate implements store.Ops: it applies the missing migrations. Any number of processes may
+// call it at once.
 func (db *DB) Migrate(ctx context.Context) error {
 	return db.migrating(ctx, func(m migrator, known []migrate.Migration) error { return m.up(ctx, known) })
 }
@@ -297,7 +296,7 @@ func (db *DB) migrating(ctx context.Context, fn func(m migrator, known []migrate
 	return fn(migrator{conn: c.Conn(), src: db.src}, known)
 }
 
-// sourceOf describes the database of a pool.
+// sourceOf returns the source of a pool's configuration.
 func sourceOf(cfg *pgx.ConnConfig, schema string) (*source, error) {
 	if schema == "" {
 		schema = defaultSchema

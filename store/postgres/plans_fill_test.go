@@ -10,23 +10,23 @@ const (
 	planType = "acme.plans.v1"
 )
 
-// fullState is the state whose plans are written down.
+// fullState is the state whose plans testdata/plans.txt records.
 const fullState = "many of everything, analyzed"
 
-// newNamespace is the state whose namespace the statistics do not know: to the server it is
-// empty. Only what scanning holds may look at many rows of it.
+// newNamespace is the state whose namespace is missing in the statistics: the planner assumes that
+// it is empty. Only the statements of scanning may read many of its rows.
 const newNamespace = "many due in a new namespace"
 
-// fill is a state of a database that plans are looked at in, with the SQL that makes
-// it of x(i, ns, id, before, job), and whether ANALYZE is run after it.
+// fill is a state of the database in which plans are checked. Its SQL creates the rows from x(i,
+// ns, id, before, job); analyze runs ANALYZE after it.
 type fill struct {
 	name    string
 	analyze bool
-	late    bool // the rows come when all plans have been made
+	late    bool // the rows are inserted after all plans have been made
 	sql     []string
 }
 
-// fills are the states of `make test`: each bad plan that was ever found shows in one.
+// fills are the states of `make test`: each bad plan found so far appears in one of them.
 var fills = []fill{
 	{fullState, true, false, fillAll},
 	{"many of everything, never analyzed", false, false, fillAll},
@@ -40,7 +40,7 @@ var fills = []fill{
 	{"analyzed empty, then many of everything", true, true, fillAll},
 }
 
-// moreFills are those that `make soak-plans` adds.
+// moreFills are the additional states of `make soak-plans`.
 var moreFills = []fill{
 	{"many due", true, false, []string{fillTasks("'ready'", "i", "NULL"), fillDue("i")}},
 	{"many of the future", true, false, []string{fillTasks("'ready'", "9e15 + i", "NULL"), fillDue("9e15 + i")}},
@@ -49,16 +49,15 @@ var moreFills = []fill{
 	{"analyzed empty, then many due", true, true, []string{fillTasks("'ready'", "i", "NULL"), fillDue("i")}},
 }
 
-// stayUnanalyzed keeps the server from collecting statistics by itself, which would
-// change the plans between two statements.
+// stayUnanalyzed turns off autovacuum's statistics, which would change plans between two
+// statements.
 func (u *user) stayUnanalyzed() {
 	u.Helper()
 	u.exec(`DO $$ DECLARE name text; BEGIN FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'weaver' LOOP
   EXECUTE 'ALTER TABLE weaver.' || name || ' SET (autovacuum_enabled = false)'; END LOOP; END $$`)
 }
 
-// fill makes n rows in each table of a state, nine in ten of them in the namespace
-// of the work.
+// fill creates n rows in each table of a state, nine in ten of them in the namespace of the work.
 func (u *user) fill(n int, sql []string) {
 	u.Helper()
 	for _, s := range fillRows(n, planNS, sql) {
@@ -66,10 +65,11 @@ func (u *user) fill(n int, sql []string) {
 	}
 }
 
-// fillRows is the SQL that makes n rows in each table of a state, nine in ten of them
-// in namespace ns.
+// fillRows returns the SQL that creates n rows in each table of a state, nine in ten of them in
+// namespace ns.
 func fillRows(n int, ns string, sql []string) []string {
-	// No table for it: the first temporary one has all sessions make their plans anew.
+	// A subquery and not a temporary table: the first temporary table makes all sessions plan
+	// again.
 	rows := fmt.Sprintf("FROM (SELECT i, CASE WHEN i %% 10 = 0 THEN 'acme-prod' ELSE '%s' END AS ns, %s AS id, %s AS before, %s AS job FROM generate_series(1, %d) AS i) x",
 		ns, fillID("i"), fillID("i - 1"), fillID("i / 100"), n)
 	filled := make([]string, len(sql))
@@ -79,14 +79,14 @@ func fillRows(n int, ns string, sql []string) []string {
 	return filled
 }
 
-// fillID is an expression for the 16 bytes of an ID.
+// fillID returns an expression for the 16 bytes of an ID.
 func fillID(i string) string { return "convert_to(lpad((" + i + ")::text, 16, '0'), 'UTF8')" }
 
-// inAnother has a fill make its rows in another namespace.
+// inAnother makes a fill create its rows in another namespace.
 func inAnother(sql string) string { return strings.Replace(sql, "SELECT ns,", "SELECT 'another',", 1) }
 
-// fillTasks stores plain tasks in a state. lease is an expression for their job, which
-// has their lease too when they run.
+// fillTasks stores plain tasks in a state. lease is an expression for their job, and for their
+// lease if they run.
 func fillTasks(state, readyAt, lease string) string {
 	return fmt.Sprintf(`INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, ready_at, plain, input, output, lease_id, lease_epoch,
   attempt_no, schema_version, max_attempts, max_repairs, options_json, created_at, updated_at)
@@ -104,11 +104,11 @@ SELECT ns, id, 1, 1, id, 1, i, i, 'success' FROM x`
 	fillClaims = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) SELECT ns, job, 'other', 9e15, string_agg(id, '') FROM x GROUP BY ns, job`
 )
 
-// endStateOfFill is the end_state of the tasks of fillAll.
+// endStateOfFill is the value of end_state of the tasks of fillAll.
 const endStateOfFill = "CASE i % 20 WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled' WHEN 3 THEN 'blocked' END, "
 
-// fillAll has an insert for each table. The rows of one need not agree with those of
-// another: what statements read is looked at, not what they mean.
+// fillAll has an insert for each table. Rows of different tables need not be consistent: the test
+// checks the rows that statements read, not their meaning.
 var fillAll = []string{
 	`INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, total, unfinished, movable, failed, succeeded, created_at, updated_at)
 SELECT ns, id, 'job ' || i, CASE i % 4 WHEN 0 THEN 'running' ELSE 'succeeded' END, '{}', 100, 0, 0, 0, 100, i, i FROM x`,
@@ -143,8 +143,8 @@ SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i
 	`INSERT INTO weaver_drafts (namespace, task_id, first, children, awaited, drafts) SELECT ns, id, 1, 0, 0, '[]' FROM x`,
 }
 
-// small are tables that have a row for a worker, a claim call, something that is
-// paused or a setting: any plan will do for them.
+// small reports whether a table has one row for each worker, claim call, pause or setting: any plan
+// suits it.
 func small(table string) bool {
 	for _, name := range []string{"workers", "paused_queues", "paused_types", "store_meta", "chores", "schema_versions"} {
 		if strings.TrimPrefix(table, "weaver_") == name {

@@ -23,27 +23,26 @@ import (
 )
 
 const (
-	planRows = 10_000 // of each table; all of them are in the sample of ANALYZE
-	mostRows = 3_000  // that one statement may look at
+	planRows = 10_000 // rows of each table; ANALYZE samples all of them
+	mostRows = 3_000  // maximum of rows that one statement may read
 )
 
 var goldenPlans = filepath.Join("testdata", "plans.txt")
 
-// hot are statements whose plans must be seen.
+// hot are statements whose plans must appear.
 var hot = []string{
 	"sqlInsertStepsAll", "sqlInsertAlike", "sqlInsertNew", "sqlClaimLane", "sqlDueOfLane", "sqlSucceedAll", "sqlGuardAll", "sqlSucceedEach", "sqlTransitionAll", "sqlAttemptsAll", "sqlDecisionsAll", "sqlDispatchAll", "sqlRecordNow", "sqlRecordOneNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
 	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlReadTaken", "sqlReadTakenSteps", "sqlClaimTasks", "sqlInsertAttempt",
 	"sqlTargets", "sqlBesideAny", "sqlBesideRetry", "sqlBesideDelete", "sqlUndispatchAll", "sqlCancelAll", "sqlReviveAll", "sqlUnblockAll", "sqlAuditAll",
 }
 
-// scanning are the statements over the due rows of lanes: they read all of them while the
-// server has no statistics of their namespace.
+// scanning are the statements over the due rows of lanes. They read all of them while the server
+// has no statistics of the namespace.
 var scanning = []string{"sqlClaimLane", "sqlFirstOfLane", "sqlLanes"}
 
-// No statement that usual calls run looks at many rows, be it in a table or in an index,
-// whatever is in the database, whatever the server knows of it, and whatever was there
-// when the connection made its plans. Their plans in a full database are those in
-// testdata/plans.txt.
+// No statement of a usual call reads many rows of a table or an index. This holds for any contents
+// of the database, any statistics, and any contents at the time when the connection planned.
+// testdata/plans.txt holds the plans in a full database.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -75,7 +74,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	if t.Failed() || all.version != 15 {
-		return // others plan otherwise
+		return // other versions plan differently
 	}
 	got := all.text()
 	if *update {
@@ -92,7 +91,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// firstDiff shows where two texts differ first.
+// firstDiff returns the first difference of two texts.
 func firstDiff(held, got string) string {
 	a, b := strings.Split(held, "\n\n"), strings.Split(got, "\n\n")
 	for i := range min(len(a), len(b)) {
@@ -103,17 +102,17 @@ func firstDiff(held, got string) string {
 	return fmt.Sprintf("%d statements, and %d", len(a), len(b))
 }
 
-// plans are what the server reports of statements.
+// plans collects the plans that the server reports.
 type plans struct {
-	names map[string]string // by text
+	names map[string]string // names of statements by text
 
 	mu      sync.Mutex
 	version int                        // of the server
-	seen    map[string]bool            // statements
-	of      map[string]map[string]bool // statement → its shapes in a full database
+	seen    map[string]bool            // statements seen
+	of      map[string]map[string]bool // shapes in a full database, by statement
 }
 
-// collect has the work done in a state of the database.
+// collect runs the work in a state of the database.
 func (p *plans) collect(t *testing.T, state fill) {
 	url := pgtest.Migrated(t, "weaver", migrateURL)
 	u := connect(t, url)
@@ -144,9 +143,9 @@ func (p *plans) collect(t *testing.T, state fill) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	var last time.Duration // the default
+	var last time.Duration // zero is the default
 	if state.late {
-		last = time.Nanosecond // each transaction plans anew
+		last = time.Nanosecond // each transaction plans again
 	}
 	db, err := postgres.New(t.Context(), pool, postgres.Unsafe(), postgres.LockFolder(t.TempDir()), postgres.PlansLast(last))
 	if err != nil {
@@ -163,7 +162,7 @@ func (p *plans) collect(t *testing.T, state fill) {
 	}
 }
 
-// node is one of a plan, as the server writes it.
+// node is a node of a plan in the server's JSON.
 type node struct {
 	Kind      string  `json:"Node Type"`
 	Operation string  `json:"Operation"`
@@ -177,7 +176,7 @@ type node struct {
 	Plans     []node  `json:"Plans"`
 }
 
-// notice reads what auto_explain says.
+// notice parses a message of auto_explain.
 func (p *plans) notice(t *testing.T, state, text string) {
 	_, text, ok := strings.Cut(text, "plan:\n")
 	if !ok {
@@ -197,7 +196,7 @@ func (p *plans) notice(t *testing.T, state, text string) {
 	}
 	name := p.names[report.Text]
 	if name == "" {
-		return // of the connection, or of a test
+		return // a statement of the connection or of a test
 	}
 	if n := report.Plan.looked(); n > mostRows && (state != newNamespace || !slices.Contains(scanning, name)) {
 		t.Errorf("%s, %s: looks at %.0f rows\n%s", name, state, n, shape.String())
@@ -214,7 +213,7 @@ func (p *plans) notice(t *testing.T, state, text string) {
 	p.of[name][shape.String()] = true
 }
 
-// write writes the shape of a plan, and reports whether it has a table that grows.
+// write writes the shape of a plan, and reports whether it reads a table that grows.
 func (n *node) write(b *strings.Builder, depth int) (touched bool) {
 	fmt.Fprint(b, strings.Repeat("  ", depth), n.Kind)
 	if n.Operation != "" && n.Kind == "ModifyTable" {
@@ -234,7 +233,7 @@ func (n *node) write(b *strings.Builder, depth int) (touched bool) {
 	return touched
 }
 
-// looked is how many rows of tables and indexes a plan looked at.
+// looked returns the number of rows of tables and indexes that a plan read.
 func (n *node) looked() (rows float64) {
 	if n.Index != "" || n.Table != "" && n.Kind != "ModifyTable" {
 		rows = (n.Rows + n.Filtered + n.Rechecked) * n.Loops

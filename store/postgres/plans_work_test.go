@@ -19,7 +19,7 @@ type planWork struct {
 }
 
 const (
-	workType  = "acme.work.v1" // its tasks are the only ones of their type
+	workType  = "acme.work.v1" // only these tasks have this type
 	workQueue = "work"
 	workTTL   = 30 * time.Second
 )
@@ -68,7 +68,7 @@ func (w *planWork) claimBy(req store.ClaimRequest) []store.Claimed {
 	return got.Tasks
 }
 
-// claimWork claims what there is of the work.
+// claimWork claims the tasks of the work.
 func (w *planWork) claimWork(want int) []store.Claimed {
 	got := w.claim(100, workType)
 	if len(got) != want {
@@ -97,7 +97,7 @@ func (w *planWork) succeed(claimed ...store.Claimed) {
 	w.finish(fins...)
 }
 
-// fail ends an attempt by a decision.
+// failed ends an attempt with a decision.
 func failed(c store.Claimed, kind task.DecisionKind) store.Finish {
 	return store.Finish{
 		Lease: c.Lease, Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindHandler, Message: "no luck"}, CodeVersion: 1,
@@ -129,7 +129,7 @@ func step(c store.Claimed, name string, index int) store.Record {
 	return store.Record{Lease: c.Lease, Step: &task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, Try: 1, Value: json.RawMessage(`1`)}}
 }
 
-// run calls all of it once.
+// run makes all calls once.
 func (w *planWork) run() {
 	ctx := w.Context()
 	if err := w.db.Join(ctx, planNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: workTTL}); err != nil {
@@ -146,9 +146,9 @@ func (w *planWork) run() {
 	w.retain(5)
 }
 
-// plain is the life of tasks without dependents, and of those with a key.
+// plain runs tasks without dependents, and tasks with a key.
 func (w *planWork) plain() {
-	w.succeed(w.claim(100, planType)...) // of a lane with many
+	w.succeed(w.claim(100, planType)...) // a lane with many tasks
 	w.enqueue(1)
 	w.enqueue(50)
 	w.enqueue(1, func(n *task.New) { n.Delay = time.Hour })
@@ -192,7 +192,8 @@ func (w *planWork) plain() {
 	w.claimBy(req)
 }
 
-// jobs is a job whose tasks need one another, with a child and a need that comes late.
+// jobs runs a job whose tasks depend on each other, with a child and a dependency that is added
+// late.
 func (w *planWork) jobs() {
 	job := task.NewJob{ID: w.ids.New(), Name: "plans"}
 	root := w.draft()
@@ -221,7 +222,7 @@ func (w *planWork) jobs() {
 	}
 }
 
-// waits is a task that sleeps and waits for a signal.
+// waits runs a task that sleeps and waits for a signal.
 func (w *planWork) waits() {
 	ids := w.enqueue(2)
 	got := w.claimWork(2)
@@ -238,7 +239,7 @@ func (w *planWork) waits() {
 	w.operate(store.CancelTask{Task: ids[0]}, store.DeleteTask{Task: ids[1]})
 }
 
-// commands are those of operators.
+// commands runs operators' commands.
 func (w *planWork) commands() {
 	ids := w.enqueue(3)
 	w.operate(store.PauseTask{Task: ids[0]}, store.ResumeTask{Task: ids[0]}, store.RescheduleTask{Task: ids[0], At: time.Now().Add(time.Hour)}, store.CancelTask{Task: ids[0]})
@@ -252,7 +253,7 @@ func (w *planWork) commands() {
 	w.sets()
 }
 
-// sets are commands of one verb for several tasks.
+// sets runs commands of one verb on several tasks.
 func (w *planWork) sets() {
 	w.enqueue(6, func(n *task.New) { n.Labels = map[string]string{"a": "b"} })
 	got := w.claimWork(6)
@@ -275,7 +276,7 @@ func (w *planWork) sets() {
 	}
 }
 
-// reads are those of every page of the interface.
+// reads runs the reads of every page of the user interface.
 func (w *planWork) reads() {
 	ctx := w.Context()
 	id := w.enqueue(1)[0]
@@ -298,7 +299,7 @@ func (w *planWork) ok(err error) {
 	}
 }
 
-// retain has a collector remove the tasks of the work that ended, outside of jobs.
+// retain makes a collector remove the finished tasks of the work, outside of jobs.
 func (w *planWork) retain(atLeast int) {
 	w.Helper()
 	req := store.CollectRequest{Retain: []store.Retention{{Types: []string{workType}}}}

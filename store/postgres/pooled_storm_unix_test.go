@@ -23,18 +23,18 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// stormURL is the environment variable by which a process of the storm knows its database.
+// stormURL is the environment variable with the database URL for a process of the storm.
 const stormURL = "WEAVER_TEST_STORM_URL"
 
-// stormLives is how many processes are killed, one after the other, beside two others.
+// stormLives is the number of processes that are killed, one after the other, while two others run.
 const stormLives = 6
 
 var stormTask = weaver.Define[int, int]("acme.test.storm.v1")
 
-// Processes that enqueue in transactions of their own, with pgx and with database/sql, and
-// whose handlers write in StepTx, are killed again and again while all of them go through
-// PgBouncer in transaction mode. Each order has its task, each task its effects once, and no
-// statement failed for want of its session.
+// Processes are killed repeatedly while all of them use PgBouncer in transaction mode. They enqueue
+// in transactions of their own, with pgx and with database/sql, and their handlers write in StepTx.
+// Each order has its task, each task its effects once, and no statement fails because it runs on
+// another session.
 func TestE2EStormThroughPgBouncer(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -107,7 +107,7 @@ func TestE2EStormThroughPgBouncer(t *testing.T) {
 	}
 }
 
-// stormConfig is that of an engine of the storm.
+// stormConfig returns the configuration of an engine of the storm.
 func stormConfig() weaver.Config {
 	return weaver.Config{Logger: slog.New(slog.DiscardHandler), Concurrency: 8, Lease: 2 * time.Second, Handlers: []weaver.Handler{
 		stormTask.Handler(func(ctx context.Context, n int) (int, error) {
@@ -133,7 +133,7 @@ func stormConfig() weaver.Config {
 	}}
 }
 
-// stormProcess works and enqueues until it is killed. It says what should not happen.
+// stormProcess works and enqueues until it is killed. It prints unexpected errors.
 func stormProcess(t *testing.T, url string) {
 	db := openURL(t, url)
 	eng := running(t, db, stormConfig())

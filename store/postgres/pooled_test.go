@@ -15,8 +15,8 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// A pool of the program that names statements is refused behind a pooler that mixes the
-// names up; others are taken.
+// A program's pool that names statements is refused behind a pooler that mixes up the names; other
+// pools are accepted.
 func TestNewChecksNamesBehindPooler(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -53,12 +53,12 @@ func TestNewChecksNamesBehindPooler(t *testing.T) {
 	}
 }
 
-// The program's own statements on Pool and DB have no names that another connection could
-// have given to the session, whatever the URL says.
+// The program's statements on Pool and DB have no names that another connection could have prepared
+// on the session, whatever the URL says.
 func TestStatementsBehindPooler(t *testing.T) {
 	t.Parallel()
 	through := pgtest.Bouncer(t, pgtest.Migrated(t, "weaver", migrateURL), "transaction", "default_pool_size = 1")
-	for range 2 { // their connections name statements alike
+	for range 2 { // their connections use the same names
 		db := openURL(t, through)
 		for range 2 {
 			var got int
@@ -72,8 +72,8 @@ func TestStatementsBehindPooler(t *testing.T) {
 	}
 }
 
-// Transactions of a database/sql pool of the program, which names its statements, take
-// enqueues: those of the store have no names.
+// Transactions of the program's database/sql pool accept enqueues, although the pool names its
+// statements: the store's statements have no names.
 func TestEnqueueInOwnSQLTxBehindPooler(t *testing.T) {
 	t.Parallel()
 	through := pgtest.Bouncer(t, pgtest.Migrated(t, "weaver", migrateURL), "transaction", "default_pool_size = 3")
@@ -83,7 +83,7 @@ func TestEnqueueInOwnSQLTxBehindPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	typ := weaver.Define[int, string]("acme.test.own.v1")
-	for n := range 3 { // each pool has connections of its own, with the same names
+	for n := range 3 { // each pool has its own connections, with the same names
 		own, err := sql.Open("pgx", through)
 		if err != nil {
 			t.Fatal(err)

@@ -19,15 +19,15 @@ import (
 const (
 	serverTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
 
-	// What must be so for the values of steps of first attempts to be stored at once.
+	// recordsNow is the condition for storing the step values of a first attempt at once.
 	recordsNow = `lease_epoch = 1 AND lease_id = ?8 AND cancel_requested = 0
     AND CAST(?9 AS text) = coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
       (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`
 	insertSteps = `
 INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state, task_id, name, by_try, step_index, value, error_json, started_at)`
 
-	// sqlRecordNow writes steps all or not at all: when the guard does not accept one of
-	// them, the text that is no number is the error that ends the transaction.
+	// sqlRecordNow writes all steps or nothing: if the guard rejects one of them, a cast of
+	// non-numeric text fails and aborts the transaction.
 	sqlRecordNow = `
 WITH clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), ` + serverTime + `) AS now), ok AS (
   UPDATE weaver_tasks SET step_count = step_count + 1
@@ -41,8 +41,8 @@ added AS (` + insertSteps + `
   RETURNING 1)
 SELECT now, CAST(CASE WHEN (SELECT count(*) FROM added) = CAST(?11 AS bigint) THEN '1' ELSE 'weaver records these steps one by one' END AS bigint) FROM clk`
 
-	// sqlRecordOneNow is sqlRecordNow for one step, at half of its cost. It answers with no
-	// row when the guard does not accept it.
+	// sqlRecordOneNow is sqlRecordNow for one step, at half of its cost. It returns no row if the
+	// guard rejects the step.
 	sqlRecordOneNow = `
 WITH ok AS (
   UPDATE weaver_tasks SET step_count = step_count + 1
@@ -53,8 +53,7 @@ WITH ok AS (
   RETURNING completed_at`
 )
 
-// Record implements store.Core. The values of steps of first attempts are one round
-// trip.
+// Record implements store.Core. It stores the step values of first attempts in one round trip.
 func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	if !sqlstore.PlainSteps(recs) {
 		return db.verbs.Record(ctx, ns, recs...)
@@ -76,7 +75,7 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 		return errors.Join(st.Err(), st.Reset())
 	})
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "22P02" || pg.Code == "23505") || err == nil && !accepted { // nothing is written; whose fault it is shows one by one
+	if errors.As(err, &pg) && (pg.Code == "22P02" || pg.Code == "23505") || err == nil && !accepted { // nothing was written; recording one by one finds the failing step
 		return db.verbs.Record(ctx, ns, recs...)
 	}
 	if err != nil {
@@ -89,7 +88,7 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	return got, nil
 }
 
-// recordNow queues the steps. It answers with the time.
+// recordNow queues the steps. The statement returns the time.
 func recordNow(c *conn.Conn, ns string, recs []store.Record) (*conn.Stmt, error) {
 	st, err := c.Statement(sqlRecordNow)
 	if err != nil {
@@ -133,7 +132,7 @@ func recordOneNow(c *conn.Conn, ns string, recs []store.Record) (*conn.Stmt, err
 	return st, b.send()
 }
 
-// stepError is the error of a step as it is stored; nil for none.
+// stepError returns the stored form of a step's error; nil if it has no error.
 func stepError(s *task.Step) ([]byte, error) {
 	if s.Error == nil {
 		return nil, nil
@@ -141,7 +140,7 @@ func stepError(s *task.Step) ([]byte, error) {
 	return json.Marshal(s.Error)
 }
 
-// micros is how long before its end a step is stored to have begun.
+// micros returns a step's duration in microseconds, by which its stored start precedes its end.
 func micros(rec *store.Record) int64 {
 	end := time.Unix(0, 0).UTC().AddDate(1, 0, 0)
 	step := rules.StoredStep(rec, 1, end)

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// What the database refuses for good ends the task, on every path on which an engine writes.
+// A write that the database rejects permanently fails the task, on every write path of an engine.
 func TestRefusedWrites(t *testing.T) {
 	t.Parallel()
 	refusetest.Run(t, func(t *testing.T, w refusetest.Write) store.Store {

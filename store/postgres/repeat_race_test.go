@@ -2,9 +2,9 @@
 
 package postgres_test
 
-// As without the race detector, in its size.
+// The sizes of repeat_test.go for runs with the race detector.
 const (
 	repeat = 5
 	played = 1
-	states = 1 // of TestPlans
+	states = 1 // states of TestPlans
 )

@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "write the files that tests compare with
 
 const schemaHeader = "-- What the migrations 0001 to %04d make.\n"
 
-// sqlListing lists a schema as SQL, from the catalog: for each table its columns, its
-// constraints and its parameters, then its indexes.
+// sqlListing lists a schema as SQL, from the catalog: for each table its columns, constraints and
+// parameters, then its indexes.
 const sqlListing = `
 SELECT E'\nCREATE TABLE ' || c.relname || E' (\n' || (
     SELECT string_agg(line, E',\n' ORDER BY kind, n, line) FROM (
@@ -37,15 +37,15 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' ORDE
 // sqlSequences lists the sequences.
 const sqlSequences = `SELECT E'\nCREATE SEQUENCE ' || relname || E';\n' FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'S' ORDER BY relname`
 
-// sqlFunctions lists the functions, each as it can be made in the schema weaver.
+// sqlFunctions lists the functions, each as it is created in the schema weaver.
 const sqlFunctions = `
 SELECT E'\n' || replace(replace(pg_get_functiondef(oid), pronamespace::regnamespace || '.', ''),
   'SET search_path TO ''' || pronamespace::regnamespace || ''', ''pg_temp''', 'SET search_path TO ''weaver'', ''pg_temp''') || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
 
-// listing is everything in a schema that holds tables, indexes and functions.
+// listing returns all tables, indexes and functions of a schema.
 func listing(u *user, schema string) string {
 	u.Helper()
-	u.exec("SET search_path TO " + schema) // names of it are not qualified then
+	u.exec("SET search_path TO " + schema) // makes its names unqualified
 	defer u.exec("SET search_path TO weaver")
 	if others := u.texts(`
 SELECT 'relation ' || relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind NOT IN ('r', 'i', 'S')
@@ -56,7 +56,7 @@ UNION ALL SELECT 'type ' || typname FROM pg_type WHERE typnamespace = $1::regnam
 	return strings.Join(slices.Concat(u.texts(sqlListing, schema), u.texts(sqlSequences, schema), u.texts(sqlFunctions, schema)), "")
 }
 
-// schema.sql is what the migrations make, for people and for tests to read.
+// schema.sql is the result of the migrations, for readers and tests.
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
 	_, u := migrated(t)
@@ -86,7 +86,7 @@ func TestSchemaFile(t *testing.T) {
 		i+1, strings.Join(a[i:min(i+1, len(a))], ""), strings.Join(b[i:min(i+1, len(b))], ""))
 }
 
-// table is one of either store.
+// table is a table of either store.
 type table struct {
 	columns map[string]string // type, default and NOT NULL, by name
 	keys    []string          // constraints
@@ -99,7 +99,7 @@ var (
 	inner       = regexp.MustCompile(`\([^()]*\)`)
 )
 
-// readSchema reads the tables and indexes of a schema.sql.
+// readSchema parses the tables and indexes of a schema.sql.
 func readSchema(t *testing.T, file string) (tables map[string]table, indexes map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -109,7 +109,7 @@ func readSchema(t *testing.T, file string) (tables map[string]table, indexes map
 	tables, indexes = make(map[string]table), make(map[string]string)
 	for _, m := range createTable.FindAllStringSubmatch(string(text), -1) {
 		body := comment.ReplaceAllString(m[2], "")
-		// Commas in parentheses separate no columns.
+		// Commas in parentheses do not separate columns.
 		for inner.MatchString(body) {
 			body = inner.ReplaceAllStringFunc(body, func(s string) string {
 				return strings.NewReplacer("(", "⟨", ")", "⟩", ",", "‚").Replace(s)
@@ -137,22 +137,22 @@ func readSchema(t *testing.T, file string) (tables map[string]table, indexes map
 	return tables, indexes
 }
 
-// plainSQL leaves out what the two databases write differently.
+// plainSQL removes the differences in syntax between the two databases.
 func plainSQL(sql string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("USING btree", "", "::text", "", "(", " ", ")", " ").Replace(sql)), " ")
 }
 
-// onlyHere are differences that are meant.
+// onlyHere are the intended differences.
 var onlyHere = map[string]bool{
 	"weaver_schema_versions": true, "weaver_tasks.end_state": true, "weaver_tasks_by_end": true,
 	"weaver_workers.idle_since": true, "weaver_workers.session_grace": true, "weaver_workers.lock_host": true, "weaver_workers.lock_path": true, "weaver_workers.lock_file": true,
 }
 
-// onlyThere are constraints of SQLite that the databases of tests have here: pgtest.CheckTasks.
+// onlyThere are constraints of SQLite that pgtest.CheckTasks adds to the databases of tests.
 var onlyThere = map[string]bool{"CHECK lease_id IS NOT NULL = state = 'running'": true}
 
-// Every table, column, key and index of the SQLite store is here too, with a fitting
-// type, and none more: statements are shared. It needs no server.
+// Every table, column, key and index of the SQLite store exists here with a fitting type, and no
+// other: statements are shared. The test needs no server.
 func TestSchemasAreInStep(t *testing.T) {
 	t.Parallel()
 	theirs, theirIndexes := readSchema(t, "../sqlite/schema.sql")
@@ -198,11 +198,11 @@ func TestSchemasAreInStep(t *testing.T) {
 	}
 }
 
-// fits reports whether a column holds what one of SQLite holds.
+// fits reports whether a column can hold the values of a SQLite column.
 func fits(got, want string) bool {
 	types := map[string][]string{
 		"INTEGER": {"bigint", "smallint"}, "TEXT": {`text COLLATE "C"`}, "BLOB": {"bytea"},
-		"": {"bytea"}, // anything: an id, or the bytes of a name
+		"": {"bytea"}, // any bytes: an ID, or the bytes of a name
 	}
 	var kind, rest string
 	for sqlite := range types {
@@ -218,7 +218,7 @@ func fits(got, want string) bool {
 		has(got, "NOT NULL") == has(rest, "NOT NULL") && theirDefault == ourDefault
 }
 
-// A type, a default or a NOT NULL that differs is seen.
+// Differences in type, default and NOT NULL are detected.
 func TestFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,13 +10,13 @@ import (
 
 const newTask = "INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, created_at, updated_at, idempotency_key) VALUES "
 
-// The schema itself refuses rows that contradict each other, whatever the code does.
+// The schema rejects contradictory rows, whatever the code does.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	_, u := migrated(t)
 	for name, pair := range map[string]struct {
 		first, second string
-		both          bool // are accepted
+		both          bool // both forms are accepted
 	}{
 		"an idempotency key twice":    {newTask + `('a', '\x01', 't', 'q', 5, 'ready', 0, 0, 'k')`, newTask + `('a', '\x02', 't', 'q', 5, 'ready', 0, 0, 'k')`, false},
 		"a key of another type":       {newTask + `('a', '\x01', 't', 'q', 5, 'ready', 0, 0, 'k')`, newTask + `('a', '\x02', 'u', 'q', 5, 'ready', 0, 0, 'k')`, true},
@@ -34,7 +34,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// Texts are ordered by their bytes, whatever the database's order is.
+// Texts are ordered by their bytes, whatever the database's collation is.
 func TestTextOrder(t *testing.T) {
 	t.Parallel()
 	_, u := migrated(t)
@@ -46,10 +46,10 @@ func TestTextOrder(t *testing.T) {
 	}
 }
 
-// A claim of any number of neighbours writes no index, and nor does a finish: no index
-// and no condition of one has a column that they change. (A claim finds room on each
-// page. A finish does where the versions before the claim have been removed, which is
-// up to all that goes on in the server.)
+// A claim of any number of tasks writes no index, and neither does a finish: no index and no index
+// condition has a column that they change. A claim finds room on each page. A finish finds room
+// only after the versions before the claim have been removed, which depends on all other activity
+// of the server.
 func TestUpdatesAreHeapOnly(t *testing.T) {
 	t.Parallel()
 	_, u := migrated(t)
@@ -79,8 +79,8 @@ ORDER BY 1`); fmt.Sprint(got) != "[concurrency_key end_state idempotency_key job
 	}
 }
 
-// Small tables that are updated often are cleaned often, and the hot ones have room for
-// new versions of their rows.
+// Small tables with frequent updates are vacuumed often, and the hot ones keep room for new row
+// versions.
 func TestTablesAreTuned(t *testing.T) {
 	t.Parallel()
 	_, u := migrated(t)

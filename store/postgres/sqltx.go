@@ -23,8 +23,8 @@ const (
 	sqlOldPath = `SELECT set_config('search_path', ?1, true)`
 )
 
-// inSQLTx runs fn in a caller's transaction of database/sql, which does not let the
-// driver's connection out: each statement is a round trip.
+// inSQLTx runs fn in a caller's transaction of database/sql, which does not expose the driver's
+// connection: each statement is a round trip.
 func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlstore.Tx) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
@@ -42,7 +42,7 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 		c.options = unnamedOptions
 	}
 	err := begin()
-	if err != nil && c.options != nil { // a driver that is not pgx takes no options
+	if err != nil && c.options != nil { // drivers other than pgx accept no options
 		c.options = nil
 		if _, e := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+element); e == nil {
 			err = begin()
@@ -64,7 +64,7 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 	}
 	end := "RELEASE SAVEPOINT " + element
 	if err != nil {
-		end = "ROLLBACK TO SAVEPOINT " + element // which also sets search_path back
+		end = "ROLLBACK TO SAVEPOINT " + element // also restores search_path
 	}
 	if _, e := tx.ExecContext(ctx, end); e != nil {
 		return errors.Join(err, fmt.Errorf("leave the transaction, which can only be rolled back now: %w", e))
@@ -72,8 +72,8 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 	return err
 }
 
-// callers is the database of a transaction of database/sql, in which only new rows are
-// written, one by one.
+// callers is the sqlstore.Database of a database/sql transaction, which only inserts new rows, one
+// by one.
 type callers struct{ sqlstore.Database }
 
 // Tasks implements sqlstore.Locks.
@@ -94,19 +94,18 @@ func (callers) Graph(*sqlstore.Tx) error { return nil }
 // Passes implements sqlstore.Locks.
 func (callers) Passes() bool { return true }
 
-// sqlConn is a caller's transaction as the verbs use a connection.
+// sqlConn implements sqlstore.Conn on a caller's transaction.
 type sqlConn struct {
 	ctx     context.Context
 	tx      *sql.Tx
 	cache   *sqlstmt.Cache
-	options []any // of pgx, before the arguments of each statement
+	options []any // of pgx; they precede the arguments of each statement
 }
 
-// unnamedOptions have pgx name no statement: behind a pooler another session may have the
-// name.
+// unnamedOptions make pgx prepare without names: behind a pooler another session may have the name.
 var unnamedOptions = []any{pgx.QueryExecModeCacheDescribe}
 
-// with returns the arguments of a statement, with the options before them.
+// with returns a statement's arguments, preceded by the options.
 func (c *sqlConn) with(args ...any) []any {
 	if len(args) == 0 {
 		return nil // a statement without arguments is never prepared
@@ -120,8 +119,8 @@ func (c *sqlConn) Stmt(sql string) *sqlstmt.Stmt {
 	return sqlstmt.New(&sqlStmt{c: c, text: text, args: make([]any, conn.ParamCount(text))}, c.cache)
 }
 
-// StmtIDs implements sqlstore.ListConn. The list is in text form, which every driver
-// passes on.
+// StmtIDs implements sqlstore.ListConn. The list is in text form, which every driver passes
+// through.
 func (c *sqlConn) StmtIDs(sql string, i int, ids []task.ID) *sqlstmt.Stmt {
 	var list strings.Builder
 	for j := range ids {
@@ -164,7 +163,7 @@ func (s *sqlStmt) BindRawText(i int, v []byte) error { return s.bind(i, string(v
 func (s *sqlStmt) BindBlob(i int, v []byte) error    { return s.bind(i, append([]byte{}, v...)) }
 func (s *sqlStmt) Params() int                       { return len(s.args) }
 
-// Columns implements sqlstmt.Driver, once the rows are there.
+// Columns implements sqlstmt.Driver. It is valid once there are rows.
 func (s *sqlStmt) Columns() int { return len(s.row) }
 
 // Exec implements sqlstmt.Driver.

@@ -10,11 +10,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// PostgreSQL reads every statement, also those that no test runs.
+// PostgreSQL parses every statement, also those that no test runs.
 func TestEveryStatementPrepares(t *testing.T) {
 	t.Parallel()
 	db := openURL(t, pgtest.Migrated(pgtest.InShort(t), "weaver", migrateURL))
-	own := map[string]bool{"sqlSchemaHolds": true} // reads the catalog in any schema
+	own := map[string]bool{"sqlSchemaHolds": true} // it reads the catalog in any schema
 	for name, sql := range sqltext.All(t, postgres.Generated, ".") {
 		if own[name] {
 			continue
@@ -25,7 +25,7 @@ func TestEveryStatementPrepares(t *testing.T) {
 	}
 }
 
-// A list of IDs is a parameter in transactions of database/sql, too.
+// A list of IDs can be a parameter in transactions of database/sql, too.
 func TestStmtIDs(t *testing.T) {
 	t.Parallel()
 	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))

@@ -17,12 +17,11 @@ import (
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
 )
 
-// StepTx implements store.Flow: fn's writes and the value of the step commit
-// together. The function runs first; the guard and the value come last, just before
-// the commit. fn gets a transaction of pgx, or with rec.SQLTx one of database/sql
-// (Handle of the store.Tx is a pgx.Tx or a *sql.Tx).
-// Crash here, or anywhere before the commit: the function's writes and its value are
-// gone together, and the step runs again.
+// StepTx implements store.Flow: fn's writes and the value of the step commit together. fn runs
+// first; the guard and the value follow, just before the commit. fn gets a transaction of pgx, or
+// with rec.SQLTx one of database/sql (Handle of the store.Tx is a pgx.Tx or a *sql.Tx).
+// Crash here, or anywhere before the commit: fn's writes and its value are rolled back together,
+// and the step runs again.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
 	switch {
 	case rec.Step == nil:
@@ -48,7 +47,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	defer tx.release()
 	ended := false
 	defer func() {
-		if !ended { // also after a panic, which is the user's: the attempt reports it
+		if !ended { // also after a panic of fn, which the attempt reports
 			guard.give()
 			tx.rollback()
 		}
@@ -62,14 +61,14 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 
 // stepEnd is the transaction of a StepTx.
 type stepEnd struct {
-	handle   store.Tx                          // for the function
+	handle   store.Tx                          // passed to the function
 	run      func(func(*stepConn) error) error // uses the connection
 	commit   func(context.Context) error
 	rollback func()
 	release  func()
 }
 
-// beginPgx begins the transaction of a StepTx whose function wants one of pgx.
+// beginPgx begins the transaction of a StepTx whose function takes a pgx.Tx.
 func (db *DB) beginPgx(ctx context.Context, guard *stepGuard) (*stepEnd, error) {
 	c, err := db.pool.Raw().Acquire(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func (db *DB) beginPgx(ctx context.Context, guard *stepGuard) (*stepEnd, error) 
 		handle:   Tx(stepTx{tx, guard, false}),
 		run:      func(fn func(*stepConn) error) error { return fn(&stepConn{tx: tx}) },
 		commit:   tx.Commit,
-		rollback: func() { _ = rollbackStep(ctx, tx) }, // it may have ended already
+		rollback: func() { _ = rollbackStep(ctx, tx) }, // it may already have ended
 		release:  c.Release,
 	}, nil
 }
@@ -127,8 +126,8 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx *stepE
 	case got.Err != nil:
 		return got, got.Err
 	case repeated:
-		// An earlier try committed and its answer was lost: what the function wrote
-		// this time must not stay beside what it wrote then.
+		// An earlier try committed and its reply was lost: roll back, so that the function's writes
+		// are not kept twice.
 		tx.rollback()
 		return got, nil
 	}
@@ -136,7 +135,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx *stepE
 		_, kind := conn.Classify(err)
 		switch {
 		case pg.IsClosed() && !pgconn.SafeToRetry(err):
-			err = fmt.Errorf("%w: %w", store.ErrUnknown, err) // the engine records the step again, and is told
+			err = fmt.Errorf("%w: %w", store.ErrUnknown, err) // the engine records the step again and learns the outcome
 		case errors.Is(kind, store.ErrRefused):
 			err = userError{fmt.Errorf("%w: %w", store.ErrStepTxRefused, err)}
 		}
@@ -144,7 +143,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, tx *stepE
 	return got, err
 }
 
-// pgx returns the connection of the transaction; nil: that has ended.
+// pgx returns the connection of the transaction; nil once the transaction has ended.
 func (c *stepConn) pgx() *pgx.Conn {
 	if c.tx == nil {
 		return nil
@@ -163,10 +162,10 @@ func (db *DB) inStep(ctx context.Context, ns string, c *stepConn, fn func(*sqlst
 	return db.inTx(ctx, ns, c.tx, fn)
 }
 
-// returned returns what is wrong with a transaction whose function has returned.
+// returned checks the transaction after its function has returned.
 func (tx *stepEnd) returned(ctx context.Context, guard *stepGuard, err error) (end error) {
 	status := byte('I')
-	_ = tx.run(func(c *stepConn) error { // a connection that is lost has no transaction
+	_ = tx.run(func(c *stepConn) error { // a lost connection has no transaction
 		c.closeRows()
 		if pg := c.pgx(); pg != nil {
 			if status = pg.PgConn().TxStatus(); pg.IsClosed() {
@@ -182,13 +181,13 @@ func (tx *stepEnd) returned(ctx context.Context, guard *stepGuard, err error) (e
 	return end
 }
 
-// userError keeps what the function returned as it is.
+// userError marks an error of the function, which StepTx returns unchanged.
 type userError struct{ error }
 
 func (db *DB) stepTxError(ctx, limited context.Context, limit time.Duration, err error) error {
 	var user userError
 	switch {
-	case errors.Is(err, store.ErrUnknown): // it may be committed, whatever ended meanwhile
+	case errors.Is(err, store.ErrUnknown): // it may be committed, even if the context or the lease ended meanwhile
 		return db.translate(err)
 	case ctx.Err() == nil && limited.Err() != nil:
 		return fmt.Errorf("%w (limit %v): inside of it use its transaction and InStepTx", store.ErrStepTxTooLong, limit)

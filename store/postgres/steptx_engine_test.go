@@ -19,8 +19,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// program is what a user wrote for SQLite, with tables of its own: nothing in it knows
-// which store it runs on.
+// program is a program for SQLite with tables of its own: it does not depend on the store that it
+// runs on.
 type program struct {
 	*testing.T
 	db     *sql.DB
@@ -31,7 +31,7 @@ type program struct {
 
 var errSoldOut = errors.New("sold out")
 
-// handle writes an order and enqueues its shipment in a StepTx; the input says how it ends.
+// handle writes an order and enqueues its shipment in a StepTx; the input selects how it ends.
 func (p *program) handle(ctx context.Context, in string) (int, error) {
 	n, err := weaver.StepTx(ctx, "save", func(ctx context.Context, tx *sql.Tx) (int, error) {
 		st, err := tx.PrepareContext(ctx, "INSERT INTO orders (name) VALUES ($1)")
@@ -104,8 +104,8 @@ func (p *program) end(ctx context.Context, tx *sql.Tx, in string) error {
 	return nil
 }
 
-// The same program runs on SQLite, on PostgreSQL and through PgBouncer: only the line that
-// opens the store differs.
+// The same program runs on SQLite, on PostgreSQL and through PgBouncer: only the line that opens
+// the store differs.
 func TestStepTxOfDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -167,14 +167,14 @@ func testStepTxOfDatabaseSQL(t *testing.T, st store.Store, db *sql.DB) {
 	}
 }
 
-// expect runs an order and compares how it ends, and the rows and shipments then.
+// expect runs an order and compares its outcome with the rows and shipments.
 func (p *program) expect(in string, state task.State, said error, orders ...string) weaver.TaskInfo {
 	p.Helper()
 	h, err := p.order.Enqueue(p.Context(), p.client, in)
 	if err != nil {
 		p.Fatal(err)
 	}
-	_, _ = h.Wait(p.Context()) // the task says it
+	_, _ = h.Wait(p.Context()) // the task holds the error
 	got, err := p.client.Get(p.Context(), h.ID())
 	switch {
 	case err != nil:
@@ -211,7 +211,7 @@ func (p *program) expect(in string, state task.State, said error, orders ...stri
 	return got
 }
 
-// What PostgreSQL alone does in a StepTx.
+// StepTx behaviour that only PostgreSQL has.
 func TestStepTxOfPostgres(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)

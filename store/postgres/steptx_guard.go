@@ -12,33 +12,33 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// stepGuard keeps the function of a StepTx from ending the transaction itself, which
-// would keep its effects without the step's value, and so repeat them.
+// stepGuard keeps the function of a StepTx from ending the transaction itself. That would keep its
+// effects without the step's value, and the next attempt would repeat them.
 type stepGuard struct {
 	mu         sync.Mutex
-	returned   bool   // the function has; from then on the transaction is ours to end
-	refused    string // the first statement or call that would have ended it
+	returned   bool   // the function has returned; the store may end the transaction
+	refused    string // the first statement or call that would have ended the transaction
 	rolledBack bool
 }
 
-// commit reports whether a commit is the store's own; the function's is refused.
+// commit rejects a commit by the function; it accepts the store's own.
 func (g *stepGuard) commit() error { return g.refuse("a commit") }
 
-// rollback notes a rollback of the function.
+// rollback records a rollback by the function.
 func (g *stepGuard) rollback() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rolledBack = g.rolledBack || !g.returned
 }
 
-// give makes the transaction the store's to end: the function is over.
+// give lets the store end the transaction: the function has returned.
 func (g *stepGuard) give() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.returned = true
 }
 
-// statement refuses a text that would end the transaction.
+// statement rejects a text that would end the transaction.
 func (g *stepGuard) statement(sql string) error {
 	if verb := endingVerb(sql); verb != "" {
 		return g.refuse("the statement " + verb)
@@ -58,9 +58,9 @@ func (g *stepGuard) refuse(what string) error {
 	return fmt.Errorf("%s: %w: return from it instead", what, store.ErrStepTxEnded)
 }
 
-// end is called when the function has returned, with its error and the status of the
-// transaction. It returns store.ErrStepTxEnded if the function ended the transaction itself.
-// One that rolls back and returns an error says the same thing twice.
+// end is called when the function has returned, with its error and the status of the transaction.
+// It returns store.ErrStepTxEnded if the function ended the transaction itself. A function that
+// rolls back and returns an error is accepted.
 func (g *stepGuard) end(ctx context.Context, err error, status byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,8 +79,8 @@ func (g *stepGuard) end(ctx context.Context, err error, status byte) error {
 	return nil
 }
 
-// endingVerb returns the statement of a text that begins or ends a transaction; "" for
-// none. Savepoints do neither.
+// endingVerb returns the first statement of a text that begins or ends a transaction, or "".
+// Savepoints do neither.
 func endingVerb(sql string) string {
 	for sql != "" {
 		var first, second string
@@ -101,8 +101,8 @@ func endingVerb(sql string) string {
 	return ""
 }
 
-// nextStatement returns the first words of a statement, in capitals, and what follows it.
-// "ROLLBACK WORK TO" has TO as its second word.
+// nextStatement returns the first two words of a statement, in capitals, and the text after it. The
+// second word of "ROLLBACK WORK TO" is TO.
 func nextStatement(sql string) (first, second, rest string) {
 	words := 0
 	for i := 0; i < len(sql); {
@@ -138,7 +138,7 @@ func isLetter(c byte) bool {
 	return c == '_' || c >= 0x80 || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// quotedLen returns the length of the quoted text or comment that sql begins with; 0 for
+// quotedLen returns the length of the quoted text or comment at the start of sql; 0 if there is
 // neither.
 func quotedLen(sql string) int {
 	until := func(after int, mark string) int {
@@ -198,11 +198,11 @@ func commentLen(sql string) int {
 	return len(sql)
 }
 
-// stepTx is the transaction of a StepTx as its function gets it.
+// stepTx is the pgx.Tx that the function of a StepTx gets.
 type stepTx struct {
 	pgx.Tx
 	guard  *stepGuard
-	nested bool // it is a savepoint
+	nested bool // a savepoint
 }
 
 // Begin implements pgx.Tx.
@@ -274,7 +274,7 @@ func (t stepTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return t.Tx.SendBatch(ctx, b)
 }
 
-// failedRows are the rows of a statement that was refused.
+// failedRows are the rows of a rejected statement.
 type failedRows struct {
 	pgx.Rows
 	err error
@@ -290,7 +290,7 @@ func (r failedRows) Values() ([]any, error)                       { return nil, 
 func (r failedRows) RawValues() [][]byte                          { return nil }
 func (r failedRows) Conn() *pgx.Conn                              { return nil }
 
-// failedBatch answers a batch that was refused.
+// failedBatch is the result of a rejected batch.
 type failedBatch struct {
 	pgx.BatchResults
 	err error

@@ -17,8 +17,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// stepSQLTx is the transaction of a StepTx whose function wants a *sql.Tx. The store writes
-// on the connection below it.
+// stepSQLTx is the transaction of a StepTx whose function takes a *sql.Tx. The store writes on the
+// connection below it.
 type stepSQLTx struct {
 	tx   *sql.Tx
 	conn *sql.Conn
@@ -30,8 +30,7 @@ func (stepSQLTx) Driver() string { return "postgres" }
 // Handle implements store.Tx.
 func (t stepSQLTx) Handle() any { return t.tx }
 
-// beginSQL begins the transaction of a StepTx on a connection of the pool that database/sql
-// has.
+// beginSQL begins the transaction of a StepTx on a connection of the database/sql pool.
 func (db *DB) beginSQL(ctx context.Context, guard *stepGuard) (*stepEnd, error) {
 	c, err := db.steps.of(db.pool.Raw()).Conn(ctx)
 	if err != nil {
@@ -46,12 +45,12 @@ func (db *DB) beginSQL(ctx context.Context, guard *stepGuard) (*stepEnd, error) 
 		handle:   handle,
 		run:      handle.run,
 		commit:   func(context.Context) error { return tx.Commit() },
-		rollback: func() { _ = tx.Rollback() }, // the context's end may have done it
-		release:  func() { _ = c.Close() },     // it goes back to the pool
+		rollback: func() { _ = tx.Rollback() }, // the end of the context may already have rolled it back
+		release:  func() { _ = c.Close() },     // returns it to the pool
 	}, nil
 }
 
-// run has fn use the connection while no statement of the function does.
+// run calls fn with the connection while no statement of the function uses it.
 func (t stepSQLTx) run(fn func(*stepConn) error) error {
 	return t.conn.Raw(func(c any) error { return fn(c.(*stepConn)) })
 }
@@ -70,7 +69,7 @@ func (db *DB) inStepSQL(ctx context.Context, ns string, tx stepSQLTx, due *bool,
 	})
 }
 
-// stepPool is the pool as database/sql has it for StepTx.
+// stepPool is the database/sql pool for StepTx.
 type stepPool struct {
 	once sync.Once
 	db   *sql.DB
@@ -99,16 +98,16 @@ func (c stepConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &stepConn{Conn: inner}, nil
 }
 
-// guarded is the key under which the context of BeginTx has the transaction's *stepGuard.
+// guarded is the context key of the transaction's *stepGuard in BeginTx.
 type guarded struct{}
 
 // stepConn is a connection with the transaction of a StepTx.
 type stepConn struct {
 	*stdlib.Conn
-	tx    pgx.Tx          // nil: it has ended
-	ctx   context.Context // of the transaction
+	tx    pgx.Tx          // nil once it has ended
+	ctx   context.Context // the transaction's context
 	guard *stepGuard
-	rows  *stepRows // the last query's
+	rows  *stepRows // of the last query
 }
 
 // BeginTx implements driver.ConnBeginTx.
@@ -121,13 +120,13 @@ func (c *stepConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, 
 	return stepDriverTx{c}, nil
 }
 
-// open reports whether rows wait to be read.
+// open reports whether a query has unread rows.
 func (c *stepConn) open() bool { return c.rows != nil && !c.rows.closed }
 
 // closeRows closes the rows that the function left open.
 func (c *stepConn) closeRows() {
 	if c.open() {
-		_ = c.rows.Close() // what is wrong with the connection shows at its next statement
+		_ = c.rows.Close() // the next statement reports a broken connection
 	}
 }
 
@@ -157,14 +156,14 @@ func (c *stepConn) QueryContext(ctx context.Context, query string, args []driver
 	return c.rows, nil
 }
 
-// within has a statement end with the transaction.
+// within returns a context for a statement that also ends with the transaction.
 func (c *stepConn) within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// may refuses a statement that ends the transaction, or comes while rows are read.
+// may rejects a statement that ends the transaction or runs while rows are open.
 func (c *stepConn) may(query string) error {
 	if err := c.guard.statement(query); err != nil {
 		return err
@@ -175,8 +174,8 @@ func (c *stepConn) may(query string) error {
 	return nil
 }
 
-// PrepareContext implements driver.ConnPrepareContext. The pool's way to run statements
-// prepares them, and names them where a name is the connection's own.
+// PrepareContext implements driver.ConnPrepareContext. The pool's exec mode decides how statements
+// run: it prepares them, and names them if names are safe on the connection.
 func (c *stepConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	return stepStmt{c, query}, c.guard.statement(query)
 }
@@ -189,7 +188,7 @@ type stepStmt struct {
 // Close implements driver.Stmt.
 func (stepStmt) Close() error { return nil }
 
-// NumInput implements driver.Stmt: the server counts.
+// NumInput implements driver.Stmt: the server checks the count.
 func (stepStmt) NumInput() int { return -1 }
 
 // Exec implements driver.Stmt.
@@ -211,7 +210,7 @@ func (s stepStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (d
 // CheckNamedValue implements driver.NamedValueChecker.
 func (s stepStmt) CheckNamedValue(v *driver.NamedValue) error { return s.c.CheckNamedValue(v) }
 
-// stepRows knows whether it is closed.
+// stepRows records whether it is closed.
 type stepRows struct {
 	*stdlib.Rows
 	closed bool
@@ -225,10 +224,10 @@ func (r *stepRows) Close() error {
 	return r.Rows.Close()
 }
 
-// stepDriverTx is the transaction as database/sql ends it.
+// stepDriverTx is the driver's transaction, which database/sql ends.
 type stepDriverTx struct{ c *stepConn }
 
-// Commit implements driver.Tx. What the function asks for is rolled back.
+// Commit implements driver.Tx. It rejects a commit by the function and rolls back.
 func (t stepDriverTx) Commit() error {
 	t.c.closeRows()
 	tx := t.c.tx
@@ -248,7 +247,7 @@ func (t stepDriverTx) Rollback() error {
 	return rollbackStep(t.c.ctx, tx)
 }
 
-// rollbackStep rolls back, also when the context is over.
+// rollbackStep rolls back even if the context has ended.
 func rollbackStep(ctx context.Context, tx pgx.Tx) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

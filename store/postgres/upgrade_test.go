@@ -22,8 +22,8 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 )
 
-// laterMigrations are those of the two programs that come after this one. Beside the
-// first it may go on; the second raises the floor.
+// laterMigrations are the migrations of two later programs. This program may run with the first;
+// the second raises the minimum version.
 var laterMigrations = []string{
 	`-- additive
 ALTER TABLE weaver_outbox_events ADD COLUMN later bigint;
@@ -33,15 +33,15 @@ CREATE INDEX weaver_claims_later ON weaver_claims (namespace, worker_id)`,
 	`ALTER TABLE weaver_tasks DROP COLUMN later`,
 }
 
-// upgrading is a process of TestUpgradeUnderLoad.
+// upgrading holds the settings of a process of TestUpgradeUnderLoad.
 type upgrading struct {
 	URL, Locks string
-	Age        int // how many of the later migrations it knows
+	Age        int // number of the later migrations that it knows
 }
 
 const (
 	upgradingEnv = "WEAVER_TEST_UPGRADING"
-	tooNew       = "the schema is too new:" // says a process
+	tooNew       = "the schema is too new:" // the process prints it
 )
 
 var upgraded = weaver.Define[int, int]("acme.test.upgraded.v1")
@@ -50,7 +50,8 @@ func (p upgrading) open(ctx context.Context) (*postgres.DB, error) {
 	return postgres.Open(ctx, p.URL, postgres.Unsafe(), postgres.LockFolder(p.Locks), postgres.Later(laterMigrations[:p.Age]...))
 }
 
-// start starts the process. What it ended with is store.ErrNewerSchema if it found that.
+// start starts the process. ended receives store.ErrNewerSchema if the process found a newer
+// schema.
 func (p upgrading) start(t *testing.T) (ended <-chan error, stop func()) {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -61,7 +62,7 @@ func (p upgrading) start(t *testing.T) (ended <-chan error, stop func()) {
 	cmd.Env = append(os.Environ(), upgradingEnv+"="+string(text))
 	var says strings.Builder
 	cmd.Stdout, cmd.Stderr = &says, &says
-	in, err := cmd.StdinPipe() // its end is that of the process
+	in, err := cmd.StdinPipe() // the process exits when it is closed
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -79,17 +80,17 @@ func (p upgrading) start(t *testing.T) (ended <-chan error, stop func()) {
 		end <- err
 		close(end)
 	}()
-	stop = func() { _ = in.Close() } // a second time does nothing
+	stop = func() { _ = in.Close() } // a second call has no effect
 	t.Cleanup(func() {
 		stop()
-		for range end { // it is closed then
+		for range end { // until it is closed
 		}
 	})
 	return end, stop
 }
 
-// TestUpgradingProcess is the program of start: it works until its input ends, or until
-// the schema is too new for it.
+// TestUpgradingProcess is the program that start runs. It works until its input ends or the schema
+// is too new for it.
 func TestUpgradingProcess(t *testing.T) {
 	text := os.Getenv(upgradingEnv)
 	if text == "" {
@@ -124,7 +125,7 @@ func TestUpgradingProcess(t *testing.T) {
 	}
 }
 
-// lasts is work that takes a while, in processes of their own and beside them.
+// lasts simulates work that takes time.
 func lasts(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -134,7 +135,7 @@ func lasts(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// work takes a step in memory, a step in the database and a little time.
+// work runs a step in memory, a step in the database and takes a little time.
 func (p upgrading) work(ctx context.Context, n int) (int, error) {
 	got, err := weaver.Step(ctx, "one", func(context.Context) (int, error) { return n + 1, nil })
 	if err != nil {
@@ -149,10 +150,10 @@ func (p upgrading) work(ctx context.Context, n int) (int, error) {
 	})
 }
 
-// Programs of three ages meet in one database, at work all the time. An additive
-// migration stops no program: the old one and the new one share the tasks. One that
-// raises the floor has the older ones drain and stop, with an error that says why. No
-// task is lost, none takes a step twice, and none counts a failure.
+// Programs of three versions work in one database at the same time. An additive migration stops no
+// program: the old and the new one share the tasks. A migration that raises the minimum version
+// makes older programs drain and stop with an error that gives the reason. No task is lost, no task
+// runs a step twice, and no task counts a failure.
 func TestUpgradeUnderLoad(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Migrated(t, "weaver", migrateURL)
@@ -186,7 +187,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 	start(1)
 	works(1)
-	works(0) // beside it
+	works(0) // during the load
 	if err := src.MigrateAs(t.Context(), laterMigrations...); err != nil {
 		t.Fatalf("the migration that raises the floor, under load: %v", err)
 	}
@@ -235,7 +236,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 }
 
-// loading enqueues tasks, about 500 a second, until it is asked how many there are.
+// loading enqueues tasks, about 500 a second, until enqueued is called, which returns their number.
 func loading(t *testing.T, db *postgres.DB) (enqueued func() int) {
 	t.Helper()
 	client, err := weaver.NewClient(db, weaver.ClientConfig{Namespace: space})

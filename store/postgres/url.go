@@ -18,25 +18,24 @@ import (
 // defaultSchema is the schema that holds the tables unless the URL names another.
 const defaultSchema = "weaver"
 
-// connectTimeout is how long a server may take to answer a new connection, unless
-// the URL says connect_timeout.
+// connectTimeout bounds a server's answer to a new connection, unless the URL says connect_timeout.
 const connectTimeout = 10 * time.Second
 
 // source is a parsed URL.
 type source struct {
 	config *pgx.ConnConfig
-	pooled *pgxpool.Config // with config; nil of a caller's pool
-	sized  bool            // the URL says how many connections it may have
-	schema string          // of the tables, as it is named in the catalog
+	pooled *pgxpool.Config // contains config; nil for a caller's pool
+	sized  bool            // the URL sets the maximum number of connections
+	schema string          // of the tables, as in the catalog
 	shown  string          // the URL without passwords, for messages
 }
 
-// parseURL reads a URL as libpq does, postgres://USER:PASSWORD@HOST:PORT/DATABASE,
-// and its parameter schema. What it leaves out is taken from the PG… variables of the
-// environment. An error never shows a password.
+// parseURL parses a URL as libpq does, postgres://USER:PASSWORD@HOST:PORT/DATABASE, and its
+// parameter schema. Missing parts come from the PG… environment variables. An error never contains
+// a password.
 //
-// search_path is no parameter of the connection, which a pooler would refuse:
-// transactions set it.
+// search_path is not set as a connection parameter, which a pooler would reject: transactions set
+// it.
 func parseURL(raw string) (*source, error) {
 	shown, secrets, err := showURL(raw)
 	if err != nil {
@@ -44,7 +43,7 @@ func parseURL(raw string) (*source, error) {
 	}
 	pool, err := pgxpool.ParseConfig(raw)
 	if err != nil {
-		// Not wrapped: the driver's error holds the URL as it was given.
+		// Not wrapped: the driver's error contains the given URL.
 		return nil, fmt.Errorf("the URL %s is wrong: %s", shown, reason(err, secrets))
 	}
 	config := pool.ConnConfig
@@ -65,15 +64,15 @@ func parseURL(raw string) (*source, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "weaver"
 	}
-	config.RuntimeParams["client_encoding"] = "UTF8" // whatever is set for the user or the database
+	config.RuntimeParams["client_encoding"] = "UTF8" // overrides the user's and the database's setting
 	if len(config.Fallbacks) > 0 && config.ValidateConnect == nil && strings.Contains(config.Host+hosts(config), ",") {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	return s, nil
 }
 
-// hosts lists the further hosts of a configuration, with a comma before each. (One
-// host has a fallback too: the same one without TLS.)
+// hosts lists the additional hosts of a configuration, each preceded by a comma. A single host also
+// has a fallback: itself without TLS.
 func hosts(config *pgx.ConnConfig) (list string) {
 	for _, f := range config.Fallbacks {
 		if f.Host != config.Host || f.Port != config.Port {
@@ -83,14 +82,14 @@ func hosts(config *pgx.ConnConfig) (list string) {
 	return list
 }
 
-// example is what a URL looks like.
+// example is the form of a URL.
 const example = "postgres://USER:PASSWORD@HOST:PORT/DATABASE"
 
-// escape is what to do about a password that ends a URL early.
+// escape is the advice for a password that ends a URL early.
 const escape = "write it as " + example + ", with the special characters of a password escaped: @ is %40, / is %2F, : is %3A, ? is %3F, % is %25"
 
-// showURL returns a URL without its passwords, and those. It finds the parts as libpq
-// does. What may be a piece of a password is in no error.
+// showURL returns a URL without its passwords, and the passwords. It splits the URL as libpq does.
+// No error contains text that may be part of a password.
 func showURL(raw string) (shown string, secrets []string, err error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
@@ -101,7 +100,7 @@ func showURL(raw string) (shown string, secrets []string, err error) {
 	case scheme != "postgres" && scheme != "postgresql":
 		return "", nil, fmt.Errorf("the URL begins with %.20q: Weaver needs %s", scheme+"://", example)
 	case strings.ContainsRune(raw, 0) || !utf8.ValidString(raw):
-		return "", nil, errors.New("the URL has bytes that are no text: " + escape)
+		return "", nil, errors.New("the URL is not valid UTF-8 text: " + escape)
 	}
 	user, place := "", rest
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
@@ -109,13 +108,13 @@ func showURL(raw string) (shown string, secrets []string, err error) {
 	}
 	path, query, _ := strings.Cut(place, "?")
 	if strings.Contains(path, "@") {
-		return "", nil, errors.New("the URL has an @ where none can be: " + escape)
+		return "", nil, errors.New("the URL has a misplaced @: " + escape)
 	}
 	name, password, has := strings.Cut(user, ":")
 	if has {
 		decoded, err := url.PathUnescape(password)
 		if err != nil {
-			return "", nil, errors.New("the URL has a password with a % that escapes nothing: " + escape)
+			return "", nil, errors.New("the URL has a password with an unescaped %: " + escape)
 		}
 		secrets = append(secrets, password, decoded)
 		name += ":xxxxx"
@@ -131,7 +130,7 @@ func showURL(raw string) (shown string, secrets []string, err error) {
 		case query != "" && !has:
 			return "", nil, errors.New("the URL has a parameter without a value behind its ?: " + escape)
 		case strings.Contains(strings.ToLower(key), "password"):
-			decoded, _ := url.PathUnescape(value) // what cannot be decoded is hidden as it stands
+			decoded, _ := url.PathUnescape(value) // an undecodable value is hidden as it stands
 			secrets = append(secrets, value, decoded)
 		case has:
 			params = append(params, param)
@@ -143,7 +142,7 @@ func showURL(raw string) (shown string, secrets []string, err error) {
 	return shown, secrets, nil
 }
 
-// reason is what the driver says of a URL, without the URL and without passwords.
+// reason returns the driver's message about a URL, without the URL and without passwords.
 func reason(err error, secrets []string) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, "`: "); i >= 0 {
@@ -159,10 +158,10 @@ func reason(err error, secrets []string) string {
 	return text
 }
 
-// maxIdentifier is how many bytes of a name PostgreSQL keeps.
+// maxIdentifier is the maximum length of a PostgreSQL name in bytes.
 const maxIdentifier = 63
 
-// checkSchemaName says what is wrong with the name of a schema.
+// checkSchemaName returns an error if a schema's name is not usable.
 func checkSchemaName(name string) error {
 	switch {
 	case name == "":
@@ -172,13 +171,13 @@ func checkSchemaName(name string) error {
 	case strings.HasPrefix(name, "pg_") || name == "information_schema":
 		return fmt.Errorf("schema=%s is PostgreSQL's own: name another", name)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
-		return fmt.Errorf("schema=%q is no name", name)
+		return fmt.Errorf("schema=%q is not a valid name", name)
 	}
 	return nil
 }
 
-// searchPath is the value of search_path in which the statements find the tables of a
-// schema, and nothing else but PostgreSQL's own: temporary tables come last.
+// searchPath returns the search_path in which the statements find the tables of a schema, and
+// otherwise only PostgreSQL's own: temporary tables come last.
 func searchPath(schema string) string {
 	return pgx.Identifier{schema}.Sanitize() + ", pg_temp"
 }

@@ -27,7 +27,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// What is wrong with a URL, in one line that has no password in it.
+// The error of a wrong URL is one line without a password.
 func TestBadURL(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
@@ -35,9 +35,9 @@ func TestBadURL(t *testing.T) {
 		"host=db user=app password=hidden":                                 "the URL has no scheme",
 		"mysql://app:hidden@db/shop":                                       `the URL begins with "mysql://": Weaver needs postgres://`,
 		"Postgres://app:hidden@db/shop":                                    `the URL begins with "Postgres://"`,
-		"postgres://app:hi/dden@db/shop":                                   "the URL has an @ where none can be: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the special characters of a password escaped",
-		"postgres://app:hidden@dden@db/shop":                               "the URL has an @ where none can be",
-		"postgres://app:hid%zzden@db/shop":                                 "the URL has a password with a % that escapes nothing",
+		"postgres://app:hi/dden@db/shop":                                   "the URL has a misplaced @: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the special characters of a password escaped",
+		"postgres://app:hidden@dden@db/shop":                               "the URL has a misplaced @",
+		"postgres://app:hid%zzden@db/shop":                                 "the URL has a password with an unescaped %",
 		"postgres://app:hidden@db:port/shop":                               "the URL postgres://app:xxxxx@db:port/shop is wrong: invalid port",
 		"postgres://app:hidden@db:0/shop":                                  "is wrong: invalid port",
 		"postgres://app:hidden@db/shop?hidden":                             "the URL has a parameter without a value",
@@ -48,7 +48,7 @@ func TestBadURL(t *testing.T) {
 		"postgres://app:hidden@db/shop?schema=information_schema":          "PostgreSQL's own",
 		"postgres://app:hidden@db/shop?schema=ä" + strings.Repeat("e", 62): "has 64 bytes: a name has at most 63",
 		"postgres://app:hidden@db/shop?search_path=looms":                  "search_path has no effect: name the schema of the tables with schema=NAME",
-		"postgres://app:hidden@db/shop\x00":                                "the URL has bytes that are no text",
+		"postgres://app:hidden@db/shop\x00":                                "the URL is not valid UTF-8 text",
 		"postgres://app:hidden@[::1/shop":                                  "is wrong: ",
 		"postgres://app:hidden@db/shop?sslrootcert=/hidden/nowhere/x":      "is wrong: ",
 	} {
@@ -60,7 +60,7 @@ func TestBadURL(t *testing.T) {
 	}
 }
 
-// No error and no shown URL has a password in it.
+// No error and no shown URL contains a password.
 func FuzzParseURL(f *testing.F) {
 	f.Add("secret", "db", "schema=x")
 	f.Add("sec/ret", "db:1,other", "sslmode=disable")

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a set takes into account, or leaves to one by one, of one task among others.
+// Conditions of a single task that keep it in a set, or leave it to the single-task verb.
 func TestVerbsBySets_OneAmongOthers(t *testing.T) {
 	t.Parallel()
 	const cancel, retry, remove, unblock = 0, 1, 2, 3

@@ -22,8 +22,8 @@ import (
 
 var verbSeeds = flag.Int("verbseeds", 2, "random plays of TestVerbsBySets")
 
-// Commands of one verb that are applied in sets do what they do one by one: the same
-// results, rows of all tables, and notices.
+// Commands of one verb that are applied in sets have the same results, rows of all tables, and
+// notices as one by one.
 func TestVerbsBySets_AreThoseOneByOne(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*verbSeeds) {
@@ -40,7 +40,7 @@ func TestVerbsBySets_AreThoseOneByOne(t *testing.T) {
 	}
 }
 
-// twins are two databases to which the same happens, one of which knows no sets.
+// twins are two databases that get the same calls; one of them does not use sets.
 type twins struct {
 	*testing.T
 	rnd  *rand.Rand
@@ -56,13 +56,13 @@ type twin struct {
 	db     *postgres.DB
 	u      *user
 	leases map[task.ID]task.Lease
-	all    string // the statement of rows
+	all    string // the statement that reads all rows
 
 	mu      sync.Mutex
 	notices []store.Notice
 }
 
-// later moves the clock of both, which connections in the background read too.
+// later advances the clock of both, which background connections read too.
 func (w *twins) later(by time.Duration) {
 	at := w.now.Load().Add(by)
 	w.now.Store(&at)
@@ -77,7 +77,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 		s := &twin{db: openURL(t, url, postgres.Clock(func() time.Time { return *w.now.Load() }), postgres.LockFolder(t.TempDir())), u: connect(t, url), leases: make(map[task.ID]task.Lease)}
 		s.db.OneByOne = i == 1
 		stop, _ := s.db.Notify(space, nil, func(n store.Notice) {
-			if n.Changed && !n.External { // others come whenever the server has told of them
+			if n.Changed && !n.External { // the time of external notices is not fixed
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.notices = append(s.notices, n)
@@ -95,7 +95,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 	return w
 }
 
-// both does something to both, and compares what comes of it.
+// both calls do on both databases and compares the results.
 func (w *twins) both(what string, do func(s *twin) (any, error)) {
 	w.Helper()
 	w.later(time.Duration(1+w.rnd.IntN(1_000_000)) * time.Microsecond)
@@ -140,7 +140,7 @@ func (s *twin) told() []store.Notice {
 	return list
 }
 
-// rows are those of all tables but what differs between databases.
+// rows returns the rows of all tables without the values that differ between databases.
 func (s *twin) rows() []string {
 	if s.all == "" {
 		var each []string
@@ -149,7 +149,7 @@ func (s *twin) rows() []string {
 			switch name {
 			case "weaver_store_meta", "weaver_schema_versions", "weaver_workers":
 				continue
-			case "weaver_feed": // rows of one statement have their positions in any order
+			case "weaver_feed": // the positions of one statement's rows have no fixed order
 				row = "row(at, attempt_no, epoch, seq, kind, task_id, job_id, task_type, queue, state, waiting, name)::text"
 			}
 			each = append(each, fmt.Sprintf("SELECT '%s ' || %s FROM %[1]s t", name, row))
@@ -159,10 +159,10 @@ func (s *twin) rows() []string {
 	return s.u.texts(s.all)
 }
 
-// anyOf draws one of a list.
+// anyOf returns a random element of a list.
 func anyOf[T any](w *twins, list []T) T { return list[w.rnd.IntN(len(list))] }
 
-// oneOf reports whether a draw of n hits.
+// oneOf returns true with a probability of 1/n.
 func (w *twins) oneOf(n int) bool { return w.rnd.IntN(n) == 0 }
 
 func (w *twins) step() {
@@ -237,7 +237,7 @@ func (w *twins) enqueue() {
 
 func (w *twins) claim() { w.claimed() }
 
-// claimed claims some tasks; without arguments any.
+// claimed claims the given tasks; without arguments it claims any.
 func (w *twins) claimed(ids ...task.ID) {
 	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: time.Hour, Limit: 1 + w.rnd.IntN(100), Slots: 1000, Types: map[string]int{"t": 1}, IDs: ids}
 	if len(ids) > 0 {
@@ -291,8 +291,8 @@ func (w *twins) finish() {
 	w.end(task.DecideRetry, task.DecideMarkDead, task.DecideMarkDead, task.DecideBlock)
 }
 
-// end ends the attempts of tasks that are claimed, by one of some decisions; of several,
-// some succeed, and some run on.
+// end ends the attempts of claimed tasks with one of the decisions. If there are several decisions,
+// some tasks succeed and some keep running.
 func (w *twins) end(decisions ...task.DecisionKind) {
 	var fins []store.Finish
 	for _, id := range w.busy {
@@ -365,7 +365,7 @@ func (w *twins) beside() {
 	})
 }
 
-// operate applies commands, mostly of one verb, mostly to tasks that they fit.
+// operate applies commands, mostly of one verb and to tasks in a fitting state.
 func (w *twins) operate() {
 	if len(w.ids) == 0 {
 		return
@@ -385,7 +385,7 @@ func (w *twins) operate() {
 	var cmds []store.Command
 	for _, id := range fit {
 		if w.oneOf(30) {
-			id = anyOf(w, w.ids) // again, or of another state
+			id = anyOf(w, w.ids) // a repeated task, or one in another state
 		}
 		if w.oneOf(60) {
 			id = drawn.New()
@@ -442,8 +442,8 @@ func (w *twins) commands(cmds ...store.Command) {
 	w.same(what)
 }
 
-// Each table with rows of tasks has a place in the verbs by sets: what a delete erases,
-// what keeps a task out of a set, and what they leave to itself, as one by one.
+// The set verbs account for each table with rows of tasks: a delete erases them, or they keep a
+// task out of a set, as in the single-task verbs.
 func TestVerbsBySets_KnowAllTables(t *testing.T) {
 	t.Parallel()
 	schema, err := os.ReadFile("schema.sql")

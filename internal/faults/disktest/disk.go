@@ -12,18 +12,18 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// Kind is what an operation does to a file.
+// Kind is a kind of operation on a file.
 type Kind uint8
 
-// The kinds of operations that change files, or make changes last.
+// The operations that change files or make changes durable.
 const (
 	Write Kind = iota
 	Truncate
-	Allocate // makes the file longer, before it is written
+	Allocate // extends the file before a write
 	Sync
 	Open // for writing
 	Delete
-	Kinds // how many there are
+	Kinds // number of kinds
 )
 
 // String returns the kind's name.
@@ -31,75 +31,75 @@ func (k Kind) String() string {
 	return [...]string{"write", "truncate", "allocate", "sync", "open", "delete", "kinds"}[k]
 }
 
-// Op is one operation that a Plan is asked about.
+// Op is one operation that a Plan decides on.
 type Op struct {
 	Kind  Kind
-	Log   bool  // on a write-ahead log or a journal, not on the database itself
+	Log   bool  // on a write-ahead log or a journal, not on the database file
 	N     int   // counts the operations of this kind since Fail, from 1
-	Off   int64 // Write: where; Truncate, Allocate: the new size
-	Len   int   // Write: how much
-	Grows bool  // it needs space that the file does not have yet
+	Off   int64 // Write: the offset; Truncate, Allocate: the new size
+	Len   int   // Write: the length in bytes
+	Grows bool  // it extends the file
 }
 
-// Fault is how an operation fails.
+// Fault describes how an operation fails.
 type Fault struct {
 	Err  error
-	Keep int // Write: so many bytes reach the file before the error
+	Keep int // Write: number of bytes that reach the file before the error
 }
 
-// Plan decides about an operation: nil lets it through. It is called for one
-// operation at a time.
+// Plan returns the fault of an operation; nil lets the operation through. Calls of a Plan
+// are sequential.
 type Plan func(Op) *Fault
 
-// Disk is a VFS under a name of its own. Use New.
+// Disk is a VFS under a unique name. Use New.
 type Disk struct {
 	name string
 	os   vfs.VFSFilename
 
-	mu     sync.Mutex // held while a file changes, so that there is one order
+	mu     sync.Mutex // held while a file changes, so that changes have one order
 	plan   Plan
 	counts [Kinds]int
 	faults int
 	hist   *History
 }
 
-// New registers a disk that works, until Close.
+// New registers a disk without faults, until Close.
 func New() *Disk {
 	d := &Disk{name: "disktest-" + strings.ToLower(rand.Text()), os: vfs.Find("os").(vfs.VFSFilename)}
 	vfs.Register(d.name, d)
 	return d
 }
 
-// Name is what a database is opened with: file:…?vfs=NAME.
+// Name returns the VFS name, as in file:…?vfs=NAME.
 func (d *Disk) Name() string { return d.name }
 
-// Close takes the name back. No file of the disk may be open.
+// Close unregisters the name. No file of the disk may be open.
 func (d *Disk) Close() { vfs.Unregister(d.name) }
 
-// Fail has plan asked about every operation from now on, and starts counting
-// anew. A nil plan lets everything through again.
+// Fail makes plan decide on every operation from now on, and resets the counters. A nil
+// plan lets everything through.
 func (d *Disk) Fail(plan Plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.plan, d.counts, d.faults = plan, [Kinds]int{}, 0
 }
 
-// Count returns how many operations of a kind there were since Fail.
+// Count returns the number of operations of a kind since Fail.
 func (d *Disk) Count(k Kind) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.counts[k]
 }
 
-// Faults returns how many operations failed since Fail.
+// Faults returns the number of failed operations since Fail.
 func (d *Disk) Faults() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.faults
 }
 
-// Record begins a history. The named files, as far as they exist, count as
-// synced with what they hold now; nothing else may be written.
+// Record begins a history. The present contents of the named existing files count as
+// synced; no other file may be written.
 func (d *Disk) Record(paths ...string) (*History, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +119,7 @@ func (d *Disk) Record(paths ...string) (*History, error) {
 	return h, nil
 }
 
-// faultOf counts an operation and returns what the plan says about it. d.mu is held.
+// faultOf counts an operation and returns the plan's fault. d.mu is held.
 func (d *Disk) faultOf(op Op) *Fault {
 	d.counts[op.Kind]++
 	op.N = d.counts[op.Kind]

@@ -58,12 +58,12 @@ func (b *bench) exec(sql string) {
 	}
 }
 
-// fill makes a row of some pages.
+// fill returns a value that fills several pages.
 func fill(v string) string {
 	return fmt.Sprintf("INSERT INTO t SELECT '%s' || hex(zeroblob(10000))", v)
 }
 
-// image builds the files at a position.
+// image returns the files at a position.
 func (b *bench) image(at int, s disktest.Survival, drops bool) map[string][]byte {
 	p := b.hist.Platter(disktest.Flaws{DropsPages: drops})
 	p.Advance(at)
@@ -121,7 +121,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// What a failed sync was about comes with the next one, or never.
+// The changes of a failed sync become durable with the next sync, or never.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -138,7 +138,7 @@ func TestFailedSync(t *testing.T) {
 		t.Errorf("%d faults, want 1", n)
 	}
 	failed := b.files()
-	b.exec("PRAGMA wal_checkpoint(PASSIVE)") // syncs the log, without writing it
+	b.exec("PRAGMA wal_checkpoint(PASSIVE)") // syncs the log without writing it
 	if got := b.image(b.hist.Len(), disktest.Synced, false)[b.path+"-wal"]; !bytes.Equal(got, failed[b.path+"-wal"]) {
 		t.Error("the next sync did not bring what the failed one was about")
 	}
@@ -147,8 +147,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// A deleted file comes back until the folder is synced, which a new log's
-// first sync does.
+// A deleted file can come back until the folder is synced; the first sync of a new log
+// does that.
 func TestDeletedFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -190,7 +190,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Connections share the log's index, also with the system's own file layer.
+// Connections share the log's index, also with connections through the system's VFS.
 func TestConnectionsSeeEachOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -4,8 +4,8 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// osFile is what the operating system's files can do, as far as SQLite needs
-// it here. They map no memory: every change must pass through us.
+// osFile holds the methods of the operating system's files that SQLite needs here. Memory
+// mapping is not among them: every change must pass through the Disk.
 type osFile interface {
 	vfs.File
 	vfs.FileLockState
@@ -22,11 +22,11 @@ type file struct {
 	d    *Disk
 	path string
 	log  bool
-	// folder: the next sync is one of the folder, too.
+	// folder makes the next sync also sync the folder.
 	folder bool
 }
 
-// grows reports whether a file of the present size is shorter than end.
+// grows reports whether a write up to end makes the file longer.
 func (f *file) grows(end int64) bool {
 	size, err := f.osFile.Size()
 	return err != nil || size < end
@@ -78,7 +78,7 @@ func (f *file) resize(kind Kind, size int64, do func(int64) error) error {
 	return nil
 }
 
-// Sync implements vfs.File. It only takes a note.
+// Sync implements vfs.File. It only records the sync.
 func (f *file) Sync(vfs.SyncFlag) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// History is the operations that a disk got, in order. Positions in it count
-// operations: the history up to position n are the first n.
+// History is the sequence of operations on a disk. A position counts operations: the
+// history up to position n consists of the first n.
 type History struct {
 	disk    *Disk
 	base    map[string][]byte
@@ -19,19 +19,19 @@ type entry struct {
 	path   string
 	off    int64
 	data   []byte
-	failed bool // Sync: the caller got an error
-	folder bool // Sync: of the folder, too
+	failed bool // Sync: it returned an error
+	folder bool // Sync: of the folder too
 }
 
-// Len returns the position of what comes next.
+// Len returns the position of the next operation.
 func (h *History) Len() int {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
 	return len(h.entries)
 }
 
-// Syncs returns the positions just before and just behind every sync: where a
-// power failure matters most.
+// Syncs returns the positions just before and just after every sync, at which a power
+// failure matters most.
 func (h *History) Syncs() []int {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
@@ -44,37 +44,37 @@ func (h *History) Syncs() []int {
 	return append(at, len(h.entries))
 }
 
-// Survival says which unsynced changes a power failure leaves.
+// Survival selects the unsynced changes that survive a power failure.
 type Survival uint8
 
-// What can survive.
+// The values of Survival.
 const (
-	Synced  Survival = iota // what was synced, and nothing else
+	Synced  Survival = iota // the synced changes only
 	Arrived                 // everything, as after the end of only the process
-	Ordered                 // a beginning of what came after the sync, its last write cut between sectors
+	Ordered                 // a prefix of the unsynced changes, the last of them cut between sectors
 	Torn                    // each sector of each change, or not
 	Survivals
 )
 
-// String names it.
+// String returns the value's name.
 func (s Survival) String() string {
 	return [...]string{"only what was synced", "everything", "a beginning", "any sectors", "survivals"}[s]
 }
 
-// Flaws are what a medium does that SQLite does not expect of it.
+// Flaws are behaviours of a medium that SQLite does not expect.
 type Flaws struct {
-	// DropsPages: what a failed sync was to make last never will, unless it is
-	// written again. That is what Linux does with pages that it could not
-	// write. Otherwise they wait for the next sync.
+	// DropsPages makes the changes of a failed sync stay unsynced until they are written
+	// again, as Linux does with pages that it could not write. Otherwise they become
+	// durable with the next sync.
 	DropsPages bool
-	// ForgetsNames: the folder is never synced, so that a file that was deleted
-	// can come back. SQLite wants it synced with the first sync of a new log or
+	// ForgetsNames suppresses syncs of the folder, so that a deleted file can come back.
+	// SQLite requires the folder to be synced with the first sync of a new log or
 	// journal.
 	ForgetsNames bool
 }
 
-// Platter holds the files as they are on the medium at one position of a
-// history, and what is on its way there.
+// Platter holds the files on the medium at one position of a history, and the changes
+// that are not yet synced.
 type Platter struct {
 	h     *History
 	pos   int
@@ -84,7 +84,7 @@ type Platter struct {
 
 // medium is one file of a platter.
 type medium struct {
-	synced  []byte // nil: there is no such file
+	synced  []byte // nil if the file does not exist
 	pending []entry
 }
 
@@ -120,13 +120,13 @@ func (p *Platter) Advance(to int) {
 	}
 }
 
-// sync makes the first n changes last.
+// sync makes the first n changes durable.
 func (m *medium) sync(n int) {
 	m.synced = play(m.synced, m.pending[:n], false)
 	m.pending = m.pending[n:]
 }
 
-// syncFolder makes deletions last.
+// syncFolder makes deletions durable.
 func (p *Platter) syncFolder() {
 	for _, m := range p.files {
 		for i := len(m.pending) - 1; i >= 0; i-- {
@@ -138,11 +138,11 @@ func (p *Platter) syncFolder() {
 	}
 }
 
-// Image returns the files that a power failure leaves at this position. Random
-// choices are rng's. A file that is not there is missing.
+// Image returns the files that a power failure leaves at this position, with random
+// choices from rng. A missing file is absent from the map.
 func (p *Platter) Image(s Survival, rng *rand.Rand) map[string][]byte {
 	image := make(map[string][]byte, len(p.files))
-	for _, path := range slices.Sorted(maps.Keys(p.files)) { // so that rng gives the same again
+	for _, path := range slices.Sorted(maps.Keys(p.files)) { // sorted, so that rng is reproducible
 		m := p.files[path]
 		var more []entry
 		switch s {
@@ -160,7 +160,7 @@ func (p *Platter) Image(s Survival, rng *rand.Rand) map[string][]byte {
 	return image
 }
 
-// play applies changes to a file's bytes; with fresh it leaves those alone.
+// play applies changes to a file's bytes; fresh makes it copy them first.
 func play(b []byte, changes []entry, fresh bool) []byte {
 	if fresh && len(changes) > 0 && b != nil {
 		b = slices.Clone(b)
@@ -193,7 +193,7 @@ func resized(b []byte, size int) []byte {
 
 const sector = 512
 
-// split cuts a change where sectors end.
+// split cuts a change at the ends of sectors.
 func split(e entry) (parts []entry) {
 	if e.kind != Write {
 		return []entry{e}
@@ -206,7 +206,7 @@ func split(e entry) (parts []entry) {
 	return parts
 }
 
-// beginning keeps some changes from the first on, and a part of the last.
+// beginning returns a random prefix of the changes, whose last change may be cut.
 func beginning(changes []entry, rng *rand.Rand) []entry {
 	n := rng.IntN(len(changes) + 1)
 	kept := slices.Clone(changes[:n])
@@ -217,7 +217,7 @@ func beginning(changes []entry, rng *rand.Rand) []entry {
 	return append(kept, parts[:rng.IntN(len(parts))]...)
 }
 
-// sectors keeps any part of the changes: most of them wholly or not at all,
+// sectors returns a random part of the changes: most of them completely or not at all,
 // the others torn.
 func sectors(changes []entry, rng *rand.Rand) (kept []entry) {
 	for _, e := range changes {

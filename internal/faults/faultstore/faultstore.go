@@ -1,16 +1,16 @@
-// Package faultstore gives one process its view of a real store and injects
-// faults at chosen calls: an error before the call, a reply that is lost after
-// the commit, or the death of the process just before or just after the call.
+// Package faultstore gives one process its view of a real store and injects faults at
+// chosen calls: an error before the call, a lost reply after the commit, or the death of
+// the process just before or just after the call.
 //
-// Calls without a fault go to the store below unchanged, so a test that uses
-// the view tests that store. What always holds:
+// Calls without a fault go to the store below unchanged, so a test that uses the view
+// tests that store. Invariants:
 //
-//   - A process that died stays dead. Its calls in flight are cancelled, none
-//     of its later calls reaches the store, it gets no answer and no notice,
-//     and Dead is closed when its last call has ended.
+//   - A dead process stays dead. Its calls in flight are cancelled, its later calls do not
+//     reach the store, it gets no result and no notice, and Dead is closed when its last
+//     call has ended.
 //   - The view has the capabilities of the store below.
-//   - A fault strikes only calls for which the plan returns it. The package
-//     uses neither randomness nor time.
+//   - A fault strikes only calls for which the plan returns it. The package uses neither
+//     randomness nor time.
 //
 // It does not corrupt data, does not delay calls and does not reorder them.
 package faultstore
@@ -25,16 +25,16 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Fault is what goes wrong with a call.
+// Fault is a kind of failure of a call.
 type Fault int
 
 // The faults.
 const (
 	None        Fault = iota
-	ErrorBefore       // store.ErrUnavailable, and nothing happened
-	ReplyLost         // the store did it, and the caller gets an error
+	ErrorBefore       // store.ErrUnavailable, and the call has no effect
+	ReplyLost         // the call takes effect, and the caller gets an error
 	CrashBefore       // the process dies before the call
-	CrashAfter        // the store did it, and the process dies before the answer arrives
+	CrashAfter        // the call takes effect, and the process dies before the reply arrives
 )
 
 // String returns the fault's name.
@@ -46,13 +46,13 @@ func (f Fault) String() string {
 	return names[f]
 }
 
-// Moments inside a StepTx, which plans see like calls of their own.
+// Points inside a StepTx, which plans see like separate calls.
 const (
-	StepTxBegun = "StepTx begun" // the transaction is open, the user's function has not run
-	StepTxRan   = "StepTx ran"   // the function has returned, nothing is committed
+	StepTxBegun = "StepTx begun" // the transaction has begun; the user's function has not run
+	StepTxRan   = "StepTx ran"   // the function has returned; the transaction is not committed
 )
 
-// Call is one call of the store, or a moment inside one.
+// Call is one call of the store, or a point inside one.
 type Call struct {
 	N      int    // 1 is the first call of the process
 	Method string // of store.Store, or StepTxBegun, StepTxRan
@@ -62,8 +62,8 @@ type Call struct {
 // String returns the call's name.
 func (c Call) String() string { return fmt.Sprintf("%s #%d (call %d)", c.Method, c.Nth, c.N) }
 
-// Faults returns what can go wrong with such a call. Inside a transaction
-// nothing is committed yet, and Notify cannot fail.
+// Faults returns the possible faults of a call. Inside a transaction nothing is committed
+// yet, and Notify cannot fail.
 func (c Call) Faults() []Fault {
 	switch c.Method {
 	case StepTxBegun, StepTxRan:
@@ -74,9 +74,8 @@ func (c Call) Faults() []Fault {
 	return []Fault{ErrorBefore, ReplyLost, CrashBefore, CrashAfter}
 }
 
-// Plan returns the fault of a call. It is called before every call, one call
-// at a time, and must not use the process. A fault that is not among the
-// call's Faults does nothing.
+// Plan returns the fault of a call. It is called before every call, sequentially, and
+// must not use the process. A fault that is not in the call's Faults has no effect.
 type Plan func(Call) Fault
 
 // At returns a plan that strikes the nth call of a method.
@@ -100,11 +99,11 @@ func AtCall(n int, f Fault) Plan {
 }
 
 var (
-	// ErrInjected is wrapped by every error that a plan causes, beside the
-	// store's error that it stands for.
+	// ErrInjected is wrapped by every injected error, together with the store's error
+	// that it simulates.
 	ErrInjected = errors.New("injected fault")
-	// ErrDead is returned to a dead process. It wraps store.ErrClosed, so that
-	// the caller does not try again.
+	// ErrDead is returned to a dead process. It wraps store.ErrClosed, so that the caller
+	// does not retry.
 	ErrDead = fmt.Errorf("this process is dead: %w", store.ErrClosed)
 )
 
@@ -117,7 +116,7 @@ type Process struct {
 	end  context.CancelCauseFunc
 	gone chan struct{} // closed when it is dead and no call is in flight
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	dead    bool
 	flight  int // calls in flight
 	calls   []Call
@@ -132,7 +131,7 @@ type Strike struct {
 	Fault Fault
 }
 
-// String returns what happened to which call.
+// String returns the fault and the call.
 func (s Strike) String() string { return s.Fault.String() + " at " + s.Call.String() }
 
 // New returns a process that uses a store. A nil plan injects nothing.
@@ -159,8 +158,7 @@ func (p *Process) Die() {
 	}
 }
 
-// Died reports whether the process is dead. Code that runs as part of the
-// process should then do nothing more.
+// Died reports whether the process is dead. Code of the process must stop then.
 func (p *Process) Died() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +190,7 @@ func (p *Process) Workers() []store.WorkerID {
 	return slices.Clone(p.workers)
 }
 
-// enter begins a call: it is counted, and in flight until leave.
+// enter begins a call: it counts the call, which is in flight until leave.
 func (p *Process) enter(method string) (Strike, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,8 +224,8 @@ func (p *Process) leave() error {
 	return ErrDead
 }
 
-// bound returns a context that also ends when the process dies: a claim that
-// waits in the store must not lease tasks to a dead process.
+// bound returns a context that also ends when the process dies: a waiting claim must not
+// lease tasks to a dead process.
 func (p *Process) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unbind := context.AfterFunc(p.life, func() { cancel(context.Cause(p.life)) })
@@ -237,9 +235,9 @@ func (p *Process) bound(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// err is the error that the call returns. A lost reply reads as ErrUnknown for
-// every other call and as ErrUnavailable for the rest: the caller must not
-// conclude from the error whether the write happened.
+// err returns the error of the call. A lost reply is alternately ErrUnknown and
+// ErrUnavailable: the caller must not conclude from the error whether the write took
+// effect.
 func (s Strike) err() error {
 	looks := store.ErrUnavailable
 	if s.Fault == ReplyLost && s.N%2 == 1 {

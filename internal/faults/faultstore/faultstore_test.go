@@ -105,7 +105,7 @@ func TestAPlanIsAskedOncePerCall(t *testing.T) {
 	var asked []faultstore.Call
 	p := faultstore.New(newSpy(true), func(c faultstore.Call) faultstore.Fault {
 		asked = append(asked, c)
-		return faultstore.Fault(99) // no fault there is
+		return faultstore.Fault(99) // not a fault
 	})
 	for range 2 {
 		if err := p.Store().Ready(t.Context()); err != nil {
@@ -143,7 +143,7 @@ func TestDeathEndsCallsInFlight(t *testing.T) {
 	}()
 	ctx := <-spy.ctx
 	p.Die()
-	p.Die() // once is enough
+	p.Die() // a second call is allowed
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, faultstore.ErrDead) {
 		t.Errorf("the claim's context ended with %v", cause)

@@ -10,14 +10,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// spy is a store that records which methods were called. It returns answers
-// that differ from the zero value; and errSpy, unless ok.
+// spy is a store that records the methods called. It returns non-zero results, and errSpy
+// unless ok is set.
 type spy struct {
 	store.Store
 	ok    bool
 	calls []string
 
-	// With hold, Claim sends its context to ctx and waits for hold.
+	// If hold is set, Claim sends its context to ctx and waits for hold.
 	hold chan struct{}
 	ctx  chan context.Context
 }
@@ -84,7 +84,7 @@ func answers[A, R any](s *spy, answer R) storehook.Hook[A, R] {
 	}
 }
 
-// methods are the names of the methods of store.Store that can fail: those with a context.
+// methods returns the names of the methods of store.Store that can fail: those with a context.
 func methods() (names []string) {
 	for i := range reflect.TypeFor[store.Store]().NumMethod() {
 		m := reflect.TypeFor[store.Store]().Method(i)
@@ -95,9 +95,9 @@ func methods() (names []string) {
 	return names
 }
 
-// call calls a method of a store with zero arguments. answered reports whether
-// every value of the answer came; a method that returns only an error has
-// answered if the error is nil or the spy's.
+// call calls a method of a store with zero arguments. answered reports whether every
+// result is non-zero. For a method that returns only an error it reports whether the
+// error is nil or the spy's.
 func call(ctx context.Context, s store.Store, method string) (answered bool, err error) {
 	m := reflect.ValueOf(s).MethodByName(method)
 	args := []reflect.Value{reflect.ValueOf(ctx)}

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// Store returns the store as the process sees it.
+// Store returns the process's view of the store.
 func (p *Process) Store() store.Store {
 	return storehook.New(p.inner, &storehook.Hooks{
 		Around: p.call,
@@ -23,7 +23,7 @@ func (p *Process) Store() store.Store {
 	})
 }
 
-// call makes one call, and injects the plan's fault.
+// call makes one call and injects the plan's fault.
 func (p *Process) call(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 	s, err := p.enter(c.Method)
 	if err != nil {
@@ -51,8 +51,8 @@ func (p *Process) call(ctx context.Context, c *storehook.Call, next func(context
 	return err
 }
 
-// stepTx injects faults inside a StepTx: before the function runs, and after
-// it but before the commit.
+// stepTx injects faults inside a StepTx: before the function runs, and between the
+// function and the commit.
 func (p *Process) stepTx(_ context.Context, c *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
 	run := c.Func
 	c.Func = func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -68,7 +68,7 @@ func (p *Process) stepTx(_ context.Context, c *storehook.StepTx, next func() (st
 	return next()
 }
 
-// moment is a place inside a call. Its error rolls the transaction back.
+// moment is a point inside a call. Its error rolls the transaction back.
 func (p *Process) moment(name string) error {
 	s, err := p.enter(name)
 	if err != nil {
@@ -105,6 +105,6 @@ func (p *Process) notify(fn func(store.Notice), next func(func(store.Notice)) (f
 	if s.Fault == CrashAfter {
 		p.Die()
 	}
-	_ = p.leave() // a dead process learns of its death from the next call
+	_ = p.leave() // a dead process learns of its death at the next call
 	return stop, complete
 }

@@ -25,7 +25,7 @@ func draft() task.New {
 	}
 }
 
-// leased returns a store with one task, and the lease of it.
+// leased returns a store with one task, and its lease.
 func leased(t *testing.T) (*memstore.Store, task.Lease) {
 	t.Helper()
 	s := memstore.New()
@@ -47,7 +47,7 @@ func TestFaultsInsideAStepsTransaction(t *testing.T) {
 	for _, c := range []struct {
 		method  string
 		fault   faultstore.Fault
-		runs    bool // the user's function
+		runs    bool // the user's function runs
 		commits bool
 		err     error
 	}{
@@ -58,11 +58,11 @@ func TestFaultsInsideAStepsTransaction(t *testing.T) {
 		{"StepTx", faultstore.CrashAfter, true, true, dead},
 		{faultstore.StepTxBegun, faultstore.ErrorBefore, false, false, injected},
 		{faultstore.StepTxBegun, faultstore.CrashBefore, false, false, dead},
-		{faultstore.StepTxBegun, faultstore.CrashAfter, true, true, nil}, // nothing is committed then: no such fault
+		{faultstore.StepTxBegun, faultstore.CrashAfter, true, true, nil}, // nothing is committed at that point: no such fault
 		{faultstore.StepTxRan, faultstore.ErrorBefore, true, false, injected},
 		{faultstore.StepTxRan, faultstore.CrashBefore, true, false, dead},
 		{faultstore.StepTxRan, faultstore.ReplyLost, true, true, nil}, // as above
-		{"Enqueue", faultstore.ErrorBefore, true, true, nil},          // the function below takes no notice
+		{"Enqueue", faultstore.ErrorBefore, true, true, nil},          // the function below ignores it
 		{"Enqueue", faultstore.CrashBefore, true, false, dead},
 		{"Enqueue", faultstore.CrashAfter, true, false, dead},
 	} {
@@ -134,7 +134,7 @@ func TestADeadProcessGetsNoNotices(t *testing.T) {
 			}
 		}
 		write()
-		lives := f == faultstore.None || f == faultstore.ErrorBefore // which Notify does not have
+		lives := f == faultstore.None || f == faultstore.ErrorBefore // Notify has no such fault
 		if lives != (got == 1) || lives != !p.Died() || lives && !complete {
 			t.Errorf("%s at Notify: got %d notices (complete: %v), died: %v", f, got, complete, p.Died())
 		}

@@ -1,8 +1,8 @@
-// Package refusetest runs tasks on a store that refuses one of their writes for good, at
-// each path on which an engine writes. It is used by tests only.
+// Package refusetest runs tasks on a store that permanently rejects one of their writes,
+// for each write path of an engine. Only tests use it.
 //
-// The task ends within 10 s with the store's error on record, and tasks whose writes are in
-// the same batches end as they would have.
+// The task must end within 10 s with the store's error on record. Tasks with writes in
+// the same batches must end as usual.
 package refusetest
 
 import (
@@ -20,29 +20,30 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Poison is what the writes have in them that are refused.
+// Poison is contained in the rejected writes.
 const Poison = "poison"
 
-// Said is in the error of each refusal.
+// Said is contained in the error of each rejected write.
 const Said = "weaver_refused"
 
-// Write names the rows of a path that are refused: those whose column holds [Poison].
+// Write selects the rejected rows of a path: those whose column contains [Poison].
 type Write struct {
 	Table, Column string
 
-	// Record and Finish report whether a store without tables refuses a write of the path.
+	// Record and Finish report whether a store without tables rejects a write of the
+	// path.
 	Record func(*store.Record) bool
 	Finish func(*store.Finish) bool
 }
 
-// path is one on which an engine writes.
+// path is a write path of an engine.
 type path struct {
 	name  string
 	write Write
 	run   func(ctx context.Context, e weaver.Enqueuer) error
-	out   string // of the handler
-	logs  bool   // they are stored
-	job   bool   // the task is of one
+	out   string // the handler's output
+	logs  bool   // the handler's logs are stored
+	job   bool   // the task belongs to a job
 }
 
 var (
@@ -51,7 +52,7 @@ var (
 	await  = weaver.DefineSignal[int]("go")
 )
 
-// late are more children than one transaction of a store keeps.
+// late is a number of children that exceeds one transaction of a store.
 const late = 501
 
 func labelled(n *task.New) bool { return n.Labels["of"] == Poison }
@@ -165,8 +166,8 @@ var paths = []path{
 	}},
 }
 
-// decomposeLate asks for more children than one transaction stores, of which the last one is
-// refused.
+// decomposeLate requests more children than one transaction stores; the last of them is
+// rejected.
 func decomposeLate(context.Context, weaver.Enqueuer) error {
 	drafts := make([]weaver.Draft, late)
 	for i := range drafts {
@@ -185,14 +186,13 @@ func withEvents(rows []store.EventRow) bool {
 	return false
 }
 
-// said is an error of a handler.
 type said struct{}
 
 // Error implements error.
 func (*said) Error() string { return "the handler says " + Poison }
 
-// StepTx runs a StepTx with the transactions of type Tx. The function is nil or writes in
-// the transaction.
+// StepTx runs a StepTx with transactions of type Tx. The function is nil or writes in the
+// transaction.
 func StepTx[Tx any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) error) error {
 	_, err := weaver.StepTx(ctx, name, func(ctx context.Context, tx Tx) (int, error) {
 		if fn == nil {
@@ -203,9 +203,9 @@ func StepTx[Tx any](ctx context.Context, name string, fn func(ctx context.Contex
 	return err
 }
 
-// Run runs each path on a store of its own. open returns one that refuses the writes of a
-// path. stepTx runs a step of a name in a transaction, and broken, if it is not nil, one
-// whose commit is refused for what its function wrote.
+// Run runs each path on a store of its own. open returns a store that rejects the writes
+// of a path. stepTx runs a step of a name in a transaction. broken, if it is not nil,
+// runs a step whose commit fails because of its function's write.
 func Run(t *testing.T, open func(t *testing.T, w Write) store.Store, stepTx, broken func(ctx context.Context, name string) error) {
 	all := append(slices.Clone(paths), path{name: "step in a transaction", write: ofStep(Poison), run: func(ctx context.Context, _ weaver.Enqueuer) error {
 		return stepTx(ctx, Poison)

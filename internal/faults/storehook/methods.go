@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// hooked is the store below, with each call that has a context by way of the hooks.
+// hooked is the store below; each call with a context passes through the hooks.
 type hooked struct {
 	store.Store
 	hooks *Hooks
@@ -23,8 +23,8 @@ func (s *hooked) Capabilities() store.Capabilities {
 	return s.Store.Capabilities() &^ s.hooks.Hide
 }
 
-// Notify implements store.Observe. With a hook nothing is awaited below: the test makes
-// the notices itself.
+// Notify implements store.Observe. With a hook the store below awaits no tasks: the test
+// sends the notices itself.
 func (s *hooked) Notify(ns string, awaited func() []task.ID, fn func(store.Notice)) (stop func(), complete bool) {
 	switch {
 	case !s.Capabilities().Has(store.CanNotify):
@@ -37,7 +37,7 @@ func (s *hooked) Notify(ns string, awaited func() []task.ID, fn func(store.Notic
 
 // Session implements store.Ops.
 func (s *hooked) Session(ns string, id store.WorkerID) (store.Session, bool) {
-	if s.hooks.Session != nil { // it has no context that Around could be given
+	if s.hooks.Session != nil { // it has no context to pass to Around
 		return s.hooks.Session(id)
 	}
 	return s.Store.Session(ns, id)
@@ -241,7 +241,7 @@ func (s *hooked) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (
 	return through(ctx, s, "ReadStats", s.hooks.ReadStats, ns, q, store.Store.ReadStats)
 }
 
-// batch, noAnswer, paged, noArgs and bare give methods the shape that through wants.
+// batch, noAnswer, paged, noArgs and bare adapt methods to the signature that through requires.
 
 func batch[A, R any](f func(store.Store, context.Context, string, ...A) (R, error)) func(store.Store, context.Context, string, []A) (R, error) {
 	return func(s store.Store, ctx context.Context, ns string, args []A) (R, error) {

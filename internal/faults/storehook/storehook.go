@@ -1,10 +1,9 @@
-// Package storehook lets a test observe and change the calls that reach a
-// store, without a wrapper type for each test.
+// Package storehook lets a test observe and change the calls that reach a store, without
+// a wrapper type for each test.
 //
-// [New] returns a store that forwards every method of the port to the store
-// below it. On the way each call passes [Hooks].Around, which sees every
-// method alike, and then the method's own hook, which sees its arguments and
-// its answer:
+// [New] returns a store that forwards every method of the port to the store below it.
+// Each call passes [Hooks].Around, which is the same for all methods, and then the
+// method's own hook, which gets its arguments and result:
 //
 //	s := storehook.New(below, &storehook.Hooks{
 //		Finish: func(ctx context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
@@ -13,12 +12,11 @@
 //		},
 //	})
 //
-// Hooks run on the goroutine of the caller and may run concurrently. The
-// returned store has the capabilities that the store below has, less those that
-// the test hides.
+// Hooks run on the goroutine of the caller and may run concurrently. The returned store
+// has the capabilities of the store below, without those that the test hides.
 //
-// A method that is added to the port gets a hook in Hooks and a method in
-// methods.go; nothing else forwards the port by hand.
+// A method that is added to the port gets a hook in Hooks and a method in methods.go; no
+// other code forwards the port by hand.
 package storehook
 
 import (
@@ -31,18 +29,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Hook stands in place of one method. next calls the method of the store
-// below with the arguments of the call. A hook may call it any number of
-// times, and what the hook returns is the answer of the method.
+// Hook replaces one method. next calls the method of the store below with the arguments
+// of the call. A hook may call it any number of times; the method returns the hook's
+// result.
 type Hook[A, R any] func(ctx context.Context, args A, next func() (R, error)) (R, error)
 
-// Hooks are what a store asks on the way to the one below. All of them may be
-// nil.
+// Hooks intercept the calls of a store. All of them may be nil.
 type Hooks struct {
-	// Around is called for every call that has a context, but Warnings. next makes the call, through
-	// the method's own hook, and returns its error. The caller gets the error
-	// that Around returns; it gets the answer too if that error is nil or wraps
-	// the one that next returned last, and no answer otherwise.
+	// Around is called for every call with a context, except Warnings. next makes the
+	// call, through the method's own hook, and returns its error. The caller gets the
+	// error that Around returns. It also gets the result if that error is nil or wraps
+	// the last error of next.
 	Around func(ctx context.Context, c *Call, next func(context.Context) error) error
 
 	Enqueue   Hook[Submission, []store.Enqueued]
@@ -81,43 +78,43 @@ type Hooks struct {
 	ReadStats       Hook[store.StatsQuery, store.StatsPage]
 
 	StepTx Hook[*StepTx, store.RecordResult]
-	// Notify is told of every Notify; next is that of the store below, for which nothing is awaited.
+	// Notify replaces Notify. next calls Notify of the store below without awaited tasks.
 	Notify func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (stop func(), complete bool)
 
 	Session func(id store.WorkerID) (store.Session, bool)
 
-	Hide store.Capabilities // of the store below that the returned store lacks
+	Hide store.Capabilities // capabilities that the returned store lacks
 }
 
-// Call is one call as Around sees it.
+// Call is one call as Around gets it.
 type Call struct {
 	Method string      // its name in the port
-	Store  store.Store // the store that the call goes to; Around may name another one
+	Store  store.Store // the store that the call goes to; Around may replace it
 }
 
-// None stands for the arguments or the answer of a method that has none.
+// None is the type of missing arguments and results.
 type None = struct{}
 
-// Submission is what Enqueue is given.
+// Submission holds the arguments of Enqueue.
 type Submission struct {
 	Tx store.Tx
 	store.Submission
 }
 
-// StepTx is what StepTx is given. A hook may change it before it calls next.
+// StepTx holds the arguments of StepTx. A hook may change them before it calls next.
 type StepTx struct {
 	Record store.Record
 	Limit  time.Duration
 	Func   func(context.Context, store.Tx) (json.RawMessage, error)
 }
 
-// Page is the answer of a method that returns a cursor.
+// Page is the result of a method that returns a cursor.
 type Page[T any] struct {
 	Rows []T
 	Next string
 }
 
-// Rewrite is what RewriteValues is given, and Rewritten its answer.
+// Rewrite holds the arguments of RewriteValues, and Rewritten its results.
 type (
 	Rewrite struct {
 		After string
@@ -130,7 +127,7 @@ type (
 	}
 )
 
-// EventsAfter is what Events is given.
+// EventsAfter holds the arguments of Events.
 type EventsAfter struct {
 	Task  task.ID
 	After int64
@@ -138,11 +135,11 @@ type EventsAfter struct {
 }
 
 // New returns a store that calls the hooks and forwards to the store below, which may be
-// nil if every method that is called has a hook. A test that sets hooks after New does so
-// before the store is used.
+// nil if every called method has a hook. A test may set hooks after New, before the first
+// call.
 func New(below store.Store, h *Hooks) store.Store { return &hooked{below, h} }
 
-// through makes one call by way of Around and the method's hook.
+// through makes one call through Around and the method's hook.
 func through[A, R any](ctx context.Context, s *hooked, method string, hook Hook[A, R], ns string, args A,
 	call func(below store.Store, ctx context.Context, ns string, args A) (R, error),
 ) (R, error) {

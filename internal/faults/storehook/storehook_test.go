@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// spied is what the hooks of a spy saw last.
+// spied records the last call that the hooks of a spy saw.
 type spied struct {
 	args  any
 	calls int
@@ -23,8 +23,7 @@ type spied struct {
 
 var errSpy = errors.New("the spy's own error")
 
-// spies returns hooks that record their arguments and answer with a value that
-// is not zero and errSpy.
+// spies returns hooks that record their arguments and return a non-zero value and errSpy.
 func spies(got *spied) *storehook.Hooks {
 	h := &storehook.Hooks{}
 	v := reflect.ValueOf(h).Elem()
@@ -42,8 +41,7 @@ func spies(got *spied) *storehook.Hooks {
 	return h
 }
 
-// nonZero returns a value of a type that is not the zero value, if there is
-// one.
+// nonZero returns a non-zero value of a type, if the type has one.
 func nonZero(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -75,7 +73,7 @@ func nonZero(t reflect.Type) reflect.Value {
 	return v
 }
 
-// call calls a method with arguments that are not zero.
+// call calls a method with non-zero arguments.
 func call(s store.Store, m reflect.Method) (args, answer []reflect.Value) {
 	for i := range m.Type.NumIn() {
 		switch in := m.Type.In(i); in {
@@ -92,15 +90,15 @@ func call(s store.Store, m reflect.Method) (args, answer []reflect.Value) {
 	return args, f.Call(args)
 }
 
-// Every method reaches the method of the same name below with its arguments,
-// and its answer comes back with the error.
+// Every method reaches the method of the same name below with its arguments, and returns
+// its result and error.
 func TestEveryMethodIsForwarded(t *testing.T) {
 	t.Parallel()
 	iface := reflect.TypeFor[store.Store]()
 	for i := range iface.NumMethod() {
 		m := iface.Method(i)
 		if m.Type.NumIn() == 0 || m.Type.In(0) != reflect.TypeFor[context.Context]() || m.Name == "Warnings" {
-			continue // the tests below have them
+			continue // the tests below cover them
 		}
 		var outer, inner spied
 		below := storehook.New(nil, spies(&inner))
@@ -176,8 +174,8 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 	})
 	for name, c := range map[string]struct {
 		around func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error
-		queues bool // the answer of a call that succeeds comes
-		tasks  bool // the answer of a call that fails comes
+		queues bool // the result of a successful call is returned
+		tasks  bool // the result of a failed call is returned
 		err    error
 	}{
 		"the error of next": {func(ctx context.Context, _ *storehook.Call, next func(context.Context) error) error { return next(ctx) }, true, true, errSpy},
@@ -231,14 +229,14 @@ func TestCapabilities(t *testing.T) {
 	for _, hide := range []store.Capabilities{0, store.CanNotify, store.CanStepTx | store.CanWait, store.AllCapabilities} {
 		want := memstore.New().Capabilities() &^ hide
 		s := storehook.New(memstore.New(), &storehook.Hooks{Hide: hide})
-		twice := storehook.New(s, &storehook.Hooks{}) // has what the store below has, and no more
+		twice := storehook.New(s, &storehook.Hooks{}) // has exactly the capabilities of the store below
 		if got := [2]store.Capabilities{s.Capabilities(), twice.Capabilities()}; got != [2]store.Capabilities{want, want} {
 			t.Errorf("with %b hidden it has %b, want %b", hide, got, want)
 		}
 	}
 }
 
-// Methods with hooks of their own shape reach the store below.
+// Methods whose hooks have their own signature reach the store below.
 func TestNotifyAndStepTxAreForwarded(t *testing.T) {
 	t.Parallel()
 	var called []string
@@ -286,7 +284,7 @@ func TestNotifyAndStepTxAreForwarded(t *testing.T) {
 	}
 }
 
-// awaiting is a store that looks for all who wait, and that has to be woken.
+// awaiting is a store with Await and Wake.
 type awaiting struct {
 	*memstore.Store
 	called []string
@@ -301,8 +299,8 @@ func (s *awaiting) Notify(ns string, awaited func() []task.ID, _ func(store.Noti
 // Wake implements store.Observe.
 func (s *awaiting) Wake(ns string) { s.called = append(s.called, "Wake "+ns) }
 
-// Who waits, and who wakes others, reaches the store below; a test that hides notices
-// or makes its own gets those alone.
+// Await and Wake reach the store below. A test that hides notices or sends its own sees
+// only those.
 func TestAwaitedAndWakeAreForwarded(t *testing.T) {
 	t.Parallel()
 	own := func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
