@@ -163,7 +163,7 @@ func (c *checker) rest(t *task.Task) {
 	rows := len(c.dispatchOf[t.ID]) + len(c.waitersOf[t.ID])
 	switch {
 	case !t.State.Valid():
-		c.task("I3", t, "an unknown state")
+		c.task("I3", t, "has an unknown state")
 	case t.State.Terminal() && t.FinishedAt.IsZero():
 		c.task("I3", t, "has no finished_at")
 	case t.State.Terminal() && rows > 0:

@@ -133,7 +133,7 @@ func TestCheckFinds(t *testing.T) {
 		text      string // text of the violation
 		break_    func(s *store.Snapshot)
 	}{
-		{"an unknown state", "I3", id(stuck), "no state", func(s *store.Snapshot) { s.Tasks[stuck].State, s.Tasks[stuck].Waiting = "stale", "" }},
+		{"an unknown state", "I3", id(stuck), "unknown state", func(s *store.Snapshot) { s.Tasks[stuck].State, s.Tasks[stuck].Waiting = "stale", "" }},
 		{"an end without a time", "I3", id(ended), "no finished_at", func(s *store.Snapshot) { s.Tasks[ended].FinishedAt = time.Time{} }},
 		{"a time without an end", "I3", id(ready), "has finished_at", func(s *store.Snapshot) { s.Tasks[ready].FinishedAt = now }},
 		{"an ended task is dispatched", "I3", id(ended), "still dispatched", func(s *store.Snapshot) { dispatchLike(s, ended) }},
