@@ -84,7 +84,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -122,6 +122,9 @@ soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it 
 
 soak-saga: services ## Orders that partners charge and ship, through 600 kills, on SQLite and on PostgreSQL
 	WEAVER_SAGA=full $(GO) test -C internal/systemtest ./saga -v -timeout=1h
+
+soak-orders: services ## 20,000 requests to a partner that fails after success, a worker killed each second, on SQLite and on PostgreSQL
+	WEAVER_ORDERS=20000 $(GO) test -C internal/systemtest ./orders -v -timeout=2h
 
 soak-events: services ## 100,000 events, 50 readers that are cut 20 times, their server killed, on SQLite and on PostgreSQL
 	WEAVER_EVENTS=full $(GO) test -C internal/systemtest ./events -v -timeout=3h

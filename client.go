@@ -153,6 +153,9 @@ func (c *Client) Namespace() string { return c.ns }
 // Store returns the store passed to NewClient. With a Codec, its values are sealed.
 func (c *Client) Store() store.Store { return c.given }
 
+// OpenStore returns the store as the client uses it: with a Codec, it seals and opens values.
+func (c *Client) OpenStore() store.Store { return c.store }
+
 // Wake makes an idle engine of this process, and on PostgreSQL of other processes, look for due tasks
 // now. Call it after the commit of a transaction given to InTx. Without it the store's notices and the
 // poll find the tasks a little later.

@@ -6,7 +6,7 @@
 // program, too, in a separate database of the same new PostgreSQL server. Other peers that need a server are quoted
 // with figures measured on a similar machine (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,orders,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs,pgorders] [-durably] [-cpuprofile FILE]'
 //
 // A manual build needs the linker flag of the Makefile. Both SQLite drivers in this program register themselves as
 // "sqlite3"; the flag removes the name of Weaver's driver, which does not need it.
@@ -45,7 +45,7 @@ func main() {
 	}
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs per benchmark; reports median and range")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, orders, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs, pgorders; default all")
 	npm := flag.Bool("durably", false, "also run @coji/durably from npm (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -120,6 +120,7 @@ var benchmarks = []struct {
 	{"stats", (*report).stats},
 	{"views", (*report).views},
 	{"watch", (*report).watch},
+	{"orders", (*report).orders},
 	{"pgnoop", (*report).pgNoop},
 	{"pgenqueue", (*report).pgEnqueue},
 	{"pgsubmit", (*report).pgSubmit},
@@ -129,6 +130,7 @@ var benchmarks = []struct {
 	{"pgusual", (*report).pgUsual},
 	{"pgviews", (*report).pgViews},
 	{"pgverbs", (*report).pgVerbs},
+	{"pgorders", (*report).pgOrders},
 }
 
 func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {

@@ -84,9 +84,15 @@ const (
 // requester calls URLs over connections of its own.
 type requester struct{ transport *http.Transport }
 
-func newRequester(cfg Config) *requester {
-	return &requester{newTransport(addressRules{noPrivate: cfg.NoPrivateNetwork, noMetadata: cfg.NoMetadata, allowed: cfg.AllowNetworks})}
+func newRequester(cfg Config) *requester { return &requester{transportOf(cfg)} }
+
+func transportOf(cfg Config) *http.Transport {
+	return newTransport(addressRules{noPrivate: cfg.NoPrivateNetwork, noMetadata: cfg.NoMetadata, allowed: cfg.AllowNetworks})
 }
+
+// Transport returns a transport that refuses the addresses that Request refuses under cfg
+// (NoPrivateNetwork, NoMetadata, AllowNetworks), for other clients of untrusted URLs.
+func Transport(cfg Config) http.RoundTripper { return transportOf(cfg) }
 
 func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput, error) {
 	// Validate again: a task enqueued by name was not validated.

@@ -91,6 +91,9 @@ func (s *session) printRestored(f *checkup) {
 	if f.Due > 0 {
 		s.printf("%s due by now, including sleeps and retries that ended since the backup: workers start them at once (`%s` holds them back).\n", areOrIs(f.Due, "task"), s.command("queue", "pause", "QUEUE"))
 	}
+	if f.Held > 0 {
+		s.printf("%s held and not sent, because the partner may have them already: ask it, settle those that it has, and `%s` releases the others.\n", areOrIs(f.Held, "order"), s.command("order", "release"))
+	}
 	s.printf("The store lacks everything after the backup: steps, submitted and cancelled tasks, and signals. " +
 		"Steps that ran since run again; their external effects happen twice unless they are idempotent.\n")
 }

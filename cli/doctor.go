@@ -28,8 +28,9 @@ func (doctorCmd) Help() string {
 		"store fails. It warns about risks for the data or the speed of the store: settings with which a server loses acknowledged " +
 		"commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks " +
 		"that no worker starts, pauses that hold up due tasks, undos that failed, need a person, are held up by a pause or have taken " +
-		"an hour, and dead or silent workers that hold leases.\n\n--post-restore is for a namespace that was restored from a backup: " +
-		"leases handed out before end, and their tasks are due again. Stop the programs first. --accept-clock makes the store take the " +
+		"an hour, dead or silent workers that hold leases, and orders that are held, have an unknown outcome, or stay unsettled." +
+		"\n\n--post-restore is for a namespace that was restored from a backup: " +
+		"leases handed out before end, their tasks are due again, and unsettled orders are held until `order release`. Stop the programs first. --accept-clock makes the store take the " +
 		"time of this machine, if the store's clock was wrong once and is ahead."
 }
 
@@ -39,6 +40,7 @@ type checkup struct {
 	Namespace string    `json:"namespace"`
 	Restored  bool      `json:"restored,omitempty"`                // --post-restore ran
 	Ended     int       `json:"ended_leases,omitempty"`            // leases ended by --post-restore; their tasks are due again
+	Held      int       `json:"held_orders,omitempty"`             // orders held by --post-restore until they are released
 	Accepted  *float64  `json:"clock_went_back_seconds,omitempty"` // set by --accept-clock
 	At        time.Time `json:"at"`
 	Tasks     int       `json:"tasks"`
@@ -89,6 +91,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 				return err
 			}
 			found.Restored, found.Ended = true, ended
+			if found.Held, err = c.holdOrders(ctx, client); err != nil {
+				return err
+			}
 		}
 		if c.AcceptClock {
 			if err := acceptClock(ctx, s, client.Store(), &found); err != nil {
@@ -105,6 +110,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		if err := found.examineOverview(ctx, s, client); err != nil {
+			return err
+		}
+		if err := found.examineOrders(ctx, s, client); err != nil {
 			return err
 		}
 		if err := writable(ctx, client.Store()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/ops"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -71,7 +72,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are errors that the user can avoid by another request.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, blob.ErrNoBucket}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, blob.ErrNoBucket, order.ErrNotFound, order.ErrState, order.ErrConflict, order.ErrInDoubt}
 
 // exitCode returns the exit code of the process for err.
 func exitCode(err error) int {
@@ -102,6 +103,10 @@ func advice(command func(args ...string) string, err error) string {
 		text string
 	}{
 		{store.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s` and `%s` list what is there.", command("task", "ls"), command("job", "ls"))},
+		{order.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s` lists the orders.", command("order", "ls"))},
+		{order.ErrInDoubt, fmt.Sprintf("Ask the partner; `%s` explains the state of an order and what can be done.", command("order", "show", "KEY"))},
+		{order.ErrState, fmt.Sprintf("`%s` explains the state of an order and what can be done.", command("order", "show", "KEY"))},
+		{order.ErrConflict, "Send the first request unchanged, or this one with a new key."},
 		{store.ErrState, fmt.Sprintf("`%s` explains the state of a task and what can be done.", command("why", "ID"))},
 		{store.ErrChanged, fmt.Sprintf("`%s` explains the present state of a task.", command("why", "ID"))},
 		{store.ErrBadCursor, "Pass the cursor of the page before to --after, with the same filters."},

@@ -21,7 +21,7 @@ import (
 
 // mcpCmd is the verb mcp.
 type mcpCmd struct {
-	AllowWrites  bool `help:"Also offer enqueue, retry, cancel and unblock."`
+	AllowWrites  bool `help:"Also offer the tools that change something."`
 	ShowPayloads bool `help:"Also show values and logs, masked as their tasks say."`
 }
 
@@ -43,6 +43,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 			Logs:         s.logsText,
 			Types:        s.typeNames,
 			Draft:        s.mcpDraft,
+			Orders:       s.mcpOrders(client),
 			AllowWrites:  c.AllowWrites,
 			ShowPayloads: c.ShowPayloads,
 			Logger:       warnings(s.errs),

@@ -24,7 +24,7 @@ type serveCmd struct {
 	CookieKeyFile string         `placeholder:"FILE" help:"File with the key that signs login cookies."`
 	AllowedHost   []string       `placeholder:"HOST" help:"Additional Host name, or * for any; repeatable."`
 	TrustedProxy  []string       `placeholder:"ADDRESS" help:"Address or network of a reverse proxy; repeatable."`
-	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"Roles: api, worker, reaper, collector."`
+	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector,orders" help:"Roles: api, worker, reaper, collector, orders."`
 	KeepEvents    *time.Duration `placeholder:"DURATION" help:"Event retention, at least 1m; 0 keeps the present one."`
 	workerFlags
 	goneFlag
@@ -40,10 +40,11 @@ func (serveCmd) Help() string {
 		"is random, so that a restart ends the logins of browsers. --allowed-host adds a value of the Host header that is accepted " +
 		"without credentials, besides the names of the loopback interface. --trusted-proxy names a reverse proxy, as 10.0.0.5 or " +
 		"10.0.0.0/8, whose X-Forwarded-For identifies the sender.\n\nThe roles are api (HTTP), worker (run tasks), reaper (take over " +
-		"from dead workers, end late tasks) and collector (delete unused data); the default is api,reaper,collector. A worker is also " +
+		"from dead workers, end late tasks), collector (delete unused data) and orders (send orders); the default is api,reaper,collector. A worker is also " +
 		"a reaper and collector, and these two come together. --keep-events keeps events for /v1/events; the default is a week, if the " +
 		"store keeps no events yet. If the store's file is deleted, moved or replaced, the server waits for --store-gone-after and " +
-		"then exits with 3.\n\nA user who may submit tasks may run commands on workers of the builtin types: give the role worker only " +
+		"then exits with 3.\n\nWith OUTBOX_ENABLED=true it accepts orders at /do/order, and the role orders sends them; docs/orders.md " +
+		"lists the variables.\n\nA user who may submit tasks may run commands on workers of the builtin types: give the role worker only " +
 		"to a process whose tasks come from people you trust.\n\n  weaver token new ci --access submit,read --token-file tokens\n  " +
 		"weaver serve --addr :8080 --token-file tokens"
 }
@@ -54,6 +55,7 @@ const (
 	roleWorker    = "worker"
 	roleReaper    = "reaper"
 	roleCollector = "collector"
+	roleOrders    = "orders"
 )
 
 // Run implements the verb.
@@ -79,6 +81,12 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	queues, err := c.queues(c.slots())
 	if err != nil {
 		return err
+	}
+	var orders *ordersPart
+	if roles[roleAPI] || roles[roleOrders] {
+		if orders, err = ordersPartOf(roles[roleOrders], &c.workFlags); err != nil {
+			return err
+		}
 	}
 	var door *door
 	if roles[roleAPI] {
@@ -106,7 +114,12 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			announce(ctx, p.eng)
 			client = p.eng.Client
 		}
+		if err := orders.open(s, client, c.DrainTimeout, s.errs); err != nil {
+			return err
+		}
+		p.more = orders.parts()
 		if door != nil {
+			door.orders = orders
 			if err := door.open(s, client, s.errs); err != nil {
 				return err
 			}
@@ -119,6 +132,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			log.serving(door.url())
 		}
 		c.greet(s, &p, roles, handlers)
+		orders.greet(door != nil, p.say)
 		s.warnOfNamespace(st, p.say)
 		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), p.run)
 		p.say("server stopped")
@@ -148,7 +162,7 @@ func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration,
 // greet prints the running parts.
 func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers []weaver.Handler) {
 	var names []string
-	for _, r := range []string{roleAPI, roleWorker, roleReaper, roleCollector} {
+	for _, r := range []string{roleAPI, roleWorker, roleReaper, roleCollector, roleOrders} {
 		if roles[r] {
 			names = append(names, r)
 		}
@@ -168,7 +182,7 @@ func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers
 
 // roles parses --roles.
 func (c *serveCmd) roles() (map[string]bool, error) {
-	known := []string{roleAPI, roleWorker, roleReaper, roleCollector}
+	known := []string{roleAPI, roleWorker, roleReaper, roleCollector, roleOrders}
 	roles := make(map[string]bool, len(known))
 	for _, r := range c.Roles {
 		if r = strings.TrimSpace(r); !slices.Contains(known, r) {

@@ -111,6 +111,7 @@ type door struct {
 	listener net.Listener
 	server   *http.Server
 	metrics  *httpapi.Metrics // of the process's engine, which uses it as a plug-in
+	orders   *ordersPart      // nil: none are accepted
 }
 
 // listenOn starts to listen. Connections wait until open and serve are called.
@@ -165,6 +166,9 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(d.metrics, httpapi.NewStoreMetrics(client, logger), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if d.orders != nil {
+		metrics.MustRegister(d.orders.metrics, httpapi.NewOrderStoreMetrics(d.orders.store, client.Namespace(), logger))
+	}
 	api, err := httpapi.New(httpapi.Config{
 		Client:       client,
 		Authorize:    d.who.authorize,
@@ -172,6 +176,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		AllowedHosts: d.who.hosts, TrustedProxies: d.who.proxies,
 		CommandLogs: logs,
 		Metrics:     metrics,
+		Orders:      d.orders.routes(),
 		Logger:      logger,
 	})
 	if err != nil {

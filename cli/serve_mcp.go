@@ -21,6 +21,7 @@ func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *sl
 				Logs:         s.logsText,
 				Types:        s.typeNames,
 				Draft:        s.mcpDraft,
+				Orders:       s.mcpOrders(client),
 				AllowWrites:  who.Access.Has(httpapi.Operate | httpapi.Submit),
 				ShowPayloads: who.Access.Has(httpapi.Payloads),
 				ToShow:       "send a token that has the access payloads",

@@ -3,13 +3,15 @@ package cli
 import (
 	"context"
 
+	"github.com/goweaver/weaver/internal/sealorder"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 )
 
 // whyCmd is the verb why.
 type whyCmd struct {
-	ID    string `arg:"" name:"id" help:"Task or job: ID, ID prefix, job name, file, or JOB/TASK."`
+	ID    string `arg:"" name:"id" help:"Task, job (ID, prefix, name, JOB/TASK) or key of an order."`
 	Depth int    `default:"10" placeholder:"N" help:"Maximum dependency depth; default 10."`
 	Undo  bool   `help:"Effects of a task, and their undo."`
 }
@@ -32,6 +34,9 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		id, err := s.resolveOne(ctx, client, wantAny, c.ID)
 		if err != nil {
+			if told, oerr := s.whyOrder(ctx, client, c.ID); told {
+				return oerr
+			}
 			return err
 		}
 		e := explain.Explainer{Clock: s.clock, Command: s.command, Depth: c.Depth}
@@ -45,4 +50,22 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 		s.printExplanation(x)
 		return nil
 	})
+}
+
+// whyOrder tells the story of the order with a key, if there is one.
+func (s *session) whyOrder(ctx context.Context, client *weaver.Client, key string) (told bool, err error) {
+	st, ok := sealorder.Of(client.OpenStore())
+	if !ok {
+		return false, nil
+	}
+	o, err := st.GetOrder(ctx, client.Namespace(), key)
+	if err != nil {
+		return false, nil // what was asked for is no task, job or order
+	}
+	x := s.clock.Order(&o, s.command)
+	if s.json() {
+		return true, s.writeJSON(x)
+	}
+	s.printOrder(x)
+	return true, nil
 }

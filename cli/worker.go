@@ -23,6 +23,7 @@ type workerCmd struct {
 	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted (the default)."`
 	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store on all machines."`
 
+	Roles []string `default:"tasks" placeholder:"ROLE" complete:"tasks,orders" help:"Roles: tasks, orders; default tasks."`
 	workerFlags
 	goneFlag
 	UntilIdle bool `help:"End when no task is due or running."`
@@ -54,6 +55,13 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	if err := cmp.Or(c.workFlags.check(), c.goneFlag.check()); err != nil {
 		return err
 	}
+	orders, tasks, err := c.roles()
+	if err != nil {
+		return err
+	}
+	if !tasks {
+		return c.sendOrders(ctx, s, orders)
+	}
 	logs := new(keptLogs)
 	handlers, err := c.handlers(s, &c.workFlags, logs)
 	if err != nil {
@@ -79,7 +87,11 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 		}
 		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		s.warnOfNamespace(st, log.say)
-		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), func(ctx context.Context) error { return c.work(ctx, eng, log) })
+		if err := orders.open(s, eng.Client, c.DrainTimeout, s.errs); err != nil {
+			return err
+		}
+		orders.greet(false, log.say)
+		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), func(ctx context.Context) error { return c.work(ctx, eng, orders, log) })
 		log.say("worker stopped: %s", log.summary())
 		left := eng.Troubles()
 		for i := range left {
@@ -92,7 +104,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	})
 }
 
-func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) error {
+func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, orders *ordersPart, log *workLog) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
@@ -115,7 +127,12 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 	} else {
 		g.Go("questions", func(context.Context) error { return expireWhile(looking, eng.Client) })
 	}
-	err := work(asked.drain)
+	parts := group.New(asked.drain)
+	parts.Go("engine", work)
+	for _, m := range orders.parts() {
+		parts.Go(m.name, func(ctx context.Context) error { return m.run(ctx, asked.now) })
+	}
+	err := parts.Wait()
 	stopLooking()
 	stopNote()
 	stopNow()

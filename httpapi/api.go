@@ -77,7 +77,11 @@ type Config struct {
 	// NewMetrics and the collectors of the process. Default: NewStoreMetrics alone.
 	Metrics prometheus.Gatherer
 
-	Logger *slog.Logger // for failures of the server. Default slog.Default()
+	// Orders makes the API accept orders at /do/order and webhooks at /do/webhook. Default: nil, without
+	// these paths.
+	Orders *OrderConfig
+
+	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
 
 // withDefaults returns the configuration with its defaults, and an error for invalid values.
@@ -105,6 +109,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
 	orDefault(&problems, "MaxStreamAge", &cfg.MaxStreamAge, time.Hour)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
+	if cfg.Orders != nil {
+		own := *cfg.Orders
+		problems = append(problems, own.withDefaults(cfg.Client)...)
+		cfg.Orders = &own
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -147,6 +156,7 @@ type API struct {
 	streams   opened
 	long      opened // waits and downloads
 	bodies    *bodies
+	orders    *orderDesk
 	searching searching
 	hub       *hub
 
@@ -163,7 +173,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), told: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg), bodies: newBodies(&cfg)}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), told: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg), bodies: newBodies(&cfg), orders: newOrderDesk(cfg.Orders)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)

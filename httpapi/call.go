@@ -89,7 +89,7 @@ func (c *call) checkTexts() error {
 		}
 	}
 	for _, p := range c.route.params {
-		if p.in != "header" {
+		if p.in != "header" || c.route.ownKey && p.name == "Idempotency-Key" {
 			continue
 		}
 		for _, text := range c.r.Header.Values(p.name) {
@@ -250,15 +250,22 @@ func (a *answer) mediaType() string {
 	return a.media
 }
 
+// isJSON refuses a body of another media type, or with an encoding.
+func (c *call) isJSON() error {
+	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return wrongMedia.of("The body must have the Content-Type application/json, and has %q.", c.r.Header.Get("Content-Type"))
+	}
+	if enc := c.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
+	}
+	return nil
+}
+
 // decode decodes the body into v, which must have the route's type. An omitted body is read as {}
 // if the route permits it.
 func (c *call) decode(v any) error {
-	r := c.r
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return wrongMedia.of("The body must have the Content-Type application/json, and has %q.", r.Header.Get("Content-Type"))
-	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
+	if err := c.isJSON(); err != nil {
+		return err
 	}
 	raw, err := c.body()
 	if err != nil {

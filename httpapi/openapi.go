@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -75,6 +76,9 @@ func (d *describer) operation(r *route, problem node) node {
 			if a.typ != nil {
 				media["schema"] = d.of(a.typ)
 			}
+			if a.also != nil {
+				media["schema"] = node{"anyOf": []any{d.of(a.typ), d.of(a.also)}}
+			}
 			content["content"] = node{a.mediaType(): media}
 		}
 		if len(a.headers) > 0 {
@@ -94,10 +98,23 @@ func (d *describer) operation(r *route, problem node) node {
 		if header, summary := problemHeader(status); header != "" {
 			failure["headers"] = node{header: node{"description": summary, "schema": node{"type": "string"}}}
 		}
-		responses[strconv.Itoa(status)] = failure
+		responses[strconv.Itoa(status)] = withAnswer(failure, responses[strconv.Itoa(status)])
 	}
 	op["responses"] = responses
 	return op
+}
+
+// withAnswer adds an answer of the same status, which says more of it, to a problem.
+func withAnswer(problem node, given any) node {
+	answer, has := given.(node)
+	if !has {
+		return problem
+	}
+	problem["description"] = answer["description"]
+	bodies, _ := problem["content"].(node)
+	own, _ := answer["content"].(node)
+	maps.Copy(bodies, own)
+	return problem
 }
 
 // problemHeader returns the header of problems with a status, and its description.

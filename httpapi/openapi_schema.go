@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/jsonfields"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -32,6 +33,9 @@ var known = map[reflect.Type]node{
 	typeOf[Span]():            {"type": "string", "description": "a duration like 90s or 1h30m"},
 	typeOf[json.RawMessage](): {"description": "any JSON"},
 	typeOf[task.State]():      {"type": "string", "enum": task.States()},
+
+	typeOf[Decimal]():          {"type": []string{"string", "number", "null"}, "description": "a decimal, at most 20 digits before and 18 behind the point"},
+	typeOf[order.ReasonCode](): {"type": []string{"string", "null"}},
 }
 
 var (
@@ -44,6 +48,8 @@ func (d *describer) of(t reflect.Type) node {
 	switch n := known[t]; {
 	case n != nil:
 		return n
+	case t == typeOf[order.ExecResult](): // its methods fill in what is empty
+		return d.component(t)
 	case t.Implements(marshaler):
 		return node{} // its methods may return anything
 	case t.Implements(textMarshaler) && t.Kind() != reflect.Interface:

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/goweaver/weaver/internal/jsonfields"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -23,7 +24,9 @@ var update = flag.Bool("update", false, "write openapi_words.json anew")
 // The document contains the comments of types and fields from the source.
 func TestFieldComments(t *testing.T) {
 	d := describer{schemas: make(map[string]node), names: make(map[reflect.Type]string)}
-	routes := testAPI(t, memstore.New(), nil).routes()
+	routes := testAPI(t, memstore.New(), func(cfg *Config) {
+		cfg.Orders = &OrderConfig{Store: memstore.New(), Orders: order.Orders{}, Webhooks: order.Webhooks{}}
+	}).routes()
 	for i := range routes {
 		d.operation(&routes[i], d.of(typeOf[Problem]()))
 	}

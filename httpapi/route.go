@@ -23,6 +23,7 @@ type route struct {
 	maxDepth  int          // of the body's JSON; 0: maxDepth
 	answers   []answer
 	fails     []int // statuses of problems in addition to those of every route
+	ownKey    bool  // it checks the header Idempotency-Key itself
 	stream    bool  // the response has no end of its own, and its own time limits
 	handle    func(*call) error
 }
@@ -31,6 +32,7 @@ type route struct {
 type answer struct {
 	status  int
 	typ     reflect.Type // of the body; nil without a body, or if media describes it
+	also    reflect.Type // a second type of the body; optional
 	media   string       // "": application/json
 	headers []string
 	summary string

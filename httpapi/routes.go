@@ -49,7 +49,7 @@ var (
 
 // routes are all operations of the API, in the order of the document.
 func (a *API) routes() []route {
-	list := slices.Concat(a.taskRoutes(), a.taskVerbs(), a.jobRoutes(), a.serverRoutes())
+	list := slices.Concat(a.taskRoutes(), a.taskVerbs(), a.jobRoutes(), a.orderRoutes(), a.serverRoutes())
 	if a.cfg.Login == nil {
 		list = slices.DeleteFunc(list, func(r route) bool { return r.id == "login" || r.id == "logout" })
 	}

@@ -68,7 +68,7 @@ func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	}
 	e := &Env{db: db, cfg: cfg}
 	e.clock.test, _ = t.(*testing.T)
-	e.Client, err = weaver.NewClient(clientStore{db, e}, weaver.ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Logger: cfg.Logger})
+	e.Client, err = weaver.NewClient(clientStore{db, e}, weaver.ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Codec: cfg.Codec, Logger: cfg.Logger})
 	if err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -148,6 +149,9 @@ func (e *Env) engineStore() engineStore { return engineStore{e.db} }
 func (engineStore) Capabilities() store.Capabilities {
 	return store.CanNotify | store.CanStepTx | store.CanKeepEvents
 }
+
+// Orders returns the orders of the store for order.Of.
+func (s engineStore) Orders() (order.Store, bool) { return order.Of(s.Store) }
 
 // Warnings implements store.Ops: that the clock jumps is no news here.
 func (engineStore) Warnings(context.Context) []store.Warning { return nil }

@@ -42,6 +42,8 @@ type Config struct {
 	Types func(ctx context.Context) ([]string, error)
 	Draft func(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error)
 
+	Orders Orders // tools of orders; the zero value offers none
+
 	AllowWrites  bool   // offer tools that change tasks
 	ShowPayloads bool   // show values and logs
 	ToShow       string // how to enable ShowPayloads, for messages; default "start the server with --show-payloads"
@@ -70,6 +72,12 @@ func New(c Config) (*mcp.Server, error) {
 	t.addReads(s)
 	if c.AllowWrites {
 		t.addWrites(s)
+	}
+	if c.Orders.Store != nil {
+		t.addOrderReads(s)
+	}
+	if c.Orders.Store != nil && c.AllowWrites {
+		t.addOrderWrites(s)
 	}
 	s.AddReceivingMiddleware(t.meant)
 	return s, nil

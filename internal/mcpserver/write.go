@@ -11,7 +11,7 @@ import (
 )
 
 // writes lists the tools that change tasks.
-var writes = []string{"enqueue", "retry", "cancel", "unblock"}
+var writes = []string{"enqueue", "retry", "cancel", "unblock", "requeue_order"}
 
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false

@@ -19,6 +19,10 @@ func (c LeaseClock) part(n time.Duration) time.Duration { return time.Duration(c
 // arrives before the end of [LeaseClock.Validity].
 func (c LeaseClock) Heartbeat() time.Duration { return c.part(3) }
 
+// OrderHeartbeat is the interval at which an order worker renews its leases: 60 s of 120 s. Its
+// leases are long, and ReclaimOrders counts as a sign of life more often.
+func (c LeaseClock) OrderHeartbeat() time.Duration { return c.part(2) }
+
 // HeartbeatCall is the timeout of a renewal. A hanging call keeps all leases from being
 // renewed, and the next call must start while they are valid.
 func (c LeaseClock) HeartbeatCall() time.Duration { return c.part(3) }

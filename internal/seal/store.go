@@ -15,6 +15,15 @@ type sealed struct {
 	s *Sealer
 }
 
+// Parts returns the store below a sealed one, and its sealer. ok is false for other stores.
+func Parts(s store.Store) (below store.Store, sealer *Sealer, ok bool) {
+	c, ok := s.(*sealed)
+	if !ok {
+		return nil, nil, false
+	}
+	return c.Store, c.s, true
+}
+
 // Store returns a store that keeps its values sealed in the store below.
 func Store(below store.Store, s *Sealer) store.Store { return &sealed{below, s} }
 

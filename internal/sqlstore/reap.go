@@ -343,10 +343,12 @@ func (r *reaping) deadline(row *taskRow) error {
 const (
 	sqlForget = `
 DELETE FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * CASE WHEN ttl > ?4 THEN ttl ELSE ?4 END
-AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1)
+AND worker_id NOT IN (SELECT locked_by FROM weaver_outbox_orders WHERE namespace = ?1 AND status = 'sending') RETURNING worker_id`
 	sqlForgetDead = `
 DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2
-AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1)
+AND worker_id NOT IN (SELECT locked_by FROM weaver_outbox_orders WHERE namespace = ?1 AND status = 'sending') RETURNING worker_id`
 )
 
 // forgetWorkers deletes workers without leases that are dead. If the asking worker is eligible

@@ -157,44 +157,49 @@ SELECT ?1, ?2, coalesce((SELECT seq FROM weaver_signals WHERE namespace = ?1 AND
 
 // sendSignal delivers a signal to the oldest wait for it, or stores it.
 func (o *operation) sendSignal(cmd store.SendSignal, got *store.CommandResult) error {
-	if got.Err = rules.CheckSignal(&cmd); got.Err != nil {
-		return nil
+	sent, err := o.signal(&cmd, got)
+	if err != nil || !sent {
+		return err
+	}
+	return o.note(cmd.Audit, "signal", cmd.Task.String())
+}
+
+// signal is sendSignal without an audit entry.
+func (o *operation) signal(cmd *store.SendSignal, got *store.CommandResult) (sent bool, err error) {
+	if got.Err = rules.CheckSignal(cmd); got.Err != nil {
+		return false, nil
 	}
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
-		return err
+		return false, err
 	}
 	t := o.tx
 	stored, err := signalColumns.One(t.stmt(sqlSignalByKey).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name).Text(4, cmd.Key))
 	if err != nil {
-		return err
+		return false, err
 	}
-	got.Existing, got.Err = rules.AcceptSignal(&cmd, row.contribution.State, stored)
+	got.Existing, got.Err = rules.AcceptSignal(cmd, row.contribution.State, stored)
 	if got.Existing || got.Err != nil {
-		return nil
+		return false, nil
 	}
 	var wait *task.Step
 	if row.undo == nil {
 		if wait, err = stepColumns.One(t.stmt(sqlOldestWait).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	taken := ""
 	if wait != nil {
 		taken = wait.Name
-		err = o.takeSignal(row, wait, &cmd, got)
+		err = o.takeSignal(row, wait, cmd, got)
 	} else {
 		err = o.mayKeep(&row.id, got)
 	}
 	if err != nil || got.Err != nil {
-		return err
+		return false, err
 	}
-	err = t.stmt(sqlInsertSignal).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name).Text(4, cmd.Key).Bytes(5, cmd.Payload).Int(6, t.mic).
+	return true, t.stmt(sqlInsertSignal).Text(1, t.ns).ID(2, &row.id).Text(3, cmd.Name).Text(4, cmd.Key).Bytes(5, cmd.Payload).Int(6, t.mic).
 		Text(7, cmd.By).OrNull(8, taken).Run()
-	if err != nil {
-		return err
-	}
-	return o.note(cmd.Audit, "signal", row.id.String())
 }
 
 // takeSignal completes a wait with a signal.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -169,6 +170,11 @@ func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
 	for _, r := range o.tasks {
 		if r.State == task.Running {
 			holds[r.worker] = true
+		}
+	}
+	for _, ord := range o.orders {
+		if ord.Row.State == order.Sending {
+			holds[store.WorkerID(ord.Row.LockedBy)] = true
 		}
 	}
 	for id, w := range o.workers {

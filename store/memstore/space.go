@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -42,6 +43,8 @@ type space struct {
 	types       map[string]store.AnnouncedType
 	workers     map[store.WorkerID]*worker
 	stats       stats
+	orders      map[string]*order.Order // by idempotency key
+	lastOrder   int64
 }
 
 // row is a stored task. Its ReadyAt is the requested start time (a wish, a retry, a
@@ -94,6 +97,7 @@ func newSpace() *space {
 		pausedType:  map[string]store.AuditEntry{},
 		pausedTask:  map[task.ID]*pausedTask{},
 		workers:     map[store.WorkerID]*worker{},
+		orders:      map[string]*order.Order{},
 		stats:       stats{},
 		types:       map[string]store.AnnouncedType{},
 	}

@@ -69,6 +69,15 @@ func (sp *space) openSignal(id task.ID, name string) *task.Signal {
 
 // sendSignal delivers a signal to a task.
 func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
+	res := o.signal(cmd)
+	if res.Err == nil && !res.Existing {
+		o.note(cmd.Audit, "signal", cmd.Task.String())
+	}
+	return res
+}
+
+// signal is sendSignal without an audit entry.
+func (o *op) signal(cmd store.SendSignal) store.CommandResult {
 	if err := rules.CheckSignal(&cmd); err != nil {
 		return store.CommandResult{Err: err}
 	}
@@ -103,7 +112,6 @@ func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.signals[r.ID] = append(o.signals[r.ID], s)
-	o.note(cmd.Audit, "signal", r.ID.String())
 	return store.CommandResult{State: r.State}
 }
 

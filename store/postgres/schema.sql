@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0012 make.
+-- What the migrations 0001 to 0013 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -195,6 +195,23 @@ CREATE TABLE weaver_feeds (
   PRIMARY KEY (namespace)
 );
 
+CREATE TABLE weaver_idempo_ledger (
+  namespace text COLLATE "C" NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
+  request_digest text COLLATE "C" NOT NULL,
+  result_digest text COLLATE "C",
+  status text COLLATE "C" NOT NULL,
+  http_status bigint NOT NULL,
+  response_payload_json text COLLATE "C",
+  order_id text COLLATE "C",
+  trace_id text COLLATE "C",
+  unknown bigint NOT NULL,
+  first_seen_at bigint NOT NULL,
+  last_seen_at bigint NOT NULL,
+  expires_at bigint,
+  PRIMARY KEY (namespace, idempotency_key)
+);
+
 CREATE TABLE weaver_job_bases (
   namespace text COLLATE "C" NOT NULL,
   base text COLLATE "C" NOT NULL,
@@ -257,6 +274,60 @@ CREATE TABLE weaver_outbox_events (
 CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events USING btree (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
 
 CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events USING btree (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
+
+CREATE TABLE weaver_outbox_orders (
+  id bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
+  profile text COLLATE "C" NOT NULL,
+  order_request_json text COLLATE "C" NOT NULL,
+  request_digest text COLLATE "C" NOT NULL,
+  order_id text COLLATE "C",
+  trace_id text COLLATE "C",
+  timeout bigint NOT NULL,
+  max_age bigint NOT NULL,
+  created_at bigint NOT NULL,
+  task_id bytea,
+  step text COLLATE "C",
+  status text COLLATE "C" NOT NULL,
+  attempts bigint NOT NULL,
+  last_error_code text COLLATE "C",
+  last_error_msg text COLLATE "C",
+  locked_by text COLLATE "C",
+  locked_at bigint,
+  lease_until bigint,
+  token bigint NOT NULL,
+  send_no bigint NOT NULL,
+  send_started_at bigint,
+  send_ends_at bigint,
+  send_open bigint NOT NULL,
+  unknown bigint NOT NULL,
+  held bigint NOT NULL,
+  stale_at bigint,
+  next_run_at bigint,
+  updated_at bigint NOT NULL,
+  expires_at bigint,
+  signalled bigint NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX weaver_outbox_orders_due ON weaver_outbox_orders USING btree (namespace, status, next_run_at, id);
+
+CREATE INDEX weaver_outbox_orders_held ON weaver_outbox_orders USING btree (namespace, id) WHERE held = 1;
+
+CREATE UNIQUE INDEX weaver_outbox_orders_key ON weaver_outbox_orders USING btree (namespace, idempotency_key);
+
+CREATE INDEX weaver_outbox_orders_open ON weaver_outbox_orders USING btree (namespace, id) WHERE expires_at IS NULL;
+
+CREATE INDEX weaver_outbox_orders_page ON weaver_outbox_orders USING btree (namespace, id);
+
+CREATE INDEX weaver_outbox_orders_settled ON weaver_outbox_orders USING btree (namespace, status, expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX weaver_outbox_orders_task ON weaver_outbox_orders USING btree (namespace, task_id, id) WHERE task_id IS NOT NULL;
+
+CREATE INDEX weaver_outbox_orders_unknown ON weaver_outbox_orders USING btree (namespace, status) WHERE unknown = 1;
+
+CREATE INDEX weaver_outbox_orders_unsignalled ON weaver_outbox_orders USING btree (namespace, id) WHERE signalled = 0;
 
 CREATE TABLE weaver_paused_queues (
   at bigint NOT NULL,
@@ -514,6 +585,8 @@ CREATE TABLE weaver_workers (
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 
 CREATE SEQUENCE weaver_feed_pos;
+
+CREATE SEQUENCE weaver_outbox_orders_id_seq;
 
 CREATE OR REPLACE FUNCTION json_extract(doc text, path text)
  RETURNS bigint

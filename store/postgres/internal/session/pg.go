@@ -178,7 +178,8 @@ type looker struct{ c *pg }
 const sqlLook = `
 SELECT namespace, worker_id, last_seen, session_grace, lock_host, lock_path, lock_file FROM weaver_workers w
 WHERE namespace IN (SELECT value FROM json_array_elements_text($1::json))
-AND EXISTS (SELECT FROM weaver_claims c WHERE c.namespace = w.namespace AND c.worker_id = w.worker_id)`
+AND (EXISTS (SELECT FROM weaver_claims c WHERE c.namespace = w.namespace AND c.worker_id = w.worker_id)
+OR EXISTS (SELECT FROM weaver_outbox_orders o WHERE o.namespace = w.namespace AND o.status = 'sending' AND o.locked_by = w.worker_id))`
 
 // Look implements Looker: rows first, then locks, in one round trip.
 func (l looker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {

@@ -1,0 +1,306 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/store"
+)
+
+// The bodies of the verbs of orders.
+type (
+	orderRequeue struct {
+		Reason    string `json:"reason,omitempty"`
+		Confirmed bool   `json:"confirmed,omitempty"` // of an unknown outcome: the partner does not have the order, or may get it again
+	}
+	orderSettle struct {
+		Reason  string           `json:"reason,omitempty"`
+		Result  json.RawMessage  `json:"result,omitempty"`  // the partner's ExecResult: it has executed the order
+		Failed  order.ReasonCode `json:"failed,omitempty"`  // the reason code: it has not
+		Message string           `json:"message,omitempty"` // with failed: the last error. Default the reason
+	}
+	orderResubmit struct {
+		Reason string          `json:"reason,omitempty"`
+		NewKey string          `json:"new_key"`        // the idempotency key of the new order
+		Body   json.RawMessage `json:"body,omitempty"` // the corrected request. Default the stored one
+	}
+)
+
+// orderVerbs are the routes of operators.
+func (a *API) orderVerbs() []route {
+	read := func(pattern, id, summary string, answers []answer, handle func(*orderDesk, *call) error, params ...param) route {
+		return route{method: get, pattern: pattern, id: id, summary: summary, access: Read, more: "with payloads, requests and results, too", params: params, answers: answers, handle: func(c *call) error { return handle(a.orders, c) }}
+	}
+	verb := func(name, id, summary string, body reflect.Type, handle func(*orderDesk, *call) (order.Command, error)) route {
+		return route{
+			method: post, pattern: "/v1/orders/{key}/" + name, id: id, summary: summary, access: Read | Operate, body: body, answers: ok[order.Ack]("What that did."),
+			handle: func(c *call) error { return a.orders.operate(c, handle) },
+		}
+	}
+	return []route{
+		read("/v1/orders", "listOrders", "List orders, newest first.", ok[Page[order.Order]]("A page."), (*orderDesk).list, append([]param{
+			query("status", "string", "Only orders in this status: pending, sending, failed (sent again), succeeded, aborted; several with commas.").repeated(),
+			query("held", "boolean", "Only held orders."), query("task", "string", "Only orders of this task."),
+		}, pageParams...)...),
+		read("/v1/stats/orders", "getOrderStats", "Count orders by status: exact up to 10,000.", ok[order.Stats]("The counts."), (*orderDesk).stats),
+		read("/v1/orders/{key}", "getOrderRecord", "Read an order: its ledger entry and its outbox row.", ok[order.Order]("The order."), (*orderDesk).get),
+		read("/v1/orders/{key}/why", "explainOrder", "Explain the state of an order, what happened, and what helps.", ok[explain.OrderStory]("The explanation."), (*orderDesk).why),
+		verb("requeue", "requeueOrder", "Send an aborted order again, with the same key. Of one with an unknown outcome the partner is asked first, if the adapter can.", typeOf[orderRequeue](), (*orderDesk).requeue),
+		verb("unlock", "unlockOrder", "Take the expired lease of an order back.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Unlock{Audit: audit, Key: c.path("key")}, err
+		}),
+		verb("release", "releaseOrder", "Let a held order go on.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Release{Audit: audit, Key: c.path("key")}, err
+		}),
+		verb("withdraw", "withdrawOrder", "Abort an order that was never sent; in_doubt says that it may have been.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Withdraw{Audit: audit, Key: c.path("key")}, err
+		}),
+		verb("settle", "settleOrder", "Settle an order by hand: with result or failed.", typeOf[orderSettle](), (*orderDesk).settle),
+		verb("resubmit", "resubmitOrder", "Accept the request of an aborted order, or a corrected one, under a new key.", typeOf[orderResubmit](), (*orderDesk).resubmit),
+	}
+}
+
+// orderAudit reads a body that says why only.
+func (c *call) orderAudit() (order.Audit, error) {
+	var body verbRequest
+	err := c.decodeOptional(&body)
+	return order.Audit{By: c.who.Name, Reason: body.Reason}, err
+}
+
+// shownOrder hides values from those who may not read them.
+func (c *call) shownOrder(o order.Order) order.Order {
+	if !c.who.Access.Has(Payloads) {
+		o.Row.Body, o.Entry.Result = nil, nil
+	}
+	return o
+}
+
+func (d *orderDesk) list(c *call) error {
+	var f order.Filter
+	var err error
+	states := []order.State{order.Pending, order.Sending, order.Retrying, order.Succeeded, order.Aborted}
+	for _, name := range c.list("status") {
+		if !slices.Contains(states, order.State(name)) {
+			return badParam("status", "%q is no status; there are %v", name, states)
+		}
+		f.States = append(f.States, order.State(name))
+	}
+	switch held := c.get("held"); held {
+	case "", "false":
+	case "true":
+		f.Held = true
+	default:
+		return badParam("held", "%q: want true or false", held)
+	}
+	if f.Task, err = c.idParam("task"); err != nil {
+		return err
+	}
+	if f.Limit, err = c.limit(store.MaxLimit); err != nil {
+		return err
+	}
+	f.After = c.get("after")
+	ctx, cancel := c.context()
+	defer cancel()
+	items, next, err := d.store.ListOrders(ctx, c.api.client.Namespace(), f)
+	if err != nil {
+		return err
+	}
+	page := Page[order.Order]{Items: make([]order.Order, len(items)), Next: next}
+	for i := range items {
+		page.Items[i] = c.shownOrder(items[i])
+	}
+	return c.write(200, page)
+}
+
+func (d *orderDesk) stats(c *call) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	got, err := d.store.OrderStats(ctx, c.api.client.Namespace())
+	if err != nil {
+		return err
+	}
+	return c.write(200, got)
+}
+
+// read reads the order that the path names.
+func (d *orderDesk) read(c *call) (order.Order, error) {
+	ctx, cancel := c.context()
+	defer cancel()
+	o, err := d.store.GetOrder(ctx, c.api.client.Namespace(), c.path("key"))
+	return o, orderProblem(err)
+}
+
+func (d *orderDesk) get(c *call) error {
+	o, err := d.read(c)
+	if err != nil {
+		return err
+	}
+	return c.write(200, c.shownOrder(o))
+}
+
+func (d *orderDesk) why(c *call) error {
+	o, err := d.read(c)
+	if err != nil {
+		return err
+	}
+	clock := explain.Clock{Now: time.Now(), Zone: time.UTC}
+	return c.write(200, clock.Order(&o, func(args ...string) string {
+		words := []string{"weaver"}
+		for _, a := range args {
+			words = append(words, text.ShellWord(a))
+		}
+		return strings.Join(words, " ")
+	}))
+}
+
+// operate gives a command.
+func (d *orderDesk) operate(c *call, of func(*orderDesk, *call) (order.Command, error)) error {
+	cmd, err := of(d, c)
+	if err != nil {
+		return orderProblem(err)
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	var ack order.Ack
+	if cmd == nil { // the partner settled it
+		o, err := d.store.GetOrder(ctx, c.api.client.Namespace(), c.path("key"))
+		if err != nil {
+			return orderProblem(err)
+		}
+		ack = order.Ack{State: o.Row.State, Changed: 1, Entry: o.Entry}
+	} else if ack, err = d.store.OperateOrder(ctx, c.api.client.Namespace(), cmd); err != nil {
+		return orderProblem(err)
+	}
+	if !c.who.Access.Has(Payloads) {
+		ack.Entry.Result = nil
+	}
+	return c.write(200, ack)
+}
+
+// requeue asks the partner about an unknown outcome; no command means that it settled the order.
+func (d *orderDesk) requeue(c *call) (order.Command, error) {
+	var body orderRequeue
+	if err := c.decodeOptional(&body); err != nil {
+		return nil, err
+	}
+	cmd := order.Requeue{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: c.path("key"), Confirmed: body.Confirmed}
+	o, err := d.read(c)
+	if err != nil {
+		return nil, err
+	}
+	if o.Row.State != order.Aborted || !o.Entry.Unknown || body.Confirmed || d.adapter == nil {
+		return cmd, nil
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	found, err := order.AskPartner(ctx, d.store, c.api.client.Namespace(), d.adapter, cmd.Key)
+	switch {
+	case errors.Is(err, order.ErrState): // it has moved on
+	case err != nil:
+		c.api.failed(ctx, internal.of(""), "the partner could not be asked", "idempotency_key_hash", order.KeyHash(cmd.Key), "error", err)
+		return nil, fmt.Errorf("%w: the partner could not be asked about %q; ask it another way, then set confirmed", order.ErrInDoubt, cmd.Key)
+	case found == order.FoundResult:
+		return nil, nil
+	case found == order.FoundNothing:
+		cmd.Confirmed = true
+	}
+	return cmd, nil
+}
+
+func (d *orderDesk) settle(c *call) (order.Command, error) {
+	var body orderSettle
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	cmd := order.SettleByHand{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: c.path("key"), Code: body.Failed, Message: body.Message}
+	switch codes := order.SettleCodes(); {
+	case (body.Result == nil) == (body.Failed == ""):
+		return nil, bodyProblem(invalidBody, "", "want one of result and failed")
+	case body.Failed == "":
+	case !slices.Contains(codes, body.Failed):
+		return nil, bodyProblem(invalidBody, "/failed", fmt.Sprintf("%q is no reason code; there are %v", body.Failed, codes))
+	case cmd.Message == "":
+		cmd.Message = body.Reason
+	}
+	if body.Result == nil {
+		return cmd, nil
+	}
+	o, err := d.read(c)
+	if err == nil {
+		cmd.Result, err = order.ReadResult(body.Result, &o.Row, time.Now())
+	}
+	return cmd, under("/result", err)
+}
+
+func (d *orderDesk) resubmit(c *call) (order.Command, error) {
+	var body orderResubmit
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	if what := order.BadKey(body.NewKey); what != "" {
+		return nil, bodyProblem(invalidBody, "/new_key", what)
+	}
+	o, err := d.read(c)
+	if err != nil {
+		return nil, err
+	}
+	if body.NewKey == o.Row.Key {
+		return nil, bodyProblem(invalidBody, "/new_key", "is the key that the order has: requeue it instead")
+	}
+	i := slices.IndexFunc(d.profiles, func(p order.Profile) bool { return p.Name() == o.Row.Profile })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the server does not take requests of the profile %q", order.ErrState, o.Row.Profile)
+	}
+	raw := []byte(body.Body)
+	if raw == nil {
+		raw = o.Row.Body
+	}
+	var parsed order.Parsed
+	if raw, err = order.WithKey(raw, body.NewKey); err == nil {
+		parsed, err = d.profiles[i].Parse(raw, time.Now())
+	}
+	return order.Resubmit{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: o.Row.Key, New: parsed.New(d.profiles[i])}, under("/body", err)
+}
+
+// under is a problem with the fields below a place of the body.
+func under(pointer string, err error) error {
+	wrong, is := errors.AsType[*order.Invalid](err)
+	if !is {
+		return err
+	}
+	p := bodyProblem(invalidBody, pointer, "it is wrong")
+	p.Errors = nil
+	for _, f := range wrong.Fields {
+		detail := f.Message
+		if f.Field != "" {
+			detail = f.Field + ": " + detail
+		}
+		p.Errors = append(p.Errors, ProblemError{Pointer: "#" + pointer, Detail: detail})
+	}
+	return p
+}
+
+// orderProblem turns the errors of orders into problems.
+func orderProblem(err error) error {
+	switch {
+	case errors.Is(err, order.ErrNotFound):
+		return notFound.of("There is no order with this key.")
+	case errors.Is(err, order.ErrState), errors.Is(err, order.ErrInDoubt):
+		return kindOfError(weaver.ErrState).of("%s", err)
+	case errors.Is(err, order.ErrConflict):
+		return kindOfError(weaver.ErrConflict).of("%s", err)
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/store"
+)
+
+// Orders are what the tools of orders need. Without a Store there are no such tools.
+type Orders struct {
+	Store order.Store
+	// Why tells the story of an order in sentences, without its values. Required.
+	Why func(*order.Order) string
+	// Ask asks the partner what became of an aborted order with an unknown outcome, and
+	// settles it if it was executed. nil: nobody can be asked.
+	Ask func(ctx context.Context, key string) (order.Found, error)
+}
+
+func (t tools) addOrderReads(s *mcp.Server) {
+	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	add(t, s, "list_orders", "Lists orders (requests to a partner that are sent at least once with one key, and settled once), newest first.", hints, t.listOrders)
+	add(t, s, "show_order", "Shows one order: where it stands, what happened, what helps, and its ledger entry.", hints, t.showOrder)
+}
+
+func (t tools) addOrderWrites(s *mcp.Server) {
+	add(t, s, "requeue_order", "Sends an aborted order again, with the same key and all its attempts. If its outcome is unknown the partner is asked first, where it can be: an order that was executed is settled instead. Otherwise that is refused unless confirmed is set.", nil, t.requeueOrder)
+}
+
+type listOrdersInput struct {
+	Statuses []string `json:"statuses,omitempty" jsonschema:"any of: pending, sending, failed (it is sent again), succeeded, aborted"`
+	Held     bool     `json:"held,omitempty" jsonschema:"only those that a restore holds"`
+	Limit    int      `json:"limit,omitempty" jsonschema:"how many at most, 1 to 100; default 20"`
+	After    string   `json:"after,omitempty" jsonschema:"go on where a page before ended: its next"`
+}
+
+// orderRow is an order in a list.
+type orderRow struct {
+	Key      string      `json:"key"`
+	OrderID  string      `json:"order_id,omitempty"`
+	Profile  string      `json:"profile"`
+	Status   order.State `json:"status"`
+	Held     bool        `json:"held,omitempty"`
+	Unknown  bool        `json:"outcome_unknown,omitempty"`
+	Sent     int         `json:"sent"`
+	Attempts int         `json:"attempts"`
+	Accepted time.Time   `json:"accepted"`
+	Next     time.Time   `json:"next,omitzero"`
+	Error    string      `json:"error,omitempty"`
+}
+
+func orderRowOf(o *order.Order) orderRow {
+	r := &o.Row
+	row := orderRow{
+		Key: r.Key, OrderID: r.Ref, Profile: r.Profile, Status: r.State, Held: r.Held, Unknown: r.Unknown || o.Entry.Unknown,
+		Sent: r.SendNo, Attempts: r.Attempts, Accepted: r.CreatedAt, Next: r.NextRunAt,
+	}
+	if r.LastErrorCode != "" {
+		row.Error = short(r.LastErrorCode+": "+r.LastErrorMsg, maxMessage)
+	}
+	return row
+}
+
+func (t tools) listOrders(ctx context.Context, in listOrdersInput) (string, error) {
+	f := order.Filter{Held: in.Held, Limit: in.Limit, After: in.After}
+	switch {
+	case in.Limit == 0:
+		f.Limit = defaultRows
+	case in.Limit < 0 || in.Limit > maxRows:
+		return "", say("limit %d: want 1 to %d; next goes on behind them", in.Limit, maxRows)
+	}
+	states := []order.State{order.Pending, order.Sending, order.Retrying, order.Succeeded, order.Aborted}
+	for _, name := range in.Statuses {
+		if !slices.Contains(states, order.State(name)) {
+			return "", say("%q is no status of an order%s; there are %v", short(name, 64), didYouMean(name, states), states)
+		}
+		f.States = append(f.States, order.State(name))
+	}
+	list, next, err := t.Orders.Store.ListOrders(ctx, t.Client.Namespace(), f)
+	if errors.Is(err, store.ErrBadCursor) {
+		return "", say("after %q did not come from a list", short(in.After, 64))
+	}
+	if err != nil {
+		return "", err
+	}
+	p := page[orderRow]{Items: make([]orderRow, len(list)), Next: next}
+	for i := range list {
+		p.Items[i] = orderRowOf(&list[i])
+	}
+	return text(p)
+}
+
+type orderInput struct {
+	Key string `json:"key" jsonschema:"the idempotency key of the order"`
+}
+
+// orderView is what show_order shows: named fields only, so that no value is among them that
+// was not meant to be.
+type orderView struct {
+	orderRow
+	Story      string            `json:"story"`
+	Ledger     order.LedgerState `json:"ledger_status"`
+	HTTPStatus int               `json:"http_status,omitempty"`
+	Request    json.RawMessage   `json:"request,omitempty"`
+	Result     json.RawMessage   `json:"result,omitempty"`
+	Hidden     string            `json:"values,omitempty"` // why they are not shown
+}
+
+func (t tools) showOrder(ctx context.Context, in orderInput) (string, error) {
+	o, err := t.order(ctx, in.Key)
+	if err != nil {
+		return "", err
+	}
+	v := orderView{orderRow: orderRowOf(&o), Story: t.Orders.Why(&o), Ledger: o.Entry.State, HTTPStatus: o.Entry.HTTPStatus}
+	if t.ShowPayloads {
+		v.Request, v.Result = cutValue(o.Row.Body), cutValue(o.Entry.Result)
+	} else {
+		v.Hidden = "request and result are hidden: " + t.ToShow
+	}
+	return text(v)
+}
+
+// cutValue is a value, or a text that says that it is too long.
+func cutValue(raw json.RawMessage) json.RawMessage {
+	if len(raw) <= maxValue {
+		return raw
+	}
+	said, err := json.Marshal(short(string(raw), maxValue))
+	if err != nil {
+		return nil
+	}
+	return said
+}
+
+func (t tools) order(ctx context.Context, key string) (order.Order, error) {
+	o, err := t.Orders.Store.GetOrder(ctx, t.Client.Namespace(), key)
+	if errors.Is(err, order.ErrNotFound) {
+		return o, say("there is no order with the key %q: list_orders lists them", short(key, 64))
+	}
+	return o, err
+}
+
+type requeueOrderInput struct {
+	Key       string `json:"key" jsonschema:"the idempotency key of an aborted order"`
+	Reason    string `json:"reason" jsonschema:"why; kept in the audit"`
+	Confirmed bool   `json:"confirmed,omitempty" jsonschema:"of an order with an unknown outcome: the partner was asked and does not have it, or a second send with the same key does no harm"`
+}
+
+func (t tools) requeueOrder(ctx context.Context, in requeueOrderInput) (string, error) {
+	if in.Reason == "" {
+		return "", say("reason is empty: say why, for the audit")
+	}
+	o, err := t.order(ctx, in.Key)
+	if err != nil {
+		return "", err
+	}
+	cmd := order.Requeue{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Key: in.Key, Confirmed: in.Confirmed}
+	if o.Row.State == order.Aborted && o.Entry.Unknown && !in.Confirmed && t.Orders.Ask != nil {
+		found, err := t.Orders.Ask(ctx, in.Key)
+		switch {
+		case err != nil:
+			return "", say("the partner could not be asked about %q; ask it another way, then set confirmed", short(in.Key, 64))
+		case found == order.FoundResult: // it is settled
+			return t.showOrder(ctx, orderInput{in.Key})
+		case found == order.FoundNothing:
+			cmd.Confirmed = true
+		}
+	}
+	_, err = t.Orders.Store.OperateOrder(ctx, t.Client.Namespace(), cmd)
+	if errors.Is(err, order.ErrState) || errors.Is(err, order.ErrInDoubt) || errors.Is(err, order.ErrConflict) {
+		return "", say("%w", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return t.showOrder(ctx, orderInput{in.Key})
+}

@@ -1,0 +1,52 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// AskPartner asks the partner of an aborted order whose outcome is unknown what became of it.
+// If it executed the order, the key is settled with its result. Without a Reconciler the
+// answer is FoundOpen.
+func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string) (Found, error) {
+	rec, ok := a.(Reconciler)
+	if !ok {
+		return FoundOpen, nil
+	}
+	o, err := st.GetOrder(ctx, ns, key)
+	switch {
+	case err != nil:
+		return FoundOpen, err
+	case o.Row.State != Aborted || !o.Entry.Unknown:
+		return FoundOpen, fmt.Errorf("%w: %q is %s; only an aborted order with an unknown outcome is asked about", ErrState, key, o.Row.State)
+	}
+	h := holding{row: o.Row}
+	call, cancel := context.WithTimeout(ctx, max(o.Row.Timeout, time.Second))
+	defer cancel()
+	type answer struct {
+		res   ExecResult
+		found Found
+	}
+	got, err := safely("Reconcile of the adapter "+a.Name(), func() (got answer, err error) {
+		got.res, got.found, err = rec.Reconcile(call, h.outgoing())
+		return got, err
+	})
+	switch {
+	case err != nil:
+		return FoundOpen, err
+	case got.found == FoundNothing && time.Now().Before(o.Row.SendEndsAt.Add(o.Row.Timeout)):
+		return FoundOpen, nil // a send may be under way
+	case got.found != FoundResult:
+		return got.found, nil
+	}
+	complete(&o.Row, a.Name(), &got.res, time.Time{}, time.Now())
+	if err := got.res.Check(o.Row.Profile); err != nil {
+		return FoundOpen, fmt.Errorf("the partner's result: %w", err)
+	}
+	list, err := st.SettleOrders(ctx, ns, Settlement{Lease: h.lease(), Digest: o.Row.Digest, Verdict: VerdictSucceeded, Result: got.res})
+	if err == nil && len(list) == 1 {
+		err = list[0].Err
+	}
+	return FoundResult, err
+}
