@@ -15,6 +15,8 @@ import (
 	"github.com/goweaver/weaver/cli"
 	"github.com/goweaver/weaver/codec/aesgcm"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/task"
@@ -68,7 +70,7 @@ var (
 
 // getting-started.md
 
-func order(ctx context.Context, o Order) (Receipt, error) {
+func placeOrder(ctx context.Context, o Order) (Receipt, error) {
 	receipt, err := weaver.Step(ctx, "charge", func(ctx context.Context) (Receipt, error) {
 		return psp.Charge(ctx, o, weaver.Current(ctx).StepKey("charge")) // the key is the same in every attempt
 	})
@@ -115,7 +117,7 @@ func TestRefund(t *testing.T) {
 }
 
 func TestOrder_SurvivesCrashes(t *testing.T) {
-	e := weavertest.New(t, PlaceOrder.Handler(order))
+	e := weavertest.New(t, PlaceOrder.Handler(placeOrder))
 	receipt := weavertest.Replay(t, e, PlaceOrder, Order{ID: "o-8", Cents: 100})
 	if receipt.Order != "o-8" {
 		t.Errorf("receipt %+v", receipt)
@@ -286,6 +288,18 @@ func openPostgres(ctx context.Context) (*postgres.DB, error) {
 	return db, err
 }
 
+// orders.md
+
+func sellAgain(context.Context, order.ExecResult, string) error { return nil }
+
+func buy(ctx context.Context, id string) (order.ExecResult, error) {
+	return ordertask.Send(ctx, "buy", ordertask.Order(order.OrderRequest{
+		OrderID: id, Instrument: "BTC-JPY", Side: order.Buy, Qty: "0.5", TimeInForce: order.GoodTillCancelled,
+	}, order.Orders{}), ordertask.Undo(func(ctx context.Context, res order.ExecResult, key string) error {
+		return sellAgain(ctx, res, key)
+	}))
+}
+
 // privacy.md
 
 func labelled(ctx context.Context, client *weaver.Client, in Payment) (*weaver.Handle[string], error) {
@@ -302,4 +316,4 @@ func sealed(db store.Store, handlers []weaver.Handler) (*weaver.Engine, error) {
 	return eng, err
 }
 
-var _ = []any{newEngine, withDeciders, command, routed, labelled, sealed, openPostgres}
+var _ = []any{newEngine, withDeciders, command, routed, labelled, sealed, buy, openPostgres}

@@ -93,7 +93,7 @@ func (d *orderDesk) list(c *call) error {
 	states := []order.State{order.Pending, order.Sending, order.Retrying, order.Succeeded, order.Aborted}
 	for _, name := range c.list("status") {
 		if !slices.Contains(states, order.State(name)) {
-			return badParam("status", "%q is no status; there are %v", name, states)
+			return badParam("status", "%q: unknown status; there are %v", name, states)
 		}
 		f.States = append(f.States, order.State(name))
 	}
@@ -230,7 +230,7 @@ func (d *orderDesk) settle(c *call) (order.Command, error) {
 		return nil, bodyProblem(invalidBody, "", "want one of result and failed")
 	case body.Failed == "":
 	case !slices.Contains(codes, body.Failed):
-		return nil, bodyProblem(invalidBody, "/failed", fmt.Sprintf("%q is no reason code; there are %v", body.Failed, codes))
+		return nil, bodyProblem(invalidBody, "/failed", fmt.Sprintf("%q: unknown reason code; there are %v", body.Failed, codes))
 	case cmd.Message == "":
 		cmd.Message = body.Reason
 	}

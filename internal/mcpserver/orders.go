@@ -78,7 +78,7 @@ func (t tools) listOrders(ctx context.Context, in listOrdersInput) (string, erro
 	states := []order.State{order.Pending, order.Sending, order.Retrying, order.Succeeded, order.Aborted}
 	for _, name := range in.Statuses {
 		if !slices.Contains(states, order.State(name)) {
-			return "", say("%q is no status of an order%s; there are %v", short(name, 64), didYouMean(name, states), states)
+			return "", say("%q: unknown status of an order%s; there are %v", short(name, 64), didYouMean(name, states), states)
 		}
 		f.States = append(f.States, order.State(name))
 	}
