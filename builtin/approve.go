@@ -36,8 +36,8 @@ type ApproveOutput struct {
 	Input    json.RawMessage `json:"input,omitempty"` // the input of the approval
 }
 
-// Approval is the answer, for Client.Unblock. It is a refusal unless Approved is
-// set.
+// Approval is the answer to an approval task, passed to Client.Unblock. It refuses unless Approved
+// is set.
 type Approval struct {
 	Approved bool            `json:"approved"`
 	By       string          `json:"by,omitempty"`      // the person who answered

@@ -54,7 +54,7 @@ type StatsTimes struct {
 	Mean time.Duration `json:"mean_ns"`
 }
 
-// StatsBys lists the fields to group statistics by.
+// StatsBys returns the fields by which statistics can be grouped.
 func StatsBys() []store.StatBy {
 	return []store.StatBy{store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind, store.ByWorker}
 }

@@ -114,7 +114,8 @@ func StepKey(id ID, step string, round int) string {
 	return key
 }
 
-// UndoKey returns the deduplication key of the undo of a step, the same in every try.
+// UndoKey returns the key by which an external service deduplicates the undo of a step: the same in
+// every try. round is the number of earlier undos or skips of the step.
 func UndoKey(id ID, step string, round int) string {
 	return id.String() + ":" + step + "#" + strconv.Itoa(round) + "/undo"
 }

@@ -3,10 +3,10 @@
 //
 //	go run ./examples/agent
 //
-// It plans and starts a task for each topic of the plan. It streams the model's output, pays for it from a budget,
+// It makes a plan and starts a task for each of its topics. It streams the model's output, pays for it from a budget,
 // and repairs the task whose input the model got wrong. Then it waits for a person. It prints how to approve, and how
-// to inspect all this with `weaver why`. Kill it at any moment: the same command continues. --budget 900 is too
-// small. State and result are in ./weaver-agent.
+// to inspect all this with `weaver why`. Kill it at any moment: the same command continues. Run it with
+// --budget 900 to see a budget that runs out. State and result are in ./weaver-agent.
 package main
 
 import (

@@ -121,7 +121,7 @@ type Called struct {
 	Error  *task.Error     // kind, code and message of a failed child; nil if the store did not keep them
 }
 
-// Results reads the results of the children of a completed call.
+// Results returns the results of the children of a completed call, in the order of the call.
 func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Called, error) {
 	if err := c.check(a, step); err != nil {
 		return nil, err

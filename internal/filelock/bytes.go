@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Bytes reports whether the system supports locks of single bytes. Like the other locks of this package they belong
-// to the open file. The byte may lie past the end of the file.
+// Bytes reports whether the system supports locks of single bytes. A lock belongs to the open file, like the
+// other locks of this package, and its byte may lie past the end of the file.
 const Bytes = true
 
 // TryByte locks a byte of an open file if no other open file holds that lock.

@@ -5,7 +5,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Overruled returns the differences between a transition and its finish, or nil.
+// Overruled returns the recorded outcome if it differs from the reported one, or nil.
 func Overruled(f *store.Finish, t *Transition) *store.Overruled {
 	o := store.Overruled{Outcome: t.Outcome, Error: t.Failure}
 	if t.Decision != nil {

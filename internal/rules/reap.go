@@ -103,8 +103,8 @@ type Loss struct {
 // cancelled if a cancel was requested (failed if it used up its budget) or its deadline
 // passed. It fails as poison if this crash exceeds the budget (budget < 0: no limit).
 // Otherwise it is ready again, ahead of tasks enqueued later, because it was interrupted. A
-// task that crashed before, or has a concurrency key, waits its turn. A task that stops its
-// workers then does not block others, and the next task of a key runs. The attempt's own error
+// task that crashed before, or has a concurrency key, waits its turn. This keeps a task
+// that stops its workers from blocking others, and lets the next task of its key run. The attempt's own error
 // is [LeaseLostFailure].
 func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	if l.Phase != nil {

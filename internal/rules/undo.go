@@ -73,8 +73,8 @@ func checkUndo(f *store.Finish) error {
 }
 
 // ResolveUndo is [ResolveFinish] for an attempt of an undo phase. open is the number of steps
-// to undo. key reports that the task has a concurrency key. The attempt does not count. The
-// task keeps the error with which it ends.
+// still to be undone. key reports that the task has a concurrency key. The attempt does not count
+// against MaxAttempts. The task keeps the error with which it ends.
 func ResolveUndo(f *store.Finish, p *task.UndoPhase, open int, key bool, now time.Time) Transition {
 	t := Transition{Outcome: f.Outcome, Failure: f.Error, KeepError: true, Uncounted: true, SetUndo: true, Undo: p.Clone()}
 	t.Undo.HoldsKey = key

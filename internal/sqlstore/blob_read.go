@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The references of a blob are counted by index. A blob has few references, unless it is a
-// value shared by many tasks.
+// Counts of the references of a blob, by index. They are cheap: only a value that many tasks share
+// has many references.
 const (
 	blobRefs = `
 (SELECT COUNT(*) FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id)`

@@ -158,7 +158,7 @@ func (a *Alikes) Immediate(c *sqlstmt.Cache, inlineMax int, sub *store.Submissio
 	return true, nil
 }
 
-// Each calls fn with each kind and its tasks.
+// Each calls fn once for each kind, with the tasks of that kind.
 func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 	for i := range a.kinds {
 		if err := fn(&a.kinds[i], a.rows[i]); err != nil {

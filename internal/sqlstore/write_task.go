@@ -185,8 +185,8 @@ var (
 	}()
 )
 
-// KnownAttempt returns the constant columns of the first attempt of a plain task that
-// succeeded, and their values.
+// KnownAttempt returns, as SQL lists, the columns that are equal for the first attempts of all plain
+// tasks that succeeded, and their values.
 func KnownAttempt() (columns, values string) {
 	names := slices.Sorted(maps.Keys(knownAttempt))
 	texts := make([]string, len(names))
@@ -196,7 +196,7 @@ func KnownAttempt() (columns, values string) {
 	return strings.Join(names, ", "), strings.Join(texts, ", ")
 }
 
-// SetLease lists the columns that a claim writes to the row of a task.
+// SetLease returns the assignments of a claim to the row of a task.
 func SetLease(lease, worker, expires, now, version string) string {
 	return set([]assignment{
 		{column: "state", to: "'running'"},

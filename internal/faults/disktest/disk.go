@@ -70,14 +70,14 @@ func New() *Disk {
 	return d
 }
 
-// Name returns the VFS name, as in file:…?vfs=NAME.
+// Name returns the VFS name under which a database is opened: file:…?vfs=NAME.
 func (d *Disk) Name() string { return d.name }
 
-// Close unregisters the name. No file of the disk may be open.
+// Close unregisters the VFS. No file of the disk may be open.
 func (d *Disk) Close() { vfs.Unregister(d.name) }
 
-// Fail makes plan decide on every operation from now on, and resets the counters. A nil
-// plan lets everything through.
+// Fail sets the plan that decides from now on which operations fail, and resets the counters.
+// With a nil plan every operation succeeds.
 func (d *Disk) Fail(plan Plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

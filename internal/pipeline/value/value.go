@@ -119,7 +119,7 @@ func (k Kind) Check(p template.Path) *Problem {
 	return &Problem{fmt.Sprintf("%s does not exist: task %q is %s", p, p[1], k), hint}
 }
 
-// File returns the file of its task that a path names, or "".
+// File returns the kept file that p names, as in tasks.NAME.artifacts["FILE"], or "".
 func File(p template.Path) string {
 	if len(p) == 4 && p[0] == Root && p[2] == artifacts {
 		return p[3]

@@ -38,8 +38,8 @@ func (tx *Tx) Wait(c *WaitingClaim) { tx.op.waiting = c }
 
 // Wait waits for the answer of a claim, until limit, a wake-up, or the end of ctx. Without an
 // answer it returns false, and the claim is given up. batch.ErrClosed means that the writer
-// was closed. batch.ErrTaken means that ctx ended, or a panic came, while the claim was being
-// committed.
+// was closed. batch.ErrTaken means that ctx ended, or the commit panicked, while the claim
+// was being committed.
 func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration, wake <-chan struct{}) (answered bool, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

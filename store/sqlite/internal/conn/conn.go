@@ -1,6 +1,6 @@
 // Package conn wraps a raw SQLite connection with prepared statements (package
-// internal/sqlstmt). It also has the file layer, a pool for readers, and the meaning of
-// SQLite's error codes.
+// internal/sqlstmt). It also holds the file layer, a pool of readers, and the classification
+// of SQLite's error codes.
 //
 // It knows no tables. Invariants: one goroutine at a time uses a [Conn] and its statements,
 // and a statement is prepared once per connection.
