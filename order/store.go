@@ -53,7 +53,7 @@ type New struct {
 type Accepted struct {
 	Created bool
 	Entry   Entry // as it is stored
-	Err     error // ErrConflict: the key has another digest
+	Err     error // ErrConflict: the key has another digest; *Invalid: the key is not usable
 }
 
 // Entry is a ledger entry: the state and the result of a key.

@@ -39,6 +39,14 @@ func (m *Move) to(o *order.Order, s order.State, now time.Time) {
 	}
 }
 
+// Check refuses a request that no store can keep: *order.Invalid.
+func Check(n *order.New) error {
+	if what := order.BadKey(n.Key); what != "" {
+		return &order.Invalid{Fields: []order.FieldError{{Field: "idempotency_key", Message: what}}}
+	}
+	return nil
+}
+
 // Accept returns the stored form of a new request.
 func Accept(n *order.New, now time.Time) order.Order {
 	row := order.Row{

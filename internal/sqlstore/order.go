@@ -202,6 +202,9 @@ func (s *Store) AcceptOrders(ctx context.Context, ns string, in order.Tx, reqs .
 // same key wait for each other at the ledger's primary key.
 // Crash after the commit: the same request finds its entry.
 func (t *Tx) acceptOrder(n *order.New, got *order.Accepted) error {
+	if got.Err = orderrules.Check(n); got.Err != nil {
+		return nil
+	}
 	o := orderrules.Accept(n, t.at)
 	st := t.stmt(sqlInsertLedger).Text(1, t.ns)
 	newLedgerFields.Bind(st, 2, &o.Entry)

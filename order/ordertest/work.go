@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,13 @@ func accept(t *testing.T, w *world) {
 	if first.Row.Ref != "o-a" || first.Row.TraceID != "t" || first.Row.Timeout != 20*time.Millisecond || string(first.Row.Body) != string(request("a").Body) ||
 		first.Row.StaleAt.Sub(first.Row.CreatedAt) != time.Hour {
 		t.Errorf("stored %+v", first.Row)
+	}
+	bad, err := w.s.AcceptOrders(w.ctx(), w.ns, nil, request(""), request(strings.Repeat("k", order.MaxKey+1)))
+	w.ok(err)
+	for _, got := range bad {
+		if _, ok := errors.AsType[*order.Invalid](got.Err); !ok || got.Created {
+			t.Errorf("a bad key: %+v", got)
+		}
 	}
 	got, err := w.s.AcceptOrders(w.ctx(), w.ns, nil, request("a"), request("a", "other"), request("b"))
 	w.ok(err)
@@ -265,11 +273,9 @@ func reclaim(t *testing.T, w *world) {
 	w.ok(w.s.JoinOrders(w.ctx(), w.ns, "reaper", "host:1", short))
 	l := w.claimed("a", short)
 	w.send(l)
-	warming := false
 	w.until(func() bool {
 		got, err := w.s.ReclaimOrders(w.ctx(), w.ns, "reaper", short)
 		w.ok(err)
-		warming = warming || got.WarmingUp
 		return got.Expired == 1
 	})
 	o := w.want("a", order.Pending, order.LedgerAccepted)

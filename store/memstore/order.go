@@ -34,6 +34,9 @@ func (s *Store) AcceptOrders(ctx context.Context, ns string, tx order.Tx, reqs .
 }
 
 func (o *op) acceptOrder(n *order.New) order.Accepted {
+	if err := orderrules.Check(n); err != nil {
+		return order.Accepted{Err: err}
+	}
 	if old := o.orders[n.Key]; old != nil {
 		if err := orderrules.Existing(n, &old.Entry); err != nil {
 			return order.Accepted{Entry: copyOrder(old).Entry, Err: err}

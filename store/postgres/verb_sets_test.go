@@ -454,7 +454,8 @@ func TestVerbsBySets_KnowAllTables(t *testing.T) {
 		weaver_tasks weaver_attempts weaver_decisions weaver_steps weaver_checkpoints weaver_signals weaver_payloads weaver_events weaver_logs
 		weaver_task_labels weaver_outbox_events weaver_timers weaver_audit
 		weaver_task_dependencies weaver_artifacts weaver_drafts weaver_paused_tasks weaver_chores
-		weaver_conc_waiters weaver_claims weaver_blobs weaver_expiries weaver_feed`)
+		weaver_conc_waiters weaver_claims weaver_blobs weaver_expiries weaver_feed
+		weaver_outbox_orders`) // orders outlive their tasks: a task that is gone counts as ended
 	for _, table := range strings.Split(string(schema), "CREATE TABLE ")[1:] {
 		name, rest, _ := strings.Cut(table, " ")
 		columns, _, _ := strings.Cut(rest, ";")
