@@ -18,7 +18,7 @@ TOOL := $(GO) tool -modfile='$(CURDIR)/tools/go.mod'
 but = $$($(GO) list $(or $(2),./...) | grep -vxF -e none $(addprefix -e github.com/goweaver/weaver/,$(1)))
 # What need not build for a system; everything else must. A browser has neither
 # terminals nor signals.
-NOT_js := cli cmd/weaver internal/clitest
+NOT_js := cli cmd/weaver docs internal/clitest
 
 # $(call everywhere,COMMAND) runs a command in every module that has code.
 everywhere = @for m in $(MODULES); do (cd "$$m" && $(1)) || exit 1; done

@@ -106,7 +106,7 @@ func (cfg ClientConfig) problems(s store.Store) []error {
 	}
 	if cfg.Codec != nil {
 		if err := codec.CheckKeyID(cfg.Codec.Newest()); err != nil {
-			problems = append(problems, fmt.Errorf("Codec: its newest key is %.70q: %w", cfg.Codec.Newest(), err))
+			problems = append(problems, fmt.Errorf("Config.Codec: its newest key is %.70q: %w", cfg.Codec.Newest(), err))
 		}
 	}
 	if cfg.InlineLimit < 0 {
@@ -115,7 +115,7 @@ func (cfg ClientConfig) problems(s store.Store) []error {
 	if cfg.Bucket != nil {
 		if c, ok := cfg.Bucket.(blob.Checker); ok {
 			if err := c.Check(); err != nil {
-				problems = append(problems, fmt.Errorf("Bucket: %w", err))
+				problems = append(problems, fmt.Errorf("Config.Bucket: %w", err))
 			}
 		}
 	}
