@@ -84,6 +84,9 @@ func TestE2EStormThroughPgBouncer(t *testing.T) {
 	eventually(t, "all tasks have ended", func() bool {
 		return u.texts("SELECT count(*)::text FROM weaver_tasks WHERE state NOT IN ('succeeded', 'failed', 'cancelled')")[0] == "0"
 	})
+	for _, why := range u.texts("SELECT coalesce(error_json, '') FROM weaver_attempts WHERE outcome_kind = 'failure'") {
+		t.Logf("an attempt failed: %s", why)
+	}
 	for what, sql := range map[string]string{
 		"tasks that failed":        "SELECT count(*)::text FROM weaver_tasks WHERE state <> 'succeeded'",
 		"attempts that failed":     "SELECT count(*)::text FROM weaver_attempts WHERE outcome_kind = 'failure'",
