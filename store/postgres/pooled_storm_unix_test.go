@@ -110,9 +110,10 @@ func TestE2EStormThroughPgBouncer(t *testing.T) {
 	}
 }
 
-// stormConfig returns the configuration of an engine of the storm.
+// stormConfig returns the configuration of an engine of the storm. Its lease is 8 s: a step transaction
+// may take a third of it, and a third of 2 s is too short on a busy machine.
 func stormConfig() weaver.Config {
-	return weaver.Config{Logger: slog.New(slog.DiscardHandler), Concurrency: 8, Lease: 2 * time.Second, Handlers: []weaver.Handler{
+	return weaver.Config{Logger: slog.New(slog.DiscardHandler), Concurrency: 8, Lease: 8 * time.Second, Handlers: []weaver.Handler{
 		stormTask.Handler(func(ctx context.Context, n int) (int, error) {
 			_, err := weaver.StepTx(ctx, "by road", func(ctx context.Context, tx pgx.Tx) (int, error) {
 				var orders int
