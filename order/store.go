@@ -245,8 +245,8 @@ type Store interface {
 	OrderStats(ctx context.Context, ns string) (Stats, error)
 }
 
-// Of returns the orders of a store of tasks: those of a store that is sealed are sealed as well.
-// It returns false for a store without orders.
+// Of returns the orders of a store of tasks, or of the store that it wraps (method Orders). It
+// returns false for a store without orders. ordertask.Orders also seals them for a client with a Codec.
 func Of(tasks any) (Store, bool) {
 	if above, ok := tasks.(interface{ Orders() (Store, bool) }); ok {
 		return above.Orders()
