@@ -122,34 +122,35 @@ type grammar struct {
 	Print   versionFlag `name:"version" help:"Version of this program."`
 	Globals globals     `embed:"" group:"global"`
 
-	Run      runCmd      `cmd:"" help:"Run a pipeline from a file, or resume its job."`
-	Submit   submitCmd   `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
-	Check    checkCmd    `cmd:"" help:"Check pipeline files, for example in CI."`
-	Vet      vetCmd      `cmd:"" help:"Find task types in Go packages that no program handles."`
-	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and their needs."`
-	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store, or list its workers."`
-	Serve    serveCmd    `cmd:"" help:"Serve the store over HTTP until interrupted."`
-	Dev      devCmd      `cmd:"" help:"Serve a store and run your program; restart it on changes."`
-	Token    tokenCmd    `cmd:"" help:"Create tokens and passwords for serve."`
-	Task     taskCmd     `cmd:"" help:"List, show and operate tasks."`
-	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
-	Retry    retryCmd    `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
-	Queue    queueCmd    `cmd:"" help:"List, pause and resume queues."`
-	Order    orderCmd    `cmd:"" help:"Send, list, show and operate orders to a partner."`
-	Stats    statsCmd    `cmd:"" help:"Count attempts by outcome, with their run and wait times."`
-	Artifact artifactCmd `cmd:"" help:"List, fetch and clean up the artifacts of tasks."`
-	Logs     logsCmd     `cmd:"" help:"Print the output of the commands of a task or job."`
-	Decide   decideCmd   `cmd:"" help:"Replay recorded decisions with another Decider."`
-	Why      whyCmd      `cmd:"" help:"Explain the state of a task or job, and what to do."`
-	Migrate  migrateCmd  `cmd:"" help:"Create or update the store's schema."`
-	Doctor   doctorCmd   `cmd:"" help:"Check the consistency of the store."`
-	Bench    benchCmd    `cmd:"" help:"Measure the throughput of the store."`
-	Codec    codecCmd    `cmd:"" help:"Create encryption keys, and re-encrypt stored values."`
-	Forget   forgetCmd   `cmd:"" help:"Erase the recorded values of tasks, but keep the tasks."`
-	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file while workers run."`
-	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Serve the tools of the Model Context Protocol (MCP)."`
-	HelpOf   helpCmd     `cmd:"" name:"help" help:"Show help, also of a command."`
-	Version  versionCmd  `cmd:"" help:"Show the version of this program."`
+	Run      runCmd         `cmd:"" help:"Run a pipeline from a file, or resume its job."`
+	Submit   submitCmd      `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
+	Check    checkCmd       `cmd:"" help:"Check pipeline files, for example in CI."`
+	Vet      vetCmd         `cmd:"" help:"Find task types in Go packages that no program handles."`
+	Graph    graphCmd       `cmd:"" help:"Draw the tasks of a pipeline and their needs."`
+	Worker   workerCmd      `cmd:"" help:"Run the tasks of a store, or list its workers."`
+	Serve    serveCmd       `cmd:"" help:"Serve the store over HTTP until interrupted."`
+	Dev      devCmd         `cmd:"" help:"Serve a store and run your program; restart it on changes."`
+	Health   healthcheckCmd `cmd:"" name:"healthcheck" help:"Ask a server or worker whether it is well."`
+	Token    tokenCmd       `cmd:"" help:"Create tokens and passwords for serve."`
+	Task     taskCmd        `cmd:"" help:"List, show and operate tasks."`
+	Job      jobCmd         `cmd:"" help:"List, show, retry and cancel jobs."`
+	Retry    retryCmd       `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
+	Queue    queueCmd       `cmd:"" help:"List, pause and resume queues."`
+	Order    orderCmd       `cmd:"" help:"Send, list, show and operate orders to a partner."`
+	Stats    statsCmd       `cmd:"" help:"Count attempts by outcome, with their run and wait times."`
+	Artifact artifactCmd    `cmd:"" help:"List, fetch and clean up the artifacts of tasks."`
+	Logs     logsCmd        `cmd:"" help:"Print the output of the commands of a task or job."`
+	Decide   decideCmd      `cmd:"" help:"Replay recorded decisions with another Decider."`
+	Why      whyCmd         `cmd:"" help:"Explain the state of a task or job, and what to do."`
+	Migrate  migrateCmd     `cmd:"" help:"Create or update the store's schema."`
+	Doctor   doctorCmd      `cmd:"" help:"Check the consistency of the store."`
+	Bench    benchCmd       `cmd:"" help:"Measure the throughput of the store."`
+	Codec    codecCmd       `cmd:"" help:"Create encryption keys, and re-encrypt stored values."`
+	Forget   forgetCmd      `cmd:"" help:"Erase the recorded values of tasks, but keep the tasks."`
+	Backup   backupCmd      `cmd:"" help:"Copy the store into a new file while workers run."`
+	MCP      mcpCmd         `cmd:"" name:"mcp" help:"Serve the tools of the Model Context Protocol (MCP)."`
+	HelpOf   helpCmd        `cmd:"" name:"help" help:"Show help, also of a command."`
+	Version  versionCmd     `cmd:"" help:"Show the version of this program."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`

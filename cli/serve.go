@@ -27,6 +27,7 @@ type serveCmd struct {
 	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector,orders" help:"Roles: api, worker, reaper, collector, orders."`
 	KeepEvents    *time.Duration `placeholder:"DURATION" help:"Event retention, at least 1m; 0 keeps the present one."`
 	workerFlags
+	healthFlag
 	goneFlag
 	workFlags
 }
@@ -43,7 +44,7 @@ func (serveCmd) Help() string {
 		"from dead workers, end late tasks), collector (delete unused data) and orders (send orders); the default is api,reaper,collector. A worker is also " +
 		"a reaper and collector, and these two come together. --keep-events keeps events for /v1/events; the default is a week, if the " +
 		"store keeps no events yet. If the store's file is deleted, moved or replaced, the server waits for --store-gone-after and " +
-		"then exits with 3.\n\nWith OUTBOX_ENABLED=true it accepts orders at /do/order, and the role orders sends them; docs/orders.md " +
+		"then exits with 3. Without the role api, --health serves /healthz, /readyz and /metrics without credentials.\n\nWith OUTBOX_ENABLED=true it accepts orders at /do/order, and the role orders sends them; docs/orders.md " +
 		"lists the variables.\n\nA user who may submit tasks may run commands on workers of the builtin types: give the role worker only " +
 		"to a process whose tasks come from people you trust.\n\n  weaver token new ci --access submit,read --token-file tokens\n  " +
 		"weaver serve --addr :8080 --token-file tokens"
@@ -88,6 +89,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
+	if roles[roleAPI] && c.Health != "" {
+		return badInput("Ask --addr for /healthz, /readyz and /metrics.", "--health is for processes without the role api")
+	}
 	var door *door
 	if roles[roleAPI] {
 		who, err := c.credentials(s)
@@ -99,16 +103,24 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		}
 		defer door.close()
 	}
+	health, err := c.healthFlag.listen()
+	if err != nil {
+		return err
+	}
+	if health != nil {
+		defer health.close()
+		health.orders = orders
+	}
 	return s.withWork(ctx, func(st store.Store) error {
 		log := s.workLog()
-		p := process{say: log.say, door: door, drain: c.DrainTimeout}
+		p := process{say: log.say, door: door, health: health, drain: c.DrainTimeout}
 		defer logs.close()
 		client, err := s.newClient(st, true)
 		if err != nil {
 			return err
 		}
 		if roles[roleWorker] || roles[roleReaper] || roles[roleCollector] {
-			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: door}); err != nil {
+			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: cmp.Or(door, health)}); err != nil {
 				return err
 			}
 			announce(ctx, p.eng)
@@ -125,6 +137,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			}
 			keepEvents(ctx, client, c.KeepEvents, p.say)
 		}
+		if err := health.openHealth(client, s.errs); err != nil {
+			return err
+		}
 		if s.created {
 			p.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
 		}
@@ -133,6 +148,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		}
 		c.greet(s, &p, roles, handlers)
 		orders.greet(door != nil, p.say)
+		health.greetHealth(p.say)
 		s.warnOfNamespace(st, p.say)
 		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), p.run)
 		p.say("server stopped")
@@ -208,7 +224,7 @@ func (c *serveCmd) credentials(s *session) (credentials, error) {
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {
-		return who, badAddr(c.Addr, err)
+		return who, badAddr("--addr", c.Addr, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return who, badInput(
@@ -218,17 +234,18 @@ func (c *serveCmd) credentials(s *session) (credentials, error) {
 	return who, nil
 }
 
-func badAddr(addr string, err error) error {
-	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 picks a free port.", "--addr %q: %w", addr, err)
+func badAddr(flag, addr string, err error) error {
+	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 picks a free port.", "%s %q: %w", flag, addr, err)
 }
 
 // process holds the parts that serve and dev run concurrently. A nil part is left out.
 type process struct {
-	say   func(format string, args ...any)
-	door  *door
-	eng   *weaver.Engine
-	drain time.Duration
-	more  []part
+	say    func(format string, args ...any)
+	door   *door
+	health *door // of --health
+	eng    *weaver.Engine
+	drain  time.Duration
+	more   []part
 }
 
 // part is one concurrent part of a process. run returns after drain has ended; now ends when it must stop at once.
@@ -242,6 +259,7 @@ func (p *process) run(ctx context.Context) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
+		p.health.draining()
 		if isStoreGone(asked.drain) {
 			return
 		}
@@ -266,7 +284,7 @@ func (p *process) run(ctx context.Context) error {
 	for _, m := range p.more {
 		parts.Go(m.name, func(ctx context.Context) error { return m.run(ctx, asked.now) })
 	}
-	err := parts.Wait()
+	err := p.health.during(ctx, g.Go, parts.Wait)
 	stopNote()
 	stopNow()
 	stopListening()

@@ -112,22 +112,26 @@ type door struct {
 	server   *http.Server
 	metrics  *httpapi.Metrics // of the process's engine, which uses it as a plug-in
 	orders   *ordersPart      // nil: none are accepted
+	health   *processHealth   // of the process
 }
 
 // listenOn starts to listen. Connections wait until open and serve are called.
-func listenOn(addr string, who credentials) (*door, error) {
+func listenOn(addr string, who credentials) (*door, error) { return listenFor("--addr", addr, who) }
+
+// listenFor is listenOn for the address of another flag.
+func listenFor(flag, addr string, who credentials) (*door, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, badAddr(addr, err)
+		return nil, badAddr(flag, addr, err)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return nil, badAddr(addr, fmt.Errorf("port %q: want a number from 0 to 65535", port))
+		return nil, badAddr(flag, addr, fmt.Errorf("port %q: want a number from 0 to 65535", port))
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, badInput(listenAdvice(err), "--addr %s: %w", addr, err)
+		return nil, badInput(listenAdvice(err), "%s %s: %w", flag, addr, err)
 	}
-	return &door{who: who, listener: l, metrics: httpapi.NewMetrics()}, nil
+	return &door{who: who, listener: l, metrics: httpapi.NewMetrics(), health: newProcessHealth()}, nil
 }
 
 // listenAdvice returns a suggestion for an error of listening.
@@ -177,20 +181,26 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		CommandLogs: logs,
 		Metrics:     metrics,
 		Orders:      d.orders.routes(),
+		ReadyChecks: d.health.checks(),
 		Logger:      logger,
 	})
 	if err != nil {
 		return badInput("", "%w", err)
 	}
+	d.handle(beside(api, s.mcpHandler(api, client, logger)), logger)
+	d.server.RegisterOnShutdown(api.Stop)
+	return nil
+}
+
+// handle sets up the server for a handler.
+func (d *door) handle(h http.Handler, logger *slog.Logger) {
 	d.server = &http.Server{
-		Handler:           beside(api, s.mcpHandler(api, client, logger)),
+		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // errors of clients
 	}
-	d.server.RegisterOnShutdown(api.Stop)
-	return nil
 }
 
 // commandLogs returns a function that opens the logs of commands on this machine; nil if this machine keeps no logs.

@@ -26,6 +26,7 @@ type workerCmd struct {
 	Roles []string `default:"tasks" placeholder:"ROLE" complete:"tasks,orders" help:"Roles: tasks, orders; default tasks."`
 	workerFlags
 	goneFlag
+	healthFlag
 	UntilIdle bool `help:"End when no task is due or running."`
 	workFlags
 }
@@ -47,7 +48,8 @@ func (workerCmd) Help() string {
 		"types, else builtin. With --until-idle tasks that are due later stay, and the exit code is 1 if a task ended failed or " +
 		"blocked. With --no-private-network http tasks reach only public addresses and those of --allow-address, such as 10.1.2.0/24. " +
 		"Metadata services of clouds always need --allow-address. If the store's file is deleted, moved or replaced, the worker waits " +
-		"for --store-gone-after and then exits with 3."
+		"for --store-gone-after and then exits with 3.\n\n--health serves /healthz, /readyz and /metrics without credentials, also while " +
+		"the worker drains: listen where only probes and Prometheus can connect. `healthcheck` asks it."
 }
 
 // Run implements the verb.
@@ -59,8 +61,16 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	if err != nil {
 		return err
 	}
+	door, err := c.healthFlag.listen()
+	if err != nil {
+		return err
+	}
+	if door != nil {
+		defer door.close()
+		door.orders = orders
+	}
 	if !tasks {
-		return c.sendOrders(ctx, s, orders)
+		return c.sendOrders(ctx, s, orders, door)
 	}
 	logs := new(keptLogs)
 	handlers, err := c.handlers(s, &c.workFlags, logs)
@@ -74,7 +84,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	return s.withWork(ctx, func(st store.Store) error {
 		log := s.workLog()
 		defer logs.close()
-		eng, err := s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs})
+		eng, err := s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: door})
 		if err != nil {
 			return err
 		}
@@ -91,7 +101,11 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 			return err
 		}
 		orders.greet(false, log.say)
-		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), func(ctx context.Context) error { return c.work(ctx, eng, orders, log) })
+		if err := door.openHealth(eng.Client, s.errs); err != nil {
+			return err
+		}
+		door.greetHealth(log.say)
+		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), func(ctx context.Context) error { return c.work(ctx, eng, orders, door, log) })
 		log.say("worker stopped: %s", log.summary())
 		left := eng.Troubles()
 		for i := range left {
@@ -104,10 +118,11 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	})
 }
 
-func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, orders *ordersPart, log *workLog) error {
+func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, orders *ordersPart, door *door, log *workLog) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
+		door.draining()
 		if isStoreGone(asked.drain) {
 			return
 		}
@@ -132,7 +147,7 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, orders *orders
 	for _, m := range orders.parts() {
 		parts.Go(m.name, func(ctx context.Context) error { return m.run(ctx, asked.now) })
 	}
-	err := parts.Wait()
+	err := door.during(ctx, g.Go, parts.Wait)
 	stopLooking()
 	stopNote()
 	stopNow()

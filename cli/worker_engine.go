@@ -38,7 +38,7 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 	p.logs.open(s, s.sealedLogs(codec), logger)
 	plugins := append(slices.Clip(s.app.Plugins), schema.Plugin())
 	if p.door != nil {
-		plugins = append(plugins, p.door.metrics)
+		plugins = append(plugins, p.door.metrics, p.door.health)
 	}
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    s.flags.Namespace,
@@ -56,6 +56,9 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 	})
 	if err != nil {
 		return nil, badInput("", "%w", err)
+	}
+	if p.door != nil {
+		p.door.health.watch(eng)
 	}
 	return eng, nil
 }

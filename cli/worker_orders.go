@@ -39,7 +39,7 @@ func (c *workerCmd) roles() (orders *ordersPart, tasks bool, err error) {
 }
 
 // sendOrders runs the role orders alone.
-func (c *workerCmd) sendOrders(ctx context.Context, s *session, orders *ordersPart) error {
+func (c *workerCmd) sendOrders(ctx context.Context, s *session, orders *ordersPart, door *door) error {
 	return s.withWork(ctx, func(st store.Store) error {
 		log := s.workLog()
 		client, err := s.newClient(st, true)
@@ -52,6 +52,10 @@ func (c *workerCmd) sendOrders(ctx context.Context, s *session, orders *ordersPa
 		log.say("worker on %s, namespace %q", s.store(), s.flags.Namespace)
 		orders.greet(false, log.say)
 		s.warnOfNamespace(st, log.say)
+		if err := door.openHealth(client, s.errs); err != nil {
+			return err
+		}
+		door.greetHealth(log.say)
 		run := orders.worker.Run
 		if c.UntilIdle {
 			run = orders.worker.RunUntilIdle
@@ -60,11 +64,12 @@ func (c *workerCmd) sendOrders(ctx context.Context, s *session, orders *ordersPa
 			g := group.New(context.WithoutCancel(ctx))
 			asked, stopListening := listen(ctx, g.Go)
 			stopNote := context.AfterFunc(asked.drain, func() {
+				door.draining()
 				if !isStoreGone(asked.drain) {
 					log.say("stopping: sends may end within %s", text.Setting(c.DrainTimeout))
 				}
 			})
-			err := run(asked.drain)
+			err := door.during(ctx, g.Go, func() error { return run(asked.drain) })
 			stopNote()
 			stopListening()
 			return errors.Join(err, g.Wait())

@@ -77,6 +77,9 @@ type Config struct {
 	// NewMetrics and the collectors of the process. Default: NewStoreMetrics alone.
 	Metrics prometheus.Gatherer
 
+	// ReadyChecks are conditions of GET /readyz besides the store. Default: none.
+	ReadyChecks []ReadyCheck
+
 	// Orders makes the API accept orders at /do/order and webhooks at /do/webhook. Default: nil, without
 	// these paths.
 	Orders *OrderConfig
@@ -109,6 +112,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
 	orDefault(&problems, "MaxStreamAge", &cfg.MaxStreamAge, time.Hour)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
+	for i := range cfg.ReadyChecks {
+		if cfg.ReadyChecks[i].Name == "" || cfg.ReadyChecks[i].Check == nil {
+			problems = append(problems, fmt.Errorf("ReadyChecks[%d] lacks its Name or Check", i))
+		}
+	}
 	if cfg.Orders != nil {
 		own := *cfg.Orders
 		problems = append(problems, own.withDefaults(cfg.Client)...)

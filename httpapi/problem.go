@@ -52,13 +52,14 @@ var (
 	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "The access check failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
 	timedOut        = problemKind{nil, wire.TimedOut, http.StatusServiceUnavailable, "The response took too long.", 1}
+	notReady        = problemKind{nil, "not-ready", http.StatusServiceUnavailable, "The process is not ready.", 2}
 	stopping        = problemKind{nil, "stopping", http.StatusServiceUnavailable, "The server is stopping.", 1}
 )
 
 // httpProblems lists these problems for the reference page.
 var httpProblems = []problemKind{
 	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
-	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManyLong, tooManyBodies, tooManySearches, undecided, internal, timedOut, stopping,
+	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManyLong, tooManyBodies, tooManySearches, undecided, internal, timedOut, notReady, stopping,
 }
 
 // Problems of sentinels that handlers also create.

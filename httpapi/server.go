@@ -8,9 +8,10 @@ import (
 	"github.com/goweaver/weaver"
 )
 
-// Health reports that the process responds.
+// Health reports that the process responds (healthz) or is ready (readyz).
 type Health struct {
-	Status string `json:"status"`
+	Status string        `json:"status"`
+	Checks []HealthCheck `json:"checks,omitempty"` // of readyz: the store, and Config.ReadyChecks
 	// WorkersInTrouble is the number of workers that cannot run tasks of a type at the moment
 	// (readyz): GET /v1/workers gives the reason.
 	WorkersInTrouble int `json:"workers_in_trouble,omitempty"`
@@ -18,17 +19,50 @@ type Health struct {
 
 func (c *call) healthz() error { return c.write(http.StatusOK, Health{Status: "ok"}) }
 
-// readyz reports whether the store can be used. It does not depend on workers.
+// ReadyCheck is a condition of GET /readyz besides the store.
+type ReadyCheck struct {
+	Name string
+
+	// Check returns nil if the condition holds. It has 5 seconds. The text of its error is shown
+	// without credentials: it names no tasks, hosts or users.
+	Check func(ctx context.Context) error
+}
+
+// Results of checks.
+const (
+	checkOK     = "ok"
+	checkFailed = "failed"
+)
+
+// readyz reports whether the store can be used and the checks of the process succeed. Other
+// workers are not part of it.
 func (c *call) readyz() error {
 	if c.api.ctx.Err() != nil {
 		return stopping.of("The server is stopping.")
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), 5*time.Second)
 	defer cancel()
+	var failure *Problem
+	checks := []HealthCheck{{Name: "store", Status: checkOK}}
 	if err := c.api.client.Store().Ready(ctx); err != nil {
-		return err
+		failure = c.problem(err, "the store is not ready")
+		checks[0] = HealthCheck{Name: "store", Status: checkFailed, Detail: failure.Title}
 	}
-	ready := Health{Status: "ready"}
+	for _, check := range c.api.cfg.ReadyChecks {
+		line := HealthCheck{Name: check.Name, Status: checkOK}
+		if err := check.Check(ctx); err != nil {
+			line.Status, line.Detail = checkFailed, err.Error()
+			if failure == nil {
+				failure = notReady.of("%s: %s", check.Name, err)
+			}
+		}
+		checks = append(checks, line)
+	}
+	if failure != nil {
+		failure.Checks = checks
+		return failure
+	}
+	ready := Health{Status: "ready", Checks: checks}
 	if workers, err := c.api.client.Workers(ctx); err == nil { // they are not part of this server
 		for i := range workers {
 			if workers[i].InTrouble() {

@@ -58,6 +58,8 @@ type (
 	Problem = wire.Problem
 	// ProblemError is one mistake of a request.
 	ProblemError = wire.ProblemError
+	// HealthCheck is the result of one readiness check.
+	HealthCheck = wire.HealthCheck
 
 	batchRequest      = wire.BatchRequest
 	verbRequest       = wire.VerbRequest

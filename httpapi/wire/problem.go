@@ -13,11 +13,19 @@ type Problem struct {
 	Status int            `json:"status"`           // of the response
 	Detail string         `json:"detail,omitempty"` // the fault in this case, and the remedy
 	Errors []ProblemError `json:"errors,omitempty"` // the mistakes in the request
+	Checks []HealthCheck  `json:"checks,omitempty"` // of readyz
 
 	// Headers of the answer.
 	RetryAfter int    `json:"-"` // seconds; 0: none
 	Allow      string `json:"-"`
 	Challenge  string `json:"-"` // of a 401; "" is that of tokens
+}
+
+// HealthCheck is the result of one readiness check.
+type HealthCheck struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`           // ok or failed
+	Detail string `json:"detail,omitempty"` // the reason of a failure
 }
 
 // ProblemError is one mistake in a request.
