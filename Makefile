@@ -40,7 +40,7 @@ test: services ## Run all tests but those of `make e2e`
 	$(IN_TESTS) scripts/gotest.sh -shuffle=on $(LONGEST) $(TESTED)
 
 .PHONY: services
-services: ## Install what the tests start for themselves, PostgreSQL and PgBouncer, if it is missing
+services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer and Redis, if it is missing
 	@scripts/services.sh
 
 # Left out of `make race`, because they have no goroutines that share anything:

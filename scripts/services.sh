@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Finds PostgreSQL and PgBouncer, which the tests start for themselves
-# (internal/pgtest looks at the same places). What is missing it installs where
-# it may, and no server of the system comes with it; else it says which command
-# does. It prints nothing when everything is there.
+# Finds PostgreSQL, PgBouncer and Redis, which the tests start for themselves
+# (internal/pgtest and internal/redistest look at the same places). What is
+# missing it installs where it may, and no server of the system comes with it;
+# else it says which command does. It prints nothing when everything is there.
 set -euo pipefail
 
 oldest=13
@@ -35,9 +35,14 @@ find_pgbouncer() {
 	command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ -x /usr/local/sbin/pgbouncer ]
 }
 
+find_redis() {
+	command -v redis-server >/dev/null
+}
+
 missing=()
 find_postgres || missing+=(postgresql)
 find_pgbouncer || missing+=(pgbouncer)
+find_redis || missing+=(redis-server)
 [ ${#missing[@]} != 0 ] || exit 0
 
 as_root=()
@@ -86,24 +91,27 @@ install_missing() {
 		"${as_root[@]}" cp "$saved/no-cluster" "$clusters"
 	fi
 	apt_install "${missing[@]}"
-	if [[ " ${missing[*]} " == *" pgbouncer "* ]]; then
-		"${as_root[@]}" update-rc.d pgbouncer disable >&2 # it does not start with the machine either
-	fi
+	local service
+	for service in pgbouncer redis-server; do
+		if [[ " ${missing[*]} " == *" $service "* ]]; then
+			"${as_root[@]}" update-rc.d "$service" disable >&2 # it does not start with the machine either
+		fi
+	done
 }
 
 if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
 	echo "tests need ${missing[*]}: installing" >&2
 	install_missing
 	hash -r
-	find_postgres && find_pgbouncer && exit
+	find_postgres && find_pgbouncer && find_redis && exit
 fi
 
 cat >&2 <<EOF
-The tests need ${missing[*]} (PostgreSQL $oldest or later, and PgBouncer), which they start for themselves. Install it:
+The tests need ${missing[*]} (PostgreSQL $oldest or later, PgBouncer, Redis 7 or later), which they start for themselves. Install it:
   Debian, Ubuntu:  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}
-  Fedora:          sudo dnf install postgresql-server pgbouncer
-  Alpine:          apk add postgresql pgbouncer
-  macOS:           brew install postgresql@17 pgbouncer
+  Fedora:          sudo dnf install postgresql-server pgbouncer redis
+  Alpine:          apk add postgresql pgbouncer redis
+  macOS:           brew install postgresql@17 pgbouncer redis
 Programs in another folder: WEAVER_POSTGRES_BIN=<folder of postgres and initdb>.
 EOF
 exit 1

@@ -98,6 +98,7 @@ var importRules = map[string]rule{
 	"internal/archtest":          {},
 	"internal/faults/disktest":   {libs: []string{ncruces}},
 	"internal/pgtest":            {libs: []string{pgx}},
+	"internal/redistest":         {},
 	"internal/faults/refusetest": {ours: library},
 	"internal/httpcontract":      {libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 
@@ -299,6 +300,24 @@ func TestRootIsLight(t *testing.T) {
 	for _, dep := range strings.Fields(string(out)) {
 		if _, ours := relative(dep); !ours && !standard(dep) && !fromModule([]string{ulid}, dep) {
 			t.Errorf("package weaver links %s: only %s and the standard library may come with it; move the code that needs it into an adapter or above", dep, ulid)
+		}
+	}
+}
+
+// A program links the client of Redis only if it imports package delivery/redis or the command.
+func TestRedisIsLinkedByItsImportersOnly(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "list", "-deps", ".", "./delivery", "./delivery/deliverytest", "./store/...", "./blob/...", "./weavertest",
+		"./httpapi/...", "./builtin", "./schema", "./ordertask")
+	cmd.Dir = repoRoot
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if fromModule([]string{"github.com/redis/rueidis"}, dep) {
+			t.Errorf("%s is linked by a package that does not connect to Redis", dep)
 		}
 	}
 }

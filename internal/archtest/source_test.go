@@ -18,6 +18,7 @@ var suites = map[string]string{
 	"order/ordertest":            "conformance suite of order stores",
 	"internal/httpcontract":      "holds an API to its document in tests",
 	"internal/pgtest":            "servers for tests",
+	"internal/redistest":         "servers for tests",
 	"internal/faults/refusetest": "write paths of an engine on a store that refuses",
 	"weavertest":                 "runs inside users' tests, in a bubble",
 }
