@@ -39,6 +39,12 @@ LONGEST := ./store/postgres ./internal/clitest ./store/sqlite ./store/postgres/i
 test: services ## Run all tests but those of `make e2e`
 	$(IN_TESTS) scripts/gotest.sh -shuffle=on $(LONGEST) $(TESTED)
 
+# Not a part of CI, which has no promtool; the Go tests of package cli check the names of the metrics there.
+.PHONY: alarms
+alarms: ## Test the alarms of deploy/prometheus with promtool (Debian package prometheus)
+	@command -v promtool >/dev/null || { echo 'promtool is missing: sudo apt-get install -y --no-install-recommends prometheus' >&2; exit 1; }
+	promtool test rules deploy/prometheus/rules_test.yml
+
 .PHONY: services
 services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer and Redis, if it is missing
 	@scripts/services.sh

@@ -8,9 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -143,4 +147,50 @@ func Parse(words ...string) error {
 	}
 	_, err = parser.Parse(words)
 	return err
+}
+
+// HealthPaths are the paths that --health serves.
+var HealthPaths = healthPaths
+
+// Parsed is what a command line of a service says.
+type Parsed struct {
+	Verb  string
+	Addr  string        // on which it listens; "" for no address
+	Drain time.Duration // its drain timeout; 0 for other verbs
+	URL   string        // that healthcheck asks
+	Files []string      // of secrets
+}
+
+// ParseService reads a command line without running it.
+func ParseService(args []string) (Parsed, error) {
+	var g grammar
+	parser, err := newParser(App{}.withDefaults(), &g, io.Discard)
+	if err != nil {
+		return Parsed{}, err
+	}
+	kctx, err := parser.Parse(args)
+	if err != nil {
+		return Parsed{}, err
+	}
+	p := Parsed{Verb: kctx.Command()}
+	switch verb, _, _ := strings.Cut(p.Verb, " "); verb {
+	case "serve":
+		p.Addr, p.Drain, p.Files = g.Serve.Addr, g.Serve.DrainTimeout, []string{g.Serve.TokenFile}
+		_, err = g.Serve.roles()
+	case "worker":
+		p.Addr, p.Drain = g.Worker.Health, g.Worker.DrainTimeout
+		_, _, err = g.Worker.roles()
+	case "healthcheck":
+		p.URL = g.Health.URL
+	case "token":
+		p.Files = []string{g.Token.New.TokenFile, g.Token.New.Keep}
+		_, err = g.Token.New.parse()
+	}
+	return p, err
+}
+
+// Collectors returns all collectors of /metrics.
+func Collectors(client *weaver.Client, orders order.Store) []prometheus.Collector {
+	d := &door{metrics: httpapi.NewMetrics(), orders: &ordersPart{metrics: httpapi.NewOrderMetrics()}}
+	return append(d.collectors(), httpapi.NewStoreMetrics(client, nil), httpapi.NewOrderStoreMetrics(orders, client.Namespace(), nil))
 }

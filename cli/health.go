@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
@@ -40,10 +39,7 @@ func (d *door) openHealth(client *weaver.Client, errs io.Writer) error {
 		return nil
 	}
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(d.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if d.orders != nil {
-		metrics.MustRegister(d.orders.metrics)
-	}
+	metrics.MustRegister(d.collectors()...)
 	api, err := httpapi.New(httpapi.Config{
 		Client: client, Authorize: d.who.authorize, AllowedHosts: d.who.hosts,
 		Metrics: metrics, ReadyChecks: d.health.checks(), Logger: warnings(errs),

@@ -169,9 +169,10 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		return err
 	}
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(d.metrics, httpapi.NewStoreMetrics(client, logger), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(d.collectors()...)
+	metrics.MustRegister(httpapi.NewStoreMetrics(client, logger))
 	if d.orders != nil {
-		metrics.MustRegister(d.orders.metrics, httpapi.NewOrderStoreMetrics(d.orders.store, client.Namespace(), logger))
+		metrics.MustRegister(httpapi.NewOrderStoreMetrics(d.orders.store, client.Namespace(), logger))
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Client:       client,
@@ -190,6 +191,15 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	d.handle(beside(api, s.mcpHandler(api, client, logger)), logger)
 	d.server.RegisterOnShutdown(api.Stop)
 	return nil
+}
+
+// collectors returns the metrics of the process.
+func (d *door) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{d.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	if d.orders != nil {
+		all = append(all, d.orders.metrics)
+	}
+	return all
 }
 
 // handle sets up the server for a handler.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -26,7 +27,7 @@ func (tokenCmd) Help() string {
 	return "A server identifies its users by a token, or by a name and a password. The files of `serve` contain hashes: a token is " +
 		"printed once and cannot be read from them. Access is one or more of submit, read, payloads and operate, with commas, or full; " +
 		"payloads and operate include read. --token-file adds the line to a file and creates a missing file. A removed line is valid " +
-		"until the server restarts.\n\n  weaver token new ci --access submit,read --token-file tokens\n  weaver token password ann " +
+		"until the server restarts. With --keep the token stays in a file, too, for a script that may run again.\n\n  weaver token new ci --access submit,read --token-file tokens\n  weaver token password ann " +
 		"--access read,operate >> passwords"
 }
 
@@ -50,6 +51,7 @@ func (a *accessFlag) parse() (httpapi.Access, error) {
 type tokenNewCmd struct {
 	accessFlag
 	TokenFile string `placeholder:"FILE" help:"File for the line; then only the token is printed."`
+	Keep      string `placeholder:"FILE" help:"File for the token, which later calls print again."`
 }
 
 // Run implements the verb.
@@ -57,6 +59,9 @@ func (c *tokenNewCmd) Run(s *session) error {
 	access, err := c.parse()
 	if err != nil {
 		return err
+	}
+	if c.Keep != "" {
+		return c.keep(s, access)
 	}
 	token, line := httpapi.NewToken(c.Name, access)
 	if c.TokenFile != "" {
@@ -72,6 +77,40 @@ func (c *tokenNewCmd) Run(s *session) error {
 	default:
 		s.printf("token: %s\nline:  %s\n", token, line)
 	}
+	return nil
+}
+
+// keep prints the token in the file of --keep, or writes a new one there.
+func (c *tokenNewCmd) keep(s *session, access httpapi.Access) error {
+	if c.TokenFile == "" {
+		return badInput("Name one with --token-file.", "--keep %s: the line of a new token needs a file", c.Keep)
+	}
+	if _, err := privatefile.Check(c.Keep); err != nil {
+		return badInput("", "--keep: %w", err)
+	}
+	token, line := "", ""
+	kept, err := plainfile.ReadStream(c.Keep)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		token, line = httpapi.NewToken(c.Name, access)
+		// Crash here: the line is in the file, and the token is nowhere. The next call makes another one.
+		if err := appendLine(c.TokenFile, line); err != nil {
+			return badInput("", "--token-file: %w", err)
+		}
+		if err := os.WriteFile(c.Keep, []byte(token+"\n"), 0o600); err != nil {
+			return badInput("", "--keep: %w", err)
+		}
+	case err != nil:
+		return badInput("", "--keep: %w", err)
+	default:
+		if token = strings.TrimSpace(string(kept)); token == "" {
+			return badInput("Delete the file for a new token.", "--keep %s is empty", c.Keep)
+		}
+	}
+	if s.json() {
+		return s.writeJSON(map[string]any{"name": c.Name, "access": access.String(), "token": token, "line": line})
+	}
+	s.printf("%s\n", token)
 	return nil
 }
 
