@@ -43,7 +43,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 	if s.json() {
 		return badInput("`"+s.app.Name+" serve -o json` and `"+s.app.Name+" worker -o json` print for programs.", "dev prints lines for people")
 	}
-	work := &workFlags{Slots: c.Slots, DrainTimeout: c.DrainTimeout, NoPrivateNetwork: c.NoPrivateNetwork}
+	work := &workFlags{Slots: c.Slots, DrainTimeout: c.DrainTimeout, addressFlags: addressFlags{NoPrivateNetwork: c.NoPrivateNetwork}}
 	if err := work.check(); err != nil {
 		return err
 	}
@@ -81,6 +81,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		announce(ctx, p.eng)
+		door.addresses = work.addressFlags
 		if err := door.open(s, p.eng.Client, dev); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 type mcpCmd struct {
 	AllowWrites  bool `help:"Also offer the tools that change something."`
 	ShowPayloads bool `help:"Also show values and logs, masked as their tasks say."`
+	addressFlags
 }
 
 // Help is shown by mcp --help.
@@ -34,6 +35,9 @@ func (mcpCmd) Help() string {
 
 // Run implements the verb.
 func (c *mcpCmd) Run(ctx context.Context, s *session) error {
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		srv, err := mcpserver.New(mcpserver.Config{
 			Version:      s.app.Version,
@@ -43,7 +47,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 			Logs:         s.logsText,
 			Types:        s.typeNames,
 			Draft:        s.mcpDraft,
-			Orders:       s.mcpOrders(client),
+			Orders:       s.mcpOrders(client, &c.addressFlags),
 			AllowWrites:  c.AllowWrites,
 			ShowPayloads: c.ShowPayloads,
 			Logger:       warnings(s.errs),

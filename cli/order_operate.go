@@ -87,6 +87,7 @@ func badOrder(file string, err error) error {
 type orderRequeueCmd struct {
 	Key       string `arg:"" help:"Idempotency key of an aborted order."`
 	Confirmed bool   `help:"The partner does not have the order, or may get it again."`
+	addressFlags
 	auditFlags
 }
 
@@ -98,6 +99,9 @@ func (orderRequeueCmd) Help() string {
 
 // Run implements the verb.
 func (c *orderRequeueCmd) Run(ctx context.Context, s *session) error {
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
 	cfg, err := orderConfig()
 	if err != nil {
 		return err
@@ -109,7 +113,7 @@ func (c *orderRequeueCmd) Run(ctx context.Context, s *session) error {
 			return s.noOrder(err, ns)
 		}
 		if o.Row.State == order.Aborted && o.Entry.Unknown && !c.Confirmed && cfg.Adapter != "" {
-			found, err := askPartner(ctx, &cfg, st, ns, c.Key)
+			found, err := askPartner(ctx, &cfg, &c.addressFlags, st, ns, c.Key, cmd.Audit)
 			switch {
 			case err != nil:
 				return badInput("Ask the partner another way, then requeue it with --confirmed or settle it.", "the partner could not be asked about %q: %w", c.Key, err)
@@ -131,13 +135,14 @@ func (c *orderRequeueCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// askPartner asks what became of an order, through the adapter that the variables name.
-func askPartner(ctx context.Context, cfg *order.Config, st order.Store, ns, key string) (order.Found, error) {
-	a, err := cfg.NewAdapter()
+// askPartner asks what became of an order, through the adapter that the variables name. It refuses
+// the addresses that a send refuses.
+func askPartner(ctx context.Context, cfg *order.Config, addresses *addressFlags, st order.Store, ns, key string, by order.Audit) (order.Found, error) {
+	a, err := cfg.NewAdapter(partnerClient(addresses))
 	if err != nil {
 		return order.FoundOpen, err
 	}
-	return order.AskPartner(ctx, st, ns, a, key)
+	return order.AskPartner(ctx, st, ns, a, key, by)
 }
 
 type orderUnlockCmd struct {

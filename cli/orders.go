@@ -34,7 +34,7 @@ type ordersPart struct {
 // ordersPartOf reads the variables of orders before anything is opened; nil: the process does
 // nothing for them. sends says that it has the role orders. The http adapter refuses the
 // addresses that http tasks are refused.
-func ordersPartOf(sends bool, work *workFlags) (*ordersPart, error) {
+func ordersPartOf(sends bool, addresses *addressFlags) (*ordersPart, error) {
 	cfg, err := orderConfig()
 	enabled := strings.TrimSpace(os.Getenv("OUTBOX_ENABLED"))
 	_, wrong := strconv.ParseBool(enabled)
@@ -48,7 +48,7 @@ func ordersPartOf(sends bool, work *workFlags) (*ordersPart, error) {
 	}
 	o := &ordersPart{cfg: cfg, sends: sends, metrics: httpapi.NewOrderMetrics()}
 	if sends || cfg.Adapter != "" {
-		if o.adapter, err = cfg.NewAdapter(partnerClient(work)); err != nil {
+		if o.adapter, err = cfg.NewAdapter(partnerClient(addresses)); err != nil {
 			return nil, badInput("docs/orders.md lists the variables.", "%w", err)
 		}
 	}
@@ -57,9 +57,9 @@ func ordersPartOf(sends bool, work *workFlags) (*ordersPart, error) {
 
 // partnerClient returns the client of the http adapter. It follows no redirect: the token is for
 // BROKER_URL only.
-func partnerClient(work *workFlags) *http.Client {
+func partnerClient(f *addressFlags) *http.Client {
 	return &http.Client{
-		Transport:     builtin.Transport(builtin.Config{NoPrivateNetwork: work.NoPrivateNetwork, NoMetadata: true, AllowNetworks: work.allowed}),
+		Transport:     builtin.Transport(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork, NoMetadata: true, AllowNetworks: f.allowed}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -122,8 +122,9 @@ func (o *ordersPart) parts() []part {
 	return []part{{name: "orders", run: func(drain, _ context.Context) error { return o.worker.Run(drain) }}}
 }
 
-// mcpOrders are the orders of a store for the tools of mcp.
-func (s *session) mcpOrders(client *weaver.Client) mcpserver.Orders {
+// mcpOrders are the orders of a store for the tools of mcp. They ask the partner at the addresses
+// that the flags allow.
+func (s *session) mcpOrders(client *weaver.Client, addresses *addressFlags) mcpserver.Orders {
 	st, ok := sealorder.Of(client.OpenStore())
 	if !ok {
 		return mcpserver.Orders{}
@@ -134,8 +135,8 @@ func (s *session) mcpOrders(client *weaver.Client) mcpserver.Orders {
 		return in.out.String()
 	}}
 	if cfg, err := orderConfig(); err == nil && cfg.Adapter != "" {
-		o.Ask = func(ctx context.Context, key string) (order.Found, error) {
-			return askPartner(ctx, &cfg, st, client.Namespace(), key)
+		o.Ask = func(ctx context.Context, key string, by order.Audit) (order.Found, error) {
+			return askPartner(ctx, &cfg, addresses, st, client.Namespace(), key, by)
 		}
 	}
 	return o

@@ -34,16 +34,22 @@ type runCmd struct {
 
 // workFlags are the flags of the verbs that run tasks.
 type workFlags struct {
-	Slots            *int          `placeholder:"N" help:"Number of concurrent tasks; default: CPUs, at least 4."`
-	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"Grace period after the first interrupt; default 30s."`
-	NoPrivateNetwork bool          `help:"Public addresses only, for http tasks."`
-	AllowAddress     []string      `placeholder:"ADDRESS" help:"Additional address or network for http tasks; repeatable."`
+	Slots        *int          `placeholder:"N" help:"Number of concurrent tasks; default: CPUs, at least 4."`
+	DrainTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"Grace period after the first interrupt; default 30s."`
+	addressFlags
 
-	allowed    []netip.Prefix // AllowAddress
-	noMetadata bool           // other users may have submitted the tasks
+	noMetadata bool // other users may have submitted the tasks
 }
 
-func (f *workFlags) check() error {
+// addressFlags are the flags of the verbs that call other servers.
+type addressFlags struct {
+	NoPrivateNetwork bool     `help:"Public addresses only, for http tasks and orders."`
+	AllowAddress     []string `placeholder:"ADDRESS" help:"Additional address or network for http tasks and orders; repeatable."`
+
+	allowed []netip.Prefix // AllowAddress
+}
+
+func (f *addressFlags) checkAddresses() error {
 	for _, text := range f.AllowAddress {
 		network, err := netip.ParsePrefix(text)
 		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
@@ -54,6 +60,13 @@ func (f *workFlags) check() error {
 			return badInput("Write an address, as 169.254.169.254, or a network, as 10.1.2.0/24.", "--allow-address %q: neither an address nor a network", text)
 		}
 		f.allowed = append(f.allowed, network)
+	}
+	return nil
+}
+
+func (f *workFlags) check() error {
+	if err := f.checkAddresses(); err != nil {
+		return err
 	}
 	if f.Slots != nil && *f.Slots < 1 {
 		return badInput("", "--slots %d: want at least 1", *f.Slots)

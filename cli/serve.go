@@ -85,7 +85,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	}
 	var orders *ordersPart
 	if roles[roleAPI] || roles[roleOrders] {
-		if orders, err = ordersPartOf(roles[roleOrders], &c.workFlags); err != nil {
+		if orders, err = ordersPartOf(roles[roleOrders], &c.addressFlags); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		}
 		p.more = orders.parts()
 		if door != nil {
-			door.orders = orders
+			door.orders, door.addresses = orders, c.addressFlags
 			if err := door.open(s, client, s.errs); err != nil {
 				return err
 			}

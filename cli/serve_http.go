@@ -107,12 +107,13 @@ func (s *session) badCredentials(flag, verb string, err error) error {
 
 // door is the HTTP server of a verb.
 type door struct {
-	who      credentials
-	listener net.Listener
-	server   *http.Server
-	metrics  *httpapi.Metrics // of the process's engine, which uses it as a plug-in
-	orders   *ordersPart      // nil: none are accepted
-	health   *processHealth   // of the process
+	who       credentials
+	listener  net.Listener
+	server    *http.Server
+	metrics   *httpapi.Metrics // of the process's engine, which uses it as a plug-in
+	orders    *ordersPart      // nil: none are accepted
+	health    *processHealth   // of the process
+	addresses addressFlags     // that the partner of orders may have
 }
 
 // listenOn starts to listen. Connections wait until open and serve are called.
@@ -188,7 +189,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	if err != nil {
 		return badInput("", "%w", err)
 	}
-	d.handle(beside(api, s.mcpHandler(api, client, logger)), logger)
+	d.handle(beside(api, s.mcpHandler(api, client, &d.addresses, logger)), logger)
 	d.server.RegisterOnShutdown(api.Stop)
 	return nil
 }

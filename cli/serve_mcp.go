@@ -10,7 +10,7 @@ import (
 )
 
 // mcpHandler serves the tools of the verb mcp over HTTP. Each principal gets the tools that its access allows.
-func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *slog.Logger) http.Handler {
+func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, addresses *addressFlags, logger *slog.Logger) http.Handler {
 	return api.Guard("mcp", httpapi.Read, func(w http.ResponseWriter, r *http.Request, who httpapi.Principal) {
 		mcpserver.Handler(func(*http.Request) (mcpserver.Config, error) {
 			return mcpserver.Config{
@@ -21,7 +21,7 @@ func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *sl
 				Logs:         s.logsText,
 				Types:        s.typeNames,
 				Draft:        s.mcpDraft,
-				Orders:       s.mcpOrders(client),
+				Orders:       s.mcpOrders(client, addresses),
 				AllowWrites:  who.Access.Has(httpapi.Operate | httpapi.Submit),
 				ShowPayloads: who.Access.Has(httpapi.Payloads),
 				ToShow:       "send a token that has the access payloads",

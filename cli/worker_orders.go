@@ -34,7 +34,7 @@ func (c *workerCmd) roles() (orders *ordersPart, tasks bool, err error) {
 	case !tasks && (len(c.Handlers) > 0 || len(c.Queue) > 0):
 		return nil, false, badInput("Add tasks to --roles.", "--handlers and --queue are for the role tasks")
 	}
-	orders, err = ordersPartOf(true, &c.workFlags)
+	orders, err = ordersPartOf(true, &c.addressFlags)
 	return orders, tasks, err
 }
 

@@ -205,7 +205,7 @@ func (d *orderDesk) requeue(c *call) (order.Command, error) {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	found, err := order.AskPartner(ctx, d.store, c.api.client.Namespace(), d.adapter, cmd.Key)
+	found, err := order.AskPartner(ctx, d.store, c.api.client.Namespace(), d.adapter, cmd.Key, cmd.Audit)
 	switch {
 	case errors.Is(err, order.ErrState): // it has moved on
 	case err != nil:

@@ -112,6 +112,10 @@ func TestOrderVerbAccess(t *testing.T) {
 	if s.post("/v1/orders/k/requeue", reasonGiven, as("o")...).want(http.StatusOK).into(&ack); ack.State != orders.Succeeded || ack.Entry.Result != nil {
 		t.Errorf("%+v", ack)
 	}
+	var audit httpapi.Page[store.AuditEntry]
+	if s.get("/v1/audit?target=order%2Fk", as("f")...).want(http.StatusOK).into(&audit); len(audit.Items) != 1 || audit.Items[0].Actor != "operates" || audit.Items[0].Verb != "order_settle" {
+		t.Errorf("the audit has %+v", audit.Items)
+	}
 	if a := s.get("/do/order/k", as("f")...).want(http.StatusOK); !strings.Contains(string(a.body), `"executed_qty":"0.5"`) {
 		t.Errorf("%s", a.body)
 	}

@@ -3,13 +3,14 @@ package order
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // AskPartner asks the partner of an aborted order whose outcome is unknown what became of it.
-// If it executed the order, the key is settled with its result. Without a Reconciler the
-// answer is FoundOpen.
-func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string) (Found, error) {
+// If it executed the order, the key is settled with its result, with an audit entry of who asked
+// and why. Without a Reconciler the answer is FoundOpen.
+func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string, by Audit) (Found, error) {
 	rec, ok := a.(Reconciler)
 	if !ok {
 		return FoundOpen, nil
@@ -44,9 +45,7 @@ func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string)
 	if err := got.res.Check(o.Row.Profile); err != nil {
 		return FoundOpen, fmt.Errorf("the partner's result: %w", err)
 	}
-	list, err := st.SettleOrders(ctx, ns, Settlement{Lease: h.lease(), Digest: o.Row.Digest, Verdict: VerdictSucceeded, Result: got.res})
-	if err == nil && len(list) == 1 {
-		err = list[0].Err
-	}
+	by.Reason = strings.TrimSpace(by.Reason + " (the partner has executed it)")
+	_, err = st.OperateOrder(ctx, ns, SettleByHand{Audit: by, Key: key, Result: &got.res, Asked: true})
 	return FoundResult, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 )
 
@@ -26,7 +27,7 @@ func TestAskPartner(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 		ask := func(a order.Adapter, key string) order.Found {
-			found, err := order.AskPartner(t.Context(), s, ns, a, key)
+			found, err := order.AskPartner(t.Context(), s, ns, a, key, order.Audit{By: "ann", Reason: "asked"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,10 +46,14 @@ func TestAskPartner(t *testing.T) {
 		if found := ask(paper, "lost"); found != order.FoundResult {
 			t.Errorf("an order that was executed: %s", found)
 		}
-		if o := get(t, s, "lost"); o.Row.State != order.Succeeded || o.Entry.State != order.LedgerSucceeded || decode(t, o).OrderID != "o-lost" {
+		if o := get(t, s, "lost"); o.Row.State != order.Succeeded || o.Entry.State != order.LedgerSucceeded || decode(t, o).OrderID != "o-lost" || len(decode(t, o).Warnings) > 0 {
 			t.Errorf("%+v", o)
 		}
-		if _, err := order.AskPartner(t.Context(), s, ns, paper, "ok"); !errors.Is(err, order.ErrState) {
+		audit, _, err := s.Audit(t.Context(), ns, store.AuditFilter{Target: "order/lost"})
+		if err != nil || len(audit) != 1 || audit[0].Verb != "order_settle" || audit[0].Actor != "ann" || audit[0].Reason != "asked (the partner has executed it)" {
+			t.Errorf("the audit has %+v, %v", audit, err)
+		}
+		if _, err := order.AskPartner(t.Context(), s, ns, paper, "ok", order.Audit{}); !errors.Is(err, order.ErrState) {
 			t.Errorf("a settled order: %v", err)
 		}
 	})

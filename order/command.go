@@ -40,6 +40,7 @@ type SettleByHand struct {
 	Key     string
 	Result  *ExecResult
 	Stored  json.RawMessage // the result as it is stored, sealed; nil: its JSON
+	Asked   bool            // Result is the partner's answer: it has no warning, and settles only what is not known to have failed
 	Code    ReasonCode
 	Message string
 }

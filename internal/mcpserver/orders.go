@@ -19,8 +19,8 @@ type Orders struct {
 	// Why tells the story of an order in sentences, without its values. Required.
 	Why func(*order.Order) string
 	// Ask asks the partner what became of an aborted order with an unknown outcome, and
-	// settles it if it was executed. nil: nobody can be asked.
-	Ask func(ctx context.Context, key string) (order.Found, error)
+	// settles it if it was executed, with an audit entry. nil: nobody can be asked.
+	Ask func(ctx context.Context, key string, by order.Audit) (order.Found, error)
 }
 
 func (t tools) addOrderReads(s *mcp.Server) {
@@ -162,7 +162,7 @@ func (t tools) requeueOrder(ctx context.Context, in requeueOrderInput) (string, 
 	}
 	cmd := order.Requeue{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Key: in.Key, Confirmed: in.Confirmed}
 	if o.Row.State == order.Aborted && o.Entry.Unknown && !in.Confirmed && t.Orders.Ask != nil {
-		found, err := t.Orders.Ask(ctx, in.Key)
+		found, err := t.Orders.Ask(ctx, in.Key, cmd.Audit)
 		switch {
 		case err != nil:
 			return "", say("the partner could not be asked about %q; ask it another way, then set confirmed", short(in.Key, 64))

@@ -73,7 +73,7 @@ func TestRequeueOrder(t *testing.T) {
 	c.AllowWrites, c.Actor = true, "bot"
 	found := order.FoundOpen
 	cs := connect(t, c)
-	c.Orders.Ask = func(context.Context, string) (order.Found, error) { return found, nil }
+	c.Orders.Ask = func(context.Context, string, order.Audit) (order.Found, error) { return found, nil }
 	asking := connect(t, c)
 	for name, s := range map[string]func() (string, bool){
 		"no reason": func() (string, bool) {

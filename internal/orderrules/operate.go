@@ -37,12 +37,14 @@ func SettleByHand(o *order.Order, cmd *order.SettleByHand, now time.Time) (Move,
 	m := start(o)
 	if cmd.Result != nil {
 		res := *cmd.Result
-		res.Warnings = append(append([]string(nil), res.Warnings...), order.WarnByHand)
+		if !cmd.Asked {
+			res.Warnings = append(append([]string(nil), res.Warnings...), order.WarnByHand)
+		}
 		if err := res.Check(o.Row.Profile); err != nil {
 			return m, fmt.Errorf("%w: the result: %w", order.ErrState, err)
 		}
-		again, err := m.succeed(o, o.Row.Digest, &res, cmd.Stored, true, now)
-		if err == nil && again && !m.Row {
+		again, err := m.succeed(o, o.Row.Digest, &res, cmd.Stored, !cmd.Asked, now)
+		if err == nil && again && !m.Row && !cmd.Asked {
 			err = fmt.Errorf("%w: %q has succeeded already", order.ErrState, o.Row.Key)
 		}
 		return m, err
