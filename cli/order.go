@@ -235,8 +235,25 @@ func (orderStatsCmd) Run(ctx context.Context, s *session) error {
 		if !got.OldestAt.IsZero() {
 			s.printf("The oldest unsettled order was accepted %s.\n", s.clock.When(got.OldestAt))
 		}
+		for i := range got.Senders {
+			s.printf("%s\n", s.senderText(&got.Senders[i]))
+		}
 		return nil
 	})
+}
+
+// senderText is a line of a worker, and of the state of its circuit breaker.
+func (s *session) senderText(w *order.SenderStatus) string {
+	said := fmt.Sprintf("Worker %s, adapter %s: ", text.OneLine(w.Name, explain.MaxNote), text.OneLine(w.Adapter, explain.MaxNote))
+	switch {
+	case w.Dead:
+		return said + "dead."
+	case w.Silent:
+		return said + "silent since " + s.clock.When(w.LastSeen) + "."
+	case !w.PausedUntil.IsZero():
+		return said + fmt.Sprintf("sends nothing for now, and goes on %s: %s.", s.clock.When(w.PausedUntil), text.OneLine(w.Reason, explain.MaxMessage))
+	}
+	return said + fmt.Sprintf("%d of its last 20 sends timed out or found the partner down.", w.Failed)
 }
 
 type orderSendCmd struct {

@@ -11,9 +11,28 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store/memstore"
 )
+
+// Each worker has a line with the state of its circuit breaker.
+func TestSenderText(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &session{clock: explain.Clock{Now: now, Zone: time.UTC}}
+	for want, w := range map[string]order.SenderStatus{
+		"adapter http: 3 of its last 20 sends timed out": {Sender: order.Sender{Adapter: "http", Failed: 3}},
+		"sends nothing for now, and goes on in 1m":       {Sender: order.Sender{PausedUntil: now.Add(time.Minute), Reason: "down"}},
+		": down.":         {Sender: order.Sender{PausedUntil: now.Add(time.Minute), Reason: "down"}},
+		": dead.":         {Dead: true, Silent: true, Sender: order.Sender{PausedUntil: now.Add(time.Minute)}},
+		": silent since ": {Silent: true, LastSeen: now.Add(-time.Hour)},
+	} {
+		if got := s.senderText(&w); !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
 
 // Asking the partner refuses the addresses that a send refuses.
 func TestAskPartner_RefusesAddresses(t *testing.T) {

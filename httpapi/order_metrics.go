@@ -113,6 +113,8 @@ func (m *OrderMetrics) Collect(ch chan<- prometheus.Metric) {
 //   - outbox_pending_count: orders that wait to be sent, for the first time or again.
 //   - outbox_age_seconds: the age of the oldest order that is not settled; 0 if there is none.
 //   - idempo_ledger_rows: ledger entries.
+//   - broker_paused_workers: by adapter, the live workers whose circuit breaker is open or whose
+//     partner asked to slow down.
 //
 // Each count ends at 10,000. They are read once for each scrape, but at most every 5 seconds;
 // while the store is away they are missing.
@@ -139,12 +141,13 @@ func NewOrderStoreMetrics(st order.Store, namespace string, log *slog.Logger) *O
 var (
 	descOrdersPending = prometheus.NewDesc(order.MetricPending, "Orders that wait to be sent. It ends at 20000.", nil, nil)
 	descOrdersAge     = prometheus.NewDesc(order.MetricAge, "The age of the oldest order that is not settled.", nil, nil)
+	descOrdersPaused  = prometheus.NewDesc(order.MetricPaused, "Order workers that send nothing for now: their circuit breaker is open, or the partner asked to slow down.", []string{"adapter"}, nil)
 	descOrdersLedger  = prometheus.NewDesc(order.MetricLedger, "Ledger entries. It ends at 10000.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *OrderStoreMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOrdersPending, descOrdersAge, descOrdersLedger} {
+	for _, d := range []*prometheus.Desc{descOrdersPending, descOrdersAge, descOrdersLedger, descOrdersPaused} {
 		ch <- d
 	}
 }
@@ -162,6 +165,18 @@ func (m *OrderStoreMetrics) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descOrdersPending, prometheus.GaugeValue, float64(st.Counts[order.Pending]+st.Counts[order.Retrying]))
 	ch <- prometheus.MustNewConstMetric(descOrdersAge, prometheus.GaugeValue, age)
 	ch <- prometheus.MustNewConstMetric(descOrdersLedger, prometheus.GaugeValue, float64(st.Ledger))
+	paused := make(map[string]int)
+	for i := range st.Senders {
+		if w := &st.Senders[i]; !w.Dead && !w.Silent {
+			paused[w.Adapter] += 0
+			if !w.PausedUntil.IsZero() {
+				paused[w.Adapter]++
+			}
+		}
+	}
+	for adapter, n := range paused {
+		ch <- prometheus.MustNewConstMetric(descOrdersPaused, prometheus.GaugeValue, float64(n), adapter)
+	}
 }
 
 // read returns what the store holds, or held a moment ago.

@@ -60,7 +60,7 @@ func TestOrderVerbs(t *testing.T) {
 		s.orderVerb("b%2Fc", "settle", `{"result":{"fills":[{"px":"100","qty":"0.5","ts":"2026-01-02T03:04:05Z"}],"executed_qty":"0.5"},"reason":"they have it"}`)
 		s.sendOrder(orderOf("b/c")).result(http.StatusOK, "")
 
-		s.no(orderStore(t, st).JoinOrders(t.Context(), weaver.DefaultNamespace, "w", "w", time.Minute))
+		s.no(orderStore(t, st).JoinOrders(t.Context(), weaver.DefaultNamespace, orders.WorkerInfo{ID: "w", Name: "w", Lease: time.Minute}))
 		got, err := orderStore(t, st).ClaimOrders(t.Context(), weaver.DefaultNamespace, orders.ClaimRequest{Worker: "w", Lease: time.Microsecond, Limit: 1, MaxAttempts: 1})
 		s.no(err)
 		if ack := s.orderVerb(got.Claimed[0].Key, "unlock", reasonGiven); ack.State != orders.Pending {

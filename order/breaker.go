@@ -54,6 +54,17 @@ func (b *breaker) pause(d time.Duration, reason string, now time.Time) {
 	}
 }
 
+// state returns what the worker announces. A pause that is over is left out.
+func (b *breaker) state(adapter string, now time.Time) Sender {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Sender{Adapter: adapter, Failed: b.bad}
+	if now.Before(b.until) {
+		s.PausedUntil, s.Reason = b.until.Round(0), b.reason
+	}
+	return s
+}
+
 // wait returns the time until sends are allowed, and the reason; 0 if they are allowed now.
 func (b *breaker) wait(now time.Time) (time.Duration, string) {
 	b.mu.Lock()

@@ -26,6 +26,7 @@ const (
 	MetricPending       = "outbox_pending_count"
 	MetricAge           = "outbox_age_seconds"
 	MetricLedger        = "idempo_ledger_rows"
+	MetricPaused        = "broker_paused_workers"        // adapter
 	MetricSettledNoRows = "outbox_settled_no_rows_total" // settlements that found another state: look at the log
 )
 

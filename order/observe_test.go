@@ -68,7 +68,7 @@ func TestWorker_Observed(t *testing.T) {
 		s := memstore.New()
 		var log bytes.Buffer
 		metrics, traced := &counted{values: make(map[string]int)}, new(spans)
-		if err := s.JoinOrders(t.Context(), ns, "dead", "host:1", time.Hour); err != nil {
+		if err := s.JoinOrders(t.Context(), ns, order.WorkerInfo{ID: "dead", Name: "host:1", Lease: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		// SEKRET marks what must not be seen.
@@ -176,10 +176,20 @@ func TestWorker_CircuitBreaker(t *testing.T) {
 				done := make(chan error)
 				go func() { done <- newWorker(t, s, noReconcile{paper}).Run(ctx) }()
 				time.Sleep(50 * time.Second)
+				sender := func() order.Sender {
+					got, err := s.OrderStats(t.Context(), ns)
+					if err != nil || len(got.Senders) != 1 {
+						t.Fatalf("%+v, %v", got, err)
+					}
+					return got.Senders[0].Sender
+				}
 				mu.Lock()
 				first := sends
 				well = true
 				mu.Unlock()
+				if said := sender(); said.Adapter != "paper" || said.PausedUntil.IsZero() != (how == "reject") || (said.Reason == "") != (how == "reject") {
+					t.Errorf("the worker announces %+v", said)
+				}
 				attempts := 0
 				for i := range 60 {
 					o := get(t, s, fmt.Sprint("k", i))
@@ -198,9 +208,15 @@ func TestWorker_CircuitBreaker(t *testing.T) {
 					t.Errorf("%d sends before the breaker opened", first)
 				}
 				time.Sleep(5 * time.Minute)
+				if said := sender(); !said.PausedUntil.IsZero() || said.Reason != "" {
+					t.Errorf("after the pause the worker announces %+v", said)
+				}
 				stop()
 				if err := <-done; err != nil {
 					t.Error(err)
+				}
+				if got, err := s.OrderStats(t.Context(), ns); err != nil || len(got.Senders) != 0 {
+					t.Errorf("after it left: %+v, %v", got, err)
 				}
 				if how != "reject" && paper.Executed() != 60 {
 					t.Errorf("%d of 60 executed in the end", paper.Executed())
@@ -239,6 +255,10 @@ func TestWorker_Throttled(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- newWorker(t, s, a, func(c *order.WorkerConfig) { c.Config.Concurrency = 1 }).Run(ctx) }()
+			time.Sleep(time.Second)
+			if got, err := s.OrderStats(ctx, ns); err != nil || len(got.Senders) != 1 || got.Senders[0].Reason != "the partner asks to slow down" || got.Senders[0].Failed != 0 {
+				t.Errorf("%+v, %v", got, err)
+			}
 			time.Sleep(2 * time.Minute)
 			stop()
 			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {

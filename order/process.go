@@ -200,6 +200,7 @@ func (w *Worker) send(ctx context.Context, h *holding) error {
 	}
 	w.cfg.Metrics.Count(MetricBroker, 1, "adapter", w.cfg.Adapter.Name(), "outcome", outcome)
 	if w.brk.note(failed != nil && failed.Kind.trips(), time.Now()) {
+		signal(w.news)
 		w.cfg.Logger.Warn("order worker: the circuit breaker opened", "adapter", w.cfg.Adapter.Name(), "for", w.cfg.BreakerOpen)
 	}
 	if failed == nil {
@@ -258,6 +259,7 @@ func (w *Worker) failed(ctx context.Context, h *holding, f *SendError) error {
 			pause = w.backoff(r.Attempts)
 		}
 		w.brk.pause(pause, "the partner asks to slow down", time.Now())
+		signal(w.news)
 		return w.retry(ctx, h, false, unknown, string(reason), f.Error(), pause)
 	case FailProcessed:
 		if w.rec != nil {

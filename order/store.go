@@ -196,6 +196,32 @@ type Filter struct {
 	Limit  int
 }
 
+// WorkerInfo announces a worker.
+type WorkerInfo struct {
+	ID    string
+	Name  string // host:pid/orders, for people
+	Lease time.Duration
+	Sender
+}
+
+// Sender is the adapter of a worker and the state of its circuit breaker.
+type Sender struct {
+	Adapter     string    `json:"adapter"`
+	Failed      int       `json:"failed"`                // of its last 20 sends, those that timed out or found the partner down
+	PausedUntil time.Time `json:"paused_until,omitzero"` // it sends nothing until then, by its clock
+	Reason      string    `json:"reason,omitempty"`      // of the pause
+}
+
+// SenderStatus is the Sender of a worker as readers see it.
+type SenderStatus struct {
+	Worker   string    `json:"worker_id"`
+	Name     string    `json:"name"`
+	LastSeen time.Time `json:"last_seen"`
+	Silent   bool      `json:"silent,omitempty"` // not seen for its lease
+	Dead     bool      `json:"dead,omitempty"`   // its process is known to have ended
+	Sender
+}
+
 // Stats are counts per state, up to 10,000 each.
 type Stats struct {
 	Counts   map[State]int `json:"counts"`
@@ -204,6 +230,8 @@ type Stats struct {
 	Unknown  int           `json:"unknown"`                   // aborted with an unknown outcome
 	OldestAt time.Time     `json:"oldest_unsettled,omitzero"` // acceptance of the oldest order that is not settled
 	Ledger   int           `json:"ledger_rows"`
+	// Senders are the workers that joined, by ID; a pause that is over is left out.
+	Senders []SenderStatus `json:"senders,omitempty"`
 }
 
 // Tx is a transaction of the caller's, such as sqlite.Tx or postgres.Tx.
@@ -219,8 +247,8 @@ type Store interface {
 	// caller's transaction.
 	AcceptOrders(ctx context.Context, ns string, tx Tx, reqs ...New) ([]Accepted, error)
 	// JoinOrders announces a worker, whose death can be proven from then on, and counts as a
-	// sign of life. LeaveOrders ends that.
-	JoinOrders(ctx context.Context, ns string, worker, name string, lease time.Duration) error
+	// sign of life. A further call replaces its announcement. LeaveOrders ends that.
+	JoinOrders(ctx context.Context, ns string, w WorkerInfo) error
 	LeaveOrders(ctx context.Context, ns string, worker string) error
 	// ClaimOrders leases due rows, the oldest due first.
 	ClaimOrders(ctx context.Context, ns string, req ClaimRequest) (ClaimResult, error)

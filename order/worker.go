@@ -41,6 +41,7 @@ type Worker struct {
 	sends *batch.Queue[*sendOp]
 	ends  *batch.Queue[*endOp]
 	wake  chan struct{}
+	news  chan struct{} // the breaker's state is to be announced now
 
 	mu    sync.Mutex
 	held  map[string]*holding // claimed rows, by key
@@ -49,6 +50,7 @@ type Worker struct {
 
 	down   bool   // the store failed at the last look; of the main loop
 	paused string // why nothing is sent, as it was logged; of the main loop
+	said   Sender // as announced; of join, then of announce
 }
 
 // holding is a claimed row. The worker relies on its lease until trusted.
@@ -107,7 +109,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	w := &Worker{cfg: cfg, id: rand.Text(), name: fmt.Sprintf("%s:%d/orders", host, os.Getpid()), wake: make(chan struct{}, 1), held: make(map[string]*holding)}
+	w := &Worker{cfg: cfg, id: rand.Text(), name: fmt.Sprintf("%s:%d/orders", host, os.Getpid()), wake: make(chan struct{}, 1), news: make(chan struct{}, 1), held: make(map[string]*holding)}
 	w.rec, _ = cfg.Adapter.(Reconciler)
 	w.brk.open = cfg.BreakerOpen
 	w.sends = batch.New(256, w.commitSends)
@@ -116,12 +118,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 }
 
 // Wake has the worker look for due orders now.
-func (w *Worker) Wake() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
+func (w *Worker) Wake() { signal(w.wake) }
 
 // Run sends orders until ctx ends. Then it claims no more, waits for sends that run, and gives
 // back unsent orders. The error is that of joining the store.
@@ -142,6 +139,7 @@ func (w *Worker) run(ctx context.Context, untilIdle bool) error {
 	defer stop()
 	g := group.New(inner)
 	g.Go("order heartbeat", func(ctx context.Context) error { w.beat(ctx); return nil })
+	g.Go("order announce", func(ctx context.Context) error { w.announce(ctx); return nil })
 	g.Go("order reclaim", func(ctx context.Context) error { w.reclaim(ctx); return nil })
 	var running sync.WaitGroup
 	w.loop(ctx, untilIdle, func(h *holding) {
@@ -178,7 +176,12 @@ func (w *Worker) run(ctx context.Context, untilIdle bool) error {
 }
 
 func (w *Worker) join(ctx context.Context) error {
-	return w.cfg.Store.JoinOrders(ctx, w.cfg.Namespace, w.id, w.name, w.cfg.Config.Lease)
+	now := w.brk.state(w.cfg.Adapter.Name(), time.Now())
+	err := w.cfg.Store.JoinOrders(ctx, w.cfg.Namespace, WorkerInfo{ID: w.id, Name: w.name, Lease: w.cfg.Config.Lease, Sender: now})
+	if err == nil {
+		w.said = now
+	}
+	return err
 }
 
 // loop claims rows into free slots and starts their sends.

@@ -137,7 +137,7 @@ func TestW103_DeadWorkersOrderGoesOn(t *testing.T) {
 			s := memstore.New()
 			accept(t, s, "k")
 			paper := &order.Paper{}
-			if err := s.JoinOrders(t.Context(), ns, "dead", "host:1", time.Hour); err != nil {
+			if err := s.JoinOrders(t.Context(), ns, order.WorkerInfo{ID: "dead", Name: "host:1", Lease: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			got, err := s.ClaimOrders(t.Context(), ns, order.ClaimRequest{Worker: "dead", Lease: time.Hour, Limit: 1})

@@ -74,8 +74,8 @@ func (o faultyOrders) AcceptOrders(ctx context.Context, ns string, tx order.Tx, 
 	return through(o.f, "AcceptOrders", func() ([]order.Accepted, error) { return o.Store.AcceptOrders(ctx, ns, tx, reqs...) })
 }
 
-func (o faultyOrders) JoinOrders(ctx context.Context, ns, worker, name string, lease time.Duration) error {
-	_, err := through(o.f, "JoinOrders", func() (any, error) { return nil, o.Store.JoinOrders(ctx, ns, worker, name, lease) })
+func (o faultyOrders) JoinOrders(ctx context.Context, ns string, w order.WorkerInfo) error {
+	_, err := through(o.f, "JoinOrders", func() (any, error) { return nil, o.Store.JoinOrders(ctx, ns, w) })
 	return err
 }
 

@@ -34,6 +34,15 @@ type Announcement struct {
 	Slots      int        `json:"slots,omitempty"`   // maximum number of concurrent tasks
 	Connection Connection `json:"connection,omitempty"`
 	Troubles   []Trouble  `json:"troubles,omitempty"` // task types that it cannot run at the moment, by name; at most MaxTroubles
+	Sender     *Sender    `json:"sender,omitempty"`   // of a worker that sends orders
+}
+
+// Sender is the adapter of a worker that sends orders, and the state of its circuit breaker.
+type Sender struct {
+	Adapter     string    `json:"adapter"`
+	Failed      int       `json:"failed"`                // of its last 20 sends, those that timed out or found the partner down
+	PausedUntil time.Time `json:"paused_until,omitzero"` // it sends nothing until then, by its clock
+	Reason      string    `json:"reason,omitempty"`      // of the pause
 }
 
 // MaxTroubles is the maximum number of troubles that a worker announces.

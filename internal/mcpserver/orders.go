@@ -27,6 +27,7 @@ func (t tools) addOrderReads(s *mcp.Server) {
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	add(t, s, "list_orders", "Lists orders (requests to a partner that are sent at least once with one key, and settled once), newest first.", hints, t.listOrders)
 	add(t, s, "show_order", "Shows one order: where it stands, what happened, what helps, and its ledger entry.", hints, t.showOrder)
+	add(t, s, "order_stats", "Counts orders by status, and lists the workers that send them, each with the state of its circuit breaker: paused_until says that it sends nothing for now.", hints, t.orderStats)
 }
 
 func (t tools) addOrderWrites(s *mcp.Server) {
@@ -124,6 +125,14 @@ func (t tools) showOrder(ctx context.Context, in orderInput) (string, error) {
 		v.Hidden = "request and result are hidden: " + t.ToShow
 	}
 	return text(v)
+}
+
+func (t tools) orderStats(ctx context.Context, _ struct{}) (string, error) {
+	got, err := t.Orders.Store.OrderStats(ctx, t.Client.Namespace())
+	if err != nil {
+		return "", err
+	}
+	return text(got)
 }
 
 // cutValue is a value, or a text that says that it is too long.

@@ -44,7 +44,7 @@ func TestOrderReads(t *testing.T) {
 	t.Parallel()
 	c := ordersConfig(t)
 	cs := connect(t, c)
-	want := slices.Sorted(slices.Values(append(slices.Clone(reads), "list_orders", "show_order")))
+	want := slices.Sorted(slices.Values(append(slices.Clone(reads), "list_orders", "order_stats", "show_order")))
 	if got := names(t, cs); !slices.Equal(got, want) {
 		t.Errorf("tools %q, want %q", got, want)
 	}
@@ -53,6 +53,9 @@ func TestOrderReads(t *testing.T) {
 	}
 	if answer, _ := call(t, cs, "show_order", map[string]any{"key": "ok"}); !strings.Contains(answer, "the story of ok") || strings.Contains(answer, "0.5") || !strings.Contains(answer, "hidden") {
 		t.Errorf("without payloads: %s", answer)
+	}
+	if answer, isError := call(t, cs, "order_stats", nil); isError || !strings.Contains(answer, `"aborted":1`) {
+		t.Errorf("%v %s", isError, answer)
 	}
 	for tool, args := range map[string]map[string]any{
 		"list_orders": {"statuses": []string{"abroted"}}, "show_order": {"key": "none"}, "requeue_order": {"key": "lost", "reason": "x"},

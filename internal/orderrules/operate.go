@@ -63,6 +63,14 @@ func SettleByHand(o *order.Order, cmd *order.SettleByHand, now time.Time) (Move,
 	return m, nil
 }
 
+// Sender returns the announcement of a worker without a pause that is over.
+func Sender(s order.Sender, now time.Time) order.Sender {
+	if !s.PausedUntil.After(now) {
+		s.PausedUntil, s.Reason = time.Time{}, ""
+	}
+	return s
+}
+
 // Withdraw aborts an order that was never sent. inDoubt says that it may have been.
 func Withdraw(o *order.Order, by string, now time.Time) (m Move, inDoubt bool) {
 	m = start(o)

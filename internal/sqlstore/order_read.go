@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/goweaver/weaver/internal/orderrules"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 )
@@ -87,7 +89,9 @@ func (s *Store) ListOrders(ctx context.Context, ns string, f order.Filter) (page
 // OrderStats implements order.Store.
 func (s *Store) OrderStats(ctx context.Context, ns string) (order.Stats, error) {
 	var got order.Stats
-	err := s.read(ctx, ns, func(v *View) error {
+	var workers []store.WorkerStatus
+	var now time.Time
+	err := s.read(ctx, ns, func(v *View) (err error) {
 		got = order.Stats{Counts: make(map[order.State]int)}
 		limit := int64(s.Counted)
 		count := func(into *int, sql string, state order.State) error {
@@ -123,7 +127,28 @@ func (s *Store) OrderStats(ctx context.Context, ns string) (order.Stats, error) 
 		if st.One() {
 			got.OldestAt = st.ColTime(0)
 		}
-		return st.Done()
+		if err := st.Done(); err != nil {
+			return err
+		}
+		if workers, err = statusColumns.All(v.stmt(sqlWorkers).Text(1, ns)); err != nil {
+			return err
+		}
+		workers = slices.DeleteFunc(workers, func(w store.WorkerStatus) bool { return w.Sender == nil })
+		now = v.now()
+		for i := range workers {
+			workers[i].Silent = now.Sub(workers[i].LastSeen) > workers[i].TTL
+		}
+		return nil
 	})
+	if err == nil {
+		workers, err = s.findDead(ctx, ns, workers)
+	}
+	for i := range workers {
+		w := &workers[i]
+		got.Senders = append(got.Senders, order.SenderStatus{
+			Worker: string(w.ID), Name: w.Name, LastSeen: w.LastSeen, Silent: w.Silent, Dead: w.Dead,
+			Sender: orderrules.Sender(order.Sender(*w.Sender), now),
+		})
+	}
 	return got, err
 }

@@ -16,8 +16,9 @@ import (
 
 // JoinOrders implements order.Store: an order worker has the row, the lock and the session of a
 // worker of tasks, and its death is proven in the same ways.
-func (s *Store) JoinOrders(ctx context.Context, ns, worker, name string, lease time.Duration) error {
-	return s.Join(ctx, ns, store.WorkerInfo{ID: store.WorkerID(worker), Name: name, TTL: lease})
+func (s *Store) JoinOrders(ctx context.Context, ns string, w order.WorkerInfo) error {
+	sender := store.Sender(w.Sender)
+	return s.Join(ctx, ns, store.WorkerInfo{ID: store.WorkerID(w.ID), Name: w.Name, TTL: w.Lease, Announcement: store.Announcement{Sender: &sender}})
 }
 
 // LeaveOrders implements order.Store.

@@ -187,8 +187,27 @@ func stats(t *testing.T, w *world) {
 	w.aborted("u", true)
 	w.claimed("s", lease)
 	w.accept("a", "b")
+	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "1", Name: "host:1", Lease: lease}))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "1", Name: "host:1", Lease: lease, Sender: order.Sender{Adapter: "http", Failed: 3, PausedUntil: until, Reason: "down"}}))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "2", Name: "host:2", Lease: lease, Sender: order.Sender{Adapter: "paper", PausedUntil: until.Add(-2 * time.Hour), Reason: "over"}}))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "3", Name: "host:3", Lease: lease}))
+	w.ok(w.s.LeaveOrders(w.ctx(), w.ns, "3"))
 	got, err := w.s.OrderStats(w.ctx(), w.ns)
 	w.ok(err)
+	senders := got.Senders
+	for i := range senders {
+		if senders[i].LastSeen.IsZero() {
+			t.Errorf("%s has no time of its last sign of life", senders[i].Name)
+		}
+		senders[i].LastSeen, senders[i].PausedUntil = time.Time{}, senders[i].PausedUntil.UTC()
+	}
+	if want := []order.SenderStatus{
+		{Worker: "1", Name: "host:1", Sender: order.Sender{Adapter: "http", Failed: 3, PausedUntil: until, Reason: "down"}},
+		{Worker: "2", Name: "host:2", Sender: order.Sender{Adapter: "paper"}},
+	}; !slices.Equal(senders, want) {
+		t.Errorf("the workers are %+v, want %+v", senders, want)
+	}
 	if got.Counts[order.Pending] != 2 || got.Counts[order.Sending] != 1 || got.Counts[order.Aborted] != 1 || got.Counts[order.Succeeded] != 0 ||
 		got.Unknown != 1 || got.Ledger != 4 || got.More || !got.OldestAt.Equal(w.get("s").Row.CreatedAt) {
 		t.Errorf("%+v", got)

@@ -270,7 +270,7 @@ func (w *world) until(fn func() bool) {
 }
 
 func reclaim(t *testing.T, w *world) {
-	w.ok(w.s.JoinOrders(w.ctx(), w.ns, "reaper", "host:1", short))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "reaper", Name: "host:1", Lease: short}))
 	l := w.claimed("a", short)
 	w.send(l)
 	w.until(func() bool {
@@ -290,8 +290,8 @@ func reclaim(t *testing.T, w *world) {
 
 // dead also reaps tasks: that must not remove the row of a worker that holds orders.
 func dead(t *testing.T, w *world, kill func(order.Store, string)) {
-	w.ok(w.s.JoinOrders(w.ctx(), w.ns, "w", "host:1", lease))
-	w.ok(w.s.JoinOrders(w.ctx(), w.ns, "reaper", "host:1", lease))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "w", Name: "host:1", Lease: lease}))
+	w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: "reaper", Name: "host:1", Lease: lease}))
 	l := w.claimed("a", lease)
 	w.send(l)
 	kill(w.s, "w")

@@ -18,6 +18,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		known := o.workers[w.ID]
 		known.TTL, known.info, known.joined = w.TTL, w, true
 		known.info.Types, known.info.Queues = copyList(w.Types), copyList(w.Queues)
+		known.info.Sender = copyPtr(w.Sender)
 		known.info.SessionGrace, known.info.Connection = 0, ""
 	})
 }

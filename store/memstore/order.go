@@ -70,8 +70,9 @@ func (o *op) sortedOrders(pick func(*order.Order) bool) (list []*order.Order) {
 }
 
 // JoinOrders implements order.Store.
-func (s *Store) JoinOrders(ctx context.Context, ns, worker, name string, lease time.Duration) error {
-	return s.Join(ctx, ns, store.WorkerInfo{ID: store.WorkerID(worker), Name: name, TTL: lease})
+func (s *Store) JoinOrders(ctx context.Context, ns string, w order.WorkerInfo) error {
+	sender := store.Sender(w.Sender)
+	return s.Join(ctx, ns, store.WorkerInfo{ID: store.WorkerID(w.ID), Name: w.Name, TTL: w.Lease, Announcement: store.Announcement{Sender: &sender}})
 }
 
 // LeaveOrders implements order.Store.
@@ -360,6 +361,14 @@ func (s *Store) ListOrders(ctx context.Context, ns string, f order.Filter) (page
 func (s *Store) OrderStats(ctx context.Context, ns string) (order.Stats, error) {
 	got := order.Stats{Counts: map[order.State]int{order.Pending: 0, order.Sending: 0, order.Retrying: 0, order.Succeeded: 0, order.Aborted: 0}}
 	err := s.do(ctx, ns, func(o *op) {
+		for _, w := range o.statuses() {
+			if w.Sender != nil {
+				got.Senders = append(got.Senders, order.SenderStatus{
+					Worker: string(w.ID), Name: w.Name, LastSeen: w.LastSeen, Silent: w.Silent, Dead: w.Dead,
+					Sender: orderrules.Sender(order.Sender(*w.Sender), o.now),
+				})
+			}
+		}
 		got.Ledger = len(o.orders)
 		for ord := range maps.Values(o.orders) {
 			r := &ord.Row
