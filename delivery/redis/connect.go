@@ -37,8 +37,8 @@ func (a *attempt) end() {
 }
 
 // dial connects for rueidis.
-func (t *Transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+func (t *Transport) dial(call context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(call, dialTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.group.Context(), cancel)()
 	a := t.attempt.Load()
@@ -52,10 +52,30 @@ func (t *Transport) dial(ctx context.Context, addr string, d *net.Dialer, config
 	} else {
 		conn, err = d.DialContext(ctx, t.target.network, addr)
 	}
-	if err == nil && a != nil {
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
 		a.watch(conn)
 	}
-	return conn, err
+	// The handshake does not look at the end of the call either.
+	context.AfterFunc(call, func() {
+		if !errors.Is(context.Cause(call), errDone) {
+			_ = conn.Close()
+		}
+	})
+	return &ownedConn{conn, context.AfterFunc(t.group.Context(), func() { _ = conn.Close() })}, nil
+}
+
+// ownedConn is a connection that ends with Transport.Close, which so waits for no answer of Redis.
+type ownedConn struct {
+	net.Conn
+	stop func() bool
+}
+
+func (c *ownedConn) Close() error {
+	c.stop()
+	return c.Conn.Close()
 }
 
 // connect returns the client, which it creates at the first success. rueidis repairs its connections from then on.
@@ -97,8 +117,12 @@ func (t *Transport) drop(c rueidis.Client) {
 	}
 }
 
-// errSilent means that Redis did not answer in time.
-var errSilent = errors.New("no answer within " + answerTimeout.String())
+var (
+	// errSilent means that Redis did not answer in time.
+	errSilent = errors.New("no answer within " + answerTimeout.String())
+	// errDone ends the context of a call that has returned.
+	errDone = errors.New("the call has returned")
+)
 
 // do calls f, which may block in Redis for a time, and calls it again if the connection broke: it may have been idle for
 // long.
@@ -119,7 +143,7 @@ func (t *Transport) try(ctx context.Context, block time.Duration, f func(context
 	}
 	// With a deadline rueidis would not see an earlier end of the context.
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
+	defer cancel(errDone)
 	defer context.AfterFunc(ctx, func() { cancel(ctx.Err()) })()
 	defer context.AfterFunc(t.group.Context(), func() { cancel(delivery.ErrClosed) })()
 	defer time.AfterFunc(block+answerTimeout, func() { cancel(errSilent) }).Stop()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,8 +209,102 @@ func TestFlush(t *testing.T) {
 			t.Errorf("popped %v, %v after FLUSHALL", ids, err)
 		}
 	}
-	// The set of queues is lost, and this process announced the queue a moment ago.
+	// The set of queues is lost, also when a Pop reads it again after a second. This process announced the queue a moment ago.
+	if ids, err := tr.Pop(t.Context(), "ns", []delivery.Lane{all}, 1, 1100*time.Millisecond); err != nil || len(ids) != 0 {
+		t.Errorf("popped %v, %v after FLUSHALL", ids, err)
+	}
+	if err := tr.Push(t.Context(), "ns", hints(mail, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := tr.Pop(t.Context(), "ns", []delivery.Lane{all}, 1, 5*time.Second); err != nil || len(ids) != 1 {
+		t.Errorf("popped %v, %v from a queue that is known", ids, err)
+	}
+}
+
+// Connections that broke while they were idle cost no error.
+func TestIdleConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr := open(t, s.URL(), redis.Options{})
+	arrives(t, tr, mail, mail)
+	for range 3 {
+		s.Do(t, "CLIENT", "KILL", "TYPE", "normal")
+		h := hints(mail, 1)
+		if err := tr.Push(t.Context(), "ns", h); err != nil {
+			t.Errorf("Push: %v", err)
+		}
+		s.Do(t, "CLIENT", "KILL", "TYPE", "normal")
+		if ids, err := tr.Pop(t.Context(), "ns", []delivery.Lane{mail}, 1, 0); err != nil || len(ids) != 1 {
+			t.Errorf("popped %v, %v; want %v", ids, err, h[0].Task)
+		}
+	}
+}
+
+// A name that leads to another server after a failover is resolved again, although the old connections still work.
+func TestPrimaryMoves(t *testing.T) {
+	t.Parallel()
+	old, promoted := redistest.Start(t), redistest.Start(t)
+	var primary atomic.Pointer[string]
+	primary.Store(&old.Addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", *primary.Load())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
+				go func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					_ = pair[0].Close()
+				}()
+			}
+		}
+	}()
+	tr := open(t, "redis://"+l.Addr().String(), redis.Options{})
 	arrives(t, tr, mail, all)
+	old.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	primary.Store(&promoted.Addr)
+	if err := tr.Push(t.Context(), "ns", hints(mail, 1)); err == nil || !strings.Contains(err.Error(), "is a replica") {
+		t.Errorf("Push to the old primary = %v", err)
+	}
+	if err := tr.Push(t.Context(), "ns", hints(mail, 1)); err != nil {
+		t.Errorf("the next Push: %v", err)
+	}
+	arrives(t, tr, mail, all)
+}
+
+// A server that hangs holds neither a call whose context ends nor Close.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	tr := open(t, s.URL(), redis.Options{})
+	arrives(t, tr, mail, all)
+	s.Pause(t)
+	for _, lanes := range [][]delivery.Lane{{mail}, {all}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := tr.Pop(ctx, "ns", lanes, 1, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Pop = %v, want context.DeadlineExceeded", err)
+		}
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := tr.Push(ctx, "ns", hints(mail, 1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Push = %v, want context.DeadlineExceeded", err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 func TestKillAndRestart(t *testing.T) {

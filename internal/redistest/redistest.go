@@ -104,6 +104,14 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
+// Pause stops the server without breaking its connections, until Kill or the end of the test.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	if out, err := exec.Command("kill", "-STOP", strconv.Itoa(s.cmd.Process.Pid)).CombinedOutput(); err != nil {
+		t.Fatalf("pause redis-server: %v: %s", err, out)
+	}
+}
+
 // Do sends one command over a connection of its own and returns the first line of the reply, in the syntax of RESP.
 func (s *Server) Do(t testing.TB, args ...string) string {
 	t.Helper()
