@@ -30,6 +30,7 @@ const (
 	CanScan                                   // Scan
 	CanScrub                                  // Scrub
 	CanFindOrphans                            // Orphans
+	CanPublish                                // Publish
 
 	AllCapabilities = 1<<iota - 1
 )
@@ -39,6 +40,7 @@ var capabilityVerbs = [...]string{
 	"hold a claim until there is work", "run a step in its transaction", "notify of changes", "count the tasks of a job",
 	"keep events", "keep a feed of events", "keep statistics", "keep descriptions of task types",
 	"list blobs", "replace stored values", "show its rows in parts", "erase bytes from its files", "find dead processes",
+	"list tasks whose hints are to be sent",
 }
 
 // Has reports whether all of want are in the set.
@@ -127,6 +129,11 @@ func (Unsupported) MigrationStatus(context.Context) ([]MigrationStatus, error) {
 
 // Warnings implements Ops.
 func (Unsupported) Warnings(context.Context) []Warning { return nil }
+
+// Publish implements Ops.
+func (Unsupported) Publish(context.Context, string, PublishRequest) (PublishResult, error) {
+	return PublishResult{}, unsupported(CanPublish, "")
+}
 
 // Orphans implements Observe.
 func (Unsupported) Orphans(context.Context, string, ...task.ID) ([]task.ID, error) { return nil, nil }

@@ -54,6 +54,7 @@ func TestUnsupported(t *testing.T) {
 	_, _, errs["RewriteValues"] = u.RewriteValues(ctx, "ns", "", 0, nil)
 	errs["Scan"] = u.Scan(ctx, "ns", nil)
 	_, errs["Scrub"] = u.Scrub(ctx, "ns")
+	_, errs["Publish"] = u.Publish(ctx, "ns", store.PublishRequest{})
 	errs["WriteStats"] = u.WriteStats(ctx, "ns")
 	_, errs["ReadStats"] = u.ReadStats(ctx, "ns", store.StatsQuery{})
 	for method, err := range errs {

@@ -21,6 +21,11 @@ type ClaimRequest struct {
 	Again   bool                // return the tasks that LeaseID already claimed
 	Behind  ClaimPlace          // skip rows up to this place in claim order: ClaimResult.Behind of the previous claim; zero: skip no rows
 
+	// LeaveSent leaves tasks whose hint was sent, for workers that receive it, unless no other task can
+	// be claimed (W4). Tasks whose hint was refused, or sent twice, are claimed in their order. A claim
+	// of IDs ignores it.
+	LeaveSent bool
+
 	Wait time.Duration   // maximum time for which the store holds a claim that found no due task (CanWait); 0: it answers at once
 	Wake <-chan struct{} // a receive ends the wait; nil: never
 

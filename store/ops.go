@@ -21,6 +21,18 @@ type Ops interface {
 	// other batches. Error: ErrBadCursor.
 	Collect(ctx context.Context, ns string, req CollectRequest) (CollectResult, error)
 
+	// Publish (CanPublish) records the outcomes req.Pushed, and returns due tasks whose hints are to be
+	// sent, in claim order (W4). It marks their dispatch rows as sent for req.Hold and commits before
+	// it returns, so that a worker that receives a hint finds the row unlocked. It skips rows with a
+	// mark that has not ended, paused queues and types, locked rows, and all but the first 256 due
+	// rows of each lane. Any number of publishers may call it concurrently; each hint goes to one of
+	// them. A row that is written again, because its task became claimable again, has no mark.
+	//
+	// An outcome changes only a row that still has its mark. A hint that the transport took is not
+	// sent again for Pushed.For, and the row has no error any more. With Pushed.Error the row keeps
+	// the error.
+	Publish(ctx context.Context, ns string, req PublishRequest) (PublishResult, error)
+
 	// Session returns the state of the database session of a worker that joined through this Store. If
 	// workers each keep a session, other workers treat a worker as dead, and take its leases, when its
 	// session has been down for longer than its WorkerInfo.SessionGrace. false: the worker keeps no

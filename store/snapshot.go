@@ -52,6 +52,15 @@ type DispatchRow struct {
 	Priority       int
 	AvailableAt    time.Time
 	ConcurrencyKey string
+
+	SentUntil time.Time // no publisher sends the hint again before; zero: it was not sent
+	Attempts  int       // pushes of the hint
+	LastError string    // of the last push; "": the transport took it
+}
+
+// Leave reports whether a claim with ClaimRequest.LeaveSent leaves the row.
+func (d *DispatchRow) Leave(now time.Time) bool {
+	return d.SentUntil.After(now) && d.Attempts == 1 && d.LastError == ""
 }
 
 // KeyRow is the state of one concurrency key. Keys that no task holds may be absent.

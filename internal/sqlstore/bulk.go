@@ -26,9 +26,18 @@ type Bulk interface {
 	// transaction has locked. It leases the tasks that are plain, have a schema that the
 	// worker reads, and were never leased. If it could lease all of them, it deletes their
 	// dispatch rows; otherwise the caller rolls it back. The statement first returns one row
-	// for all rows read (task_id and available_at, 24 bytes each, and seven unused columns).
+	// for all rows read (task_id and available_at, 24 bytes each). Its third column is
+	// the number of deleted rows; the others are unused.
 	// Then it returns the tasks (task_id, freshColumns).
 	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt
+	// Hinted reads the dispatch rows of tasks as o, with the tasks as t (HintedSelect), and locks the
+	// rows. It skips those that another transaction has locked.
+	Hinted(t *Tx, ids []task.ID) *sqlstmt.Stmt
+	// LockSent is Hinted for the columns task_id and sent_until.
+	LockSent(t *Tx, ids []task.ID) *sqlstmt.Stmt
+	// MarkSent is sqlMarkSent, and SetSent sqlSetSent, for rows locked by LockSent.
+	MarkSent(t *Tx, ids []task.ID, until int64) error
+	SetSent(t *Tx, ids []task.ID, until int64, lastError string) error
 	// LockTasks reads tasks (TaskSelect) and locks them against other transactions.
 	LockTasks(t *Tx, ids []task.ID) *sqlstmt.Stmt
 	// ReadSteps reads the steps of tasks (StepSelect), sorted within each task as in sqlSteps.

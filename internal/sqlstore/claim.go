@@ -64,6 +64,7 @@ type claim struct {
 	stale       time.Duration       // external writes occurred; the lanes are read again after this time
 	seen        lane.State          // a lane whose first row was read in passing, or zero
 	first       int64               // due time of that first row, until the lane changes
+	leaves      bool                // rows whose hint was sent are left (ClaimRequest.LeaveSent)
 	remembers   bool                // the lanes are from an earlier claim, although external writes may have occurred
 }
 
@@ -95,11 +96,16 @@ func (c *claim) run() (store.ClaimResult, error) {
 	case c.req.IDs != nil:
 		err = c.hinted()
 	default:
+		c.leaves = c.req.LeaveSent
 		err = c.scan()
-		if err == nil && c.remembers && len(c.taken) == 0 && len(c.over) == 0 && !c.stopped {
+		if err == nil && c.remembers && c.unused() {
 			if err = c.forget(); err == nil {
 				err = c.scan()
 			}
+		}
+		if err == nil && c.leaves && c.unused() {
+			c.leaves = false
+			err = c.scan()
 		}
 	}
 	if err == nil {
@@ -138,6 +144,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 	return res, err
 }
 
+// unused reports whether the claim has changed no row and may read further ones.
+func (c *claim) unused() bool { return len(c.taken) == 0 && len(c.over) == 0 && !c.stopped }
+
 // manyTaken is the number of taken tasks from which on a full claim does not search for the
 // next due row. On PostgreSQL that search passes over all rows that the claim deleted.
 const manyTaken = 32
@@ -162,18 +171,8 @@ func (c *claim) forget() error {
 }
 
 // readPaused reads the paused queues and types; a nil map means that nothing is paused.
-func (c *claim) readPaused() error {
-	queues, types, err := c.tx.paused()
-	set := func(names []string) (m map[string]bool) {
-		for _, name := range names {
-			if m == nil {
-				m = make(map[string]bool, len(names))
-			}
-			m[name] = true
-		}
-		return m
-	}
-	c.paused, c.pausedTypes = set(queues), set(types)
+func (c *claim) readPaused() (err error) {
+	c.paused, c.pausedTypes, err = c.tx.pausedSets()
 	return err
 }
 

@@ -25,6 +25,16 @@ WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
 ORDER BY o.available_at, o.task_id LIMIT ?8`
 
+// sqlLeaveSent is sqlDueOfLane without rows that store.DispatchRow.Leave leaves. A lane has few of
+// them: a publisher looks at its first rows only.
+var sqlLeaveSent = `
+SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
+  AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
+  AND (o.sent_until IS NULL OR o.sent_until <= ?5 OR o.attempts <> 1 OR o.last_error IS NOT NULL)
+ORDER BY o.available_at, o.task_id LIMIT ?8 /*claim o*/`
+
 // maxChunk is the maximum number of rows of a lane read at once.
 const maxChunk = 1000
 
@@ -123,12 +133,15 @@ func (c *claim) scanPriority(states []lane.State) error {
 			break // no remaining lane has a due row
 		}
 		l := &laneCursor{state: s, seen: s.Bound}
+		if c.leaves {
+			l.sql = sqlLeaveSent
+		}
 		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
 			l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
 		}
 		lanes = append(lanes, l)
 	}
-	if len(lanes) == 1 && !lanes[0].moved && c.tx.bulk != nil {
+	if len(lanes) == 1 && !lanes[0].moved && c.tx.bulk != nil && !c.leaves {
 		if exhausted, err := c.claimLane(&lanes[0].state); err != nil || exhausted {
 			return err
 		}
@@ -186,28 +199,30 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 	return best, nil
 }
 
-var sqlHinted = `
-SELECT ` + candidateSelect + `, t.schema_version FROM weaver_outbox_events o
+var sqlHinted = newIDSQL(func(in string) string {
+	return `
+SELECT ` + HintedSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
-WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3 /*claim o*/`
+WHERE o.namespace = ?1 AND o.task_id ` + in
+})
 
 // hinted claims the tasks named by hints that are due and requested. Hints come in any order;
 // the claim sorts them into the claim order.
 func (c *claim) hinted() error {
 	var found []candidate
-	for i := range c.req.IDs {
-		st := c.tx.stmt(sqlHinted).Text(1, c.tx.ns).ID(2, &c.req.IDs[i]).Int(3, c.tx.mic)
-		if st.One() {
+	err := c.tx.lockedRows(sqlHinted, Bulk.Hinted, c.req.IDs, func(st *sqlstmt.Stmt) error {
+		for st.Next() {
 			d := candidate{task: new(task.Task)}
 			scanCandidate(st.Row(), &d)
 			version := st.ColInt(len(candidateColumns) + len(freshColumns))
-			if version <= int64(rules.NewestSchema(c.req, d.lane.Type)) && c.serves(d.lane) && byPlace(d.place(), c.req.Behind) > 0 {
+			if d.due <= c.tx.mic && version <= int64(rules.NewestSchema(c.req, d.lane.Type)) && c.serves(d.lane) && byPlace(d.place(), c.req.Behind) > 0 {
 				found = append(found, d)
 			}
 		}
-		if err := st.Done(); err != nil {
-			return err
-		}
+		return st.Done()
+	})
+	if err != nil {
+		return err
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return byPlace(a.place(), b.place()) })
 	found = slices.CompactFunc(found, func(a, b candidate) bool { return a.id == b.id })

@@ -64,12 +64,13 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
 	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n)
 	var first *sqlstmt.Stmt
+	deleted := 0
 	if c.tx.mic-s.Bound < freshLane.Microseconds() {
 		st.Send()
 		first = c.bindFirst(sqlFirstOfLane, s, s.Bound).Send()
 	}
 	if st.Next() {
-		due = dueRows(st.ColBytes(0), s.Key)
+		due, deleted = dueRows(st.ColBytes(0), s.Key), int(st.ColInt(2))
 	}
 	c.taken = slices.Grow(c.taken, len(due))
 	next := c.taken[len(c.taken) : len(c.taken)+len(due)]
@@ -86,13 +87,13 @@ func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, er
 		freshColumns.Scan(st.Row(), 1, t)
 	}
 	if err := st.Done(); err != nil || first == nil {
-		return due, left == 0, err
+		return due, left == 0 && deleted == len(due), err
 	}
 	c.seen, c.first = *s, int64(lane.Empty)
 	if first.One() {
 		c.first = first.ColInt(0)
 	}
-	return due, left == 0, first.Done()
+	return due, left == 0 && deleted == len(due), first.Done()
 }
 
 // dueRows decodes the rows read by ClaimLane from its answer.

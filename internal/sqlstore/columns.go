@@ -70,8 +70,9 @@ var taskColumns = sqlstmt.Columns[task.Task]{
 	sqlstmt.Col("finished_at", func(t *task.Task, r *sqlstmt.Row, i int) { t.FinishedAt = r.Time(i) }),
 }
 
-// The columns that a Bulk reads of tasks and steps.
+// The columns that a Bulk reads of tasks, steps and dispatch rows.
 var (
+	HintedSelect = candidateSelect + ", t.schema_version"
 	TaskSelect = taskSelect
 	StepSelect = stepColumns.List()
 )
@@ -373,6 +374,9 @@ var (
 		sqlstmt.Col("priority", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.Priority = int(r.Int(i)) }),
 		sqlstmt.Col("available_at", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.AvailableAt = r.Time(i) }),
 		sqlstmt.Col("concurrency_key", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.ConcurrencyKey = r.Text(i) }),
+		sqlstmt.Col("sent_until", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.SentUntil = r.Time(i) }),
+		sqlstmt.Col("attempts", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.Attempts = int(r.Int(i)) }),
+		sqlstmt.Col("last_error", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.LastError = r.Text(i) }),
 	}
 
 	keyColumns = sqlstmt.Columns[store.KeyRow]{

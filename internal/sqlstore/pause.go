@@ -45,6 +45,21 @@ func (v *View) paused() (queues, types []string, err error) {
 	return queues, types, st.Done()
 }
 
+// pausedSets returns the paused queues and types; a nil map means that nothing is paused.
+func (v *View) pausedSets() (queues, types map[string]bool, err error) {
+	set := func(names []string) (m map[string]bool) {
+		for _, name := range names {
+			if m == nil {
+				m = make(map[string]bool, len(names))
+			}
+			m[name] = true
+		}
+		return m
+	}
+	q, t, err := v.paused()
+	return set(q), set(t), err
+}
+
 // pause excludes a queue or a type from claims. Its due rows no longer fill the limits of
 // their keys, so waiters of other lanes may advance.
 func (o *operation) pause(sql string, a store.Audit, verb, name string, kind store.ChoreKind) error {

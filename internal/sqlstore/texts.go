@@ -8,7 +8,7 @@ import "fmt"
 // ColumnLists holds the generated lists in statements by the names of their tables, and the
 // generated statements by their names.
 var ColumnLists = map[string]string{
-	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"taskColumns": taskColumns.List(), "DependentColumns": DependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "HintedSelect": HintedSelect, "freshColumns": freshColumns.List(),
 	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "targetColumns": targetColumns.List(), "jobColumns": jobColumns.List(),
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
@@ -28,6 +28,7 @@ func Chunks() map[string]string {
 	for name, sqls := range map[string]chunkSQL{
 		"read tasks": sqlReadTasks, "stand": sqlStand, "stored": sqlStored, "payloads": sqlPayloads, "claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "held tasks": sqlHeldTasks, "await": sqlAwait, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs, "feed quotes": sqlFeedQuotes,
+		"hinted": sqlHinted, "lock sent": sqlLockSent, "mark sent": sqlMarkSent, "set sent": sqlSetSent,
 		"retained tasks": sqlRetainedTasks, "erase tasks": sqlEraseTasks,
 	} {
 		for n, sql := range sqls {

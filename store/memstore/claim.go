@@ -58,9 +58,22 @@ func (c *claim) lookUp() {
 
 // run leases due tasks: the highest priority first, then the oldest.
 func (c *claim) run() {
+	rows := c.candidates()
+	if leave := func(d store.DispatchRow) bool { return d.Leave(c.now) }; c.req.LeaveSent && c.req.IDs == nil {
+		c.take(slices.DeleteFunc(slices.Clone(rows), leave))
+		if len(c.got) > 0 || c.stopped {
+			return
+		}
+		rows = c.candidates() // without those that moved to the waiters
+	}
+	c.take(rows)
+}
+
+// take leases the tasks of candidates.
+func (c *claim) take(rows []store.DispatchRow) {
 	looked, moved := 0, 0
 	var last store.ClaimPlace
-	for _, d := range c.candidates() {
+	for _, d := range rows {
 		if len(c.got) >= c.req.Limit || c.quarantine.Closed() {
 			return
 		}

@@ -18,7 +18,9 @@ var _ sqlstore.Bulk = database{}
 // Statements over arrays. A statement that writes two tables derives the rows of the second from
 // the rows it wrote to the first.
 var (
-	// Dispatch rows are never updated: a locked row stays in its place.
+	// A publisher may move a row between the snapshot of the statement and its lock. It is then not
+	// deleted; the caller compares the third column of the first row, the number of deleted rows, and
+	// rolls back.
 	sqlClaimLane = `
 WITH due AS MATERIALIZED (
   SELECT task_id, available_at, ctid AS place FROM weaver_outbox_events
@@ -32,8 +34,9 @@ leased AS (
   RETURNING task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key),
 gone AS (
   DELETE FROM weaver_outbox_events WHERE ctid = ANY(ARRAY(
-    SELECT place FROM due WHERE (SELECT count(*) FROM leased) = (SELECT count(*) FROM due))))
-SELECT string_agg(task_id || int8send(available_at), CAST('' AS bytea)), CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint), CAST(NULL AS text) FROM due
+    SELECT place FROM due WHERE (SELECT count(*) FROM leased) = (SELECT count(*) FROM due)))
+  RETURNING 1)
+SELECT string_agg(task_id || int8send(available_at), CAST('' AS bytea)), CAST(NULL AS text), (SELECT count(*) FROM gone), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint), CAST(NULL AS text) FROM due
 UNION ALL
 SELECT task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at, idempotency_key FROM leased`
 
@@ -79,6 +82,21 @@ ON CONFLICT DO NOTHING`
 )
 
 var (
+	sqlHintedAll = `
+SELECT ` + sqlstore.HintedSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+  SELECT * FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE SKIP LOCKED) o, LATERAL (
+  SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = o.task_id LIMIT 1) t`
+
+	sqlLockSentAll = `
+SELECT o.task_id, o.sent_until FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+  SELECT task_id, sent_until FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE SKIP LOCKED) o`
+
+	sqlMarkSentAll = `
+UPDATE weaver_outbox_events SET sent_until = ?3, attempts = attempts + 1` + sentRows
+
+	sqlSetSentAll = `
+UPDATE weaver_outbox_events SET sent_until = ?3, last_error = ?4` + sentRows
+
 	// sqlReadTaken is sqlTakenTask of sqlstore for many tasks, ordered by ID.
 	sqlReadTaken = `
 SELECT ` + sqlstore.TaskSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
@@ -90,6 +108,12 @@ SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LA
   SELECT * FROM weaver_steps WHERE namespace = ?1 AND task_id = u.id ORDER BY step_index, by_attempt, by_try, name OFFSET 0) s`
 )
 
+// sentRows selects rows that the transaction has locked.
+const sentRows = `
+WHERE ctid = ANY(ARRAY(
+  SELECT o.ctid FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
+    SELECT ctid FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1) o))`
+
 // InlineMax implements sqlstore.Bulk: the server stores long texts out of line by itself and does
 // not rewrite them with their rows.
 func (d database) InlineMax() int { return math.MaxInt }
@@ -98,6 +122,26 @@ func (d database) InlineMax() int { return math.MaxInt }
 func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt {
 	return d.c.Stmt(sqlClaimLane).Text(1, t.Namespace()).Text(2, s.Queue).Text(3, s.Type).Int(4, s.Priority).Int(5, t.Now().UnixMicro()).
 		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(version)).Int(11, int64(schema)).Int(12, s.Bound)
+}
+
+// Hinted implements sqlstore.Bulk.
+func (d database) Hinted(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
+	return d.ofTasks(sqlHintedAll, t, ids)
+}
+
+// LockSent implements sqlstore.Bulk.
+func (d database) LockSent(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
+	return d.ofTasks(sqlLockSentAll, t, ids)
+}
+
+// MarkSent implements sqlstore.Bulk.
+func (d database) MarkSent(t *sqlstore.Tx, ids []task.ID, until int64) error {
+	return d.ofTasks(sqlMarkSentAll, t, ids).Int(3, until).Run()
+}
+
+// SetSent implements sqlstore.Bulk.
+func (d database) SetSent(t *sqlstore.Tx, ids []task.ID, until int64, lastError string) error {
+	return d.ofTasks(sqlSetSentAll, t, ids).Int(3, until).OrNull(4, lastError).Run()
 }
 
 // LockTasks implements sqlstore.Bulk.

@@ -32,13 +32,13 @@ var goldenPlans = filepath.Join("testdata", "plans.txt")
 // hot are statements whose plans must appear.
 var hot = []string{
 	"sqlInsertStepsAll", "sqlInsertAlike", "sqlInsertNew", "sqlClaimLane", "sqlDueOfLane", "sqlSucceedAll", "sqlGuardAll", "sqlSucceedEach", "sqlTransitionAll", "sqlAttemptsAll", "sqlDecisionsAll", "sqlDispatchAll", "sqlRecordNow", "sqlRecordOneNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
-	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlReadTaken", "sqlReadTakenSteps", "sqlClaimTasks", "sqlInsertAttempt",
+	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlReadTaken", "sqlReadTakenSteps", "sqlClaimTasks", "sqlInsertAttempt", "sqlHintedAll", "sqlLockSentAll", "sqlMarkSentAll", "sqlSetSentAll", "sqlUnsentOfLane", "sqlLeaveSent",
 	"sqlTargets", "sqlBesideAny", "sqlBesideRetry", "sqlBesideDelete", "sqlUndispatchAll", "sqlCancelAll", "sqlReviveAll", "sqlUnblockAll", "sqlAuditAll",
 }
 
 // scanning are the statements over the due rows of lanes. They read all of them while the server
 // has no statistics of the namespace.
-var scanning = []string{"sqlClaimLane", "sqlFirstOfLane", "sqlLanes"}
+var scanning = []string{"sqlClaimLane", "sqlFirstOfLane", "sqlFutureOfLane", "sqlUnsentOfLane", "sqlLanes"}
 
 // No statement of a usual call reads many rows of a table or an index. This holds for any contents
 // of the database, any statistics, and any contents at the time when the connection planned.

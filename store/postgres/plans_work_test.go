@@ -135,6 +135,7 @@ func (w *planWork) run() {
 	if err := w.db.Join(ctx, planNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: workTTL}); err != nil {
 		w.Fatal(err)
 	}
+	w.publish()
 	w.plain()
 	w.jobs()
 	w.waits()
@@ -144,6 +145,34 @@ func (w *planWork) run() {
 	}
 	w.reads()
 	w.retain(5)
+}
+
+// publish marks tasks as sent, and claims unsent ones and those of hints.
+func (w *planWork) publish() {
+	soon := func(n *task.New) { n.Priority = 0 } // before those of other lanes
+	w.enqueue(40, soon)
+	got, err := w.db.Publish(w.Context(), planNS, store.PublishRequest{Limit: 1000})
+	w.ok(err)
+	var ids []task.ID
+	var pushed []store.Pushed
+	for _, t := range got.Tasks {
+		if t.Type == workType {
+			ids = append(ids, t.Task)
+		}
+		pushed = append(pushed, store.Pushed{Task: t.Task, Mark: got.Mark, For: time.Minute})
+	}
+	if _, err := w.db.Publish(w.Context(), planNS, store.PublishRequest{Pushed: pushed}); err != nil || len(ids) != 40 {
+		w.Fatalf("Publish: %v, %d tasks, want 40", err, len(ids))
+	}
+	w.enqueue(2, soon)
+	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 100, Slots: 1000, Types: map[string]int{workType: 1}, LeaveSent: true}
+	unsent := w.claimBy(req)
+	req.LeaseID, req.IDs = task.NewLeaseID(), ids
+	if hinted := w.claimBy(req); len(unsent) != 2 || len(hinted) != 40 {
+		w.Fatalf("claimed %d unsent tasks, want 2, and %d hinted ones, want 40", len(unsent), len(hinted))
+	} else {
+		w.succeed(append(unsent, hinted...)...)
+	}
 }
 
 // plain runs tasks without dependents, and tasks with a key.

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0013 make.
+-- What the migrations 0001 to 0014 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -268,6 +268,9 @@ CREATE TABLE weaver_outbox_events (
   queue text COLLATE "C" NOT NULL,
   task_type text COLLATE "C" NOT NULL,
   concurrency_key text COLLATE "C",
+  sent_until bigint,
+  attempts bigint DEFAULT 0,
+  last_error text COLLATE "C",
   PRIMARY KEY (namespace, task_id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 

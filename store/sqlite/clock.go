@@ -44,7 +44,7 @@ WHERE CAST(value AS INTEGER) < CAST(excluded.value AS INTEGER) OR CAST(value AS 
 	// Tasks enqueued or to be retried by a wrong clock become due after ?1 with the delay that
 	// they had, if the delay is at most ?3. Rows stored after ?2 were stored by that clock.
 	sqlRescueDispatch = `
-UPDATE weaver_outbox_events AS o SET available_at = ?1 + max(0, o.available_at -
+UPDATE weaver_outbox_events AS o SET sent_until = NULL, available_at = ?1 + max(0, o.available_at -
   (SELECT t.updated_at FROM weaver_tasks t WHERE t.namespace = o.namespace AND t.task_id = o.task_id))
 WHERE o.available_at > ?2 AND EXISTS (SELECT 1 FROM weaver_tasks t WHERE t.namespace = o.namespace AND t.task_id = o.task_id AND t.updated_at > ?2 AND o.available_at - t.updated_at <= ?3)`
 	sqlRescueTasks = `

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0025 make of an empty database.
+-- What the migrations 0001 to 0026 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -164,7 +164,7 @@ CREATE TABLE weaver_outbox_events (
   task_type       TEXT NOT NULL,
   priority        INTEGER NOT NULL,
   available_at    INTEGER NOT NULL,
-  concurrency_key TEXT,
+  concurrency_key TEXT, sent_until INTEGER, attempts INTEGER DEFAULT 0, last_error TEXT,
   PRIMARY KEY (namespace, task_id)
 ) WITHOUT ROWID;
 

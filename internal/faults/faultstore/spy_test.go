@@ -64,6 +64,7 @@ func newSpy(ok bool) *spy {
 		Types:           answers[[]string](s, make([]store.AnnouncedType, 1)),
 		Scan:            answers[func(*store.Part) error](s, storehook.None{}),
 		Scrub:           answers[storehook.None](s, store.Scrubbed{Done: true}),
+		Publish:         answers[store.PublishRequest](s, store.PublishResult{Next: 1}),
 		Migrate:         answers[storehook.None](s, storehook.None{}),
 		MigrationStatus: answers[storehook.None](s, make([]store.MigrationStatus, 1)),
 		Orphans:         answers[[]task.ID](s, make([]task.ID, 1)),

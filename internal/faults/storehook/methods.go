@@ -196,6 +196,11 @@ func (s *hooked) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 	return through(ctx, s, "Scrub", s.hooks.Scrub, ns, None{}, noArgs(store.Store.Scrub))
 }
 
+// Publish implements store.Ops.
+func (s *hooked) Publish(ctx context.Context, ns string, req store.PublishRequest) (store.PublishResult, error) {
+	return through(ctx, s, "Publish", s.hooks.Publish, ns, req, store.Store.Publish)
+}
+
 // Migrate implements store.Ops.
 func (s *hooked) Migrate(ctx context.Context) error {
 	_, err := through(ctx, s, "Migrate", s.hooks.Migrate, "", None{}, bare(store.Store.Migrate))

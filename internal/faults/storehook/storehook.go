@@ -69,6 +69,7 @@ type Hooks struct {
 	Types           Hook[[]string, []store.AnnouncedType]
 	Scan            Hook[func(*store.Part) error, None]
 	Scrub           Hook[None, store.Scrubbed]
+	Publish         Hook[store.PublishRequest, store.PublishResult]
 	Migrate         Hook[None, None]
 	MigrationStatus Hook[None, []store.MigrationStatus]
 	Orphans         Hook[[]task.ID, []task.ID]
