@@ -73,8 +73,8 @@ var taskColumns = sqlstmt.Columns[task.Task]{
 // The columns that a Bulk reads of tasks, steps and dispatch rows.
 var (
 	HintedSelect = candidateSelect + ", t.schema_version"
-	TaskSelect = taskSelect
-	StepSelect = stepColumns.List()
+	TaskSelect   = taskSelect
+	StepSelect   = stepColumns.List()
 )
 
 // taskSelect is the column list for scanTask.
