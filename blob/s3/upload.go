@@ -47,8 +47,8 @@ func (u *upload) Write(p []byte) (n int, err error) {
 
 // grow returns the new capacity of the buffer: small contents use little memory, large ones cause few copies.
 func (u *upload) grow(need int) int {
-	if need <= 1<<20 {
-		return 1 << 20
+	if need <= 256<<10 {
+		return 256 << 10
 	}
 	return u.b.partSize
 }
