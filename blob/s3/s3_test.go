@@ -35,7 +35,12 @@ func open(t *testing.T, url string) *s3.Bucket {
 	return b
 }
 
+// With s3://BUCKET?… in WEAVER_TEST_S3 it runs on that bucket of a real server, which must be empty.
 func TestBucket(t *testing.T) {
+	if url := os.Getenv("WEAVER_TEST_S3"); url != "" {
+		testServer(t, url)
+		return
+	}
 	setCredentials(t)
 	blobtest.Run(t, func(t *testing.T) blobtest.Bucket {
 		s := newServer(t)
@@ -45,12 +50,8 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// The same on a server that a person started: s3://BUCKET?… in WEAVER_TEST_S3, an empty bucket.
-func TestServer(t *testing.T) {
-	url := os.Getenv("WEAVER_TEST_S3")
-	if url == "" {
-		t.Skip("WEAVER_TEST_S3 names no bucket: see docs/adr/0067-blob-s3.md")
-	}
+func testServer(t *testing.T, url string) {
+	t.Helper()
 	var n atomic.Int64
 	blobtest.Run(t, func(t *testing.T) blobtest.Bucket {
 		prefix := fmt.Sprintf("run-%d-%d", time.Now().UnixNano(), n.Add(1))
