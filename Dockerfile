@@ -13,7 +13,7 @@ ARG TARGETARCH
 # timetzdata embeds the time zones. The folders get the owner of the process below; new volumes copy that.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 	go build -trimpath -buildvcs=false -tags timetzdata -ldflags '-s -w' -o /out/weaver ./cmd/weaver && \
-	mkdir -p /root-fs/blobs /root-fs/secrets /root-fs/metrics /root-fs/state && mkdir -m 1777 /root-fs/tmp
+	mkdir -p /root-fs/blobs /root-fs/secrets /root-fs/metrics /root-fs/state /root-fs/tmp
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/seal"
@@ -37,6 +38,11 @@ type ClientConfig struct {
 	Handlers    []Handler    // handlers of known task types, used to check inputs (RepairInput, RerunInput, CheckInput) but never run
 	Plugins     []Plugin     // a client without an engine uses only their enqueue hooks: WrapEnqueue, InjectMetadata, OnStored
 
+	// Delivery gets hints of the tasks that this client enqueued and that are due, after the commit, so
+	// that a worker starts them at once; see Config. Its errors are ignored: the publisher of an engine
+	// sends the hints too. Tasks enqueued by InTx get theirs from a publisher. Optional.
+	Delivery delivery.Transport
+
 	// Redact holds keys ("password", "*token*") and paths ("/card/number") that readers hide in the
 	// values of tasks enqueued by this client, in addition to the fields with the tag
 	// `weaver:"redact"`; see docs/privacy.md.
@@ -57,6 +63,7 @@ type Client struct {
 	waits  waits
 	tail   tail               // of the feed of events
 	warned *sync.Map          // task types for which an enqueue without key was warned about
+	hints  *hinter            // sends hints of enqueued tasks; nil: does not
 	wake   func()             // wakes the engine that embeds this client
 	known  map[string]Handler // handlers of the engine or the configuration, by task type
 
@@ -72,7 +79,7 @@ func NewClient(s store.Store, cfg ClientConfig) (*Client, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
 	c := newClient(s, cfg)
-	c.known = knownTypes(cfg.Handlers)
+	c.known, c.hints = knownTypes(cfg.Handlers), newHinter(cfg.Delivery)
 	setup, problems := installAll(cfg.Plugins, new(Setup))
 	wrapped, bad := setup.enqueueFunc()
 	if problems = append(problems, bad...); len(problems) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
@@ -49,6 +50,13 @@ type Config struct {
 	NoStats      bool                // disables attempt statistics; default false
 	Retain       []Retention         // retention rules for finished tasks and jobs, made by Retain; default: keep forever
 
+	// Delivery carries hints that wake idle workers, for example of package delivery/redis; optional.
+	// Without it, or while it fails, workers learn of tasks from the store: notices and Poll. Its
+	// failures cost latency only. The engine does not close it.
+	Delivery       delivery.Transport
+	RedeliverAfter time.Duration // time after which the hint of a task that no worker claimed is sent again; default 30 s, at least 1 s
+	NoPublisher    bool          // the engine receives hints and sends none for the store's due tasks; another engine must; default false
+
 	// UnknownFields is the policy for fields of a stored input that its Go type lacks, for example
 	// after a rename; default task.UnknownWarn. Input from people and other programs (WithJSON,
 	// Unblock) is always refused.
@@ -74,6 +82,8 @@ type Config struct {
 const (
 	defaultPoll  = time.Second
 	defaultDrain = 30 * time.Second
+
+	defaultRedeliver = 30 * time.Second
 
 	devDrain           = 2 * time.Second // drain timeout of a program that `weaver dev` replaces
 	defaultCrashBudget = 3
@@ -147,7 +157,14 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 		Redact:       client.redact,
 
 		UnknownFields: cfg.UnknownFields,
+
+		Delivery:       cfg.Delivery,
+		RedeliverAfter: cfg.RedeliverAfter,
+		NoPublisher:    cfg.NoPublisher,
 	})
+	if cfg.NoPublisher { // otherwise the publisher of this engine sends them
+		client.hints = newHinter(cfg.Delivery)
+	}
 	client.wake = eng.inner.Wake
 	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
 	return eng, nil
@@ -156,6 +173,18 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 // Troubles returns the task types that this engine cannot run at the moment, or could not when it
 // stopped: see [NotHere]. Use it in a health check.
 func (e *Engine) Troubles() []store.Trouble { return e.inner.Troubles() }
+
+// HintCounts counts the hints of an engine with Config.Delivery, since New.
+type HintCounts struct {
+	Pushed  int64 // taken by the transport
+	Failed  int64 // pushes without an answer; the hints are pushed again
+	Refused int64 // refused by the transport for good; their tasks are claimed without hints
+	Popped  int64 // received
+	Useless int64 // of Popped: the task could not be claimed here, for example because another worker had it
+}
+
+// Hints returns the counts of hints.
+func (e *Engine) Hints() HintCounts { return HintCounts(e.inner.Hints()) }
 
 // Run executes tasks until ctx ends and then drains: it claims no more tasks, waits up to DrainTimeout
 // for its handlers, ends the remaining contexts (cause ErrDraining) and returns their leases at no
@@ -232,6 +261,9 @@ func (cfg Config) problems() []error {
 	if cfg.KeepStats != 0 && cfg.KeepStats != Forever && cfg.KeepStats < time.Hour {
 		complain("KeepStats is %s: want at least 1h, 0 for the default, %d days, or Forever", cfg.KeepStats, store.StatsKept/(24*time.Hour))
 	}
+	if cfg.RedeliverAfter != 0 && cfg.RedeliverAfter < time.Second {
+		complain("RedeliverAfter is %s: want at least 1s, or 0 for the default, %s", cfg.RedeliverAfter, defaultRedeliver)
+	}
 	if cfg.CrashBudget < -1 {
 		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, defaultCrashBudget)
 	}
@@ -277,6 +309,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Poll == 0 {
 		cfg.Poll = defaultPoll
+	}
+	if cfg.RedeliverAfter == 0 {
+		cfg.RedeliverAfter = defaultRedeliver
 	}
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = defaultDrain

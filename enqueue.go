@@ -105,6 +105,9 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 // inside a transaction, which may hold the only writer of the store.
 func (c *Client) submitTo(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	got, err := c.put(ctx, tx, sub)
+	if err == nil && tx == nil {
+		c.hints.push(ctx, c.ns, sub.Tasks, got)
+	}
 	if err == nil && c.stored != nil {
 		var created []task.New
 		for i := range got {

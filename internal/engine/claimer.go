@@ -24,10 +24,11 @@ type claimer struct {
 	executor    *executor
 	heartbeater *heartbeater
 	reaper      *reaper
+	reader      *hintReader
 }
 
-func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, executor *executor, heartbeater *heartbeater, reaper *reaper) *claimer {
-	return &claimer{env: e, types: types, untilIdle: untilIdle, wake: wake, executor: executor, heartbeater: heartbeater, reaper: reaper}
+func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, executor *executor, heartbeater *heartbeater, reaper *reaper, reader *hintReader) *claimer {
+	return &claimer{env: e, types: types, untilIdle: untilIdle, wake: wake, executor: executor, heartbeater: heartbeater, reaper: reaper, reader: reader}
 }
 
 // run keeps the slots full until ctx ends. With untilIdle it also returns once a claim finds no due task, provided
@@ -46,6 +47,14 @@ func (c *claimer) run(ctx context.Context) error {
 		// Check before the claim, which may miss tasks that are taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
 		left := drain.left(req.Running == 0, time.Now())
+		if c.reader.enabled() && asked.probe == "" {
+			wanted := req
+			if left > 0 || len(asked.types) == 0 {
+				wanted.Limit = 0
+			}
+			req.IDs = c.reader.take(&wanted)
+			req.LeaveSent = true
+		}
 		switch {
 		case req.Limit == 0:
 			wait(ctx, asked.again, c.wake)
@@ -66,6 +75,9 @@ func (c *claimer) run(ctx context.Context) error {
 		if asked.probe != "" {
 			req.Limit, req.Behind, hold = min(req.Limit, asked.most), store.ClaimPlace{}, 0
 		}
+		if len(req.IDs) > 0 {
+			req.Behind, hold = store.ClaimPlace{}, 0
+		}
 		before := time.Now()
 		res, err := c.claim(ctx, req, hold)
 		switch {
@@ -76,7 +88,10 @@ func (c *claimer) run(ctx context.Context) error {
 		}
 		c.stats.setClock(res.Now)
 		before = before.Add(res.Waited)
-		if asked.probe == "" {
+		hinted := len(req.IDs) > 0
+		if hinted {
+			c.reader.claimed(len(req.IDs), len(res.Tasks))
+		} else if asked.probe == "" {
 			behind = res.Behind
 		}
 		c.executor.start(res.Tasks, before)
@@ -90,6 +105,8 @@ func (c *claimer) run(ctx context.Context) error {
 			if res.Next == 0 || asked.probe != "" { // ask for the other types too
 				continue
 			}
+		case hinted:
+			continue // claim directly before waiting
 		case asked.probe != "":
 			c.troubles.nothing(asked.probe, res.Next)
 			continue

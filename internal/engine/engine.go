@@ -12,6 +12,8 @@
 //   - the statistics writer stores counts of ended attempts (stats);
 //   - troubles holds the task types that this worker cannot run: they are claimed
 //     with backoff, and announced;
+//   - the publisher sends hints of due tasks to a delivery transport, and the hint
+//     reader receives those for the claimer, which claims their tasks by ID;
 //   - the watcher logs warnings of the store, and stops claiming when the schema
 //     is newer than this program;
 //   - the drain ends the attempts when the engine stops.
@@ -38,6 +40,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -104,6 +107,10 @@ type Config struct {
 
 	StoreCall func(op string, took time.Duration, err error) // called after each store call of a role; may be nil
 
+	Delivery       delivery.Transport // may be nil
+	RedeliverAfter time.Duration      // a hint is sent again after it, if its task was not claimed
+	NoPublisher    bool
+
 	AtStart []func(context.Context) error // called before the first claim; a failed one is called again later
 }
 
@@ -120,6 +127,7 @@ type Engine struct {
 	name     string // host:pid
 	stats    *stats
 	unknown  unknownTypes
+	hints    hintCounts
 
 	mu      sync.Mutex
 	active  bool      // Run was called
@@ -207,6 +215,9 @@ func (e *Engine) Troubles() []store.Trouble {
 	return t.announced()
 }
 
+// Hints returns the counts of hints.
+func (e *Engine) Hints() HintCounts { return e.hints.read() }
+
 // Running returns the number of attempts that hold a slot.
 func (e *Engine) Running() int {
 	if c := e.underWay(); c != nil {
@@ -221,7 +232,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats, unknown: &e.unknown}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats, unknown: &e.unknown, hints: &e.hints}
 	env.troubles, env.questions = newTroubles(env), newQuestions(env)
 	e.mu.Lock()
 	e.trouble = env.troubles
@@ -257,7 +268,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	heartbeater := newHeartbeater(env)
 	reaper := newReaper(env, due)
 	executor := newExecutor(env, e.handlers, recorder, completer, validity, due)
-	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper)
+	reader := newHintReader(env, due)
+	publisher := newPublisher(env)
+	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper, reader)
 	watcher := newWatcher(env, stopClaiming)
 	drain := newDrain(env, executor, completer, hardStop)
 	statWriter := newStatWriter(env)
@@ -269,6 +282,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 				due.Set()
 			}
 			reaper.notify(&n)
+			publisher.notify(&n)
 			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
 		})
 		defer stopNotices()
@@ -289,6 +303,12 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("statistics", statWriter.run)
 	roles.Go("troubles", env.troubles.run)
 	roles.Go("questions", env.questions.run)
+	if reader.enabled() {
+		roles.Go("hints", reader.run)
+	}
+	if publisher.enabled() {
+		roles.Go("publisher", publisher.run)
+	}
 	// A failed role ends the run: leases must not be taken without renewal.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 

@@ -39,6 +39,7 @@ type env struct {
 	questions *questions
 	stats     *stats // nil: the store keeps no statistics
 	unknown   *unknownTypes
+	hints     *hintCounts
 }
 
 // offset returns an instant as an offset from the origin.
