@@ -185,11 +185,18 @@ func TestSend_Sealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := aesgcm.New(key)
+	next, err := aesgcm.NewKey("k2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, weaver.Config{Codec: sealer})
+	sealedBy := func(keys ...aesgcm.Key) *aesgcm.Codec {
+		c, err := aesgcm.New(keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	w := newWorld(t, weaver.Config{Codec: sealedBy(key)})
 	h := w.start("2")
 	lacks, ok := order.Of(w.DB())
 	if !ok {
@@ -212,5 +219,39 @@ func TestSend_Sealed(t *testing.T) {
 FROM weaver_outbox_orders o JOIN weaver_idempo_ledger l USING (namespace, idempotency_key)`).Scan(&request, &result)
 	if err != nil || strings.Contains(request+result, "BTC-JPY") || len(request) == 0 || len(result) == 0 {
 		t.Errorf("stored %q, %q, %v", request, result, err)
+	}
+
+	// After a rewrap the old key is not needed.
+	client := func(keys ...aesgcm.Key) *weaver.Client {
+		c, err := weaver.NewClient(w.DB(), weaver.ClientConfig{Codec: sealedBy(keys...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	opened := func() bool {
+		st, ok := ordertask.Orders(client(next))
+		if !ok {
+			t.Fatal("no orders")
+		}
+		page, _, err := st.ListOrders(t.Context(), weaver.DefaultNamespace, order.Filter{})
+		if err != nil || len(page) != 1 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		o := page[0]
+		return strings.Contains(string(o.Row.Body), "BTC-JPY") && strings.Contains(string(o.Entry.Result), "BTC-JPY")
+	}
+	if opened() {
+		t.Error("the new key opens what the old one has sealed")
+	}
+	for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+		got, err := client(key, next).Rewrap(t.Context(), after, 2)
+		if err != nil || got.Failed > 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		after = got.Next
+	}
+	if !opened() {
+		t.Error("the new key does not open an order after a rewrap")
 	}
 }

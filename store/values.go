@@ -24,13 +24,16 @@ const (
 	ValueLog        ValueKind = "log"
 	ValueLink       ValueKind = "link" // of an artifact
 	ValueBlob       ValueKind = "blob" // a referenced task.Blob (task.Blob.Value); it cannot be swapped
+
+	ValueOrderRequest ValueKind = "order_request" // of package order
+	ValueOrderResult  ValueKind = "order_result"
 )
 
 // ValueAt is the place of a stored value.
 type ValueAt struct {
 	Kind ValueKind
 	Task task.ID // of a blob: its own ID
-	Name string  // of the step or the checkpoint; the artifact's ID of a link; the parent's ID of a draft
+	Name string  // of the step or the checkpoint; the artifact's ID of a link; the parent's ID of a draft; the key of an order
 	No   int64   // of the attempt that recorded the step; of the signal, the event or the line
 	Try  int64   // of the step
 }

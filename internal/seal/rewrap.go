@@ -93,6 +93,10 @@ func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed b
 		p.Kind, p.Name = Log, v.Of
 	case store.ValueLink:
 		p = LinkOf(v.Task, v.Of)
+	case store.ValueOrderRequest:
+		p = OrderRequestOf(v.Name)
+	case store.ValueOrderResult:
+		p = OrderResultOf(v.Name)
 	case store.ValueProgress:
 		return s.renewProgress(v)
 	default:

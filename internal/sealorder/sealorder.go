@@ -12,16 +12,6 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// The values of an order: its request and its result.
-const (
-	request seal.Kind = "order request"
-	result  seal.Kind = "order result"
-)
-
-func requestOf(key string) seal.Place { return seal.Place{Kind: request, Name: key, Any: true} }
-
-func resultOf(key string) seal.Place { return seal.Place{Kind: result, Name: key, Any: true} }
-
 // Of returns the orders of a store of tasks. Those of a sealed store are sealed as well. It returns
 // false for a store without orders.
 func Of(tasks store.Store) (order.Store, bool) {
@@ -59,13 +49,15 @@ func (c *sealedOrders) AcceptOrders(ctx context.Context, ns string, tx order.Tx,
 }
 
 func (c *sealedOrders) seal(n *order.New) (err error) {
-	n.Body, err = c.s.Seal(requestOf(n.Key), n.Body)
+	n.Body, err = c.s.Seal(seal.OrderRequestOf(n.Key), n.Body)
 	return err
 }
 
-func (c *sealedOrders) openEntry(e *order.Entry) { e.Result = c.s.Open(resultOf(e.Key), e.Result) }
+func (c *sealedOrders) openEntry(e *order.Entry) {
+	e.Result = c.s.Open(seal.OrderResultOf(e.Key), e.Result)
+}
 
-func (c *sealedOrders) openRow(r *order.Row) { r.Body = c.s.Open(requestOf(r.Key), r.Body) }
+func (c *sealedOrders) openRow(r *order.Row) { r.Body = c.s.Open(seal.OrderRequestOf(r.Key), r.Body) }
 
 // ClaimOrders implements order.Store. A request that cannot be opened stays sealed: the worker
 // releases it.
@@ -98,7 +90,7 @@ func (c *sealedOrders) result(key string, res *order.ExecResult) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	return c.s.Seal(resultOf(key), raw)
+	return c.s.Seal(seal.OrderResultOf(key), raw)
 }
 
 // OperateOrder implements order.Store.

@@ -37,6 +37,9 @@ WHERE namespace = ?1 AND (task_id, kind, artifact_id) > (?2, ?4, ?5) ORDER BY ta
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
 )
 
+var sqlWalkOrders = `
+SELECT o.id, o.idempotency_key, o.order_request_json, l.response_payload_json ` + fromOrders + `AND o.id > ?2 ORDER BY o.id LIMIT ?3`
+
 // walkKey is the rest of a row's key after the ID of its task.
 type walkKey uint8
 
@@ -44,8 +47,9 @@ const (
 	keyTask walkKey = iota // no further columns
 	keyName
 	keyNumber
-	keyTry // name, number and try
-	keyRef // the kind and the ID of a reference, joined in the cursor's name (bindRef)
+	keyTry    // name, number and try
+	keyNoTask // the number of a row, and no task
+	keyRef    // the kind and the ID of a reference, joined in the cursor's name (bindRef)
 )
 
 // walks are the stages. Each reads one row: its position as a cursor, and its values.
@@ -107,6 +111,13 @@ var walks = []struct {
 		b := task.Blob{ID: at.ID, SHA256: st.ColText(1), Size: st.ColInt(2)}
 		return []store.StoredValue{walked(store.ValueBlob, at, "", b.Value())}
 	}},
+	{sqlWalkOrders, keyNoTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		of := rules.ValueCursor{Name: st.ColText(1)}
+		return []store.StoredValue{
+			walked(store.ValueOrderRequest, &of, "", st.ColBytes(2)),
+			walked(store.ValueOrderResult, &of, "", st.ColBytes(3)),
+		}
+	}},
 }
 
 // bindRef binds the position of a reference.
@@ -161,7 +172,12 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 	if stage.sql == sqlWalkDrafts {
 		limit = min(limit, draftsPage)
 	}
-	st := v.stmt(stage.sql).Text(1, v.ns).ID(2, &at.ID).Int(3, int64(limit))
+	st := v.stmt(stage.sql).Text(1, v.ns).Int(3, int64(limit))
+	if stage.key == keyNoTask {
+		st.Int(2, at.No)
+	} else {
+		st.ID(2, &at.ID)
+	}
 	switch stage.key {
 	case keyName:
 		st.Text(4, at.Name)
@@ -177,7 +193,12 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 	read := 0
 	for st.Next() {
 		read++
-		at = rules.ValueCursor{Stage: at.Stage, ID: st.ColID(0)}
+		at = rules.ValueCursor{Stage: at.Stage}
+		if stage.key == keyNoTask {
+			at.No = st.ColInt(0)
+		} else {
+			at.ID = st.ColID(0)
+		}
 		for _, value := range stage.row(st, &at) {
 			if len(value.Value) > 0 {
 				values = append(values, value)
@@ -207,6 +228,8 @@ const (
 	sqlSwapCheckpoint = `UPDATE weaver_checkpoints SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND value = ?3`
 	sqlSwapEvent      = `UPDATE weaver_events SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
 	sqlSwapLink       = `UPDATE weaver_artifacts SET link = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact' AND artifact_id = ?5 AND link = ?3`
+	sqlSwapOrder      = `UPDATE weaver_outbox_orders SET order_request_json = ?4 WHERE namespace = ?1 AND idempotency_key = ?2 AND order_request_json = ?3`
+	sqlSwapResult     = `UPDATE weaver_idempo_ledger SET response_payload_json = ?4 WHERE namespace = ?1 AND idempotency_key = ?2 AND response_payload_json = ?3`
 	sqlSwapLog        = `UPDATE weaver_logs SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
 )
 
@@ -254,6 +277,10 @@ func (t *Tx) swap(s *store.ValueSwap) (int, error) {
 	no := func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st.Int(5, s.No) }
 	sql, key := "", none
 	switch s.Kind {
+	case store.ValueOrderRequest:
+		return t.stmt(sqlSwapOrder).Text(1, t.ns).Text(2, s.Name).Bytes(3, s.Old).Bytes(4, s.New).Exec()
+	case store.ValueOrderResult:
+		return t.stmt(sqlSwapResult).Text(1, t.ns).Text(2, s.Name).Bytes(3, s.Old).Bytes(4, s.New).Exec()
 	case store.ValueInput:
 		sql = sqlSwapInput
 	case store.ValueOutput:

@@ -1,13 +1,18 @@
 package ordertest
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/store"
 )
 
 // aborted makes an order that was given up.
@@ -180,6 +185,67 @@ func list(t *testing.T, w *world) {
 	}
 	if _, _, err := w.s.ListOrders(w.ctx(), w.ns, order.Filter{After: "x"}); err == nil {
 		t.Error("a wrong cursor is taken")
+	}
+}
+
+// rewriter is a store that also keeps tasks.
+type rewriter interface {
+	RewriteValues(ctx context.Context, ns, after string, limit int, fn store.RewriteFunc) (swapped int, next string, err error)
+}
+
+// rewrite replaces each value once, by pages of one row.
+func rewrite(t *testing.T, w *world) {
+	data, ok := w.s.(rewriter)
+	if !ok {
+		return // it keeps no values of tasks
+	}
+	w.aborted("a", false)
+	w.accept("b/c", "d")
+	walk := func(ns string, swap func(store.StoredValue) json.RawMessage) (seen []string) {
+		t.Helper()
+		for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+			_, next, err := data.RewriteValues(w.ctx(), ns, after, 1, func(values []store.StoredValue) (swaps []store.ValueSwap, _ error) {
+				for _, v := range values {
+					seen = append(seen, fmt.Sprintf("%s %s %s", v.Kind, v.Name, v.Value))
+					swaps = append(swaps, store.ValueSwap{ValueAt: v.ValueAt, Old: v.Value, New: swap(v)})
+				}
+				return swaps, nil
+			})
+			w.ok(err)
+			if after = next; pages > 1000 {
+				t.Fatal("the walk does not end")
+			}
+		}
+		slices.Sort(seen)
+		return seen
+	}
+	renew := func(v store.StoredValue) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"new":%q}`, v.Kind))
+	}
+	var want []string
+	for _, key := range []string{"a", "b/c", "d"} {
+		want = append(want, fmt.Sprintf("order_request %s %s", key, w.get(key).Row.Body))
+	}
+	want = append(want, fmt.Sprintf("order_result a %s", w.get("a").Entry.Result))
+	before := w.get("a")
+	if got := walk("other", renew); len(got) != 0 {
+		t.Errorf("another namespace has %q", got)
+	}
+	if got := walk(w.ns, renew); !slices.Equal(got, want) {
+		t.Errorf("walked %q, want %q", got, want)
+	}
+	after := w.get("a")
+	if string(after.Row.Body) != `{"new":"order_request"}` || string(after.Entry.Result) != `{"new":"order_result"}` || string(w.get("b/c").Row.Body) != `{"new":"order_request"}` {
+		t.Errorf("%s, %s", after.Row.Body, after.Entry.Result)
+	}
+	after.Row.Body, after.Entry.Result = before.Row.Body, before.Entry.Result
+	if !reflect.DeepEqual(after, before) {
+		t.Errorf("a swap changed more: %+v, was %+v", after, before)
+	}
+	stale := store.ValueSwap{ValueAt: store.ValueAt{Kind: store.ValueOrderRequest, Name: "a"}, Old: before.Row.Body, New: json.RawMessage(`0`)}
+	n, _, err := data.RewriteValues(w.ctx(), w.ns, "", 1, func([]store.StoredValue) ([]store.ValueSwap, error) { return []store.ValueSwap{stale}, nil })
+	if err != nil || n != 0 {
+		t.Errorf("a value that has changed: %d, %v", n, err)
 	}
 }
 

@@ -52,6 +52,7 @@ func Run(t *testing.T, cfg Config) {
 		{"a prune removes settled orders whose time is over", prune},
 		{"lists come newest first, page by page", list},
 		{"statistics count each state", stats},
+		{"requests and results are walked and replaced as the values of tasks are", rewrite},
 		{"random operations agree with a model", func(t *testing.T, w *world) { random(t, w, cfg.Steps) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
