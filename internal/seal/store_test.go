@@ -150,7 +150,7 @@ var plain = []string{
 	"Ready", "Join", "Leave", "Heartbeat", "Reap", // Core
 	"Transient", "Jobs", "Graph", "Needs", // Flow
 	"Blobs", "RewriteValues", "Types", "Scan", "Scrub", // Data: see Capabilities
-	"Collect", "Session", "Migrate", "MigrationStatus", "Warnings", // Ops
+	"Collect", "Publish", "Session", "Migrate", "MigrationStatus", "Warnings", // Ops
 	"Overview", "Audit", "Orphans", "WriteStats", "ReadStats", "Notify", "Wake", // Observe
 }
 
