@@ -51,7 +51,7 @@ func TestOrderReads(t *testing.T) {
 	if answer, isError := call(t, cs, "list_orders", map[string]any{"statuses": []string{"aborted"}}); isError || !strings.Contains(answer, `"key":"lost"`) || strings.Contains(answer, `"key":"ok"`) || !strings.Contains(answer, `"outcome_unknown":true`) {
 		t.Errorf("%v %s", isError, answer)
 	}
-	if answer, _ := call(t, cs, "show_order", map[string]any{"key": "ok"}); !strings.Contains(answer, "the story of ok") || strings.Contains(answer, "0.5") || !strings.Contains(answer, "hidden") {
+	if answer, _ := call(t, cs, "show_order", map[string]any{"key": "ok"}); !strings.Contains(answer, "the story of ok") || strings.Contains(answer, `"0.5`) || !strings.Contains(answer, "hidden") {
 		t.Errorf("without payloads: %s", answer)
 	}
 	if answer, isError := call(t, cs, "order_stats", nil); isError || !strings.Contains(answer, `"aborted":1`) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/faults/faultstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
@@ -105,8 +106,9 @@ type fixture struct {
 	next    faultstore.Plan // of every process that replaces another one
 	known   *knownFailure   // known failure at this point; usually nil
 	backend backend
-	client  *weaver.Client // the caller's
-	bucket  blob.Bucket    // nil: no bucket
+	client  *weaver.Client     // the caller's
+	bucket  blob.Bucket        // nil: no bucket
+	hints   delivery.Transport // nil: no transport
 	checker checker
 
 	mu      sync.Mutex
@@ -190,7 +192,7 @@ func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 4
 	}
-	cfg.Sink, cfg.Bucket = p, fx.bucket
+	cfg.Sink, cfg.Bucket, cfg.Delivery = p, fx.bucket, fx.hints
 	cfg.Middleware = append(cfg.Middleware, p.withProcess)
 	eng, err := weaver.New(p.fault.Store(), cfg)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/faults/faultstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -32,6 +33,7 @@ type testCase struct {
 	onlySQL   bool // needs transactions of users
 	onFile    bool // also runs on a file
 	bucket    bool // engines and callers have a bucket in memory
+	hints     bool // engines have a delivery transport in memory
 
 	losesLeases bool // leases are lost even without a fault
 	// tolerates explains why a failed call may lead to other events and to more starts of step functions. "" means
@@ -266,6 +268,10 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 		defer fx.backend.close()
 		if tc.bucket {
 			fx.bucket = blob.NewMemory()
+		}
+		if tc.hints {
+			fx.hints = delivery.NewMemory()
+			defer fx.hints.Close()
 		}
 		client, err := weaver.NewClient(fx.callerStore(), weaver.ClientConfig{Logger: discardLog, Bucket: fx.bucket})
 		fx.must(err)

@@ -39,6 +39,23 @@ var workCases = []testCase{
 		},
 	},
 	{
+		name:  "hints of two publishers",
+		hints: true,
+		handlers: handles(typeN, func(_ context.Context, _ *fixture, n int) (int, error) {
+			return 2 * n, nil
+		}),
+		run: func(fx *fixture) {
+			fx.beside()
+			var hs []*weaver.Handle[int]
+			for n := range 5 {
+				hs = append(hs, enqueue(fx, typeN, n))
+			}
+			for n, h := range hs {
+				succeeds(fx, h, 2*n)
+			}
+		},
+	},
+	{
 		name:     "idempotency keys",
 		handlers: handles(typeA, echo),
 		run: func(fx *fixture) {
