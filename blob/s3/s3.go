@@ -109,7 +109,7 @@ func (b *Bucket) Check() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
-	v, err := b.creds.Get()
+	v, err := b.creds.GetWithContext(b.once.CredContext())
 	if err != nil || v.SignerType.IsAnonymous() {
 		return errors.New("no credentials for the S3 bucket were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write them to ~/.aws/credentials, or give the machine a role")
 	}
