@@ -142,7 +142,7 @@ func (s *server) keep(r *http.Request) (name, etag string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), r.Body)
 	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && got != r.Header.Get("X-Amz-Content-Sha256") {
@@ -158,7 +158,7 @@ func (s *server) complete(up *pending, id string) {
 		s.t.Error(err)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	numbers := make([]int, 0, len(up.parts))
 	for n := range up.parts {
 		numbers = append(numbers, n)
@@ -168,7 +168,7 @@ func (s *server) complete(up *pending, id string) {
 		p, err := os.Open(up.parts[n])
 		if err == nil {
 			_, err = io.Copy(f, p)
-			p.Close()
+			_ = p.Close()
 		}
 		if err != nil {
 			s.t.Error(err)
