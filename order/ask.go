@@ -36,7 +36,7 @@ func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string,
 	switch {
 	case err != nil:
 		return FoundOpen, err
-	case got.found == FoundNothing && time.Now().Before(o.Row.SendEndsAt.Add(o.Row.Timeout)):
+	case got.found == FoundNothing && time.Now().Before(absentFrom(&o.Row)):
 		return FoundOpen, nil // a send may be under way
 	case got.found != FoundResult:
 		return got.found, nil
@@ -49,3 +49,10 @@ func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string,
 	_, err = st.OperateOrder(ctx, ns, SettleByHand{Audit: by, Key: key, Result: &got.res, Asked: true})
 	return FoundResult, err
 }
+
+// minAbsent is the shortest time after the end of a send in which the partner may still begin to
+// execute it: the bytes may wait in its queues for longer than a short timeout.
+const minAbsent = 5 * time.Second
+
+// absentFrom returns the time from which the partner's answer that it has no order is final.
+func absentFrom(r *Row) time.Time { return r.SendEndsAt.Add(max(r.Timeout, minAbsent)) }

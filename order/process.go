@@ -86,7 +86,8 @@ func (w *Worker) process(ctx context.Context, h *holding) {
 }
 
 // askPartner asks for the outcome of earlier sends, and reports whether that ended the work on the
-// row. A partner that has never seen the key is believed once no send can be under way.
+// row. A partner that has never seen the key
+// is believed once no send can be under way (absentFrom); before, the order may be sent again under its key.
 func (w *Worker) askPartner(ctx context.Context, h *holding, over bool) (done bool, err error) {
 	r := &h.row
 	if w.rec == nil {
@@ -98,9 +99,11 @@ func (w *Worker) askPartner(ctx context.Context, h *holding, over bool) (done bo
 		return true, w.succeed(ctx, h, &res)
 	case found == FoundNothing && time.Now().Before(r.SendEndsAt.Add(r.Timeout)):
 		return true, w.retry(ctx, h, false, true, r.LastErrorCode, "the partner does not know the key yet, and a send may be under way", r.Timeout)
-	case found == FoundNothing:
+	case found == FoundNothing && !time.Now().Before(absentFrom(r)):
 		r.Unknown = false
 		return false, nil
+	case found == FoundNothing && over:
+		return true, w.retry(ctx, h, false, true, r.LastErrorCode, "the partner does not know the key yet, and may still begin to execute a send", time.Until(absentFrom(r)))
 	case over && err != nil && (r.StaleAt.IsZero() || time.Now().Before(r.StaleAt)):
 		return true, w.retry(ctx, h, false, true, r.LastErrorCode, "the partner could not be asked: "+err.Error(), w.backoff(r.Attempts))
 	}

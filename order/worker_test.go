@@ -363,3 +363,44 @@ func TestOrders_Parse(t *testing.T) {
 		t.Errorf("beyond a float's digits: %v %s", err, p.Body)
 	}
 }
+
+// slowQueue is a partner that begins to execute an order four seconds after it arrived, when the
+// caller has gone.
+type slowQueue struct{ *order.Paper }
+
+func (p slowQueue) Send(ctx context.Context, out order.Outgoing) (order.ExecResult, error) {
+	time.AfterFunc(4*time.Second, func() { _, _ = p.Paper.Send(context.WithoutCancel(ctx), out) })
+	<-ctx.Done()
+	return order.ExecResult{}, &order.SendError{Kind: order.FailTimeout, Message: "no answer"}
+}
+
+// A partner that does not know a key shortly after a send may still execute it.
+func TestWorker_LateExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		p, err := order.Orders{}.Parse(orderBody("k"), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := p.New(order.Orders{})
+		n.Timeout = 100 * time.Millisecond
+		if _, err := s.AcceptOrders(t.Context(), ns, nil, n); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- newWorker(t, s, slowQueue{&order.Paper{}}, func(c *order.WorkerConfig) {
+				c.Config.MaxAttempts, c.Config.Backoff = 1, []time.Duration{time.Second}
+			}).Run(ctx)
+		}()
+		time.Sleep(20 * time.Minute)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if o := get(t, s, "k"); o.Row.State != order.Succeeded {
+			t.Errorf("%+v", o)
+		}
+	})
+}
