@@ -271,7 +271,7 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 		}
 		if tc.hints {
 			fx.hints = delivery.NewMemory()
-			defer fx.hints.Close()
+			defer func() { fx.must(fx.hints.Close()) }()
 		}
 		client, err := weaver.NewClient(fx.callerStore(), weaver.ClientConfig{Logger: discardLog, Bucket: fx.bucket})
 		fx.must(err)
