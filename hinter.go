@@ -20,7 +20,7 @@ const (
 	maxHints = 100
 )
 
-// hinter sends hints of enqueued tasks. A nil hinter sends none.
+// hinter sends hints of enqueued tasks. A nil hinter does nothing.
 type hinter struct {
 	transport delivery.Transport
 	began     time.Time

@@ -152,7 +152,7 @@ func Parse(words ...string) error {
 // HealthPaths are the paths that --health serves.
 var HealthPaths = healthPaths
 
-// Parsed is what a command line of a service says.
+// Parsed holds the verb, the URLs and the flags of a service's command line.
 type Parsed struct {
 	Verb  string
 	Addr  string        // on which it listens; "" for no address

@@ -145,7 +145,7 @@ func (h *processHealth) stop() {
 	h.stopping = true
 }
 
-// checks returns the checks of the process besides the store.
+// checks returns the readiness checks of the process. The API checks the store itself.
 func (h *processHealth) checks() []httpapi.ReadyCheck {
 	checks := []httpapi.ReadyCheck{{Name: "process", Check: h.checkProcess}}
 	if h.engine != nil {

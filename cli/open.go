@@ -12,8 +12,8 @@ import (
 
 // checkGlobals refuses flags of the contract that are not implemented yet, and an invalid bucket.
 func (s *session) checkGlobals() error {
-	if d := s.flags.Delivery; d != "" && d != "memory" {
-		return badInput("Leave it out, or write memory: workers find their tasks in the store itself.", "--delivery %q (WEAVER_DELIVERY): no transport but memory is built yet", d)
+	if d := s.flags.Delivery; d != "" && d != "memory" { // not printed: the URL may have a password
+		return badInput("Leave it out: workers find their tasks in the store. A Go program sets Config.Delivery.", "--delivery (WEAVER_DELIVERY): the command supports memory only")
 	}
 	_, err := s.bucketFolder()
 	return err

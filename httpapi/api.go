@@ -77,7 +77,7 @@ type Config struct {
 	// NewMetrics and the collectors of the process. Default: NewStoreMetrics alone.
 	Metrics prometheus.Gatherer
 
-	// ReadyChecks are conditions of GET /readyz besides the store. Default: none.
+	// ReadyChecks are additional conditions of GET /readyz, which always checks the store. Default: empty.
 	ReadyChecks []ReadyCheck
 
 	// Orders makes the API accept orders at /do/order and webhooks at /do/webhook. Default: nil, without

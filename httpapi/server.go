@@ -19,7 +19,7 @@ type Health struct {
 
 func (c *call) healthz() error { return c.write(http.StatusOK, Health{Status: "ok"}) }
 
-// ReadyCheck is a condition of GET /readyz besides the store.
+// ReadyCheck is a condition of GET /readyz, in addition to the store.
 type ReadyCheck struct {
 	Name string
 

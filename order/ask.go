@@ -54,5 +54,6 @@ func AskPartner(ctx context.Context, st Store, ns string, a Adapter, key string,
 // execute it: the bytes may wait in its queues for longer than a short timeout.
 const minAbsent = 5 * time.Second
 
-// absentFrom returns the time from which the partner's answer that it has no order is final.
+// absentFrom returns the time from which FoundNothing is final: the partner executes no send of the
+// row after it.
 func absentFrom(r *Row) time.Time { return r.SendEndsAt.Add(max(r.Timeout, minAbsent)) }

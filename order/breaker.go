@@ -54,7 +54,7 @@ func (b *breaker) pause(d time.Duration, reason string, now time.Time) {
 	}
 }
 
-// state returns what the worker announces. A pause that is over is left out.
+// state returns the announcement of the worker, without a pause that has ended.
 func (b *breaker) state(adapter string, now time.Time) Sender {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,7 +2,7 @@
 # Finds PostgreSQL, PgBouncer and Redis, which the tests start for themselves
 # (internal/pgtest and internal/redistest look at the same places). What is
 # missing it installs where it may, and no server of the system comes with it;
-# else it says which command does. It prints nothing when everything is there.
+# otherwise it prints the command to run. It prints nothing when everything is there.
 set -euo pipefail
 
 oldest=13

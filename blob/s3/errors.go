@@ -47,7 +47,7 @@ func (b *Bucket) failure(ctx context.Context, verb, key string, err error) error
 
 const permissions = "s3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and s3:ListMultipartUploadParts"
 
-// hint returns what an error of the server means, or nil.
+// hint returns the cause of a server's error and its remedy, or nil if the error is unknown.
 func (b *Bucket) hint(key string, err error) error {
 	var answer minio.ErrorResponse
 	var network net.Error

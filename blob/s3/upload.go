@@ -60,7 +60,7 @@ func (u *upload) options() minio.PutObjectOptions {
 	}
 }
 
-// sum returns the hash of the collected bytes, which the server compares with what it receives.
+// sum returns the SHA-256 of the collected bytes in hex. The server compares it with the received body.
 func (u *upload) sum() string {
 	sum := sha256.Sum256(u.part)
 	return hex.EncodeToString(sum[:])

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/delivery"
 )
 
-// errRefused is part of errors that last until somebody changes the URL or the configuration of Redis.
+// errRefused marks errors that last until the URL or the configuration of Redis changes.
 var errRefused = errors.New("refused")
 
 // advices maps the beginning of an error of Redis, or a part of it after "…", to a sentence.

@@ -18,7 +18,7 @@ const (
 	maxQueues = 1000
 	// maxElements limits the elements of one RPUSH.
 	maxElements = 1000
-	// maxAnnounced limits the lanes of which a process remembers when it announced them.
+	// maxAnnounced is the maximum number of entries in Transport.announced.
 	maxAnnounced = 100_000
 )
 

@@ -12,7 +12,7 @@ import (
 const (
 	// rereadAfter is the age at which a Pop reads a set of queues again.
 	rereadAfter = time.Second
-	// rememberFor is the time for which a queue is popped that is no longer in the set, which Redis may have lost.
+	// rememberFor is the time for which Pop keeps a queue after its last read from the set. Redis may have lost the set.
 	rememberFor = time.Minute
 )
 

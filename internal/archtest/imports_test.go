@@ -304,38 +304,23 @@ func TestRootIsLight(t *testing.T) {
 	}
 }
 
-// A program links the client of S3 only if it imports package blob/s3 or the command.
-func TestS3IsLinkedByItsImportersOnly(t *testing.T) {
+// A program links the client of a service only if it imports its adapter or the command.
+func TestClientsAreLinkedByTheirImportersOnly(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("go", "list", "-deps", ".", "./blob", "./blob/blobtest", "./blob/zstd", "./store/...", "./delivery/...", "./weavertest",
-		"./httpapi/...", "./builtin", "./schema", "./ordertask")
+	cmd := exec.Command("go", "list", "-deps", ".", "./blob", "./blob/blobtest", "./blob/zstd", "./delivery", "./delivery/deliverytest",
+		"./store/...", "./weavertest", "./httpapi/...", "./builtin", "./schema", "./ordertask")
 	cmd.Dir = repoRoot
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	for _, dep := range strings.Fields(string(out)) {
-		if fromModule([]string{"github.com/minio/minio-go/v7"}, dep) {
-			t.Errorf("%s is linked by a package that does not connect to S3", dep)
-		}
-	}
-}
-
-// A program links the client of Redis only if it imports package delivery/redis or the command.
-func TestRedisIsLinkedByItsImportersOnly(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command("go", "list", "-deps", ".", "./delivery", "./delivery/deliverytest", "./store/...", "./blob/...", "./weavertest",
-		"./httpapi/...", "./builtin", "./schema", "./ordertask")
-	cmd.Dir = repoRoot
-	cmd.Stderr = t.Output()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	for _, dep := range strings.Fields(string(out)) {
-		if fromModule([]string{"github.com/redis/rueidis"}, dep) {
-			t.Errorf("%s is linked by a package that does not connect to Redis", dep)
+	deps := strings.Fields(string(out))
+	for adapter, client := range map[string]string{"blob/s3": "github.com/minio/minio-go/v7", "delivery/redis": "github.com/redis/rueidis"} {
+		for _, dep := range deps {
+			if fromModule([]string{client}, dep) {
+				t.Errorf("%s is linked by a package that does not import %s", dep, adapter)
+			}
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (c *hintCounts) read() HintCounts {
 }
 
 // hintReader pops hints from the transport while the worker has free slots. The claimer claims their tasks by ID. The
-// store decides what the worker gets: a hint may name any task, or no task.
+// store checks each ID in the claim: a hint may name any task, or an unknown one.
 type hintReader struct {
 	*env
 	claimer signal // hints are there
@@ -41,7 +41,7 @@ type hintReader struct {
 	lanes   []delivery.Lane // to pop
 	limit   int             // hints to pop; 0: none
 	got     []task.ID       // popped, and not claimed
-	useless int             // batches in a row of which no task was claimed
+	useless int             // consecutive batches without a claimed task
 	stop    func()          // ends the waiting Pop; nil: there is none
 }
 
@@ -103,7 +103,7 @@ func lanesOf(req *store.ClaimRequest) []delivery.Lane {
 	return lanes
 }
 
-// claimed reports how many of n hinted tasks a claim got.
+// claimed records that a claim of n hinted tasks leased got of them.
 func (h *hintReader) claimed(n, got int) {
 	h.hints.useless.Add(int64(max(0, n-got)))
 	h.mu.Lock()

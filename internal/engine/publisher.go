@@ -25,7 +25,7 @@ const (
 
 // publisher sends hints of due tasks to the transport (W4): it marks their dispatch rows for a short time, commits,
 // pushes the hints, and records the outcomes. A hint whose task was not claimed is sent again after RedeliverAfter.
-// It runs on every engine with a transport; any number of publishers may run beside each other.
+// It runs on every engine with a transport; any number of publishers may run at the same time.
 type publisher struct {
 	*env
 	wake signal

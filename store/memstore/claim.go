@@ -59,8 +59,8 @@ func (c *claim) lookUp() {
 // run leases due tasks: the highest priority first, then the oldest.
 func (c *claim) run() {
 	rows := c.candidates()
-	if leave := func(d store.DispatchRow) bool { return d.Leave(c.now) }; c.req.LeaveSent && c.req.IDs == nil {
-		c.take(slices.DeleteFunc(slices.Clone(rows), leave))
+	if c.req.LeaveSent && c.req.IDs == nil {
+		c.take(slices.DeleteFunc(slices.Clone(rows), func(d store.DispatchRow) bool { return d.Leave(c.now) }))
 		if len(c.got) > 0 || c.stopped {
 			return
 		}
