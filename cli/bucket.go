@@ -78,7 +78,11 @@ func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec}
+	transport, err := s.delivery()
+	if err != nil {
+		return nil, err
+	}
+	cfg := weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec, Delivery: transport}
 	if !work { // enqueuing verbs check inputs themselves; a server uses the types that workers announced
 		cfg.Handlers = slices.Collect(maps.Values(s.types()))
 	}

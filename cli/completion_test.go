@@ -32,9 +32,9 @@ func TestCompleteWords(t *testing.T) {
 		{"run ", ""},          // a file
 		{"why 01K", ""},       // an ID
 		{"--nonesuch x ", ""}, // x is not a command
-		{"task nonesuch --", "--help --version --store --namespace --output --no-color --codec-key --bucket"},
+		{"task nonesuch --", "--help --version --store --namespace --output --no-color --delivery --codec-key --bucket"},
 		{"__com", ""},
-		{"--deli", ""},
+		{"--deli", "--delivery"},
 	} {
 		got := strings.Join(cli.CompleteWords(strings.Split(tt.line, " ")...), " ")
 		if got != tt.want {

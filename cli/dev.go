@@ -140,6 +140,9 @@ func (s *session) programEnv() ([]string, error) {
 	if s.flags.CodecKey != "" {
 		env = append(env, "WEAVER_CODEC_KEY="+abs(s.flags.CodecKey))
 	}
+	if s.flags.Delivery != "" {
+		env = append(env, "WEAVER_DELIVERY="+s.flags.Delivery)
+	}
 	if folder, found := strings.CutPrefix(s.flags.Bucket, "dir:"); found {
 		env = append(env, "WEAVER_BUCKET=dir:"+abs(folder))
 	}

@@ -176,7 +176,7 @@ func ParseService(args []string) (Parsed, error) {
 	switch verb, _, _ := strings.Cut(p.Verb, " "); verb {
 	case "serve":
 		p.Addr, p.Drain, p.Files = g.Serve.Addr, g.Serve.DrainTimeout, []string{g.Serve.TokenFile}
-		_, err = g.Serve.roles()
+		_, err = g.Serve.roles(&session{flags: g.Globals})
 	case "worker":
 		p.Addr, p.Drain = g.Worker.Health, g.Worker.DrainTimeout
 		_, _, err = g.Worker.roles()

@@ -10,12 +10,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkGlobals refuses flags of the contract that are not implemented yet, and an invalid bucket.
+// checkGlobals refuses an invalid transport or bucket.
 func (s *session) checkGlobals() error {
-	if d := s.flags.Delivery; d != "" && d != "memory" { // not printed: the URL may have a password
-		return badInput("Leave it out: workers find their tasks in the store. A Go program sets Config.Delivery.", "--delivery (WEAVER_DELIVERY): the command supports memory only")
+	_, err := s.delivery()
+	if err == nil {
+		_, err = s.bucketFolder()
 	}
-	_, err := s.bucketFolder()
 	return err
 }
 
@@ -24,6 +24,7 @@ func (s *session) withStore(ctx context.Context, create bool, fn func(openedStor
 	if err := s.checkGlobals(); err != nil {
 		return err
 	}
+	defer s.closeHints()
 	p, err := placeOf(s.flags.Store)
 	if err != nil {
 		return err

@@ -204,6 +204,10 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
+	transport, err := r.delivery()
+	if err != nil {
+		return err
+	}
 	r.logs.open(r.session, r.sealedLogs(codec), r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
@@ -220,6 +224,8 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Router:       r.session.app.Router,
 		Plugins:      r.session.app.Plugins,
 		Codec:        codec,
+		Delivery:     transport,
+		NoPublisher:  true, // workers and servers publish
 	})
 	if err != nil {
 		return err

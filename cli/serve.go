@@ -24,7 +24,7 @@ type serveCmd struct {
 	CookieKeyFile string         `placeholder:"FILE" help:"File with the key that signs login cookies."`
 	AllowedHost   []string       `placeholder:"HOST" help:"Additional Host name, or * for any; repeatable."`
 	TrustedProxy  []string       `placeholder:"ADDRESS" help:"Address or network of a reverse proxy; repeatable."`
-	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector,orders" help:"Roles: api, worker, reaper, collector, orders."`
+	Roles         []string       `placeholder:"ROLE" complete:"api,worker,publisher,reaper,collector,orders" help:"Roles: api, worker, publisher, reaper, collector, orders."`
 	KeepEvents    *time.Duration `placeholder:"DURATION" help:"Event retention, at least 1m; 0 keeps the present one."`
 	workerFlags
 	healthFlag
@@ -40,9 +40,10 @@ func (serveCmd) Help() string {
 		"free port. The key of --cookie-key-file has at least 32 bytes, and all servers behind one address use the same; by default it " +
 		"is random, so that a restart ends the logins of browsers. --allowed-host adds a value of the Host header that is accepted " +
 		"without credentials, besides the names of the loopback interface. --trusted-proxy names a reverse proxy, as 10.0.0.5 or " +
-		"10.0.0.0/8, whose X-Forwarded-For identifies the sender.\n\nThe roles are api (HTTP), worker (run tasks), reaper (take over " +
-		"from dead workers, end late tasks), collector (delete unused data) and orders (send orders); the default is api,reaper,collector. A worker is also " +
-		"a reaper and collector, and these two come together. --keep-events keeps events for /v1/events; the default is a week, if the " +
+		"10.0.0.0/8, whose X-Forwarded-For identifies the sender.\n\nThe roles are api (HTTP), worker (run tasks), publisher (send hints of due tasks through --delivery), " +
+		"reaper (take over from dead workers, end late tasks), collector (delete unused data) and orders (send orders); the default is " +
+		"api,reaper,collector, and publisher if --delivery names a Redis. A worker or publisher is also a reaper and collector, and these " +
+		"two come together. --keep-events keeps events for /v1/events; the default is a week, if the " +
 		"store keeps no events yet. If the store's file is deleted, moved or replaced, the server waits for --store-gone-after and " +
 		"then exits with 3. Without the role api, --health serves /healthz, /readyz and /metrics without credentials.\n\nWith OUTBOX_ENABLED=true it accepts orders at /do/order, and the role orders sends them; docs/orders.md " +
 		"lists the variables.\n\nA user who may submit tasks may run commands on workers of the builtin types: give the role worker only " +
@@ -54,14 +55,18 @@ func (serveCmd) Help() string {
 const (
 	roleAPI       = "api"
 	roleWorker    = "worker"
+	rolePublisher = "publisher"
 	roleReaper    = "reaper"
 	roleCollector = "collector"
 	roleOrders    = "orders"
 )
 
+// serveRoles are the roles of serve.
+var serveRoles = []string{roleAPI, roleWorker, rolePublisher, roleReaper, roleCollector, roleOrders}
+
 // Run implements the verb.
 func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
-	roles, err := c.roles()
+	roles, err := c.roles(s)
 	if err != nil {
 		return err
 	}
@@ -119,8 +124,8 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		if err != nil {
 			return err
 		}
-		if roles[roleWorker] || roles[roleReaper] || roles[roleCollector] {
-			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: cmp.Or(door, health)}); err != nil {
+		if roles[roleWorker] || roles[rolePublisher] || roles[roleReaper] || roles[roleCollector] {
+			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: cmp.Or(door, health), noPublisher: !roles[rolePublisher]}); err != nil {
 				return err
 			}
 			announce(ctx, p.eng)
@@ -150,6 +155,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		orders.greet(door != nil, p.say)
 		health.greetHealth(p.say)
 		s.warnOfNamespace(st, p.say)
+		if !roles[roleWorker] { // the engine of a worker reports it
+			s.checkHints(ctx, warnings(s.errs))
+		}
 		err = s.untilGone(ctx, st, c.StoreGoneAfter, warnings(s.errs), p.run)
 		p.say("server stopped")
 		return err
@@ -178,7 +186,7 @@ func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration,
 // greet prints the running parts.
 func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers []weaver.Handler) {
 	var names []string
-	for _, r := range []string{roleAPI, roleWorker, roleReaper, roleCollector, roleOrders} {
+	for _, r := range serveRoles {
 		if roles[r] {
 			names = append(names, r)
 		}
@@ -197,9 +205,15 @@ func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers
 }
 
 // roles parses --roles.
-func (c *serveCmd) roles() (map[string]bool, error) {
-	known := []string{roleAPI, roleWorker, roleReaper, roleCollector, roleOrders}
+func (c *serveCmd) roles(s *session) (map[string]bool, error) {
+	if _, err := s.delivery(); err != nil {
+		return nil, err
+	}
+	known, shared := serveRoles, s.hints != nil && s.hints.shared
 	roles := make(map[string]bool, len(known))
+	if c.Roles == nil {
+		return map[string]bool{roleAPI: true, roleReaper: true, roleCollector: true, rolePublisher: shared}, nil
+	}
 	for _, r := range c.Roles {
 		if r = strings.TrimSpace(r); !slices.Contains(known, r) {
 			return nil, badInput("", "--roles %q is not known%s; the roles are %s", r, didYouMean(r, known), join(known))
@@ -208,6 +222,12 @@ func (c *serveCmd) roles() (map[string]bool, error) {
 	}
 	if len(roles) == 0 {
 		return nil, badInput("", "--roles is empty; the roles are %s", join(known))
+	}
+	switch {
+	case roles[rolePublisher] && s.hints == nil:
+		return nil, badInput("Add --delivery redis://HOST:PORT, or leave the role out: workers find their tasks in the store.", "--roles publisher has no transport to send hints to")
+	case roles[rolePublisher] && !shared && !roles[roleWorker]:
+		return nil, badInput("Name a Redis with --delivery redis://HOST:PORT, or add the role worker.", "--roles publisher: the hints of --delivery memory reach workers of this process only")
 	}
 	return roles, nil
 }

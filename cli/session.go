@@ -23,7 +23,7 @@ type globals struct {
 	Namespace string `env:"WEAVER_NAMESPACE" placeholder:"NAME" help:"Namespace in the store; default: default."`
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"Output format: text or json."`
 	NoColor   bool   `help:"No colours, even on a terminal ($$NO_COLOR)."`
-	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Notification of workers: memory, the only kind so far."`
+	Delivery  string `env:"WEAVER_DELIVERY" placeholder:"URL" help:"Hints for idle workers: redis://HOST:PORT or memory."`
 	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Key file for stored values; see codec --help."`
 	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Bucket for large values: dir:PATH or none."`
 }
@@ -46,6 +46,7 @@ type session struct {
 	namedNS  bool // so was the namespace
 
 	sealer codec.Codec // of codec, after its first call
+	hints  *hints      // of delivery, after its first call
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {

@@ -137,7 +137,9 @@ func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) erro
 		if err != nil {
 			return err
 		}
-		return fn(client)
+		err = fn(client)
+		s.warnOfHints()
+		return err
 	})
 }
 

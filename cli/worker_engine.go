@@ -22,6 +22,8 @@ type engineParts struct {
 	logs     *keptLogs // opened by newEngine; the caller closes it
 	errs     io.Writer
 	door     *door // exposes the engine's metrics; nil: no server
+
+	noPublisher bool // the engine sends no hints
 }
 
 // newEngine returns an engine for the tasks of a store. The engine announces its types.
@@ -31,6 +33,10 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 		return nil, err
 	}
 	codec, err := s.codec()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := s.delivery()
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +59,8 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 		Router:       s.app.Router,
 		Plugins:      plugins,
 		Codec:        codec,
+		Delivery:     transport,
+		NoPublisher:  p.noPublisher,
 	})
 	if err != nil {
 		return nil, badInput("", "%w", err)

@@ -31,7 +31,7 @@ type Options struct {
 	MaxPerLane         int         // hints held for one lane, default delivery.MaxPerLane; new ones above it are dropped
 }
 
-// Transport carries hints through Redis. Use Open.
+// Transport carries hints through Redis. Use Open or New.
 type Transport struct {
 	target target
 	max    int
@@ -64,6 +64,18 @@ var _ delivery.Transport = (*Transport)(nil)
 // Open fails if the URL is wrong or Redis refuses the credentials. It does not fail if Redis is not reachable: Push and Pop
 // return errors until it is. Ping tells.
 func Open(ctx context.Context, url string, o Options) (*Transport, error) {
+	t, err := New(url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Ping(ctx); err != nil && (ctx.Err() != nil || errors.Is(err, errRefused)) {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// New is Open without a connection: it fails only if the URL is wrong.
+func New(url string, o Options) (*Transport, error) {
 	target, err := parse(url)
 	if err != nil {
 		return nil, err
@@ -85,16 +97,13 @@ func Open(ctx context.Context, url string, o Options) (*Transport, error) {
 		target.option.Sentinel.TLSConfig = o.TLS
 	}
 	t := &Transport{
-		target: target, max: o.MaxPerLane, group: group.New(context.WithoutCancel(ctx)),
+		target: target, max: o.MaxPerLane, group: group.New(context.Background()),
 		connecting: make(chan struct{}, 1), announced: make(map[string]time.Time), known: make(map[string]*known),
 	}
 	if t.max <= 0 {
 		t.max = delivery.MaxPerLane
 	}
 	t.configure(&t.target.option)
-	if err := t.Ping(ctx); err != nil && (ctx.Err() != nil || errors.Is(err, errRefused)) {
-		return nil, errors.Join(err, t.Close())
-	}
 	return t, nil
 }
 
