@@ -18,8 +18,8 @@ import (
 // hints is the transport of --delivery.
 type hints struct {
 	delivery.Transport
-	shared bool                        // it connects processes
-	ping   func(context.Context) error // asks the transport's server
+	shared    bool // it connects processes
+	namespace string
 
 	mu     sync.Mutex
 	failed error // of the last Push
@@ -38,7 +38,7 @@ func (s *session) delivery() (delivery.Transport, error) {
 	case s.hints != nil:
 		return s.hints, nil
 	case given == "memory":
-		s.hints = &hints{Transport: delivery.NewMemory(), ping: func(context.Context) error { return nil }}
+		s.hints = &hints{Transport: delivery.NewMemory(), namespace: s.flags.Namespace}
 		return s.hints, nil
 	}
 	scheme, _, found := strings.Cut(given, "://")
@@ -57,7 +57,7 @@ func (s *session) delivery() (delivery.Transport, error) {
 	if err != nil {
 		return nil, badInput(deliveryForms, "--delivery (WEAVER_DELIVERY): %w", err)
 	}
-	s.hints = &hints{Transport: t, shared: true, ping: t.Ping}
+	s.hints = &hints{Transport: t, shared: true, namespace: s.flags.Namespace}
 	return s.hints, nil
 }
 
@@ -92,17 +92,40 @@ func (s *session) warnOfHints() {
 	}
 }
 
-// pingLimit limits the wait for an answer of the transport.
-const pingLimit = 2 * time.Second
+// noLane is a lane without tasks.
+var noLane = []delivery.Lane{{Queue: "weaver.check", Type: "weaver.check.v1"}}
 
-// checkHints warns if the transport does not answer. The process works without it.
+// check asks the transport as a worker does, and returns its error.
+func (h *hints) check(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := h.Pop(ctx, h.namespace, noLane, 1, 0)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", limit)
+	}
+	return err
+}
+
+// checkLimit limits the wait for an answer of the transport.
+const checkLimit = 2 * time.Second
+
+// checkHints warns if the transport cannot be used. The process works without it.
 func (s *session) checkHints(ctx context.Context, log *slog.Logger) {
 	if s.hints == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingLimit)
-	defer cancel()
-	if err := s.hints.ping(ctx); err != nil {
-		log.Warn("the transport of --delivery does not answer: workers find their tasks in the store until it does", "error", err)
+	if err := s.hints.check(ctx, checkLimit); err != nil {
+		log.Warn("the transport of --delivery cannot be used: workers find their tasks in the store until it can", "error", err)
 	}
+}
+
+// readyLimit limits the wait of a readiness check for the transport: a process is ready without it.
+const readyLimit = 250 * time.Millisecond
+
+// ready is the readiness check of the transport. Everybody sees its error, so it holds no address.
+func (h *hints) ready(ctx context.Context) error {
+	if h.check(ctx, readyLimit) != nil {
+		return errors.New("the transport of --delivery cannot be used, so idle workers start tasks later; doctor says why")
+	}
+	return nil
 }

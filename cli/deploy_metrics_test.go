@@ -49,6 +49,7 @@ var labelValues = map[string][]string{
 	"outcome": {"success", "failure", "blocked", "suspended", "cancelled", "decode_failed", "decompose", "add_dependency", "released", "lease_lost", "undone", "undo_failed"},
 	"state":   {"pending", "ready", "running", "succeeded", "failed", "cancelled", "blocked", "idle", "silent", "dead"},
 	"why":     {"taken", "crash", "dropped"},
+	"result":  {"taken", "failed", "refused", "began", "given_up"},
 	"op":      {"join", "claim", "heartbeat", "record", "finish", "reap", "collect", "write_stats"},
 }
 

@@ -27,7 +27,7 @@ func (doctorCmd) Help() string {
 		"unreferenced data. It exits with 1 and lists each violation if there is one, and with 1 and the reason if a test write to the " +
 		"store fails. It warns about risks for the data or the speed of the store: settings with which a server loses acknowledged " +
 		"commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks " +
-		"that no worker starts, pauses that hold up due tasks, undos that failed, need a person, are held up by a pause or have taken " +
+		"that no worker starts, hints that the transport of --delivery refused or did not take, pauses that hold up due tasks, undos that failed, need a person, are held up by a pause or have taken " +
 		"an hour, dead or silent workers that hold leases, and orders that are held, have an unknown outcome, or stay unsettled." +
 		"\n\n--post-restore is for a namespace that was restored from a backup: " +
 		"leases handed out before end, their tasks are due again, and unsettled orders are held until `order release`. Stop the programs first. --accept-clock makes the store take the " +
@@ -60,6 +60,8 @@ type checkup struct {
 
 	Server   map[string]any `json:"server,omitempty"`   // figures of the store's server, if it has one
 	Warnings []warning      `json:"warnings,omitempty"` // risks for the store's data or speed
+
+	Delivery *deliveryCheckup `json:"delivery,omitempty"`
 
 	Undos []undoFound `json:"undos,omitempty"` // failed or overdue undos, the first thousand
 	undos []task.Task // all undos that were not abandoned
@@ -112,6 +114,7 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 		if err := found.examineOverview(ctx, s, client); err != nil {
 			return err
 		}
+		found.examineDelivery(ctx, s)
 		if err := found.examineOrders(ctx, s, client); err != nil {
 			return err
 		}
@@ -215,9 +218,11 @@ func (f *checkup) count(s *store.Snapshot) {
 		}
 	}
 	for i := range s.Dispatch {
-		if !s.Dispatch[i].AvailableAt.After(s.Now) {
+		d := &s.Dispatch[i]
+		if !d.AvailableAt.After(s.Now) {
 			f.Due++
 		}
+		f.noteHint(d)
 	}
 }
 
@@ -243,6 +248,7 @@ func (s *session) printCheckup(f *checkup) {
 	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
 		text.Plural(f.Tasks, "task"), text.Plural(f.Jobs, "job"), text.Plural(f.Attempts, "attempt"), text.Plural(f.Steps, "step"), f.Namespace, f.Store)
 	s.printServer(f)
+	s.printDelivery(f.Delivery)
 	defer s.printBucket(f.Bucket)
 	if len(f.Violations) == 0 {
 		s.printf("%s: %s.\n", s.paint.Paint(text.Green, "No violations"), scope)

@@ -192,5 +192,7 @@ func ParseService(args []string) (Parsed, error) {
 // Collectors returns all collectors of /metrics.
 func Collectors(client *weaver.Client, orders order.Store) []prometheus.Collector {
 	d := &door{metrics: httpapi.NewMetrics(), orders: &ordersPart{metrics: httpapi.NewOrderMetrics()}}
-	return append(d.collectors(), httpapi.NewStoreMetrics(client, nil), httpapi.NewOrderStoreMetrics(orders, client.Namespace(), nil))
+	ofStore := httpapi.NewStoreMetrics(client, nil)
+	ofStore.CountHints()
+	return append(d.collectors(), ofStore, httpapi.NewOrderStoreMetrics(orders, client.Namespace(), nil))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -34,7 +33,7 @@ func (f healthFlag) listen() (*door, error) {
 }
 
 // openHealth sets up /healthz, /readyz and /metrics of a process without the HTTP API.
-func (d *door) openHealth(client *weaver.Client, errs io.Writer) error {
+func (d *door) openHealth(s *session, client *weaver.Client) error {
 	if d == nil {
 		return nil
 	}
@@ -42,12 +41,12 @@ func (d *door) openHealth(client *weaver.Client, errs io.Writer) error {
 	metrics.MustRegister(d.collectors()...)
 	api, err := httpapi.New(httpapi.Config{
 		Client: client, Authorize: d.who.authorize, AllowedHosts: d.who.hosts,
-		Metrics: metrics, ReadyChecks: d.health.checks(), Logger: warnings(errs),
+		Metrics: metrics, ReadyChecks: d.health.checks(s.hints), Logger: warnings(s.errs),
 	})
 	if err != nil {
 		return badInput("", "%w", err)
 	}
-	d.handle(healthOnly(api), warnings(errs))
+	d.handle(healthOnly(api), warnings(s.errs))
 	return nil
 }
 
@@ -146,10 +145,13 @@ func (h *processHealth) stop() {
 }
 
 // checks returns the readiness checks of the process. The API checks the store itself.
-func (h *processHealth) checks() []httpapi.ReadyCheck {
+func (h *processHealth) checks(of *hints) []httpapi.ReadyCheck {
 	checks := []httpapi.ReadyCheck{{Name: "process", Check: h.checkProcess}}
 	if h.engine != nil {
 		checks = append(checks, httpapi.ReadyCheck{Name: "engine", Check: h.checkEngine})
+	}
+	if of != nil {
+		checks = append(checks, httpapi.ReadyCheck{Name: "delivery", Check: of.ready, Optional: true})
 	}
 	return checks
 }

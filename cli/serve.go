@@ -142,7 +142,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			}
 			keepEvents(ctx, client, c.KeepEvents, p.say)
 		}
-		if err := health.openHealth(client, s.errs); err != nil {
+		if err := health.openHealth(s, client); err != nil {
 			return err
 		}
 		if s.created {

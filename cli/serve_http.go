@@ -171,7 +171,11 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(d.collectors()...)
-	metrics.MustRegister(httpapi.NewStoreMetrics(client, logger))
+	ofStore := httpapi.NewStoreMetrics(client, logger)
+	if s.hints != nil {
+		ofStore.CountHints()
+	}
+	metrics.MustRegister(ofStore)
 	if d.orders != nil {
 		metrics.MustRegister(httpapi.NewOrderStoreMetrics(d.orders.store, client.Namespace(), logger))
 	}
@@ -183,7 +187,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		CommandLogs: logs,
 		Metrics:     metrics,
 		Orders:      d.orders.routes(),
-		ReadyChecks: d.health.checks(),
+		ReadyChecks: d.health.checks(s.hints),
 		Logger:      logger,
 	})
 	if err != nil {

@@ -101,7 +101,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 			return err
 		}
 		orders.greet(false, log.say)
-		if err := door.openHealth(eng.Client, s.errs); err != nil {
+		if err := door.openHealth(s, eng.Client); err != nil {
 			return err
 		}
 		door.greetHealth(log.say)

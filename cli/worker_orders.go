@@ -52,7 +52,7 @@ func (c *workerCmd) sendOrders(ctx context.Context, s *session, orders *ordersPa
 		log.say("worker on %s, namespace %q", s.store(), s.flags.Namespace)
 		orders.greet(false, log.say)
 		s.warnOfNamespace(st, log.say)
-		if err := door.openHealth(client, s.errs); err != nil {
+		if err := door.openHealth(s, client); err != nil {
 			return err
 		}
 		door.greetHealth(log.say)

@@ -38,6 +38,10 @@ import (
 //     were lost when these ended ("dropped").
 //   - weaver_store_op_seconds{op}: the engine's calls of the store; see
 //     weaver.Setup.OnStoreCall. claim_or_wait is omitted: mostly it waits for work.
+//   - weaver_hints_pushed_total{result}: hints that the publisher here pushed to the delivery
+//     transport: "taken", "failed" (pushed again later) or "refused" for good.
+//   - weaver_hints_popped_total, weaver_hints_useless_total: hints received from the transport,
+//     and those of them whose task could not be claimed here.
 //
 // The label type has the task types with a handler in the engines, and "(other)".
 type Metrics struct {
@@ -51,6 +55,8 @@ type Metrics struct {
 
 	mu    sync.RWMutex
 	types map[string]bool // with a handler
+
+	engines map[*weaver.Engine]bool
 }
 
 // NewMetrics returns empty metrics of engines.
@@ -67,7 +73,7 @@ func NewMetrics() *Metrics {
 			Name: "weaver_store_op_seconds", Help: "Duration of the engine's calls of the store in seconds.",
 			Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"op"}),
-		types: make(map[string]bool),
+		types: make(map[string]bool), engines: make(map[*weaver.Engine]bool),
 	}
 	for _, why := range []string{lostTaken, lostCrash, lostDropped} {
 		m.lost.WithLabelValues(why)
@@ -129,6 +135,9 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(ch)
 	}
+	ch <- descPushed
+	ch <- descPopped
+	ch <- descUseless
 }
 
 // Collect implements prometheus.Collector.
@@ -136,12 +145,40 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(ch)
 	}
+	m.collectHints(ch)
+}
+
+var (
+	descPushed  = prometheus.NewDesc("weaver_hints_pushed_total", "Hints that the publisher pushed to the delivery transport.", []string{"result"}, nil)
+	descPopped  = prometheus.NewDesc("weaver_hints_popped_total", "Hints received from the delivery transport.", nil, nil)
+	descUseless = prometheus.NewDesc("weaver_hints_useless_total", "Received hints whose task could not be claimed here.", nil, nil)
+)
+
+// collectHints writes the sums over the engines.
+func (m *Metrics) collectHints(ch chan<- prometheus.Metric) {
+	var sum weaver.HintCounts
+	m.mu.RLock()
+	for e := range m.engines {
+		h := e.Hints()
+		sum.Pushed, sum.Failed, sum.Refused = sum.Pushed+h.Pushed, sum.Failed+h.Failed, sum.Refused+h.Refused
+		sum.Popped, sum.Useless = sum.Popped+h.Popped, sum.Useless+h.Useless
+	}
+	m.mu.RUnlock()
+	counter := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	counter(descPushed, sum.Pushed, "taken")
+	counter(descPushed, sum.Failed, "failed")
+	counter(descPushed, sum.Refused, "refused")
+	counter(descPopped, sum.Popped)
+	counter(descUseless, sum.Useless)
 }
 
 // start learns the task types of an engine before it claims tasks.
 func (m *Metrics) start(_ context.Context, e *weaver.Engine) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.engines[e] = true
 	for _, t := range e.Handlers() {
 		m.types[t.Name()] = true
 	}

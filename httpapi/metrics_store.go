@@ -34,6 +34,10 @@ const (
 //   - weaver_worker_troubles{task_type}: workers that cannot run tasks of the type at the
 //     moment; no series without such workers.
 //   - weaver_chores: unfinished deferred work of verbs, such as the cancel of a large job.
+//   - with CountHints: weaver_hints_unsent, weaver_hints_unsent_oldest_seconds,
+//     weaver_hints_refused: due tasks whose hint is to be sent now, the time for which the first
+//     of them has been, and due tasks whose hint the transport refused for good. They are of the
+//     first 256 due tasks of each lane.
 //   - weaver_store_up: 1 if the store could be read; if it is 0 the others are missing.
 //
 // They are read once for each scrape, but at most every 5 seconds. Queues after the first 500 are
@@ -43,6 +47,7 @@ const (
 type StoreMetrics struct {
 	client *weaver.Client
 	log    *slog.Logger
+	hints  bool
 
 	mu   sync.Mutex
 	at   time.Time
@@ -59,12 +64,19 @@ func NewStoreMetrics(client *weaver.Client, log *slog.Logger) *StoreMetrics {
 	return &StoreMetrics{client: client, log: log}
 }
 
+// CountHints adds the metrics of hints, for stores with a delivery transport. Call it before the
+// first use.
+func (m *StoreMetrics) CountHints() { m.hints = true }
+
 var (
 	descTasks   = prometheus.NewDesc("weaver_tasks", "Tasks by state; ready and running tasks also by queue. Each series stops at 10000.", []string{"state", "queue"}, nil)
 	descOldest  = prometheus.NewDesc("weaver_dispatch_oldest_seconds", "Time for which the first due task of a queue has been due, in seconds.", []string{"queue"}, nil)
 	descWorkers = prometheus.NewDesc("weaver_workers", "Workers by state.", []string{"state"}, nil)
 	descTrouble = prometheus.NewDesc("weaver_worker_troubles", "Workers that cannot run tasks of a type at the moment.", []string{"task_type"}, nil)
 	descChores  = prometheus.NewDesc("weaver_chores", "Unfinished deferred work of verbs.", nil, nil)
+	descUnsent  = prometheus.NewDesc("weaver_hints_unsent", "Due tasks whose hint is to be sent now.", nil, nil)
+	descWaiting = prometheus.NewDesc("weaver_hints_unsent_oldest_seconds", "Time for which the first unsent hint has been to be sent, in seconds.", nil, nil)
+	descRefused = prometheus.NewDesc("weaver_hints_refused", "Due tasks whose hint the transport refused for good.", nil, nil)
 	descUp      = prometheus.NewDesc("weaver_store_up", "Whether the store could be read.", nil, nil)
 )
 
@@ -72,6 +84,11 @@ var (
 func (m *StoreMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descTasks, descOldest, descWorkers, descTrouble, descChores, descUp} {
 		ch <- d
+	}
+	if m.hints {
+		ch <- descUnsent
+		ch <- descWaiting
+		ch <- descRefused
 	}
 }
 
@@ -87,6 +104,15 @@ func (m *StoreMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descUp, 1)
 	gauge(descChores, float64(o.Counts.Chores.N))
+	if m.hints {
+		waiting := time.Duration(0)
+		if !o.Hints.Since.IsZero() {
+			waiting = o.At.Sub(o.Hints.Since)
+		}
+		gauge(descUnsent, float64(o.Hints.Unsent.N))
+		gauge(descWaiting, waiting.Seconds())
+		gauge(descRefused, float64(o.Hints.Refused.N))
+	}
 	for state, n := range o.Counts.States {
 		if state != weaver.StateReady && state != weaver.StateRunning {
 			gauge(descTasks, float64(n.N), string(state), "")
@@ -168,7 +194,11 @@ func (m *StoreMetrics) read() (store.Overview, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), metricsLimit)
 	defer cancel()
-	m.last, m.err = m.client.Overview(ctx, store.OverviewRequest{Parts: store.OverviewCounts | store.OverviewQueues | store.OverviewWorkers})
+	parts := store.OverviewCounts | store.OverviewQueues | store.OverviewWorkers
+	if m.hints {
+		parts |= store.OverviewHints
+	}
+	m.last, m.err = m.client.Overview(ctx, store.OverviewRequest{Parts: parts})
 	if m.at = time.Now(); m.err != nil {
 		m.log.Warn("read the store for its metrics", "error", m.err)
 	}

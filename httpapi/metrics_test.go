@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
@@ -130,6 +131,61 @@ weaver_workers{state="silent"} 0
 	})
 }
 
+// Hints are counted on both sides of the transport, and those that nobody sends.
+func TestHintMetrics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, serverOptions{direct: true})
+		ofStore := httpapi.NewStoreMetrics(s.client, nil)
+		ofStore.CountHints()
+		typ := weaver.Define[int, int]("acme.metrics.hint.v1")
+		_, err := typ.Enqueue(t.Context(), s.client, 1)
+		s.no(err)
+		time.Sleep(40 * time.Second)
+		unsent := []string{"weaver_hints_unsent", "weaver_hints_unsent_oldest_seconds", "weaver_hints_refused"}
+		compare(t, ofStore, unsent, `
+# TYPE weaver_hints_refused gauge
+weaver_hints_refused 0
+# TYPE weaver_hints_unsent gauge
+weaver_hints_unsent 1
+# TYPE weaver_hints_unsent_oldest_seconds gauge
+weaver_hints_unsent_oldest_seconds 40
+`)
+		transport := delivery.NewMemory()
+		publisher, worker := httpapi.NewMetrics(), httpapi.NewMetrics()
+		stop := startEngine(t, s.store, weaver.Config{Plugins: []weaver.Plugin{publisher}, Delivery: transport})
+		time.Sleep(time.Second)
+		stopWorker := startEngine(t, s.store, weaver.Config{
+			Plugins: []weaver.Plugin{worker}, Delivery: transport, NoPublisher: true, Handlers: []weaver.Handler{typ.Handler(func(context.Context, int) (int, error) { return 0, nil })},
+		})
+		time.Sleep(10 * time.Second)
+		names := []string{"weaver_hints_pushed_total", "weaver_hints_popped_total"}
+		compare(t, publisher, names, `
+# TYPE weaver_hints_popped_total counter
+weaver_hints_popped_total 0
+# TYPE weaver_hints_pushed_total counter
+weaver_hints_pushed_total{result="failed"} 0
+weaver_hints_pushed_total{result="refused"} 0
+weaver_hints_pushed_total{result="taken"} 1
+`)
+		compare(t, worker, names, `
+# TYPE weaver_hints_popped_total counter
+weaver_hints_popped_total 1
+# TYPE weaver_hints_pushed_total counter
+weaver_hints_pushed_total{result="failed"} 0
+weaver_hints_pushed_total{result="refused"} 0
+weaver_hints_pushed_total{result="taken"} 0
+`)
+		compare(t, ofStore, unsent[:1], "# TYPE weaver_hints_unsent gauge\nweaver_hints_unsent 0")
+		if problems, err := testutil.CollectAndLint(worker); err != nil || len(problems) > 0 {
+			t.Errorf("lint: %v, %v", problems, err)
+		}
+		stop()
+		stopWorker()
+		s.no(transport.Close())
+	})
+}
+
 // A worker that cannot run tasks of a type is counted, also by readyz.
 func TestWorkerInTrouble(t *testing.T) {
 	t.Parallel()
@@ -156,7 +212,13 @@ weaver_worker_troubles{task_type="acme.metrics.trouble.v1"} 1
 // engineOf starts an engine with metrics.
 func engineOf(t *testing.T, s store.Store, m *httpapi.Metrics, handlers ...weaver.Handler) (stop func()) {
 	t.Helper()
-	eng, err := weaver.New(s, weaver.Config{Plugins: []weaver.Plugin{m}, Handlers: handlers, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	return startEngine(t, s, weaver.Config{Plugins: []weaver.Plugin{m}, Handlers: handlers})
+}
+
+func startEngine(t *testing.T, s store.Store, cfg weaver.Config) (stop func()) {
+	t.Helper()
+	cfg.DrainTimeout, cfg.Logger = time.Second, slog.New(slog.DiscardHandler)
+	eng, err := weaver.New(s, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

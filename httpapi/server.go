@@ -26,12 +26,18 @@ type ReadyCheck struct {
 	// Check returns nil if the condition holds. It has 5 seconds. The text of its error is shown
 	// without credentials: it names no tasks, hosts or users.
 	Check func(ctx context.Context) error
+
+	// Optional reports that the process works without the condition: a failure is "degraded", and the
+	// server stays ready.
+	Optional bool
 }
 
 // Results of checks.
 const (
 	checkOK     = "ok"
 	checkFailed = "failed"
+
+	checkDegraded = "degraded"
 )
 
 // readyz reports whether the store can be used and the checks of the process succeed. Other
@@ -52,7 +58,9 @@ func (c *call) readyz() error {
 		line := HealthCheck{Name: check.Name, Status: checkOK}
 		if err := check.Check(ctx); err != nil {
 			line.Status, line.Detail = checkFailed, err.Error()
-			if failure == nil {
+			if check.Optional {
+				line.Status = checkDegraded
+			} else if failure == nil {
 				failure = notReady.of("%s: %s", check.Name, err)
 			}
 		}

@@ -44,7 +44,8 @@ const (
 	OverviewCounts OverviewParts = 1 << iota
 	OverviewQueues
 	OverviewWorkers
-	OverviewJob // CanCountJobs; of OverviewRequest.Job
+	OverviewJob   // CanCountJobs; of OverviewRequest.Job
+	OverviewHints // for namespaces whose tasks are published
 )
 
 // OverviewRequest asks for parts of an overview.
@@ -60,7 +61,19 @@ type Overview struct {
 	Queues  []Queue        `json:"queues,omitempty"`  // queues with dispatch rows, running tasks or a pause, by name; then the paused task types
 	Workers []WorkerStatus `json:"workers,omitempty"` // joined workers, by ID
 	Job     JobCounts      `json:"-"`                 // tasks of a job by derived state; empty for an unknown job
+	Hints   HintsOverview  `json:"-"`
 }
+
+// HintsOverview describes the hints that publishers are to send: of the first due tasks of each lane that is not
+// paused, among the first MaxHintLanes lanes.
+type HintsOverview struct {
+	Unsent  Count     // to be sent now, whether sent before or not
+	Since   time.Time // the first of Unsent is to be sent since then; zero without one
+	Refused Count     // refused by the transport for good: DispatchRow.Refused
+}
+
+// MaxHintLanes is the maximum number of lanes of a HintsOverview. With more, its counts have More.
+const MaxHintLanes = 100
 
 // Counts holds the numbers of tasks, each counted up to MaxCount, and so are the states, types and
 // queues.

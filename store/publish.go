@@ -30,10 +30,13 @@ type UnsentTask struct {
 	Attempts    int // pushes of its hint, including the coming one
 }
 
+// HintRefused begins the error of a hint that the transport refused for good.
+const HintRefused = "refused: "
+
 // Pushed is the outcome of a push of one hint.
 type Pushed struct {
 	Task  task.ID
 	Mark  time.Time     // PublishResult.Mark
 	For   time.Duration // the hint is not sent again for this time
-	Error string        // error of the transport; "": it took the hint
+	Error string        // error of the transport; "": it took the hint. HintRefused and a reason: it never will
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -55,8 +56,11 @@ type DispatchRow struct {
 
 	SentUntil time.Time // no publisher sends the hint again before; zero: it was not sent
 	Attempts  int       // pushes of the hint
-	LastError string    // of the last push; "": the transport took it
+	LastError string    // of the last push; "": the transport took it. HintRefused and a reason: it never will
 }
+
+// Refused reports whether the transport refused the hint for good. The task is claimed without it.
+func (d *DispatchRow) Refused() bool { return strings.HasPrefix(d.LastError, HintRefused) }
 
 // Leave reports whether a claim with ClaimRequest.LeaveSent leaves the row.
 func (d *DispatchRow) Leave(now time.Time) bool {

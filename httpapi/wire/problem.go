@@ -24,8 +24,8 @@ type Problem struct {
 // HealthCheck is the result of one readiness check.
 type HealthCheck struct {
 	Name   string `json:"name"`
-	Status string `json:"status"`           // ok or failed
-	Detail string `json:"detail,omitempty"` // the reason of a failure
+	Status string `json:"status"`           // ok, failed, or degraded: the process is ready without it
+	Detail string `json:"detail,omitempty"` // the reason, unless ok
 }
 
 // ProblemError is one mistake in a request.

@@ -2,6 +2,8 @@ package clitest_test
 
 import (
 	"net"
+	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,12 +30,20 @@ func TestDelivery_Unusable(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			p := start(t, dir, "--delivery", c.url, "serve", "--addr", "127.0.0.1:0")
-			p.await("api, publisher, reaper, collector")
+			url := regexp.MustCompile(`http://\S+`).FindString(p.await("api, publisher, reaper, collector"))
+			if status, body := request(t, url+"readyz", ""); status != http.StatusOK || !strings.Contains(body, `{"name":"delivery","status":"degraded","detail":"the transport of --delivery cannot be used`) {
+				t.Errorf("readyz: %d %s", status, body)
+			}
 			sender := start(t, dir, "--delivery", c.url, "submit", "weaver.exec.run.v1", `{"shell": "echo ran"}`)
 			if code := sender.end(); code != 0 {
 				t.Errorf("submit: exit code %d", code)
 			}
 			sender.says(c.says, "warning", "workers find the tasks in the store")
+			doctor := start(t, dir, "--delivery", c.url, "doctor")
+			if code := doctor.end(); code != 0 {
+				t.Errorf("doctor: exit code %d", code)
+			}
+			doctor.says("Warning: the transport of --delivery cannot be used", c.says)
 			worker := start(t, dir, "--delivery", c.url, "worker", "--handlers", "builtin")
 			worker.await("| ran")
 			worker.await("succeeded")
@@ -44,10 +54,10 @@ func TestDelivery_Unusable(t *testing.T) {
 				}
 				q.says(c.says)
 			}
-			if n := strings.Count(p.stderr.String(), "the transport of --delivery does not answer"); n != 1 {
+			if n := strings.Count(p.stderr.String(), "the transport of --delivery cannot be used"); n != 1 {
 				t.Errorf("the server warns %d times at its start:\n%s", n, p.stderr.String())
 			}
-			for _, q := range []*process{sender, worker, p} {
+			for _, q := range []*process{sender, doctor, worker, p} {
 				if strings.Contains(q.stdout.String()+q.stderr.String(), "secret") {
 					t.Errorf("a password is printed:\n%s%s", q.stdout.String(), q.stderr.String())
 				}

@@ -128,7 +128,7 @@ func (p *publisher) push(ctx context.Context, res store.PublishResult) (outcomes
 			if r.Index < 0 || r.Index >= len(outcomes) || outcomes[r.Index].Error != "" {
 				continue
 			}
-			outcomes[r.Index].For, outcomes[r.Index].Error = refusedFor, reasonOf(r.Reason)
+			outcomes[r.Index].For, outcomes[r.Index].Error = refusedFor, store.HintRefused+reasonOf(r.Reason)
 			taken--
 		}
 		p.hints.pushed.Add(int64(taken))
@@ -156,7 +156,7 @@ func pushAgain(n int) time.Duration { return min(time.Second<<min(max(n-1, 0), 6
 const maxReason = 500
 
 func reasonOf(err error) string {
-	text := "refused without a reason"
+	text := "no reason was given"
 	if err != nil && err.Error() != "" {
 		text = err.Error()
 	}

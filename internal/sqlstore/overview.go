@@ -19,13 +19,19 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 				return err
 			}
 		}
-		if r.runs, err = r.readRuns(); err != nil {
-			return err
-		}
-		if req.Parts&(store.OverviewCounts|store.OverviewQueues) != 0 {
-			if err = r.readPauses(); err == nil {
-				err = r.lanes()
+		if req.Parts&(store.OverviewCounts|store.OverviewQueues|store.OverviewWorkers) != 0 {
+			if r.runs, err = r.readRuns(); err != nil {
+				return err
 			}
+		}
+		if req.Parts&(store.OverviewCounts|store.OverviewQueues|store.OverviewHints) != 0 {
+			err = r.readPauses()
+		}
+		if err == nil && req.Parts&(store.OverviewCounts|store.OverviewQueues) != 0 {
+			err = r.lanes()
+		}
+		if err == nil && req.Parts&store.OverviewHints != 0 {
+			got.Hints, err = r.hints()
 		}
 		if err == nil && req.Parts&store.OverviewCounts != 0 {
 			got.Counts, err = r.counts()

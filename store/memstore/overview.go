@@ -26,6 +26,9 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 		if req.Parts&store.OverviewJob != 0 {
 			out.Job = o.countJob(req.Job)
 		}
+		if req.Parts&store.OverviewHints != 0 {
+			out.Hints = o.hints()
+		}
 	})
 	return out, err
 }

@@ -26,28 +26,11 @@ func (s *Store) Publish(ctx context.Context, ns string, req store.PublishRequest
 }
 
 func (o *op) unsent(req store.PublishRequest) store.PublishResult {
-	type lane struct {
-		queue, taskType string
-		priority        int
-	}
 	res := store.PublishResult{Next: -1}
-	var next time.Time
-	lanes := make(map[lane][]store.DispatchRow)
-	for _, d := range o.dispatch {
-		switch {
-		case o.pauseOf(d.Queue, d.Type) != task.PauseNone:
-		case d.AvailableAt.After(o.now):
-			next = rules.Earliest(next, d.AvailableAt)
-		default:
-			l := lane{d.Queue, d.Type, d.Priority}
-			lanes[l] = append(lanes[l], d)
-		}
-	}
+	lanes, next := o.published()
 	var found []store.DispatchRow
-	byPlaceOf := func(a, b store.DispatchRow) int { return byPlace(placeOf(a), placeOf(b)) }
 	for _, rows := range lanes {
-		slices.SortFunc(rows, byPlaceOf)
-		for _, d := range rows[:min(len(rows), rules.PublishLooks)] {
+		for _, d := range rows {
 			if d.SentUntil.After(o.now) {
 				next = rules.Earliest(next, d.SentUntil)
 				continue
@@ -68,6 +51,56 @@ func (o *op) unsent(req store.PublishRequest) store.PublishResult {
 	}
 	res.Next = until(next, o.now)
 	return res
+}
+
+// publishedLane is a lane of one priority.
+type publishedLane struct {
+	queue, taskType string
+	priority        int
+}
+
+func byPlaceOf(a, b store.DispatchRow) int { return byPlace(placeOf(a), placeOf(b)) }
+
+// published returns the first due rows of each lane, whether sent or not, and the time at which another row is due.
+func (o *op) published() (lanes map[publishedLane][]store.DispatchRow, next time.Time) {
+	lanes = make(map[publishedLane][]store.DispatchRow)
+	for _, d := range o.dispatch {
+		switch {
+		case o.pauseOf(d.Queue, d.Type) != task.PauseNone:
+		case d.AvailableAt.After(o.now):
+			next = rules.Earliest(next, d.AvailableAt)
+		default:
+			l := publishedLane{d.Queue, d.Type, d.Priority}
+			lanes[l] = append(lanes[l], d)
+		}
+	}
+	for l, rows := range lanes {
+		slices.SortFunc(rows, byPlaceOf)
+		lanes[l] = rows[:min(len(rows), rules.PublishLooks)]
+	}
+	return lanes, next
+}
+
+// hints describes the hints that are to be sent.
+func (o *op) hints() (h store.HintsOverview) {
+	one := store.CountOf(1)
+	lanes, _ := o.published()
+	for _, rows := range lanes {
+		for i := range rows {
+			d := &rows[i]
+			if d.Refused() {
+				h.Refused = h.Refused.Plus(one)
+			}
+			if !d.SentUntil.After(o.now) {
+				due := d.AvailableAt
+				if d.SentUntil.After(due) {
+					due = d.SentUntil
+				}
+				h.Unsent, h.Since = h.Unsent.Plus(one), rules.Earliest(h.Since, due)
+			}
+		}
+	}
+	return h
 }
 
 func (o *op) sent(rows []store.Pushed) {

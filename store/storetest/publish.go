@@ -115,6 +115,30 @@ var publishCases = []testCase{
 		e.pushed(e.publish(10), time.Hour, "")
 		e.equal("the error after a push", e.dispatch(id)[0].LastError, "")
 	}},
+	{"unsent and refused hints are counted", func(e *env) {
+		hints := func() store.HintsOverview { return e.overview(store.OverviewHints).Hints }
+		e.equal("without tasks", hints(), store.HintsOverview{})
+		e.one(after(time.Hour))
+		e.one(queue("x"))
+		e.operate(pauseOf("x"))
+		first := e.one()
+		e.pass(10 * time.Second)
+		e.one(typed(beta))
+		got := hints()
+		e.equal("the unsent", got.Unsent, n(2))
+		e.near("the oldest", got.Since, e.task(first).ReadyAt)
+		e.pushed(e.publish(1), time.Hour, store.HintRefused+"too long")
+		e.pushed(e.publish(1), time.Minute, "away")
+		e.equal("after the pushes", hints(), store.HintsOverview{Refused: n(1)})
+		e.check(e.dispatch(first)[0].Refused(), "the row is not refused: %+v", e.dispatch(first)[0])
+		e.pass(time.Minute + 20*time.Second)
+		got = hints()
+		e.equal("the unsent after a minute", got.Unsent, n(1))
+		e.near("their oldest", got.Since, e.now().Add(-20*time.Second))
+		e.many(300)
+		e.equal("those that publishers read", hints().Unsent, n(1+255)) // one of beta, and those after the refused one of alpha
+		e.equal("of another namespace", e.in(otherNamespace).overview(store.OverviewHints).Hints, store.HintsOverview{})
+	}},
 	{"each hint goes to one of the publishers that run together", func(e *env) {
 		ids := e.many(120)
 		c := e.a.takeAll(ids[:5]...)
