@@ -124,6 +124,7 @@ var importRules = map[string]rule{
 	"internal/preview":           {ours: join(values, "store", "internal/rules")},
 	"internal/text":              {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":              {},
+	"internal/calendar":          {ours: []string{"internal/typo"}},
 	"internal/filelock":          {},
 	"internal/privatefile":       {ours: []string{"internal/filelock"}},
 	"internal/jsonnumber":        {},
