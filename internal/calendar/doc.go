@@ -46,6 +46,6 @@
 // # The time zone database
 //
 // Zones come from the system's database, and from the copy of package time/tzdata where the system has none. That copy
-// adds 450 KB to a program. [Recurrence.ZoneVersion] identifies the rules of one zone. Store it with a next fire: if it
+// adds 400 KB to a program. [Recurrence.ZoneVersion] identifies the rules of one zone. Store it with a next fire: if it
 // differs later, the rules of the zone have changed, and the next fire has to be computed again.
 package calendar

@@ -136,7 +136,7 @@ var odd = []string{
 
 // TestFires_AgreeWithOracle compares the fires of many expressions with a search minute by minute, from 2020 to 2040:
 // around all changes of the odd zones and of a sample of the others. The full size has the changes of all zones, and all
-// minutes of the odd ones (2 minutes):
+// minutes of the odd ones (5 minutes):
 //
 //	WEAVER_SWEEP=full go test ./internal/calendar -run Oracle -timeout 1h
 func TestFires_AgreeWithOracle(t *testing.T) {
@@ -196,6 +196,9 @@ func agree(t *testing.T, loc *time.Location, oracles []oracle, from, to int64) {
 			t.Errorf("%s in %s: Count = %d from %s to %s, want %d", oracles[n].cron, loc, count, first.UTC(), end.UTC(), len(want))
 		}
 		for i, at := range want {
+			if len(want) > 5000 && i%11 > 0 {
+				continue
+			}
 			if got, ok := r.Latest(time.Unix(at, 999)); !ok || got.Unix() != at {
 				t.Fatalf("%s in %s: Latest(%s) = %s", oracles[n].cron, loc, time.Unix(at, 999).In(loc), got.In(loc))
 			}
