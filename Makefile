@@ -45,6 +45,11 @@ alarms: ## Test the alarms of deploy/prometheus with promtool (Debian package pr
 	@command -v promtool >/dev/null || { echo 'promtool is missing: sudo apt-get install -y --no-install-recommends prometheus' >&2; exit 1; }
 	promtool test rules deploy/prometheus/rules_test.yml
 
+# Not a part of CI: it takes minutes, and needs root.
+.PHONY: compose-test
+compose-test: ## Play compose.yaml with a Docker daemon of its own and images made of this machine's programs (Linux, as root)
+	@GO='$(GO)' scripts/compose-test.sh
+
 .PHONY: services
 services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer and Redis, if it is missing
 	@scripts/services.sh

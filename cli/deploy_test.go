@@ -74,6 +74,17 @@ func command(t *testing.T, where string, args []string) cli.Parsed {
 	return p
 }
 
+// redisOf returns the address of the Redis of an environment.
+func redisOf(t *testing.T, where string, env any) string {
+	t.Helper()
+	raw, _ := in(env, "WEAVER_DELIVERY").(string)
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "redis" {
+		t.Fatalf("%s: WEAVER_DELIVERY is %q, %v", where, raw, err)
+	}
+	return u.Host
+}
+
 // probes checks that a URL or path is one that the process at addr serves.
 func probes(t *testing.T, where, addr, rawURL string) {
 	t.Helper()
@@ -145,7 +156,11 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		ours++
-		p := command(t, name, words(in(v, "command")))
+		redisAddr := redisOf(t, name, in(v, "environment"))
+		p := command(t, name, append(words(in(v, "command")), "--delivery", "redis://"+redisAddr))
+		if host, port, err := net.SplitHostPort(redisAddr); err != nil || services[host] == nil || port != "6379" {
+			t.Errorf("%s: no Redis at %s", name, redisAddr)
+		}
 		for _, file := range p.Files {
 			if file != "" && !mounted[filepath.Dir(file)] {
 				t.Errorf("%s: %s is on no volume", name, file)
@@ -167,6 +182,11 @@ func TestCompose(t *testing.T) {
 		}
 		if in(v, "depends_on", "migrate", "condition") != "service_completed_successfully" {
 			t.Errorf("%s does not wait for the schema", name)
+		}
+	}
+	for name, v := range services {
+		if image, _ := in(v, "image").(string); image != "weaver:local" && !regexp.MustCompile(`:v?\d`).MatchString(image) {
+			t.Errorf("%s: the image %s has no version", name, image)
 		}
 	}
 	if ours != 6 || len(addrs) != 3 {
@@ -191,6 +211,8 @@ func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	kinds, images, labels := make(map[string]int), make(map[any]bool), make(map[any]bool)
 	var selected []any
+	config := yamlOf(t, "deploy/kubernetes/config.yaml")[0]
+	redisAddr := redisOf(t, "config", config["data"])
 	const component = "app.kubernetes.io/component"
 	for _, file := range []string{"migrate", "api", "worker"} {
 		for _, doc := range yamlOf(t, "deploy/kubernetes/"+file+".yaml") {
@@ -213,7 +235,10 @@ func TestKubernetes(t *testing.T) {
 			if in(pod, "securityContext", "runAsNonRoot") != true {
 				t.Errorf("%s runs as root", file)
 			}
-			p := command(t, file, words(in(box, "args")))
+			if in(box, "envFrom", 0, "configMapRef", "name") != in(config, "metadata", "name") {
+				t.Errorf("%s has its environment from %v", file, in(box, "envFrom"))
+			}
+			p := command(t, file, append(words(in(box, "args")), "--delivery", "redis://"+redisAddr))
 			if kind == "Job" {
 				continue
 			}
