@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -244,24 +245,38 @@ func listedZones(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// databaseZones returns the names in the database of the Go release, which package time/tzdata embeds.
+// database is the path of the database of the Go release, which package time/tzdata embeds.
+var database string
+
+// The tests use the database of the Go release, so that they say the same on all machines: systems may have another
+// release of it, and list changes to which Go's has a rule.
+func TestMain(m *testing.M) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err == nil {
+		database = filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip")
+		err = os.Setenv("ZONEINFO", database)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "look for the time zone database of Go:", err)
+		os.Exit(1)
+	}
+	m.Run()
+}
+
+// databaseZones returns the names in the database.
 func databaseZones(t *testing.T) []string {
 	t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	database, err := zip.OpenReader(strings.TrimSpace(string(root)) + "/lib/time/zoneinfo.zip")
+	files, err := zip.OpenReader(database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := database.Close(); err != nil {
+		if err := files.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	var names []string
-	for _, f := range database.File {
+	for _, f := range files.File {
 		if !strings.HasSuffix(f.Name, "/") {
 			names = append(names, f.Name)
 		}

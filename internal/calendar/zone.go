@@ -88,10 +88,12 @@ func (r *Recurrence) ZoneVersion() string {
 		return ""
 	}
 	var text []byte
+	var last int64
 	end := time.Date(versionTo, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	for t := time.Date(versionFrom, 1, 1, 0, 0, 0, 0, time.UTC).Unix(); t < end; {
 		p := periodAt(c.loc, t)
-		if len(text) == 0 || p.off != p.before { // a new name alone changes nothing
+		if len(text) == 0 || p.off != last { // some periods are in parts, or differ in their name alone
+			last = p.off
 			text = binary.BigEndian.AppendUint64(text, uint64(t))
 			text = binary.BigEndian.AppendUint64(text, uint64(p.off))
 		}
