@@ -48,7 +48,8 @@ func (workerCmd) Help() string {
 		"types, else builtin. With --until-idle tasks that are due later stay, and the exit code is 1 if a task ended failed or " +
 		"blocked. With --no-private-network http tasks reach only public addresses and those of --allow-address, such as 10.1.2.0/24. " +
 		"Metadata services of clouds always need --allow-address. If the store's file is deleted, moved or replaced, the worker waits " +
-		"for --store-gone-after and then exits with 3.\n\n--health serves /healthz, /readyz and /metrics without credentials, also while " +
+		"for --store-gone-after and then exits with 3.\n\nWith --delivery redis://HOST:PORT it receives hints of due tasks, and is a publisher, which sends them; while Redis is away it " +
+		"finds its tasks in the store.\n\n--health serves /healthz, /readyz and /metrics without credentials, also while " +
 		"the worker drains: listen where only probes and Prometheus can connect. `healthcheck` asks it."
 }
 
