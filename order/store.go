@@ -261,7 +261,8 @@ type Store interface {
 	// SettleOrders writes ledger entries first, then rows, and sends the signals of waiting tasks.
 	SettleOrders(ctx context.Context, ns string, list ...Settlement) ([]Settled, error)
 	// ReclaimOrders takes back leases of dead workers, and expired ones if the worker is steady,
-	// and sends signals that could not be sent before. It counts as a sign of life.
+	// and sends signals that could not be sent before. Workers without orders are forgotten when
+	// they are known dead, or were silent for long. It counts as a sign of life.
 	ReclaimOrders(ctx context.Context, ns string, worker string, lease time.Duration) (Reclaimed, error)
 	// OperateOrder applies an operator's command, with its audit entry.
 	OperateOrder(ctx context.Context, ns string, cmd Command) (Ack, error)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/orderrules"
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -215,35 +214,41 @@ func (s *Store) ReclaimOrders(ctx context.Context, ns, worker string, lease time
 	}
 	defer dead.Close()
 	var got order.Reclaimed
+	var forgotten []store.WorkerID
 	err = s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
-		ids := dead.IDs()
+		r := reaping{tx: t, req: &store.ReapRequest{Worker: store.WorkerID(worker), TTL: lease}, dead: dead.IDs()}
 		if c, ok := dead.(Confirmer); ok {
-			if ids, err = c.Confirm(t); err != nil {
+			if r.dead, err = c.Confirm(t); err != nil {
 				return err
 			}
 		}
 		got = order.Reclaimed{Next: -1}
-		if err := t.reclaimOrders(worker, lease, ids, &got); err != nil {
+		if err := r.orders(&got); err != nil {
 			return err
 		}
-		return t.signalOrders(&got)
+		if err := t.signalOrders(&got); err != nil {
+			return err
+		}
+		err = r.forgetWorkers() // no engine may run that does it
+		forgotten = r.forgotten
+		return err
 	})
 	if err != nil {
 		return order.Reclaimed{}, err
 	}
+	dead.Forget(forgotten)
 	return got, nil
 }
 
-func (t *Tx) reclaimOrders(worker string, lease time.Duration, dead []store.WorkerID, got *order.Reclaimed) error {
-	if err := t.seen(store.WorkerID(worker), lease); err != nil {
+// orders takes the leases of orders back that have ended.
+func (r *reaping) orders(got *order.Reclaimed) error {
+	t := r.tx
+	if err := t.seen(r.req.Worker, r.req.TTL); err != nil {
 		return err
 	}
-	asks, err := t.worker(store.WorkerID(worker))
-	if err != nil {
+	if err := r.findEligible(); err != nil {
 		return err
 	}
-	until, waited := t.db.Stalled()
-	steady := !rules.ReaperEligibleAt(asks, lease, rules.Stall{Waited: waited, Ago: t.at.Sub(until)}, t.at).After(t.at)
 	list, err := orderColumns.All(t.stmt(sqlSendingOrders).Text(1, t.ns).Int(2, maxReclaim))
 	if err != nil {
 		return err
@@ -251,13 +256,13 @@ func (t *Tx) reclaimOrders(worker string, lease time.Duration, dead []store.Work
 	soonest := time.Duration(math.MaxInt64)
 	for i := range list {
 		o := &list[i]
-		gone := slices.Contains(dead, store.WorkerID(o.Row.LockedBy))
+		gone := slices.Contains(r.dead, store.WorkerID(o.Row.LockedBy))
 		if left := o.Row.LeaseUntil.Sub(t.at); !gone && left > 0 {
 			soonest = min(soonest, left)
 			continue
 		}
 		if !gone {
-			if !steady {
+			if !r.eligible() {
 				got.WarmingUp = true
 				continue
 			}

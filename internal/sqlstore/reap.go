@@ -64,13 +64,10 @@ type reaping struct {
 func (r *reaping) run() (store.ReapResult, error) {
 	res := store.ReapResult{Next: -1}
 	r.soonest = math.MaxInt64
-	asks, err := r.tx.worker(r.req.Worker)
+	err := r.findEligible()
 	if err != nil {
 		return res, err
 	}
-	until, waited := r.tx.db.Stalled()
-	stall := rules.Stall{Waited: waited, Ago: r.tx.at.Sub(until)}
-	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, stall, r.tx.at).UnixMicro()
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
@@ -99,6 +96,18 @@ func (r *reaping) run() (store.ReapResult, error) {
 		res.Next = time.Duration(max(0, r.soonest-r.tx.mic)) * time.Microsecond
 	}
 	return res, nil
+}
+
+// findEligible sets eligibleAt.
+func (r *reaping) findEligible() error {
+	asks, err := r.tx.worker(r.req.Worker)
+	if err != nil {
+		return err
+	}
+	until, waited := r.tx.db.Stalled()
+	stall := rules.Stall{Waited: waited, Ago: r.tx.at.Sub(until)}
+	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, stall, r.tx.at).UnixMicro()
+	return nil
 }
 
 // chore works on unfinished chores if bite is true, and reports whether chores remain.

@@ -42,6 +42,7 @@ func Run(t *testing.T, cfg Config) {
 		{"a release gives back what was not sent", release},
 		{"an expired lease is taken by a steady worker, and counts nothing", reclaim},
 		{"the order of a dead worker is taken at once, and counts", func(t *testing.T, w *world) { dead(t, w, cfg.Kill) }},
+		{"a reclaim forgets dead and silent workers without orders", func(t *testing.T, w *world) { forget(t, w, cfg.Kill) }},
 		{"late answers: the negative is dropped, the positive settles", lateAnswers},
 		{"a requeue sends an aborted order again; one in doubt wants a confirmation", requeue},
 		{"an operator settles by hand", settleByHand},

@@ -314,6 +314,42 @@ func dead(t *testing.T, w *world, kill func(order.Store, string)) {
 	}
 }
 
+// forget has workers of orders only: their rows must not pile up where no engine reaps. A store
+// need not prove the death of a worker without leases; that one is silent for long at last.
+func forget(t *testing.T, w *world, kill func(order.Store, string)) {
+	join := func(lease time.Duration, ids ...string) {
+		for _, id := range ids {
+			w.ok(w.s.JoinOrders(w.ctx(), w.ns, order.WorkerInfo{ID: id, Name: "host:1", Lease: lease}))
+		}
+	}
+	join(short, "holder", "reaper", "silent")
+	join(lease, "dead", "live")
+	for key, worker := range map[string]string{"a": "holder", "b": "dead"} {
+		w.accept(key)
+		if rows := w.claim(worker, lease, 1); len(rows) != 1 || rows[0].Key != key {
+			t.Fatalf("claimed %+v", rows)
+		}
+	}
+	kill(w.s, "dead")
+	var left []string
+	w.until(func() bool {
+		_, err := w.s.ReclaimOrders(w.ctx(), w.ns, "reaper", short)
+		w.ok(err)
+		got, err := w.s.OrderStats(w.ctx(), w.ns)
+		w.ok(err)
+		left = nil
+		for i := range got.Senders {
+			left = append(left, got.Senders[i].Worker)
+		}
+		return !slices.Contains(left, "dead") && !slices.Contains(left, "silent")
+	})
+	if !slices.Equal(left, []string{"holder", "live", "reaper"}) {
+		t.Errorf("left are %v", left)
+	}
+	w.want("a", order.Sending, order.LedgerAccepted)
+	w.want("b", order.Pending, order.LedgerAccepted)
+}
+
 func lateAnswers(t *testing.T, w *world) {
 	l := w.claimed("a", short)
 	w.send(l)

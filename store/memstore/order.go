@@ -217,6 +217,7 @@ func (s *Store) ReclaimOrders(ctx context.Context, ns, worker string, lease time
 				got.Signals++
 			}
 		}
+		o.forgetWorkers(lease, steady)
 	})
 	return got, err
 }

@@ -31,7 +31,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 			res.Expired = append(res.Expired, r.ID)
 		}
 		o.propagate()
-		o.forgetWorkers(req, eligible)
+		o.forgetWorkers(req.TTL, eligible)
 		res.WarmingUp = passedOver
 		res.Next, res.NextDeadline = o.nextReap(eligibleAt), o.nextDeadline()
 	})
@@ -165,7 +165,7 @@ func (o *op) freeHolds() {
 
 // forgetWorkers removes workers without leases that are dead. If the calling worker is
 // eligible to reap it also removes those that have been silent for long.
-func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
+func (o *op) forgetWorkers(ttl time.Duration, eligible bool) {
 	holds := map[store.WorkerID]bool{}
 	for _, r := range o.tasks {
 		if r.State == task.Running {
@@ -178,7 +178,7 @@ func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
 		}
 	}
 	for id, w := range o.workers {
-		if !holds[id] && (o.seenDead(id) || eligible && w.Forgettable(req.TTL, o.now)) {
+		if !holds[id] && (o.seenDead(id) || eligible && w.Forgettable(ttl, o.now)) {
 			delete(o.workers, id)
 		}
 	}
