@@ -121,7 +121,7 @@ func (cfg ClientConfig) problems(s store.Store) []error {
 	}
 	if cfg.Bucket != nil {
 		if c, ok := cfg.Bucket.(blob.Checker); ok {
-			if err := c.Check(); err != nil {
+			if err := c.Check(); err != nil && !errors.Is(err, blob.ErrUnavailable) {
 				problems = append(problems, fmt.Errorf("Config.Bucket: %w", err))
 			}
 		}

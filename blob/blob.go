@@ -32,6 +32,8 @@ var (
 	ErrCodec = errors.New("a codec is missing")
 	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
 	ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
+	// ErrUnavailable: the bucket cannot be reached, or refuses all requests for now.
+	ErrUnavailable = errors.New("the bucket cannot be used for now")
 	// ErrFull: no space is left for the bytes.
 	ErrFull = errors.New("no space is left for the bucket")
 )
@@ -60,7 +62,8 @@ type Bucket interface {
 
 // Checker is implemented by a Bucket that can detect at program start that it is unusable.
 type Checker interface {
-	// Check returns an error if the Bucket was made incorrectly, with a hint for the fix. It changes nothing.
+	// Check returns an error if the Bucket was made incorrectly, with a hint for the fix, or ErrUnavailable if it may be
+	// usable later. It changes nothing.
 	Check() error
 }
 

@@ -133,9 +133,9 @@ func byteSize(n int64) string {
 
 // noBucket returns the error for a missing bucket.
 func (s *session) noBucket() error {
-	folder, _ := s.bucketFolder()
+	folder, _ := s.bucketName()
 	if folder == "" && s.flags.Bucket == "" {
-		return badInput(bucketForms+" Workers on several machines need a folder that all of them see.", "no bucket: %s has no default bucket", s.store())
+		return badInput(bucketForms+" Workers on several machines need a bucket that all of them see.", "no bucket: %s has no default bucket", s.store())
 	}
 	if folder == "" {
 		return badInput(bucketForms, "--bucket none: no bucket is in use")
@@ -166,13 +166,10 @@ type collected struct {
 // Run implements the verb.
 func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		// A collector with the wrong folder would delete the records of bytes that stay in the other one.
-		folder, err := s.bucketFolder()
-		switch {
-		case err != nil:
+		// A collector with the wrong bucket would delete the records of bytes that stay in the other one.
+		_, err := s.hasBucket()
+		if err != nil {
 			return err
-		case folder == "" || !isFolder(folder):
-			return s.noBucket()
 		}
 		done := collected{DryRun: c.DryRun}
 		verb := "deleted"

@@ -13,8 +13,8 @@ type artifactAcceptCmd struct {
 
 // Help is shown by artifact accept-bucket --help.
 func (artifactAcceptCmd) Help() string {
-	return "A store remembers its first bucket by an ID in the bucket's folder, and refuses programs with another bucket, which would " +
-		"miss its values. A folder that is moved or copied as a whole keeps its ID."
+	return "A store remembers its first bucket by an ID in the bucket, and refuses programs with another bucket, which would " +
+		"miss its values. A folder or S3 prefix that is moved or copied as a whole keeps its ID."
 }
 
 // acceptedBucket is the JSON output of artifact accept-bucket.
@@ -26,12 +26,8 @@ type acceptedBucket struct {
 // Run implements the verb.
 func (c *artifactAcceptCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		folder, err := s.bucketFolder()
-		switch {
-		case err != nil:
+		if _, err := s.hasBucket(); err != nil {
 			return err
-		case folder == "" || !isFolder(folder):
-			return s.noBucket()
 		}
 		id, place, err := client.AcceptBucket(ctx, c.options()...)
 		if err != nil {

@@ -21,7 +21,7 @@ type backupCmd struct {
 func (backupCmd) Help() string {
 	return "Writes a consistent copy of the store into a new file while workers run. Until the file is complete it is named " +
 		"FILE.partial-…; a killed backup leaves that file behind. The copy does not contain the output of commands, nor the bucket " +
-		"with large values and artifacts: copy the bucket's folder after the store. Copy a PostgreSQL store with pg_dump or with its " +
+		"with large values and artifacts: copy the bucket after the store. Copy a PostgreSQL store with pg_dump or with its " +
 		"server's backups. To restore a file: stop all workers, move the store's file and its -wal and -shm files away, put the copy " +
 		"in place, and run doctor --post-restore."
 }
@@ -32,7 +32,7 @@ type backedUp struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 
-	Bucket string `json:"bucket,omitempty"` // the folder to copy next
+	Bucket string `json:"bucket,omitempty"` // the folder or S3 bucket to copy next
 }
 
 // Run implements the verb.
@@ -59,8 +59,8 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		// The blobs of the copied rows are already in the bucket; later blobs do no harm.
-		bucket, err := s.bucketFolder()
-		if err != nil || !isFolder(bucket) {
+		bucket, err := s.hasBucket()
+		if err != nil {
 			bucket = ""
 		}
 		if s.json() {
@@ -70,7 +70,9 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 		if dir := s.logFolder(); dir != "" && isFolder(dir) {
 			s.printf("The output of commands, in %s, is not in it.\n", dir)
 		}
-		if bucket != "" {
+		if bucket != "" && s.remote != nil {
+			s.printf("Large values and artifacts, in the bucket %s, are not in it: copy its objects now, after the store, and put them back with it.\n", bucket)
+		} else if bucket != "" {
 			s.printf("Large values and artifacts, in the bucket %s, are not in it: copy that folder now, after the store, and put it back with it.\n", bucket)
 		}
 		return nil

@@ -145,6 +145,8 @@ func (s *session) programEnv() ([]string, error) {
 	}
 	if folder, found := strings.CutPrefix(s.flags.Bucket, "dir:"); found {
 		env = append(env, "WEAVER_BUCKET=dir:"+abs(folder))
+	} else if s.flags.Bucket != "" {
+		env = append(env, "WEAVER_BUCKET="+s.flags.Bucket)
 	}
 	return env, err
 }

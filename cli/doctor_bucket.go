@@ -18,10 +18,11 @@ import (
 
 // bucketCheckup is doctor's JSON output about the bucket.
 type bucketCheckup struct {
-	Folder  string `json:"folder"`         // "" with --bucket none: nothing was checked
-	Deep    bool   `json:"deep,omitempty"` // all bytes were read and compared with their hashes
-	Blobs   int    `json:"blobs"`          // blobs that values and artifacts refer to
-	Bytes   int64  `json:"bytes"`          // of these blobs, before compression
+	Folder  string `json:"folder"`          // or s3://BUCKET/PREFIX; "" with --bucket none: nothing was checked
+	Error   string `json:"error,omitempty"` // why the S3 bucket cannot be used; nothing was checked
+	Deep    bool   `json:"deep,omitempty"`  // all bytes were read and compared with their hashes
+	Blobs   int    `json:"blobs"`           // blobs that values and artifacts refer to
+	Bytes   int64  `json:"bytes"`           // of these blobs, before compression
 	Bad     int    `json:"missing_or_damaged"`
 	Sealed  int    `json:"sealed,omitempty"` // encrypted with keys that are not available: present, but not read
 	Unknown int    `json:"files_without_row"`
@@ -47,7 +48,7 @@ func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.
 	if !r.Capabilities().Has(store.CanListBlobs) {
 		return nil
 	}
-	folder, err := s.bucketFolder()
+	folder, err := s.bucketName()
 	if err != nil {
 		return err
 	}
@@ -56,6 +57,12 @@ func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.
 		return err
 	}
 	b := &bucketCheckup{Folder: folder, Deep: deep && bucket != nil}
+	if s.remote != nil {
+		if err := s.remote.Bucket.Check(); err != nil {
+			b.Error, f.Bucket, f.Clean = err.Error(), b, false
+			return nil
+		}
+	}
 	err = eachBlob(ctx, client, func(u *store.BlobUse) error {
 		f.add(f.At, store.CheckBlob(u))
 		if u.State != task.BlobLive {
@@ -83,6 +90,8 @@ func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, blob.ErrUnavailable):
+		return err
 	case errors.Is(err, codec.ErrNoCodec) || errors.Is(err, codec.ErrNoKey):
 		b.Sealed++
 		return nil
@@ -150,6 +159,9 @@ func unknownFile(ctx context.Context, r store.Data, bucket blob.Bucket, ns, key 
 func (s *session) printBucket(b *bucketCheckup) {
 	switch {
 	case b == nil:
+		return
+	case b.Error != "":
+		s.printf("%s: %s.\n", s.paint.Paint(text.Red, "The bucket cannot be used"), text.Printable(b.Error))
 		return
 	case b.Folder == "":
 		s.printf("%s of the store were not looked for: --bucket none.\n", text.Plural(b.Blobs, "blob"))

@@ -41,7 +41,7 @@ func (d *door) openHealth(s *session, client *weaver.Client) error {
 	metrics.MustRegister(d.collectors()...)
 	api, err := httpapi.New(httpapi.Config{
 		Client: client, Authorize: d.who.authorize, AllowedHosts: d.who.hosts,
-		Metrics: metrics, ReadyChecks: d.health.checks(s.hints), Logger: warnings(s.errs),
+		Metrics: metrics, ReadyChecks: d.health.checks(s), Logger: warnings(s.errs),
 	})
 	if err != nil {
 		return badInput("", "%w", err)
@@ -145,13 +145,16 @@ func (h *processHealth) stop() {
 }
 
 // checks returns the readiness checks of the process. The API checks the store itself.
-func (h *processHealth) checks(of *hints) []httpapi.ReadyCheck {
+func (h *processHealth) checks(s *session) []httpapi.ReadyCheck {
 	checks := []httpapi.ReadyCheck{{Name: "process", Check: h.checkProcess}}
 	if h.engine != nil {
 		checks = append(checks, httpapi.ReadyCheck{Name: "engine", Check: h.checkEngine})
 	}
-	if of != nil {
-		checks = append(checks, httpapi.ReadyCheck{Name: "delivery", Check: of.ready, Optional: true})
+	if s.hints != nil {
+		checks = append(checks, httpapi.ReadyCheck{Name: "delivery", Check: s.hints.ready, Optional: true})
+	}
+	if s.remote != nil {
+		checks = append(checks, httpapi.ReadyCheck{Name: "bucket", Check: s.remote.ready, Optional: true})
 	}
 	return checks
 }

@@ -14,7 +14,7 @@ import (
 func (s *session) checkGlobals() error {
 	_, err := s.delivery()
 	if err == nil {
-		_, err = s.bucketFolder()
+		_, err = s.bucketName()
 	}
 	return err
 }

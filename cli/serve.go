@@ -155,6 +155,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		orders.greet(door != nil, p.say)
 		health.greetHealth(p.say)
 		s.warnOfNamespace(st, p.say)
+		if p.eng == nil { // an engine reports it
+			s.bucketAway()
+		}
 		if !roles[roleWorker] { // the engine of a worker reports it
 			s.checkHints(ctx, warnings(s.errs))
 		}

@@ -187,7 +187,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		CommandLogs: logs,
 		Metrics:     metrics,
 		Orders:      d.orders.routes(),
-		ReadyChecks: d.health.checks(s.hints),
+		ReadyChecks: d.health.checks(s),
 		Logger:      logger,
 	})
 	if err != nil {

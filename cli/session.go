@@ -25,7 +25,7 @@ type globals struct {
 	NoColor   bool   `help:"No colours, even on a terminal ($$NO_COLOR)."`
 	Delivery  string `env:"WEAVER_DELIVERY" placeholder:"URL" help:"Hints for idle workers: redis://HOST:PORT or memory."`
 	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Key file for stored values; see codec --help."`
-	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Bucket for large values: dir:PATH or none."`
+	Bucket    string `env:"WEAVER_BUCKET" placeholder:"URL" help:"Bucket for large values: dir:PATH, s3://BUCKET or none."`
 }
 
 // session is one run of the program: its global flags and its output streams.
@@ -47,6 +47,7 @@ type session struct {
 
 	sealer codec.Codec // of codec, after its first call
 	hints  *hints      // of delivery, after its first call
+	remote *remote     // of remoteBucket, after its first call
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {
@@ -114,7 +115,7 @@ func (s *session) command(args ...string) string {
 	if s.flags.CodecKey != os.Getenv("WEAVER_CODEC_KEY") {
 		words = append(words, "--codec-key", quote(s.flags.CodecKey))
 	}
-	if s.flags.Bucket != os.Getenv("WEAVER_BUCKET") {
+	if _, err := s.bucketName(); err == nil && s.flags.Bucket != os.Getenv("WEAVER_BUCKET") {
 		words = append(words, "--bucket", quote(s.flags.Bucket))
 	}
 	for _, a := range args {

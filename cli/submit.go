@@ -131,7 +131,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) error) error {
 	return s.withWork(ctx, func(st store.Store) error {
 		client, err := s.newClient(st, true)
-		if err == nil {
+		if err == nil && !s.bucketAway() {
 			err = client.CheckBucket(ctx)
 		}
 		if err != nil {

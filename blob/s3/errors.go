@@ -27,6 +27,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+var errUnreachable = fmt.Errorf("%w: the server cannot be reached: check the endpoint, the network and whether http or https is right", blob.ErrUnavailable)
+
 // failure adds to an error what was done, where, and a hint.
 func (b *Bucket) failure(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
@@ -56,7 +58,7 @@ func (b *Bucket) hint(key string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return nil
 	case errors.As(err, &network):
-		return errors.New("the server cannot be reached: check the endpoint, the network and whether http or https is right")
+		return errUnreachable
 	default:
 		return nil
 	}
@@ -85,6 +87,9 @@ func (b *Bucket) hint(key string, err error) error {
 		return blob.ErrFull
 	case http.StatusForbidden:
 		return errors.New("the credentials have no permission: allow " + permissions)
+	}
+	if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+		return blob.ErrUnavailable
 	}
 	return nil
 }

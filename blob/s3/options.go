@@ -3,6 +3,7 @@ package s3
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -24,6 +25,7 @@ type Options struct {
 	SSE         string                   // server-side encryption: "", "AES256", or "aws:kms:KEY"
 	PartSize    int                      // bytes of a part of a multipart upload, which a Put holds in memory; 0 is 5 MiB
 	Credentials *credentials.Credentials // nil: those of the environment, a file or the machine
+	Transport   http.RoundTripper        // nil: minio.DefaultTransport
 	Codecs      []blob.Codec
 }
 

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -33,17 +35,22 @@ type Bucket struct {
 	once         *minio.Client // does not retry, for Check
 	creds        *credentials.Credentials
 	parts        chan []byte // buffers for reuse
+
+	mu     sync.Mutex
+	id     string    // last read identity
+	idRead time.Time // when it was read
 }
 
 var (
-	_ blob.Bucket  = (*Bucket)(nil)
-	_ blob.Checker = (*Bucket)(nil)
-	_ blob.Sweeper = (*Bucket)(nil)
+	_ blob.Bucket     = (*Bucket)(nil)
+	_ blob.Checker    = (*Bucket)(nil)
+	_ blob.Sweeper    = (*Bucket)(nil)
+	_ blob.Identified = (*Bucket)(nil)
 )
 
 const (
 	maxTries     = 6 // of one request; the pauses between them end with the context
-	checkWithin  = 15 * time.Second
+	checkWithin  = 10 * time.Second
 	settleWithin = 10 * time.Second // to abort or to look at an upload whose context has ended
 )
 
@@ -72,7 +79,7 @@ func New(bucket string, o Options) (*Bucket, error) {
 			&credentials.IAM{Client: &http.Client{Timeout: 3 * time.Second}},
 		})
 	}
-	mo := &minio.Options{Creds: b.creds, Secure: !o.Insecure, Region: o.Region, MaxRetries: maxTries}
+	mo := &minio.Options{Creds: b.creds, Secure: !o.Insecure, Region: o.Region, MaxRetries: maxTries, Transport: o.Transport}
 	if o.PathStyle {
 		mo.BucketLookup = minio.BucketLookupPath
 	}
@@ -102,13 +109,18 @@ func (b *Bucket) object(key string) string {
 	return b.prefix + "/" + key
 }
 
-// Check implements blob.Checker: it lists one key.
+// Check implements blob.Checker: it lists one key, within 10 seconds.
 func (b *Bucket) Check() error {
 	if b == nil {
 		return errors.New("the *s3.Bucket is nil: make one with s3.New")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
+	return b.Ping(ctx)
+}
+
+// Ping is Check with a context.
+func (b *Bucket) Ping(ctx context.Context) error {
 	v, err := b.creds.GetWithContext(b.once.CredContext())
 	if err != nil || v.SignerType.IsAnonymous() {
 		return errors.New("no credentials for the S3 bucket were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write them to ~/.aws/credentials, or give the machine a role")
@@ -190,15 +202,29 @@ func (b *Bucket) key(object string) (string, bool) {
 	return key, ok && blob.CheckKey(key) == nil
 }
 
+// weaverKey matches the keys that blob.Key returns.
+var weaverKey = regexp.MustCompile(`^[^/]+/(sealed-)?[0-9a-f]{64}-[0-9a-z]{26}$`)
+
+// leastAge is the least age of the uploads that Sweep aborts in a bucket without a prefix.
+const leastAge = 24 * time.Hour
+
 // Sweep implements blob.Sweeper: it aborts multipart uploads of keys below the prefix that got no part for the given
-// time.
+// time. Other programs may use a bucket without a prefix, so there it only aborts those of keys that blob.Key returns,
+// after at least a day.
 func (b *Bucket) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
+	ours := func(object string) (key string, ok bool) {
+		key, ok = b.key(object)
+		return key, ok && (b.prefix != "" || weaverKey.MatchString(key))
+	}
+	if b.prefix == "" {
+		unchanged = max(unchanged, leastAge)
+	}
 	for u := range b.api.ListIncompleteUploads(ctx, b.name, b.object(""), true) {
 		if u.Err != nil {
 			return removed, b.failure(ctx, "sweep", "", u.Err)
 		}
-		key, ours := b.key(u.Key)
-		if !ours || time.Since(u.Initiated) < unchanged {
+		key, ok := ours(u.Key)
+		if !ok || time.Since(u.Initiated) < unchanged {
 			continue
 		}
 		last, err := b.lastPart(ctx, u)

@@ -19,6 +19,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/blob/blobtest"
 	"github.com/goweaver/weaver/blob/s3"
+	"github.com/goweaver/weaver/internal/s3test"
 )
 
 func setCredentials(t *testing.T) {
@@ -43,9 +44,9 @@ func TestBucket(t *testing.T) {
 	}
 	setCredentials(t)
 	blobtest.Run(t, func(t *testing.T) blobtest.Bucket {
-		s := newServer(t)
-		return blobtest.Bucket{Bucket: open(t, s.url()), Damage: func(key string) {
-			s.change(key, func(p []byte) []byte { p[len(p)/2] ^= 0x10; return p })
+		s := s3test.NewMemory(t)
+		return blobtest.Bucket{Bucket: open(t, s.Bucket()), Damage: func(key string) {
+			s.Change("pre/"+key, func(p []byte) []byte { p[len(p)/2] ^= 0x10; return p })
 		}}
 	})
 }
@@ -105,13 +106,13 @@ func read(t *testing.T, b *s3.Bucket, key string) (string, error) {
 // A stored object that lost its end is corrupt.
 func TestTruncated(t *testing.T) {
 	setCredentials(t)
-	s := newServer(t)
-	b := open(t, s.url())
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
 	for _, keep := range []int{0, 4, 9, 20, 42} {
 		if err := b.Put(t.Context(), "ns/a", strings.NewReader("some bytes that are kept")); err != nil {
 			t.Fatal(err)
 		}
-		s.change("ns/a", func(p []byte) []byte { return p[:keep] })
+		s.Change("pre/ns/a", func(p []byte) []byte { return p[:keep] })
 		if _, err := read(t, b, "ns/a"); !errors.Is(err, blob.ErrCorrupt) || !strings.Contains(err.Error(), "ns/a") {
 			t.Errorf("an object cut to %d bytes: %v, want ErrCorrupt that names the key", keep, err)
 		}
@@ -121,16 +122,16 @@ func TestTruncated(t *testing.T) {
 // A connection that breaks in a read is an error, but not one of the bytes.
 func TestConnectionBreaks(t *testing.T) {
 	setCredentials(t)
-	s := newServer(t)
-	b := open(t, s.url())
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
 	if err := b.Put(t.Context(), "ns/a", bytes.NewReader(make([]byte, 1<<20))); err != nil {
 		t.Fatal(err)
 	}
-	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Length", "1048619")
 		_, _ = w.Write([]byte("WVBLOB1\n\x00half"))
 		panic(http.ErrAbortHandler)
-	}
+	})
 	if got, err := read(t, b, "ns/a"); err == nil || errors.Is(err, blob.ErrCorrupt) {
 		t.Errorf("read %d bytes, %v, want an error other than ErrCorrupt", len(got), err)
 	}
@@ -139,29 +140,29 @@ func TestConnectionBreaks(t *testing.T) {
 // A large Put that fails aborts its upload, and Sweep removes an upload whose process died.
 func TestUploadsEnd(t *testing.T) {
 	setCredentials(t)
-	s := newServer(t)
-	b := open(t, s.url())
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
 	broken := errors.New("broken")
 	large := func() io.Reader { return bytes.NewReader(make([]byte, 6<<20)) }
 	err := b.Put(t.Context(), "ns/a", io.MultiReader(large(), failing{broken}))
-	if !errors.Is(err, broken) || len(s.uploads) != 0 {
-		t.Errorf("Put = %v, %d uploads are left", err, len(s.uploads))
+	if !errors.Is(err, broken) || s.Uploads() != 0 {
+		t.Errorf("Put = %v, %d uploads are left", err, s.Uploads())
 	}
-	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete {
-			fail(w, 403, "AccessDenied") // the abort fails
+			s3test.Fail(w, 403, "AccessDenied") // the abort fails
 		}
 		return r.Method == http.MethodDelete
-	}
+	})
 	if err := b.Put(t.Context(), "ns/a", io.MultiReader(large(), failing{broken})); !errors.Is(err, broken) {
 		t.Errorf("Put = %v", err)
 	}
-	s.before = nil
-	if n, err := b.Sweep(t.Context(), 1<<40); n != 0 || err != nil || len(s.uploads) != 1 {
-		t.Errorf("Sweep of a new upload = %d, %v; %d are left", n, err, len(s.uploads))
+	s.Before(nil)
+	if n, err := b.Sweep(t.Context(), 1<<40); n != 0 || err != nil || s.Uploads() != 1 {
+		t.Errorf("Sweep of a new upload = %d, %v; %d are left", n, err, s.Uploads())
 	}
-	if n, err := b.Sweep(t.Context(), 0); n != 1 || err != nil || len(s.uploads) != 0 {
-		t.Errorf("Sweep = %d, %v; %d are left", n, err, len(s.uploads))
+	if n, err := b.Sweep(t.Context(), 0); n != 1 || err != nil || s.Uploads() != 0 {
+		t.Errorf("Sweep = %d, %v; %d are left", n, err, s.Uploads())
 	}
 }
 
@@ -172,20 +173,20 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // 503 is tried again; a Put whose answer is lost has succeeded if its bytes are there.
 func TestRetries(t *testing.T) {
 	setCredentials(t)
-	s := newServer(t)
-	b := open(t, s.url())
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
 	var asked atomic.Int64
-	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
 		if asked.Add(1) > 1 {
 			return false
 		}
-		fail(w, 503, "SlowDown")
+		s3test.Fail(w, 503, "SlowDown")
 		return true
-	}
+	})
 	if err := b.Put(t.Context(), "ns/a", strings.NewReader("x")); err != nil {
 		t.Errorf("Put after a 503: %v", err)
 	}
-	s.before = nil
+	s.Before(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -215,11 +216,11 @@ func TestCheck(t *testing.T) {
 		"": "", "AccessDenied": "s3:PutObject", "ExpiredToken": "get new ones", "SignatureDoesNotMatch": "AWS_SECRET_ACCESS_KEY",
 		"InvalidAccessKeyId": "AWS_ACCESS_KEY_ID", "NoSuchBucket": "create it", "RequestTimeTooSkewed": "clock",
 	} {
-		s := newServer(t)
+		s := s3test.NewMemory(t)
 		if code != "" {
-			s.before = func(w http.ResponseWriter, _ *http.Request) bool { fail(w, 403, code); return true }
+			s.Before(func(w http.ResponseWriter, _ *http.Request) bool { s3test.Fail(w, 403, code); return true })
 		}
-		err := open(t, s.url()).Check()
+		err := open(t, s.Bucket()).Check()
 		if (err == nil) != (code == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: Check = %v, want %q", code, err, want)
 		}
@@ -227,9 +228,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: Check tells a credential: %v", code, err)
 		}
 	}
-	s := newServer(t)
+	s := s3test.NewMemory(t)
 	s.Close()
-	if err := open(t, s.url()).Check(); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+	if err := open(t, s.Bucket()).Check(); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("Check of a server that is gone = %v", err)
 	}
 }
@@ -253,5 +254,87 @@ func TestParse(t *testing.T) {
 		if _, err := s3.Open(url); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Open(%q) = %v, want %q", url, err, want)
 		}
+	}
+}
+
+// In a bucket that others use too, Sweep leaves what it does not know.
+func TestSweep_NoPrefix(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	b := open(t, strings.Replace(s.Bucket(), "/pre?", "?", 1))
+	begin := func(key string) {
+		t.Helper()
+		res, err := http.Post(s.URL+"/bucket/"+key+"?uploads", "", nil)
+		if err == nil {
+			err = res.Body.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := strings.Repeat("0f", 32)
+	for _, key := range []string{"photos/a.jpg", "ns/a", "ns/" + hash, "a/b/" + hash + "-01arz3ndektsv4rrffq69g5fav"} {
+		begin(key)
+	}
+	begin(blob.Key("ns", hash, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+	begin(blob.Key("A", "sealed-"+hash, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+	if n, err := b.Sweep(t.Context(), 0); n != 0 || err != nil {
+		t.Errorf("Sweep of new uploads = %d, %v", n, err)
+	}
+	s.Age(25 * time.Hour)
+	if n, err := b.Sweep(t.Context(), 0); n != 2 || err != nil || s.Uploads() != 4 {
+		t.Errorf("Sweep = %d, %v; %d are left, want 2, nil and 4", n, err, s.Uploads())
+	}
+}
+
+// Several processes agree on the ID of a bucket, which is no blob.
+func TestIdentity(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	if id, place, err := open(t, s.Bucket()).Identity(t.Context(), false); id != "" || err != nil || !strings.HasPrefix(place, "s3://bucket/pre at 127.0.0.1:") {
+		t.Errorf("the identity of a new bucket = %q, %q, %v", id, place, err)
+	}
+	ids := make(chan string, 8)
+	for range cap(ids) {
+		b := open(t, s.Bucket())
+		go func() {
+			id, _, err := b.Identity(t.Context(), true)
+			if err != nil {
+				t.Error(err)
+			}
+			ids <- id
+		}()
+	}
+	first := <-ids
+	for range cap(ids) - 1 {
+		if id := <-ids; id != first || id == "" {
+			t.Errorf("two identities: %q and %q", first, id)
+		}
+	}
+	err := open(t, s.Bucket()).List(t.Context(), "", func(i blob.Info) bool {
+		t.Errorf("a blob %s", i.Key)
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	s.Change("pre/.bucket-id", func([]byte) []byte { return []byte("short") })
+	if _, _, err := open(t, s.Bucket()).Identity(t.Context(), false); err == nil || !strings.Contains(err.Error(), "accept the bucket anew") {
+		t.Errorf("a damaged identity: %v", err)
+	}
+}
+
+// A transport of the user carries all requests.
+func TestTransport(t *testing.T) {
+	setCredentials(t)
+	b, err := s3.New("bucket", s3.Options{Endpoint: "s3.test", Region: "us-east-1", PathStyle: true, Transport: s3test.NewTransport(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Check(), b.Put(t.Context(), "ns/a", strings.NewReader("x"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(t, b, "ns/a"); got != "x" || err != nil {
+		t.Errorf("read %q, %v", got, err)
 	}
 }

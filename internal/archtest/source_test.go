@@ -19,6 +19,7 @@ var suites = map[string]string{
 	"internal/httpcontract":      "holds an API to its document in tests",
 	"internal/pgtest":            "servers for tests",
 	"internal/redistest":         "servers for tests",
+	"internal/s3test":            "servers for tests",
 	"internal/faults/refusetest": "write paths of an engine on a store that refuses",
 	"weavertest":                 "runs inside users' tests, in a bubble",
 }

@@ -39,6 +39,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/group"
@@ -240,7 +241,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	if err := e.cfg.Values.CheckBucket(ctx); err != nil {
+	if err := e.cfg.Values.CheckBucket(ctx); errors.Is(err, blob.ErrUnavailable) {
+		e.cfg.Log.Warn("tasks with large values and artifacts wait for the bucket", "error", err)
+	} else if err != nil {
 		return unlessEnded(ctx, err)
 	}
 	if err := env.joinAtStart(ctx); err != nil {

@@ -1,4 +1,5 @@
-package s3_test
+// Package s3test has S3 servers for tests.
+package s3test
 
 import (
 	"crypto/sha256"
@@ -18,15 +19,16 @@ import (
 	"time"
 )
 
-// server is a small S3 server with one bucket, "bucket", that keeps its bytes in files. It does not check signatures.
-type server struct {
-	*httptest.Server
-	t   testing.TB
-	dir string
-	// before sees each request first; it answers if it returns true.
-	before func(w http.ResponseWriter, r *http.Request) bool
+// Memory is a small S3 server in the test's process, with one bucket, "bucket", that keeps its bytes in files. It does
+// not check signatures. A request whose body differs from its hash fails the test, unless LetDamage was called.
+type Memory struct {
+	*httptest.Server // nil: it is reached by its RoundTrip only
+	t                testing.TB
+	dir              string
 
 	mu      sync.Mutex
+	before  func(w http.ResponseWriter, r *http.Request) bool
+	damage  bool
 	n       int
 	objects map[string]object
 	uploads map[string]*pending
@@ -43,40 +45,116 @@ type pending struct {
 	parts       map[int]string
 }
 
-func newServer(t testing.TB) *server {
+// NewMemory starts a server, which ends with the test.
+func NewMemory(t testing.TB) *Memory {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), objects: map[string]object{}, uploads: map[string]*pending{}}
+	s := NewTransport(t)
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// url returns the URL of its bucket.
-func (s *server) url() string {
+// NewTransport returns a server without a port, which is its client's http.RoundTripper.
+func NewTransport(t testing.TB) *Memory {
+	t.Helper()
+	return &Memory{t: t, dir: t.TempDir(), objects: map[string]object{}, uploads: map[string]*pending{}}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *Memory) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	res := w.Result()
+	res.Request = r
+	return res, r.Body.Close()
+}
+
+// LetDamage makes the server refuse a body that differs from its hash without failing the test.
+func (s *Memory) LetDamage() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.damage = true
+}
+
+// Age makes everything in the bucket older.
+func (s *Memory) Age(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, o := range s.objects {
+		o.at = o.at.Add(-by)
+		s.objects[key] = o
+	}
+	for _, u := range s.uploads {
+		u.at = u.at.Add(-by)
+	}
+}
+
+// Bucket returns the URL of a prefix of its bucket, for s3.Open.
+func (s *Memory) Bucket() string {
 	return "s3://bucket/pre?region=us-east-1&path_style=true&endpoint=" + s.URL
 }
 
-func fail(w http.ResponseWriter, status int, code string) {
+// Before makes a function see each request first; it answers the request if it returns true. nil ends that.
+func (s *Memory) Before(fn func(w http.ResponseWriter, r *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = fn
+}
+
+// Uploads returns the number of unfinished multipart uploads.
+func (s *Memory) Uploads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.uploads)
+}
+
+// Change rewrites the stored bytes of an object.
+func (s *Memory) Change(name string, by func([]byte) []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file := s.objects[name].file
+	data, err := os.ReadFile(filepath.Clean(file))
+	if err == nil {
+		err = os.WriteFile(file, by(data), 0o600)
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// Fail answers a request with an error of S3.
+func Fail(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s.</Message></Error>", code, code)
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.before != nil && s.before(w, r) {
+// ServeHTTP implements http.Handler.
+func (s *Memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil && before(w, r) {
 		return
 	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	q := r.URL.Query()
 	if bucket != "bucket" {
-		fail(w, 404, "NoSuchBucket")
+		Fail(w, 404, "NoSuchBucket")
 		return
 	}
 	var file, etag string
 	if r.Method == http.MethodPut { // without the lock: the client may be slow
 		var err error
 		if file, etag, err = s.keep(r); err != nil {
-			fail(w, 400, "IncompleteBody")
+			Fail(w, 400, "IncompleteBody")
 			return
 		}
 	}
@@ -85,11 +163,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up := s.uploads[q.Get("uploadId")]
 	switch {
 	case q.Has("uploadId") && up == nil:
-		fail(w, 404, "NoSuchUpload")
+		Fail(w, 404, "NoSuchUpload")
 	case r.Method == http.MethodPut && up != nil:
 		n, _ := strconv.Atoi(q.Get("partNumber"))
 		up.parts[n] = file
 		w.Header().Set("ETag", etag)
+	case r.Method == http.MethodPut && r.Header.Get("If-None-Match") == "*" && s.objects[key] != (object{}):
+		Fail(w, 412, "PreconditionFailed")
 	case r.Method == http.MethodPut:
 		s.objects[key] = object{file, r.Header.Get("X-Amz-Meta-Weaver-Put"), time.Now()}
 		w.Header().Set("ETag", etag)
@@ -127,7 +207,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		o, ok := s.objects[key]
 		if !ok {
-			fail(w, 404, "NoSuchKey")
+			Fail(w, 404, "NoSuchKey")
 			return
 		}
 		w.Header().Set("ETag", `"x"`)
@@ -137,7 +217,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // keep stores the body of a request in a new file.
-func (s *server) keep(r *http.Request) (name, etag string, err error) {
+func (s *Memory) keep(r *http.Request) (name, etag string, err error) {
 	f, err := os.CreateTemp(s.dir, "")
 	if err != nil {
 		return "", "", err
@@ -147,12 +227,16 @@ func (s *server) keep(r *http.Request) (name, etag string, err error) {
 	_, err = io.Copy(io.MultiWriter(f, sum), r.Body)
 	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && got != r.Header.Get("X-Amz-Content-Sha256") {
 		err = fmt.Errorf("%w: got %s", errHash, got)
-		s.t.Error(err)
+		s.mu.Lock()
+		if !s.damage {
+			s.t.Error(err)
+		}
+		s.mu.Unlock()
 	}
 	return f.Name(), `"x"`, err
 }
 
-func (s *server) complete(up *pending, id string) {
+func (s *Memory) complete(up *pending, id string) {
 	f, err := os.CreateTemp(s.dir, "")
 	if err != nil {
 		s.t.Error(err)
@@ -176,20 +260,6 @@ func (s *server) complete(up *pending, id string) {
 	}
 	s.objects[up.key] = object{f.Name(), up.marker, time.Now()}
 	delete(s.uploads, id)
-}
-
-// change rewrites the stored bytes of a key.
-func (s *server) change(key string, by func([]byte) []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	name := s.objects["pre/"+key].file
-	data, err := os.ReadFile(filepath.Clean(name))
-	if err == nil {
-		err = os.WriteFile(name, by(data), 0o600)
-	}
-	if err != nil {
-		s.t.Error(err)
-	}
 }
 
 var errHash = errors.New("a body has another hash than its request says")
