@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,14 +67,14 @@ func inFile(mode syncMode) place {
 	}
 }
 
-// throughput enqueues n tasks of a type and then measures an engine with 1,000 slots until the last handler's result
+// throughput enqueues n tasks of a type and then measures an engine, with 1,000 slots by default, until the last handler's result
 // is durable.
 func throughput(ctx context.Context, n int, mode syncMode, h weaver.Handler, drafts func(i int) weaver.Draft, plugins ...weaver.Plugin) (perSecond float64, err error) {
 	return throughputOf(ctx, n, inFile(mode), weaver.Config{Handlers: []weaver.Handler{h}, Plugins: plugins}, drafts)
 }
 
 func throughputOf(ctx context.Context, n int, in place, cfg weaver.Config, drafts func(i int) weaver.Draft) (perSecond float64, err error) {
-	cfg.Concurrency, cfg.Logger = 1000, quiet
+	cfg.Concurrency, cfg.Logger = cmp.Or(cfg.Concurrency, 1000), quiet
 	err = in(ctx, func(db store.Store) error {
 		eng, err := weaver.New(db, cfg)
 		if err != nil {

@@ -39,6 +39,15 @@ func Bouncer(t testing.TB, url, mode string, lines ...string) string {
 	return through
 }
 
+// ServeBouncer is Bouncer for programs other than tests. remove ends it.
+func ServeBouncer(url, mode string, lines ...string) (through string, remove func() error, err error) {
+	through, dir, p, err := startBouncer(url, mode, lines)
+	if err != nil {
+		return "", nil, err
+	}
+	return through, func() error { return errors.Join(stopBouncer(p), os.RemoveAll(dir)) }, nil
+}
+
 func startBouncer(of, mode string, lines []string) (through, dir string, p *process, err error) {
 	u, err := url.Parse(of)
 	if err != nil || u.Hostname() == "" || u.Port() == "" {

@@ -52,33 +52,52 @@ func Sentinel(t testing.TB, name string, of *Server) *Server {
 	return startNew(t, fmt.Sprintf("sentinel monitor %s %s %s 1\n", name, host, port), nil)
 }
 
+// Serve is Start for programs other than tests, such as benchmarks. remove kills the server and removes its folder.
+func Serve(args ...string) (s *Server, remove func() error, err error) {
+	if s, err = boot("", args); err != nil {
+		return nil, nil, err
+	}
+	return s, s.remove, nil
+}
+
 func startNew(t testing.TB, sentinel string, args []string) *Server {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatalf("no redis-server on this machine: %s", install)
-	}
-	dir, err := os.MkdirTemp("", "redistest")
+	s, err := boot(sentinel, args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{program: program, dir: dir, args: args, sentinel: sentinel}
 	t.Cleanup(func() {
-		s.Kill()
-		if err := os.RemoveAll(dir); err != nil {
+		if err := s.remove(); err != nil {
 			t.Errorf("remove the folder of the Redis server: %v", err)
 		}
 	})
+	return s
+}
+
+func boot(sentinel string, args []string) (*Server, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("no redis-server on this machine: %s", install)
+	}
+	dir, err := os.MkdirTemp("", "redistest")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{program: program, dir: dir, args: args, sentinel: sentinel}
 	for range 20 { // another program may take a port first
 		if s.Addr, err = freePort(); err == nil {
 			err = s.start()
 		}
 		if err == nil {
-			return s
+			return s, nil
 		}
 	}
-	t.Fatalf("start redis-server: %v", err)
-	return nil
+	return nil, errors.Join(fmt.Errorf("start redis-server: %w", err), s.remove())
+}
+
+func (s *Server) remove() error {
+	s.Kill()
+	return os.RemoveAll(s.dir)
 }
 
 // URL returns the URL of the server without credentials.
