@@ -160,10 +160,18 @@ func weaverOrders(ctx context.Context, n, slots int, in place) (accepts, sends f
 		}
 		sends = float64(n) / time.Since(begin).Seconds()
 		got, err := s.OrderStats(ctx, "default")
-		if err == nil && got.Counts[order.Succeeded] != n {
-			err = fmt.Errorf("%d of %d orders succeeded", got.Counts[order.Succeeded], n)
+		if err != nil {
+			return err
 		}
-		return err
+		for _, state := range []order.State{order.Pending, order.Sending, order.Retrying, order.Aborted} {
+			if n := got.Counts[state]; n > 0 {
+				return fmt.Errorf("%d orders are %s", n, state)
+			}
+		}
+		if done := got.Counts[order.Succeeded]; done != n && !got.More { // a count stops at its limit
+			return fmt.Errorf("%d of %d orders succeeded", done, n)
+		}
+		return nil
 	})
 	return accepts, sends, err
 }

@@ -128,7 +128,7 @@ type ClaimRequest struct {
 type ClaimResult struct {
 	Claimed []Row
 	Settled int
-	Next    time.Duration // until a row is due; negative if no row waits
+	Next    time.Duration // until a row is due, if none was claimed; negative if no row waits
 }
 
 // Lease names a claimed row.

@@ -16,6 +16,7 @@ import (
 type Bulk interface {
 	BulkOps
 	BulkVerbs
+	BulkOrders
 
 	// InlineMax is the maximum length of a text on its task's row.
 	InlineMax() int

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -240,27 +239,6 @@ func (t *Tx) existingOrder(n *order.New, got *order.Accepted) error {
 // order reads and locks an order, or returns nil.
 func (t *Tx) order(key string) (*order.Order, error) {
 	return orderColumns.One(t.stmt(sqlLockOrder).Text(1, t.ns).Text(2, key))
-}
-
-// orders reads and locks orders by key, sorted, so that two transactions do
-// not wait for each other.
-func (t *Tx) orders(keys []string) (map[string]*order.Order, error) {
-	found := make(map[string]*order.Order, len(keys))
-	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
-	for chunk := range slices.Chunk(sorted, ordersChunk) {
-		st := t.stmt(sqlLockOrders).Text(1, t.ns)
-		for i := range ordersChunk {
-			st.Text(2+i, chunk[min(i, len(chunk)-1)])
-		}
-		list, err := orderColumns.All(st)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			found[list[i].Row.Key] = &list[i]
-		}
-	}
-	return found, nil
 }
 
 // writeOrder writes the changes of a move: the ledger first, then the row, then the signal of a

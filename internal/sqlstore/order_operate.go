@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/orderrules"
 	"github.com/goweaver/weaver/order"
@@ -127,10 +128,12 @@ func (o *orderOperation) each(verb, sql string, paged bool, rule func(*order.Ord
 		if len(keys) == 0 {
 			break
 		}
+		slices.Sort(keys)
 		found, err := o.tx.orders(keys)
 		if err != nil {
 			return err
 		}
+		var moves orderMoves
 		for _, row := range found {
 			last = max(last, row.Row.ID)
 			m, refused := rule(row)
@@ -138,9 +141,10 @@ func (o *orderOperation) each(verb, sql string, paged bool, rule func(*order.Ord
 				continue
 			}
 			o.ack.Changed++
-			if err := o.tx.writeOrder(row, &m); err != nil {
-				return err
-			}
+			moves.add(row, m)
+		}
+		if err := o.tx.writeOrders(&moves); err != nil {
+			return err
 		}
 	}
 	return o.noteOrder(verb, "order/*")
@@ -151,15 +155,17 @@ func (o *orderOperation) unlock() error {
 	if err != nil {
 		return err
 	}
+	var moves orderMoves
 	for i := range list {
 		m, refused := orderrules.Unlock(&list[i], o.tx.at)
 		if refused != nil {
 			continue
 		}
 		o.ack.Changed++
-		if err := o.tx.writeOrder(&list[i], &m); err != nil {
-			return err
-		}
+		moves.add(&list[i], m)
+	}
+	if err := o.tx.writeOrders(&moves); err != nil {
+		return err
 	}
 	o.ack.More = len(list) == maxReclaim
 	return o.noteOrder("order_unlock", "order/*")
@@ -204,16 +210,13 @@ func (o *orderOperation) prune(cmd *order.Prune) error {
 	if err != nil {
 		return err
 	}
+	ended, err := o.tx.endedTasks(list)
+	if err != nil {
+		return err
+	}
 	for i := range list {
 		row := &list[i]
-		open := false
-		if !row.Row.Task.IsZero() {
-			ended, err := o.tx.taskEnded(&row.Row.Task)
-			if err != nil {
-				return err
-			}
-			open = !ended
-		}
+		open := !row.Row.Task.IsZero() && !ended[row.Row.Task]
 		if !orderrules.Prunable(row, cmd, open, o.tx.at) {
 			continue
 		}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/internal/orderrules"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/task"
 )
 
 // JoinOrders implements order.Store: an order worker has the row, the lock and the session of a
@@ -36,7 +36,6 @@ ORDER BY o.id LIMIT ?2 /*claim o, l*/`
 const (
 	sqlNextOrder = `SELECT next_run_at FROM weaver_outbox_orders
 WHERE namespace = ?1 AND status = ?2 AND next_run_at > 0 AND held = 0 ORDER BY next_run_at LIMIT 1`
-	sqlTaskState = `SELECT state FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // ClaimOrders implements order.Store.
@@ -59,28 +58,31 @@ func (s *Store) ClaimOrders(ctx context.Context, ns string, req order.ClaimReque
 }
 
 func (t *Tx) claimOrders(req *order.ClaimRequest, state order.State, got *order.ClaimResult) error {
-	free := req.Limit - len(got.Claimed)
-	if free > 0 {
+	if free := req.Limit - len(got.Claimed); free > 0 {
 		list, err := orderColumns.All(t.stmt(sqlDueOrders).Text(1, t.ns).Text(2, string(state)).Int(3, t.mic).Int(4, int64(free)))
 		if err != nil {
 			return err
 		}
+		ended, err := t.endedTasks(list)
+		if err != nil {
+			return err
+		}
+		var moves orderMoves
 		for i := range list {
 			o := &list[i]
-			ended, err := t.taskEnded(&o.Row.Task)
-			if err != nil {
-				return err
-			}
-			m := orderrules.Claim(o, req, ended, t.at)
-			if err := t.writeOrder(o, &m); err != nil {
-				return err
-			}
+			moves.add(o, orderrules.Claim(o, req, ended[o.Row.Task], t.at))
 			if o.Row.State == order.Sending {
 				got.Claimed = append(got.Claimed, o.Row)
 			} else {
 				got.Settled++
 			}
 		}
+		if err := t.writeOrders(&moves); err != nil {
+			return err
+		}
+	}
+	if len(got.Claimed) > 0 {
+		return nil
 	}
 	st := t.stmt(sqlNextOrder).Text(1, t.ns).Text(2, string(state))
 	if st.One() {
@@ -92,19 +94,6 @@ func (t *Tx) claimOrders(req *order.ClaimRequest, state order.State, got *order.
 	return st.Done()
 }
 
-// taskEnded reports whether the task of an order has ended, or is gone; false without one.
-func (t *Tx) taskEnded(id *task.ID) (bool, error) {
-	if id.IsZero() {
-		return false, nil
-	}
-	st := t.stmt(sqlTaskState).Text(1, t.ns).ID(2, id)
-	ended := true
-	if st.One() {
-		ended = task.State(st.ColName(0)).Terminal()
-	}
-	return ended, st.Done()
-}
-
 const sqlRenewOrder = `
 UPDATE weaver_outbox_orders SET locked_at = ?4, updated_at = ?4, lease_until = CASE WHEN lease_until > ?5 THEN lease_until ELSE ?5 END
 WHERE namespace = ?1 AND idempotency_key = ?2 AND token = ?3 AND status = 'sending'`
@@ -112,11 +101,16 @@ WHERE namespace = ?1 AND idempotency_key = ?2 AND token = ?3 AND status = 'sendi
 // RenewOrders implements order.Store. It goes before everything that waits to be written.
 func (s *Store) RenewOrders(ctx context.Context, ns, worker string, lease time.Duration, leases ...order.Lease) ([]bool, error) {
 	lost := make([]bool, len(leases))
+	sorted := make([]int, len(leases)) // in the order of locking
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(leases[a].Key, leases[b].Key) })
 	err := s.db.Write(ctx, ns, Op{Weight: len(leases), Urgent: true, Run: func(t *Tx) error {
 		if err := t.seen(store.WorkerID(worker), lease); err != nil {
 			return err
 		}
-		for i := range leases {
+		for _, i := range sorted {
 			n, err := t.stmt(sqlRenewOrder).Text(1, t.ns).Text(2, leases[i].Key).Int(3, leases[i].Token).Int(4, t.mic).
 				Int(5, t.mic+lease.Microseconds()).Exec()
 			if err != nil {
@@ -136,15 +130,13 @@ func (s *Store) RenewOrders(ctx context.Context, ns, worker string, lease time.D
 // Crash after the commit: the row says that it may have been sent.
 func (s *Store) SendOrders(ctx context.Context, ns string, sends ...order.Send) ([]error, error) {
 	errs := make([]error, len(sends))
-	err := s.write(ctx, ns, len(sends), func(t *Tx) error {
-		keys := make([]string, len(sends))
-		for i := range sends {
-			keys[i] = sends[i].Key
-		}
+	keys := sortedKeys(sends, func(s *order.Send) string { return s.Key })
+	err := s.db.Write(ctx, ns, Op{Weight: len(sends), Orders: keys, Run: func(t *Tx) error {
 		found, err := t.orders(keys)
 		if err != nil {
 			return err
 		}
+		var moves orderMoves
 		for i := range sends {
 			o := found[sends[i].Key]
 			if o == nil {
@@ -152,15 +144,12 @@ func (s *Store) SendOrders(ctx context.Context, ns string, sends ...order.Send) 
 				continue
 			}
 			var m orderrules.Move
-			if m, errs[i] = orderrules.Send(o, &sends[i], t.at); errs[i] != nil {
-				continue
-			}
-			if err := t.writeOrder(o, &m); err != nil {
-				return err
+			if m, errs[i] = orderrules.Send(o, &sends[i], t.at); errs[i] == nil {
+				moves.add(o, m)
 			}
 		}
-		return nil
-	})
+		return t.writeOrders(&moves)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -171,15 +160,13 @@ func (s *Store) SendOrders(ctx context.Context, ns string, sends ...order.Send) 
 // Crash after the commit: the same settlement is answered with Again.
 func (s *Store) SettleOrders(ctx context.Context, ns string, list ...order.Settlement) ([]order.Settled, error) {
 	got := make([]order.Settled, len(list))
-	err := s.write(ctx, ns, 3*len(list), func(t *Tx) error {
-		keys := make([]string, len(list))
-		for i := range list {
-			keys[i] = list[i].Key
-		}
+	keys := sortedKeys(list, func(s *order.Settlement) string { return s.Key })
+	err := s.db.Write(ctx, ns, Op{Weight: 3 * len(list), Orders: keys, Run: func(t *Tx) error {
 		found, err := t.orders(keys)
 		if err != nil {
 			return err
 		}
+		var moves orderMoves
 		for i := range list {
 			o := found[list[i].Key]
 			if o == nil {
@@ -187,16 +174,12 @@ func (s *Store) SettleOrders(ctx context.Context, ns string, list ...order.Settl
 				continue
 			}
 			var m orderrules.Move
-			m, got[i] = orderrules.Settle(o, &list[i], t.at)
-			if got[i].Err != nil {
-				continue
-			}
-			if err := t.writeOrder(o, &m); err != nil {
-				return err
+			if m, got[i] = orderrules.Settle(o, &list[i], t.at); got[i].Err == nil {
+				moves.add(o, m)
 			}
 		}
-		return nil
-	})
+		return t.writeOrders(&moves)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +236,7 @@ func (r *reaping) orders(got *order.Reclaimed) error {
 	if err != nil {
 		return err
 	}
+	var moves orderMoves
 	soonest := time.Duration(math.MaxInt64)
 	for i := range list {
 		o := &list[i]
@@ -273,9 +257,7 @@ func (r *reaping) orders(got *order.Reclaimed) error {
 			gone = holder.Stopped(o.Row.LeaseUntil)
 		}
 		m, counted := orderrules.Reclaim(o, gone, t.at)
-		if err := t.writeOrder(o, &m); err != nil {
-			return err
-		}
+		moves.add(o, m)
 		got.Expired++
 		if counted {
 			got.Counted++
@@ -284,7 +266,7 @@ func (r *reaping) orders(got *order.Reclaimed) error {
 	if soonest != math.MaxInt64 {
 		got.Next = soonest
 	}
-	return nil
+	return t.writeOrders(&moves)
 }
 
 // signalOrders sends the signals that settlements could not send.

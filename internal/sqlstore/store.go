@@ -109,6 +109,10 @@ type Op struct {
 	Run    func(*Tx) error
 	Weight int  // changed rows; counted as at least 1
 	Urgent bool // takes precedence over operations that are not urgent
+
+	// Orders are the keys, sorted, that Run locks first with BulkOrders.LockOrders. The database
+	// may send that statement with the begin of the transaction.
+	Orders []string
 }
 
 // write runs fn in a write transaction and commits it.

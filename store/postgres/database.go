@@ -39,7 +39,11 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 		if op.Urgent {
 			weight = 0 // it does not wait for heavy operations
 		}
-		t, err := d.db.begun(c, ns, &fx, weight)
+		var ahead func() error
+		if len(op.Orders) > 0 {
+			ahead = func() error { return sendLocks(c, ns, op.Orders) }
+		}
+		t, err := d.db.begunWith(c, ns, &fx, weight, ahead)
 		if err != nil {
 			return err
 		}
@@ -65,6 +69,11 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 // Heavy operations of a namespace run one after the other: reapers, chores, collectors and
 // operators' commands, each of which moves many tasks.
 func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, more ...string) (*sqlstore.Tx, error) {
+	return db.begunWith(c, ns, fx, weight, nil, more...)
+}
+
+// begunWith is begun with statements that ahead sends, unless it is nil.
+func (db *DB) begunWith(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, ahead func() error, more ...string) (*sqlstore.Tx, error) {
 	if weight >= sqlstore.Heavy {
 		if err := lockAdvisory(c, "heavy", ns); err != nil {
 			return nil, err
@@ -77,6 +86,9 @@ func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, m
 	gen, err := ask(c, sqlstore.SQLGeneration, ns)
 	for i := 0; err == nil && i < len(more); i++ {
 		_, err = ask(c, more[i], ns)
+	}
+	if err == nil && ahead != nil {
+		err = ahead()
 	}
 	if err != nil {
 		return nil, err
