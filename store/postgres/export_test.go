@@ -16,7 +16,7 @@ import (
 // Generated holds the statements that are built when the program starts, by name.
 var Generated = map[string]string{
 	"sqlInsertNew": sqlInsertNew, "sqlInsertAlike": sqlInsertAlike, "sqlInsertVaried": sqlInsertVaried, "sqlClaimLane": sqlClaimLane, "sqlClaimTasks": sqlClaimTasks, "sqlSucceedAll": sqlSucceedAll, "sqlSucceedEach": sqlSucceedEach,
-	"sqlTransitionAll": sqlTransitionAll, "sqlAttemptsAll": sqlAttemptsAll, "sqlDecisionsAll": sqlDecisionsAll, "sqlDispatchAll": sqlDispatchAll,
+	"sqlWriteEntriesAll": sqlWriteEntriesAll, "sqlWriteRowsAll": sqlWriteRowsAll, "sqlTransitionAll": sqlTransitionAll, "sqlAttemptsAll": sqlAttemptsAll, "sqlDecisionsAll": sqlDecisionsAll, "sqlDispatchAll": sqlDispatchAll,
 	"sqlCancelAll": sqlCancelAll, "sqlReviveAll": sqlReviveAll, "sqlUnblockAll": sqlUnblockAll, "sqlAuditAll": sqlAuditAll,
 }
 

@@ -14,13 +14,13 @@ import (
 
 var (
 	// Locks in the order of the list, as in sqlLocksOfTasks.
-	sqlLockOrders = `
+	sqlLockOrdersAll = `
 SELECT ` + sqlstore.OrderSelect + ` FROM unnest(CAST(?2 AS text[])) AS u(key), LATERAL (
   SELECT * FROM weaver_outbox_orders WHERE namespace = ?1 AND idempotency_key = u.key LIMIT 1 FOR UPDATE) o, LATERAL (
   SELECT * FROM weaver_idempo_ledger WHERE namespace = ?1 AND idempotency_key = u.key LIMIT 1 FOR UPDATE) l`
 
-	sqlWriteEntries = writeByKey("weaver_idempo_ledger", sqlstore.LedgerFields)
-	sqlWriteRows    = writeByKey("weaver_outbox_orders", sqlstore.OrderFields)
+	sqlWriteEntriesAll = writeByKey("weaver_idempo_ledger", sqlstore.LedgerFields)
+	sqlWriteRowsAll    = writeByKey("weaver_outbox_orders", sqlstore.OrderFields)
 )
 
 // sqlSendNow is orderrules.Send for rows whose leases are held. A row that another transaction
@@ -54,7 +54,7 @@ func (d database) LockOrders(t *sqlstore.Tx, keys []string) *sqlstmt.Stmt {
 	if _, err := bindOrders(d.c, t.Namespace(), keys); err != nil {
 		return sqlstmt.Failed(err)
 	}
-	return d.c.Stmt(sqlLockOrders).Text(1, t.Namespace()) // reads the rows of sendLocks, if they were sent
+	return d.c.Stmt(sqlLockOrdersAll).Text(1, t.Namespace()) // reads the rows of sendLocks, if they were sent
 }
 
 // sendLocks sends LockOrders ahead.
@@ -67,7 +67,7 @@ func sendLocks(c *conn.Conn, ns string, keys []string) error {
 }
 
 func bindOrders(c *conn.Conn, ns string, keys []string) (*conn.Stmt, error) {
-	st, err := c.Statement(sqlLockOrders)
+	st, err := c.Statement(sqlLockOrdersAll)
 	if err == nil {
 		err = st.BindText(1, ns)
 	}
@@ -79,12 +79,12 @@ func bindOrders(c *conn.Conn, ns string, keys []string) (*conn.Stmt, error) {
 
 // WriteEntries implements sqlstore.BulkOrders.
 func (d database) WriteEntries(t *sqlstore.Tx, list []*order.Order) error {
-	return writeOrders(d, t, sqlWriteEntries, sqlstore.LedgerFields, list, func(o *order.Order) *order.Entry { return &o.Entry })
+	return writeOrders(d, t, sqlWriteEntriesAll, sqlstore.LedgerFields, list, func(o *order.Order) *order.Entry { return &o.Entry })
 }
 
 // WriteRows implements sqlstore.BulkOrders.
 func (d database) WriteRows(t *sqlstore.Tx, list []*order.Order) error {
-	return writeOrders(d, t, sqlWriteRows, sqlstore.OrderFields, list, func(o *order.Order) *order.Row { return &o.Row })
+	return writeOrders(d, t, sqlWriteRowsAll, sqlstore.OrderFields, list, func(o *order.Order) *order.Row { return &o.Row })
 }
 
 func writeOrders[T any](d database, t *sqlstore.Tx, sql string, fields sqlstmt.Fields[T], list []*order.Order, part func(*order.Order) *T) error {
