@@ -119,7 +119,10 @@ func (o *ordersPart) parts() []part {
 	if o == nil || o.worker == nil {
 		return nil
 	}
-	return []part{{name: "orders", run: func(drain, _ context.Context) error { return o.worker.Run(drain) }}}
+	return []part{{name: "orders", run: func(drain, now context.Context) error {
+		defer context.AfterFunc(now, o.worker.StopNow)()
+		return o.worker.Run(drain)
+	}}}
 }
 
 // mcpOrders are the orders of a store for the tools of mcp. They ask the partner at the addresses

@@ -177,6 +177,9 @@ func (w *Worker) send(ctx context.Context, h *holding) error {
 		// The lease is too short for a send: it was not renewed for long.
 		return w.settle(ctx, h, Settlement{Verdict: VerdictRelease})
 	}
+	w.mu.Lock()
+	h.sent = true
+	w.mu.Unlock()
 	op := &sendOp{send: Send{Lease: h.lease(), EndsAt: ends}}
 	if err := w.sends.Do(ctx, &batch.Op[*sendOp]{Do: op, Weight: 1}); err != nil {
 		// Nothing was sent. The row may say that a send began: then its lease ends, and the
@@ -316,7 +319,12 @@ func (w *Worker) settle(ctx context.Context, h *holding, end Settlement) error {
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		op := &endOp{end: end}
-		err := w.ends.Do(ctx, &batch.Op[*endOp]{Do: op, Weight: 1})
+		call, cancel := ctx, context.CancelFunc(func() {})
+		if end.Verdict == VerdictSucceeded { // a stop does not lose what the partner did
+			call, cancel = outlive(ctx, stopLimit)
+		}
+		err := w.ends.Do(call, &batch.Op[*endOp]{Do: op, Weight: 1})
+		cancel()
 		if err == nil {
 			w.cfg.Metrics.Observe(MetricLatency, ms(time.Since(began)), "phase", "commit")
 			return w.settled(h, &end, &op.got)

@@ -47,6 +47,7 @@ type Worker struct {
 	held  map[string]*holding // claimed rows, by key
 	queue []*holding          // of these, those that wait for a slot
 	busy  int                 // sends that run
+	stop  func()              // of StopNow; nil without a Run
 
 	down   bool   // the store failed at the last look; of the main loop
 	paused string // why nothing is sent, as it was logged; of the main loop
@@ -57,6 +58,7 @@ type Worker struct {
 type holding struct {
 	row     Row
 	trusted time.Time
+	sent    bool // the partner may get it from now on
 }
 
 // NewWorker returns a worker. It does nothing until Run.
@@ -120,8 +122,8 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 // Wake has the worker look for due orders now.
 func (w *Worker) Wake() { signal(w.wake) }
 
-// Run sends orders until ctx ends. Then it claims no more, waits for sends that run, and gives
-// back unsent orders. The error is that of joining the store.
+// Run sends orders until ctx ends. Then it claims no more, waits for sends that run, at most for
+// Drain, and gives back all other orders. The error is that of joining the store.
 func (w *Worker) Run(ctx context.Context) error { return w.run(ctx, false) }
 
 // RunUntilIdle sends orders until no order is due.
@@ -134,6 +136,8 @@ func (w *Worker) run(ctx context.Context, untilIdle bool) error {
 		}
 		return fmt.Errorf("order worker: join the store: %w", err)
 	}
+	ctx, now, end := w.until(ctx)
+	defer end()
 	// Sends and settlements go on after ctx has ended.
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -158,13 +162,17 @@ func (w *Worker) run(ctx context.Context, untilIdle bool) error {
 	defer limit.Stop()
 	select {
 	case <-drained:
+	case <-now:
 	case <-limit.C:
 		w.cfg.Logger.Warn("order worker: sends still run after the drain time", "drain", w.cfg.Drain)
 	}
-	w.giveBack(inner)
+	kept := w.giveBack(inner, true)
 	stop()
 	err := g.Wait()
-	left, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	if kept != nil {
+		return nil // its row stays: others take the leases when this process has ended
+	}
+	left, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
 	if lerr := w.cfg.Store.LeaveOrders(left, w.cfg.Namespace, w.id); lerr != nil && err == nil && ctx.Err() == nil {
 		err = lerr
@@ -211,7 +219,7 @@ func (w *Worker) step(ctx context.Context, start func(*holding)) (wait time.Dura
 			w.paused = why
 			w.cfg.Logger.Warn("order worker: nothing is sent for now", "for", pause.Round(time.Second), "reason", why)
 		}
-		w.giveBack(context.WithoutCancel(ctx))
+		_ = w.giveBack(context.WithoutCancel(ctx), false) // logged; their leases end
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return min(pause, max(poll, time.Second)), w.busy == 0
@@ -305,30 +313,6 @@ func (w *Worker) freed(ctx context.Context, h *holding) (next *holding) {
 	}
 	w.busy--
 	return nil
-}
-
-// giveBack releases claimed rows whose send has not begun.
-func (w *Worker) giveBack(ctx context.Context) {
-	w.mu.Lock()
-	queue := w.queue
-	w.queue = nil
-	for _, h := range queue {
-		delete(w.held, h.row.Key)
-	}
-	w.mu.Unlock()
-	if len(queue) == 0 {
-		return
-	}
-	list := make([]Settlement, len(queue))
-	for i, h := range queue {
-		list[i] = Settlement{Lease: h.lease(), Digest: h.row.Digest, Verdict: VerdictRelease}
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := w.cfg.Store.SettleOrders(ctx, w.cfg.Namespace, list...); err != nil {
-		// Their leases end, or this process does.
-		w.cfg.Logger.Warn("order worker: unsent orders could not be given back", "orders", len(list), "error", err)
-	}
 }
 
 func (h *holding) lease() Lease { return Lease{Key: h.row.Key, Token: h.row.Token} }
