@@ -10,10 +10,11 @@ RUN go mod download
 COPY . .
 ARG TARGETOS
 ARG TARGETARCH
-# timetzdata embeds the time zones. The folders get the owner of the process below; new volumes copy that.
+# timetzdata embeds the time zones. The folders get the owner of the process below; new volumes copy that,
+# and /buckets/weaver is the bucket of the S3 server of compose.yaml.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 	go build -trimpath -buildvcs=false -tags timetzdata -ldflags '-s -w' -o /out/weaver ./cmd/weaver && \
-	mkdir -p /root-fs/blobs /root-fs/secrets /root-fs/metrics /root-fs/state /root-fs/tmp
+	mkdir -p /root-fs/blobs /root-fs/buckets/weaver /root-fs/secrets /root-fs/metrics /root-fs/state /root-fs/tmp
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/goweaver/weaver/blob/s3"
 	"github.com/goweaver/weaver/cli"
 )
 
@@ -74,15 +75,20 @@ func command(t *testing.T, where string, args []string) cli.Parsed {
 	return p
 }
 
-// redisOf returns the address of the Redis of an environment.
-func redisOf(t *testing.T, where string, env any) string {
+// within returns the bucket of an environment and the addresses of its servers.
+func within(t *testing.T, where string, env any) (bucket, s3Addr, redisAddr string) {
 	t.Helper()
-	raw, _ := in(env, "WEAVER_DELIVERY").(string)
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "redis" {
-		t.Fatalf("%s: WEAVER_DELIVERY is %q, %v", where, raw, err)
+	rawBucket, _ := in(env, "WEAVER_BUCKET").(string)
+	bucket, o, err := s3.Parse(rawBucket)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
 	}
-	return u.Host
+	rawDelivery, _ := in(env, "WEAVER_DELIVERY").(string)
+	u, err := url.Parse(rawDelivery)
+	if err != nil || u.Scheme != "redis" {
+		t.Fatalf("%s: WEAVER_DELIVERY is %q, %v", where, rawDelivery, err)
+	}
+	return bucket, o.Endpoint, u.Host
 }
 
 // probes checks that a URL or path is one that the process at addr serves.
@@ -127,6 +133,11 @@ func TestCompose(t *testing.T) {
 	t.Parallel()
 	doc := yamlOf(t, "compose.yaml")[0]
 	services, _ := doc["services"].(map[string]any)
+	raw, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dockerfile := string(raw)
 	volumes, _ := doc["volumes"].(map[string]any)
 	addrs := make(map[string]string)
 	ours := 0
@@ -156,8 +167,11 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		ours++
-		redisAddr := redisOf(t, name, in(v, "environment"))
+		bucket, s3Addr, redisAddr := within(t, name, in(v, "environment"))
 		p := command(t, name, append(words(in(v, "command")), "--delivery", "redis://"+redisAddr))
+		if port, _ := in(services["s3"], "environment", "VGW_PORT").(string); s3Addr != "s3"+port || !strings.Contains(dockerfile, "/buckets/"+bucket+" ") {
+			t.Errorf("%s: there is no bucket %s at %s", name, bucket, s3Addr)
+		}
 		if host, port, err := net.SplitHostPort(redisAddr); err != nil || services[host] == nil || port != "6379" {
 			t.Errorf("%s: no Redis at %s", name, redisAddr)
 		}
@@ -212,7 +226,7 @@ func TestKubernetes(t *testing.T) {
 	kinds, images, labels := make(map[string]int), make(map[any]bool), make(map[any]bool)
 	var selected []any
 	config := yamlOf(t, "deploy/kubernetes/config.yaml")[0]
-	redisAddr := redisOf(t, "config", config["data"])
+	_, _, redisAddr := within(t, "config", config["data"])
 	const component = "app.kubernetes.io/component"
 	for _, file := range []string{"migrate", "api", "worker"} {
 		for _, doc := range yamlOf(t, "deploy/kubernetes/"+file+".yaml") {

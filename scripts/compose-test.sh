@@ -13,6 +13,10 @@ fail() {
 	exit 1
 }
 
+image_of() { # SERVICE: the name in compose.yaml
+	awk -v service="  $1:" '$0 == service { on = 1 } on && $1 == "image:" { print $2; exit }' compose.yaml
+}
+
 postgres_bin() {
 	local dir
 	for dir in "${WEAVER_POSTGRES_BIN:-}" /usr/lib/postgresql/*/bin; do
@@ -70,8 +74,15 @@ small() {
 }
 
 contents_of_images() {
-	local root pg bin file
+	local root pg bin file version
 	CGO_ENABLED=0 ${GO:-go} build -trimpath -buildvcs=false -tags timetzdata -ldflags '-s -w' -o "$work/weaver" ./cmd/weaver
+	version="$(image_of s3)" version="${version##*:}"
+	if [ ! -x "bin/versitygw-$version" ]; then
+		echo "compose-test: building versitygw $version (minutes, the first time)" >&2
+		mkdir -p bin
+		GOBIN="$work/bin" GOFLAGS=-trimpath CGO_ENABLED=0 ${GO:-go} install -ldflags '-s -w' "github.com/versity/versitygw/cmd/versitygw@$version"
+		cp "$work/bin/versitygw" "bin/versitygw-$version"
+	fi
 
 	root="$work/golang" # its go puts a program in place that was built before
 	small "$root"
@@ -85,6 +96,10 @@ contents_of_images() {
 		mkdir -p "$(dirname "$2")" && cp /weaver "$2"
 	EOF
 	chmod 755 "$root/bin/go"
+
+	root="$work/s3"
+	small "$root"
+	cp "bin/versitygw-$version" "$root/bin/versitygw"
 
 	root="$work/redis"
 	small "$root"
@@ -128,14 +143,10 @@ image() {
 	tar -C "$work/$folder" -c . | docker import "${changes[@]}" - "$name" >/dev/null
 }
 
-image_of() { # SERVICE: the name in compose.yaml
-	awk -v service="  $1:" '$0 == service { on = 1 } on && $1 == "image:" { print $2; exit }' compose.yaml
-}
-
 start_daemon() {
 	ip link set lo up
 	mount --make-rprivate /
-	dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" -H "$DOCKER_HOST" >"$work/dockerd.log" 2>&1 &
+	dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --cgroup-parent "/$(basename "$work")" -H "$DOCKER_HOST" >"$work/dockerd.log" 2>&1 &
 	daemon=$!
 	for ((i = 0; i < 300; i++)); do
 		if docker version >/dev/null 2>&1; then return; fi
@@ -166,7 +177,7 @@ healthy() { [ "$(docker inspect -f '{{.State.Health.Status}}' "$(container "$1")
 
 all_healthy() {
 	local service
-	for service in postgres redis api worker-1 worker-2; do healthy "$service" || return 1; done
+	for service in postgres redis s3 api worker-1 worker-2; do healthy "$service" || return 1; done
 }
 
 api() { curl -sS --fail-with-body --max-time 90 -H "Authorization: Bearer $token" "$@"; }
@@ -192,6 +203,7 @@ scenario() {
 	image golang:stand-in golang 'ENV PATH=/bin'
 	image "$(image_of postgres)" postgres 'USER 999:999' 'ENTRYPOINT ["/entrypoint"]' 'ENV PATH=/bin' 'ENV TZ=UTC'
 	image "$(image_of redis)" redis 'ENV PATH=/bin'
+	image "$(image_of s3)" s3 'ENTRYPOINT ["/bin/versitygw"]' 'ENV PATH=/bin'
 	DOCKER_BUILDKIT=1 docker build -q --build-arg GO_IMAGE=golang:stand-in -t weaver:local . >/dev/null
 	say "images are made"
 
@@ -207,20 +219,22 @@ scenario() {
 	docker exec "$(container redis)" redis-cli info commandstats | grep -q 'cmdstat_rpush:' || fail "no hint went through Redis"
 	say "a task ran"
 
-	# An input of 200 KB and an artifact of the size of the program.
+	# An input of 200 KB and an artifact of the size of the program, which goes up in parts.
 	local large artifact
 	large="$(printf 'x%.0s' {1..50000})"
 	jq -n --arg x "$large" '{task_type: "weaver.exec.run.v1", input: {argv: ["/weaver", "version"], dir: "/", artifacts: ["weaver"], env: {A: $x, B: $x, C: $x, D: $x}}}' >"$work/large.json"
 	id="$(enqueue "@$work/large.json")"
 	until_true 120 "the task with an artifact ends" succeeded "$id"
-	artifact="$(api "http://127.0.0.1:8080/v1/tasks/$id/artifacts" | jq -r ".items[0].id")"
+	artifact="$(api "http://127.0.0.1:8080/v1/tasks/$id/artifacts" | jq -r ".items[0].artifact_id")"
 	api "http://127.0.0.1:8080/v1/artifacts/$artifact" | cmp - "$work/weaver"
-	say "a large value and an artifact went through the bucket"
+	[ -n "$(find "$(docker volume inspect -f '{{.Mountpoint}}' "${COMPOSE_PROJECT_NAME}_buckets")/weaver" -type f -size +1M)" ] || fail "the artifact is not in the S3 server"
+	say "a large value and an artifact went through S3"
 
 	compose kill redis
 	id="$(enqueue "$one")"
 	until_true 60 "a task ends without Redis" succeeded "$id"
 	compose start redis
+	compose restart s3
 	say "a task ran without Redis"
 
 	local ids=() i
@@ -263,8 +277,12 @@ fi
 
 [ "$(uname)" = Linux ] || fail "needs Linux. Elsewhere: docker compose up --build --wait"
 [ "$(id -u)" = 0 ] || fail "a Docker daemon needs root: sudo make compose-test"
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
+work="$(mktemp -d -t compose-test.XXXXXX)"
+clean() {
+	find /sys/fs/cgroup -depth -type d -path "*/$(basename "$work")*" -exec rmdir {} + 2>/dev/null || true
+	rm -rf "$work"
+}
+trap clean EXIT
 install_programs
 contents_of_images
 say "programs are built"
