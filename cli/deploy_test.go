@@ -140,7 +140,7 @@ func TestCompose(t *testing.T) {
 	dockerfile := string(raw)
 	volumes, _ := doc["volumes"].(map[string]any)
 	addrs := make(map[string]string)
-	ours := 0
+	ours, builds := 0, 0
 	for name, v := range services {
 		mounted := make(map[string]bool)
 		for _, m := range words(in(v, "volumes")) {
@@ -167,6 +167,9 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		ours++
+		if in(v, "build") != nil {
+			builds++
+		}
 		bucket, s3Addr, redisAddr := within(t, name, in(v, "environment"))
 		p := command(t, name, append(words(in(v, "command")), "--delivery", "redis://"+redisAddr))
 		if port, _ := in(services["s3"], "environment", "VGW_PORT").(string); s3Addr != "s3"+port || !strings.Contains(dockerfile, "/buckets/"+bucket+" ") {
@@ -203,8 +206,8 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: the image %s has no version", name, image)
 		}
 	}
-	if ours != 6 || len(addrs) != 3 {
-		t.Errorf("%d services of weaver, addresses %v", ours, addrs)
+	if ours != 6 || builds != 1 || len(addrs) != 3 {
+		t.Errorf("%d services of weaver, %d of them build the image, addresses %v", ours, builds, addrs)
 	}
 
 	scraped := 0
