@@ -50,6 +50,10 @@ alarms: ## Test the alarms of deploy/prometheus with promtool (Debian package pr
 compose-test: ## Play compose.yaml with a Docker daemon of its own and images made of this machine's programs (Linux, as root)
 	@GO='$(GO)' scripts/compose-test.sh
 
+.PHONY: versitygw
+versitygw: ## Build the S3 server of soak-s3 and fleet-test if it is missing: four minutes of CPU
+	@scripts/services.sh s3
+
 .PHONY: services
 services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer and Redis, if it is missing
 	@scripts/services.sh
@@ -95,7 +99,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -109,6 +113,9 @@ soak-model-postgres: services ## 2,000 sequences of 100 operations on the model 
 
 soak-conformance: services ## The conformance suite on PostgreSQL with transactions of the size that users have; 10,000 enqueues beside rows of a user
 	WEAVER_CONFORMANCE=full $(GO) test ./store/postgres -run '^Test(Conformance|TransactionalEnqueue)$$' -timeout=1h
+
+soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also through a proxy that cuts, changes and loses
+	WEAVER_TEST_S3=versitygw $(GO) test ./blob/s3 -run '^Test(Bucket|Faults)$$' -v -timeout=1h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h

@@ -36,9 +36,17 @@ func open(t *testing.T, url string) *s3.Bucket {
 	return b
 }
 
-// With s3://BUCKET?… in WEAVER_TEST_S3 it runs on that bucket of a real server, which must be empty.
+// TestBucket runs on a server in memory, or with WEAVER_TEST_S3=versitygw on that server, which it starts, or with
+// s3://BUCKET?… in WEAVER_TEST_S3 on that bucket of another server, which must be empty.
 func TestBucket(t *testing.T) {
-	if url := os.Getenv("WEAVER_TEST_S3"); url != "" {
+	switch url := os.Getenv("WEAVER_TEST_S3"); url {
+	case "":
+	case "versitygw":
+		t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
+		testServer(t, s3test.StartGateway(t).Bucket(""))
+		return
+	default:
 		testServer(t, url)
 		return
 	}
@@ -56,7 +64,7 @@ func testServer(t *testing.T, url string) {
 	var n atomic.Int64
 	blobtest.Run(t, func(t *testing.T) blobtest.Bucket {
 		prefix := fmt.Sprintf("run-%d-%d", time.Now().UnixNano(), n.Add(1))
-		name, o, err := s3.Parse(strings.Replace(url, "?", "/"+prefix+"?", 1))
+		name, o, err := s3.Parse(strings.Replace(strings.Replace(url, "/?", "?", 1), "?", "/"+prefix+"?", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
