@@ -339,7 +339,7 @@ func (c *orderPruneCmd) Run(ctx context.Context, s *session) error {
 	}
 	cmd := order.Prune{Audit: c.audited(), Aborted: c.Aborted}
 	if c.Aborted {
-		old := 30 * 24 * time.Hour
+		old := order.AbortedKept
 		if c.OlderThan != nil {
 			old = time.Duration(*c.OlderThan)
 		}

@@ -33,6 +33,12 @@ type (
 		NewKey string          `json:"new_key"`        // the idempotency key of the new order
 		Body   json.RawMessage `json:"body,omitempty"` // the corrected request. Default the stored one
 	}
+	orderPrune struct {
+		Reason  string    `json:"reason,omitempty"`
+		Aborted bool      `json:"aborted,omitempty"` // remove aborted orders, instead of succeeded ones whose time is over
+		Before  time.Time `json:"before,omitzero"`   // with aborted: only those aborted before it. Default 30 days ago
+		Limit   int       `json:"limit,omitempty"`   // 1 to 500. Default 500
+	}
 )
 
 // orderVerbs are the routes of operators.
@@ -46,7 +52,25 @@ func (a *API) orderVerbs() []route {
 			handle: func(c *call) error { return a.orders.operate(c, handle) },
 		}
 	}
+	many := func(name, id, summary string, body reflect.Type, handle func(*orderDesk, *call) (order.Command, error)) route {
+		r := verb(name, id, summary, body, handle)
+		r.pattern = "/v1/bulk/orders/" + name
+		return r
+	}
 	return []route{
+		many("hold", "holdOrders", "Keep all unsettled orders from being sent, and end their leases.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Hold{Audit: audit}, err
+		}),
+		many("release", "releaseOrders", "Let all held orders go on.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Release{Audit: audit}, err
+		}),
+		many("unlock", "unlockOrders", "Take expired leases back, up to 1,000; more asks for another request.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
+			audit, err := c.orderAudit()
+			return order.Unlock{Audit: audit}, err
+		}),
+		many("prune", "pruneOrders", "Remove up to 500 settled orders, ledger entry and outbox row together; more asks for another request.", typeOf[orderPrune](), (*orderDesk).prune),
 		read("/v1/orders", "listOrders", "List orders, newest first.", ok[Page[order.Order]]("A page."), (*orderDesk).list, append([]param{
 			query("status", "string", "Only orders in this status: pending, sending, failed (sent again), succeeded, aborted; several with commas.").repeated(),
 			query("held", "boolean", "Only held orders."), query("task", "string", "Only orders of this task."),
@@ -242,6 +266,23 @@ func (d *orderDesk) settle(c *call) (order.Command, error) {
 		cmd.Result, err = order.ReadResult(body.Result, &o.Row, time.Now())
 	}
 	return cmd, under("/result", err)
+}
+
+// prune removes a batch: a request ends in bounded time.
+func (d *orderDesk) prune(c *call) (order.Command, error) {
+	var body orderPrune
+	if err := c.decodeOptional(&body); err != nil {
+		return nil, err
+	}
+	switch {
+	case body.Limit < 0 || body.Limit > order.MaxPrune:
+		return nil, bodyProblem(invalidBody, "/limit", fmt.Sprintf("it is %d: want 1 to %d", body.Limit, order.MaxPrune))
+	case !body.Before.IsZero() && !body.Aborted:
+		return nil, bodyProblem(invalidBody, "/before", "only with aborted: succeeded orders are kept for 48h")
+	case body.Aborted && body.Before.IsZero():
+		body.Before = time.Now().Add(-order.AbortedKept)
+	}
+	return order.Prune{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Aborted: body.Aborted, Before: body.Before, Limit: body.Limit}, nil
 }
 
 func (d *orderDesk) resubmit(c *call) (order.Command, error) {

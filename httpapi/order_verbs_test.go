@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +38,9 @@ func TestOrderVerbs(t *testing.T) {
 		s.post("/v1/orders/a/requeue", nil).problem(http.StatusConflict, "state")
 		s.post("/v1/orders/none/requeue", nil).problem(http.StatusNotFound, "not-found")
 
-		_, err := orderStore(t, st).OperateOrder(t.Context(), weaver.DefaultNamespace, orders.Hold{})
-		s.no(err)
+		if ack := s.bulkOrders("hold", reasonGiven); ack.Changed != 4 {
+			t.Errorf("%+v", ack)
+		}
 		var page httpapi.Page[orders.Order]
 		if s.get("/v1/orders?held=true&status=pending,failed&limit=10").want(http.StatusOK).into(&page); len(page.Items) != 4 {
 			t.Errorf("%d orders are held", len(page.Items))
@@ -88,6 +91,91 @@ func TestOrderVerbs(t *testing.T) {
 	})
 }
 
+func (s *server) bulkOrders(verb string, body any) (ack orders.Ack) {
+	s.Helper()
+	s.post("/v1/bulk/orders/"+verb, body).want(http.StatusOK).into(&ack)
+	return ack
+}
+
+// The verbs for all orders, each with one audit entry.
+func TestOrderBulkVerbs(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, st store.Store) {
+		s := orderServer(t, st)
+		for _, key := range []string{"a", "b", "c"} {
+			s.sendOrder(orderOf(key)).want(http.StatusCreated)
+		}
+		s.bulkOrders("hold", reasonGiven)
+		if ack := s.bulkOrders("release", reasonGiven); ack.Changed != 3 {
+			t.Errorf("released %+v", ack)
+		}
+		s.no(orderStore(t, st).JoinOrders(t.Context(), weaver.DefaultNamespace, orders.WorkerInfo{ID: "bulk", Name: "bulk", Lease: time.Minute}))
+		_, err := orderStore(t, st).ClaimOrders(t.Context(), weaver.DefaultNamespace, orders.ClaimRequest{Worker: "bulk", Lease: time.Microsecond, Limit: 2, MaxAttempts: 1})
+		s.no(err)
+		if ack := s.bulkOrders("unlock", reasonGiven); ack.Changed != 2 || ack.More {
+			t.Errorf("unlocked %+v", ack)
+		}
+		for _, key := range []string{"a", "b"} {
+			s.orderVerb(key, "withdraw", nil)
+		}
+		if ack := s.bulkOrders("prune", nil); ack.Changed != 0 {
+			t.Errorf("pruned %+v", ack)
+		}
+		if ack := s.bulkOrders("prune", `{"aborted":true}`); ack.Changed != 0 {
+			t.Errorf("pruned aborted orders of today: %+v", ack)
+		}
+		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+		for range 2 {
+			if ack := s.bulkOrders("prune", `{"aborted":true,"limit":1,"before":"`+later+`","reason":"done"}`); ack.Changed != 1 {
+				t.Errorf("pruned %+v", ack)
+			}
+		}
+		for _, wrong := range []string{`{"limit":501}`, `{"limit":-1}`, `{"before":"` + later + `"}`} {
+			s.post("/v1/bulk/orders/prune", wrong).problem(http.StatusUnprocessableEntity, "invalid-body")
+		}
+		var audit httpapi.Page[store.AuditEntry]
+		s.get("/v1/audit?target=order%2F*").want(http.StatusOK).into(&audit)
+		var verbs []string
+		for _, e := range audit.Items {
+			verbs = append(verbs, e.Verb)
+		}
+		if want := []string{"order_prune", "order_prune", "order_unlock", "order_release", "order_hold"}; !slices.Equal(verbs, want) || audit.Items[0].Actor != "ann" || audit.Items[0].Reason != "done" {
+			t.Errorf("the audit has %v: %+v", verbs, audit.Items)
+		}
+	})
+}
+
+// A key may hold every visible character: its path is escaped once.
+func TestOrderKeysInPaths(t *testing.T) {
+	t.Parallel()
+	s := orderServer(t, memstore.New())
+	for _, key := range []string{
+		"a/b", "//", "a//b", "/../x", "../x", "a/.", "...", "..a", "a%2Fb", "%2F", "%2e", "%", "%zz", "?q=1#f", "a/why", "why", "{key}", "a;b", "a+b",
+		`!"#$%&'()*+,-./0123456789:;<=>?@ABCXYZ[\]^_` + "`abcxyz{|}~",
+	} {
+		s.sendOrder(orderOf(key)).want(http.StatusCreated)
+		at := url.PathEscape(key)
+		var entry orders.Entry
+		if s.get("/do/order/" + at).want(http.StatusOK).into(&entry); entry.Key != key {
+			t.Errorf("%q: the entry of %q", key, entry.Key)
+		}
+		s.get("/v1/orders/" + at + "/why").want(http.StatusOK)
+		var o orders.Order
+		if s.get("/v1/orders/" + at).want(http.StatusOK).into(&o); o.Row.Key != key {
+			t.Errorf("%q: the order of %q", key, o.Row.Key)
+		}
+		if ack := s.orderVerb(at, "withdraw", nil); ack.Entry.Key != key || ack.Changed != 1 {
+			t.Errorf("%q: %+v", key, ack)
+		}
+	}
+	for _, key := range []string{".", "..", "/"} {
+		if a := s.sendOrder(orderOf(key)).want(http.StatusUnprocessableEntity); !strings.Contains(string(a.body), "which no URL can name") {
+			t.Errorf("%s", a.body)
+		}
+		s.get("/do/order/" + strings.NewReplacer(".", "%2E", "/", "%2F").Replace(key)).want(http.StatusNotFound)
+	}
+}
+
 // Values need payloads, verbs need operate; a partner that can be asked settles an order instead of
 // a second send.
 func TestOrderVerbAccess(t *testing.T) {
@@ -108,6 +196,7 @@ func TestOrderVerbAccess(t *testing.T) {
 		t.Errorf("with payloads: %s", a.body)
 	}
 	s.post("/v1/orders/k/requeue", reasonGiven, as("r")...).problem(http.StatusForbidden, "forbidden")
+	s.post("/v1/bulk/orders/hold", reasonGiven, as("r")...).problem(http.StatusForbidden, "forbidden")
 	var ack orders.Ack
 	if s.post("/v1/orders/k/requeue", reasonGiven, as("o")...).want(http.StatusOK).into(&ack); ack.State != orders.Succeeded || ack.Entry.Result != nil {
 		t.Errorf("%+v", ack)

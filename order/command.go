@@ -74,7 +74,7 @@ type Prune struct {
 	Audit
 	Aborted bool
 	Before  time.Time // zero: by expires_at
-	Limit   int
+	Limit   int       // MaxPrune unless set
 }
 
 func (c Requeue) audit() Audit      { return c.Audit }

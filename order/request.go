@@ -201,6 +201,10 @@ func BadKey(key string) string {
 			return fmt.Sprintf("byte %d is not a visible ASCII character", i+1)
 		}
 	}
+	switch key {
+	case ".", "..", "/": // clients, proxies and servers take them out of a path, escaped or not
+		return fmt.Sprintf("is %q, which no URL can name; use a longer key", key)
+	}
 	return ""
 }
 

@@ -36,6 +36,12 @@ const (
 // Kept is the retention of a settled key.
 const Kept = 48 * time.Hour
 
+// AbortedKept is the minimum age at which operators prune aborted orders, unless they say otherwise.
+const AbortedKept = 30 * 24 * time.Hour
+
+// MaxPrune is the maximum number of orders that one Prune removes.
+const MaxPrune = 500
+
 // MaxMessage is the length of last_error_msg, in characters.
 const MaxMessage = 512
 

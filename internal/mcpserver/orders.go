@@ -32,6 +32,10 @@ func (t tools) addOrderReads(s *mcp.Server) {
 
 func (t tools) addOrderWrites(s *mcp.Server) {
 	add(t, s, "requeue_order", "Sends an aborted order again, with the same key and all its attempts. If its outcome is unknown the partner is asked first, where it can be: an order that was executed is settled instead. Otherwise that is refused unless confirmed is set.", nil, t.requeueOrder)
+	add(t, s, "hold_orders", "Keeps all unsettled orders from being sent, and ends the leases of workers, as after a restore: the partner may have them already.", nil, t.holdOrders)
+	add(t, s, "release_orders", "Lets held orders go on: one, or all without a key. The partner must not have them, or take a second send with the same key.", nil, t.releaseOrders)
+	add(t, s, "unlock_orders", "Takes expired leases of workers back: of one order, or of all without a key.", nil, t.unlockOrders)
+	add(t, s, "prune_orders", "Removes up to 500 settled orders, ledger entry and outbox row together; their keys are free then. Succeeded ones after 48 h; with aborted_for_days those that were aborted longer ago.", nil, t.pruneOrders)
 }
 
 type listOrdersInput struct {
@@ -189,4 +193,63 @@ func (t tools) requeueOrder(ctx context.Context, in requeueOrderInput) (string, 
 		return "", err
 	}
 	return t.showOrder(ctx, orderInput{in.Key})
+}
+
+// operateOrders gives a command for one order or all.
+func (t tools) operateOrders(ctx context.Context, cmd order.Command) (string, error) {
+	if order.AuditOf(cmd).Reason == "" {
+		return "", say("reason is empty: say why, for the audit")
+	}
+	ack, err := t.Orders.Store.OperateOrder(ctx, t.Client.Namespace(), cmd)
+	if errors.Is(err, order.ErrNotFound) || errors.Is(err, order.ErrState) {
+		return "", say("%w", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return text(orderChange{Changed: ack.Changed, More: ack.More, Status: ack.State})
+}
+
+// orderChange is an order.Ack without values.
+type orderChange struct {
+	Changed int         `json:"changed"`
+	More    bool        `json:"more,omitempty"` // call it again
+	Status  order.State `json:"status,omitempty"`
+}
+
+type holdOrdersInput struct {
+	Reason string `json:"reason" jsonschema:"why; kept in the audit"`
+}
+
+func (t tools) holdOrders(ctx context.Context, in holdOrdersInput) (string, error) {
+	return t.operateOrders(ctx, order.Hold{Audit: order.Audit{By: t.Actor, Reason: in.Reason}})
+}
+
+type someOrdersInput struct {
+	Key    string `json:"key,omitempty" jsonschema:"the idempotency key of an order; leave it out for all"`
+	Reason string `json:"reason" jsonschema:"why; kept in the audit"`
+}
+
+func (t tools) releaseOrders(ctx context.Context, in someOrdersInput) (string, error) {
+	return t.operateOrders(ctx, order.Release{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Key: in.Key})
+}
+
+func (t tools) unlockOrders(ctx context.Context, in someOrdersInput) (string, error) {
+	return t.operateOrders(ctx, order.Unlock{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Key: in.Key})
+}
+
+type pruneOrdersInput struct {
+	AbortedForDays int    `json:"aborted_for_days,omitempty" jsonschema:"remove orders aborted at least that many days ago, instead of succeeded ones"`
+	Reason         string `json:"reason" jsonschema:"why; kept in the audit"`
+}
+
+func (t tools) pruneOrders(ctx context.Context, in pruneOrdersInput) (string, error) {
+	if in.AbortedForDays < 0 || in.AbortedForDays > 36500 {
+		return "", say("aborted_for_days %d: want 1 to 36500", in.AbortedForDays)
+	}
+	cmd := order.Prune{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Aborted: in.AbortedForDays > 0}
+	if cmd.Aborted {
+		cmd.Before = time.Now().Add(-time.Duration(in.AbortedForDays) * 24 * time.Hour)
+	}
+	return t.operateOrders(ctx, cmd)
 }

@@ -102,3 +102,33 @@ func TestRequeueOrder(t *testing.T) {
 		t.Errorf("%s", answer)
 	}
 }
+
+// The verbs for all orders: each says how many it changed, and needs a reason.
+func TestBulkOrders(t *testing.T) {
+	t.Parallel()
+	c := ordersConfig(t)
+	c.AllowWrites, c.Actor = true, "bot"
+	cs := connect(t, c)
+	done := func(tool string, args map[string]any, want string) {
+		t.Helper()
+		args["reason"] = "x"
+		if answer, isError := call(t, cs, tool, args); isError || answer != want {
+			t.Errorf("%s %v: %v %s, want %s", tool, args, isError, answer, want)
+		}
+	}
+	call(t, cs, "requeue_order", map[string]any{"key": "lost", "reason": "x", "confirmed": true})
+	done("hold_orders", map[string]any{}, `{"changed":1}`)
+	done("release_orders", map[string]any{}, `{"changed":1}`)
+	done("hold_orders", map[string]any{}, `{"changed":1}`)
+	done("release_orders", map[string]any{"key": "lost"}, `{"changed":1,"status":"pending"}`)
+	done("unlock_orders", map[string]any{}, `{"changed":0}`)
+	done("prune_orders", map[string]any{}, `{"changed":0}`)
+	done("prune_orders", map[string]any{"aborted_for_days": 30}, `{"changed":0}`)
+	for tool, args := range map[string]map[string]any{
+		"hold_orders": {"reason": ""}, "release_orders": {"reason": "x", "key": "ok"}, "unlock_orders": {"reason": "x", "key": "none"}, "prune_orders": {"reason": "x", "aborted_for_days": -1},
+	} {
+		if answer, isError := call(t, cs, tool, args); !isError {
+			t.Errorf("%s: %s", tool, answer)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // writes lists the tools that change tasks.
-var writes = []string{"enqueue", "retry", "cancel", "unblock", "requeue_order"}
+var writes = []string{"enqueue", "retry", "cancel", "unblock", "requeue_order", "hold_orders", "release_orders", "unlock_orders", "prune_orders"}
 
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false

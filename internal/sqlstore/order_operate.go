@@ -194,13 +194,10 @@ func (o *orderOperation) resubmit(cmd *order.Resubmit) (refused, err error) {
 	return nil, o.noteOrder("order_resubmit", "order/"+cmd.Key)
 }
 
-// maxPrune is the number of orders that one prune removes.
-const maxPrune = 500
-
 func (o *orderOperation) prune(cmd *order.Prune) error {
 	limit := cmd.Limit
-	if limit <= 0 || limit > maxPrune {
-		limit = maxPrune
+	if limit <= 0 || limit > order.MaxPrune {
+		limit = order.MaxPrune
 	}
 	state, before := order.Succeeded, o.tx.at
 	if cmd.Aborted {
