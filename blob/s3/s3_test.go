@@ -346,3 +346,59 @@ func TestTransport(t *testing.T) {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
+
+// A Put whose caller gives up aborts its upload.
+func TestCancelledPut(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("partNumber") == "2" {
+			cancel()
+		}
+		return false
+	})
+	err := open(t, s.Bucket()).Put(ctx, "ns/a", bytes.NewReader(make([]byte, 11<<20)))
+	if !errors.Is(err, context.Canceled) || s.Uploads() != 0 {
+		t.Errorf("Put = %v, %d uploads are left", err, s.Uploads())
+	}
+}
+
+// A Put that fails over the bytes of another one does not take them for its own.
+func TestRefusedReplacement(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
+	if err := b.Put(t.Context(), "ns/a", strings.NewReader("old")); err != nil {
+		t.Fatal(err)
+	}
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			s3test.Fail(w, 403, "AccessDenied")
+		}
+		return r.Method == http.MethodPut
+	})
+	if err := b.Put(t.Context(), "ns/a", strings.NewReader("new")); err == nil {
+		t.Error("a refused Put succeeded")
+	}
+}
+
+// A process that comes second keeps the ID of the first, although it has seen none.
+func TestIdentity_Race(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	var first string
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			s.Before(nil)
+			var err error
+			if first, _, err = open(t, s.Bucket()).Identity(t.Context(), true); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	})
+	if id, _, err := open(t, s.Bucket()).Identity(t.Context(), true); err != nil || id != first || id == "" {
+		t.Errorf("the ID of the second = %q, %v, want %q", id, err, first)
+	}
+}

@@ -22,6 +22,8 @@ var mayTakeTime = map[string]string{
 	"internal/systemtest/saga/storm":                            "workers are killed a second apart",
 	"internal/systemtest/orders/child":                          "the database is restarted meanwhile",
 	"internal/systemtest/orders/partner.ServeHTTP":              "one answer in five is late",
+	"blob/s3/faulty.ServeHTTP":                                  "delays requests",
+	"internal/s3test/Gateway.start":                             "the server listens some time after it says so",
 	"internal/systemtest/orders/storm.accept":                   "the database is restarted meanwhile",
 	"internal/systemtest/orders/storm.disturb":                  "workers are killed at intervals",
 	"internal/systemtest/crossing/TestCrossing":                 "plays for a time, and until it has seen enough",
