@@ -105,6 +105,11 @@ func claim(t *testing.T, w *world) {
 	if o := w.get("old"); o.Row.Token != l.Token+1 {
 		t.Errorf("the token is %d after %d", o.Row.Token, l.Token)
 	}
+	errs, err := w.s.SendOrders(w.ctx(), w.ns, order.Send{Lease: l, EndsAt: time.Now().Add(time.Minute)})
+	w.ok(err)
+	if o := w.get("old"); !errors.Is(errs[0], order.ErrLeaseLost) || o.Row.SendOpen {
+		t.Errorf("a send under an earlier lease: %v, %+v", errs[0], o.Row)
+	}
 	got, err := w.s.ClaimOrders(w.ctx(), w.ns, order.ClaimRequest{Worker: "w", Lease: lease, Limit: 1})
 	w.ok(err)
 	if len(got.Claimed) != 0 || got.Next >= 0 {
