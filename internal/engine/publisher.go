@@ -18,6 +18,9 @@ const (
 	publishGap = 5 * time.Millisecond
 	// publishRest is the pause after a full batch. Workers do not need hints for a backlog: they claim it directly.
 	publishRest = 100 * time.Millisecond
+	// publishPolls is the number of polls of a worker after which a publisher without news looks for due tasks. Idle
+	// workers claim such tasks directly before.
+	publishPolls = 5
 	// refusedFor is the time after which a hint that the transport refuses is tried again. Its task is claimed
 	// directly.
 	refusedFor = time.Hour
@@ -93,7 +96,7 @@ func (p *publisher) after(next time.Duration) time.Duration {
 	if p.complete {
 		return next
 	}
-	poll := p.Poll*9/10 + rand.N(p.Poll/5+1)
+	poll := publishPolls * (p.Poll*9/10 + rand.N(p.Poll/5+1))
 	if next >= 0 && next < poll {
 		return next
 	}

@@ -26,11 +26,12 @@ type Bulk interface {
 	// ClaimLane reads the first n due rows of a lane, from its Bound on, that no other
 	// transaction has locked. It leases the tasks that are plain, have a schema that the
 	// worker reads, and were never leased. If it could lease all of them, it deletes their
-	// dispatch rows; otherwise the caller rolls it back. The statement first returns one row
+	// dispatch rows; otherwise the caller rolls it back. With leave it reads no row that
+	// store.DispatchRow.Leave leaves. The statement first returns one row
 	// for all rows read (task_id and available_at, 24 bytes each). Its third column is
 	// the number of deleted rows; the others are unused.
 	// Then it returns the tasks (task_id, freshColumns).
-	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int) *sqlstmt.Stmt
+	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int, leave bool) *sqlstmt.Stmt
 	// Hinted reads the dispatch rows of tasks as o, with the tasks as t (HintedSelect), and locks the
 	// rows. It skips those that another transaction has locked.
 	Hinted(t *Tx, ids []task.ID) *sqlstmt.Stmt

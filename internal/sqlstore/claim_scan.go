@@ -141,7 +141,7 @@ func (c *claim) scanPriority(states []lane.State) error {
 		}
 		lanes = append(lanes, l)
 	}
-	if len(lanes) == 1 && !lanes[0].moved && c.tx.bulk != nil && !c.leaves {
+	if len(lanes) == 1 && !lanes[0].moved && c.tx.bulk != nil {
 		if exhausted, err := c.claimLane(&lanes[0].state); err != nil || exhausted {
 			return err
 		}

@@ -52,7 +52,9 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 	if len(due) < n {
 		return true, nil
 	}
-	c.tx.fx.Lanes = append(c.tx.fx.Lanes, s.Saw(due[n-1].due))
+	if !c.leaves { // rows before the last one may have been left
+		c.tx.fx.Lanes = append(c.tx.fx.Lanes, s.Saw(due[n-1].due))
+	}
 	return false, nil
 }
 
@@ -62,7 +64,7 @@ func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
 func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
 	version := c.req.Types[s.Type]
 	l := ClaimLease{c.req.LeaseID, c.req.Name, c.expires()}
-	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n)
+	st := c.tx.bulk.ClaimLane(c.tx, &l, version, s, rules.NewestSchema(c.req, s.Type), n, c.leaves)
 	var first *sqlstmt.Stmt
 	deleted := 0
 	if c.tx.mic-s.Bound < freshLane.Microseconds() {

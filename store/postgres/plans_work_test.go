@@ -164,7 +164,8 @@ func (w *planWork) publish() {
 	if _, err := w.db.Publish(w.Context(), planNS, store.PublishRequest{Pushed: pushed}); err != nil || len(ids) != 40 {
 		w.Fatalf("Publish: %v, %d tasks, want 40", err, len(ids))
 	}
-	w.enqueue(2, soon)
+	w.enqueue(1, soon)
+	w.enqueue(1, soon, func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = "sent", 1 }) // the lane is not claimed whole
 	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 100, Slots: 1000, Types: map[string]int{workType: 1}, LeaveSent: true}
 	unsent := w.claimBy(req)
 	req.LeaseID, req.IDs = task.NewLeaseID(), ids
