@@ -169,30 +169,21 @@ func (t tools) requeueOrder(ctx context.Context, in requeueOrderInput) (string, 
 	if in.Reason == "" {
 		return "", say("reason is empty: say why, for the audit")
 	}
-	o, err := t.order(ctx, in.Key)
+	orders, err := order.NewClient(order.ClientConfig{Store: t.Orders.Store, Namespace: t.Client.Namespace(), Ask: t.Orders.Ask})
 	if err != nil {
 		return "", err
 	}
-	cmd := order.Requeue{Audit: order.Audit{By: t.Actor, Reason: in.Reason}, Key: in.Key, Confirmed: in.Confirmed}
-	if o.Row.State == order.Aborted && o.Entry.Unknown && !in.Confirmed && t.Orders.Ask != nil {
-		found, err := t.Orders.Ask(ctx, in.Key, cmd.Audit)
-		switch {
-		case err != nil:
-			return "", say("the partner could not be asked about %q; ask it another way, then set confirmed", short(in.Key, 64))
-		case found == order.FoundResult: // it is settled
-			return t.showOrder(ctx, orderInput{in.Key})
-		case found == order.FoundNothing:
-			cmd.Confirmed = true
-		}
-	}
-	_, err = t.Orders.Store.OperateOrder(ctx, t.Client.Namespace(), cmd)
-	if errors.Is(err, order.ErrState) || errors.Is(err, order.ErrInDoubt) || errors.Is(err, order.ErrConflict) {
+	_, err = orders.Requeue(ctx, in.Key, in.Confirmed, order.Audit{By: t.Actor, Reason: in.Reason})
+	_, unasked := errors.AsType[*order.AskError](err)
+	switch {
+	case unasked:
+		return "", say("the partner could not be asked about %q; ask it another way, then set confirmed", short(in.Key, 64))
+	case errors.Is(err, order.ErrState), errors.Is(err, order.ErrInDoubt), errors.Is(err, order.ErrConflict):
 		return "", say("%w", err)
-	}
-	if err != nil {
+	case err != nil && !errors.Is(err, order.ErrNotFound):
 		return "", err
 	}
-	return t.showOrder(ctx, orderInput{in.Key})
+	return t.showOrder(ctx, orderInput{in.Key}) // which says so if there is none
 }
 
 // operateOrders gives a command for one order or all.
