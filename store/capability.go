@@ -31,6 +31,7 @@ const (
 	CanScrub                                  // Scrub
 	CanFindOrphans                            // Orphans
 	CanPublish                                // Publish
+	CanSchedule                               // Schedules, and the command WriteSchedule
 
 	AllCapabilities = 1<<iota - 1
 )
@@ -40,7 +41,7 @@ var capabilityVerbs = [...]string{
 	"hold a claim until there is work", "run a step in its transaction", "notify of changes", "count the tasks of a job",
 	"keep events", "keep a feed of events", "keep statistics", "keep descriptions of task types",
 	"list blobs", "replace stored values", "show its rows in parts", "erase bytes from its files", "find dead processes",
-	"list tasks whose hints are to be sent",
+	"list tasks whose hints are to be sent", "keep schedules",
 }
 
 // Has reports whether all of want are in the set.
@@ -133,6 +134,11 @@ func (Unsupported) Warnings(context.Context) []Warning { return nil }
 // Publish implements Ops.
 func (Unsupported) Publish(context.Context, string, PublishRequest) (PublishResult, error) {
 	return PublishResult{}, unsupported(CanPublish, "")
+}
+
+// Schedules implements Observe.
+func (Unsupported) Schedules(context.Context, string, ScheduleFilter) (SchedulePage, error) {
+	return SchedulePage{}, unsupported(CanSchedule, "")
 }
 
 // Orphans implements Observe.

@@ -55,6 +55,7 @@ func TestUnsupported(t *testing.T) {
 	errs["Scan"] = u.Scan(ctx, "ns", nil)
 	_, errs["Scrub"] = u.Scrub(ctx, "ns")
 	_, errs["Publish"] = u.Publish(ctx, "ns", store.PublishRequest{})
+	_, errs["Schedules"] = u.Schedules(ctx, "ns", store.ScheduleFilter{})
 	errs["WriteStats"] = u.WriteStats(ctx, "ns")
 	_, errs["ReadStats"] = u.ReadStats(ctx, "ns", store.StatsQuery{})
 	for method, err := range errs {

@@ -14,6 +14,7 @@ type Notice struct {
 	Cancels  []task.ID     // running tasks that were asked to cancel or lost their lease
 	Deadline time.Duration // time until the soonest of the deadlines that were set; 0: no deadline was set
 	Dead     bool          // workers of other processes are dead: a reaper may take their leases
+	Schedule bool          // a schedule was written
 	Chores   bool          // a transaction left work to reapers (ChoreRow)
 	Events   []task.ID     // tasks with new event rows
 	Changed  bool          // another change of tasks, jobs, workers or pauses: a claim, a recorded step or progress, an operator's command, a collection (not: a refused or repeated command, a dry run)

@@ -55,6 +55,11 @@ type Observe interface {
 	// order of their changes.
 	Feed(ctx context.Context, ns string, req FeedRequest) (FeedPage, error)
 
+	// Schedules (CanSchedule) returns schedules, and the fires of one; see ScheduleFilter. The command
+	// WriteSchedule writes them. Callers of Operate that must not fire early pass the store's clock by
+	// WriteSchedule.NotBefore; the clock of the machine that asks never matters.
+	Schedules(ctx context.Context, ns string, f ScheduleFilter) (SchedulePage, error)
+
 	// WriteStats (CanKeepStats) stores rows of 10-second slots, by the store's clock, in one
 	// transaction. Values are absolute: a row replaces the row with the same key, so repeating a write
 	// is harmless. Rows of slots that began more than StatsLate ago are dropped, because they may

@@ -293,6 +293,7 @@ func (Restored) command()       {}
 func (AnnounceTypes) command()  {}
 func (KeepFeed) command()       {}
 func (Upload) command()         {}
+func (WriteSchedule) command()  {}
 
 // CommandResult answers one command.
 type CommandResult struct {
@@ -305,6 +306,8 @@ type CommandResult struct {
 	ID task.ID // RerunTask: the new task, or the existing one
 
 	Uploaded Uploaded // Upload
+
+	Runs []Enqueued // WriteSchedule: the first task of each Run of its Fires; zero without one
 
 	// DeleteJob: number of its tasks.
 	Deleted int

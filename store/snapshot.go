@@ -32,6 +32,8 @@ type Snapshot struct {
 	Chores      []ChoreRow
 	Checkpoints []task.Checkpoint
 	Types       []AnnouncedType
+	Schedules   []Schedule
+	Fires       map[string][]ScheduleFire // by schedule, oldest first; nil without fires
 }
 
 // EdgeRow is one stored edge.

@@ -27,6 +27,7 @@ const (
 
 	ValueOrderRequest ValueKind = "order_request" // of package order
 	ValueOrderResult  ValueKind = "order_result"
+	ValueSchedule     ValueKind = "schedule" // what it enqueues; Name is its name
 )
 
 // ValueAt is the place of a stored value.

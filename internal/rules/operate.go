@@ -287,7 +287,7 @@ func Revive(t *Revived, now time.Time) Revival {
 // Refused and repeated commands change nothing.
 func Changes(cmd store.Command, res *store.CommandResult) bool {
 	switch cmd := cmd.(type) {
-	case store.Upload, store.KeepFeed:
+	case store.Upload, store.KeepFeed, store.WriteSchedule:
 		return false
 	case store.AcceptBucket:
 		return res.Err == nil && !cmd.Check

@@ -110,6 +110,8 @@ func CheckCommand(cmd store.Command) error {
 		return refuseKeys("pause", text{"the queue", strings.TrimPrefix(cmd.Queue, task.RepairQueue(""))})
 	case store.ResumeQueue:
 		return refuseKeys("resume", text{"the queue", strings.TrimPrefix(cmd.Queue, task.RepairQueue(""))})
+	case store.WriteSchedule:
+		return checkSchedule(&cmd)
 	case store.KeepFeed:
 		return CheckFeedKeep(cmd.Keep)
 	}

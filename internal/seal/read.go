@@ -49,6 +49,16 @@ func (c *sealed) History(ctx context.Context, ns string, id task.ID) (store.Hist
 	return h, err
 }
 
+// Schedules implements store.Observe.
+func (c *sealed) Schedules(ctx context.Context, ns string, f store.ScheduleFilter) (store.SchedulePage, error) {
+	page, err := c.Store.Schedules(ctx, ns, f)
+	for i := range page.Schedules {
+		s := &page.Schedules[i]
+		s.Work = c.s.Open(ScheduleOf(s.Name), s.Work)
+	}
+	return page, err
+}
+
 // Events implements store.Observe.
 func (c *sealed) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) ([]store.EventRow, error) {
 	rows, err := c.Store.Events(ctx, ns, id, after, limit)

@@ -97,6 +97,8 @@ func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed b
 		p = OrderRequestOf(v.Name)
 	case store.ValueOrderResult:
 		p = OrderResultOf(v.Name)
+	case store.ValueSchedule:
+		p = ScheduleOf(v.Name)
 	case store.ValueProgress:
 		return s.renewProgress(v)
 	default:

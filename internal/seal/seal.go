@@ -50,6 +50,7 @@ const (
 	Event      Kind = "event"
 	Log        Kind = "log"
 	Link       Kind = "link"
+	Schedule   Kind = "schedule"
 )
 
 // InputOf returns the place of a task's input.
@@ -74,6 +75,9 @@ func SignalOf(id task.ID, name string) Place {
 func LinkOf(id task.ID, name string) Place {
 	return Place{Task: id, Kind: Link, Name: name, Any: true}
 }
+
+// ScheduleOf returns the place of what a schedule enqueues.
+func ScheduleOf(name string) Place { return Place{Kind: Schedule, Name: name, Any: true} }
 
 // bound returns the data to which a codec binds a value.
 func (s *Sealer) bound(p *Place, of task.ID) []byte {

@@ -52,6 +52,9 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 		case store.RerunTask:
 			cmd.New.Input, err = c.s.Seal(InputOf(cmd.New.ID, cmd.New.Type), cmd.New.Input)
 			below[i] = cmd
+		case store.WriteSchedule:
+			err = c.s.schedule(&cmd)
+			below[i] = cmd
 		default:
 			below[i] = cmd
 		}
@@ -78,6 +81,24 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 		}
 	}
 	return got, nil
+}
+
+// schedule seals what a schedule enqueues, and the inputs of its runs.
+func (s *Sealer) schedule(cmd *store.WriteSchedule) (err error) {
+	if cmd.Work, err = s.Seal(ScheduleOf(cmd.Name), cmd.Work); err != nil {
+		return err
+	}
+	cmd.Fires = slices.Clone(cmd.Fires)
+	for i := range cmd.Fires {
+		if run := cmd.Fires[i].Run; run != nil {
+			sub := *run
+			if sub.Tasks, err = s.inputs(run.Tasks); err != nil {
+				return err
+			}
+			cmd.Fires[i].Run = &sub
+		}
+	}
+	return nil
 }
 
 // replace converts a command for the store below: the seen input, if it is unchanged, or the

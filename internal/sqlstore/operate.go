@@ -183,6 +183,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.expireInput(cmd, got)
 	case store.AnnounceTypes:
 		err = o.announce(cmd, got)
+	case store.WriteSchedule:
+		err = o.writeSchedule(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd, got)
 	default:

@@ -66,6 +66,7 @@ func (v *View) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Chores, err = v.chores(); return err },
 		func() (err error) { s.Paused, s.PausedTypes, err = v.paused(); return err },
 		func() (err error) { s.Types, err = v.types(nil); return err },
+		func() error { return v.snapSchedules(s) },
 		func() (err error) { s.PausedTasks, err = pausedTaskColumns.All(of(sqlSnapPaused)); return err },
 	} {
 		if err := read(); err != nil {

@@ -16,6 +16,7 @@ var ColumnLists = map[string]string{
 	"neededColumns": neededColumns.List(), "undoingColumns": undoingColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(), "labelledTaskColumns": labelledTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
+	"scheduleColumns": scheduleColumns.List(), "fireColumns": fireColumns.List(),
 	"orderColumns": orderColumns.List(), "OrderSelect": OrderSelect, "ledgerColumns": ledgerColumns.List(), "sqlLockOrders": sqlLockOrders,
 	"sqlInsertLedger": sqlInsertLedger, "sqlInsertOrder": sqlInsertOrder, "sqlUpdateLedger": sqlUpdateLedger, "sqlUpdateOrder": sqlUpdateOrder,
 	"sqlEnd": sqlEnd, "sqlCancelledBy": sqlCancelledBy, "sqlRevive": sqlRevive, "sqlUnblock": sqlUnblock, "sqlAudit": sqlAudit, "sqlInsertTask": sqlInsertTask, "sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,

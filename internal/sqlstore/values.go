@@ -35,6 +35,8 @@ SELECT task_id, kind, artifact_id, name, link FROM weaver_artifacts
 WHERE namespace = ?1 AND (task_id, kind, artifact_id) > (?2, ?4, ?5) ORDER BY task_id, kind, artifact_id LIMIT ?3`
 	sqlWalkBlobs = `
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
+	sqlWalkSchedules = `
+SELECT name, work FROM weaver_schedules WHERE namespace = ?1 AND name > ?2 ORDER BY name LIMIT ?3`
 )
 
 var sqlWalkOrders = `
@@ -49,6 +51,7 @@ const (
 	keyNumber
 	keyTry    // name, number and try
 	keyNoTask // the number of a row, and no task
+	keyNoID   // a name, and no task
 	keyRef    // the kind and the ID of a reference, joined in the cursor's name (bindRef)
 )
 
@@ -118,6 +121,10 @@ var walks = []struct {
 			walked(store.ValueOrderResult, &of, "", st.ColBytes(3)),
 		}
 	}},
+	{sqlWalkSchedules, keyNoID, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.Name = st.ColText(0)
+		return []store.StoredValue{walked(store.ValueSchedule, at, "", st.ColBytes(1))}
+	}},
 }
 
 // bindRef binds the position of a reference.
@@ -173,9 +180,12 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 		limit = min(limit, draftsPage)
 	}
 	st := v.stmt(stage.sql).Text(1, v.ns).Int(3, int64(limit))
-	if stage.key == keyNoTask {
+	switch stage.key {
+	case keyNoTask:
 		st.Int(2, at.No)
-	} else {
+	case keyNoID:
+		st.Text(2, at.Name)
+	default:
 		st.ID(2, &at.ID)
 	}
 	switch stage.key {
@@ -194,9 +204,11 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 	for st.Next() {
 		read++
 		at = rules.ValueCursor{Stage: at.Stage}
-		if stage.key == keyNoTask {
+		switch stage.key {
+		case keyNoTask:
 			at.No = st.ColInt(0)
-		} else {
+		case keyNoID: // its name
+		default:
 			at.ID = st.ColID(0)
 		}
 		for _, value := range stage.row(st, &at) {
@@ -222,6 +234,7 @@ const (
 	sqlSwapInput      = `UPDATE weaver_tasks SET input = ?4 WHERE namespace = ?1 AND task_id = ?2 AND input = ?3`
 	sqlSwapOutput     = `UPDATE weaver_tasks SET output = ?4 WHERE namespace = ?1 AND task_id = ?2 AND output = ?3`
 	sqlSwapProgress   = `UPDATE weaver_tasks SET progress = ?4 WHERE namespace = ?1 AND task_id = ?2 AND progress = ?3`
+	sqlSwapSchedule   = `UPDATE weaver_schedules SET work = ?4 WHERE namespace = ?1 AND name = ?2 AND work = ?3`
 	sqlSwapPayload    = `UPDATE weaver_payloads SET data = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = ?5 AND data = ?3`
 	sqlSwapStep       = `UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND by_attempt = ?6 AND by_try = ?7 AND value = ?3`
 	sqlSwapSignal     = `UPDATE weaver_signals SET payload = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND payload = ?3`
@@ -281,6 +294,8 @@ func (t *Tx) swap(s *store.ValueSwap) (int, error) {
 		return t.stmt(sqlSwapOrder).Text(1, t.ns).Text(2, s.Name).Bytes(3, s.Old).Bytes(4, s.New).Exec()
 	case store.ValueOrderResult:
 		return t.stmt(sqlSwapResult).Text(1, t.ns).Text(2, s.Name).Bytes(3, s.Old).Bytes(4, s.New).Exec()
+	case store.ValueSchedule:
+		return t.stmt(sqlSwapSchedule).Text(1, t.ns).Text(2, s.Name).Bytes(3, s.Old).Bytes(4, s.New).Exec()
 	case store.ValueInput:
 		sql = sqlSwapInput
 	case store.ValueOutput:

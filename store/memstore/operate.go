@@ -90,6 +90,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 	case store.KeepFeed:
 		o.feed.keepFor(cmd.Keep)
 		return store.CommandResult{}
+	case store.WriteSchedule:
+		return o.writeSchedule(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}

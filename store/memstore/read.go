@@ -132,6 +132,7 @@ func (o *op) snapshot() *store.Snapshot {
 		}
 	}
 	o.snapBlobs(snap)
+	o.snapSchedules(snap)
 	for _, j := range o.jobs {
 		snap.Jobs = append(snap.Jobs, copyJob(j))
 	}

@@ -43,6 +43,7 @@ type space struct {
 	types       map[string]store.AnnouncedType
 	workers     map[store.WorkerID]*worker
 	stats       stats
+	schedules   map[string]*schedule    // by name
 	orders      map[string]*order.Order // by idempotency key
 	lastOrder   int64
 }
@@ -99,6 +100,7 @@ func newSpace() *space {
 		workers:     map[store.WorkerID]*worker{},
 		orders:      map[string]*order.Order{},
 		stats:       stats{},
+		schedules:   map[string]*schedule{},
 		types:       map[string]store.AnnouncedType{},
 	}
 }

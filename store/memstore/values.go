@@ -87,7 +87,7 @@ func (c *cell) cursor() rules.ValueCursor {
 }
 
 // valueStages is the number of kinds of cells.
-const valueStages = 14
+const valueStages = 15
 
 func valueBefore(a, b rules.ValueCursor) bool {
 	return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.No, b.No), cmp.Compare(a.Try, b.Try)) < 0
@@ -98,7 +98,7 @@ func (o *op) cells() (all []*cell) {
 	stages := []store.ValueKind{
 		store.ValueInput, store.ValueOutput, store.ValueJoinOutput, store.ValueProgress, store.ValueUnblock, store.ValueStep,
 		store.ValueSignal, store.ValueCheckpoint, store.ValueEvent, store.ValueLog, store.ValueLink, store.ValueBlob,
-		store.ValueOrderRequest, store.ValueOrderResult,
+		store.ValueOrderRequest, store.ValueOrderResult, store.ValueSchedule,
 	}
 	add := func(at store.ValueAt, of string, read func() json.RawMessage, write func(json.RawMessage)) *cell {
 		c := &cell{StoredValue: store.StoredValue{ValueAt: at, Of: of}, stage: slices.Index(stages, at.Kind), read: read, write: write}
@@ -158,6 +158,9 @@ func (o *op) cells() (all []*cell) {
 	for key, ord := range o.orders {
 		raw(store.ValueAt{Kind: store.ValueOrderRequest, Name: key}, "", &ord.Row.Body)
 		raw(store.ValueAt{Kind: store.ValueOrderResult, Name: key}, "", &ord.Entry.Result)
+	}
+	for name, s := range o.schedules {
+		raw(store.ValueAt{Kind: store.ValueSchedule, Name: name}, "", &s.Work)
 	}
 	slices.SortFunc(all, func(a, b *cell) int {
 		if a.stage != b.stage {

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0014 make.
+-- What the migrations 0001 to 0015 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -367,6 +367,36 @@ CREATE TABLE weaver_payloads (
   data text COLLATE "C" NOT NULL,
   PRIMARY KEY (namespace, task_id, kind)
 );
+
+CREATE TABLE weaver_schedule_fires (
+  namespace text COLLATE "C" NOT NULL,
+  schedule text COLLATE "C" NOT NULL,
+  at bigint NOT NULL,
+  until_at bigint NOT NULL,
+  times bigint NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  reason text COLLATE "C",
+  actor text COLLATE "C",
+  run_task bytea,
+  run_job bytea,
+  recorded_at bigint NOT NULL,
+  PRIMARY KEY (namespace, schedule, at)
+);
+
+CREATE TABLE weaver_schedules (
+  namespace text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  revision bigint NOT NULL,
+  look_at bigint,
+  rule text COLLATE "C" NOT NULL,
+  work text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  PRIMARY KEY (namespace, name)
+);
+
+CREATE INDEX weaver_schedules_by_look ON weaver_schedules USING btree (namespace, look_at, name) WHERE look_at IS NOT NULL;
 
 CREATE TABLE weaver_schema_versions (
   version bigint NOT NULL,

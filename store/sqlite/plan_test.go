@@ -79,7 +79,7 @@ var wide = map[string]string{
 	"sqlCountTasksOfJob": "the tasks of one job, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
-	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot, "sqlSnapCheckpts": snapshot, "sqlSnapArtifacts": snapshot, "sqlSnapBlobs": snapshot,
+	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapSchedules": snapshot, "sqlSnapFires": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot, "sqlSnapCheckpts": snapshot, "sqlSnapArtifacts": snapshot, "sqlSnapBlobs": snapshot,
 
 	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part, "sqlScanPaused": part, "sqlScanCheckpts": part, "sqlScanArtifacts": part, "sqlScanReferred": part,
 	"sqlScanJobSum":  "the tasks of a thousand jobs",

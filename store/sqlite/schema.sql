@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0026 make of an empty database.
+-- What the migrations 0001 to 0027 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -526,5 +526,35 @@ CREATE INDEX weaver_outbox_orders_unknown ON weaver_outbox_orders (namespace, st
 CREATE INDEX weaver_outbox_orders_task ON weaver_outbox_orders (namespace, task_id, id) WHERE task_id IS NOT NULL;
 
 CREATE INDEX weaver_outbox_orders_unsignalled ON weaver_outbox_orders (namespace, id) WHERE signalled = 0;
+
+CREATE TABLE weaver_schedules (
+  namespace  TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  revision   INTEGER NOT NULL,  -- raised by each write
+  look_at    INTEGER,           -- when an engine must look at it
+  rule       TEXT NOT NULL,     -- when it fires
+  work       TEXT NOT NULL,     -- what a fire enqueues; sealed by a codec
+  state      TEXT NOT NULL,     -- its next fire, its last run, its pause
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_schedules_by_look ON weaver_schedules (namespace, look_at, name) WHERE look_at IS NOT NULL;
+
+CREATE TABLE weaver_schedule_fires (
+  namespace   TEXT NOT NULL,
+  schedule    TEXT NOT NULL,
+  at          INTEGER NOT NULL,  -- the scheduled time, or the first of several
+  until_at    INTEGER NOT NULL,  -- the last of several
+  times       INTEGER NOT NULL,  -- how many
+  kind        TEXT NOT NULL,     -- fired, skipped, queued
+  reason      TEXT,
+  actor       TEXT,              -- who asked for it, if not the schedule
+  run_task    BLOB,
+  run_job     BLOB,
+  recorded_at INTEGER NOT NULL,
+  PRIMARY KEY (namespace, schedule, at)
+) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

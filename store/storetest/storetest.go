@@ -270,6 +270,9 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		if can.Has(store.CanPublish) {
 			others = append(others, suite{"Publish", publishCases})
 		}
+		if can.Has(store.CanSchedule) {
+			others = append(others, suite{"Schedules", scheduleCases})
+		}
 		if can.Has(store.CanKeepStats) {
 			others = append(others, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
 		}

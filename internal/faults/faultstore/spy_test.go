@@ -65,6 +65,7 @@ func newSpy(ok bool) *spy {
 		Scan:            answers[func(*store.Part) error](s, storehook.None{}),
 		Scrub:           answers[storehook.None](s, store.Scrubbed{Done: true}),
 		Publish:         answers[store.PublishRequest](s, store.PublishResult{Next: 1}),
+		Schedules:       answers[store.ScheduleFilter](s, store.SchedulePage{Next: 1}),
 		Migrate:         answers[storehook.None](s, storehook.None{}),
 		MigrationStatus: answers[storehook.None](s, make([]store.MigrationStatus, 1)),
 		Orphans:         answers[[]task.ID](s, make([]task.ID, 1)),

@@ -201,6 +201,11 @@ func (s *hooked) Publish(ctx context.Context, ns string, req store.PublishReques
 	return through(ctx, s, "Publish", s.hooks.Publish, ns, req, store.Store.Publish)
 }
 
+// Schedules implements store.Observe.
+func (s *hooked) Schedules(ctx context.Context, ns string, f store.ScheduleFilter) (store.SchedulePage, error) {
+	return through(ctx, s, "Schedules", s.hooks.Schedules, ns, f, store.Store.Schedules)
+}
+
 // Migrate implements store.Ops.
 func (s *hooked) Migrate(ctx context.Context) error {
 	_, err := through(ctx, s, "Migrate", s.hooks.Migrate, "", None{}, bare(store.Store.Migrate))

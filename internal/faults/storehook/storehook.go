@@ -70,6 +70,7 @@ type Hooks struct {
 	Scan            Hook[func(*store.Part) error, None]
 	Scrub           Hook[None, store.Scrubbed]
 	Publish         Hook[store.PublishRequest, store.PublishResult]
+	Schedules       Hook[store.ScheduleFilter, store.SchedulePage]
 	Migrate         Hook[None, None]
 	MigrationStatus Hook[None, []store.MigrationStatus]
 	Orphans         Hook[[]task.ID, []task.ID]
