@@ -18,6 +18,7 @@ import (
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/delivery"
+	"github.com/goweaver/weaver/internal/build"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
@@ -75,6 +76,15 @@ type Config struct {
 	// first outermost.
 	Plugins []Plugin
 
+	// Schedules are stored when the engine starts: new ones are created, changed ones are changed. A
+	// schedule that an older version of Program declared and this one does not have is paused. While an
+	// engine with a newer version runs, this one changes nothing that it declared; when the newer one
+	// is gone, as after a rollback, the schedules of this one come back. Schedules of other programs and
+	// those of Client.PutSchedule stay as they are.
+	Schedules      []Schedule
+	Program        string // name of the program in Schedules; default: the path of its main package
+	ProgramVersion int    // version of Program, raised with each deployment that adds or removes schedules; default 0: it pauses none
+
 	dev bool // under `weaver dev`
 }
 
@@ -123,6 +133,10 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 	client.known = knownTypes(cfg.Handlers)
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
+	schedules, bad := cfg.declared(client)
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(bad...))
+	}
 	eng := &Engine{Client: client, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues), handlers: slices.Clone(cfg.Handlers)}
 	eng.inner = engine.New(engine.Config{
 		AtStart:      setup.atStart(eng),
@@ -161,6 +175,8 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 		Delivery:       cfg.Delivery,
 		RedeliverAfter: cfg.RedeliverAfter,
 		NoPublisher:    cfg.NoPublisher,
+
+		Schedules: schedules, Program: cfg.Program, CodeVersion: cfg.ProgramVersion,
 	})
 	if cfg.NoPublisher { // otherwise the publisher of this engine sends them
 		client.hints = newHinter(cfg.Delivery)
@@ -168,6 +184,31 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 	client.wake = eng.inner.Wake
 	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
 	return eng, nil
+}
+
+// declared returns the schedules of the configuration.
+func (cfg *Config) declared(c *Client) (list []engine.Declared, problems []error) {
+	seen := make(map[string]bool, len(cfg.Schedules))
+	if cfg.ProgramVersion < 0 {
+		problems = append(problems, errors.New("ProgramVersion is negative"))
+	}
+	if len(cfg.Schedules) > 0 && !c.store.Capabilities().Has(store.CanSchedule) {
+		problems = append(problems, fmt.Errorf("Schedules: %w", store.Require(c.store, store.CanSchedule)))
+	}
+	for i := range cfg.Schedules {
+		s := &cfg.Schedules[i]
+		rule, work, err := s.stored(c)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("Schedules[%d]: %w", i, err))
+		case seen[s.name]:
+			problems = append(problems, fmt.Errorf("two Schedules are named %q: give each its own name", s.name))
+		}
+		seen[s.name] = true
+		rule.Program, rule.CodeVersion = cfg.Program, cfg.ProgramVersion
+		list = append(list, engine.Declared{Name: s.name, Rule: rule, Work: work})
+	}
+	return list, problems
 }
 
 // Troubles returns the task types that this engine cannot run at the moment, or could not when it
@@ -318,6 +359,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.dev = os.Getenv("WEAVER_DEV") != ""; cfg.dev {
 		cfg.DrainTimeout = min(cfg.DrainTimeout, devDrain)
+	}
+	if cfg.Program == "" && (len(cfg.Schedules) > 0 || cfg.ProgramVersion > 0) {
+		cfg.Program = build.Program()
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -18,6 +18,8 @@ var (
 	ErrInvalidInput = errors.New("invalid input")
 	// ErrInvalidJob: the job is invalid. Submit lists every problem.
 	ErrInvalidJob = errors.New("invalid job")
+	// ErrInvalidSchedule: a schedule cannot be stored; the message lists every problem.
+	ErrInvalidSchedule = errors.New("invalid schedule")
 	// ErrInvalidOption: an option has an invalid value.
 	ErrInvalidOption = errors.New("invalid option")
 	// ErrNestedTx: a client was used inside StepTx; use InStepTx. A handler that

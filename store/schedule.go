@@ -36,7 +36,7 @@ const (
 // ScheduleFire records what became of a scheduled time, or of several consecutive ones that were
 // skipped for the same reason.
 type ScheduleFire struct {
-	At     time.Time // the scheduled time in whole seconds, or the first of several
+	At     time.Time // the scheduled time, or the first of several
 	Until  time.Time // the last of several; otherwise equal to At
 	Count  int       // number of scheduled times, ≥ 1
 	Kind   FireKind
@@ -80,9 +80,9 @@ type SchedulePage struct {
 // NotBefore (ErrState).
 //
 // For each of Fires it stores Run, as Enqueue does, with Task or Job set to the run (an existing one
-// if the idempotency key is in use), and a record, which replaces a record of kind queued with the
-// same At. Another record with the same At is ErrChanged: the time has fired already, and nothing is
-// written. Fires are in ascending order of At.
+// if the idempotency key is in use), and a record, which replaces a record with the same At that did
+// not fire. A time that has fired is ErrChanged, and nothing is written. Fires are in ascending order
+// of At.
 type WriteSchedule struct {
 	Audit
 	Verb      string // of the audit entry, whose target is schedule/NAME; "": no entry

@@ -27,14 +27,16 @@ type WorkerInfo struct {
 
 // Announcement describes a worker for people. Every field is optional.
 type Announcement struct {
-	Host       string     `json:"host,omitempty"`
-	PID        int        `json:"pid,omitempty"`
-	Version    string     `json:"version,omitempty"` // of its program
-	Queues     []string   `json:"queues,omitempty"`  // queues that it serves; empty means all queues in which tasks of its types wait
-	Slots      int        `json:"slots,omitempty"`   // maximum number of concurrent tasks
-	Connection Connection `json:"connection,omitempty"`
-	Troubles   []Trouble  `json:"troubles,omitempty"` // task types that it cannot run at the moment, by name; at most MaxTroubles
-	Sender     *Sender    `json:"sender,omitempty"`   // of a worker that sends orders
+	Host        string     `json:"host,omitempty"`
+	PID         int        `json:"pid,omitempty"`
+	Version     string     `json:"version,omitempty"`      // of its program
+	Program     string     `json:"program,omitempty"`      // that declares schedules
+	CodeVersion int        `json:"code_version,omitempty"` // of Program
+	Queues      []string   `json:"queues,omitempty"`       // queues that it serves; empty means all queues in which tasks of its types wait
+	Slots       int        `json:"slots,omitempty"`        // maximum number of concurrent tasks
+	Connection  Connection `json:"connection,omitempty"`
+	Troubles    []Trouble  `json:"troubles,omitempty"` // task types that it cannot run at the moment, by name; at most MaxTroubles
+	Sender      *Sender    `json:"sender,omitempty"`   // of a worker that sends orders
 }
 
 // Sender is the adapter of a worker that sends orders, and the state of its circuit breaker.

@@ -12,6 +12,15 @@ func Version() string {
 	return VersionOf(info)
 }
 
+// Program returns the path of the main package, for example github.com/acme/shop/cmd/worker.
+func Program() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Path == "" {
+		return "(unknown program)"
+	}
+	return info.Path
+}
+
 // VersionOf returns the main module's version. If there is no version, as in a build from a checkout, it returns the
 // revision, if known.
 func VersionOf(info *debug.BuildInfo) string {

@@ -14,6 +14,8 @@
 //     with backoff, and announced;
 //   - the publisher sends hints of due tasks to a delivery transport, and the hint
 //     reader receives those for the claimer, which claims their tasks by ID;
+//   - the scheduler fires the schedules that are due, after it stored those that the
+//     program declares;
 //   - the watcher logs warnings of the store, and stops claiming when the schema
 //     is newer than this program;
 //   - the drain ends the attempts when the engine stops.
@@ -111,6 +113,10 @@ type Config struct {
 	Delivery       delivery.Transport // may be nil
 	RedeliverAfter time.Duration      // a hint is sent again after it, if its task was not claimed
 	NoPublisher    bool
+
+	Schedules   []Declared // declared by the program
+	Program     string     // that declares them
+	CodeVersion int        // of Program
 
 	AtStart []func(context.Context) error // called before the first claim; a failed one is called again later
 }
@@ -273,6 +279,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	executor := newExecutor(env, e.handlers, recorder, completer, validity, due)
 	reader := newHintReader(env, due)
 	publisher := newPublisher(env)
+	scheduler := newScheduler(env)
 	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper, reader)
 	watcher := newWatcher(env, stopClaiming)
 	drain := newDrain(env, executor, completer, hardStop)
@@ -286,6 +293,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 			}
 			reaper.notify(&n)
 			publisher.notify(&n)
+			scheduler.notify(&n)
 			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
 		})
 		defer stopNotices()
@@ -312,10 +320,17 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	if publisher.enabled() {
 		roles.Go("publisher", publisher.run)
 	}
+	if scheduler.enabled() {
+		roles.Go("scheduler", scheduler.run)
+	}
 	// A failed role ends the run: leases must not be taken without renewal.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
-	if failed := env.atStart(stop, e.cfg.AtStart); len(failed) > 0 {
+	starts := e.cfg.AtStart
+	if scheduler.enabled() && (len(e.cfg.Schedules) > 0 || e.cfg.CodeVersion > 0) {
+		starts = append(slices.Clone(starts), scheduler.declare)
+	}
+	if failed := env.atStart(stop, starts); len(failed) > 0 {
 		roles.Go("start", env.startLater(failed))
 	}
 	claimErr := claimer.run(stop)

@@ -65,7 +65,7 @@ func (e *env) join(ctx context.Context) error {
 	began := time.Now()
 	err := e.Store.Join(ctx, e.Namespace, store.WorkerInfo{
 		ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace,
-		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots, Troubles: e.troubles.announced()},
+		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots, Troubles: e.troubles.announced(), Program: e.Program, CodeVersion: e.CodeVersion},
 	})
 	e.called("join", began, err)
 	return err

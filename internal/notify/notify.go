@@ -47,7 +47,7 @@ func (l *Listeners) Add(ns string, fn func(store.Notice)) (stop func()) {
 // Notify calls the listeners of a namespace, one after the other. It ignores an empty notice.
 // The caller holds no lock of the store.
 func (l *Listeners) Notify(ns string, n store.Notice) {
-	if !n.Due && !n.Chores && !n.Dead && !n.Changed && !n.External && n.Deadline == 0 && len(n.Tasks)+len(n.Jobs)+len(n.Cancels)+len(n.Events) == 0 {
+	if !n.Due && !n.Chores && !n.Schedule && !n.Dead && !n.Changed && !n.External && n.Deadline == 0 && len(n.Tasks)+len(n.Jobs)+len(n.Cancels)+len(n.Events) == 0 {
 		return
 	}
 	l.mu.RLock()

@@ -57,12 +57,12 @@ func CheckScheduleWrite(cmd *store.WriteSchedule, revision int64, now time.Time)
 	return nil
 }
 
-// CheckFire returns ErrChanged if a record with the time of a fire exists and did not only queue it.
+// CheckFire returns ErrChanged if the time of a fire has fired before.
 func CheckFire(name string, f *store.ScheduleFire, recorded store.FireKind) error {
-	if recorded == "" || recorded == store.FireQueued {
+	if recorded != store.FireFired {
 		return nil
 	}
-	return fmt.Errorf("schedule %s: its time %s was recorded as %s before: %w", name, f.At.UTC().Format(time.RFC3339), recorded, store.ErrChanged)
+	return fmt.Errorf("schedule %s: its time %s has fired before: %w", name, f.At.UTC().Format(time.RFC3339Nano), store.ErrChanged)
 }
 
 // RunOf returns the task or the job of a run, given the result of the first task of its submission.

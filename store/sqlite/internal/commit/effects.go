@@ -32,7 +32,7 @@ func (w *Writer) publish(ops []*batch.Op[*Op], claims []*WaitingClaim) {
 func (w *Writer) Apply(fx *sqlstore.Effects) {
 	w.cfg.Lanes.Observe(fx.NS, fx.Lanes)
 	w.memory.Apply(fx)
-	if n := &fx.Notice; n.Due || n.Chores || n.Changed || n.Deadline > 0 || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 || len(n.Events) > 0 {
+	if n := &fx.Notice; n.Due || n.Chores || n.Schedule || n.Changed || n.Deadline > 0 || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 || len(n.Events) > 0 {
 		w.cfg.Notify(fx.NS, *n)
 	}
 }
