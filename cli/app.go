@@ -136,6 +136,7 @@ type grammar struct {
 	Job      jobCmd         `cmd:"" help:"List, show, retry and cancel jobs."`
 	Retry    retryCmd       `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
 	Queue    queueCmd       `cmd:"" help:"List, pause and resume queues."`
+	Schedule scheduleCmd    `cmd:"" help:"List, show and operate schedules."`
 	Order    orderCmd       `cmd:"" help:"Send, list, show and operate orders to a partner."`
 	Stats    statsCmd       `cmd:"" help:"Count attempts by outcome, with their run and wait times."`
 	Artifact artifactCmd    `cmd:"" help:"List, fetch and clean up the artifacts of tasks."`

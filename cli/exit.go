@@ -72,7 +72,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are errors that the user can avoid by another request.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, blob.ErrNoBucket, order.ErrNotFound, order.ErrState, order.ErrConflict, order.ErrInDoubt}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption, weaver.ErrInvalidSchedule, ops.ErrInvalidQuery, store.ErrRefused, store.ErrOtherBucket, blob.ErrNoBucket, order.ErrNotFound, order.ErrState, order.ErrConflict, order.ErrInDoubt}
 
 // exitCode returns the exit code of the process for err.
 func exitCode(err error) int {

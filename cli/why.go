@@ -11,7 +11,7 @@ import (
 
 // whyCmd is the verb why.
 type whyCmd struct {
-	ID    string `arg:"" name:"id" help:"Task, job (ID, prefix, name, JOB/TASK) or key of an order."`
+	ID    string `arg:"" name:"id" help:"Task, job (ID, prefix, name, JOB/TASK), key of an order, or schedule (name or schedule/NAME)."`
 	Depth int    `default:"10" placeholder:"N" help:"Maximum dependency depth; default 10."`
 	Undo  bool   `help:"Effects of a task, and their undo."`
 }
@@ -36,6 +36,9 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			if told, oerr := s.whyOrder(ctx, client, c.ID); told {
 				return oerr
+			}
+			if told, serr := s.whySchedule(ctx, client, c.ID); told {
+				return serr
 			}
 			return err
 		}
