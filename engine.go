@@ -18,7 +18,6 @@ import (
 	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/delivery"
-	"github.com/goweaver/weaver/internal/build"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/store"
@@ -186,46 +185,9 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 	return eng, nil
 }
 
-// declared returns the schedules of the configuration.
-func (cfg *Config) declared(c *Client) (list []engine.Declared, problems []error) {
-	seen := make(map[string]bool, len(cfg.Schedules))
-	if cfg.ProgramVersion < 0 {
-		problems = append(problems, errors.New("ProgramVersion is negative"))
-	}
-	if len(cfg.Schedules) > 0 && !c.store.Capabilities().Has(store.CanSchedule) {
-		problems = append(problems, fmt.Errorf("Schedules: %w", store.Require(c.store, store.CanSchedule)))
-	}
-	for i := range cfg.Schedules {
-		s := &cfg.Schedules[i]
-		rule, work, err := s.stored(c)
-		switch {
-		case err != nil:
-			problems = append(problems, fmt.Errorf("Schedules[%d]: %w", i, err))
-		case seen[s.name]:
-			problems = append(problems, fmt.Errorf("two Schedules are named %q: give each its own name", s.name))
-		}
-		seen[s.name] = true
-		rule.Program, rule.CodeVersion = cfg.Program, cfg.ProgramVersion
-		list = append(list, engine.Declared{Name: s.name, Rule: rule, Work: work})
-	}
-	return list, problems
-}
-
 // Troubles returns the task types that this engine cannot run at the moment, or could not when it
 // stopped: see [NotHere]. Use it in a health check.
 func (e *Engine) Troubles() []store.Trouble { return e.inner.Troubles() }
-
-// HintCounts counts the hints of an engine with Config.Delivery, since New.
-type HintCounts struct {
-	Pushed  int64 // taken by the transport
-	Failed  int64 // pushes without an answer; the hints are pushed again
-	Refused int64 // refused by the transport for good; their tasks are claimed without hints
-	Popped  int64 // received
-	Useless int64 // of Popped: the task could not be claimed here, for example because another worker had it
-}
-
-// Hints returns the counts of hints.
-func (e *Engine) Hints() HintCounts { return HintCounts(e.inner.Hints()) }
 
 // Run executes tasks until ctx ends and then drains: it claims no more tasks, waits up to DrainTimeout
 // for its handlers, ends the remaining contexts (cause ErrDraining) and returns their leases at no
@@ -361,7 +323,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.DrainTimeout = min(cfg.DrainTimeout, devDrain)
 	}
 	if cfg.Program == "" && (len(cfg.Schedules) > 0 || cfg.ProgramVersion > 0) {
-		cfg.Program = build.Program()
+		cfg.Program = engine.DefaultProgram()
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

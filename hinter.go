@@ -56,3 +56,15 @@ func (h *hinter) push(ctx context.Context, ns string, tasks []task.New, got []st
 		h.resume.Store(int64(time.Since(h.began) + hintPause))
 	}
 }
+
+// HintCounts counts the hints of an engine with Config.Delivery, since New.
+type HintCounts struct {
+	Pushed  int64 // taken by the transport
+	Failed  int64 // pushes without an answer; the hints are pushed again
+	Refused int64 // refused by the transport for good; their tasks are claimed without hints
+	Popped  int64 // received
+	Useless int64 // of Popped: the task could not be claimed here, for example because another worker had it
+}
+
+// Hints returns the counts of hints.
+func (e *Engine) Hints() HintCounts { return HintCounts(e.inner.Hints()) }

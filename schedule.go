@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/calendar"
+	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/option"
 	"github.com/goweaver/weaver/internal/schedule"
 	"github.com/goweaver/weaver/store"
@@ -191,4 +192,29 @@ func (d Draft) scheduled(c *Client) (store.Submission, error) {
 
 func (j *Job) scheduled(c *Client) (store.Submission, error) {
 	return j.submission(c.ids, c.toNew, new(submitSettings))
+}
+
+// declared returns the schedules of the configuration.
+func (cfg *Config) declared(c *Client) (list []engine.Declared, problems []error) {
+	seen := make(map[string]bool, len(cfg.Schedules))
+	if cfg.ProgramVersion < 0 {
+		problems = append(problems, errors.New("ProgramVersion is negative"))
+	}
+	if len(cfg.Schedules) > 0 && !c.store.Capabilities().Has(store.CanSchedule) {
+		problems = append(problems, fmt.Errorf("Schedules: %w", store.Require(c.store, store.CanSchedule)))
+	}
+	for i := range cfg.Schedules {
+		s := &cfg.Schedules[i]
+		rule, work, err := s.stored(c)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("Schedules[%d]: %w", i, err))
+		case seen[s.name]:
+			problems = append(problems, fmt.Errorf("two Schedules are named %q: give each its own name", s.name))
+		}
+		seen[s.name] = true
+		rule.Program, rule.CodeVersion = cfg.Program, cfg.ProgramVersion
+		list = append(list, engine.Declared{Name: s.name, Rule: rule, Work: work})
+	}
+	return list, problems
 }

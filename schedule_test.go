@@ -274,6 +274,22 @@ func TestSchedule_TriggerAndBackfill(t *testing.T) {
 	})
 }
 
+func TestSchedule_RunUntilIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTicking(t)
+		k.put(weaver.NewSchedule("s", tickType.With("x"), weaver.Every(time.Hour)))
+		time.Sleep(90 * time.Minute)
+		eng, err := weaver.New(k.store, weaver.Config{Handlers: []weaver.Handler{tickType.Handler(k.handle)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := eng.RunUntilIdle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k.want("runs", k.ran(), "01 01:00:00")
+	})
+}
+
 func TestSchedule_Jobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTicking(t)
@@ -335,7 +351,9 @@ func TestSchedule_Declared(t *testing.T) {
 	})
 }
 
-func TestSchedule_WrongInput(t *testing.T) {
+func TestSchedule_WrongInput(t *testing.T) { synctest.Test(t, wrongSchedules) }
+
+func wrongSchedules(t *testing.T) {
 	k := newTicking(t)
 	day := weaver.Cron("@daily", "")
 	for name, c := range map[string]struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/weavertest"
@@ -317,3 +318,29 @@ func sealed(db store.Store, handlers []weaver.Handler) (*weaver.Engine, error) {
 }
 
 var _ = []any{newEngine, withDeciders, command, routed, labelled, sealed, buy, openPostgres}
+
+// schedules.md
+
+type reportInput struct{ Shop string }
+
+var (
+	Report = weaver.Define[reportInput, weaver.None]("acme.shop.report.v1")
+	Poll   = weaver.Define[weaver.None, weaver.None]("acme.shop.poll.v1")
+)
+
+func scheduled(db store.Store, in reportInput) (*weaver.Engine, error) {
+	eng, err := weaver.New(db, weaver.Config{
+		Program: "shop", ProgramVersion: 12,
+		Schedules: []weaver.Schedule{
+			weaver.NewSchedule("nightly", Report.With(in), weaver.Cron("0 3 * * *", "Europe/Berlin")),
+			weaver.NewSchedule("poll", Poll.With(weaver.None{}), weaver.Every(15*time.Second), weaver.Overlap(weaver.OverlapQueue)),
+		},
+	})
+	return eng, err
+}
+
+func TestSchedulesGuide(t *testing.T) {
+	if _, err := scheduled(memstore.New(), reportInput{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -190,6 +190,11 @@ func (s clientStore) Types(ctx context.Context, ns string, names ...string) ([]s
 	return at(ctx, s, func() ([]store.AnnouncedType, error) { return s.DB.Types(ctx, ns, names...) })
 }
 
+// Schedules implements store.Observe.
+func (s clientStore) Schedules(ctx context.Context, ns string, f store.ScheduleFilter) (store.SchedulePage, error) {
+	return at(ctx, s, func() (store.SchedulePage, error) { return s.DB.Schedules(ctx, ns, f) })
+}
+
 // Snapshot implements store.Data.
 func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })

@@ -10,7 +10,7 @@ import (
 
 // pure lists the packages whose functions return the same result for the same input, so that a decision can be
 // repeated and stores agree on the meaning of a transition.
-var pure = []string{"task", "decide", "internal/rules", "internal/preview", "internal/explain", "internal/calendar"}
+var pure = []string{"task", "decide", "internal/rules", "internal/preview", "internal/explain", "internal/calendar", "internal/schedule"}
 
 // impure maps forbidden imports of these packages to the reason.
 var impure = map[string]string{

@@ -333,6 +333,11 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	if failed := env.atStart(stop, starts); len(failed) > 0 {
 		roles.Go("start", env.startLater(failed))
 	}
+	if untilIdle && scheduler.enabled() { // before there may be nothing to do
+		if _, err := scheduler.fire(stop); err != nil && stop.Err() == nil {
+			env.repeats.warn(env.Log, "fire schedules", err)
+		}
+	}
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)

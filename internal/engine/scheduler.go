@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goweaver/weaver/internal/build"
 	"github.com/goweaver/weaver/internal/schedule"
 	"github.com/goweaver/weaver/store"
 )
@@ -189,6 +190,9 @@ type Declared struct {
 	Rule schedule.Rule
 	Work schedule.Work
 }
+
+// DefaultProgram returns the default name of the program that declares schedules.
+func DefaultProgram() string { return build.Program() }
 
 // declare stores the schedules of the program, and pauses those that only an older version of it had. A schedule of
 // another program is left alone, with a warning.
