@@ -69,14 +69,25 @@ func orderConfig() (order.Config, error) {
 	return cfg, nil
 }
 
-// orderProfile is the profile of a stored order, or of a new one.
-func orderProfile(cfg *order.Config, name string) (order.Profile, error) {
-	for _, p := range []order.Profile{cfg.Orders(), cfg.Webhooks()} {
-		if p.Name() == name {
-			return p, nil
+// withOrderClient is withOrders with a client, which takes the requests of cfg and asks the partner
+// at the addresses that the flags allow; nil: it asks nobody.
+func (s *session) withOrderClient(ctx context.Context, cfg *order.Config, addresses *addressFlags, fn func(orders *order.Client, ns string) error) error {
+	return s.withOrders(ctx, func(st order.Store, ns string) error {
+		of := order.ClientConfig{Store: st, Namespace: ns}
+		if cfg != nil {
+			of.Profiles = []order.Profile{cfg.Orders(), cfg.Webhooks()}
 		}
-	}
-	return nil, badInput("", "the order is of the profile %q, which this program does not know", name)
+		if addresses != nil && cfg.Adapter != "" {
+			of.Ask = func(ctx context.Context, key string, by order.Audit) (order.Found, error) {
+				return askPartner(ctx, cfg, addresses, st, ns, key, by)
+			}
+		}
+		orders, err := order.NewClient(of)
+		if err != nil {
+			return err
+		}
+		return fn(orders, ns)
+	})
 }
 
 type orderLsCmd struct {
@@ -282,32 +293,36 @@ func (c *orderSendCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	profile := order.Profile(cfg.Orders())
+	profile := cfg.Orders().Name()
 	if c.Webhook {
-		profile = cfg.Webhooks()
+		profile = cfg.Webhooks().Name()
 	}
-	parsed, err := profile.Parse(raw, time.Now())
-	if err != nil {
-		return badOrder(c.File, err)
-	}
-	return s.withOrders(ctx, func(st order.Store, ns string) error {
-		list, err := st.AcceptOrders(ctx, ns, nil, parsed.New(profile))
-		if err == nil {
-			err = list[0].Err
+	return s.withOrderClient(ctx, &cfg, nil, func(orders *order.Client, _ string) error {
+		got, err := orders.SendJSON(ctx, profile, raw)
+		if _, wrong := errors.AsType[*order.Invalid](err); wrong {
+			return badOrder(c.File, err)
 		}
 		if err != nil {
 			return err
 		}
-		e := list[0].Entry
+		e := got.Entry
 		if c.Wait > 0 {
-			if e, err = waitForOrder(ctx, st, ns, e, c.Wait); err != nil {
+			waiting, stop := context.WithTimeout(ctx, c.Wait)
+			defer stop()
+			last, err := orders.Wait(waiting, e.Key)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil && waiting.Err() == nil:
 				return err
+			case err == nil:
+				e = last
 			}
 		}
 		if s.json() {
-			err = s.writeJSON(map[string]any{"created": list[0].Created, "ledger": e})
+			err = s.writeJSON(map[string]any{"created": got.Created, "ledger": e})
 		} else {
-			s.printSent(list[0].Created, &e)
+			s.printSent(got.Created, &e)
 		}
 		if err == nil && (e.State == order.LedgerFailed || c.Wait > 0 && e.State == order.LedgerAccepted) {
 			err = silent(exitFailed)
@@ -327,28 +342,4 @@ func (s *session) printSent(created bool, e *order.Entry) {
 	default:
 		s.printf("Order %s was accepted before, %s, and is not settled yet.\n", e.Key, s.clock.When(e.FirstSeenAt))
 	}
-}
-
-// waitForOrder returns the entry when it is settled, or when the time is up.
-func waitForOrder(ctx context.Context, st order.Store, ns string, e order.Entry, wait time.Duration) (order.Entry, error) {
-	end := time.NewTimer(wait)
-	defer end.Stop()
-	for pause := 20 * time.Millisecond; e.State == order.LedgerAccepted; pause = min(2*pause, 500*time.Millisecond) {
-		next := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			next.Stop()
-			return e, ctx.Err()
-		case <-end.C:
-			next.Stop()
-			return e, nil
-		case <-next.C:
-		}
-		o, err := st.GetOrder(ctx, ns, e.Key)
-		if err != nil {
-			return e, err
-		}
-		e = o.Entry
-	}
-	return e, nil
 }

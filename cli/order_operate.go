@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/internal/plainfile"
@@ -106,30 +105,16 @@ func (c *orderRequeueCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.withOrders(ctx, func(st order.Store, ns string) error {
-		cmd := order.Requeue{Audit: c.audited(), Key: c.Key, Confirmed: c.Confirmed}
-		o, err := st.GetOrder(ctx, ns, c.Key)
-		if err != nil {
+	return s.withOrderClient(ctx, &cfg, &c.addressFlags, func(orders *order.Client, ns string) error {
+		ack, err := orders.Requeue(ctx, c.Key, c.Confirmed, c.audited())
+		failed, unasked := errors.AsType[*order.AskError](err)
+		switch {
+		case unasked:
+			return badInput("Ask the partner another way, then requeue it with --confirmed or settle it.", "the partner could not be asked about %q: %w", c.Key, failed.Err)
+		case err != nil:
 			return s.noOrder(err, ns)
-		}
-		if o.Row.State == order.Aborted && o.Entry.Unknown && !c.Confirmed && cfg.Adapter != "" {
-			found, err := askPartner(ctx, &cfg, &c.addressFlags, st, ns, c.Key, cmd.Audit)
-			switch {
-			case err != nil:
-				return badInput("Ask the partner another way, then requeue it with --confirmed or settle it.", "the partner could not be asked about %q: %w", c.Key, err)
-			case found == order.FoundResult:
-				if o, err = st.GetOrder(ctx, ns, c.Key); err != nil {
-					return err
-				}
-				return s.printAck("requeue", c.Key, order.Ack{State: o.Row.State, Changed: 1, Entry: o.Entry}, fmt.Sprintf("Order %s was not sent again: the partner has executed it, and it is settled with its result.", c.Key))
-			case found == order.FoundNothing:
-				cmd.Confirmed = true
-				cmd.Reason = strings.TrimSpace(cmd.Reason + " (the partner does not know the key)")
-			}
-		}
-		ack, err := st.OperateOrder(ctx, ns, cmd)
-		if err != nil {
-			return err
+		case ack.State == order.Succeeded:
+			return s.printAck("requeue", c.Key, ack, fmt.Sprintf("Order %s was not sent again: the partner has executed it, and it is settled with its result.", c.Key))
 		}
 		return s.printAck("requeue", c.Key, ack, fmt.Sprintf("Order %s is pending again, with the same key and all its attempts.", c.Key))
 	})
@@ -196,17 +181,13 @@ func (c *orderSettleCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.withOrders(ctx, func(st order.Store, ns string) error {
-		o, err := st.GetOrder(ctx, ns, c.Key)
-		if err != nil {
-			return s.noOrder(err, ns)
-		}
-		if cmd.Result, err = order.ReadResult(raw, &o.Row, time.Now()); err != nil {
+	return s.withOrderClient(ctx, nil, nil, func(orders *order.Client, ns string) error {
+		ack, err := orders.Settle(ctx, c.Key, raw, cmd.Audit)
+		if _, wrong := errors.AsType[*order.Invalid](err); wrong {
 			return badOrder("--result "+c.Result, err)
 		}
-		ack, err := st.OperateOrder(ctx, ns, cmd)
 		if err != nil {
-			return err
+			return s.noOrder(err, ns)
 		}
 		return s.printAck("settle", c.Key, ack, fmt.Sprintf("Order %s is settled as succeeded.", c.Key))
 	})
@@ -242,28 +223,13 @@ func (c *orderResubmitCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	return s.withOrders(ctx, func(st order.Store, ns string) error {
-		o, err := st.GetOrder(ctx, ns, c.Key)
+	return s.withOrderClient(ctx, &cfg, nil, func(orders *order.Client, ns string) error {
+		ack, err := orders.Resubmit(ctx, c.Key, c.NewKey, raw, c.audited())
+		if _, wrong := errors.AsType[*order.Invalid](err); wrong {
+			return badOrder("--body", err)
+		}
 		if err != nil {
 			return s.noOrder(err, ns)
-		}
-		profile, err := orderProfile(&cfg, o.Row.Profile)
-		if err != nil {
-			return err
-		}
-		if raw == nil {
-			raw = o.Row.Body
-		}
-		if raw, err = order.WithKey(raw, c.NewKey); err != nil {
-			return badOrder("--body", err)
-		}
-		parsed, err := profile.Parse(raw, time.Now())
-		if err != nil {
-			return badOrder("--body", err)
-		}
-		ack, err := st.OperateOrder(ctx, ns, order.Resubmit{Audit: c.audited(), Key: c.Key, New: parsed.New(profile)})
-		if err != nil {
-			return err
 		}
 		said := fmt.Sprintf("Order %s is accepted in place of %s.", c.NewKey, c.Key)
 		if ack.Changed == 0 {
@@ -345,14 +311,10 @@ func (c *orderPruneCmd) Run(ctx context.Context, s *session) error {
 		}
 		cmd.Before = time.Now().Add(-old)
 	}
-	return s.withOrders(ctx, func(st order.Store, ns string) error {
-		var all order.Ack
-		for more := true; more; {
-			ack, err := st.OperateOrder(ctx, ns, cmd)
-			if err != nil {
-				return err
-			}
-			all.Changed, more = all.Changed+ack.Changed, ack.More
+	return s.withOrderClient(ctx, nil, nil, func(orders *order.Client, _ string) error {
+		all, err := orders.Prune(ctx, cmd)
+		if err != nil {
+			return err
 		}
 		return s.printAck("prune", "", all, text.Plural(all.Changed, "order")+" removed.")
 	})

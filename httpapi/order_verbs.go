@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,13 @@ func (a *API) orderVerbs() []route {
 			handle: func(c *call) error { return a.orders.operate(c, handle) },
 		}
 	}
+	act := func(name, id, summary string, body reflect.Type, handle func(*orderDesk, *call, context.Context) (order.Ack, error)) route {
+		r := verb(name, id, summary, body, nil)
+		r.handle = func(c *call) error {
+			return a.orders.act(c, func(ctx context.Context) (order.Ack, error) { return handle(a.orders, c, ctx) })
+		}
+		return r
+	}
 	many := func(name, id, summary string, body reflect.Type, handle func(*orderDesk, *call) (order.Command, error)) route {
 		r := verb(name, id, summary, body, handle)
 		r.pattern = "/v1/bulk/orders/" + name
@@ -78,7 +86,7 @@ func (a *API) orderVerbs() []route {
 		read("/v1/stats/orders", "getOrderStats", "Count orders by status: exact up to 10,000.", ok[order.Stats]("The counts."), (*orderDesk).stats),
 		read("/v1/orders/{key}", "getOrderRecord", "Read an order: its ledger entry and its outbox row.", ok[order.Order]("The order."), (*orderDesk).get),
 		read("/v1/orders/{key}/why", "explainOrder", "Explain the state of an order, what happened, and what helps.", ok[explain.OrderStory]("The explanation."), (*orderDesk).why),
-		verb("requeue", "requeueOrder", "Send an aborted order again, with the same key. Of one with an unknown outcome the partner is asked first, if the adapter can.", typeOf[orderRequeue](), (*orderDesk).requeue),
+		act("requeue", "requeueOrder", "Send an aborted order again, with the same key. Of one with an unknown outcome the partner is asked first, if the adapter can.", typeOf[orderRequeue](), (*orderDesk).requeue),
 		verb("unlock", "unlockOrder", "Take the expired lease of an order back.", typeOf[verbRequest](), func(_ *orderDesk, c *call) (order.Command, error) {
 			audit, err := c.orderAudit()
 			return order.Unlock{Audit: audit, Key: c.path("key")}, err
@@ -91,8 +99,8 @@ func (a *API) orderVerbs() []route {
 			audit, err := c.orderAudit()
 			return order.Withdraw{Audit: audit, Key: c.path("key")}, err
 		}),
-		verb("settle", "settleOrder", "Settle an order by hand: with result or failed.", typeOf[orderSettle](), (*orderDesk).settle),
-		verb("resubmit", "resubmitOrder", "Accept the request of an aborted order, or a corrected one, under a new key.", typeOf[orderResubmit](), (*orderDesk).resubmit),
+		act("settle", "settleOrder", "Settle an order by hand: with result or failed.", typeOf[orderSettle](), (*orderDesk).settle),
+		act("resubmit", "resubmitOrder", "Accept the request of an aborted order, or a corrected one, under a new key.", typeOf[orderResubmit](), (*orderDesk).resubmit),
 	}
 }
 
@@ -191,20 +199,21 @@ func (d *orderDesk) why(c *call) error {
 
 // operate gives a command.
 func (d *orderDesk) operate(c *call, of func(*orderDesk, *call) (order.Command, error)) error {
-	cmd, err := of(d, c)
-	if err != nil {
-		return orderProblem(err)
-	}
+	return d.act(c, func(ctx context.Context) (order.Ack, error) {
+		cmd, err := of(d, c)
+		if err != nil {
+			return order.Ack{}, err
+		}
+		return d.store.OperateOrder(ctx, c.api.client.Namespace(), cmd)
+	})
+}
+
+// act answers with what a verb did.
+func (d *orderDesk) act(c *call, verb func(context.Context) (order.Ack, error)) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	var ack order.Ack
-	if cmd == nil { // the partner settled it
-		o, err := d.store.GetOrder(ctx, c.api.client.Namespace(), c.path("key"))
-		if err != nil {
-			return orderProblem(err)
-		}
-		ack = order.Ack{State: o.Row.State, Changed: 1, Entry: o.Entry}
-	} else if ack, err = d.store.OperateOrder(ctx, c.api.client.Namespace(), cmd); err != nil {
+	ack, err := verb(ctx)
+	if err != nil {
 		return orderProblem(err)
 	}
 	if !c.who.Access.Has(Payloads) {
@@ -213,59 +222,77 @@ func (d *orderDesk) operate(c *call, of func(*orderDesk, *call) (order.Command, 
 	return c.write(200, ack)
 }
 
-// requeue asks the partner about an unknown outcome; no command means that it settled the order.
-func (d *orderDesk) requeue(c *call) (order.Command, error) {
-	var body orderRequeue
-	if err := c.decodeOptional(&body); err != nil {
-		return nil, err
+// client returns the client that gives the verbs.
+func (d *orderDesk) client(c *call) (*order.Client, error) {
+	cfg := order.ClientConfig{Store: d.store, Namespace: c.api.client.Namespace(), Profiles: d.profiles}
+	if d.adapter != nil {
+		cfg.Ask = func(ctx context.Context, key string, by order.Audit) (order.Found, error) {
+			return order.AskPartner(ctx, d.store, cfg.Namespace, d.adapter, key, by)
+		}
 	}
-	cmd := order.Requeue{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: c.path("key"), Confirmed: body.Confirmed}
-	o, err := d.read(c)
-	if err != nil {
-		return nil, err
-	}
-	if o.Row.State != order.Aborted || !o.Entry.Unknown || body.Confirmed || d.adapter == nil {
-		return cmd, nil
-	}
-	ctx, cancel := c.context()
-	defer cancel()
-	found, err := order.AskPartner(ctx, d.store, c.api.client.Namespace(), d.adapter, cmd.Key, cmd.Audit)
-	switch {
-	case errors.Is(err, order.ErrState): // it has moved on
-	case err != nil:
-		c.api.failed(ctx, internal.of(""), "the partner could not be asked", "idempotency_key_hash", order.KeyHash(cmd.Key), "error", err)
-		return nil, fmt.Errorf("%w: the partner could not be asked about %q; ask it another way, then set confirmed", order.ErrInDoubt, cmd.Key)
-	case found == order.FoundResult:
-		return nil, nil
-	case found == order.FoundNothing:
-		cmd.Confirmed = true
-	}
-	return cmd, nil
+	return order.NewClient(cfg)
 }
 
-func (d *orderDesk) settle(c *call) (order.Command, error) {
+// requeue asks the partner about an unknown outcome, and may settle the order instead.
+func (d *orderDesk) requeue(c *call, ctx context.Context) (order.Ack, error) {
+	var body orderRequeue
+	if err := c.decodeOptional(&body); err != nil {
+		return order.Ack{}, err
+	}
+	orders, err := d.client(c)
+	if err != nil {
+		return order.Ack{}, err
+	}
+	key := c.path("key")
+	ack, err := orders.Requeue(ctx, key, body.Confirmed, order.Audit{By: c.who.Name, Reason: body.Reason})
+	if failed, is := errors.AsType[*order.AskError](err); is {
+		c.api.failed(ctx, internal.of(""), "the partner could not be asked", "idempotency_key_hash", order.KeyHash(key), "error", failed.Err)
+		err = fmt.Errorf("%w: the partner could not be asked about %q; ask it another way, then set confirmed", order.ErrInDoubt, key)
+	}
+	return ack, err
+}
+
+func (d *orderDesk) settle(c *call, ctx context.Context) (order.Ack, error) {
 	var body orderSettle
 	if err := c.decode(&body); err != nil {
-		return nil, err
+		return order.Ack{}, err
 	}
-	cmd := order.SettleByHand{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: c.path("key"), Code: body.Failed, Message: body.Message}
-	switch codes := order.SettleCodes(); {
+	orders, err := d.client(c)
+	codes := order.SettleCodes()
+	switch by := (order.Audit{By: c.who.Name, Reason: body.Reason}); {
+	case err != nil:
+		return order.Ack{}, err
 	case (body.Result == nil) == (body.Failed == ""):
-		return nil, bodyProblem(invalidBody, "", "want one of result and failed")
+		return order.Ack{}, bodyProblem(invalidBody, "", "want one of result and failed")
 	case body.Failed == "":
+		ack, err := orders.Settle(ctx, c.path("key"), body.Result, by)
+		return ack, under("/result", err)
 	case !slices.Contains(codes, body.Failed):
-		return nil, bodyProblem(invalidBody, "/failed", fmt.Sprintf("%q: unknown reason code; there are %v", body.Failed, codes))
-	case cmd.Message == "":
-		cmd.Message = body.Reason
+		return order.Ack{}, bodyProblem(invalidBody, "/failed", fmt.Sprintf("%q: unknown reason code; there are %v", body.Failed, codes))
+	default:
+		return orders.SettleFailed(ctx, c.path("key"), body.Failed, body.Message, by)
 	}
-	if body.Result == nil {
-		return cmd, nil
+}
+
+func (d *orderDesk) resubmit(c *call, ctx context.Context) (order.Ack, error) {
+	var body orderResubmit
+	if err := c.decode(&body); err != nil {
+		return order.Ack{}, err
 	}
-	o, err := d.read(c)
-	if err == nil {
-		cmd.Result, err = order.ReadResult(body.Result, &o.Row, time.Now())
+	key := c.path("key")
+	what := order.BadKey(body.NewKey)
+	if body.NewKey == key {
+		what = "is the key that the order has: requeue it instead"
 	}
-	return cmd, under("/result", err)
+	if what != "" {
+		return order.Ack{}, bodyProblem(invalidBody, "/new_key", what)
+	}
+	orders, err := d.client(c)
+	if err != nil {
+		return order.Ack{}, err
+	}
+	ack, err := orders.Resubmit(ctx, key, body.NewKey, body.Body, order.Audit{By: c.who.Name, Reason: body.Reason})
+	return ack, under("/body", err)
 }
 
 // prune removes a batch: a request ends in bounded time.
@@ -283,36 +310,6 @@ func (d *orderDesk) prune(c *call) (order.Command, error) {
 		body.Before = time.Now().Add(-order.AbortedKept)
 	}
 	return order.Prune{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Aborted: body.Aborted, Before: body.Before, Limit: body.Limit}, nil
-}
-
-func (d *orderDesk) resubmit(c *call) (order.Command, error) {
-	var body orderResubmit
-	if err := c.decode(&body); err != nil {
-		return nil, err
-	}
-	if what := order.BadKey(body.NewKey); what != "" {
-		return nil, bodyProblem(invalidBody, "/new_key", what)
-	}
-	o, err := d.read(c)
-	if err != nil {
-		return nil, err
-	}
-	if body.NewKey == o.Row.Key {
-		return nil, bodyProblem(invalidBody, "/new_key", "is the key that the order has: requeue it instead")
-	}
-	i := slices.IndexFunc(d.profiles, func(p order.Profile) bool { return p.Name() == o.Row.Profile })
-	if i < 0 {
-		return nil, fmt.Errorf("%w: the server does not take requests of the profile %q", order.ErrState, o.Row.Profile)
-	}
-	raw := []byte(body.Body)
-	if raw == nil {
-		raw = o.Row.Body
-	}
-	var parsed order.Parsed
-	if raw, err = order.WithKey(raw, body.NewKey); err == nil {
-		parsed, err = d.profiles[i].Parse(raw, time.Now())
-	}
-	return order.Resubmit{Audit: order.Audit{By: c.who.Name, Reason: body.Reason}, Key: o.Row.Key, New: parsed.New(d.profiles[i])}, under("/body", err)
 }
 
 // under is a problem with the fields below a place of the body.
