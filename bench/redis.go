@@ -64,7 +64,7 @@ func (r *report) redis(ctx context.Context) (err error) {
 			})
 		}}
 		for _, server := range servers {
-			each = append(each, func() (float64, error) { return asynqDoubles(ctx, r.n/2, server.Addr, c.workers, c.running) })
+			each = append(each, func() (float64, error) { return asynqDoubles(ctx, r.n, server.Addr, c.workers, c.running) })
 		}
 		f, err := r.measure(each...)
 		if err != nil {
