@@ -117,6 +117,10 @@ soak-conformance: services ## The conformance suite on PostgreSQL with transacti
 soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also through a proxy that cuts, changes and loses
 	WEAVER_TEST_S3=versitygw $(GO) test ./blob/s3 -run '^Test(Bucket|Faults)$$' -v -timeout=1h
 
+.PHONY: fleet-test
+fleet-test: services versitygw ## 50,000 tasks and a job of 1,000 through a fleet of processes on PostgreSQL, Redis and S3, killed and restarted
+	WEAVER_FLEET=full $(GO) test -C internal/systemtest ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
+
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h
 

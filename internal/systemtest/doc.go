@@ -9,6 +9,7 @@
 //   - soak kills real processes, and keeps one under load for a long time.
 //   - saga kills workers that charge and ship orders through failing services.
 //   - events checks that readers see every event while processes are killed.
+//   - fleet kills and restarts an API, workers, publishers, PostgreSQL, Redis and S3.
 //   - leak checks that a drained engine leaves no goroutine behind.
 //
 // A failing run prints its seed, which repeats it. Time is the fake clock of testing/synctest wherever a clock

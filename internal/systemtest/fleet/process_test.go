@@ -23,6 +23,7 @@ import (
 	"github.com/goweaver/weaver/blob/s3"
 	"github.com/goweaver/weaver/cli"
 	"github.com/goweaver/weaver/delivery/redis"
+	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/postgres"
 )
 
@@ -82,6 +83,7 @@ func work(raw string) error {
 	w := &worker{ledger: ledger}
 	eng, err := weaver.New(db, weaver.Config{
 		Concurrency: 16, CrashBudget: -1, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Plugins:  []weaver.Plugin{schema.Plugin()}, // for clients over HTTP
 		Delivery: tr, NoPublisher: true, RedeliverAfter: 2 * time.Second, Bucket: bucket,
 		Handlers: []weaver.Handler{steps.Handler(w.steps), pack.Handler(w.pack)},
 	})
