@@ -119,7 +119,7 @@ soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also
 
 .PHONY: fleet-test
 fleet-test: services versitygw ## 50,000 tasks and a job of 1,000 through a fleet of processes on PostgreSQL, Redis and S3, killed and restarted
-	WEAVER_FLEET=full $(GO) test -C internal/systemtest ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
+	WEAVER_FLEET=$(or $(SIZE),full) $(GO) test -C internal/systemtest ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h

@@ -32,22 +32,20 @@ type objects interface {
 	Restart(t testing.TB)
 }
 
-// TestE2EFleet is the short run, with an S3 server in the test's process.
-func TestE2EFleet(t *testing.T) {
-	if os.Getenv("WEAVER_E2E") == "" {
-		t.Skip("make e2e runs this")
-	}
-	s := &memory{Memory: s3test.NewMemory(t)}
-	run(t, size{tasks: 600, nodes: 30, rate: 40, seconds: 18, limit: 8 * time.Minute}, s.Bucket(), []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test"}, s)
-}
-
-// TestFleet is the long run, on a real S3 server.
+// TestFleet has an S3 server in the test's process, and a real one in full size.
 func TestFleet(t *testing.T) {
-	if os.Getenv("WEAVER_FLEET") == "" {
+	switch text := os.Getenv("WEAVER_FLEET"); text {
+	case "":
 		t.Skip("make fleet-test runs this")
+	case "short":
+		s := &memory{Memory: s3test.NewMemory(t)}
+		run(t, size{tasks: 600, nodes: 30, rate: 40, seconds: 18, limit: 8 * time.Minute}, s.Bucket(), []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test"}, s)
+	case "full":
+		g := s3test.StartGateway(t)
+		run(t, size{tasks: 50_000, nodes: 1_000, rate: 500, seconds: 60, limit: 2 * time.Hour}, g.Bucket("fleet"), g.Env(), g)
+	default:
+		t.Fatalf("WEAVER_FLEET is %q: want short or full", text)
 	}
-	g := s3test.StartGateway(t)
-	run(t, size{tasks: 50_000, nodes: 1_000, rate: 500, seconds: 60, limit: 2 * time.Hour}, g.Bucket("fleet"), g.Env(), g)
 }
 
 func run(t *testing.T, size size, bucketURL string, env []string, objects objects) {
