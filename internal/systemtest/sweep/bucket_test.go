@@ -13,10 +13,13 @@ import (
 var large = strings.Repeat("large ", 20_000)
 
 // bucketCases test values in the bucket and the removal of ended tasks.
-var bucketCases = []testCase{
-	{
-		name:   "large values, until retention removes them",
+var bucketCases = []testCase{largeValues("large values, until retention removes them", false), largeValues("large values on S3, until retention removes them", true)}
+
+func largeValues(name string, s3 bool) testCase {
+	return testCase{
+		name:   name,
 		bucket: true,
+		s3:     s3,
 		handlers: handles(typeA, func(ctx context.Context, fx *fixture, in string) (string, error) {
 			if in != large {
 				fx.errorf("the input has %d bytes, want %d", len(in), len(large))
@@ -42,5 +45,5 @@ var bucketCases = []testCase{
 				}))
 			}
 		},
-	},
+	}
 }

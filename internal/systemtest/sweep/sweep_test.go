@@ -14,10 +14,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/blob/s3"
 	"github.com/goweaver/weaver/delivery"
 	"github.com/goweaver/weaver/internal/faults/faultstore"
+	"github.com/goweaver/weaver/internal/s3test"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -33,6 +37,7 @@ type testCase struct {
 	onlySQL   bool // needs transactions of users
 	onFile    bool // also runs on a file
 	bucket    bool // engines and callers have a bucket in memory
+	s3        bool // it is on an S3 server in memory
 	hints     bool // engines have a delivery transport in memory
 
 	losesLeases bool // leases are lost even without a fault
@@ -268,6 +273,12 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 		defer fx.backend.close()
 		if tc.bucket {
 			fx.bucket = blob.NewMemory()
+		}
+		if tc.s3 {
+			var err error
+			fx.bucket, err = s3.New("bucket", s3.Options{Endpoint: "s3.test", Region: "us-east-1", PathStyle: true, Transport: s3test.NewTransport(t),
+				Credentials: credentials.NewStaticV4("key", "secret", "")})
+			fx.must(err)
 		}
 		if tc.hints {
 			fx.hints = delivery.NewMemory()
