@@ -61,3 +61,37 @@ func TestOtherBucket(t *testing.T) {
 		wantError(fx, err, blob.ErrNoBucket)
 	})
 }
+
+// lateID is a bucket whose ID another process makes while this one looks at it.
+type lateID struct {
+	blob.Bucket
+	asked int
+	race  func() // makes the ID
+}
+
+func (b *lateID) Identity(ctx context.Context, create bool) (id, place string, err error) {
+	id, place, err = b.Bucket.(blob.Identified).Identity(ctx, create)
+	if b.asked++; b.asked == 1 {
+		b.race()
+	}
+	return id, place, err
+}
+
+// A program that starts while another one makes the bucket's ID is not refused.
+func TestBucket_FirstUseElsewhere(t *testing.T) {
+	t.Parallel()
+	subtest(t, "is not refused", func(fx *fixture) {
+		folder := blob.Dir(t.TempDir())
+		first, err := weaver.NewClient(fx.store, weaver.ClientConfig{Bucket: folder})
+		fx.must(err)
+		b := &lateID{Bucket: folder, race: func() {
+			_, _, err := first.AcceptBucket(fx.Context())
+			fx.must(err)
+		}}
+		c, err := weaver.NewClient(fx.store, weaver.ClientConfig{Bucket: b})
+		fx.must(err)
+		if err := c.CheckBucket(fx.Context()); err != nil || b.asked != 2 {
+			fx.Errorf("CheckBucket = %v after %d reads of the ID, want nil after 2", err, b.asked)
+		}
+	})
+}

@@ -104,15 +104,20 @@ func (v *Values) identity(ctx context.Context, create bool) (b store.Bucket, err
 
 // CheckBucket returns an error if the blobs of the namespace are in another bucket.
 func (v *Values) CheckBucket(ctx context.Context) error {
-	b, err := v.identity(ctx, false)
-	if err != nil || b == (store.Bucket{}) {
-		return err
+	for try := 1; ; try++ {
+		b, err := v.identity(ctx, false)
+		if err != nil || b == (store.Bucket{}) {
+			return err
+		}
+		got, err := v.Store.Operate(ctx, v.Namespace, store.AcceptBucket{Bucket: b, Check: true})
+		if err != nil {
+			return fmt.Errorf("check the bucket: %w", err)
+		}
+		// Another process may have made the bucket's ID and stored it between the two calls.
+		if err = got[0].Err; b.ID != "" || try == 2 || !errors.Is(err, store.ErrOtherBucket) {
+			return err
+		}
 	}
-	got, err := v.Store.Operate(ctx, v.Namespace, store.AcceptBucket{Bucket: b, Check: true})
-	if err != nil {
-		return fmt.Errorf("check the bucket: %w", err)
-	}
-	return got[0].Err
 }
 
 // AcceptBucket makes this bucket the bucket of the namespace's blobs.
