@@ -99,7 +99,7 @@ var importRules = map[string]rule{
 	"internal/faults/disktest":   {libs: []string{ncruces}},
 	"internal/pgtest":            {libs: []string{pgx}},
 	"internal/redistest":         {},
-	"internal/s3test":            {},
+	"internal/s3test":            {libs: []string{"github.com/minio/minio-go/v7"}},
 	"internal/faults/refusetest": {ours: library},
 	"internal/httpcontract":      {libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // Memory is a small S3 server in the test's process, with one bucket, "bucket", that keeps its bytes in files. It does
@@ -58,6 +60,11 @@ func NewMemory(t testing.TB) *Memory {
 func NewTransport(t testing.TB) *Memory {
 	t.Helper()
 	return &Memory{t: t, dir: t.TempDir(), objects: map[string]object{}, uploads: map[string]*pending{}}
+}
+
+// Credentials returns any credentials: the server takes all.
+func (s *Memory) Credentials() *credentials.Credentials {
+	return credentials.NewStaticV4("key", "secret", "")
 }
 
 // RoundTrip implements http.RoundTripper.

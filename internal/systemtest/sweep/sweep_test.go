@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/blob/s3"
@@ -275,9 +273,9 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 			fx.bucket = blob.NewMemory()
 		}
 		if tc.s3 {
+			server := s3test.NewTransport(t)
 			var err error
-			fx.bucket, err = s3.New("bucket", s3.Options{Endpoint: "s3.test", Region: "us-east-1", PathStyle: true, Transport: s3test.NewTransport(t),
-				Credentials: credentials.NewStaticV4("key", "secret", "")})
+			fx.bucket, err = s3.New("bucket", s3.Options{Endpoint: "s3.test", Region: "us-east-1", PathStyle: true, Transport: server, Credentials: server.Credentials()})
 			fx.must(err)
 		}
 		if tc.hints {
