@@ -118,8 +118,9 @@ soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also
 	WEAVER_TEST_S3=versitygw $(GO) test ./blob/s3 -run '^Test(Bucket|Faults)$$' -v -timeout=1h
 
 .PHONY: fleet-test
+fleet-test: SIZE ?= full
 fleet-test: services versitygw ## 50,000 tasks and a job of 1,000 through a fleet of processes on PostgreSQL, Redis and S3, killed and restarted
-	WEAVER_FLEET=$(or $(SIZE),full) $(GO) test -C internal/systemtest ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
+	WEAVER_FLEET=$(SIZE) $(GO) test -C internal/systemtest -tags fleet ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h
