@@ -201,14 +201,14 @@ func (cfg *Config) declared(c *Client) (list []engine.Declared, problems []error
 		problems = append(problems, errors.New("ProgramVersion is negative"))
 	}
 	if len(cfg.Schedules) > 0 && !c.store.Capabilities().Has(store.CanSchedule) {
-		problems = append(problems, fmt.Errorf("Schedules: %w", store.Require(c.store, store.CanSchedule)))
+		problems = append(problems, fmt.Errorf("%s: %w", "Schedules", store.Require(c.store, store.CanSchedule)))
 	}
 	for i := range cfg.Schedules {
 		s := &cfg.Schedules[i]
 		rule, work, err := s.stored(c)
 		switch {
 		case err != nil:
-			problems = append(problems, fmt.Errorf("Schedules[%d]: %w", i, err))
+			problems = append(problems, fmt.Errorf("%s: %w", fmt.Sprintf("Schedules[%d]", i), err))
 		case seen[s.name]:
 			problems = append(problems, fmt.Errorf("two Schedules are named %q: give each its own name", s.name))
 		}

@@ -82,7 +82,7 @@ func (r *report) fleet(ctx context.Context) (err error) {
 }
 
 func (f *fleet) run(ctx context.Context) error {
-	return f.opened(ctx, func(direct string, db store.Store) (err error) {
+	return f.opened(ctx, func(direct string, _ store.Store) (err error) {
 		u, err := url.Parse(direct)
 		if err != nil {
 			return err

@@ -162,7 +162,7 @@ func TestClient_RequeueAsks(t *testing.T) {
 				if !errors.Is(err, tc.want) || tc.want == nil && ack.State != order.Pending {
 					t.Errorf("%+v, %v", ack, err)
 				}
-				if _, is := errors.AsType[*order.AskError](err); is != (tc.want == away) || is && !errors.Is(err, order.ErrInDoubt) {
+				if _, is := errors.AsType[*order.AskError](err); is != errors.Is(tc.want, away) || is && !errors.Is(err, order.ErrInDoubt) {
 					t.Errorf("%T %v", err, err)
 				}
 			})
