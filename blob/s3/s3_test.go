@@ -402,3 +402,22 @@ func TestIdentity_Race(t *testing.T) {
 		t.Errorf("the ID of the second = %q, %v, want %q", id, err, first)
 	}
 }
+
+// Sweep leaves an old upload that still gets parts.
+func TestSweep_SlowUpload(t *testing.T) {
+	setCredentials(t)
+	s := s3test.NewMemory(t)
+	b := open(t, s.Bucket())
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("partNumber") == "2" {
+			s.Age(25 * time.Hour)
+			if n, err := b.Sweep(t.Context(), 24*time.Hour); n != 0 || err != nil {
+				t.Errorf("Sweep = %d, %v", n, err)
+			}
+		}
+		return false
+	})
+	if err := b.Put(t.Context(), "ns/a", bytes.NewReader(make([]byte, 11<<20))); err != nil {
+		t.Error(err)
+	}
+}

@@ -90,7 +90,7 @@ func (s *Memory) LetDamage() {
 	s.damage = true
 }
 
-// Age makes everything in the bucket older.
+// Age makes objects and uploads older, but not the parts of uploads.
 func (s *Memory) Age(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,12 @@ func (s *Memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(s.objects, key)
 		w.WriteHeader(204)
 	case q.Has("uploadId"):
-		fmt.Fprint(w, "<ListPartsResult></ListPartsResult>")
+		fmt.Fprint(w, "<ListPartsResult>")
+		for n, file := range up.parts {
+			info, _ := os.Stat(file)
+			fmt.Fprintf(w, "<Part><PartNumber>%d</PartNumber><Size>%d</Size><ETag>\"x\"</ETag><LastModified>%s</LastModified></Part>", n, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		}
+		fmt.Fprint(w, "</ListPartsResult>")
 	case q.Has("uploads"):
 		fmt.Fprint(w, "<ListMultipartUploadsResult><Bucket>bucket</Bucket>")
 		for id, u := range s.uploads {
