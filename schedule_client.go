@@ -174,9 +174,6 @@ func (c *Client) BackfillSchedule(ctx context.Context, name string, from, to tim
 					fired++
 				}
 			}
-			if !first {
-				w.Verb = "" // one entry of the audit
-			}
 			return w, nil
 		})
 		if errors.Is(err, errDryRun) {

@@ -69,8 +69,8 @@ func orderConfig() (order.Config, error) {
 	return cfg, nil
 }
 
-// withOrderClient is withOrders with a client, which takes the requests of cfg and asks the partner
-// at the addresses that the flags allow; nil: it asks nobody.
+// withOrderClient runs fn with a client of the orders of a store. cfg (may be nil) has the profiles of
+// its requests. With addresses, a requeue asks the partner, at the addresses that they allow.
 func (s *session) withOrderClient(ctx context.Context, cfg *order.Config, addresses *addressFlags, fn func(orders *order.Client, ns string) error) error {
 	return s.withOrders(ctx, func(st order.Store, ns string) error {
 		of := order.ClientConfig{Store: st, Namespace: ns}

@@ -131,7 +131,7 @@ weaver_workers{state="silent"} 0
 	})
 }
 
-// Hints are counted on both sides of the transport, and those that nobody sends.
+// The metrics count hints that are pushed and popped, and hints of the store that are unsent.
 func TestHintMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -208,7 +208,7 @@ func (d *orderDesk) operate(c *call, of func(*orderDesk, *call) (order.Command, 
 	})
 }
 
-// act answers with what a verb did.
+// act runs a verb and writes its result as the answer.
 func (d *orderDesk) act(c *call, verb func(context.Context) (order.Ack, error)) error {
 	ctx, cancel := c.context()
 	defer cancel()

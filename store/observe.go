@@ -56,8 +56,7 @@ type Observe interface {
 	Feed(ctx context.Context, ns string, req FeedRequest) (FeedPage, error)
 
 	// Schedules (CanSchedule) returns schedules, and the fires of one; see ScheduleFilter. The command
-	// WriteSchedule writes them. Callers of Operate that must not fire early pass the store's clock by
-	// WriteSchedule.NotBefore; the clock of the machine that asks never matters.
+	// WriteSchedule writes them.
 	Schedules(ctx context.Context, ns string, f ScheduleFilter) (SchedulePage, error)
 
 	// WriteStats (CanKeepStats) stores rows of 10-second slots, by the store's clock, in one

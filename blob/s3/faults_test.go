@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 	f := newFaulty(t, to, seed)
 	name := map[bool]string{true: "bucket", false: s3test.BucketName}[os.Getenv("WEAVER_TEST_S3") == ""]
 	b := open(t, "s3://"+name+"/pre?region=us-east-1&path_style=true&endpoint="+f.URL)
-	content := func(key string) []byte { // of a key, of which each has one content
+	content := func(key string) []byte { // derived from the key
 		r := rand.NewChaCha8([32]byte([]byte(key + strings.Repeat(" ", 32))[:32]))
 		size := 1 + r.Uint64()%4000
 		if r.Uint64()%6 == 0 {

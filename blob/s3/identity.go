@@ -18,7 +18,7 @@ import (
 // identityObject is the name of the object with the ID, below the prefix. It is not a key.
 const identityObject = ".bucket-id"
 
-// knownFor is how long an ID that was read is believed, so that not every Put reads it.
+// knownFor is the time for which a Bucket caches the ID that it read.
 const knownFor = time.Minute
 
 // Identity implements blob.Identified: the ID is in the object .bucket-id below the prefix, and is copied with the

@@ -265,7 +265,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// In a bucket that others use too, Sweep leaves what it does not know.
+// Without a prefix, Sweep aborts only old uploads whose names are keys of blobs.
 func TestSweep_NoPrefix(t *testing.T) {
 	setCredentials(t)
 	s := s3test.NewMemory(t)
@@ -295,7 +295,7 @@ func TestSweep_NoPrefix(t *testing.T) {
 	}
 }
 
-// Several processes agree on the ID of a bucket, which is no blob.
+// Concurrent processes get the same ID of a bucket, and Sweep does not list it as a blob.
 func TestIdentity(t *testing.T) {
 	setCredentials(t)
 	s := s3test.NewMemory(t)

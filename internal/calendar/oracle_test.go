@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/internal/calendar"
 )
 
-// clock is what the clocks of a zone show in one minute.
+// clock is the civil time of a zone in one minute.
 type clock struct {
 	year, day, hour, minute, last int // last is the last day of the month
 	month                         time.Month
@@ -129,7 +129,7 @@ func clockOf(civil int64) clock {
 	return c
 }
 
-// The zones of which every run checks all changes: those that have gaps and folds of unusual lengths or at unusual times.
+// odd are the zones whose clock changes every run checks: their gaps and folds have unusual lengths or times.
 var odd = []string{
 	"Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu", "Asia/Beirut", "Africa/Cairo",
 	"America/Ciudad_Juarez", "America/Havana", "America/Santiago", "America/Sao_Paulo", "Asia/Gaza", "America/Scoresbysund", "Antarctica/Troll", "Pacific/Chatham", "UTC",

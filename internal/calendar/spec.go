@@ -15,7 +15,7 @@ type Spec struct {
 	Timezone string `json:"timezone,omitempty"`
 	// Every is elapsed time between two fires: whole seconds, at least one. Clock changes do not matter.
 	Every Duration `json:"every,omitzero"`
-	// Anchor is an instant from which the fires of Every are counted, before and after it, so that they never drift;
+	// Anchor is the instant from which the fires of Every are counted, in both directions;
 	// default 1970-01-01T00:00:00Z. Fractions of a second are dropped.
 	Anchor time.Time `json:"anchor,omitzero"`
 	// Jitter is the upper bound of [Recurrence.Delay]; default none.

@@ -89,7 +89,7 @@ func TestRecurrence_Bounds(t *testing.T) {
 	}
 }
 
-// The ends of what RFC 3339 can write are the ends of every search.
+// From any instant, Next and Latest return only fires that RFC 3339 can express.
 func TestRecurrence_EndOfTime(t *testing.T) {
 	t.Parallel()
 	for _, s := range []calendar.Spec{{Cron: "* * * * *", Timezone: "Pacific/Kiritimati"}, {Cron: "@yearly", Timezone: "Pacific/Pago_Pago"}, {Every: duration("2562047h")}} {

@@ -90,7 +90,7 @@ func TestS3(t *testing.T) {
 	run(0, "doctor", "--deep")
 }
 
-// A bucket that cannot work ends a verb that needs it, with what to do.
+// A verb that needs the bucket fails if the bucket is missing or denies access, and says what to do.
 func TestS3_Wrong(t *testing.T) {
 	s, dir := withS3(t)
 	answer := func(code string) {

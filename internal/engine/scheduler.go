@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,7 @@ func (s *scheduler) run(ctx context.Context) error {
 		looked := time.Now()
 		if s.later.Load() && looked.Sub(declared) >= s.TTL {
 			declared = looked
-			if err := s.declare(ctx); err != nil && ctx.Err() == nil {
+			if err := s.declareAll(ctx); err != nil && ctx.Err() == nil {
 				s.repeats.warn(s.Log, "declare schedules", err)
 			}
 		}
@@ -197,6 +198,13 @@ func DefaultProgram() string { return build.Program() }
 // declare stores the schedules of the program, and pauses those that only an older version of it had. A schedule of
 // another program is left alone, with a warning.
 func (s *scheduler) declare(ctx context.Context) error {
+	if err := s.declareAll(ctx); err != nil {
+		return fmt.Errorf("declare schedules: %w", err)
+	}
+	return nil
+}
+
+func (s *scheduler) declareAll(ctx context.Context) error {
 	s.later.Store(false)
 	names := make(map[string]bool, len(s.Schedules))
 	for i := range s.Schedules {
@@ -232,8 +240,8 @@ func (s *scheduler) declare(ctx context.Context) error {
 	}
 }
 
-// newer reports whether an engine of the program with at least a version runs. An engine that cannot be asked for
-// counts as running: what it declared stays.
+// newer returns a function that reports whether an engine of the program with at least a version runs. It also
+// reports true if the workers cannot be read.
 func (s *scheduler) newer(ctx context.Context) func(version int) bool {
 	return func(version int) bool {
 		call, cancel := context.WithTimeout(ctx, s.lease().Call())

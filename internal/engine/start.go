@@ -24,7 +24,7 @@ func (e *env) atStart(ctx context.Context, fns []func(context.Context) error) (f
 		case ctx.Err() != nil:
 			return nil
 		}
-		e.Log.Warn("a plug-in's work at the start failed; it is done again", "error", err, "after", startAgain)
+		e.Log.Warn("work at the start failed; it is done again", "error", err, "after", startAgain)
 		failed = append(failed, fn)
 	}
 	return failed

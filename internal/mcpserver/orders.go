@@ -19,7 +19,7 @@ type Orders struct {
 	// Why tells the story of an order in sentences, without its values. Required.
 	Why func(*order.Order) string
 	// Ask asks the partner what became of an aborted order with an unknown outcome, and
-	// settles it if it was executed, with an audit entry. nil: there is no partner to ask.
+	// settles it if it was executed, with an audit entry. Optional.
 	Ask func(ctx context.Context, key string, by order.Audit) (order.Found, error)
 }
 

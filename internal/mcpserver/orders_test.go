@@ -103,7 +103,7 @@ func TestRequeueOrder(t *testing.T) {
 	}
 }
 
-// The verbs for all orders: each says how many it changed, and needs a reason.
+// Each verb for all orders returns the number of changed orders, and requires a reason.
 func TestBulkOrders(t *testing.T) {
 	t.Parallel()
 	c := ordersConfig(t)

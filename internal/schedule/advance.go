@@ -21,11 +21,6 @@ const (
 	reasonFull     = "100 fires wait already"
 )
 
-// Due reports whether Advance has something to do at a time, given that the last run has ended.
-func (s *Schedule) Due(now time.Time) bool {
-	return s.State.Paused == nil && (len(s.State.Queued) > 0 || !s.State.Next.IsZero() && !s.fireAt().After(now) || s.State.Zone != s.When.ZoneVersion())
-}
-
 // AsksForRun reports whether Advance needs to know if the last run has ended.
 func (s *Schedule) AsksForRun() bool {
 	return s.State.Last != nil && s.Rule.overlap() != Allow

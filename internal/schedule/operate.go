@@ -15,7 +15,8 @@ import (
 const MaxBackfill = 10_000
 
 const (
-	// keepFires is how long the records of fires are kept, unless there are more than keepCount.
+	// keepFires is the retention of the records of fires. It is shorter, but at least a day, if a
+	// schedule has more than keepCount times in it.
 	keepFires = 90 * 24 * time.Hour
 	keepCount = 10_000
 	// backfillBatch is the maximum number of runs of one write.

@@ -34,7 +34,7 @@ const DefaultCatchUp = time.Hour
 // MaxQueued is the maximum number of fires of a schedule that wait. Further ones are skipped.
 const MaxQueued = 100
 
-// Rule says when a schedule fires, and what declared it.
+// Rule is the definition of a schedule, without its work, and the program that declares it.
 type Rule struct {
 	calendar.Spec
 
