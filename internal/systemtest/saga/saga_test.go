@@ -89,8 +89,11 @@ func storm(t *testing.T, at string, size size) {
 	defer kill.Stop()
 	act := time.NewTicker(30 * time.Millisecond)
 	defer act.Stop()
-	for kills := 0; kills < size.kills; {
+	// On a slow machine a storm of this many kills may hold no retry; it goes on until it does.
+	for kills := 0; kills < size.kills || did.retried == 0 || did.cancelled == 0 || shop.undone() == 0; {
 		select {
+		case <-ctx.Done():
+			t.Fatalf("after %d kills and %d orders, nothing was undone, retried, or cancelled: %+v", kills, len(ids), did)
 		case <-kill.C:
 			w := &workers[kills%len(workers)]
 			(*w).kill()
@@ -134,8 +137,8 @@ func storm(t *testing.T, at string, size size) {
 	}
 	t.Logf("%d orders: %v; %d effects undone, %d calls failed, %d were late; operators cancelled %d, %d more by force, and retried %d",
 		len(ids), counts, shop.undone(), shop.failed, shop.late, did.cancelled, did.forced, did.retried)
-	if shop.undone() == 0 || did.retried == 0 || did.cancelled == 0 || counts["succeeded"] == 0 {
-		t.Error("nothing was undone, retried, cancelled, or succeeded")
+	if counts["succeeded"] == 0 {
+		t.Error("nothing succeeded")
 	}
 }
 
