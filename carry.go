@@ -70,6 +70,9 @@ type Operation struct {
 	AbandonUndo bool
 	SkipUndo    []string
 
+	DryRun      bool
+	SeenVersion *int // nil matches any
+
 	RerunInput json.RawMessage // nil: the input of the repeated task
 	RerunWith  []EnqueueOption
 }
@@ -87,7 +90,7 @@ func ReadOperateOptions(verb store.Command, opts ...OperateOption) (Operation, e
 	o := Operation{By: s.audit.By, Reason: s.audit.Reason, Force: s.force, Ask: s.ask, SeenEpoch: s.seen.Epoch, SeenUpdatedAt: s.seen.UpdatedAt}
 	o.AddAttempts, o.AddCost = s.added()
 	o.KeepSteps, o.Cleanups, o.AbandonUndo = s.keepSteps, s.cleanups, s.abandonUndo
-	o.SkipUndo = s.skipUndo
+	o.SkipUndo, o.SeenVersion, o.DryRun = s.skipUndo, s.version, s.many != nil && s.many.dryRun
 	if s.rerun != nil {
 		if s.rerun.err != nil {
 			return Operation{}, fmt.Errorf("%w: %w", ErrInvalidInput, s.rerun.err)

@@ -30,10 +30,11 @@ type operateSettings struct {
 	keepSteps   bool
 	rerun       *rerunSettings // with options of Rerun
 	many        *manySettings  // with options of RetryMany and the like
+	version     *int           // SeenVersion
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, abandon, ask, seen, rerun, many, add, keep, cleanups, skip bool }
+type verbOptions struct{ force, abandon, ask, seen, rerun, many, dry, version, add, keep, cleanups, skip bool }
 
 // problem returns the error for options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -49,7 +50,9 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
 	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch is an option of the verbs of one task only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
-	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
+	refuse(s.many != nil && s.many.dryRun, has.many || has.dry, "DryRun is an option of RetryMany, CancelMany, DeleteMany and BackfillSchedule only")
+	refuse(s.many != nil && s.many.older != 0, has.many, "OlderThan is an option of RetryMany, CancelMany and DeleteMany only")
+	refuse(s.version != nil, has.version, "SeenVersion is an option of PutSchedule only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
 	refuse(s.keepSteps, has.keep, onlyKeepSteps)
 	if has.cleanups && s.cleanups && (s.keepSteps || s.addAttempts != nil || s.addCost != nil) {
@@ -74,7 +77,9 @@ func (s *operateSettings) problem(has verbOptions) error {
 
 // optionsOf returns the options of the verb of one task or job.
 func optionsOf(cmd store.Command) (has verbOptions) {
-	switch cmd.(type) {
+	switch cmd := cmd.(type) {
+	case store.WriteSchedule:
+		has.version, has.dry = cmd.Verb == "put_schedule", cmd.Verb == "backfill_schedule"
 	case store.CancelTask:
 		has.seen, has.force, has.abandon = true, true, true
 	case store.ReplaceInput:

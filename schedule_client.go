@@ -87,7 +87,7 @@ type ScheduleFire struct {
 
 // PutSchedule creates a schedule, or changes the one with its name. The times of a changed rule count
 // from now; a pause stays. A schedule that a program declares can be changed, until the program starts
-// again. Errors: ErrInvalidSchedule.
+// again. Option: SeenVersion. Errors: ErrInvalidSchedule.
 func (c *Client) PutSchedule(ctx context.Context, s Schedule, opts ...OperateOption) (ScheduleInfo, error) {
 	rule, work, err := s.stored(c)
 	if err != nil {
@@ -229,7 +229,7 @@ func (c *Client) writeSchedule(ctx context.Context, verb, name string, opts []Op
 		return ScheduleInfo{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
 	}
 	var set operateSettings
-	if err := cmp.Or(set.apply(opts), set.problem(verbOptions{many: verb == "backfill_schedule"}), store.Require(c.store, store.CanSchedule)); err != nil {
+	if err := cmp.Or(set.apply(opts), set.problem(optionsOf(store.WriteSchedule{Verb: verb})), store.Require(c.store, store.CanSchedule)); err != nil {
 		return ScheduleInfo{}, fmt.Errorf("%s: %w", what, err)
 	}
 	for try := 1; ; try++ {
@@ -237,7 +237,12 @@ func (c *Client) writeSchedule(ctx context.Context, verb, name string, opts []Op
 		if err != nil {
 			return ScheduleInfo{}, fmt.Errorf("%s: %w", what, err)
 		}
-		w, changed, err := move(s, now, set.audit)
+		err = set.seenVersion(name, s)
+		var w store.WriteSchedule
+		changed := false
+		if err == nil {
+			w, changed, err = move(s, now, set.audit)
+		}
 		if err != nil {
 			return ScheduleInfo{}, fmt.Errorf("%s: %w", what, err)
 		}

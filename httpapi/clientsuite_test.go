@@ -51,6 +51,16 @@ type anyClient interface {
 	JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResult, error)
 	CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.CancelAck, error)
 	RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.RetryAck, error)
+	PutSchedule(ctx context.Context, s weaver.Schedule, opts ...weaver.OperateOption) (weaver.ScheduleInfo, error)
+	Schedule(ctx context.Context, name string) (weaver.ScheduleInfo, error)
+	Schedules(ctx context.Context, after string, limit int) ([]weaver.ScheduleInfo, error)
+	ScheduleFires(ctx context.Context, name string, before time.Time, limit int) ([]weaver.ScheduleFire, error)
+	NextFires(ctx context.Context, name string, n int) ([]time.Time, error)
+	PauseSchedule(ctx context.Context, name string, opts ...weaver.OperateOption) (weaver.ScheduleInfo, error)
+	ResumeSchedule(ctx context.Context, name string, opts ...weaver.OperateOption) (weaver.ScheduleInfo, error)
+	TriggerSchedule(ctx context.Context, name string, opts ...weaver.OperateOption) (weaver.ScheduleInfo, error)
+	BackfillSchedule(ctx context.Context, name string, from, to time.Time, opts ...weaver.OperateOption) (weaver.Backfilled, error)
+	DeleteSchedule(ctx context.Context, name string, opts ...weaver.OperateOption) error
 }
 
 // suite is a store with a client of one kind.

@@ -24,6 +24,30 @@ func (c *call) submitJob() error {
 	if err := c.keyOf(&body.IdempotencyKey, "/idempotency_key"); err != nil {
 		return err
 	}
+	ctx, cancel := c.context()
+	defer cancel()
+	j, err := c.job(ctx, &body, "")
+	if err != nil {
+		return err
+	}
+	var opts []weaver.SubmitOption
+	if body.IdempotencyKey != "" {
+		opts = append(opts, weaver.IdempotencyKey(body.IdempotencyKey))
+	}
+	h, err := c.api.client.Submit(ctx, j, opts...)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Location", "jobs/"+h.ID().String())
+	status := http.StatusOK
+	if h.Disposition() == store.DispositionCreated {
+		status = http.StatusCreated
+	}
+	return c.write(status, Submitted{ID: h.ID(), Disposition: h.Disposition()})
+}
+
+// job converts a JobDraft for the client, without its key; pointer is its place in the body.
+func (c *call) job(ctx context.Context, body *JobDraft, pointer string) (*weaver.Job, error) {
 	b := body.Budget
 	j := weaver.NewJob(body.Name, weaver.Budget{
 		MaxAttemptsPerTask: b.MaxAttemptsPerTask, MaxTotalAttempts: b.MaxTotalAttempts, MaxDuration: time.Duration(b.MaxDuration),
@@ -32,18 +56,16 @@ func (c *call) submitJob() error {
 	for k, v := range body.Metadata {
 		j.Metadata(k, v)
 	}
-	ctx, cancel := c.context()
-	defer cancel()
 	needs := 0
 	for i := range body.Tasks {
 		n := &body.Tasks[i]
-		at := fmt.Sprintf("/tasks/%d", i)
+		at := fmt.Sprintf("%s/tasks/%d", pointer, i)
 		if needs += len(n.Needs) + len(n.IfFailed) + len(n.IfDone); needs > maxNeeds {
-			return bodyProblem(invalidBody, at, fmt.Sprintf("up to here the tasks have %d needs: at most %d are taken. Put a task between two groups that need each other", needs, maxNeeds))
+			return nil, bodyProblem(invalidBody, at, fmt.Sprintf("up to here the tasks have %d needs: at most %d are taken. Put a task between two groups that need each other", needs, maxNeeds))
 		}
 		d, err := c.draft(ctx, &n.Draft, at)
 		if err != nil {
-			return within(err, at)
+			return nil, within(err, at)
 		}
 		var opts []weaver.NodeOption
 		if len(n.Needs) > 0 {
@@ -63,20 +85,7 @@ func (c *call) submitJob() error {
 		}
 		j.Add(n.Node, d, opts...)
 	}
-	var opts []weaver.SubmitOption
-	if body.IdempotencyKey != "" {
-		opts = append(opts, weaver.IdempotencyKey(body.IdempotencyKey))
-	}
-	h, err := c.api.client.Submit(ctx, j, opts...)
-	if err != nil {
-		return err
-	}
-	c.w.Header().Set("Location", "jobs/"+h.ID().String())
-	status := http.StatusOK
-	if h.Disposition() == store.DispositionCreated {
-		status = http.StatusCreated
-	}
-	return c.write(status, Submitted{ID: h.ID(), Disposition: h.Disposition()})
+	return j, nil
 }
 
 var jobStates = wire.JobStates()

@@ -53,6 +53,10 @@ type (
 	Counts = wire.Counts
 	// TaskType is a task type that workers announced.
 	TaskType = wire.TaskType
+	// ScheduleDraft is a schedule that is to be stored.
+	ScheduleDraft = wire.ScheduleDraft
+	// Schedule is a schedule with its next times, and what became of the last ones.
+	Schedule = wire.Schedule
 	// Problem is an answer that is no success, as RFC 9457 has it. It is an error: what
 	// the client's methods return for one.
 	Problem = wire.Problem
@@ -72,6 +76,7 @@ type (
 	repairRequest     = wire.RepairRequest
 	rescheduleRequest = wire.RescheduleRequest
 	pauseRequest      = wire.PauseRequest
+	backfillRequest   = wire.BackfillRequest
 )
 
 // ProblemBase begins the types of problems; docs/problems.md has a section for each.

@@ -24,13 +24,14 @@ import (
 
 // request is one request of a Client.
 type request struct {
-	method  string
-	path    string // escaped, relative to the base
-	query   url.Values
-	body    any // nil without a body
-	ifMatch string
-	safe    bool          // repeating it has no further effect
-	poll    time.Duration // the server's maximum wait before it responds
+	method      string
+	path        string // escaped, relative to the base
+	query       url.Values
+	body        any // nil without a body
+	ifMatch     string
+	ifNoneMatch string
+	safe        bool          // repeating it has no further effect
+	poll        time.Duration // the server's maximum wait before it responds
 }
 
 // trial is the failure of one try of a request.
@@ -111,6 +112,9 @@ func (c *Client) try(caller context.Context, r *request, body []byte, v any) *tr
 	}
 	if r.ifMatch != "" {
 		req.Header.Set("If-Match", r.ifMatch)
+	}
+	if r.ifNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.ifNoneMatch)
 	}
 	if c.authorize != nil {
 		header, err := c.authorize(ctx)

@@ -23,13 +23,14 @@ type Kind struct {
 const TimedOut = "timed-out"
 
 // Precondition is the problem of an If-Match that does not hold.
-var Precondition = Kind{store.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
+var Precondition = Kind{store.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "It has changed since it was read.", 0}
 
 // Kinds returns the problems of errors. Of an error that is several of them the first one
 // counts.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 var kinds = []Kind{
+	{weaver.ErrInvalidSchedule, "invalid-schedule", 422, "The schedule has mistakes.", 0},
 	{weaver.ErrInvalidJob, "invalid-job", 422, "The job has mistakes.", 0},
 	{weaver.ErrInvalidOption, "invalid-option", 422, "An option has an invalid value.", 0},
 	{weaver.ErrTooLarge, "payload-too-large", 413, "A value is over the limit.", 0},
@@ -44,7 +45,7 @@ var kinds = []Kind{
 	{weaver.ErrForgotten, "forgotten", 410, "It was erased.", 0},
 	{weaver.ErrValuesDropped, "values-dropped", 410, "A retention rule removed it.", 0},
 	{store.ErrBlobGone, "blob-gone", 410, "The bytes were deleted.", 0},
-	{store.ErrChanged, "changed", 409, "The task has changed meanwhile.", 0},
+	{store.ErrChanged, "changed", 409, "It has changed meanwhile.", 0},
 	{weaver.ErrConflict, "conflict", 409, "It conflicts with the recorded state.", 0},
 	{weaver.ErrState, "state", 409, "The state does not allow it.", 0},
 	{store.ErrRefused, "refused", 422, "The store cannot keep this.", 0},

@@ -1,6 +1,7 @@
 package clitest_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -116,7 +117,7 @@ func curl() {
 			}
 			header.Set("Content-Type", "application/json")
 			header.Set("Accept", "application/json")
-			method = http.MethodPost
+			method = cmp.Or(method, http.MethodPost)
 		default:
 			if strings.HasPrefix(flag, "-") || target != "" {
 				fatal("not understood: " + flag)

@@ -70,8 +70,10 @@ func New(c Config) (*mcp.Server, error) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
 	t := tools{c, make(map[string]arguments)}
 	t.addReads(s)
+	t.addScheduleReads(s)
 	if c.AllowWrites {
 		t.addWrites(s)
+		t.addScheduleWrites(s)
 	}
 	if c.Orders.Store != nil {
 		t.addOrderReads(s)
