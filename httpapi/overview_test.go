@@ -123,11 +123,11 @@ func TestFeatures(t *testing.T) {
 		return f.Features
 	}
 	f := has(nil)
-	if !f["bulk"] || !f["explanations"] || !f["login"] || !f["types"] || f["command_logs"] {
+	if !f["bulk"] || !f["explanations"] || !f["login"] || !f["types"] || !f["schedules"] {
 		t.Errorf("features: %v", f)
 	}
-	if _, told := f["schedules"]; !told || f["schedules"] {
-		t.Errorf("what is not built is not told as false: %v", f)
+	if _, told := f["command_logs"]; !told || f["command_logs"] {
+		t.Errorf("what is not there is not told as false: %v", f)
 	}
 	if f := has(func(c *httpapi.Config) { c.Login = nil }); f["login"] {
 		t.Error("without Login there is a login")

@@ -125,7 +125,7 @@ func TestSafetyHeaders(t *testing.T) {
 			}
 		}
 	}
-	if obeyed["Idempotency-Key"] != 4 || obeyed["If-Match"] != 10 {
+	if obeyed["Idempotency-Key"] != 4 || obeyed["If-Match"] != 11 {
 		t.Errorf("the headers are taken by %v routes", obeyed)
 	}
 	s.post("/v1/tasks/"+id+"/pause", nil, "Idempotency-Key", "k").want(http.StatusOK)
