@@ -96,7 +96,7 @@ wasm: ## Build for the browser (js/wasm)
 
 .PHONY: e2e
 e2e: services ## Run the tests that build programs or write much (TestE2E…)
-	@GO='$(GO)' scripts/e2e.sh
+	@$(IN_TESTS) scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
 SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
@@ -118,9 +118,8 @@ soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also
 	WEAVER_TEST_S3=versitygw $(GO) test ./blob/s3 -run '^Test(Bucket|Faults)$$' -v -timeout=1h
 
 .PHONY: fleet-test
-fleet-test: SIZE ?= full
 fleet-test: services versitygw ## 50,000 tasks and a job of 1,000 through a fleet of processes on PostgreSQL, Redis and S3, killed and restarted
-	WEAVER_FLEET=$(SIZE) $(GO) test -C internal/systemtest -tags fleet ./fleet -run '^TestFleet$$' -v -count=1 -timeout=3h
+	WEAVER_E2E=1 WEAVER_FLEET=full $(GO) test -C internal/systemtest ./fleet -run '^TestE2EFleet$$' -v -count=1 -timeout=3h
 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test -C internal/systemtest ./crossing -run '^TestCrossing$$' -v -timeout=1h

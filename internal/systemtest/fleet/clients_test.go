@@ -1,5 +1,3 @@
-//go:build fleet
-
 package fleet_test
 
 import (
@@ -29,7 +27,7 @@ func (m *memory) Kill() {
 
 func (m *memory) Restart(testing.TB) { m.Before(nil) }
 
-// clients enqueue the tasks, every tenth over HTTP, and the job. They repeat each call, with its idempotency keys, until it is
+// clients enqueue the tasks, some over HTTP, and the job. They repeat each call, with its idempotency keys, until it is
 // acknowledged.
 type clients struct {
 	client *weaver.Client
@@ -37,6 +35,8 @@ type clients struct {
 	size   size
 
 	enqueued, repeated atomic.Int64
+	enough             chan struct{} // closed when the storm needs no further tasks
+	once               sync.Once     // closes enough
 	over               chan struct{} // closed when all is enqueued, with err
 	mu                 sync.Mutex
 	ids                map[weaver.TaskID]bool // acknowledged
@@ -63,20 +63,29 @@ func (c *clients) run(ctx context.Context) {
 	every := time.NewTicker(250 * time.Millisecond)
 	defer every.Stop()
 	batch := max(c.size.rate/4, 1)
-	for from := 0; c.err == nil && from < c.size.tasks; from += batch {
+	for from := 0; c.err == nil; from += batch {
 		<-every.C
-		to := min(from+batch, c.size.tasks)
-		c.err = c.enqueue(ctx, from, to)
-		c.enqueued.Store(int64(to))
+		if from >= c.size.tasks {
+			select {
+			case <-c.enough:
+				return
+			default:
+			}
+		}
+		c.err = c.enqueue(ctx, from, from+batch)
+		c.enqueued.Store(int64(from + batch))
 	}
 }
+
+// stop ends the clients when they have enqueued the tasks of their size.
+func (c *clients) stop() { c.once.Do(func() { close(c.enough) }) }
 
 func key(n int) string { return "task-" + strconv.Itoa(n) }
 
 func (c *clients) enqueue(ctx context.Context, from, to int) error {
 	var drafts []weaver.Draft
 	for n := from; n < to; n++ {
-		if n%10 != 0 {
+		if n%c.size.http != 0 {
 			drafts = append(drafts, steps.With(n, weaver.IdempotencyKey(key(n))))
 			continue
 		}

@@ -1,5 +1,3 @@
-//go:build fleet
-
 package fleet_test
 
 import (
@@ -114,6 +112,7 @@ type process struct {
 
 	mu              sync.Mutex
 	said            bytes.Buffer // since its start
+	counts          bool         // whether it has said how many hints it had
 	url             string       // that it serves, with a slash; "" while it is not known
 	popped, useless int64        // since its start
 }
@@ -142,7 +141,7 @@ func (p *process) start() {
 	p.in = in
 	p.starts++
 	p.mu.Lock()
-	p.said, p.url = bytes.Buffer{}, ""
+	p.said, p.url, p.counts = bytes.Buffer{}, "", false
 	p.mu.Unlock()
 	ended := p.ended
 	go func() {
@@ -159,7 +158,7 @@ func (p *process) hear(line string) {
 	defer p.mu.Unlock()
 	var popped, useless int64
 	if n, _ := fmt.Sscanf(line, "hints %d %d", &popped, &useless); n == 2 {
-		p.popped, p.useless = popped, useless
+		p.popped, p.useless, p.counts = popped, useless, true
 		return
 	}
 	p.said.WriteString(line + "\n")
@@ -174,10 +173,17 @@ func (p *process) address() string {
 	return p.url
 }
 
+// ready reports whether the process has started, so that it ends in order on SIGTERM.
+func (p *process) ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.url != "" || p.counts
+}
+
 // kill ends the process like kill -9, or waits for one that has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
-	p.wait()
+	_ = p.wait()             // it was killed, or failed
 }
 
 // wait waits for the end of the process, and returns whether it ended without an error.
