@@ -57,8 +57,12 @@ type fleet struct {
 
 // newFleet starts n engines. Their store sends no notices, so that only Poll and hints wake them.
 func newFleet(t *testing.T, n int, tr delivery.Transport, poll time.Duration, hooks storehook.Hooks, change func(i int, cfg *weaver.Config)) *fleet {
+	return newFleetOn(t, memstore.New(), n, tr, poll, hooks, change)
+}
+
+func newFleetOn(t *testing.T, st store.Store, n int, tr delivery.Transport, poll time.Duration, hooks storehook.Hooks, change func(i int, cfg *weaver.Config)) *fleet {
 	hooks.Hide |= store.CanNotify
-	s := storehook.New(memstore.New(), &hooks)
+	s := storehook.New(st, &hooks)
 	client, err := weaver.NewClient(s, weaver.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)

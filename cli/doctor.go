@@ -28,7 +28,7 @@ func (doctorCmd) Help() string {
 		"store fails. It warns about risks for the data or the speed of the store: settings with which a server loses acknowledged " +
 		"commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks " +
 		"that no worker starts, hints that the transport of --delivery refused or did not take, pauses that hold up due tasks, undos that failed, need a person, are held up by a pause or have taken " +
-		"an hour, dead or silent workers that hold leases, and orders that are held, have an unknown outcome, or stay unsettled." +
+		"an hour, dead or silent workers that hold leases, workers that cannot be told apart by their names, clocks that differ, and orders that are held, have an unknown outcome, or stay unsettled." +
 		"\n\n--post-restore is for a namespace that was restored from a backup: " +
 		"leases handed out before end, their tasks are due again, and unsettled orders are held until `order release`. Stop the programs first. --accept-clock makes the store take the " +
 		"time of this machine, if the store's clock was wrong once and is ahead."
@@ -183,8 +183,10 @@ func writable(ctx context.Context, s store.Store) error {
 // examine checks a namespace, part by part if the store supports it.
 func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	f.Violations = []violation{}
+	before := time.Now()
 	if s.Capabilities().Has(store.CanScan) {
 		err := s.Scan(ctx, ns, func(p *store.Part) error {
+			f.compareClocks(s, p.Now, before)
 			switch p.Of {
 			case store.PartOfTasks:
 				f.count(p.Snapshot)
@@ -200,6 +202,7 @@ func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	if err != nil {
 		return err
 	}
+	f.compareClocks(s, snap.Now, before)
 	f.count(snap)
 	f.Jobs = len(snap.Jobs)
 	f.add(snap.Now, store.Check(snap))

@@ -43,6 +43,7 @@ func (f *checkup) examineOverview(ctx context.Context, s *session, client *weave
 		warn("paused", "%s was paused%s, %s, and %s in it: `%s` ends that", what, by, s.clock.When(q.Pause.At), due, verb)
 	}
 	f.examineUndos(s, o.Queues, warn)
+	warnOfNames(o.Workers, warn)
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		name := text.OneLine(w.Name, explain.MaxNote)

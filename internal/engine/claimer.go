@@ -40,6 +40,7 @@ func (c *claimer) run(ctx context.Context) error {
 	var behind store.ClaimPlace // position of the last claim
 	var drain drainForAlone
 	var asked ask
+	var skewed time.Time // when compareClocks has logged
 	for ctx.Err() == nil {
 		asked = c.troubles.next(c.types, asked.probe)
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: asked.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
@@ -87,6 +88,7 @@ func (c *claimer) run(ctx context.Context) error {
 			continue // claim has already waited and logged
 		}
 		c.stats.setClock(res.Now)
+		skewed = c.compareClocks(res.Now, before, skewed)
 		before = before.Add(res.Waited)
 		hinted := len(req.IDs) > 0
 		if hinted {
