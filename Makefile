@@ -190,6 +190,10 @@ BENCH ?=
 bench: ## Run the benchmarks, each beside a peer (module bench)
 	@cc="$$(scripts/cc.sh)"; set -x; cd bench && CC="$$cc" CGO_ENABLED=1 $(GO) run -ldflags '-X github.com/ncruces/go-sqlite3/driver.driverName=' . $(BENCH)
 
+.PHONY: release
+release: ## Check that VERSION (v0.1.0) can be released, and print the commands that tag it
+	@$(GO) run ./internal/release $(VERSION)
+
 CHECKS := fmt vet vet-platforms staticcheck errcheck errorlint ineffassign tidy
 # What is checked must not depend on whether there is a C compiler.
 $(CHECKS): export CGO_ENABLED := 0

@@ -91,6 +91,7 @@ var importRules = map[string]rule{
 	"internal/faults/faultstore": {ours: join(values, "store", "internal/faults/storehook")},
 	"internal/mutation":          {},
 	"internal/mutation/guards":   {ours: []string{"internal/mutation"}},
+	"internal/release":           {},
 	"internal/procgroup":         {libs: []string{xsys}},
 	"internal/mcpserver":         {ours: join(library, "internal/jsonfields", "internal/redact", "internal/typo"), libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"internal/devrun":            {ours: []string{"internal/filelock", "internal/group", "internal/procgroup"}},
