@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,6 +46,8 @@ type ScheduleInfo struct {
 	Queue   string `json:"queue,omitempty"`     // of the task
 	JobName string `json:"job_name,omitempty"`  // of the job that it enqueues
 	Tasks   int    `json:"tasks"`               // number of tasks of a run
+
+	Metadata map[string]string `json:"metadata,omitempty"` // of the job
 
 	Program     string `json:"program,omitempty"`      // that declares it (Config.Program); "": PutSchedule
 	CodeVersion int    `json:"code_version,omitempty"` // of the program
@@ -354,7 +357,7 @@ func (c *Client) scheduleInfo(ctx context.Context, s *schedule.Schedule) (Schedu
 		Queued: slices.Clone(s.State.Queued), CreatedAt: s.Row.CreatedAt, UpdatedAt: s.Row.UpdatedAt,
 	}
 	if s.Work.Job != nil {
-		info.JobName = s.Work.Job.Name
+		info.JobName, info.Metadata = s.Work.Job.Name, maps.Clone(s.Work.Job.Meta)
 	} else {
 		info.Type, info.Queue = s.Work.Tasks[0].Type, s.Work.Tasks[0].Queue
 	}

@@ -104,7 +104,11 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 		for _, w := range got.Warnings[len(f.Warnings.Problems):] {
 			fmt.Fprintf(s.errs, "%s: warning: %s\n", given, text.Printable(w.Message))
 		}
-		s.printf("%s: %s, %s: no mistakes\n", given, f.Name, text.Plural(len(f.Tasks), "task"))
+		when := ""
+		if f.Schedule != nil {
+			when = ", " + f.Schedule.String()
+		}
+		s.printf("%s: %s, %s%s: no mistakes\n", given, f.Name, text.Plural(len(f.Tasks), "task"), when)
 	}
 	return got
 }

@@ -29,6 +29,9 @@ const (
 	metaDefinition = "weaver.definition" // pipeline.Digest
 	metaParams     = task.MetaParams     // pipeline.ParamsJSON, if the file has params
 	metaNodes      = "weaver.nodes"      // pipelineFile.nodes, if they depend on files
+
+	// metaScheduleFile is metaFile of the runs of a schedule: they are no jobs of the file, which `run FILE` would resume.
+	metaScheduleFile = "weaver.schedule_file"
 )
 
 // pipelineFile is a pipeline file without mistakes.

@@ -90,7 +90,7 @@ func (f *workFlags) builtins(logs *keptLogs) []weaver.Handler {
 
 // Help is shown by run --help.
 func (runCmd) Help() string {
-	return "Runs the pipeline of a file as a job. An unfinished job of the file with the same params is resumed. If the file changed " +
+	return "Runs the pipeline of a file as a job, once, also if it has a schedule: submit stores that. An unfinished job of the file with the same params is resumed. If the file changed " +
 		"since, choose --resume, --fresh or --update. --update keeps the results of earlier jobs that the file still describes, " +
 		"cancels an unfinished job, and runs the rest. --from does the same and runs a task again, with all that need it; --only runs " +
 		"a task again alone, and its needs must have succeeded before. Included files must be below the folder of the pipeline or a " +
@@ -361,6 +361,7 @@ func (r *pipelineRun) greet(st jobTasks) {
 	default:
 		r.monitor.Note("%s: job %s, %s", title, st.ID, text.Plural(c.Total, "task"))
 	}
+	r.noteSchedule()
 }
 
 // work runs the engine and draws the monitor until the job ends, cannot continue, or is interrupted. It returns the

@@ -46,9 +46,11 @@ type submitted struct {
 	TaskID      string `json:"task_id,omitempty"`
 	Name        string `json:"name,omitempty"`      // name of the job
 	Type        string `json:"task_type,omitempty"` // type of the task
-	Disposition string `json:"disposition"`         // created or existing
+	Disposition string `json:"disposition"`         // created or existing; of a schedule also changed
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
 	Store       string `json:"store"` // the path of its file
+
+	Schedule *weaver.ScheduleInfo `json:"schedule,omitempty"` // of a file with a schedule
 
 	Params json.RawMessage `json:"params,omitempty"` // of the pipeline, by name
 
@@ -57,7 +59,7 @@ type submitted struct {
 
 // Help is shown by submit --help.
 func (submitCmd) Help() string {
-	return "Stores a job of a pipeline or a single task; a worker runs it. An unknown type is one that neither this program knows nor a " +
+	return "Stores a job of a pipeline or a single task; a worker runs it. A file with a schedule is stored as a schedule of its name, which a worker fires; submitted again, it is changed. An unknown type is one that neither this program knows nor a " +
 		"worker of the store: with --force-unknown-type its tasks get default options. `weaver run --help` describes --resume, " +
 		"--fresh, --update, --from and --only."
 }
@@ -88,6 +90,9 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	}
 	s.useStoreOf(file)
 	s.warn(file)
+	if file.Schedule != nil {
+		return c.submitSchedule(ctx, s, file)
+	}
 	return s.withProducer(ctx, func(client *weaver.Client) error {
 		st, err := s.begin(ctx, client, file, "submit", c.pipelineFlags)
 		if err != nil {

@@ -113,7 +113,7 @@ var importRules = map[string]rule{
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty", "github.com/modelcontextprotocol/go-sdk", pgx}},
 	"internal/pipeline": {
-		ours:     join(library, "builtin", "internal/option", "internal/pipeline/dag", "internal/pipeline/template", "internal/pipeline/value", "internal/text", "internal/typo"),
+		ours:     join(library, "builtin", "internal/calendar", "internal/option", "internal/pipeline/dag", "internal/pipeline/template", "internal/pipeline/value", "internal/text", "internal/typo"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},

@@ -192,3 +192,14 @@ func TestExampleBackupReportsAFailure(t *testing.T) {
 	write(t, path, good)
 	runExample(t, dir, "--update", "backup.yaml").says("report: cancelled: it was not needed", "backup succeeded in ")
 }
+
+func TestExampleCrontab(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "crontab")
+	runExample(t, dir, "backup.yaml").says("it has a schedule, 0 3 * * * in Europe/Berlin", "backup succeeded in ")
+	submit := start(t, dir, "submit", "backup.yaml")
+	if code := submit.end(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, submit.stderr.String())
+	}
+	submit.says("Schedule backup (0 3 * * * in Europe/Berlin) stored. It fires next at ")
+}

@@ -128,6 +128,8 @@ func (d *decoder) fields(root *node, of string, keys *level) (top topFields) {
 			top.retry = &f
 		case "labels":
 			d.p.Labels = d.labels(f)
+		case "schedule":
+			d.p.Schedule = d.schedule(f)
 		case "on":
 			top.on = &f
 		case "tasks":

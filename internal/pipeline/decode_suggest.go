@@ -23,7 +23,7 @@ var optionKeys = option.Keys(option.Pipeline)
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "params", "tasks", "on"},
+		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "params", "schedule", "tasks", "on"},
 		example: "KEY: …",
 		others:  pipelineOthers,
 	}
@@ -41,6 +41,13 @@ var (
 		"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
 		"parameters": "params", "parameter": "params", "vars": "params", "variables": "params", "inputs": "params", "arguments": "params", "args": "params",
 		"includes": "include", "import": "include", "imports": "include", "extends": "include", "uses": "include",
+		"cron": "schedule", "schedules": "schedule", "when": "schedule", "every": "schedule",
+	}
+	scheduleLevel = &level{
+		name:    "the schedule",
+		keys:    []string{"cron", "timezone", "every", "overlap", "catch_up", "jitter"},
+		example: "schedule: {KEY: …}",
+		others:  map[string]string{"expression": "cron", "at": "cron", "tz": "timezone", "zone": "timezone", "time_zone": "timezone", "interval": "every", "concurrency": "overlap", "concurrency_policy": "overlap", "concurrencypolicy": "overlap", "catchup": "catch_up", "misfire": "catch_up", "splay": "jitter"},
 	}
 	paramLevel = &level{
 		name:    "a param",
@@ -126,7 +133,7 @@ var (
 		example: "concurrency: {KEY: …}",
 		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
 	}
-	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel, paramLevel}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel, paramLevel, scheduleLevel}
 )
 
 // adviseKey suggests a correction for a key unknown to a level.

@@ -28,6 +28,7 @@ type Pipeline struct {
 	EnvFile    string            // of every command; as written
 	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
+	Schedule   *Schedule         // nil without one
 	Params     []Param           // in the order of the file
 	Tasks      []Task            // in the order of the file; an expanded task as its nodes
 	Warnings   Warnings          // valid settings that are probably mistakes

@@ -50,6 +50,7 @@ var onlyParse = map[string]string{
 	"values-places":         "texts",
 	"on-name":               "names",
 	"include":               "no file is read",
+	"schedule":              "the rule is parsed",
 	"until-path":            "the path is parsed",
 	"until-times":           "durations are compared",
 	"undo-name":             "names",
@@ -133,6 +134,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 	paths := map[string]string{
 		"the pipeline": "",
 		"the budget":   "properties budget",
+		"the schedule": "properties schedule",
 		"a task":       "$defs task",
 		"http":         "$defs task properties http",
 		"until":        "$defs task properties http properties until",
@@ -224,6 +226,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	form := map[string]string{
 		"the pipeline": "KEY: [[[]]]\n",
 		"the budget":   "budget: {KEY: [[[]]]}\n",
+		"the schedule": "schedule: {KEY: [[[]]]}\n",
 		"a task":       "tasks: {a: {KEY: [[[]]]}}\n",
 		"http":         "tasks: {a: {http: {KEY: [[[]]]}}}\n",
 		"until":        "tasks: {a: {http: {until: {KEY: [[[]]]}}}}\n",
