@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -124,6 +125,21 @@ func TestOrder_SurvivesCrashes(t *testing.T) {
 		t.Errorf("receipt %+v", receipt)
 	}
 }
+
+func TestNightlyReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := weavertest.NewConfig(t, weaver.Config{
+			Handlers:  []weaver.Handler{Report.Handler(report)},
+			Schedules: []weaver.Schedule{weaver.NewSchedule("nightly", Report.With(reportInput{}), weaver.Cron("30 2 * * *", "Europe/Berlin"))},
+		})
+		weavertest.Advance(t, e, 366*24*time.Hour)
+		if list := weavertest.RequireEnqueued(t, e, Report, nil); len(list) != 366 {
+			t.Errorf("%d runs in a year", len(list))
+		}
+	})
+}
+
+func report(context.Context, reportInput) (weaver.None, error) { return weaver.None{}, nil }
 
 // waits.md
 

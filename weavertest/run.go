@@ -106,7 +106,7 @@ func RunJobErr(t *testing.T, e *Env, j *weaver.Job) (weaver.JobResult, error) {
 	return res, err
 }
 
-// Advance lets d pass and runs tasks that become due, up to and including that instant. A handler that is still
+// Advance lets d pass, fires schedules and runs tasks that become due, up to and including that instant. A handler that is still
 // running then gets Config.DrainTimeout to return, as when a worker stops. After that its context ends (cause
 // weaver.ErrDraining), and it runs again in the next call, with its recorded steps.
 func Advance(t *testing.T, e *Env, d time.Duration) {

@@ -147,7 +147,7 @@ func (e *Env) engineStore() engineStore { return engineStore{e.db} }
 
 // Capabilities implements store.Core.
 func (engineStore) Capabilities() store.Capabilities {
-	return store.CanNotify | store.CanStepTx | store.CanKeepEvents
+	return store.CanNotify | store.CanStepTx | store.CanKeepEvents | store.CanSchedule
 }
 
 // Orders returns the orders of the store for order.Of.
