@@ -99,7 +99,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@$(IN_TESTS) scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-schedules soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -144,6 +144,9 @@ soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it 
 
 soak-saga: services ## Orders that partners charge and ship, through 600 kills, on SQLite and on PostgreSQL
 	WEAVER_SAGA=full $(GO) test -C internal/systemtest ./saga -v -timeout=1h
+
+soak-schedules: services ## Schedules that fire five times per second in eight processes, 600 kills, on SQLite and on PostgreSQL
+	WEAVER_SCHEDULES=full $(GO) test -C internal/systemtest ./schedules -v -timeout=2h
 
 soak-orders: services ## 20,000 requests to a partner that fails after success, a worker killed each second, on SQLite and on PostgreSQL
 	WEAVER_ORDERS=20000 $(GO) test -C internal/systemtest ./orders -v -timeout=2h

@@ -20,6 +20,8 @@ var mayTakeTime = map[string]string{
 	"internal/pgtest/pause":                                     "polls what tells nobody",
 	"internal/systemtest/saga/partner.ServeHTTP":                "one answer in ten is late, so that its caller may be killed meanwhile",
 	"internal/systemtest/saga/storm":                            "workers are killed a second apart",
+	"internal/systemtest/schedules/handle":                      "a run takes longer than its schedule's period, in one case of four",
+	"internal/systemtest/schedules/storm":                       "workers are killed a second apart, and none runs for four",
 	"internal/systemtest/fleet/clients.repeat":                  "the API and the database are restarted meanwhile",
 	"internal/systemtest/fleet/clients.run":                     "clients enqueue at a rate",
 	"internal/systemtest/fleet/fleet.storm":                     "processes are killed a second apart",
