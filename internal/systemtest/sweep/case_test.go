@@ -13,7 +13,7 @@ import (
 )
 
 // testCases lists all cases.
-var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases, undoCases)
+var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases, undoCases, scheduleCases)
 
 // The task types of the cases.
 var (
