@@ -196,6 +196,30 @@ func TestDelivery_HostileTransports(t *testing.T) {
 	}
 }
 
+// A hint that the transport took is sent again after RedeliverAfter, one that it did not take after a second.
+func TestDelivery_HintsAreSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pushes := 0
+		tr := &hostile{Memory: delivery.NewMemory(), push: func([]delivery.Hint) ([]delivery.Hint, error) {
+			if pushes++; pushes == 1 {
+				return nil, errors.New("away")
+			}
+			return nil, nil
+		}}
+		f := newFleet(t, 1, tr, 100*time.Millisecond, storehook.Hooks{}, func(_ int, cfg *weaver.Config) {
+			cfg.Handlers, cfg.RedeliverAfter = nil, time.Minute
+		})
+		f.enqueue(0, 1)
+		for _, want := range []int{2, 2, 3, 3, 4} {
+			time.Sleep(30 * time.Second)
+			if pushes != want {
+				t.Errorf("%d pushes, want %d", pushes, want)
+			}
+		}
+		f.end(0)
+	})
+}
+
 // Crash between the mark and the push: the mark ends, and another publisher sends the hint.
 func TestDelivery_PublisherDiesBeforeThePush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,3 +95,29 @@ func TestRememberedLanes(t *testing.T) {
 		t.Errorf("the next task is due in an hour, and the next claim is worth while after %s", res.Next)
 	}
 }
+
+// A claim that leaves sent tasks does not move the remembered start of their lane behind them.
+func TestRememberedLanes_OfSentTasks(t *testing.T) {
+	t.Parallel()
+	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
+	here := &planWork{TB: t, db: db, ids: task.NewIDs(nil)}
+	sent := here.enqueue(1)
+	if got, err := db.Publish(t.Context(), planNS, store.PublishRequest{Limit: 10, Hold: time.Hour}); err != nil || len(got.Tasks) != 1 {
+		t.Fatalf("published %v: %v", got.Tasks, err)
+	}
+	unsent := here.enqueue(1)
+	work := lane.Key{Queue: workQueue, Type: workType, Priority: task.DefaultPriority}
+	var due int64
+	if err := db.Pool().QueryRow(t.Context(), `SELECT available_at FROM weaver.weaver_outbox_events WHERE task_id = $1`, sent[0][:]).Scan(&due); err != nil {
+		t.Fatal(err)
+	}
+	postgres.RememberLane(db, planNS, work, due)
+	req := store.ClaimRequest{Worker: "w", LeaseID: task.NewLeaseID(), TTL: time.Minute, Limit: 1, Types: map[string]int{workType: 1}, LeaveSent: true}
+	res, err := db.Claim(t.Context(), planNS, req)
+	if err != nil || len(res.Tasks) != 1 || res.Tasks[0].Task.ID != unsent[0] {
+		t.Fatalf("claimed %v: %v, want the task that was not sent", res.Tasks, err)
+	}
+	if got := postgres.RememberedBound(db, planNS, work); got != due {
+		t.Errorf("the next claim begins at %d, want %d, where the sent task is", got, due)
+	}
+}
