@@ -194,7 +194,7 @@ func (c *Client) BackfillSchedule(ctx context.Context, name string, from, to tim
 
 var errDryRun = errors.New("dry run")
 
-// records returns the records of a span, and the one before it.
+// records returns the records of a span, and those before it to the first one that is of a scheduled time.
 func (c *Client) records(ctx context.Context, name string, from, to time.Time) (all []store.ScheduleFire, err error) {
 	for before := to; ; {
 		page, err := c.store.Schedules(ctx, c.ns, store.ScheduleFilter{Name: name, Fires: true, To: before, From: from, Limit: store.MaxScheduleFires})
@@ -207,8 +207,14 @@ func (c *Client) records(ctx context.Context, name string, from, to time.Time) (
 		}
 		before = page.Fires[len(page.Fires)-1].At
 	}
-	page, err := c.store.Schedules(ctx, c.ns, store.ScheduleFilter{Name: name, Fires: true, To: from, Limit: 1})
-	return append(all, page.Fires...), err
+	page, err := c.store.Schedules(ctx, c.ns, store.ScheduleFilter{Name: name, Fires: true, To: from})
+	for i := range page.Fires {
+		all = append(all, page.Fires[i])
+		if page.Fires[i].Kind != store.FireFired || page.Fires[i].Reason == "" { // a run out of turn may be within skipped times
+			break
+		}
+	}
+	return all, err
 }
 
 // existing applies a verb to a schedule that exists.

@@ -98,3 +98,37 @@ func TestPutSchedule_SeenVersion(t *testing.T) {
 		}
 	})
 }
+
+// A trigger at the very instant of a scheduled time, or of another trigger, takes no time from the schedule, and one
+// within the second of a skipped time leaves that to a backfill.
+func TestSchedule_TriggerBesideATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		k := newTicking(t)
+		put := k.put(weaver.NewSchedule("s", tickType.With("x"), weaver.Every(time.Hour), weaver.Overlap(weaver.OverlapAllow)))
+		trigger := func() {
+			t.Helper()
+			if _, err := k.client.TriggerSchedule(ctx, "s"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		trigger() // 01:00, before an engine fires it
+		trigger()
+		time.Sleep(time.Hour + time.Millisecond)
+		trigger() // 02:00 and a millisecond
+		time.Sleep(time.Hour)
+		k.start()
+		time.Sleep(time.Second)
+		if got, err := k.client.BackfillSchedule(ctx, "s", put.CreatedAt.Add(time.Second), put.CreatedAt.Add(3*time.Hour)); err != nil || got.Fired != 2 {
+			t.Errorf("backfill of 01:00 and 02:00: %+v, %v", got, err)
+		}
+		for _, f := range k.fires("s") {
+			if strings.Contains(f, "skipped") {
+				t.Errorf("a time that has fired is on record as %s", f)
+			}
+		}
+		time.Sleep(time.Second)
+		k.want("runs", k.ran(), "01 00:59:59", "01 00:59:59", "01 01:00:00", "01 02:00:00", "01 02:00:00", "01 03:00:00")
+	})
+}

@@ -138,11 +138,26 @@ func (s *Schedule) Trigger(by, reason string, now time.Time, ids *task.IDs) stor
 	if reason == "" {
 		reason = "triggered"
 	}
-	f := s.firing(now, ids, by, reason)
-	st.Last = runOf(&f, now)
+	at := s.between(now)
+	f := s.firing(at, ids, by, reason)
+	st.Last, st.Triggered = runOf(&f, at), at
 	w := s.write(st, now)
 	w.Fires = []store.Firing{f}
 	return w
+}
+
+// between returns the time of a run that is triggered: now, or a moment before if the schedule itself, or another
+// trigger, has that time.
+func (s *Schedule) between(now time.Time) time.Time {
+	at := now
+	if last := s.State.Triggered; !last.After(now) && now.Sub(last) < time.Millisecond {
+		at = last.Add(-time.Microsecond)
+	}
+	t, ok := s.When.Latest(at)
+	if ok && t.Equal(at) || s.State.Last != nil && s.State.Last.At.Equal(at) {
+		at = at.Add(-time.Microsecond)
+	}
+	return at
 }
 
 // Delete returns the write that deletes the schedule.
@@ -182,7 +197,7 @@ func (s *Schedule) Backfill(from, to time.Time, by, reason string, records []sto
 	fired := make(map[int64]bool, len(records))
 	for i := range records {
 		if records[i].Kind == store.FireFired || records[i].Kind == store.FireQueued {
-			fired[records[i].At.Unix()] = true
+			fired[records[i].At.UnixMicro()] = true
 		}
 	}
 	batch := max(1, min(backfillBatch, MaxTasks/len(s.Work.Tasks)))
@@ -195,7 +210,7 @@ func (s *Schedule) Backfill(from, to time.Time, by, reason string, records []sto
 			next = at
 			break
 		}
-		if !fired[at.Unix()] {
+		if !fired[at.UnixMicro()] {
 			w.Fires, last = append(w.Fires, s.firing(at, ids, by, reason)), at
 		}
 	}

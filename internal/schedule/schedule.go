@@ -61,6 +61,8 @@ type State struct {
 	Queued []time.Time `json:"queued,omitempty"`
 	// Last is the last run.
 	Last *Run `json:"last,omitempty"`
+	// Triggered is the time of the last run that was triggered.
+	Triggered time.Time `json:"triggered,omitzero"`
 	// Pruned is the time before which the records of fires may be deleted.
 	Pruned time.Time `json:"pruned,omitzero"`
 	// Paused is the pause; nil: the schedule is active.
