@@ -43,6 +43,7 @@ test: services ## Run all tests but those of `make e2e`
 .PHONY: alarms
 alarms: ## Test the alarms of deploy/prometheus with promtool (Debian package prometheus)
 	@command -v promtool >/dev/null || { echo 'promtool is missing: sudo apt-get install -y --no-install-recommends prometheus' >&2; exit 1; }
+	promtool check config --syntax-only deploy/prometheus/prometheus.yml
 	promtool test rules deploy/prometheus/rules_test.yml
 
 # Not a part of CI: it takes minutes, and needs root.

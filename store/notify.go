@@ -19,6 +19,7 @@ type Notice struct {
 	Events   []task.ID     // tasks with new event rows
 	Changed  bool          // another change of tasks, jobs, workers or pauses: a claim, a recorded step or progress, an operator's command, a collection (not: a refused or repeated command, a dry run)
 	External bool          // another process or a caller's own transaction wrote: any change is possible
+	Remote   bool          // a notification of the server brought it: each process that listens has it at the same time
 }
 
 // DeadlineIn records a new deadline, given as the time until it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/delivery"
@@ -21,6 +22,9 @@ const (
 	// publishPolls is the number of polls of a worker after which a publisher without news looks for due tasks. Idle
 	// workers claim such tasks directly before.
 	publishPolls = 5
+	// publishSpread is the maximum delay after a notice that every process has: idle workers that have it claim its
+	// tasks directly, and not all publishers look at the same time.
+	publishSpread = 100 * time.Millisecond
 	// refusedFor is the time after which a hint that the transport refuses is tried again. Its task is claimed
 	// directly.
 	refusedFor = time.Hour
@@ -31,10 +35,14 @@ const (
 // It runs on every engine with a transport; any number of publishers may run at the same time.
 type publisher struct {
 	*env
-	wake signal
+	wake   signal
+	own    signal      // a commit of this process woke it
+	remote atomic.Bool // a notification that every process has woke it
 }
 
-func newPublisher(e *env) *publisher { return &publisher{env: e, wake: newSignal()} }
+func newPublisher(e *env) *publisher {
+	return &publisher{env: e, wake: newSignal(), own: newSignal()}
+}
 
 // enabled reports whether the engine has a publisher.
 func (p *publisher) enabled() bool {
@@ -43,9 +51,15 @@ func (p *publisher) enabled() bool {
 
 // notify reports a commit.
 func (p *publisher) notify(n *store.Notice) {
-	if n.Due || n.External {
-		p.wake.Set()
+	if !n.Due && !n.External {
+		return
 	}
+	if n.Remote {
+		p.remote.Store(true)
+	} else {
+		p.own.Set()
+	}
+	p.wake.Set()
 }
 
 func (p *publisher) run(ctx context.Context) error {
@@ -73,6 +87,9 @@ func (p *publisher) run(ctx context.Context) error {
 		}
 		if len(res.Tasks) == 0 {
 			wait(ctx, p.after(res.Next), p.wake)
+			if p.remote.Swap(false) {
+				wait(ctx, rand.N(publishSpread), p.own)
+			}
 			wait(ctx, publishGap, nil)
 			continue
 		}

@@ -354,9 +354,11 @@ func (s *session) hear(got *pgconn.Notification) {
 		return // sent by this session
 	}
 	s.asked = time.Now()
+	heard := notice(got.Payload)
+	heard.Remote = true
 	for _, ns := range s.n.listened() {
 		if Channel(s.n.cfg.Schema, ns) == got.Channel {
-			s.n.cfg.Listeners.Notify(ns, notice(got.Payload))
+			s.n.cfg.Listeners.Notify(ns, heard)
 		}
 	}
 }
