@@ -65,6 +65,7 @@ type Client struct {
 	warned *sync.Map          // task types for which an enqueue without key was warned about
 	hints  *hinter            // sends hints of enqueued tasks; nil: does not
 	wake   func()             // wakes the engine that embeds this client
+	room   *queueRoom         // of queues with a limit of waiting tasks
 	known  map[string]Handler // handlers of the engine or the configuration, by task type
 
 	live    *live         // events of the engine; nil for a plain client
@@ -146,7 +147,7 @@ func newClient(s store.Store, cfg ClientConfig) *Client {
 		sealer = &seal.Sealer{Codec: cfg.Codec, Namespace: cfg.Namespace}
 		s = seal.Store(s, sealer)
 	}
-	c := &Client{given: given, store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
+	c := &Client{given: given, store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map), room: new(queueRoom)}
 	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit, Sealer: sealer}
 	c.redact, _ = redactKeys(cfg.Redact) // its problems were reported
 	c.waits.init(s, cfg.Namespace, cfg.Logger)

@@ -81,8 +81,9 @@ type Config struct {
 	// is gone, as after a rollback, the schedules of this one come back. Schedules of other programs and
 	// those of Client.PutSchedule stay as they are.
 	Schedules      []Schedule
-	Program        string // name of the program in Schedules; default: the path of its main package
-	ProgramVersion int    // version of Program, raised with each deployment that adds or removes schedules; default 0: it pauses none
+	Program        string           // name of the program in Schedules; default: the path of its main package
+	ProgramVersion int              // version of Program, raised with each deployment that adds or removes schedules; default 0: it pauses none
+	Limits         map[string]Limit // set at the start, by name (Client.SetLimit), unless somebody else set the same one
 
 	dev bool // under `weaver dev`
 }
@@ -138,7 +139,7 @@ func New(s store.Store, cfg Config) (*Engine, error) {
 	}
 	eng := &Engine{Client: client, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues), handlers: slices.Clone(cfg.Handlers)}
 	eng.inner = engine.New(engine.Config{
-		AtStart:      setup.atStart(eng),
+		AtStart:      cfg.atStart(client, setup.atStart(eng)),
 		Store:        client.store,
 		Namespace:    client.ns,
 		Handlers:     handlers,
@@ -209,7 +210,7 @@ func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUnt
 func (e *Engine) StopNow() { e.inner.StopNow() }
 
 func (cfg Config) problems() []error {
-	var problems []error
+	problems := cfg.limitProblems()
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if cfg.UnknownFields < task.UnknownWarn || cfg.UnknownFields > task.UnknownIgnore {
 		complain("UnknownFields is %d: want task.UnknownWarn, UnknownRefuse or UnknownIgnore", cfg.UnknownFields)

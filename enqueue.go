@@ -121,6 +121,9 @@ func (c *Client) submitTo(ctx context.Context, tx store.Tx, sub store.Submission
 }
 
 func (c *Client) put(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if err := c.room.check(ctx, c, tx, sub.Tasks); err != nil {
+		return nil, err
+	}
 	if tx == nil && c.hasBucket() {
 		return c.values.Enqueue(ctx, sub)
 	}

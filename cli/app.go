@@ -137,6 +137,7 @@ type grammar struct {
 	Retry    retryCmd       `cmd:"" help:"Retry the failed and cancelled tasks of a job."`
 	Queue    queueCmd       `cmd:"" help:"List, pause and resume queues."`
 	Schedule scheduleCmd    `cmd:"" help:"List, show and operate schedules."`
+	Limit    limitCmd       `cmd:"" help:"List, set and delete limits of queues, types, labels and rates."`
 	Order    orderCmd       `cmd:"" help:"Send, list, show and operate orders to a partner."`
 	Stats    statsCmd       `cmd:"" help:"Count attempts by outcome, with their run and wait times."`
 	Artifact artifactCmd    `cmd:"" help:"List, fetch and clean up the artifacts of tasks."`

@@ -360,3 +360,40 @@ func TestSchedulesGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// limits.md
+
+type (
+	In  struct{ Page string }
+	Out struct{}
+)
+
+var Send = weaver.Define[In, Out]("acme.mail.send.v1")
+
+var Render = weaver.Define[In, Out]("acme.page.render.v1", weaver.FairBy("tenant"))
+
+func rated(ctx context.Context, client *weaver.Client, inputs []In) (int, error) {
+	handles, err := Send.EnqueueMany(ctx, client, inputs, weaver.RateLimit("partner", 10, time.Second, 5))
+	return len(handles), err
+}
+
+func limited(ctx context.Context, client *weaver.Client) error {
+	err := client.SetLimit(ctx, "queue:billing", weaver.Limit{Running: 5, Pending: 10_000}, weaver.By("ann"), weaver.Reason("month end"))
+	return err
+}
+
+func TestLimitsGuide(t *testing.T) {
+	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := rated(t.Context(), client, make([]In, 3)); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := limited(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Render.Enqueue(t.Context(), client, In{}, weaver.Label("tenant", "acme")); err != nil {
+		t.Fatal(err)
+	}
+}

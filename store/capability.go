@@ -33,6 +33,8 @@ const (
 	CanPublish                                // Publish
 	CanSchedule                               // Schedules, and the command WriteSchedule
 
+	CanLimit // Limits, and the commands SetLimit and Rest
+
 	AllCapabilities = 1<<iota - 1
 )
 
@@ -41,7 +43,7 @@ var capabilityVerbs = [...]string{
 	"hold a claim until there is work", "run a step in its transaction", "notify of changes", "count the tasks of a job",
 	"keep events", "keep a feed of events", "keep statistics", "keep descriptions of task types",
 	"list blobs", "replace stored values", "show its rows in parts", "erase bytes from its files", "find dead processes",
-	"list tasks whose hints are to be sent", "keep schedules",
+	"list tasks whose hints are to be sent", "keep schedules", "keep limits",
 }
 
 // Has reports whether all of want are in the set.
@@ -139,6 +141,11 @@ func (Unsupported) Publish(context.Context, string, PublishRequest) (PublishResu
 // Schedules implements Observe.
 func (Unsupported) Schedules(context.Context, string, ScheduleFilter) (SchedulePage, error) {
 	return SchedulePage{}, unsupported(CanSchedule, "")
+}
+
+// Limits implements Observe.
+func (Unsupported) Limits(context.Context, string, LimitFilter) (LimitPage, error) {
+	return LimitPage{}, unsupported(CanSchedule, "")
 }
 
 // Orphans implements Observe.

@@ -56,6 +56,7 @@ func TestUnsupported(t *testing.T) {
 	_, errs["Scrub"] = u.Scrub(ctx, "ns")
 	_, errs["Publish"] = u.Publish(ctx, "ns", store.PublishRequest{})
 	_, errs["Schedules"] = u.Schedules(ctx, "ns", store.ScheduleFilter{})
+	_, errs["Limits"] = u.Limits(ctx, "ns", store.LimitFilter{})
 	errs["WriteStats"] = u.WriteStats(ctx, "ns")
 	_, errs["ReadStats"] = u.ReadStats(ctx, "ns", store.StatsQuery{})
 	for method, err := range errs {

@@ -156,7 +156,7 @@ func (c *checker) claimable(t *task.Task) {
 		c.task("I9", t, "was asked to cancel, which only tasks are that run or are being undone")
 	}
 	for _, d := range ds {
-		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.DispatchKey() {
+		if d.Queue != t.Queue || d.Group != LaneGroup(t.Options, t.Labels) || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.DispatchKey() {
 			c.task("I9", t, "its dispatch row is of another lane: queue %q, type %q, priority %d, key %q instead of %q, %q, %d, %q",
 				d.Queue, d.Type, d.Priority, d.ConcurrencyKey, t.Queue, t.Type, t.Priority, t.DispatchKey())
 		}

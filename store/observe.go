@@ -59,6 +59,10 @@ type Observe interface {
 	// WriteSchedule writes them.
 	Schedules(ctx context.Context, ns string, f ScheduleFilter) (SchedulePage, error)
 
+	// Limits (CanLimit) returns limits with their use; see LimitFilter. The commands SetLimit and Rest
+	// write them.
+	Limits(ctx context.Context, ns string, f LimitFilter) (LimitPage, error)
+
 	// WriteStats (CanKeepStats) stores rows of 10-second slots, by the store's clock, in one
 	// transaction. Values are absolute: a row replaces the row with the same key, so repeating a write
 	// is harmless. Rows of slots that began more than StatsLate ago are dropped, because they may

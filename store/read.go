@@ -136,6 +136,7 @@ type History struct {
 	Dependents []Need // tasks that wait for it (ID and state are the dependent's)
 	Audit      []AuditEntry
 	Holders    []task.ID   // running tasks that hold its concurrency key, while it waits for the key
+	Limits     []LimitRow  // limits that do not let it start, while it is due
 	Ahead      task.ID     // first due task of its queue and type, while it waits for a concurrency key with free room
 	TaskPause  *AuditEntry // if it is paused individually
 	TypePause  *AuditEntry // while it has not ended and its type is paused

@@ -52,6 +52,7 @@ type EdgeRow struct {
 type DispatchRow struct {
 	Task           task.ID
 	Queue, Type    string
+	Group          string // what it shares a limit or a turn with: rules.LaneGroup
 	Priority       int
 	AvailableAt    time.Time
 	ConcurrencyKey string

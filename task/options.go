@@ -6,5 +6,7 @@ package task
 //
 // A new field needs a row in internal/option, which holds all properties of an option.
 type Options struct {
-	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // runs the task once more when it is cancelled while it waits
+	CleanupWhenCancelled bool   `json:"cleanup_when_cancelled,omitempty"` // runs the task once more when it is cancelled while it waits
+	FairBy               string `json:"fair_by,omitempty"`                // the label by whose values tasks of a queue and type take turns
+	RateLimit            Rate   `json:"rate_limit,omitzero"`              // how often tasks with its key start
 }

@@ -195,6 +195,11 @@ func (s clientStore) Schedules(ctx context.Context, ns string, f store.ScheduleF
 	return at(ctx, s, func() (store.SchedulePage, error) { return s.DB.Schedules(ctx, ns, f) })
 }
 
+// Limits implements store.Observe.
+func (s clientStore) Limits(ctx context.Context, ns string, f store.LimitFilter) (store.LimitPage, error) {
+	return at(ctx, s, func() (store.LimitPage, error) { return s.DB.Limits(ctx, ns, f) })
+}
+
 // Snapshot implements store.Data.
 func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })

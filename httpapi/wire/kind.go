@@ -49,6 +49,7 @@ var kinds = []Kind{
 	{weaver.ErrConflict, "conflict", 409, "It conflicts with the recorded state.", 0},
 	{weaver.ErrState, "state", 409, "The state does not allow it.", 0},
 	{store.ErrRefused, "refused", 422, "The store cannot keep this.", 0},
+	{weaver.ErrQueueFull, "queue-full", 429, "The queue has as many waiting tasks as its limit allows.", 5},
 	{store.ErrLimit, "limit", 409, "A limit is reached.", 0},
 	{weaver.ErrBlocked, "blocked", 409, "The task is blocked.", 0},
 	{weaver.ErrNotSucceeded, "not-succeeded", 409, "The task has not succeeded.", 0},

@@ -55,7 +55,7 @@ var importRules = map[string]rule{
 	"blob/zstd":             {ours: []string{"blob"}, libs: []string{"github.com/klauspost/compress"}},
 	"order/ordertest":       {ours: join(values, "order", "store")},
 
-	"store/memstore":              {ours: join(values, "store", "order", "internal/jsonnumber", "internal/rules", "internal/orderrules", "internal/notify", "internal/clock")},
+	"store/memstore":              {ours: join(values, "store", "order", "internal/jsonnumber", "internal/lane", "internal/rules", "internal/orderrules", "internal/notify", "internal/clock")},
 	"store/sqlite":                {ours: join(join(values, helpers...), "store", "order", "internal/filelock", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/sqlite/internal/...":   {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/postgres":              {ours: join(join(values, helpers...), "store", "order", "store/postgres/internal/..."), libs: []string{pgx}},

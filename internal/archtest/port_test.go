@@ -10,7 +10,7 @@ import (
 )
 
 // maxPort keeps the port small enough to implement in a week: add a field or a command to an existing method.
-const maxPort = 42
+const maxPort = 43
 
 func TestThePortIsSmall(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,7 @@ func (c *completer) outcome(a *Attempt, out json.RawMessage, err error) (fin sto
 		c.emitLost(a)
 		return fin, false
 	}
+	c.slowDown(a, err)
 	a.closeEvents(&fin)
 	// Crash here: the lease expires and the reaper requeues the task; its completed steps remain.
 	return fin, true

@@ -48,6 +48,7 @@ var (
 type Verdict struct {
 	Kind  VerdictKind
 	Delay time.Duration // of RetryAfter
+	Rest  string        // of RetryAfter: the limit that is to rest for Delay, or ""
 	Err   error
 }
 

@@ -40,6 +40,9 @@ func (c Clock) TaskState(h *store.History) string {
 		if t.ReadyAt.After(c.Now) { // the store's clock is slightly ahead of the reader's
 			return "is ready and " + Waits(t, nil)
 		}
+		if len(h.Limits) > 0 {
+			return "is due since " + c.When(t.ReadyAt) + " and waits for " + c.limits(h)
+		}
 		return "is ready since " + c.When(t.ReadyAt) + " and " + Waits(t, nil)
 	}
 	return c.waits(h)

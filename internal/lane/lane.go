@@ -1,5 +1,5 @@
 // Package lane caches which lanes of a store may have due dispatch rows. A lane is a queue, a
-// task type and a priority; a claim asks for some of them.
+// task type, a group and a priority; a claim asks for some of them.
 //
 // The [Cache] holds the set of lanes that may have rows, each with an instant before which no
 // row is due. A claim probes only these lanes, and only when a row can be due. A million
@@ -9,6 +9,10 @@
 // never too late. An extra lane, or a bound that is too early, costs one probe. Rows of this
 // process are added when they are written. Rows of other processes are found when the store
 // reads the lanes again, after [Cache.Invalidate].
+//
+// Lanes with a group are in classes of the same queue, type and priority, in which they take
+// turns ([Cache.Turns]). A class costs the same whatever the number of its lanes. A lane that a
+// limit closes is not due before the limit opens ([Cache.Close]).
 //
 // The package runs no SQL and starts no goroutine. A Cache is safe for concurrent use.
 package lane
@@ -24,6 +28,7 @@ import (
 // Key identifies a lane.
 type Key struct {
 	Queue, Type string
+	Group       string // what its tasks share a limit or a turn with; "": nothing
 	Priority    int64
 }
 
@@ -34,8 +39,14 @@ const Empty = math.MaxInt64
 type State struct {
 	Key
 	Bound   int64 // no row is due before this time, in microseconds
+	Open    int64 // a limit lets no task start before this time
 	version uint64
 }
+
+// Due returns the time from which on a claim looks at the lane.
+func (s *State) Due() int64 { return max(s.Bound, s.Open) }
+
+func (l *lane) state() State { return State{l.key, l.bound, l.open, l.version} }
 
 // Saw returns the observation that the lane's first row is due at bound, or that it has no row
 // ([Empty]).
@@ -64,9 +75,49 @@ type Cache struct {
 
 // space holds the lanes of one namespace.
 type space struct {
-	lanes map[Key]*lane
-	stale bool // another process wrote since the reading
-	read  Reading
+	lanes   map[Key]*lane // all of them
+	plain   map[Key]*lane // those without a group
+	classes map[Class]*class
+	stale   bool // another process wrote since the reading
+	read    Reading
+	turn    int     // of the classes of a claim
+	full    []*lane // closed until a task ends
+}
+
+// add adds a lane that the space does not have.
+func (sp *space) add(k Key, l *lane) {
+	l.key = k
+	sp.lanes[k] = l
+	if k.Group == "" {
+		sp.plain[k] = l
+		return
+	}
+	c := sp.classes[k.Class()]
+	if c == nil {
+		c = newClass()
+		sp.classes[k.Class()] = c
+	}
+	c.wait(l)
+}
+
+// move applies a new due time of a lane.
+func (sp *space) move(l *lane) {
+	if l.key.Group != "" {
+		sp.classes[l.key.Class()].move(l)
+	}
+}
+
+func (sp *space) remove(l *lane) {
+	delete(sp.lanes, l.key)
+	if l.key.Group == "" {
+		delete(sp.plain, l.key)
+		return
+	}
+	of := l.key.Class()
+	c := sp.classes[of]
+	if c.remove(l); c.empty() {
+		delete(sp.classes, of)
+	}
 }
 
 // Reading describes one reading of a namespace's lanes from the database.
@@ -78,9 +129,16 @@ type Reading struct {
 }
 
 type lane struct {
+	key     Key
 	bound   int64
+	open    int64  // a limit lets none of its tasks start before
 	version uint64 // of the last added row
+
+	place // in its class
 }
+
+// due returns the time from which on a claim looks at the lane.
+func (l *lane) due() int64 { return max(l.bound, l.open) }
 
 // Add records a dispatch row that is due at available. The holder of the write lock calls it,
 // so no claim looks before the row is committed. A row that is rolled back costs one probe.
@@ -93,11 +151,14 @@ func (c *Cache) Add(ns string, key Key, available int64) {
 	}
 	c.version++
 	if l := sp.lanes[key]; l != nil {
-		l.bound = min(l.bound, available)
 		l.version = c.version
+		if available < l.bound {
+			l.bound = available
+			sp.move(l)
+		}
 		return
 	}
-	sp.lanes[key] = &lane{bound: available, version: c.version}
+	sp.add(key, &lane{bound: available, version: c.version})
 }
 
 // AddDue is Add for a committed row that was due, by the store's clock, when it was written.
@@ -126,9 +187,10 @@ func (c *Cache) Observe(ns string, seen []Seen) {
 		switch {
 		case l == nil || l.version != s.version:
 		case s.bound == Empty:
-			delete(sp.lanes, s.key)
+			sp.remove(l)
 		default:
 			l.bound = s.bound
+			sp.move(l)
 		}
 	}
 }
@@ -142,20 +204,21 @@ func (c *Cache) Invalidate() {
 	}
 }
 
-// Lanes returns the lanes that ok accepts, sorted by priority, then by bound.
+// Lanes returns the lanes without a group that ok accepts, sorted by priority, then by the time
+// from which on they may have a task to start.
 func (c *Cache) Lanes(ns string, ok func(Key) bool) []State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []State
 	if sp := c.spaces[ns]; sp != nil {
-		for k, l := range sp.lanes {
+		for k, l := range sp.plain {
 			if ok(k) {
-				list = append(list, State{k, l.bound, l.version})
+				list = append(list, l.state())
 			}
 		}
 	}
 	slices.SortFunc(list, func(a, b State) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Bound, b.Bound), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Due(), b.Due()), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type))
 	})
 	return list
 }
@@ -210,21 +273,27 @@ func (c *Cache) Replace(ns string, read map[Key]int64, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
-	sp := &space{lanes: make(map[Key]*lane, len(read)), read: r}
-	for k, bound := range read {
-		sp.lanes[k] = &lane{bound: bound, version: c.version}
+	sp := c.spaces[ns]
+	if sp == nil {
+		sp = &space{lanes: make(map[Key]*lane, len(read)), plain: make(map[Key]*lane), classes: make(map[Class]*class)}
 	}
-	if old := c.spaces[ns]; old != nil {
-		for k, l := range old.lanes {
-			if l.version <= r.Since {
-				continue
-			}
-			if n := sp.lanes[k]; n != nil {
-				n.bound = min(n.bound, l.bound)
-			} else {
-				sp.lanes[k] = l
-			}
+	sp.read, sp.stale = r, false
+	for k, l := range sp.lanes {
+		if _, ok := read[k]; !ok && l.version <= r.Since {
+			sp.remove(l)
 		}
+	}
+	for k, bound := range read {
+		l := sp.lanes[k]
+		switch {
+		case l == nil:
+			sp.add(k, &lane{bound: bound, version: c.version})
+			continue
+		case l.version > r.Since:
+			bound = min(bound, l.bound)
+		}
+		l.bound, l.version = bound, c.version
+		sp.move(l)
 	}
 	if c.spaces == nil {
 		c.spaces = make(map[string]*space)

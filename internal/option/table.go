@@ -127,6 +127,24 @@ var (
 		Check: want(func(d time.Duration) bool { return d == 0 || positive(d) }, "at least a microsecond, or 0 for none"),
 		in:    func(n *task.New) *time.Duration { return &n.Timeout },
 	}
+	FairBy = &Of[string]{
+		Spec: Spec{
+			Name: "FairBy", Key: "fair_by", In: Type | Child | HTTP, Example: "tenant", Short: true,
+			Doc:   "The label by whose values tasks of the same type, queue and priority take turns.",
+			Label: "takes turns by",
+		},
+		Check: CheckKey,
+		in:    func(n *task.New) *string { return &n.FairBy },
+	}
+	RateLimit = &Of[task.Rate]{
+		Spec: Spec{
+			Name: "RateLimit", Key: "rate_limit", In: Type | Child | HTTP, Short: true,
+			Example: task.Rate{Key: "partner", Starts: 10, Per: time.Second, Burst: 5},
+			Doc:     "How often tasks with its key start, across all processes.",
+		},
+		Check: checkRate,
+		in:    func(n *task.New) *task.Rate { return &n.RateLimit },
+	}
 	SchemaVersion = &Of[int]{
 		Spec: Spec{
 			Name: "SchemaVersion", Key: "schema_version", In: Type | HTTP, Example: 1, Default: "1", Short: true,
@@ -164,7 +182,7 @@ var (
 var table = []*Spec{
 	IdempotencyKey.row(), concurrencyKey, Coalesce.row(), RequireSameInput.row(), Queue.row(), Priority.row(), Delay.row(), At.row(), ExpireAfter.row(),
 	MaxAttempts.row(), MaxRepairs.row(), MaxNoProgress.row(), CleanupWhenCancelled.row(), MaxCost.row(), Backoff.row(), BackoffMax.row(), Timeout.row(),
-	SchemaVersion.row(), labels, metadata,
+	FairBy.row(), RateLimit.row(), SchemaVersion.row(), labels, metadata,
 }
 
 // ConcurrencyKey is weaver.ConcurrencyKey.
@@ -194,4 +212,14 @@ func Label(key, value string) Func {
 // Metadata is weaver.Metadata.
 func Metadata(key, value string) Func {
 	return func(s *Settings) { s.attach(&s.Task.Metadata, "Metadata", key, value, task.CheckText) }
+}
+
+func checkRate(option string, r task.Rate) error {
+	if err := CheckKey(option, r.Key); err != nil {
+		return err
+	}
+	if err := r.Check(); err != nil {
+		return fmt.Errorf("%s(%q): %w", option, r.Key, err)
+	}
+	return nil
 }

@@ -151,7 +151,7 @@ var plain = []string{
 	"Transient", "Jobs", "Graph", "Needs", // Flow
 	"Blobs", "RewriteValues", "Types", "Scan", "Scrub", // Data: see Capabilities
 	"Collect", "Publish", "Session", "Migrate", "MigrationStatus", "Warnings", // Ops
-	"Overview", "Audit", "Orphans", "WriteStats", "ReadStats", "Notify", "Wake", // Observe
+	"Overview", "Audit", "Orphans", "WriteStats", "ReadStats", "Limits", "Notify", "Wake", // Observe
 }
 
 // A new method of the port must be sealed, or listed as one without values.

@@ -91,6 +91,7 @@ type AlikeTask struct {
 	ID           task.ID
 	Input        json.RawMessage
 	Options, Key string // Key: the idempotency key, or ""
+	Group        string // of its lane; "" unless the task is varied
 	Labels       map[string]string
 	Needs        []task.Edge
 	IfFailed     int // edges of the kind failed among them, or rules.NoIfFailed
@@ -182,11 +183,11 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 // describe sets the shared columns from a task and returns the task's own columns. A task that
 // is stored alone counts as varied.
 func (a *Alike) describe(n *task.New, options string, alone bool) AlikeTask {
-	row := AlikeTask{ID: n.ID, Input: n.Input}
+	row := AlikeTask{ID: n.ID, Input: n.Input, Group: store.LaneGroup(n.Options, n.Labels)}
 	if a.Long {
 		row.Input = nil
 	}
-	a.Varied = alone || n.Node != "" || n.IdempotencyKey != "" || a.Deadline != 0 || len(n.Labels)+len(n.Metadata)+len(n.Redact)+len(n.Needs) > 0
+	a.Varied = alone || row.Group != "" || n.Node != "" || n.IdempotencyKey != "" || a.Deadline != 0 || len(n.Labels)+len(n.Metadata)+len(n.Redact)+len(n.Needs) > 0
 	if a.Varied {
 		row.Options, row.Key, row.Labels = options, n.IdempotencyKey, n.Labels
 		row.Needs, row.IfFailed = n.Needs, rules.FirstWaits(n.Needs).IfFailed

@@ -65,6 +65,12 @@ type claim struct {
 	seen        lane.State          // a lane whose first row was read in passing, or zero
 	first       int64               // due time of that first row, until the lane changes
 	leaves      bool                // rows whose hint was sent are left (ClaimRequest.LeaveSent)
+	limits      *limits             // the set limits
+	gate        map[string]*gate    // limits of the lanes that were looked at
+	unread      []string            // gates whose state is not read yet
+	running     runningOf           // running tasks, and those taken; nil: not read
+	locked      bool                // no other claim counts for limits
+	closed      map[lane.Key]int64  // lanes whose limits are closed until an instant
 	remembers   bool                // the lanes are from an earlier claim, although external writes may have occurred
 }
 
@@ -110,6 +116,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 	}
 	if err == nil {
 		err = c.writeLeases()
+	}
+	if err == nil {
+		err = c.writeGates()
 	}
 	if err == nil {
 		err = c.tx.await(c.over)
@@ -170,9 +179,19 @@ func (c *claim) forget() error {
 	return c.tx.replaceLanes()
 }
 
-// readPaused reads the paused queues and types; a nil map means that nothing is paused.
-func (c *claim) readPaused() (err error) {
-	c.paused, c.pausedTypes, err = c.tx.pausedSets()
+// readPaused reads the paused queues and types, and the limits; a nil map means that nothing is
+// paused.
+func (c *claim) readPaused() error {
+	queues, types, revision, err := c.tx.restrictions()
+	if err != nil {
+		return err
+	}
+	c.paused, c.pausedTypes = setOf(queues), setOf(types)
+	var read bool
+	c.limits, read, err = c.tx.limitsAt(c.tx.fx.memory, revision)
+	if read {
+		c.tx.db.Lanes().OpenAll(c.tx.ns)
+	}
 	return err
 }
 
@@ -248,6 +267,10 @@ func (c *claim) try(ahead []candidate) error {
 	case !c.mayRun(d.task):
 		return nil
 	}
+	if ok, err := c.admits(d); err != nil || !ok {
+		return err
+	}
+	c.start(d)
 	return c.take(d)
 }
 

@@ -10,9 +10,9 @@ import (
 // index scan, one probe per lane. The search starts behind the end of the lane, because SQLite
 // seeks with >= for (a, b) > (?, ?) and then passes over all equal rows.
 const sqlNextLane = `
-SELECT queue, task_type, priority, available_at FROM weaver_outbox_events
-WHERE namespace = ?1 AND (queue, task_type, priority, available_at) > (?2, ?3, ?4, 9223372036854775807)
-ORDER BY queue, task_type, priority, available_at LIMIT 1`
+SELECT queue, task_type, lane_group, priority, available_at FROM weaver_outbox_events
+WHERE namespace = ?1 AND (queue, task_type, lane_group, priority, available_at) > (?2, ?3, ?4, ?5, 9223372036854775807)
+ORDER BY queue, task_type, lane_group, priority, available_at LIMIT 1`
 
 // readLanes reads the lanes into the cache if necessary, or returns the time until the next
 // reading. Rows of this transaction that are rolled back leave an extra lane in the cache,
@@ -42,11 +42,11 @@ func (t *Tx) ReadLanes() (read map[lane.Key]int64, when lane.Reading, err error)
 	read = make(map[lane.Key]int64)
 	var k lane.Key
 	for {
-		st := t.stmt(sqlNextLane).Text(1, t.ns).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority)
+		st := t.stmt(sqlNextLane).Text(1, t.ns).Text(2, k.Queue).Text(3, k.Type).Text(4, k.Group).Int(5, k.Priority)
 		found := st.One()
 		if found {
-			k = lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}
-			read[k] = st.ColInt(3)
+			k = lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Group: st.ColName(2), Priority: st.ColInt(3)}
+			read[k] = st.ColInt(4)
 		}
 		if err := st.Done(); err != nil || !found {
 			when.Took = time.Since(when.At)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ var sqlDueOfLane = sqlLookDue + ` /*claim o*/`
 var sqlLookDue = `
 SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
-WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
+WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.lane_group = ?10 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
 ORDER BY o.available_at, o.task_id LIMIT ?8`
 
@@ -30,7 +31,7 @@ ORDER BY o.available_at, o.task_id LIMIT ?8`
 var sqlLeaveSent = `
 SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
-WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
+WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.lane_group = ?10 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
   AND (o.sent_until IS NULL OR o.sent_until <= ?5 OR o.attempts <> 1 OR o.last_error IS NOT NULL)
 ORDER BY o.available_at, o.task_id LIMIT ?8 /*claim o*/`
@@ -66,7 +67,7 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 	l.rows, l.at = l.rows[:0], 0
 	st := c.tx.stmt(cmp.Or(l.sql, sqlDueOfLane)).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
 		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n)).
-		Int(9, int64(rules.NewestSchema(c.req, l.state.Type)))
+		Int(9, int64(rules.NewestSchema(c.req, l.state.Type))).Text(10, l.state.Group)
 	for st.Next() {
 		t := &l.tasks[len(l.rows)]
 		*t = task.Task{}
@@ -107,70 +108,133 @@ func earlier(a, b *candidate) bool {
 }
 
 // scan claims the due rows of the requested lanes: by priority, then by due time and ID across
-// the lanes of a priority.
+// the lanes of a priority. Lanes with a group take turns instead.
 func (c *claim) scan() error {
-	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
-	for len(lanes) > 0 && !c.full() && !c.stopped {
-		n := 1
-		for n < len(lanes) && lanes[n].Priority == lanes[0].Priority {
+	lanes, classes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves), c.tx.db.Lanes().Classes(c.tx.ns, c.serves)
+	slices.SortFunc(classes, func(a, b lane.Class) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type))
+	})
+	for len(lanes)+len(classes) > 0 && !c.full() && !c.stopped {
+		priority := int64(math.MaxInt64)
+		if len(lanes) > 0 {
+			priority = lanes[0].Priority
+		}
+		if len(classes) > 0 {
+			priority = min(priority, classes[0].Priority)
+		}
+		n, m := 0, 0
+		for n < len(lanes) && lanes[n].Priority == priority {
 			n++
 		}
-		if int64(c.req.Behind.Priority) <= lanes[0].Priority {
-			if err := c.scanPriority(lanes[:n]); err != nil {
+		for m < len(classes) && classes[m].Priority == priority {
+			m++
+		}
+		if int64(c.req.Behind.Priority) <= priority {
+			if err := c.scanPriority(lanes[:n], classes[:m]); err != nil {
 				return err
 			}
 		}
-		lanes = lanes[n:]
+		lanes, classes = lanes[n:], classes[m:]
 	}
 	return nil
 }
 
-// scanPriority merges lanes of one priority. They are sorted by their bound.
-func (c *claim) scanPriority(states []lane.State) error {
-	var lanes []*laneCursor
-	for _, s := range states {
-		if s.Bound > c.tx.mic {
-			break // no remaining lane has a due row
-		}
-		l := &laneCursor{state: s, seen: s.Bound}
-		if c.leaves {
-			l.sql = sqlLeaveSent
-		}
-		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
-			l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
-		}
-		lanes = append(lanes, l)
+// cursor returns a cursor over the due rows of a lane.
+func (c *claim) cursor(s *lane.State) *laneCursor {
+	l := &laneCursor{state: *s, seen: s.Bound}
+	if c.leaves {
+		l.sql = sqlLeaveSent
 	}
-	if len(lanes) == 1 && !lanes[0].moved && c.tx.bulk != nil {
-		if exhausted, err := c.claimLane(&lanes[0].state); err != nil || exhausted {
-			return err
-		}
+	if b := &c.req.Behind; int64(b.Priority) == s.Priority {
+		l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
 	}
-	for len(lanes) > 0 {
-		if c.full() {
-			return nil
+	return l
+}
+
+// scanPriority claims from the lanes of one priority. The plain ones are sorted by the time from
+// which on they are due.
+func (c *claim) scanPriority(states []lane.State, classes []lane.Class) error {
+	plain := &plainSource{}
+	for i := range states {
+		s := &states[i]
+		if s.Due() > c.tx.mic {
+			break // no remaining lane has a due row that may start
 		}
-		best, err := c.best(&lanes)
-		if err != nil || best == nil {
+		if at, full, err := c.opens(&s.Key, nil); err != nil {
 			return err
-		}
-		if c.slots != nil && c.slots[best.state.Queue] <= 0 {
-			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.state.Queue == best.state.Queue })
+		} else if at > c.tx.mic {
+			c.shut(&s.Key, at, full)
 			continue
 		}
-		if best.at == 0 {
-			c.taken = slices.Grow(c.taken, min(len(best.rows), c.req.Limit-len(c.taken)))
-		}
-		ahead := best.rows[best.at:]
-		if !c.look(&ahead[0]) {
-			return nil
-		}
-		best.at++
-		if err := c.try(ahead); err != nil {
+		plain.lanes = append(plain.lanes, c.cursor(s))
+	}
+	if len(plain.lanes) == 1 && !plain.lanes[0].moved && c.tx.bulk != nil && len(classes) == 0 && !c.limited(&plain.lanes[0].state.Key) {
+		if exhausted, err := c.claimLane(&plain.lanes[0].state); err != nil || exhausted {
 			return err
+		}
+	}
+	var sources []claimSource
+	if len(plain.lanes) > 0 {
+		sources = append(sources, plain)
+	}
+	for _, of := range classes {
+		sources = append(sources, &classSource{of: of, seen: make(map[string]bool)})
+	}
+	if len(sources) > 1 {
+		first := c.tx.db.Lanes().NextTurn(c.tx.ns) % len(sources)
+		sources = slices.Concat(sources[first:], sources[:first])
+	}
+	for i := 0; len(sources) > 0 && !c.full() && !c.stopped; {
+		i %= len(sources)
+		more, err := sources[i].step(c)
+		if err != nil {
+			return err
+		}
+		if more {
+			i++
+		} else {
+			sources = slices.Delete(sources, i, i+1)
 		}
 	}
 	return nil
+}
+
+// claimSource is what takes turns within a priority: all lanes without a group, or a class.
+type claimSource interface {
+	// step claims what is next in a turn. It reports whether more may follow.
+	step(c *claim) (more bool, err error)
+}
+
+// plainSource merges the lanes without a group.
+type plainSource struct{ lanes []*laneCursor }
+
+func (p *plainSource) step(c *claim) (more bool, err error) {
+	best, err := c.best(&p.lanes)
+	if err != nil || best == nil {
+		return false, err
+	}
+	if c.slots != nil && c.slots[best.state.Queue] <= 0 {
+		p.lanes = slices.DeleteFunc(p.lanes, func(l *laneCursor) bool { return l.state.Queue == best.state.Queue })
+		return true, nil
+	}
+	if _, closed := c.closed[best.state.Key]; closed {
+		p.lanes = slices.DeleteFunc(p.lanes, func(l *laneCursor) bool { return l == best })
+		return true, nil
+	}
+	return true, c.tryNext(best)
+}
+
+// tryNext tries the next row of a cursor.
+func (c *claim) tryNext(l *laneCursor) error {
+	if l.at == 0 {
+		c.taken = slices.Grow(c.taken, min(len(l.rows), c.req.Limit-len(c.taken)))
+	}
+	ahead := l.rows[l.at:]
+	if !c.look(&ahead[0]) {
+		return nil
+	}
+	l.at++
+	return c.try(ahead)
 }
 
 // best returns the lane with the earliest head and drops the exhausted lanes.
@@ -234,6 +298,9 @@ func (c *claim) hinted() error {
 		case c.full() || !c.look(d):
 			return nil
 		}
+		if _, closed := c.closed[d.lane]; closed {
+			continue
+		}
 		if err := c.try(found[i:]); err != nil {
 			return err
 		}
@@ -244,12 +311,12 @@ func (c *claim) hinted() error {
 const (
 	sqlFirstOfLane = `
 SELECT available_at FROM weaver_outbox_events
-WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at >= ?5
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND lane_group = ?6 AND available_at >= ?5
 ORDER BY available_at LIMIT 1`
 
 	sqlFutureOfLane = `
 SELECT available_at FROM weaver_outbox_events
-WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND lane_group = ?6 AND available_at > ?5
 ORDER BY available_at LIMIT 1`
 )
 
@@ -258,42 +325,70 @@ ORDER BY available_at LIMIT 1`
 // claimable through other operations.
 func (c *claim) next() (time.Duration, error) {
 	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
-	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Bound, b.Bound) })
-	soonest, looks := int64(lane.Empty), rules.ClaimLooks(c.req.Limit)
+	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Due(), b.Due()) })
+	n := nextLook{soonest: lane.Empty, looks: rules.ClaimLooks(c.req.Limit)}
 	if c.stale > 0 {
-		soonest = c.tx.mic + c.stale.Microseconds()
+		n.soonest = c.tx.mic + c.stale.Microseconds()
 	}
 	for i := range lanes {
 		l := &lanes[i]
-		if l.Bound > c.tx.mic && l.Bound >= soonest {
+		if l.Due() > c.tx.mic && l.Due() >= n.soonest {
 			break // its rows and those of later lanes are due later
 		}
-		first, err := c.firstOf(sqlFirstOfLane, l)
-		if err != nil {
+		if now, err := c.lookAt(l, &n); err != nil || now {
 			return 0, err
 		}
-		c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
-		if first <= c.tx.mic {
-			if could, err := c.couldRun(l, sqlDueOfLane, &looks); err != nil || could {
-				return 0, err
-			}
-			if c.tx.db.Passes() { // a row locked by another claim may be released without a notice
-				if could, err := c.couldRun(l, sqlLookDue, &looks); err != nil {
-					return 0, err
-				} else if could {
-					soonest = min(soonest, c.tx.mic+lockedFor.Microseconds())
-				}
-			}
-			if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
-				return 0, err
-			}
-		}
-		soonest = min(soonest, first)
 	}
-	if soonest == lane.Empty {
+	for _, of := range c.tx.db.Lanes().Classes(c.tx.ns, c.serves) {
+		if now, err := c.lookAtClass(of, &n); err != nil || now {
+			return 0, err
+		}
+	}
+	if n.soonest == lane.Empty {
 		return -1, nil
 	}
-	return time.Duration(soonest-c.tx.mic) * time.Microsecond, nil
+	return time.Duration(n.soonest-c.tx.mic) * time.Microsecond, nil
+}
+
+// nextLook is the state of a search for the time of the next claim.
+type nextLook struct {
+	soonest int64
+	looks   int // rows that may still be read
+}
+
+// lookAt reports whether a task of a lane could be claimed now. Otherwise it lowers n.soonest to the
+// time from which on one might.
+func (c *claim) lookAt(l *lane.State, n *nextLook) (now bool, err error) {
+	open := l.Open
+	if at, ok := c.closed[l.Key]; ok {
+		open = max(open, at)
+	}
+	if open > c.tx.mic {
+		n.soonest = min(n.soonest, max(open, l.Bound))
+		return false, nil
+	}
+	first, err := c.firstOf(sqlFirstOfLane, l)
+	if err != nil {
+		return false, err
+	}
+	c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
+	if first <= c.tx.mic {
+		if could, err := c.couldRun(l, sqlDueOfLane, n); err != nil || could {
+			return could, err
+		}
+		if c.tx.db.Passes() { // a row locked by another claim may be released without a notice
+			if could, err := c.couldRun(l, sqlLookDue, n); err != nil {
+				return false, err
+			} else if could {
+				n.soonest = min(n.soonest, c.tx.mic+lockedFor.Microseconds())
+			}
+		}
+		if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
+			return false, err
+		}
+	}
+	n.soonest = min(n.soonest, first)
+	return false, nil
 }
 
 // lockedFor is the pause before a claim asks again for a row that another claim has locked.
@@ -301,23 +396,30 @@ const lockedFor = 20 * time.Millisecond
 
 // couldRun reports whether a due row of a lane, as read by sql, could be claimed without the
 // limits of this call. At the row limit it returns true: the caller asks again.
-func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error) {
+func (c *claim) couldRun(state *lane.State, sql string, look *nextLook) (bool, error) {
 	l := &laneCursor{state: *state, seen: state.Bound, sql: sql}
 	for n := 1; ; n = 16 { // the first row nearly always decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {
 			return false, err
 		}
-		if *looks == 0 {
+		if look.looks == 0 {
 			return true, nil
 		}
-		*looks--
+		look.looks--
 		l.at++
 		if err := c.readRest(d, sqlTask); err != nil {
 			return false, err
 		}
 		if !d.open || !c.mayRun(d.task) {
 			continue
+		}
+		if at, full, err := c.opens(&d.lane, d.task); err != nil {
+			return false, err
+		} else if at > c.tx.mic {
+			c.shut(&d.lane, at, full)
+			look.soonest = min(look.soonest, at)
+			return false, nil
 		}
 		free := true
 		if d.key != "" {
@@ -332,7 +434,7 @@ func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error
 }
 
 func (c *claim) bindFirst(sql string, l *lane.State, from int64) *sqlstmt.Stmt {
-	return c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority).Int(5, from)
+	return c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority).Int(5, from).Text(6, l.Group)
 }
 
 func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {

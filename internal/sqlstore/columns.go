@@ -112,6 +112,7 @@ var (
 		sqlstmt.Col("o.task_type", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Type = r.Name(i) }),
 		sqlstmt.Col("o.priority", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Priority = r.Int(i) }),
 		sqlstmt.Col("o.concurrency_key", func(d *candidate, r *sqlstmt.Row, i int) { d.key = r.Text(i) }),
+		sqlstmt.Col("o.lane_group", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Group = r.Name(i) }),
 	}
 
 	freshColumns = sqlstmt.Columns[task.Task]{
@@ -178,6 +179,7 @@ var leaseColumns = sqlstmt.Columns[leaseRow]{
 	sqlstmt.Col("task_type", func(l *leaseRow, r *sqlstmt.Row, i int) { l.lane.Type = r.Name(i) }),
 	sqlstmt.Col("priority", func(l *leaseRow, r *sqlstmt.Row, i int) { l.lane.Priority = r.Int(i) }),
 	sqlstmt.Col("concurrency_key", func(l *leaseRow, r *sqlstmt.Row, i int) { l.key = r.Text(i) }),
+	sqlstmt.Col("lane_group", func(l *leaseRow, r *sqlstmt.Row, i int) { l.lane.Group = r.Name(i) }),
 	sqlstmt.Col("attempt_no", func(l *leaseRow, r *sqlstmt.Row, i int) { l.attemptNo = int(r.Int(i)) }),
 	sqlstmt.Col("lease_epoch", func(l *leaseRow, r *sqlstmt.Row, i int) { l.epoch = r.Int(i) }),
 	sqlstmt.Col("lease_id", func(l *leaseRow, r *sqlstmt.Row, i int) { l.leaseID = r.Lease(i) }),
@@ -374,6 +376,7 @@ var (
 		sqlstmt.Col("priority", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.Priority = int(r.Int(i)) }),
 		sqlstmt.Col("available_at", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.AvailableAt = r.Time(i) }),
 		sqlstmt.Col("concurrency_key", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.ConcurrencyKey = r.Text(i) }),
+		sqlstmt.Col("lane_group", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.Group = r.Name(i) }),
 		sqlstmt.Col("sent_until", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.SentUntil = r.Time(i) }),
 		sqlstmt.Col("attempts", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.Attempts = int(r.Int(i)) }),
 		sqlstmt.Col("last_error", func(d *store.DispatchRow, r *sqlstmt.Row, i int) { d.LastError = r.Text(i) }),

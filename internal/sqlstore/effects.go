@@ -15,11 +15,31 @@ type Effects struct {
 	NS     string
 	Notice store.Notice
 	Lanes  []lane.Seen
+	Closed []Closed // lanes closed by limits
+	Opens  bool     // a running task of a limit has ended
 
 	memory  *Memory // nil in a transaction of a caller
 	claimed []claimMade
 	ended   []leaseEnds // tasks that left the state running, by lease
 	answer  bool        // the waiting claim is answered even without tasks
+}
+
+// Closed is a lane whose limits let no task start before an instant.
+type Closed struct {
+	Key   lane.Key
+	Until int64
+	Full  bool // it waits for the end of a running task
+}
+
+// ApplyLanes records in the cache of the lanes what the committed operation saw.
+func (fx *Effects) ApplyLanes(c *lane.Cache) {
+	c.Observe(fx.NS, fx.Lanes)
+	if fx.Opens {
+		c.OpenFull(fx.NS)
+	}
+	for i := range fx.Closed {
+		c.Close(fx.NS, fx.Closed[i].Key, fx.Closed[i].Until, fx.Closed[i].Full)
+	}
 }
 
 // NewEffects returns the effects of an operation that begins. memory is nil in a transaction
@@ -46,7 +66,44 @@ type Memory struct {
 	claims      map[claimKey]Claim
 	generations map[string]string // by namespace
 	mixed       map[mixedKey]time.Time
-	restoring   bool // an operation of the open transaction changes a generation
+	restoring   bool               // an operation of the open transaction changes a generation
+	limited     map[string]*limits // by namespace
+}
+
+// limits returns the cached limits of a namespace at a revision, or nil.
+func (m *Memory) limits(ns string, revision int64) *limits {
+	if revision == 0 {
+		return new(limits)
+	}
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.limited[ns]; l != nil && l.revision == revision {
+		return l
+	}
+	return nil
+}
+
+func (m *Memory) setLimits(ns string, l *limits) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.limited == nil {
+		m.limited = make(map[string]*limits)
+	}
+	m.limited[ns] = l
+}
+
+// countsRunning reports whether a limit that this process knows counts running tasks.
+func (m *Memory) countsRunning(ns string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.limited[ns]
+	return l != nil && l.counts
 }
 
 // claimKey identifies a claim: lease IDs are unique in a namespace.
@@ -172,6 +229,9 @@ func (fx *Effects) Claim(lease task.LeaseID) (Claim, bool) {
 // Ended records that a task of a claim left the state running. It reports whether it was the
 // last running task. It returns false if another process made the claim.
 func (fx *Effects) Ended(lease task.LeaseID) (last bool) {
+	if !fx.Opens && fx.memory.countsRunning(fx.NS) {
+		fx.Opens, fx.Notice.Due = true, true
+	}
 	claim, ok := fx.Claim(lease)
 	for i := len(fx.ended) - 1; i >= 0; i-- {
 		if e := &fx.ended[i]; e.lease == lease {

@@ -297,7 +297,7 @@ func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	if waiting != task.WaitDeps {
-		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, n.ConcurrencyKey}
+		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Group: in.row.Group, Priority: int64(n.Priority)}, n.ConcurrencyKey}
 		if err := in.dispatch(&d, in.tx.available(notBefore)); err != nil {
 			return store.Enqueued{}, err
 		}
@@ -330,7 +330,7 @@ func (in *insertion) alike(n *task.New, a *Alike, options string) {
 	if a.Waits {
 		return
 	}
-	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, a.Available)
+	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Group: row.Group, Priority: int64(n.Priority)}, a.Available)
 	t.fx.Notice.Due = true
 }
 

@@ -176,7 +176,7 @@ func (f *finishing) flush() error {
 func (t *Tx) dispatchAll(rows []store.DispatchRow) error {
 	for i := range rows {
 		r := &rows[i]
-		t.db.Lanes().Add(t.ns, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.AvailableAt.UnixMicro())
+		t.db.Lanes().Add(t.ns, lane.Key{Queue: r.Queue, Type: r.Type, Group: r.Group, Priority: int64(r.Priority)}, r.AvailableAt.UnixMicro())
 	}
 	t.fx.Notice.Due = true
 	return t.bulk.Dispatch(t, rows)

@@ -18,6 +18,8 @@ type Locks interface {
 	Key(t *Tx, key string) error
 	// Name locks a name that represents a row to be inserted.
 	Name(t *Tx, name string) error
+	// TryName is Name without a wait: it reports whether it has the lock.
+	TryName(t *Tx, name string) (bool, error)
 	// Graph keeps other transactions from adding edges between existing tasks.
 	Graph(t *Tx) error
 	// Passes reports whether claims skip rows locked by other transactions.
@@ -38,6 +40,9 @@ func (NoLocks) Key(*Tx, string) error { return nil }
 
 // Name implements Locks.
 func (NoLocks) Name(*Tx, string) error { return nil }
+
+// TryName implements Locks.
+func (NoLocks) TryName(*Tx, string) (bool, error) { return true, nil }
 
 // Graph implements Locks.
 func (NoLocks) Graph(*Tx) error { return nil }

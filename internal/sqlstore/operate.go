@@ -185,6 +185,10 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.announce(cmd, got)
 	case store.WriteSchedule:
 		err = o.writeSchedule(cmd, got)
+	case store.SetLimit:
+		err = o.setLimit(cmd, got)
+	case store.Rest:
+		err = o.restLimit(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd, got)
 	default:

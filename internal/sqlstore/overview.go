@@ -152,16 +152,16 @@ FROM queues q WHERE q.queue IS NOT NULL LIMIT ?3`
 
 	// sqlNextOfQueue finds the lane of a queue after the given lane; see sqlNextLane.
 	sqlNextOfQueue = `
-SELECT task_type, priority, available_at FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
-WHERE namespace = ?1 AND queue = ?2 AND (task_type, priority, available_at) > (?3, ?4, 9223372036854775807)
-ORDER BY task_type, priority, available_at LIMIT 1`
+SELECT task_type, lane_group, priority, available_at FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
+WHERE namespace = ?1 AND queue = ?2 AND (task_type, lane_group, priority, available_at) > (?3, ?4, ?5, 9223372036854775807)
+ORDER BY task_type, lane_group, priority, available_at LIMIT 1`
 
 	sqlCountDue = `
 SELECT count(*) FROM (SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
-  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5 LIMIT ?6) o`
+  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND lane_group = ?7 AND available_at <= ?5 LIMIT ?6) o`
 	sqlCountLater = `
 SELECT count(*) FROM (SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
-  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5 LIMIT ?6) o`
+  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND lane_group = ?7 AND available_at > ?5 LIMIT ?6) o`
 )
 
 // lanes counts the dispatch rows. It counts the rows of a queue at once, or lane by lane if
@@ -194,12 +194,12 @@ func (r *reader) lanes() error {
 // together, and of each paused type.
 func (r *reader) lanesOf(queue string) error {
 	of := make(map[string]*dueLane)
-	for kind, priority := "", int64(0); ; {
-		st := r.stmt(sqlNextOfQueue).Text(1, r.ns).Text(2, queue).Text(3, kind).Int(4, priority)
+	for kind, group, priority := "", "", int64(0); ; {
+		st := r.stmt(sqlNextOfQueue).Text(1, r.ns).Text(2, queue).Text(3, kind).Text(4, group).Int(5, priority)
 		found := st.One()
 		var first time.Time
 		if found {
-			kind, priority, first = st.ColText(0), st.ColInt(1), st.ColTime(2)
+			kind, group, priority, first = st.ColText(0), st.ColText(1), st.ColInt(2), st.ColTime(3)
 		}
 		if err := st.Done(); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (r *reader) lanesOf(queue string) error {
 			if *part.n > r.cap {
 				continue
 			}
-			n, _, err := one(r.stmt(part.sql).Text(1, r.ns).Text(2, queue).Text(3, kind).Int(4, priority).Time(5, r.now).Int(6, int64(r.cap+1-*part.n)))
+			n, _, err := one(r.stmt(part.sql).Text(1, r.ns).Text(2, queue).Text(3, kind).Int(4, priority).Time(5, r.now).Int(6, int64(r.cap+1-*part.n)).Text(7, group))
 			if err != nil {
 				return err
 			}

@@ -16,11 +16,11 @@ func (r *reader) hints() (store.HintsOverview, error) {
 	unsent, refused, since := int64(0), int64(0), int64(lane.Empty)
 	more := false
 	for lanes := 0; ; {
-		st := r.stmt(sqlNextLane).Text(1, r.ns).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority)
+		st := r.stmt(sqlNextLane).Text(1, r.ns).Text(2, k.Queue).Text(3, k.Type).Text(4, k.Group).Int(5, k.Priority)
 		found, first := st.One(), int64(0)
 		if found {
-			k = lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}
-			first = st.ColInt(3)
+			k = lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Group: st.ColName(2), Priority: st.ColInt(3)}
+			first = st.ColInt(4)
 		}
 		if err := st.Done(); err != nil {
 			return store.HintsOverview{}, err
@@ -32,7 +32,7 @@ func (r *reader) hints() (store.HintsOverview, error) {
 			more = true
 			break
 		}
-		if r.pausedQueues[k.Queue] || r.pausedTypes[k.Type] {
+		if k.Group != "" || r.pausedQueues[k.Queue] || r.pausedTypes[k.Type] {
 			continue
 		}
 		st = r.stmt(sqlUnsentOfLane).Text(1, r.ns).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority).Int(5, now).Int(6, first).Int(7, rules.PublishLooks)

@@ -16,8 +16,9 @@ import (
 
 const (
 	sqlPaused = `
-SELECT queue, NULL FROM weaver_paused_queues WHERE namespace = ?1
-UNION ALL SELECT NULL, task_type FROM weaver_paused_types WHERE namespace = ?1`
+SELECT queue, NULL, 0 FROM weaver_paused_queues WHERE namespace = ?1
+UNION ALL SELECT NULL, task_type, 0 FROM weaver_paused_types WHERE namespace = ?1
+UNION ALL SELECT NULL, NULL, revision FROM weaver_limit_changes WHERE namespace = ?1`
 
 	sqlPauseQueue  = `INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
 	sqlPauseType   = `INSERT INTO weaver_paused_types (namespace, task_type, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
@@ -32,32 +33,45 @@ UNION ALL SELECT NULL, task_type FROM weaver_paused_types WHERE namespace = ?1`
 
 // paused returns the names of the paused queues and types.
 func (v *View) paused() (queues, types []string, err error) {
+	queues, types, _, err = v.restrictions()
+	return queues, types, err
+}
+
+// restrictions returns the names of the paused queues and types, and the revision of the limits; 0:
+// there never was one.
+func (v *View) restrictions() (queues, types []string, limits int64, err error) {
 	st := v.stmt(sqlPaused).Text(1, v.ns)
 	for st.Next() {
-		if q := st.ColText(0); q != "" {
+		q, kind := st.ColText(0), st.ColText(1)
+		switch {
+		case q != "":
 			queues = append(queues, q)
-		} else {
-			types = append(types, st.ColText(1))
+		case kind != "":
+			types = append(types, kind)
+		default:
+			limits = st.ColInt(2)
 		}
 	}
 	slices.Sort(queues)
 	slices.Sort(types)
-	return queues, types, st.Done()
+	return queues, types, limits, st.Done()
 }
 
 // pausedSets returns the paused queues and types; a nil map means that nothing is paused.
 func (v *View) pausedSets() (queues, types map[string]bool, err error) {
-	set := func(names []string) (m map[string]bool) {
-		for _, name := range names {
-			if m == nil {
-				m = make(map[string]bool, len(names))
-			}
-			m[name] = true
-		}
-		return m
-	}
 	q, t, err := v.paused()
-	return set(q), set(t), err
+	return setOf(q), setOf(t), err
+}
+
+// setOf returns a set of names; nil if there are none.
+func setOf(names []string) (m map[string]bool) {
+	for _, name := range names {
+		if m == nil {
+			m = make(map[string]bool, len(names))
+		}
+		m[name] = true
+	}
+	return m
 }
 
 // pause excludes a queue or a type from claims. Its due rows no longer fill the limits of

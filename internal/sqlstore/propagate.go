@@ -51,7 +51,7 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 				continue
 			}
 		}
-		d := dispatched{r.Task, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.ConcurrencyKey}
+		d := dispatched{r.Task, lane.Key{Queue: r.Queue, Type: r.Type, Group: r.Group, Priority: int64(r.Priority)}, r.ConcurrencyKey}
 		if err := o.tx.dispatch(&d, r.AvailableAt.UnixMicro()); err != nil {
 			return err
 		}
@@ -130,6 +130,7 @@ var DependentColumns = sqlstmt.Columns[propagate.Dependent]{
 	sqlstmt.Col("task_type", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Type = r.Name(i) }),
 	sqlstmt.Col("priority", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Priority = int(r.Int(i)) }),
 	sqlstmt.Col("concurrency_key", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.ConcurrencyKey = r.Text(i) }),
+	sqlstmt.Col("lane_group", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Dispatch.Group = r.Name(i) }),
 	sqlstmt.Col("undo_open", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Undoable.Open = int(r.Int(i)) }),
 	sqlstmt.Col("undo", func(d *propagate.Dependent, r *sqlstmt.Row, i int) { d.Undoable.Phase = r.Phase(i) }),
 	sqlstmt.Col("attempt_no", func(d *propagate.Dependent, r *sqlstmt.Row, i int) {

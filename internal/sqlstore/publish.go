@@ -16,7 +16,7 @@ import (
 // sqlUnsentOfLane reads the first due rows of a lane, whether sent or not.
 const sqlUnsentOfLane = `
 SELECT available_at, task_id, sent_until, attempts, last_error FROM weaver_outbox_events
-WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5 AND available_at >= ?6
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND lane_group = '' AND priority = ?4 AND available_at <= ?5 AND available_at >= ?6
 ORDER BY available_at, task_id LIMIT ?7`
 
 var (

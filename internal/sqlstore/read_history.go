@@ -83,7 +83,23 @@ func (v *View) history(h *store.History, now time.Time) (err error) {
 			return err
 		}
 	}
+	if err = v.limitsOf(h, now); err != nil {
+		return err
+	}
 	return v.pauses(h)
+}
+
+// limitsOf reads the limits that do not let a due task start.
+func (v *View) limitsOf(h *store.History, now time.Time) error {
+	if h.Task.State != task.Ready {
+		return nil
+	}
+	names := store.LimitNames(h.Task.Queue, h.Task.Type, store.LaneGroup(h.Task.Options, h.Task.Labels))
+	page, err := v.limitPage(&store.LimitFilter{Names: names})
+	if err == nil {
+		rules.ClosedLimits(h, page.Limits, now)
+	}
+	return err
 }
 
 // Needs implements store.Flow.

@@ -16,7 +16,7 @@ var ColumnLists = map[string]string{
 	"neededColumns": neededColumns.List(), "undoingColumns": undoingColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(), "labelledTaskColumns": labelledTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
-	"scheduleColumns": scheduleColumns.List(), "fireColumns": fireColumns.List(),
+	"limitColumns": limitColumns.List(), "scheduleColumns": scheduleColumns.List(), "fireColumns": fireColumns.List(),
 	"orderColumns": orderColumns.List(), "OrderSelect": OrderSelect, "ledgerColumns": ledgerColumns.List(), "sqlLockOrders": sqlLockOrders,
 	"sqlInsertLedger": sqlInsertLedger, "sqlInsertOrder": sqlInsertOrder, "sqlUpdateLedger": sqlUpdateLedger, "sqlUpdateOrder": sqlUpdateOrder,
 	"sqlEnd": sqlEnd, "sqlCancelledBy": sqlCancelledBy, "sqlRevive": sqlRevive, "sqlUnblock": sqlUnblock, "sqlAudit": sqlAudit, "sqlInsertTask": sqlInsertTask, "sqlClaimTask": sqlClaimTask, "sqlTransition": sqlTransition, "sqlInsertAttempt": sqlInsertAttempt, "sqlInsertDecision": sqlInsertDecision,
@@ -27,7 +27,7 @@ var ColumnLists = map[string]string{
 func Chunks() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"read tasks": sqlReadTasks, "stand": sqlStand, "stored": sqlStored, "task states": sqlTaskStates, "payloads": sqlPayloads, "claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "held tasks": sqlHeldTasks, "await": sqlAwait, "succeed": sqlSucceed,
+		"read tasks": sqlReadTasks, "stand": sqlStand, "stored": sqlStored, "task states": sqlTaskStates, "running lanes": sqlRunningLanes, "payloads": sqlPayloads, "claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "held tasks": sqlHeldTasks, "await": sqlAwait, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs, "feed quotes": sqlFeedQuotes,
 		"hinted": sqlHinted, "lock sent": sqlLockSent, "mark sent": sqlMarkSent, "set sent": sqlSetSent,
 		"retained tasks": sqlRetainedTasks, "erase tasks": sqlEraseTasks,

@@ -309,6 +309,6 @@ func (w *taskRow) dispatchRow(at time.Time) store.DispatchRow {
 // dispatchRow returns the dispatch row for an instant, of a task that does not hold a key.
 func (d *dispatched) dispatchRow(at time.Time) store.DispatchRow {
 	return store.DispatchRow{
-		Task: d.id, Queue: d.lane.Queue, Type: d.lane.Type, Priority: int(d.lane.Priority), AvailableAt: at, ConcurrencyKey: d.key,
+		Task: d.id, Queue: d.lane.Queue, Type: d.lane.Type, Group: d.lane.Group, Priority: int(d.lane.Priority), AvailableAt: at, ConcurrencyKey: d.key,
 	}
 }

@@ -26,8 +26,8 @@ func (t *Tx) valid(l *task.Lease) (bool, error) {
 }
 
 const sqlInsertDispatch = `
-INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key, lane_group)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
 const sqlDeleteDispatch = `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2`
 
@@ -42,7 +42,7 @@ type dispatched struct {
 // that may find an old row delete it first.
 func (t *Tx) dispatch(d *dispatched, available int64) error {
 	err := t.stmt(sqlInsertDispatch).Text(1, t.ns).ID(2, &d.id).Text(3, d.lane.Queue).Text(4, d.lane.Type).
-		Int(5, d.lane.Priority).Int(6, available).OrNull(7, d.key).Run()
+		Int(5, d.lane.Priority).Int(6, available).OrNull(7, d.key).Text(8, d.lane.Group).Run()
 	if err != nil {
 		return err
 	}

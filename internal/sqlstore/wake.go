@@ -72,7 +72,7 @@ func (t *Tx) wakeKey(key string) (more bool, err error) {
 
 const (
 	selectWaiter = `
-SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority,
+SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority, t.lane_group,
   ` + lanePaused + ` IS NOT NULL
 FROM weaver_conc_waiters o INDEXED BY weaver_conc_waiters_by_lane
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
@@ -91,8 +91,8 @@ func (w *keyWake) waiter(sql string, l keyLane) (found *waiter, err error) {
 	st := w.stmt(sql).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType)
 	if st.One() {
 		found = &waiter{
-			dispatched: dispatched{st.ColID(3), lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(4)}, w.key},
-			due:        st.ColInt(2), paused: st.ColBool(5),
+			dispatched: dispatched{st.ColID(3), lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Group: st.ColName(5), Priority: st.ColInt(4)}, w.key},
+			due:        st.ColInt(2), paused: st.ColBool(6),
 		}
 	}
 	return found, st.Done()

@@ -44,6 +44,7 @@ var OwnFields = sqlstmt.Fields[AlikeTask]{
 var VariedFields = sqlstmt.Fields[AlikeTask]{
 	{Name: "options_json", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutText(s, r.Options) }},
 	{Name: "idempotency_key", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutText(s, r.Key) }},
+	{Name: "lane_group", Type: "text", Put: func(r *AlikeTask, s sqlstmt.Sink) { sqlstmt.PutText(s, r.Group) }},
 	{Name: "remaining_deps", Type: "bigint", Put: func(r *AlikeTask, s sqlstmt.Sink) { s.Int(int64(len(r.Needs))) }},
 	{Name: "open_if_failed", Type: "bigint", Put: func(r *AlikeTask, s sqlstmt.Sink) { putIfFailed(s, r.IfFailed) }},
 }

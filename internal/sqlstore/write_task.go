@@ -109,6 +109,7 @@ var DispatchFields = sqlstmt.Fields[store.DispatchRow]{
 	{Name: "priority", Type: "bigint", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { s.Int(int64(d.Priority)) }},
 	{Name: "available_at", Type: "bigint", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { s.Int(d.AvailableAt.UnixMicro()) }},
 	{Name: "concurrency_key", Type: "text", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { sqlstmt.PutText(s, d.ConcurrencyKey) }},
+	{Name: "lane_group", Type: "text", Put: func(d *store.DispatchRow, s sqlstmt.Sink) { s.Text(d.Group) }},
 }
 
 // SetEnd is endSet for values in the columns of a table alias. now is the parameter of the

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -19,7 +20,7 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 	}
 	var res store.ClaimResult
 	err := s.do(ctx, ns, func(o *op) {
-		c := &claim{op: o, req: req, taken: map[string]int{}, quarantine: rules.NewQuarantine(&req)}
+		c := &claim{op: o, req: req, taken: map[string]int{}, closed: map[lane.Key]bool{}, quarantine: rules.NewQuarantine(&req)}
 		if req.Again {
 			c.lookUp()
 		} else {
@@ -45,7 +46,11 @@ type claim struct {
 	got        []store.Claimed
 	taken      map[string]int // by queue
 	quarantine rules.Quarantine
-	stopped    bool // more rows are due than one claim reads
+	closed     map[lane.Key]bool // lanes whose limits let no further task start
+	looked     int               // due rows that were taken, moved or left
+	moved      int               // rows that moved to the waiters
+	last       store.ClaimPlace  // place of the last row looked at
+	stopped    bool              // more rows are due than one claim reads
 	behind     store.ClaimPlace
 }
 
@@ -64,44 +69,175 @@ func (c *claim) run() {
 		if len(c.got) > 0 || c.stopped {
 			return
 		}
+		c.looked, c.moved = 0, 0
 		rows = c.candidates() // without those that moved to the waiters
 	}
 	c.take(rows)
 }
 
-// take leases the tasks of candidates.
+// take leases the tasks of candidates, which are in claim order. Within a priority the lanes without
+// a group and the classes of those with one take turns.
 func (c *claim) take(rows []store.DispatchRow) {
-	looked, moved := 0, 0
-	var last store.ClaimPlace
-	for _, d := range rows {
-		if len(c.got) >= c.req.Limit || c.quarantine.Closed() {
-			return
+	c.readLanes(rows)
+	for len(rows) > 0 && !c.ended() {
+		n := 1
+		for n < len(rows) && rows[n].Priority == rows[0].Priority {
+			n++
 		}
-		if !c.roomIn(d.Queue) {
-			continue // the row stays in its place
-		}
-		if looked == rules.ClaimLooks(c.req.Limit) {
-			c.stopped = true
-			if len(c.got) == 0 && moved == 0 && c.req.IDs == nil {
-				c.behind = last
+		c.takePriority(rows[:n])
+		rows = rows[n:]
+	}
+}
+
+// ended reports whether the claim may take no further task.
+func (c *claim) ended() bool {
+	return c.stopped || len(c.got) >= c.req.Limit || c.quarantine.Closed()
+}
+
+func keyOf(d *store.DispatchRow) lane.Key {
+	return lane.Key{Queue: d.Queue, Type: d.Type, Group: d.Group, Priority: int64(d.Priority)}
+}
+
+// readLanes reads the lanes with a group, which keep their turns from claim to claim.
+func (c *claim) readLanes(rows []store.DispatchRow) {
+	read := make(map[lane.Key]int64)
+	for i := range rows {
+		if k := keyOf(&rows[i]); k.Group != "" {
+			if _, ok := read[k]; !ok {
+				read[k] = rows[i].AvailableAt.UnixMicro()
 			}
-			return
-		}
-		looked++
-		last = placeOf(d)
-		r := c.tasks[d.Task]
-		switch {
-		case !c.hasRoom(d.ConcurrencyKey):
-			moved++
-			c.queueUp(d)
-		case !c.mayRun(r):
-			// The row stays in its place.
-		default:
-			c.lease(r)
-			c.handOut(r)
-			c.got[len(c.got)-1].Waited = max(c.now.Sub(d.AvailableAt), 0)
 		}
 	}
+	c.lanes.Replace("", read, lane.Reading{Since: c.lanes.Version(), Now: c.now.UnixMicro()})
+}
+
+// takePriority leases tasks of one priority.
+func (c *claim) takePriority(rows []store.DispatchRow) {
+	var plain []store.DispatchRow
+	lanes := map[string]map[string][]store.DispatchRow{} // by queue and type, then by group
+	classes := []lane.Class{}
+	for _, d := range rows {
+		if d.Group == "" || c.req.IDs != nil {
+			plain = append(plain, d)
+			continue
+		}
+		k := keyOf(&d)
+		of := d.Queue + "\x00" + d.Type
+		if lanes[of] == nil {
+			lanes[of] = map[string][]store.DispatchRow{}
+			classes = append(classes, k.Class())
+		}
+		lanes[of][d.Group] = append(lanes[of][d.Group], d)
+	}
+	slices.SortFunc(classes, func(a, b lane.Class) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type)) })
+	var sources []func() (more bool)
+	if len(plain) > 0 {
+		sources = append(sources, func() bool {
+			if len(plain) == 0 {
+				return false
+			}
+			d := plain[0]
+			plain = plain[1:]
+			c.try(d)
+			return true
+		})
+	}
+	for _, of := range classes {
+		sources = append(sources, c.turns(of, lanes[of.Queue+"\x00"+of.Type]))
+	}
+	if len(sources) > 1 {
+		first := c.lanes.NextTurn("") % len(sources)
+		sources = slices.Concat(sources[first:], sources[:first])
+	}
+	for i := 0; len(sources) > 0 && !c.ended(); {
+		i %= len(sources)
+		if sources[i]() {
+			i++
+		} else {
+			sources = slices.Delete(sources, i, i+1)
+		}
+	}
+}
+
+// turns returns a function that leases the tasks of the next turn of a class.
+func (c *claim) turns(of lane.Class, rows map[string][]store.DispatchRow) func() (more bool) {
+	seen := map[string]bool{}
+	var queue, again []lane.Turn
+	return func() bool {
+		if !c.roomIn(of.Queue) {
+			return false
+		}
+		if len(queue) == 0 {
+			queue = c.lanes.Turns("", of, c.now.UnixMicro(), max(1, c.req.Limit-len(c.got)), func(k *lane.Key) bool { return seen[k.Group] }, c.weight)
+			if len(queue) == 0 {
+				queue, again = again, nil
+			}
+		}
+		if len(queue) == 0 {
+			return false
+		}
+		t := queue[0]
+		queue, seen[t.Group] = queue[1:], true
+		before := len(c.got)
+		for len(c.got)-before < t.Most && len(rows[t.Group]) > 0 && !c.ended() && c.roomIn(of.Queue) {
+			d := rows[t.Group][0]
+			rows[t.Group] = rows[t.Group][1:]
+			if !c.try(d) {
+				rows[t.Group] = nil
+			}
+		}
+		if n := len(c.got) - before; n > 0 {
+			c.lanes.Took("", &t.Key, n, c.weight(t.Share))
+		}
+		if len(rows[t.Group]) > 0 {
+			t.Most = c.weight(t.Share)
+			again = append(again, t)
+		}
+		return true
+	}
+}
+
+// weight returns how many tasks a share starts in one turn.
+func (c *claim) weight(share string) int {
+	if l := c.limits[store.LimitLabel+share]; l != nil {
+		return max(1, l.row.Weight)
+	}
+	return 1
+}
+
+// try leases the task of a due row if it may run now. It reports false if the limits of its lane let
+// no further task of it start.
+func (c *claim) try(d store.DispatchRow) (open bool) {
+	if !c.roomIn(d.Queue) || c.closed[keyOf(&d)] {
+		return true // the row stays in its place
+	}
+	if c.looked == rules.ClaimLooks(c.req.Limit) {
+		c.stopped = true
+		if len(c.got) == 0 && c.moved == 0 && c.req.IDs == nil {
+			c.behind = c.last
+		}
+		return true
+	}
+	c.looked++
+	c.last = placeOf(d)
+	r := c.tasks[d.Task]
+	switch {
+	case !c.hasRoom(d.ConcurrencyKey):
+		c.moved++
+		c.queueUp(d)
+	case !c.mayRun(r):
+		// The row stays in its place.
+	default:
+		if at, full := c.opens(r); full || !at.IsZero() {
+			c.closed[keyOf(&d)] = true
+			return false
+		}
+		c.start(r)
+		c.lease(r)
+		c.handOut(r)
+		c.got[len(c.got)-1].Waited = max(c.now.Sub(d.AvailableAt), 0)
+	}
+	return true
 }
 
 // candidates returns the due dispatch rows of the requested lanes in claim order.
@@ -198,7 +334,13 @@ func (c *claim) next() time.Duration {
 		case d.AvailableAt.After(c.now):
 			soonest = rules.Earliest(soonest, d.AvailableAt)
 		case c.mayRun(r) && c.hasRoom(d.ConcurrencyKey):
-			return 0
+			switch at, full := c.opens(r); {
+			case full: // the end of a running task opens its lane
+			case at.IsZero():
+				return 0
+			default:
+				soonest = rules.Earliest(soonest, at)
+			}
 		}
 	}
 	return until(soonest, c.now)

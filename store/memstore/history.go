@@ -52,6 +52,7 @@ func (o *op) history(r *row) store.History {
 	if h.Task.Waiting == task.WaitConcurrency {
 		h.Holders, h.Ahead = o.holders(r.ConcurrencyKey), o.ahead(r)
 	}
+	rules.ClosedLimits(&h, o.limitsOf(r), o.now)
 	if e, ok := o.paused[r.Queue]; ok && !r.State.Terminal() {
 		h.QueuePause = &e
 	}

@@ -110,7 +110,7 @@ func (o *op) dispatchWaiter(w store.WaiterRow) {
 	r := o.tasks[w.Task]
 	delete(o.waiters, w.Task)
 	o.dispatch[w.Task] = store.DispatchRow{
-		Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
+		Task: r.ID, Queue: r.Queue, Type: r.Type, Group: groupOf(r), Priority: r.Priority,
 		AvailableAt: w.DueAt, ConcurrencyKey: w.Key,
 	}
 	o.notice.Due = true
@@ -205,3 +205,6 @@ func byWaiter(a, b store.WaiterRow) int {
 	}
 	return a.Task.Compare(b.Task)
 }
+
+// groupOf returns the group of a task's lane.
+func groupOf(r *row) string { return store.LaneGroup(r.Options, r.Labels) }

@@ -92,6 +92,10 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return store.CommandResult{}
 	case store.WriteSchedule:
 		return o.writeSchedule(cmd)
+	case store.SetLimit:
+		return o.setLimit(cmd)
+	case store.Rest:
+		return o.rest(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}

@@ -90,7 +90,7 @@ func (o *op) resumeTask(cmd store.ResumeTask) store.CommandResult {
 }
 
 func (r *row) dispatchRow(at time.Time) store.DispatchRow {
-	return store.DispatchRow{Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority, AvailableAt: at, ConcurrencyKey: r.DispatchKey()}
+	return store.DispatchRow{Task: r.ID, Queue: r.Queue, Type: r.Type, Group: groupOf(r), Priority: r.Priority, AvailableAt: at, ConcurrencyKey: r.DispatchKey()}
 }
 
 // park stores the due time of a paused task instead of its dispatch row, and reports

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
@@ -44,6 +45,8 @@ type space struct {
 	workers     map[store.WorkerID]*worker
 	stats       stats
 	schedules   map[string]*schedule    // by name
+	limits      map[string]*limit       // set, or with the state of a rate
+	lanes       lane.Cache              // the turns of lanes with a group
 	orders      map[string]*order.Order // by idempotency key
 	lastOrder   int64
 }
@@ -101,6 +104,7 @@ func newSpace() *space {
 		orders:      map[string]*order.Order{},
 		stats:       stats{},
 		schedules:   map[string]*schedule{},
+		limits:      map[string]*limit{},
 		types:       map[string]store.AnnouncedType{},
 	}
 }

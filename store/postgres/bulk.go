@@ -24,7 +24,7 @@ var (
 	sqlClaimLane = `
 WITH due AS MATERIALIZED (
   SELECT task_id, available_at, ctid AS place FROM weaver_outbox_events
-  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5 AND available_at >= ?12
+  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND lane_group = ?14 AND available_at <= ?5 AND available_at >= ?12
     AND (CAST(?13 AS bigint) = 0 OR sent_until IS NULL OR sent_until <= ?5 OR attempts <> 1 OR last_error IS NOT NULL)
   ORDER BY available_at, task_id LIMIT CAST(?6 AS bigint) FOR UPDATE SKIP LOCKED),
 ids AS MATERIALIZED (SELECT ARRAY(SELECT task_id FROM due) AS list),
@@ -122,7 +122,7 @@ func (d database) InlineMax() int { return math.MaxInt }
 // ClaimLane implements sqlstore.Bulk.
 func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int, s *lane.State, schema, n int, leave bool) *sqlstmt.Stmt {
 	return d.c.Stmt(sqlClaimLane).Text(1, t.Namespace()).Text(2, s.Queue).Text(3, s.Type).Int(4, s.Priority).Int(5, t.Now().UnixMicro()).
-		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(version)).Int(11, int64(schema)).Int(12, s.Bound).Bool(13, leave)
+		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(version)).Int(11, int64(schema)).Int(12, s.Bound).Bool(13, leave).Text(14, s.Group)
 }
 
 // Hinted implements sqlstore.Bulk.

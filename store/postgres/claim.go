@@ -43,14 +43,14 @@ func (d database) Lanes() *lane.Cache { return &d.db.lanes }
 // A loose index scan: one probe for each lane.
 const sqlLanes = `
 WITH RECURSIVE lanes AS (
-  (SELECT queue, task_type, priority, available_at FROM weaver_outbox_events WHERE namespace = ?1
-   ORDER BY queue, task_type, priority, available_at LIMIT 1)
+  (SELECT queue, task_type, lane_group, priority, available_at FROM weaver_outbox_events WHERE namespace = ?1
+   ORDER BY queue, task_type, lane_group, priority, available_at LIMIT 1)
   UNION ALL
-  SELECT n.queue, n.task_type, n.priority, n.available_at FROM lanes l, LATERAL (
-    SELECT o.queue, o.task_type, o.priority, o.available_at FROM weaver_outbox_events o
-    WHERE o.namespace = ?1 AND (o.queue, o.task_type, o.priority) > (l.queue, l.task_type, l.priority)
-    ORDER BY o.queue, o.task_type, o.priority, o.available_at LIMIT 1) n)
-SELECT queue, task_type, priority, available_at FROM lanes`
+  SELECT n.queue, n.task_type, n.lane_group, n.priority, n.available_at FROM lanes l, LATERAL (
+    SELECT o.queue, o.task_type, o.lane_group, o.priority, o.available_at FROM weaver_outbox_events o
+    WHERE o.namespace = ?1 AND (o.queue, o.task_type, o.lane_group, o.priority) > (l.queue, l.task_type, l.lane_group, l.priority)
+    ORDER BY o.queue, o.task_type, o.lane_group, o.priority, o.available_at LIMIT 1) n)
+SELECT queue, task_type, lane_group, priority, available_at FROM lanes`
 
 // ReadLanes implements sqlstore.Database.
 func (d database) ReadLanes(t *sqlstore.Tx) (read map[lane.Key]int64, when lane.Reading, err error) {
@@ -61,7 +61,7 @@ func (d database) ReadLanes(t *sqlstore.Tx) (read map[lane.Key]int64, when lane.
 	read = make(map[lane.Key]int64)
 	st := d.c.Stmt(sqlLanes).Text(1, t.Namespace())
 	for st.Next() {
-		read[lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}] = st.ColInt(3)
+		read[lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Group: st.ColName(2), Priority: st.ColInt(3)}] = st.ColInt(4)
 	}
 	err = st.Done()
 	when.Took = time.Since(when.At)

@@ -127,7 +127,7 @@ func (db *DB) database(c *conn.Conn) database {
 // apply publishes the effects of a committed operation in this process.
 func (db *DB) apply(fx *sqlstore.Effects) {
 	db.memory.Apply(fx)
-	db.lanes.Observe(fx.NS, fx.Lanes)
+	fx.ApplyLanes(&db.lanes)
 	db.listeners.Notify(fx.NS, fx.Notice)
 	db.notices.Committed(fx.NS, &fx.Notice)
 }
@@ -326,6 +326,15 @@ func (d database) Name(t *sqlstore.Tx, name string) error {
 	return lockAdvisory(d.c, "name "+name, t.Namespace())
 }
 
+// TryName implements sqlstore.Locks.
+func (d database) TryName(t *sqlstore.Tx, name string) (got bool, err error) {
+	st := d.c.Stmt(sqlTryAdvisory).Int(1, advisoryKey(d.c, "name "+name, t.Namespace()))
+	if st.One() {
+		got = st.ColBool(0)
+	}
+	return got, st.Done()
+}
+
 // Graph implements sqlstore.Locks. Two concurrent transactions that add edges could together close
 // a cycle that neither sees.
 func (d database) Graph(t *sqlstore.Tx) error { return lockAdvisory(d.c, "graph", t.Namespace()) }
@@ -336,9 +345,15 @@ func (database) Passes() bool { return true }
 // lockAdvisory queues the wait for an advisory lock of a namespace, which lasts until the end of
 // the transaction.
 func lockAdvisory(c *conn.Conn, what, ns string) error {
+	return c.Stmt(sqlAdvisory).Int(1, advisoryKey(c, what, ns)).Run()
+}
+
+const sqlTryAdvisory = `SELECT pg_try_advisory_xact_lock(?1)`
+
+func advisoryKey(c *conn.Conn, what, ns string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "weaver %s %s %s", what, c.Schema, ns) // never fails
-	return c.Stmt(sqlAdvisory).Int(1, int64(h.Sum64())).Run()
+	return int64(h.Sum64())
 }
 
 // translate maps a driver error to an error of the port and adds the store's URL and the remedy.

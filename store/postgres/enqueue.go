@@ -174,8 +174,12 @@ func (q *enqueuer) now(ctx context.Context, ops []*batch.Op[*enqueueing]) (done 
 				e.got[i] = store.Enqueued{ID: e.sub.Tasks[i].ID, Disposition: store.DispositionCreated}
 			}
 		}
-		_ = all[ns].Each(func(kind *sqlstore.Alike, _ []sqlstore.AlikeTask) error {
-			db.lanes.AddDue(ns, lane.Key{Queue: kind.Queue, Type: kind.Type, Priority: kind.Priority})
+		_ = all[ns].Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+			for i := range rows {
+				if i == 0 || rows[i].Group != rows[i-1].Group {
+					db.lanes.AddDue(ns, lane.Key{Queue: kind.Queue, Type: kind.Type, Group: rows[i].Group, Priority: kind.Priority})
+				}
+			}
 			return nil
 		})
 		fx := sqlstore.NewEffects(ns, &db.memory)

@@ -67,7 +67,7 @@ func insertAlikeSQL(varied bool, conflict string) string {
 WITH clk AS MATERIALIZED (SELECT coalesce(CAST(?2 AS bigint), ` + serverTime + `) AS now), added AS (
   INSERT INTO weaver_tasks (namespace, updated_at, ` + c.alike.Names() + `, ` + c.own.Names() + `)
   SELECT CAST(?1 AS text), clk.now, ` + c.alike.Casts(newAlike) + `, u.*
-  FROM unnest(` + c.own.Arrays(c.ownAt()) + `) AS u, clk` + conflict + ` RETURNING task_id)`
+  FROM unnest(` + c.own.Arrays(c.ownAt()) + `) AS u, clk` + conflict + ` RETURNING task_id, lane_group)`
 	if varied {
 		sql += `,
 labelled AS (
@@ -84,9 +84,9 @@ timed AS (
   ON CONFLICT DO NOTHING)`
 	}
 	sql += `
-INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key, lane_group)
 SELECT CAST(?1 AS text), task_id, ` + cast("queue") + `, ` + cast("task_type") + `, ` + cast("priority") + `, coalesce(CAST(?3 AS bigint), clk.now), ` +
-		cast("concurrency_key") + ` FROM added, clk`
+		cast("concurrency_key") + `, coalesce(lane_group, '') FROM added, clk`
 	if varied {
 		sql += ` WHERE CAST(?` + strconv.Itoa(c.moreAt()+6) + ` AS smallint) = 0`
 	}

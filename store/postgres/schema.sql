@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0015 make.
+-- What the migrations 0001 to 0016 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -250,6 +250,23 @@ CREATE TABLE weaver_jobs (
 
 CREATE UNIQUE INDEX weaver_jobs_by_idempotency_key ON weaver_jobs USING btree (namespace, name, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
+CREATE TABLE weaver_limit_changes (
+  namespace text COLLATE "C" NOT NULL,
+  revision bigint NOT NULL,
+  PRIMARY KEY (namespace)
+);
+
+CREATE TABLE weaver_limits (
+  namespace text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  spec text COLLATE "C" NOT NULL,
+  revision bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  actor text COLLATE "C",
+  reason text COLLATE "C",
+  PRIMARY KEY (namespace, name)
+);
+
 CREATE TABLE weaver_logs (
   seq bigint NOT NULL,
   at bigint NOT NULL,
@@ -271,12 +288,13 @@ CREATE TABLE weaver_outbox_events (
   sent_until bigint,
   attempts bigint DEFAULT 0,
   last_error text COLLATE "C",
+  lane_group text COLLATE "C" DEFAULT ''::text NOT NULL,
   PRIMARY KEY (namespace, task_id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 
 CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events USING btree (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
 
-CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events USING btree (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
+CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events USING btree (namespace, queue, task_type, lane_group, priority, available_at, task_id, concurrency_key);
 
 CREATE TABLE weaver_outbox_orders (
   id bigint NOT NULL,
@@ -367,6 +385,17 @@ CREATE TABLE weaver_payloads (
   data text COLLATE "C" NOT NULL,
   PRIMARY KEY (namespace, task_id, kind)
 );
+
+CREATE TABLE weaver_rates (
+  namespace text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  arrival bigint NOT NULL,
+  rest_until bigint NOT NULL,
+  idle_at bigint NOT NULL,
+  PRIMARY KEY (namespace, name)
+);
+
+CREATE INDEX weaver_rates_by_idle ON weaver_rates USING btree (namespace, idle_at);
 
 CREATE TABLE weaver_schedule_fires (
   namespace text COLLATE "C" NOT NULL,
@@ -566,6 +595,7 @@ CREATE TABLE weaver_tasks (
   cancel_reason text COLLATE "C",
   undo text COLLATE "C",
   end_state text COLLATE "C",
+  lane_group text COLLATE "C",
   PRIMARY KEY (namespace, task_id)
 ) WITH (fillfactor=45, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000, autovacuum_analyze_scale_factor=0.05);
 

@@ -21,6 +21,9 @@ var wide = map[string]string{
 	"sqlVersions":  "a row per migration",
 	"sqlPaused":    "a row per paused queue or type",
 
+	"sqlLimitSpecs":   "a row per limit that is set, once after each change",
+	"sqlQueueWaiting": bounded,
+
 	"sqlAllWorkers": "a worker that joins compares all rows with the lock files",
 	"sqlWorkerIDs":  "a row per worker",
 

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0027 make of an empty database.
+-- What the migrations 0001 to 0028 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -76,7 +76,7 @@ CREATE TABLE weaver_tasks (
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL,
   started_at        INTEGER,
-  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB, values_dropped INTEGER DEFAULT 0, undo_open INTEGER DEFAULT 0, undo_no INTEGER DEFAULT 0, undo TEXT,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB, values_dropped INTEGER DEFAULT 0, undo_open INTEGER DEFAULT 0, undo_no INTEGER DEFAULT 0, undo TEXT, lane_group TEXT,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;
@@ -164,11 +164,9 @@ CREATE TABLE weaver_outbox_events (
   task_type       TEXT NOT NULL,
   priority        INTEGER NOT NULL,
   available_at    INTEGER NOT NULL,
-  concurrency_key TEXT, sent_until INTEGER, attempts INTEGER DEFAULT 0, last_error TEXT,
+  concurrency_key TEXT, sent_until INTEGER, attempts INTEGER DEFAULT 0, last_error TEXT, lane_group TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (namespace, task_id)
 ) WITHOUT ROWID;
-
-CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
 
 CREATE TABLE weaver_claims (
   namespace TEXT NOT NULL,
@@ -556,5 +554,35 @@ CREATE TABLE weaver_schedule_fires (
   recorded_at INTEGER NOT NULL,
   PRIMARY KEY (namespace, schedule, at)
 ) WITHOUT ROWID;
+
+CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, lane_group, priority, available_at, task_id, concurrency_key);
+
+CREATE TABLE weaver_limits (
+  namespace  TEXT NOT NULL,
+  name       TEXT NOT NULL,  -- queue:NAME, type:NAME, label:KEY=VALUE, rate:KEY
+  spec       TEXT NOT NULL,
+  revision   INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  actor      TEXT,
+  reason     TEXT,
+  PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_limit_changes (
+  namespace TEXT NOT NULL,
+  revision  INTEGER NOT NULL,  -- raised by each change of a limit
+  PRIMARY KEY (namespace)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_rates (
+  namespace  TEXT NOT NULL,
+  name       TEXT NOT NULL,  -- of a limit, or rate:KEY
+  arrival    INTEGER NOT NULL,  -- theoretical arrival time of the next start (GCRA)
+  rest_until INTEGER NOT NULL,  -- no start before
+  idle_at    INTEGER NOT NULL,  -- from when on the row says nothing: the later of both
+  PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_rates_by_idle ON weaver_rates (namespace, idle_at);
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -22,6 +22,8 @@ func everyOption() (o task.Options) {
 			f.SetBool(true)
 		case reflect.String:
 			f.SetString("option " + v.Type().Field(i).Name)
+		case reflect.Struct:
+			f.Set(reflect.ValueOf(task.Rate{Key: "partner", Starts: 100, Per: time.Minute, Burst: 7}))
 		default:
 			f.Set(reflect.ValueOf(3 + i).Convert(f.Type()))
 		}
@@ -56,7 +58,7 @@ var enqueueCases = []testCase{
 			e.equal("the task", got, want)
 
 			e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{
-				Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
+				Task: n.ID, Queue: "billing", Type: beta, Group: store.LaneGroup(n.Options, n.Labels), Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
 			}})
 		}
 	}},

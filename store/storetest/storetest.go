@@ -273,6 +273,9 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 		if can.Has(store.CanSchedule) {
 			others = append(others, suite{"Schedules", scheduleCases})
 		}
+		if can.Has(store.CanLimit) {
+			others = append(others, suite{"Limits", limitCases})
+		}
 		if can.Has(store.CanKeepStats) {
 			others = append(others, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
 		}

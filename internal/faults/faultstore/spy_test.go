@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"time"
 
 	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
@@ -66,6 +67,7 @@ func newSpy(ok bool) *spy {
 		Scrub:           answers[storehook.None](s, store.Scrubbed{Done: true}),
 		Publish:         answers[store.PublishRequest](s, store.PublishResult{Next: 1}),
 		Schedules:       answers[store.ScheduleFilter](s, store.SchedulePage{Next: 1}),
+		Limits:          answers[store.LimitFilter](s, store.LimitPage{Now: time.Unix(1, 0)}),
 		Migrate:         answers[storehook.None](s, storehook.None{}),
 		MigrationStatus: answers[storehook.None](s, make([]store.MigrationStatus, 1)),
 		Orphans:         answers[[]task.ID](s, make([]task.ID, 1)),

@@ -206,6 +206,11 @@ func (s *hooked) Schedules(ctx context.Context, ns string, f store.ScheduleFilte
 	return through(ctx, s, "Schedules", s.hooks.Schedules, ns, f, store.Store.Schedules)
 }
 
+// Limits implements store.Observe.
+func (s *hooked) Limits(ctx context.Context, ns string, f store.LimitFilter) (store.LimitPage, error) {
+	return through(ctx, s, "Limits", s.hooks.Limits, ns, f, store.Store.Limits)
+}
+
 // Migrate implements store.Ops.
 func (s *hooked) Migrate(ctx context.Context) error {
 	_, err := through(ctx, s, "Migrate", s.hooks.Migrate, "", None{}, bare(store.Store.Migrate))

@@ -71,6 +71,7 @@ type Hooks struct {
 	Scrub           Hook[None, store.Scrubbed]
 	Publish         Hook[store.PublishRequest, store.PublishResult]
 	Schedules       Hook[store.ScheduleFilter, store.SchedulePage]
+	Limits          Hook[store.LimitFilter, store.LimitPage]
 	Migrate         Hook[None, None]
 	MigrationStatus Hook[None, []store.MigrationStatus]
 	Orphans         Hook[[]task.ID, []task.ID]

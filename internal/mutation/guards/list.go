@@ -28,7 +28,7 @@ type edit struct {
 // The rules of docs/leases.md that an entry may name. NS is namespaces, SC is
 // schedules (ADR 0071), IK is idempotency keys, L9 is the minimum schema version, B a
 // bucket, and I1 to I12 are the invariants.
-var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|SC|IK|L9|B|I([1-9]|1[0-2]|15))$`)
+var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-6]|§[346]|NS|SC|IK|L9|B|I([1-9]|1[0-2]|15))$`)
 
 // proofName matches the first word of an entry of proofs.txt: a row of the table
 // in docs/reliability.md.

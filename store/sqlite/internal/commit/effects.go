@@ -30,7 +30,7 @@ func (w *Writer) publish(ops []*batch.Op[*Op], claims []*WaitingClaim) {
 // Apply announces the effects of one committed operation. It may run concurrently with the
 // leader for the effects of a caller's transaction, which claims and ends nothing.
 func (w *Writer) Apply(fx *sqlstore.Effects) {
-	w.cfg.Lanes.Observe(fx.NS, fx.Lanes)
+	fx.ApplyLanes(w.cfg.Lanes)
 	w.memory.Apply(fx)
 	if n := &fx.Notice; n.Due || n.Chores || n.Schedule || n.Changed || n.Deadline > 0 || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 || len(n.Events) > 0 {
 		w.cfg.Notify(fx.NS, *n)

@@ -1,0 +1,103 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Arrival is the state of a rate (GCRA): Next is the theoretical arrival time of the next start, and
+// no task starts before Rest. Times are microseconds of the store's clock.
+type Arrival struct{ Next, Rest int64 }
+
+// Fit returns the state as the rate may have left it: an arrival further away than after a full burst
+// comes from another rate of the key, or from a clock that was set back. changed asks the caller to
+// store it, because it depends on now.
+func (a Arrival) Fit(r task.Rate, now int64) (fit Arrival, changed bool) {
+	if a.Rest > now+MaxRest.Microseconds() {
+		a.Rest, changed = now, true
+	}
+	if r.Starts == 0 {
+		return a, changed
+	}
+	last := now + spacing(r)*int64(r.Burst)
+	if a.Next <= last {
+		return a, changed
+	}
+	a.Next = last
+	return a, true
+}
+
+// OpenAt returns the time from which on one more task may start. A zero rate limits nothing but keeps
+// Rest.
+func (a Arrival) OpenAt(r task.Rate) int64 {
+	if r.Starts == 0 {
+		return a.Rest
+	}
+	return max(a.Next-spacing(r)*int64(r.Burst-1), a.Rest)
+}
+
+// Start returns the state after one more start.
+func (a Arrival) Start(r task.Rate, now int64) Arrival {
+	if r.Starts == 0 {
+		return a
+	}
+	a.Next = max(a.Next, now) + spacing(r)
+	return a
+}
+
+// IdleAt returns the time from which on the state is as if it had never been.
+func (a Arrival) IdleAt() int64 { return max(a.Next, a.Rest) }
+
+func spacing(r task.Rate) int64 { return r.Spacing().Microseconds() }
+
+// MaxRest is the longest time for which a handler may ask a limit to rest.
+const MaxRest = 24 * time.Hour
+
+// LimitVerb and UnlimitVerb are the verbs of the audit entries of limits, whose target is limit/NAME.
+const (
+	LimitVerb   = "set_limit"
+	UnlimitVerb = "delete_limit"
+)
+
+// LimitTarget returns the target of the audit entries of a limit.
+func LimitTarget(name string) string { return "limit/" + name }
+
+// NoLimit is the error for a limit that is not set.
+func NoLimit(name string) error { return fmt.Errorf("%w: no limit %q is set", store.ErrNotFound, name) }
+
+// CheckRest returns an error that says what is wrong with a rest, or nil.
+func CheckRest(r *store.Rest) error {
+	if r.For <= 0 || r.For > MaxRest {
+		return fmt.Errorf("limit %q cannot rest for %s: want more than 0, at most %s", r.Name, r.For, MaxRest)
+	}
+	return store.CheckLimitName(r.Name)
+}
+
+// LimitPageSize returns the number of limits of a page.
+func LimitPageSize(f *store.LimitFilter) int {
+	if f.Limit <= 0 {
+		return 100
+	}
+	return min(f.Limit, 1000)
+}
+
+// ClosedLimits keeps in the history of a due task the limits that do not let it start. rows are all
+// limits of its lane.
+func ClosedLimits(h *store.History, rows []store.LimitRow, now time.Time) {
+	t := &h.Task
+	if t.State != task.Ready {
+		return
+	}
+	for i := range rows {
+		l := &rows[i]
+		if !l.Set && l.Name == store.LimitRate+t.RateLimit.Key {
+			l.Starts, l.Per, l.Burst = t.RateLimit.Starts, t.RateLimit.Per, t.RateLimit.Burst
+		}
+		if l.Running > 0 && l.InUse >= l.Running || l.OpenAt().After(now) {
+			h.Limits = append(h.Limits, *l)
+		}
+	}
+}
