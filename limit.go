@@ -100,12 +100,27 @@ func (c *Client) SetLimit(ctx context.Context, name string, l Limit, opts ...Ope
 // DeleteLimit deletes a limit that was set. Error: ErrNotFound.
 func (c *Client) DeleteLimit(ctx context.Context, name string, opts ...OperateOption) error {
 	if err := store.CheckLimitName(name); err != nil {
-		return fmt.Errorf("delete limit: %w: %w", ErrInvalidOption, err)
+		return fmt.Errorf("delete limit: %w: %w", ErrNotFound, err)
 	}
 	_, err := c.operate(ctx, "delete limit", opts, func(s operateSettings) store.Command {
 		return store.SetLimit{Audit: s.audit, Name: name, Delete: true}
 	})
 	return err
+}
+
+// Limit returns a limit with its use. Error: ErrNotFound if none of that name is set.
+func (c *Client) Limit(ctx context.Context, name string) (LimitInfo, error) {
+	if err := store.CheckLimitName(name); err != nil {
+		return LimitInfo{}, fmt.Errorf("get: %w: %w", ErrNotFound, err)
+	}
+	page, err := c.store.Limits(ctx, c.ns, store.LimitFilter{Names: []string{name}})
+	if err == nil && (len(page.Limits) == 0 || !page.Limits[0].Set && page.Limits[0].RestUntil.Before(page.Now)) {
+		err = fmt.Errorf("%w: no limit %q is set", ErrNotFound, name)
+	}
+	if err != nil {
+		return LimitInfo{}, fmt.Errorf("get: %w", err)
+	}
+	return limitInfo(&page.Limits[0], page.Now), nil
 }
 
 // Limits returns up to limit (0: 100) limits by name, those after a name, with their use.
@@ -194,7 +209,7 @@ const roomRead = time.Second
 
 // check returns ErrQueueFull if the tasks do not fit into their queues.
 func (r *queueRoom) check(ctx context.Context, c *Client, tx store.Tx, tasks []task.New) error {
-	if !c.store.Capabilities().Has(store.CanLimit) {
+	if r == nil || !c.store.Capabilities().Has(store.CanLimit) {
 		return nil
 	}
 	r.mu.Lock()

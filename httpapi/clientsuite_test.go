@@ -51,6 +51,10 @@ type anyClient interface {
 	JobResult(ctx context.Context, id weaver.JobID) (weaver.JobResult, error)
 	CancelJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.CancelAck, error)
 	RetryJob(ctx context.Context, id weaver.JobID, opts ...weaver.OperateOption) (ops.RetryAck, error)
+	SetLimit(ctx context.Context, name string, l weaver.Limit, opts ...weaver.OperateOption) error
+	DeleteLimit(ctx context.Context, name string, opts ...weaver.OperateOption) error
+	Limit(ctx context.Context, name string) (weaver.LimitInfo, error)
+	Limits(ctx context.Context, after string, limit int) ([]weaver.LimitInfo, error)
 	PutSchedule(ctx context.Context, s weaver.Schedule, opts ...weaver.OperateOption) (weaver.ScheduleInfo, error)
 	Schedule(ctx context.Context, name string) (weaver.ScheduleInfo, error)
 	Schedules(ctx context.Context, after string, limit int) ([]weaver.ScheduleInfo, error)

@@ -34,7 +34,14 @@ var known = map[reflect.Type]node{
 	typeOf[json.RawMessage](): {"description": "any JSON"},
 	typeOf[task.State]():      {"type": "string", "enum": task.States()},
 
-	typeOf[Decimal]():          {"type": []string{"string", "number", "null"}, "description": "a decimal, at most 20 digits before and 18 behind the point"},
+	typeOf[Decimal](): {"type": []string{"string", "number", "null"}, "description": "a decimal, at most 20 digits before and 18 behind the point"},
+	typeOf[task.Rate](): {
+		"type": "object", "required": []string{"key", "starts", "per"},
+		"properties": node{
+			"key": node{"type": "string"}, "starts": node{"type": "integer", "minimum": 1}, "burst": node{"type": "integer", "minimum": 1},
+			"per": node{"type": "string", "description": "a duration such as 1s or 1m30s"},
+		},
+	},
 	typeOf[order.ReasonCode](): {"type": []string{"string", "null"}},
 }
 

@@ -129,7 +129,7 @@ func (c *call) audit() (err error) {
 // featurePaths maps features to the paths that they need.
 var featurePaths = map[string]string{
 	"bulk": "/v1/tasks/bulk", "events": "/v1/events", "explanations": "/v1/tasks/{id}/why", "graph": "/v1/jobs/{id}/graph", "login": "/login",
-	"metrics": "/metrics", "orders": "/do/order", "schedules": "/v1/schedules", "watch": "/v1/watch",
+	"limits": "/v1/limits", "metrics": "/metrics", "orders": "/do/order", "schedules": "/v1/schedules", "watch": "/v1/watch",
 }
 
 // features writes the features of this server. A missing feature is false.

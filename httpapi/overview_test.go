@@ -123,7 +123,7 @@ func TestFeatures(t *testing.T) {
 		return f.Features
 	}
 	f := has(nil)
-	if !f["bulk"] || !f["explanations"] || !f["login"] || !f["types"] || !f["schedules"] {
+	if !f["bulk"] || !f["explanations"] || !f["login"] || !f["types"] || !f["schedules"] || !f["limits"] {
 		t.Errorf("features: %v", f)
 	}
 	if _, told := f["command_logs"]; !told || f["command_logs"] {

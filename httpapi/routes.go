@@ -50,7 +50,7 @@ var (
 
 // routes are all operations of the API, in the order of the document.
 func (a *API) routes() []route {
-	list := slices.Concat(a.taskRoutes(), a.taskVerbs(), a.jobRoutes(), a.scheduleRoutes(), a.orderRoutes(), a.serverRoutes())
+	list := slices.Concat(a.taskRoutes(), a.taskVerbs(), a.jobRoutes(), a.scheduleRoutes(), a.limitRoutes(), a.orderRoutes(), a.serverRoutes())
 	if a.cfg.Login == nil {
 		list = slices.DeleteFunc(list, func(r route) bool { return r.id == "login" || r.id == "logout" })
 	}

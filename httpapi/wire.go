@@ -53,6 +53,8 @@ type (
 	Counts = wire.Counts
 	// TaskType is a task type that workers announced.
 	TaskType = wire.TaskType
+	// LimitDraft is a limit that is to be set.
+	LimitDraft = wire.LimitDraft
 	// ScheduleDraft is a schedule that is to be stored.
 	ScheduleDraft = wire.ScheduleDraft
 	// Schedule is a schedule with its next times, and what became of the last ones.

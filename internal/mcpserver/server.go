@@ -71,9 +71,11 @@ func New(c Config) (*mcp.Server, error) {
 	t := tools{c, make(map[string]arguments)}
 	t.addReads(s)
 	t.addScheduleReads(s)
+	t.addLimitReads(s)
 	if c.AllowWrites {
 		t.addWrites(s)
 		t.addScheduleWrites(s)
+		t.addLimitWrites(s)
 	}
 	if c.Orders.Store != nil {
 		t.addOrderReads(s)

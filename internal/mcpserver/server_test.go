@@ -109,7 +109,7 @@ func names(t *testing.T, cs *mcp.ClientSession) []string {
 	return got
 }
 
-var reads = []string{"counts", "list_jobs", "list_schedules", "list_tasks", "list_types", "logs", "show_schedule", "show_task", "undo_plan", "why"}
+var reads = []string{"counts", "list_jobs", "list_limits", "list_schedules", "list_tasks", "list_types", "logs", "show_schedule", "show_task", "undo_plan", "why"}
 
 func TestReadOnlyByDefault(t *testing.T) {
 	t.Parallel()
@@ -357,7 +357,7 @@ func TestHandler(t *testing.T) {
 	if got := names(t, dial(t, &mcp.StreamableClientTransport{Endpoint: srv.URL + "/read"})); !slices.Equal(got, reads) {
 		t.Errorf("read: %q", got)
 	}
-	if got := names(t, dial(t, &mcp.StreamableClientTransport{Endpoint: srv.URL + "/write"})); len(got) != len(reads)+8 {
+	if got := names(t, dial(t, &mcp.StreamableClientTransport{Endpoint: srv.URL + "/write"})); len(got) != len(reads)+10 {
 		t.Errorf("write: %q", got)
 	}
 	for path, want := range map[string]int{"/none": http.StatusUnauthorized, "/down": http.StatusServiceUnavailable} {

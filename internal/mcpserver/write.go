@@ -13,7 +13,7 @@ import (
 // writes lists the tools that change tasks.
 var writes = []string{
 	"enqueue", "retry", "cancel", "unblock", "requeue_order", "hold_orders", "release_orders", "unlock_orders", "prune_orders",
-	"pause_schedule", "resume_schedule", "trigger_schedule", "backfill_schedule",
+	"pause_schedule", "resume_schedule", "trigger_schedule", "backfill_schedule", "set_limit", "delete_limit",
 }
 
 func (t tools) addWrites(s *mcp.Server) {

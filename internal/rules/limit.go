@@ -53,6 +53,10 @@ func (a Arrival) IdleAt() int64 { return max(a.Next, a.Rest) }
 
 func spacing(r task.Rate) int64 { return r.Spacing().Microseconds() }
 
+// TurnLooks is the number of rows that may not run which a claim passes over in one turn of a lane.
+// Then the other lanes have theirs.
+const TurnLooks = 16
+
 // MaxRest is the longest time for which a handler may ask a limit to rest.
 const MaxRest = 24 * time.Hour
 

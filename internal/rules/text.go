@@ -40,8 +40,14 @@ func checkNew(tasks []task.New) error {
 // checkKeys refuses the texts of a new task, except its labels, that a store cannot index.
 func checkKeys(n *task.New) error {
 	queue := strings.TrimPrefix(n.Queue, task.RepairQueue("")) // the prefix of a type's name
+	if r := n.RateLimit; r.Key != "" {
+		if err := r.Check(); err != nil {
+			return refuseForGood(fmt.Errorf("task: rate limit %q: %w", r.Key, err))
+		}
+	}
 	return refuseKeys("task", text{"its type", n.Type}, text{"its queue", queue},
-		text{"its idempotency key", n.IdempotencyKey}, text{"its concurrency key", n.ConcurrencyKey})
+		text{"its idempotency key", n.IdempotencyKey}, text{"its concurrency key", n.ConcurrencyKey},
+		text{"the label by which it takes turns", n.FairBy}, text{"the key of its rate limit", n.RateLimit.Key})
 }
 
 // text is a text with its name.

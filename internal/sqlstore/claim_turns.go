@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -42,7 +43,7 @@ func (s *classSource) step(c *claim) (more bool, err error) {
 	s.queue = s.queue[1:]
 	key, share := t.state.Key, t.share
 	before, chunk := len(c.taken), max(1, (c.req.Limit-len(c.taken))/(len(s.queue)+1))
-	for n := 0; n < t.most && !c.full() && !c.stopped && (c.slots == nil || c.slots[s.of.Queue] > 0); {
+	for n, tried := 0, 0; n < t.most && tried < t.most+rules.TurnLooks && !c.full() && !c.stopped && (c.slots == nil || c.slots[s.of.Queue] > 0); tried++ {
 		d, err := c.head(&t.laneCursor, max(chunk, t.most))
 		if err != nil {
 			return false, err
@@ -70,28 +71,27 @@ func (s *classSource) step(c *claim) (more bool, err error) {
 // fill begins the next round: with the lanes that had no turn in this claim, or else with those that
 // have more rows.
 func (s *classSource) fill(c *claim) error {
-	want := c.req.Limit - len(c.taken)
-	turns := c.tx.db.Lanes().Turns(c.tx.ns, s.of, c.tx.mic, max(1, want), func(k *lane.Key) bool { return s.seen[k.Group] }, c.weight)
-	for i := range turns {
-		t := &turns[i]
-		s.seen[t.Group] = true
-		at, full, err := c.opens(&t.Key, nil)
-		if err != nil {
-			return err
+	want := max(1, c.req.Limit-len(c.taken))
+	for len(s.queue) == 0 {
+		turns := c.tx.db.Lanes().Turns(c.tx.ns, s.of, c.tx.mic, want, func(k *lane.Key) bool { return s.seen[k.Group] }, c.weight)
+		if len(turns) == 0 {
+			s.queue, s.again = s.again, nil
+			return nil
 		}
-		if at > c.tx.mic {
-			c.shut(&t.Key, at, full)
-			continue
+		for i := range turns {
+			t := &turns[i]
+			s.seen[t.Group] = true
+			at, full, err := c.opens(&t.Key, nil)
+			if err != nil {
+				return err
+			}
+			if at > c.tx.mic {
+				c.shut(&t.Key, at, full)
+				continue
+			}
+			s.queue = append(s.queue, &turnCursor{*c.cursor(&t.State), t.Share, t.Most})
 		}
-		s.queue = append(s.queue, &turnCursor{*c.cursor(&t.State), t.Share, t.Most})
 	}
-	if len(s.queue) > 0 {
-		return nil
-	}
-	if len(turns) > 0 { // all of them are closed
-		return s.fill(c)
-	}
-	s.queue, s.again = s.again, nil
 	return nil
 }
 

@@ -100,6 +100,9 @@ func keyOf(d *store.DispatchRow) lane.Key {
 
 // readLanes reads the lanes with a group, which keep their turns from claim to claim.
 func (c *claim) readLanes(rows []store.DispatchRow) {
+	if c.req.IDs != nil {
+		return // hints keep their order
+	}
 	read := make(map[lane.Key]int64)
 	for i := range rows {
 		if k := keyOf(&rows[i]); k.Group != "" {
@@ -179,7 +182,7 @@ func (c *claim) turns(of lane.Class, rows map[string][]store.DispatchRow) func()
 		t := queue[0]
 		queue, seen[t.Group] = queue[1:], true
 		before := len(c.got)
-		for len(c.got)-before < t.Most && len(rows[t.Group]) > 0 && !c.ended() && c.roomIn(of.Queue) {
+		for tried := 0; len(c.got)-before < t.Most && tried < t.Most+rules.TurnLooks && len(rows[t.Group]) > 0 && !c.ended() && c.roomIn(of.Queue); tried++ {
 			d := rows[t.Group][0]
 			rows[t.Group] = rows[t.Group][1:]
 			if !c.try(d) {

@@ -212,6 +212,13 @@ var limitCases = []testCase{
 		}
 		e.equal("of the type without turns, among the first six", turns, 3)
 	}},
+	{"a lane full of tasks that may not run delays no other in the same class", func(e *env) {
+		e.many(400, tenant("a"), expires(time.Second))
+		e.pass(2 * time.Second)
+		id := e.one(tenant("b"))
+		got := e.a.claim(limit(1)).Tasks
+		e.require(len(got) == 1 && got[0].Task.ID == id, "claimed %d tasks, want the one that may run", len(got))
+	}},
 	{"a task of a group that is retried, paused or reaped goes back to its lane", func(e *env) {
 		opts := []opt{tenant("a"), rated("k", 1000, time.Second, 1000)}
 		failed, paused, lost := e.one(opts...), e.one(opts...), e.one(opts...)

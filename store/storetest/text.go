@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -15,7 +16,7 @@ var textCases = []testCase{
 		name := "a.b." + strings.Repeat("c", task.MaxKey-len("a.b..v1")) + ".v1"
 		n := e.draft(typed(name), queue(most))
 		n.IdempotencyKey, n.ConcurrencyKey, n.ConcurrencyLimit = most, most, 1
-		n.Labels = map[string]string{most: most}
+		n.Labels, n.FairBy, n.RateLimit = map[string]string{most: most}, most, task.Rate{Key: most, Starts: 1, Per: time.Second, Burst: 1}
 		id := e.enqueue(n)[0]
 		e.equal("the labels", e.task(id).Labels, n.Labels)
 		e.operate(store.PauseQueue{Queue: most})
@@ -58,6 +59,9 @@ func (e *env) refusesText(bad string) {
 		"queue":           func(n *task.New) { n.Queue = bad },
 		"type":            func(n *task.New) { n.Type = bad },
 		"concurrency key": func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = bad, 1 },
+		"fair by":         func(n *task.New) { n.FairBy = bad },
+		"key of a rate":   func(n *task.New) { n.RateLimit = task.Rate{Key: bad, Starts: 1, Per: time.Second, Burst: 1} },
+		"rate":            func(n *task.New) { n.RateLimit = task.Rate{Key: "k"} },
 		"key of a label":  func(n *task.New) { n.Labels = map[string]string{bad: "v"} },
 		"label":           func(n *task.New) { n.Labels = map[string]string{"k": bad} },
 	}
