@@ -199,9 +199,9 @@ func TestDelivery_HostileTransports(t *testing.T) {
 // A hint that the transport took is sent again after RedeliverAfter, one that it did not take after a second.
 func TestDelivery_HintsAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pushes := 0
+		var pushes atomic.Int32
 		tr := &hostile{Memory: delivery.NewMemory(), push: func([]delivery.Hint) ([]delivery.Hint, error) {
-			if pushes++; pushes == 1 {
+			if pushes.Add(1) == 1 {
 				return nil, errors.New("away")
 			}
 			return nil, nil
@@ -210,10 +210,10 @@ func TestDelivery_HintsAreSentAgain(t *testing.T) {
 			cfg.Handlers, cfg.RedeliverAfter = nil, time.Minute
 		})
 		f.enqueue(0, 1)
-		for _, want := range []int{2, 2, 3, 3, 4} {
+		for _, want := range []int32{2, 2, 3, 3, 4} {
 			time.Sleep(30 * time.Second)
-			if pushes != want {
-				t.Errorf("%d pushes, want %d", pushes, want)
+			if got := pushes.Load(); got != want {
+				t.Errorf("%d pushes, want %d", got, want)
 			}
 		}
 		f.end(0)

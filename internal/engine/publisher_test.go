@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,11 +14,11 @@ import (
 // publishes counts the calls of a publisher.
 type publishes struct {
 	store.Store
-	n int
+	n atomic.Int32
 }
 
 func (p *publishes) Publish(ctx context.Context, ns string, req store.PublishRequest) (store.PublishResult, error) {
-	p.n++
+	p.n.Add(1)
 	return p.Store.Publish(ctx, ns, req)
 }
 
@@ -31,11 +32,11 @@ func TestPublisherWaitsAfterANotificationForAll(t *testing.T) {
 		ctx, cancel := context.WithCancel(f.Context())
 		done := make(chan error, 1)
 		go func() { done <- p.run(ctx) }()
-		looks := func(after time.Duration) int {
-			s.n = 0
+		looks := func(after time.Duration) int32 {
+			s.n.Store(0)
 			time.Sleep(after)
 			synctest.Wait()
-			return s.n
+			return s.n.Load()
 		}
 		looks(time.Second)
 		p.notify(&store.Notice{Due: true})
