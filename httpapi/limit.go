@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"cmp"
 	"net/http"
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 )
 
 // limitRoutes are the routes of limits.
@@ -21,22 +19,7 @@ func (a *API) limitRoutes() []route {
 }
 
 func (c *call) listLimits() error {
-	n, err := c.number("limit", 1, store.MaxLimit)
-	if err != nil {
-		return err
-	}
-	n = cmp.Or(n, 100)
-	ctx, cancel := c.context()
-	defer cancel()
-	list, err := c.api.client.Limits(ctx, c.get("after"), n)
-	if err != nil {
-		return err
-	}
-	page := Page[weaver.LimitInfo]{Items: listOf(list).Items}
-	if len(list) == n {
-		page.Next = list[n-1].Name
-	}
-	return c.write(http.StatusOK, page)
+	return listByName(c, c.api.client.Limits, func(l *weaver.LimitInfo) string { return l.Name })
 }
 
 func (c *call) getLimit() error {

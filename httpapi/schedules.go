@@ -41,6 +41,11 @@ func (a *API) scheduleRoutes() []route {
 }
 
 func (c *call) listSchedules() error {
+	return listByName(c, c.api.client.Schedules, func(s *weaver.ScheduleInfo) string { return s.Name })
+}
+
+// listByName writes a page of a list that is ordered by name.
+func listByName[T any](c *call, read func(ctx context.Context, after string, limit int) ([]T, error), name func(*T) string) error {
 	n, err := c.number("limit", 1, store.MaxLimit)
 	if err != nil {
 		return err
@@ -48,13 +53,13 @@ func (c *call) listSchedules() error {
 	n = cmp.Or(n, 100)
 	ctx, cancel := c.context()
 	defer cancel()
-	list, err := c.api.client.Schedules(ctx, c.get("after"), n)
+	list, err := read(ctx, c.get("after"), n)
 	if err != nil {
 		return err
 	}
-	page := Page[weaver.ScheduleInfo]{Items: listOf(list).Items}
+	page := Page[T]{Items: listOf(list).Items}
 	if len(list) == n {
-		page.Next = list[n-1].Name
+		page.Next = name(&list[n-1])
 	}
 	return c.write(http.StatusOK, page)
 }

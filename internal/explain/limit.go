@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// limits says which limits do not let a due task start, how much of each is used, and when it opens.
+// limits describes the limits that keep a due task from starting: their use, and when they open.
 func (c Clock) limits(h *store.History) string {
 	var said []string
 	for i := range h.Limits {

@@ -11,7 +11,7 @@
 // reads the lanes again, after [Cache.Invalidate].
 //
 // Lanes with a group are in classes of the same queue, type and priority, in which they take
-// turns ([Cache.Turns]). A class costs the same whatever the number of its lanes. A lane that a
+// turns ([Cache.Turns]). A claim looks only at the lanes whose turn it is. A lane that a
 // limit closes is not due before the limit opens ([Cache.Close]).
 //
 // The package runs no SQL and starts no goroutine. A Cache is safe for concurrent use.
@@ -43,7 +43,7 @@ type State struct {
 	version uint64
 }
 
-// Due returns the time from which on a claim looks at the lane.
+// Due is the time before which claims skip the lane.
 func (s *State) Due() int64 { return max(s.Bound, s.Open) }
 
 func (l *lane) state() State { return State{l.key, l.bound, l.open, l.version} }
@@ -137,7 +137,7 @@ type lane struct {
 	place // in its class
 }
 
-// due returns the time from which on a claim looks at the lane.
+// due is State.Due.
 func (l *lane) due() int64 { return max(l.bound, l.open) }
 
 // Add records a dispatch row that is due at available. The holder of the write lock calls it,

@@ -33,14 +33,14 @@ type share struct {
 	at    *list.Element
 }
 
-// place is where a lane is in its class.
+// place is the position of a lane in its class.
 type place struct {
 	index int           // in later, if elem is nil
 	share *share        // of a due lane
 	elem  *list.Element // in share.lanes
 }
 
-// laterHeap orders lanes by the time from which on they are due.
+// laterHeap orders lanes by their due time.
 type laterHeap []*lane
 
 func (h laterHeap) Len() int           { return len(h) }

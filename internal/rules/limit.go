@@ -30,8 +30,7 @@ func (a Arrival) Fit(r task.Rate, now int64) (fit Arrival, changed bool) {
 	return a, true
 }
 
-// OpenAt returns the time from which on one more task may start. A zero rate limits nothing but keeps
-// Rest.
+// OpenAt returns the earliest time of the next start. A zero rate limits nothing but keeps Rest.
 func (a Arrival) OpenAt(r task.Rate) int64 {
 	if r.Starts == 0 {
 		return a.Rest
