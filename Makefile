@@ -63,6 +63,7 @@ services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer 
 # pure functions over golden files and tables, the rules of archtest, and the
 # model, which calls the stores one operation at a time. Everything else runs
 # in its race size (size_race_test.go), so a new package is in by default.
+# Kill storms, whose processes run the code that the other tests run, are for soak-race.
 # ALONE are long tests in which one goroutine does everything.
 ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestRequestReadsSoMuch TestRequestGzip \
 	TestBittenJobsEndAsWholeOnes TestClaimsBesideAKeyDoNotGrow TestReadsOfOneDoNotGrow TestFullStore TestTheFileShrinks \
@@ -73,7 +74,8 @@ ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestReques
 	TestCollectInSets TestCollectInSetsLeavesDrafts TestCollectInSetsSeesAll TestCollectIsBounded TestBitesDoNotGrow \
 	TestARangeOfTimeIsOfIDs TestNewLanesAmongMany TestAnOldFileDoesNotShrink TestManyDependentsAreLeftToReapers \
 	TestVerbsBySets_AreThoseOneByOne TestVerbsBySets_OneAmongOthers TestManyAreCopied TestVeryManyAreCopied
-NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
+STORMS := internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
+NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task $(STORMS)
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
 	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=30m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
@@ -165,8 +167,9 @@ soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test -C internal/systemtest ./soak -run '^TestLongRun$$' -v -timeout=1h
 
 SOAK ?= 20
-soak-race: ## The tests of stores, engine and root package SOAK times (20) under the race detector
+soak-race: services ## The tests of stores, engine and root package SOAK times (20) under the race detector, and the kill storms once
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/... .
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -count=1 -timeout=1h $(addprefix ./,$(STORMS))
 
 soak-guards: guards ## The same as make guards
 

@@ -35,7 +35,7 @@ func sizeOf(t *testing.T) size {
 	t.Helper()
 	switch text := os.Getenv("WEAVER_EVENTS"); text {
 	case "":
-		return size{events: 600, readers: 10, cuts: 10, kills: 2, limit: 5 * time.Minute}
+		return size{events: 600, readers: 10, cuts: 10, kills: 2, limit: 15 * time.Minute}
 	case "full":
 		return size{events: 100_000, readers: 50, cuts: 20, kills: 3, limit: 50 * time.Minute}
 	default:

@@ -98,7 +98,7 @@ type storm struct {
 }
 
 func (s *storm) run() {
-	ctx, cancel := context.WithTimeoutCause(s.Context(), time.Duration(s.size.orders)*20*time.Millisecond+2*time.Minute, errors.New("the orders were not settled in time"))
+	ctx, cancel := context.WithTimeoutCause(s.Context(), time.Duration(s.size.orders)*20*time.Millisecond+15*time.Minute, errors.New("the orders were not settled in time"))
 	defer cancel()
 	s.partner = newPartner(s.T)
 	s.config.Partner = s.partner.url

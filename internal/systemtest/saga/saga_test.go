@@ -61,7 +61,7 @@ func TestSagaOnPostgres(t *testing.T) {
 }
 
 func storm(t *testing.T, at string, size size) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(size.kills)*3*time.Second+2*time.Minute, errors.New("the orders did not end"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(size.kills)*3*time.Second+15*time.Minute, errors.New("the orders did not end"))
 	defer cancel()
 	db, err := open(ctx, at)
 	if err != nil {

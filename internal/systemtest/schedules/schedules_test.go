@@ -72,7 +72,7 @@ var rules = []struct {
 }
 
 func storm(t *testing.T, at string, kills int) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(kills)*3*time.Second+3*time.Minute, errors.New("the storm did not end"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(kills)*3*time.Second+15*time.Minute, errors.New("the storm did not end"))
 	defer cancel()
 	db, err := open(ctx, at)
 	if err != nil {

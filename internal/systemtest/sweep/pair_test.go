@@ -116,6 +116,9 @@ func TestSweepTwoFaults(t *testing.T) {
 		}
 	})
 	t.Logf("%d cases, %d pairs of %d, in %d of them both calls came", cases, pairs, all, both)
+	if pairs < 20 { // too few to judge by
+		return
+	}
 	if both*4 < pairs*3 {
 		t.Errorf("in %d of %d pairs both calls came, want three quarters: the cases are not repeatable enough", both, pairs)
 	}
