@@ -114,8 +114,8 @@ soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
 soak-model-postgres: services ## 2,000 sequences of 100 operations on the model and on PostgreSQL
 	$(GO) test -C internal/systemtest ./model -run '^TestModelOnPostgres$$' -rapid.seed=$(SEED) -rapid.checks=2000 -rapid.steps=100 -timeout=4h
 
-soak-conformance: services ## The conformance suite on PostgreSQL with transactions of the size that users have; 10,000 enqueues beside rows of a user
-	WEAVER_CONFORMANCE=full $(GO) test ./store/postgres -run '^Test(Conformance|TransactionalEnqueue)$$' -timeout=1h
+soak-conformance: services ## The whole conformance suite on both databases, on PostgreSQL with transactions of the size that users have; 10,000 enqueues beside rows of a user
+	WEAVER_CONFORMANCE=full $(GO) test ./store/postgres ./store/sqlite -run '^Test(Conformance|ConformanceFile|TransactionalEnqueue)$$' -timeout=1h
 
 soak-s3: versitygw ## The conformance suite of buckets on a real S3 server, also through a proxy that cuts, changes and loses
 	WEAVER_TEST_S3=versitygw $(GO) test ./blob/s3 -run '^Test(Bucket|Faults)$$' -v -timeout=1h

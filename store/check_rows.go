@@ -168,8 +168,8 @@ func (c *checker) claimable(t *task.Task) {
 		if w.Key != t.DispatchKey() {
 			c.task("I9", t, "waits for the key %q instead of %q", w.Key, t.DispatchKey())
 		}
-		if w.Queue != t.Queue || w.Type != t.Type {
-			c.task("I9", t, "waits in the lane of queue %q, type %q instead of %q, %q", w.Queue, w.Type, t.Queue, t.Type)
+		if group := LaneGroup(t.Options, t.Labels); w.Queue != t.Queue || w.Type != t.Type || w.Group != group {
+			c.task("I9", t, "waits in the lane of queue %q, type %q, group %q instead of %q, %q, %q", w.Queue, w.Type, w.Group, t.Queue, t.Type, group)
 		}
 		if w.DueAt.After(c.Now) {
 			c.task("I9", t, "waits for its key and is only due at %v", w.DueAt)
@@ -236,7 +236,7 @@ type keyUse struct {
 }
 
 // keyLane is a lane of a key: waiters of all priorities share one queue.
-type keyLane struct{ queue, taskType string }
+type keyLane struct{ queue, taskType, group string }
 
 // keys checks concurrency keys (I11): the holders are running tasks, or tasks that hold the key while
 // they are undone. Under a key with free room, each lane with waiters has a due dispatch row: a row
@@ -257,12 +257,12 @@ func (c *checker) keys() {
 			continue
 		}
 		lanes := slices.SortedFunc(maps.Keys(u.waiting), func(a, b keyLane) int {
-			return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType))
+			return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType), strings.Compare(a.group, b.group))
 		})
 		for _, l := range lanes {
 			if !u.due[l] {
-				c.report("I11", key, "key %q has waiters of type %q in queue %q (%d) and no due dispatch row of that lane, though %d hold it, of %d",
-					key, l.taskType, l.queue, u.waiting[l], held, limit)
+				c.report("I11", key, "key %q has waiters of type %q, group %q in queue %q (%d) and no due dispatch row of that lane, though %d hold it, of %d",
+					key, l.taskType, l.group, l.queue, u.waiting[l], held, limit)
 			}
 		}
 	}
@@ -287,11 +287,11 @@ func (c *checker) keyUses() map[string]*keyUse {
 	}
 	for _, d := range c.Dispatch {
 		if d.ConcurrencyKey != "" && !d.AvailableAt.After(c.Now) {
-			use(d.ConcurrencyKey).due[keyLane{d.Queue, d.Type}] = true
+			use(d.ConcurrencyKey).due[keyLane{d.Queue, d.Type, d.Group}] = true
 		}
 	}
 	for _, w := range c.Waiters {
-		use(w.Key).waiting[keyLane{w.Queue, w.Type}]++
+		use(w.Key).waiting[keyLane{w.Queue, w.Type, w.Group}]++
 	}
 	return uses
 }

@@ -216,7 +216,8 @@ func TestCheckFinds(t *testing.T) {
 		{"a row of another key", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].ConcurrencyKey = "x" }},
 		{"a ready task that is due later", "I9", id(ready), "only due at", func(s *store.Snapshot) { s.Dispatch[0].AvailableAt = now.Add(time.Second) }},
 		{"a waiter of another key", "I9", id(waits), `waits for the key "k" instead of "x"`, func(s *store.Snapshot) { s.Tasks[waits].ConcurrencyKey = "x" }},
-		{"a waiter of another queue", "I9", id(waits), `waits in the lane of queue "x", type "acme.test.check.v1" instead of "q", "acme.test.check.v1"`, func(s *store.Snapshot) { s.Waiters[0].Queue = "x" }},
+		{"a waiter of another queue", "I9", id(waits), `waits in the lane of queue "x", type "acme.test.check.v1", group "" instead of "q", "acme.test.check.v1", ""`, func(s *store.Snapshot) { s.Waiters[0].Queue = "x" }},
+		{"a waiter of another group", "I9", id(waits), `group "x" instead of`, func(s *store.Snapshot) { s.Waiters[0].Group = "x" }},
 		{"a waiter of another type", "I9", id(waits), `waits in the lane of queue "q", type "x"`, func(s *store.Snapshot) { s.Waiters[0].Type = "x" }},
 		{"a waiter that is not due", "I9", id(waits), "only due at", func(s *store.Snapshot) { s.Waiters[0].DueAt = now.Add(time.Second) }},
 		{"a waiting task that is to be cancelled", "I9", id(later), "asked to cancel", func(s *store.Snapshot) { s.Tasks[later].CancelRequested = true }},
@@ -305,7 +306,7 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 	}{
 		{"a key held too often", "I11", "k", "held 2 times, and 1 tasks run", func(s *store.Snapshot) { s.Keys[0].Held = 2 }},
 		{"a key that no task holds on record", "I11", "x", "held 0 times, and 1 tasks run", func(s *store.Snapshot) { s.Tasks[second].ConcurrencyKey = "x" }},
-		{"a wait for a key with room", "I11", "k", `waiters of type "acme.test.check.v1" in queue "q" (1) and no due dispatch row of that lane, though 1 hold it, of 2`, func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
+		{"a wait for a key with room", "I11", "k", `waiters of type "acme.test.check.v1", group "" in queue "q" (1) and no due dispatch row of that lane, though 1 hold it, of 2`, func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
 		{"a wait for a key that only tomorrow's row is for", "I11", "k", "no due dispatch row", func(s *store.Snapshot) {
 			s.Keys[0].Cap = 2
 			s.Tasks[later].ConcurrencyKey, s.Dispatch[1].ConcurrencyKey = "k", "k"

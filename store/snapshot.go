@@ -82,6 +82,7 @@ type WaiterRow struct {
 	DueAt       time.Time
 	Task        task.ID
 	Queue, Type string
+	Group       string // of its lane
 }
 
 // Now returns the machine's clock in the precision of all stores. A store's own clock follows it and

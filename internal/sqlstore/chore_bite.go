@@ -237,10 +237,10 @@ func (o *operation) hasKey(c *chore) (bool, error) {
 	}
 	var at keyLane
 	for at.taskType != c.name {
-		st := o.tx.stmt(sqlNextKeyLane).Text(1, o.tx.ns).Text(2, c.at).Text(3, at.queue).Text(4, at.taskType)
+		st := o.tx.stmt(sqlNextKeyLane).Text(1, o.tx.ns).Text(2, c.at).Text(3, at.queue).Text(4, at.taskType).Text(5, at.group)
 		found := st.One()
 		if found {
-			at = keyLane{st.ColName(0), st.ColName(1)}
+			at = keyLane{st.ColName(0), st.ColName(1), st.ColName(2)}
 		}
 		if err := st.Done(); err != nil || !found {
 			return false, err

@@ -14,12 +14,12 @@ const (
 	sqlUnstartedDue = `
 SELECT o.available_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM (
   SELECT namespace, available_at, task_id FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
-  WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 ORDER BY available_at, task_id LIMIT ?5) o
+  WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND lane_group = ?5 ORDER BY available_at, task_id LIMIT ?6) o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id ORDER BY o.available_at, o.task_id`
 	sqlUnstartedWaiting = `
 SELECT o.due_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM (
   SELECT namespace, due_at, task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_lane
-  WHERE namespace = ?1 AND key = ?2 AND queue = ?3 AND task_type = ?4 ORDER BY due_at, task_id LIMIT ?5) o
+  WHERE namespace = ?1 AND key = ?2 AND queue = ?3 AND task_type = ?4 AND lane_group = ?5 ORDER BY due_at, task_id LIMIT ?6) o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id ORDER BY o.due_at, o.task_id`
 	sqlUnstartedByKey = `
 SELECT 0, t.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM weaver_tasks t
@@ -88,14 +88,15 @@ func (t *Tx) setInput(id *task.ID, input json.RawMessage, schemaVersion int) err
 	return st.Int(4, int64(schemaVersion)).Bool(5, long).Int(6, t.mic).Run()
 }
 
-// oldestUnstarted returns the task with the new task's type, queue and concurrency key that
+// oldestUnstarted returns the task of the new task's lane with its concurrency key that
 // takes its input and is due first.
 func (t *Tx) oldestUnstarted(n *task.New) (task.ID, error) {
-	at, due, err := t.unstarted(sqlUnstartedDue, n.ConcurrencyKey, n.Queue, n.Type)
+	group := store.LaneGroup(n.Options, n.Labels)
+	at, due, err := t.unstarted(sqlUnstartedDue, n.ConcurrencyKey, n.Queue, n.Type, group)
 	if err != nil {
 		return due, err
 	}
-	waits, waiting, err := t.unstarted(sqlUnstartedWaiting, n.ConcurrencyKey, n.Queue, n.Type)
+	waits, waiting, err := t.unstarted(sqlUnstartedWaiting, n.ConcurrencyKey, n.Queue, n.Type, group)
 	if due.IsZero() || !waiting.IsZero() && cmp.Or(cmp.Compare(waits, at), waiting.Compare(due)) < 0 {
 		return waiting, err
 	}
@@ -108,8 +109,8 @@ func (t *Tx) unstarted(sql string, args ...string) (at int64, id task.ID, err er
 	for i, a := range args {
 		st.Text(2+i, a)
 	}
-	if len(args) == 3 {
-		st.Int(5, rules.CoalesceLooks)
+	if len(args) == 4 {
+		st.Int(6, rules.CoalesceLooks)
 	}
 	for id.IsZero() && st.Next() {
 		of := task.Task{

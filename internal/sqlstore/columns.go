@@ -394,5 +394,6 @@ var (
 		sqlstmt.Col("task_id", func(w *store.WaiterRow, r *sqlstmt.Row, i int) { w.Task = r.ID(i) }),
 		sqlstmt.Col("queue", func(w *store.WaiterRow, r *sqlstmt.Row, i int) { w.Queue = r.Name(i) }),
 		sqlstmt.Col("task_type", func(w *store.WaiterRow, r *sqlstmt.Row, i int) { w.Type = r.Name(i) }),
+		sqlstmt.Col("lane_group", func(w *store.WaiterRow, r *sqlstmt.Row, i int) { w.Group = r.Name(i) }),
 	}
 )

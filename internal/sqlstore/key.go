@@ -54,8 +54,8 @@ func (t *Tx) dropKey(key string) error {
 // sqlAwait makes a chunk of dispatched tasks wait for their keys.
 var sqlAwait = newChunkSQL(func(n int) string {
 	return `
-INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id, queue, task_type)
-SELECT namespace, concurrency_key, available_at, task_id, queue, task_type FROM weaver_outbox_events
+INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id, queue, task_type, lane_group)
+SELECT namespace, concurrency_key, available_at, task_id, queue, task_type, lane_group FROM weaver_outbox_events
 WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
 })
 

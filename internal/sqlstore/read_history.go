@@ -175,7 +175,7 @@ func (v *View) holders(key string) ([]task.ID, error) {
 
 const sqlAhead = `
 SELECT task_id FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
-WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND lane_group = ?5 AND available_at <= ?6
 ORDER BY available_at, task_id LIMIT 1`
 
 // ahead returns the due task that comes before a waiter in its own lane while the key has
@@ -184,7 +184,7 @@ func (v *View) ahead(t *task.Task, now time.Time) (id task.ID, err error) {
 	if free, err := v.keyFree(t.ConcurrencyKey); err != nil || !free {
 		return id, err
 	}
-	st := v.stmt(sqlAhead).Text(1, v.ns).Text(2, t.ConcurrencyKey).Text(3, t.Queue).Text(4, t.Type).Int(5, now.UnixMicro())
+	st := v.stmt(sqlAhead).Text(1, v.ns).Text(2, t.ConcurrencyKey).Text(3, t.Queue).Text(4, t.Type).Text(5, store.LaneGroup(t.Options, t.Labels)).Int(6, now.UnixMicro())
 	if st.One() {
 		id = st.ColID(0)
 	}

@@ -15,7 +15,7 @@ import (
 // the lanes of a key, not with its rows: one probe finds each lane (a loose index scan).
 
 // keyLane is a lane of a key, regardless of priority.
-type keyLane struct{ queue, taskType string }
+type keyLane struct{ queue, taskType, group string }
 
 // waiter is the oldest waiter of a lane.
 type waiter struct {
@@ -24,7 +24,7 @@ type waiter struct {
 	paused bool // its queue or type is paused
 }
 
-func (w *waiter) keyLane() keyLane { return keyLane{w.lane.Queue, w.lane.Type} }
+func (w *waiter) keyLane() keyLane { return keyLane{w.lane.Queue, w.lane.Type, w.lane.Group} }
 
 func olderWaiter(a, b waiter) int {
 	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
@@ -72,23 +72,23 @@ func (t *Tx) wakeKey(key string) (more bool, err error) {
 
 const (
 	selectWaiter = `
-SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority, t.lane_group,
+SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority, o.lane_group,
   ` + lanePaused + ` IS NOT NULL
 FROM weaver_conc_waiters o INDEXED BY weaver_conc_waiters_by_lane
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.key = ?2 AND `
 
-	sqlNextWaiterLane = selectWaiter + `(o.queue, o.task_type, o.due_at) > (?3, ?4, 9223372036854775807)
-ORDER BY o.queue, o.task_type, o.due_at, o.task_id LIMIT 1`
+	sqlNextWaiterLane = selectWaiter + `(o.queue, o.task_type, o.lane_group, o.due_at) > (?3, ?4, ?5, 9223372036854775807)
+ORDER BY o.queue, o.task_type, o.lane_group, o.due_at, o.task_id LIMIT 1`
 
-	sqlOldestWaiter = selectWaiter + `o.queue = ?3 AND o.task_type = ?4
+	sqlOldestWaiter = selectWaiter + `o.queue = ?3 AND o.task_type = ?4 AND o.lane_group = ?5
 ORDER BY o.due_at, o.task_id LIMIT 1`
 )
 
 // waiter reads the oldest waiter of a lane, or of the next lane, with a statement. It returns
 // nil if there is no waiter.
 func (w *keyWake) waiter(sql string, l keyLane) (found *waiter, err error) {
-	st := w.stmt(sql).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType)
+	st := w.stmt(sql).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType).Text(5, l.group)
 	if st.One() {
 		found = &waiter{
 			dispatched: dispatched{st.ColID(3), lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Group: st.ColName(5), Priority: st.ColInt(4)}, w.key},
@@ -176,26 +176,26 @@ func (w *keyWake) move(m *waiter) error {
 
 const (
 	sqlNextKeyLane = `
-SELECT o.queue, o.task_type, o.available_at,
+SELECT o.queue, o.task_type, o.lane_group, o.available_at,
   ` + lanePaused + ` IS NOT NULL
 FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_key
-WHERE o.namespace = ?1 AND o.concurrency_key = ?2 AND (o.queue, o.task_type, o.available_at) > (?3, ?4, 9223372036854775807)
-ORDER BY o.queue, o.task_type, o.available_at LIMIT 1`
+WHERE o.namespace = ?1 AND o.concurrency_key = ?2 AND (o.queue, o.task_type, o.lane_group, o.available_at) > (?3, ?4, ?5, 9223372036854775807)
+ORDER BY o.queue, o.task_type, o.lane_group, o.available_at LIMIT 1`
 
 	sqlDueOfKeyLane = `
 SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
-WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5 LIMIT ?6`
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND lane_group = ?5 AND available_at <= ?6 LIMIT ?7`
 )
 
 // countDue counts the due rows of the key in lanes that are not paused, up to limit.
 func (w *keyWake) countDue(limit int) (due int, err error) {
 	var at keyLane
 	for due < limit {
-		st := w.stmt(sqlNextKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, at.queue).Text(4, at.taskType)
+		st := w.stmt(sqlNextKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, at.queue).Text(4, at.taskType).Text(5, at.group)
 		found, counts := st.One(), false
 		if found {
-			at = keyLane{st.ColName(0), st.ColName(1)}
-			counts = st.ColInt(2) <= w.mic && !st.ColBool(3)
+			at = keyLane{st.ColName(0), st.ColName(1), st.ColName(2)}
+			counts = st.ColInt(3) <= w.mic && !st.ColBool(4)
 		}
 		if err := st.Done(); err != nil {
 			return 0, err
@@ -220,7 +220,7 @@ func (w *keyWake) countDue(limit int) (due int, err error) {
 
 // dueOfLane counts the due rows of the key in one lane, up to limit.
 func (w *keyWake) dueOfLane(l keyLane, limit int) (n int, err error) {
-	st := w.stmt(sqlDueOfKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType).Int(5, w.mic).Int(6, int64(limit))
+	st := w.stmt(sqlDueOfKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType).Text(5, l.group).Int(6, w.mic).Int(7, int64(limit))
 	for st.Next() {
 		n++
 	}

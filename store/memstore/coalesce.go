@@ -39,22 +39,23 @@ func (o *op) setInput(r *row, input json.RawMessage, schemaVersion int) {
 // oldestUnstarted returns the earliest due task with a new task's type, queue and
 // concurrency key that accepts its input.
 func (o *op) oldestUnstarted(n *task.New) *row {
-	of := func(key, queue, taskType string) bool {
-		return key == n.ConcurrencyKey && queue == n.Queue && taskType == n.Type
+	group := store.LaneGroup(n.Options, n.Labels)
+	of := func(key, queue, taskType, g string) bool {
+		return key == n.ConcurrencyKey && queue == n.Queue && taskType == n.Type && g == group
 	}
 	var due, waiting []store.DispatchRow
 	for _, d := range o.dispatch {
-		if of(d.ConcurrencyKey, d.Queue, d.Type) {
+		if of(d.ConcurrencyKey, d.Queue, d.Type, d.Group) {
 			due = append(due, d)
 		}
 	}
 	for _, d := range o.ready { // tasks of this submission
-		if of(d.ConcurrencyKey, d.Queue, d.Type) {
+		if of(d.ConcurrencyKey, d.Queue, d.Type, d.Group) {
 			due = append(due, d)
 		}
 	}
 	for _, w := range o.waiters {
-		if of(w.Key, w.Queue, w.Type) {
+		if of(w.Key, w.Queue, w.Type, w.Group) {
 			waiting = append(waiting, store.DispatchRow{Task: w.Task, AvailableAt: w.DueAt})
 		}
 	}

@@ -48,7 +48,7 @@ func (o *op) drop(r *row) {
 // which it became due.
 func (o *op) queueUp(d store.DispatchRow) {
 	delete(o.dispatch, d.Task)
-	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task, Queue: d.Queue, Type: d.Type}
+	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task, Queue: d.Queue, Type: d.Type, Group: d.Group}
 }
 
 // wakeFreed wakes the keys that may have room.
@@ -63,7 +63,7 @@ func (o *op) wakeFreed() {
 }
 
 // keyLane is a lane of a key, for all priorities.
-type keyLane struct{ queue, taskType string }
+type keyLane struct{ queue, taskType, group string }
 
 // wake moves waiters of a key with room back to dispatch. It first takes the oldest of
 // lanes that are not paused, until running and due tasks reach the limit. Then it takes
@@ -78,7 +78,7 @@ func (o *op) wake(key string) (more bool) {
 	room := rules.KeyWakes(k.Held, o.dueUnpaused(due), k.Cap)
 	left := map[keyLane]store.WaiterRow{} // the oldest waiter of each lane
 	for _, w := range o.waitersOf(key) {
-		lane := keyLane{w.Queue, w.Type}
+		lane := keyLane{w.Queue, w.Type, w.Group}
 		if room > 0 && o.pauseOf(w.Queue, w.Type) == task.PauseNone {
 			room--
 			due[lane]++
@@ -88,7 +88,7 @@ func (o *op) wake(key string) (more bool) {
 		}
 	}
 	lanes := slices.SortedFunc(maps.Keys(left), func(a, b keyLane) int {
-		return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType))
+		return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType), strings.Compare(a.group, b.group))
 	})
 	woken := 0
 	for _, lane := range lanes {
@@ -122,7 +122,7 @@ func (o *op) dueLanes(key string) map[keyLane]int {
 	due := map[keyLane]int{}
 	for _, d := range o.dispatch {
 		if d.ConcurrencyKey == key && !d.AvailableAt.After(o.now) {
-			due[keyLane{d.Queue, d.Type}]++
+			due[keyLane{d.Queue, d.Type, d.Group}]++
 		}
 	}
 	return due
@@ -177,7 +177,7 @@ func (o *op) ahead(r *row) (id task.ID) {
 	}
 	var first store.DispatchRow
 	for _, d := range o.dispatch {
-		if d.ConcurrencyKey != r.ConcurrencyKey || d.Queue != r.Queue || d.Type != r.Type || d.AvailableAt.After(o.now) {
+		if d.ConcurrencyKey != r.ConcurrencyKey || d.Queue != r.Queue || d.Type != r.Type || d.Group != groupOf(r) || d.AvailableAt.After(o.now) {
 			continue
 		}
 		if first.Task.IsZero() || cmp.Or(d.AvailableAt.Compare(first.AvailableAt), d.Task.Compare(first.Task)) < 0 {

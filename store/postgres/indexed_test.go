@@ -19,6 +19,7 @@ var boundedTexts = map[string]string{
 
 	"weaver_conc_keys.key":            "rules.CheckEnqueue",
 	"weaver_conc_waiters.key":         "rules.CheckEnqueue",
+	"weaver_conc_waiters.lane_group":  "rules.CheckEnqueue: the parts of store.LaneGroup",
 	"weaver_task_labels.key":          "rules.CheckEnqueue",
 	"weaver_task_labels.value":        "rules.CheckEnqueue",
 	"weaver_jobs.name":                "rules.CheckEnqueue",

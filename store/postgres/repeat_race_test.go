@@ -4,7 +4,7 @@ package postgres_test
 
 // The sizes of repeat_test.go for runs with the race detector.
 const (
-	repeat = 5
-	played = 1
-	states = 1 // states of TestPlans
+	repeat  = 5
+	sampled = true
+	states  = 1 // states of TestPlans
 )

@@ -15,7 +15,9 @@ import (
 	"github.com/goweaver/weaver/store/storetest"
 )
 
-// The suite is the specification. Concurrent cases are repeated less often than by default,
+// The suite is the specification. Both SQL stores run the same code of internal/sqlstore: in make
+// test this one runs one half of the cases and PostgreSQL the other. With WEAVER_CONFORMANCE=full, or
+// topics named by -run, each runs all. Concurrent cases are repeated less often than by default,
 // because each has its own file, and SQLite has one writer anyway.
 func TestConformanceFile(t *testing.T) {
 	t.Parallel()
@@ -28,8 +30,12 @@ func TestConformanceFile(t *testing.T) {
 	h.Kill = func(_ *testing.T, s store.Store, w store.WorkerID) {
 		s.(*sqlite.DB).Kill("acme-test", w)
 	}
-	if testing.Short() || sampled {
+	switch {
+	case os.Getenv("WEAVER_CONFORMANCE") == "full", storetest.Named():
+	case testing.Short() || sampled:
 		h.Sample = 10 // memstore plays them all
+	default:
+		h.Share, h.Part = 2, 1
 	}
 	storetest.Run(t, h)
 }
@@ -50,7 +56,7 @@ func TestConformanceMemory(t *testing.T) {
 		}
 		return db
 	})
-	h.Share = 10 // the file harness plays all
+	h.Share = 20
 	if sampled {
 		h.Share = 50
 	}

@@ -206,7 +206,7 @@ CREATE TABLE weaver_conc_waiters (
   namespace TEXT NOT NULL,
   key       TEXT NOT NULL,
   due_at    INTEGER NOT NULL,
-  task_id   BLOB NOT NULL, queue TEXT NOT NULL DEFAULT '', task_type TEXT NOT NULL DEFAULT '',
+  task_id   BLOB NOT NULL, queue TEXT NOT NULL DEFAULT '', task_type TEXT NOT NULL DEFAULT '', lane_group TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (namespace, key, due_at, task_id)
 ) WITHOUT ROWID;
 
@@ -243,10 +243,6 @@ CREATE TABLE weaver_audit (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_audit_by_target ON weaver_audit (namespace, target, audit_id);
-
-CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters (namespace, key, queue, task_type, due_at, task_id);
-
-CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
 
 CREATE TABLE weaver_chores (
   namespace TEXT NOT NULL,
@@ -556,6 +552,10 @@ CREATE TABLE weaver_schedule_fires (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, lane_group, priority, available_at, task_id, concurrency_key);
+
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events (namespace, concurrency_key, queue, task_type, lane_group, available_at) WHERE concurrency_key IS NOT NULL;
+
+CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters (namespace, key, queue, task_type, lane_group, due_at, task_id);
 
 CREATE TABLE weaver_limits (
   namespace  TEXT NOT NULL,

@@ -252,7 +252,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"two dispatch rows of a task":       {"INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 1, NULL, NULL, 0, NULL, '')", "INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 2, NULL, NULL, 0, NULL, '')", false},
 		"two attempts of a number":          {"INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at, outcome_kind, error_kind, error_json, outcome_json, outcome_hash) VALUES ('a', x'01', 1, 1, x'01', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", "INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at, outcome_kind, error_kind, error_json, outcome_json, outcome_hash) VALUES ('a', x'01', 1, 2, x'02', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", false},
 		"two claims under a lease id":       {"INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 1, x'')", "INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 2, x'')", false},
-		"two waiters that are due together": {"INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'01', 'q', 't')", "INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'02', 'q', 't')", true},
+		"two waiters that are due together": {"INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'01', 'q', 't', '')", "INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'02', 'q', 't', '')", true},
 		"a queue paused twice":              {"INSERT INTO weaver_paused_queues VALUES ('a', 'q', 1, '', '')", "INSERT INTO weaver_paused_queues VALUES ('a', 'q', 2, '', '')", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,6 +71,17 @@ var keyLaneCases = []testCase{
 			e.near("due_at", w.DueAt, due[i+1])
 		}
 	}},
+	{"a due task whose rate is closed does not hold up waiters with another rate", func(e *env) {
+		c := e.a.take(e.one(key("k", 1)))
+		closed := e.one(key("k", 1), rated("slow", 1, time.Hour, 1))
+		e.command(store.Rest{Name: "rate:slow", For: time.Hour})
+		e.pass(time.Second)
+		open := e.one(key("k", 1), rated("fast", 100, time.Second, 100))
+		e.b.getsNothing()
+		e.all(task.Pending, task.WaitConcurrency, closed, open)
+		e.finish(success(c))
+		e.b.gets([]task.ID{open})
+	}},
 	{"a key with room for many wakes the oldest over all lanes", func(e *env) {
 		cs := e.a.takeAll(e.many(4, key("k", 4))...)
 		var ids []task.ID

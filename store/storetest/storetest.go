@@ -27,7 +27,10 @@
 package storetest
 
 import (
+	"flag"
+	"hash/fnv"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +72,8 @@ type Harness struct {
 	// it for quick feedback. The default runs all cases; only that qualifies a store.
 	Sample int
 
-	// Share runs one of every Share cases selected by Sample; Part selects which. Default: all cases.
+	// Share divides the cases selected by Sample into that many parts by their names; Part selects the part that
+	// runs. Default: all cases.
 	Share, Part int
 }
 
@@ -95,7 +99,7 @@ func Run(t *testing.T, h Harness) {
 		h.Repeat = 200
 	}
 	core, others := suites(t, h)
-	n, seen := 0, 0
+	seen := 0
 	for i, s := range slices.Concat(core, others) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
@@ -104,7 +108,7 @@ func Run(t *testing.T, h Harness) {
 						continue
 					}
 				}
-				if n++; h.Share > 1 && n%h.Share != h.Part {
+				if h.Share > 1 && partOf(s.name+"/"+c.name, h.Share) != h.Part {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) {
@@ -121,6 +125,16 @@ func Run(t *testing.T, h Harness) {
 			}
 		})
 	}
+}
+
+// Named reports whether -run names topics of the suite.
+func Named() bool { return strings.Contains(flag.Lookup("test.run").Value.String(), "/") }
+
+// partOf returns the part, of share parts, in which a case runs.
+func partOf(name string, share int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never an error
+	return int(h.Sum32() % uint32(share))
 }
 
 // playLive runs the cases between handles in real time.

@@ -5,6 +5,11 @@ ALTER TABLE weaver_tasks ADD COLUMN lane_group text COLLATE "C";
 ALTER TABLE weaver_outbox_events ADD COLUMN lane_group text COLLATE "C" NOT NULL DEFAULT '';
 DROP INDEX weaver_outbox_events_by_lane;
 CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, lane_group, priority, available_at, task_id, concurrency_key);
+ALTER TABLE weaver_conc_waiters ADD COLUMN lane_group text COLLATE "C" NOT NULL DEFAULT '';
+DROP INDEX weaver_outbox_events_by_key;
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events (namespace, concurrency_key, queue, task_type, lane_group, available_at) WHERE concurrency_key IS NOT NULL;
+DROP INDEX weaver_conc_waiters_by_lane;
+CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters (namespace, key, queue, task_type, lane_group, due_at, task_id);
 CREATE TABLE weaver_limits (
   namespace text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,  -- queue:NAME, type:NAME, label:KEY=VALUE, rate:KEY
