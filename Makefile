@@ -37,7 +37,7 @@ LONGEST := ./store/postgres ./internal/clitest ./store/sqlite ./store/postgres/i
 # While you work: go test -short ./... runs a part of it. It needs PostgreSQL: make services, once.
 .PHONY: test
 test: services ## Run all tests but those of `make e2e`
-	$(IN_TESTS) scripts/gotest.sh -shuffle=on -timeout=20m $(LONGEST) $(TESTED)
+	$(IN_TESTS) scripts/gotest.sh -shuffle=on -timeout=45m $(LONGEST) $(TESTED)
 
 # Not a part of CI, which has no promtool; the Go tests of package cli check the names of the metrics there.
 .PHONY: alarms
@@ -78,7 +78,7 @@ STORMS := internal/systemtest/orders internal/systemtest/saga internal/systemtes
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task $(STORMS)
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
-	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=30m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=60m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
 
 # Each failure is a defect of the product or of the test. N is the number of
 # runs of a package, P how many run at once; RACE=1 uses the race detector.

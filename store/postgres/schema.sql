@@ -120,10 +120,11 @@ CREATE TABLE weaver_conc_waiters (
   task_id bytea NOT NULL,
   queue text COLLATE "C" DEFAULT ''::text NOT NULL,
   task_type text COLLATE "C" DEFAULT ''::text NOT NULL,
+  lane_group text COLLATE "C" DEFAULT ''::text NOT NULL,
   PRIMARY KEY (namespace, key, due_at, task_id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 
-CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters USING btree (namespace, key, queue, task_type, due_at, task_id);
+CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters USING btree (namespace, key, queue, task_type, lane_group, due_at, task_id);
 
 CREATE INDEX weaver_conc_waiters_by_task ON weaver_conc_waiters USING btree (namespace, task_id);
 
@@ -292,7 +293,7 @@ CREATE TABLE weaver_outbox_events (
   PRIMARY KEY (namespace, task_id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 
-CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events USING btree (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events USING btree (namespace, concurrency_key, queue, task_type, lane_group, available_at) WHERE concurrency_key IS NOT NULL;
 
 CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events USING btree (namespace, queue, task_type, lane_group, priority, available_at, task_id, concurrency_key);
 
