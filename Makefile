@@ -74,7 +74,7 @@ ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestReques
 	TestCollectInSets TestCollectInSetsLeavesDrafts TestCollectInSetsSeesAll TestCollectIsBounded TestBitesDoNotGrow \
 	TestARangeOfTimeIsOfIDs TestNewLanesAmongMany TestAnOldFileDoesNotShrink TestManyDependentsAreLeftToReapers \
 	TestVerbsBySets_AreThoseOneByOne TestVerbsBySets_OneAmongOthers TestManyAreCopied TestVeryManyAreCopied
-STORMS := internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
+STORMS := internal/systemtest/limits internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task $(STORMS)
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
@@ -102,7 +102,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@$(IN_TESTS) scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-schedules soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-schedules soak-limits soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-model-postgres soak-conformance soak-crossing soak-s3
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -150,6 +150,9 @@ soak-saga: services ## Orders that partners charge and ship, through 600 kills, 
 
 soak-schedules: services ## Schedules that fire five times per second in eight processes, 600 kills, on SQLite and on PostgreSQL
 	WEAVER_SCHEDULES=full $(GO) test -C internal/systemtest ./schedules -v -timeout=2h
+
+soak-limits: services ## 100 keys with rates and a queue with a limit in sixteen processes, 300 kills, on SQLite and on PostgreSQL
+	WEAVER_LIMITS=full $(GO) test -C internal/systemtest ./limits -v -timeout=2h
 
 soak-orders: services ## 20,000 requests to a partner that fails after success, a worker killed each second, on SQLite and on PostgreSQL
 	WEAVER_ORDERS=20000 $(GO) test -C internal/systemtest ./orders -v -timeout=2h

@@ -18,6 +18,8 @@ var mayTakeTime = map[string]string{
 	"internal/attemptlog/TestRotation":                          "a file was made a minute older: it is that old at least",
 	"internal/clitest/apart":                                    "signals within half a second count as one",
 	"internal/pgtest/pause":                                     "polls what tells nobody",
+	"internal/systemtest/limits/handle":                         "tasks overlap",
+	"internal/systemtest/limits/run":                            "workers are killed a second apart",
 	"internal/systemtest/saga/partner.ServeHTTP":                "one answer in ten is late, so that its caller may be killed meanwhile",
 	"internal/systemtest/saga/storm":                            "workers are killed a second apart",
 	"internal/systemtest/schedules/handle":                      "a run takes longer than its schedule's period, in one case of four",

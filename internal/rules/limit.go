@@ -12,18 +12,30 @@ import (
 // no task starts before Rest. Times are microseconds of the store's clock.
 type Arrival struct{ Next, Rest int64 }
 
-// Fit returns the state as the rate may have left it: an arrival further away than after a full burst
-// comes from another rate of the key, or from a clock that was set back. changed asks the caller to
-// store it, because it depends on now.
-func (a Arrival) Fit(r task.Rate, now int64) (fit Arrival, changed bool) {
-	if a.Rest > now+MaxRest.Microseconds() {
+// ClaimLag is the time by which the state may be ahead of a claim: a claim reads the clock before it
+// has the lock under which starts are counted.
+const ClaimLag = 10 * time.Second
+
+// Fit returns the state for a rate that is set: an arrival further away than after a full burst comes
+// from another rate of the key, or from a clock that was set back. changed asks the caller to store it,
+// because it depends on now.
+func (a Arrival) Fit(r task.Rate, now int64) (fit Arrival, changed bool) { return a.within(r, now, 0) }
+
+// FitClaim is Fit for a claim. An arrival that is too far away by no more than [ClaimLag] stays: another
+// claim read the clock later and counted first. To shorten it would let tasks start too early.
+func (a Arrival) FitClaim(r task.Rate, now int64) (fit Arrival, changed bool) {
+	return a.within(r, now, ClaimLag.Microseconds())
+}
+
+func (a Arrival) within(r task.Rate, now, lag int64) (fit Arrival, changed bool) {
+	if a.Rest > now+MaxRest.Microseconds()+lag {
 		a.Rest, changed = now, true
 	}
 	if r.Starts == 0 {
 		return a, changed
 	}
 	last := now + spacing(r)*int64(r.Burst)
-	if a.Next <= last {
+	if a.Next <= last+lag {
 		return a, changed
 	}
 	a.Next = last

@@ -149,7 +149,7 @@ func (c *claim) lockGates() (bool, error) {
 		if g.arrival, g.stored, err = c.tx.arrival(name); err != nil {
 			return false, err
 		}
-		g.arrival, g.changed = g.arrival.Fit(g.rate, c.tx.mic)
+		g.arrival, g.changed = g.arrival.FitClaim(g.rate, c.tx.mic)
 		if g.most > 0 && c.running == nil {
 			if c.running, err = c.tx.runningOf(); err != nil {
 				return false, err
@@ -242,8 +242,8 @@ func (t *Tx) writeRate(name string, a rules.Arrival) error {
 	return t.stmt(sqlSetRate).Text(1, t.ns).Text(2, name).Int(3, a.Next).Int(4, a.Rest).Int(5, a.IdleAt()).Run()
 }
 
-// writeGates stores the starts of this claim. For each new row it forgets two that say nothing any
-// more, so that the table holds the keys in use.
+// writeGates stores the starts of this claim. For each new row it forgets two that say nothing to any
+// claim any more, so that the table holds the keys in use.
 func (c *claim) writeGates() error {
 	added := 0
 	for _, name := range slices.Sorted(maps.Keys(c.gate)) {
@@ -261,5 +261,5 @@ func (c *claim) writeGates() error {
 	if added == 0 {
 		return nil
 	}
-	return c.tx.stmt(sqlForgetRates).Text(1, c.tx.ns).Int(2, c.tx.mic).Int(3, int64(2*added)).Run()
+	return c.tx.stmt(sqlForgetRates).Text(1, c.tx.ns).Int(2, c.tx.mic-rules.ClaimLag.Microseconds()).Int(3, int64(2*added)).Run()
 }

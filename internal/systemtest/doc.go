@@ -7,6 +7,7 @@
 //   - sweep injects a fault at every store call of real engine work.
 //   - simulation runs several engines in an order that one seed chooses.
 //   - soak kills real processes, and keeps one under load for a long time.
+//   - limits kills workers that start tasks under rates and limits.
 //   - saga kills workers that charge and ship orders through failing services.
 //   - events checks that readers see every event while processes are killed.
 //   - fleet kills and restarts an API, workers, publishers, PostgreSQL, Redis and S3.

@@ -88,7 +88,7 @@ func (o *op) opens(r *row) (at time.Time, full bool) {
 		if l == nil {
 			l = &limit{}
 		}
-		l.arrival, _ = l.arrival.Fit(rate, now)
+		l.arrival, _ = l.arrival.FitClaim(rate, now)
 		open = max(open, l.arrival.OpenAt(rate))
 		full = full || l.row.Running > 0 && o.runningUnder(name) >= l.row.Running
 	}
