@@ -11,6 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -78,6 +79,14 @@ func (b *histories) Orphans(_ context.Context, ids ...task.ID) (orphans []task.I
 }
 
 func (*histories) Workers(context.Context) ([]store.WorkerStatus, error) { return nil, nil }
+
+func (*histories) Overview(context.Context, store.OverviewRequest) (store.Overview, error) {
+	return store.Overview{}, nil
+}
+
+func (*histories) Stats(context.Context, ops.StatsRequest) (ops.Stats, error) {
+	return ops.Stats{}, nil
+}
 
 func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
 	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}

@@ -19,6 +19,9 @@ func TestWhy(t *testing.T) {
 	onStores(t, func(t *testing.T, db store.Store) {
 		s := newServer(t, serverOptions{store: db})
 		bad, asks := s.enqueue(order("bad")), s.enqueue(order("ask"))
+		if st := s.why("/v1/tasks/" + asks.String() + "/why").Start; st == nil || !strings.Contains(st.Reason, "no live worker") || st.Ahead.N != 1 || !st.Latest.IsZero() {
+			t.Errorf("when a task starts without a worker: %+v", st)
+		}
 		var job httpapi.Submitted
 		s.post("/v1/jobs", twoTasks).want(http.StatusCreated).into(&job)
 		s.run()

@@ -20,6 +20,7 @@ type Explanation struct {
 	State   string       `json:"state"`
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
 	Until   time.Time    `json:"until,omitzero"`       // when it continues by itself, if known
+	Start   *Start       `json:"start,omitempty"`      // of a task that waits: when it will probably start
 	Root    string       `json:"root_cause,omitempty"` // the task behind a wait or failure, its error, and the path from it
 	Summary string       `json:"summary"`
 	Because []Cause      `json:"because,omitempty"`
@@ -84,6 +85,9 @@ type Explainer struct {
 
 	// Root is the path from the explained task to its root cause, as returned by [RootOf]; nil if unknown.
 	Root []*task.Task
+
+	// Pace is that of the explained task, if it is due; nil if it was not read.
+	Pace *Pace
 }
 
 // Running holds the running tasks of one type.
@@ -110,12 +114,16 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 		Past:    e.Past(h),
 		Notes:   e.notes(h),
 		Because: w.causes(h, "It", 1),
+		Start:   StartOf(h, e.Pace),
 	}
 	if t.State == task.Pending {
 		x.Until = t.ReadyAt
 	}
 	if t.State == task.Ready {
 		x.Notes = slices.Insert(x.Notes, 0, e.workersNote(t, running)+schemaNote(t))
+		if x.Start != nil {
+			x.Notes = slices.Insert(x.Notes, 0, e.startNote(x.Start))
+		}
 	}
 	if len(e.Root) > e.Depth {
 		x.Because = append(x.Because, w.rootCause(e.Root)...)

@@ -139,7 +139,7 @@ func TestWhyJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"kind":"task","id":"00000000000000000000000001","job_id":"00000000000000000000000033","name":"sum","task_type":"acme.billing.charge.v1",` +
-		`"state":"pending","waiting_reason":"deps","summary":"It waits for 1 other task.",` +
+		`"state":"pending","waiting_reason":"deps","start":{"reason":"it waits for other tasks"},"summary":"It waits for 1 other task.",` +
 		`"because":[{"kind":"need","task_id":"00000000000000000000000003","state":"blocked","sentence":"It waits for \"extract\" (00000000000000000000000003), which is blocked and waits for a person."}],` +
 		`"actions":[{"verb":"unblock","target":{"kind":"task","id":"00000000000000000000000003"},"command":"weaver task unblock 00000000000000000000000003","effect":"lets \"extract\" go on; --input gives its handler an answer"}]}`
 	if string(raw) != want {

@@ -8,6 +8,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/ops"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -21,6 +22,8 @@ type Source interface {
 	Edges(context.Context, weaver.JobID) ([]store.GraphEdge, error)
 	Orphans(context.Context, ...weaver.TaskID) ([]weaver.TaskID, error)
 	Workers(context.Context) ([]store.WorkerStatus, error)
+	Overview(context.Context, store.OverviewRequest) (store.Overview, error)
+	Stats(context.Context, ops.StatsRequest) (ops.Stats, error)
 }
 
 // Reader explains what a source has.
@@ -72,6 +75,9 @@ func (r Reader) ExplainTask(ctx context.Context, e explain.Explainer, id task.ID
 			return nil, err
 		}
 		running = explain.Running{Tasks: list, More: next != ""}
+	}
+	if e.Pace, err = r.pace(ctx, &h, running.Tasks); err != nil {
+		return nil, err
 	}
 	start, err := r.startWorker(ctx, &h.Task)
 	if err != nil {

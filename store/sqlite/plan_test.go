@@ -62,6 +62,7 @@ var wide = map[string]string{
 
 	"sqlRunning":        bounded,
 	"sqlQueueDepths":    bounded,
+	"sqlCountBefore":    bounded,
 	"sqlCountDue":       bounded,
 	"sqlCountLater":     bounded,
 	"sqlCountAll":       bounded,

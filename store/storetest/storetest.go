@@ -288,7 +288,7 @@ func suites(t *testing.T, h Harness) (core, others []suite) {
 			others = append(others, suite{"Schedules", scheduleCases})
 		}
 		if can.Has(store.CanLimit) {
-			others = append(others, suite{"Limits", limitCases})
+			others = append(others, suite{"Limits", limitCases}, suite{"Line", lineCases})
 		}
 		if can.Has(store.CanKeepStats) {
 			others = append(others, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
