@@ -32,9 +32,15 @@ type Bulk interface {
 	// the number of deleted rows; the others are unused.
 	// Then it returns the tasks (task_id, freshColumns).
 	ClaimLane(t *Tx, l *ClaimLease, version int, s *lane.State, schema, n int, leave bool) *sqlstmt.Stmt
+	// DueOfLanes reads the first n due rows of each of many lanes, and locks them, like sqlDueOfLane for
+	// one lane, or with leave like sqlLeaveSent, but of any schema. The statement returns them in any
+	// order (HintedSelect), each with the place of its lane in the list, from 1 on.
+	DueOfLanes(t *Tx, lanes []DueLane, n int, leave bool) *sqlstmt.Stmt
 	// Hinted reads the dispatch rows of tasks as o, with the tasks as t (HintedSelect), and locks the
 	// rows. It skips those that another transaction has locked.
 	Hinted(t *Tx, ids []task.ID) *sqlstmt.Stmt
+	// ForgetRates is sqlForgetRates.
+	ForgetRates(t *Tx, n int) error
 	// LockSent is Hinted for the columns task_id and sent_until.
 	LockSent(t *Tx, ids []task.ID) *sqlstmt.Stmt
 	// MarkSent is sqlMarkSent, and SetSent sqlSetSent, for rows locked by LockSent.
@@ -104,6 +110,13 @@ type ClaimLease struct {
 	ID      task.LeaseID
 	Name    string // of the worker
 	Expires int64
+}
+
+// DueLane is a lane whose due rows are read from a position on.
+type DueLane struct {
+	lane.Key
+	After int64  // due time of the last row read before
+	Last  []byte // its ID
 }
 
 // ClaimTask is a task to be leased.

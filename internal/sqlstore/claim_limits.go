@@ -261,5 +261,8 @@ func (c *claim) writeGates() error {
 	if added == 0 {
 		return nil
 	}
+	if b := c.tx.bulk; b != nil {
+		return b.ForgetRates(c.tx, 2*added)
+	}
 	return c.tx.stmt(sqlForgetRates).Text(1, c.tx.ns).Int(2, c.tx.mic-rules.ClaimLag.Microseconds()).Int(3, int64(2*added)).Run()
 }

@@ -36,64 +36,6 @@ WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4
   AND (o.sent_until IS NULL OR o.sent_until <= ?5 OR o.attempts <> 1 OR o.last_error IS NOT NULL)
 ORDER BY o.available_at, o.task_id LIMIT ?8 /*claim o*/`
 
-// maxChunk is the maximum number of rows of a lane read at once.
-const maxChunk = 1000
-
-// laneCursor reads the due rows of one lane in order, one chunk at a time. The rows are
-// deleted meanwhile, so no statement may stay open.
-type laneCursor struct {
-	state lane.State
-	rows  []candidate
-	tasks []task.Task // of rows
-	at    int
-	ended bool // no due row follows the rows read
-	seen  int64
-	last  [16]byte
-	moved bool
-	sql   string // the statement that reads them
-}
-
-// head returns the next due row, or nil. It reads up to n further rows.
-func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
-	if l.at < len(l.rows) {
-		return &l.rows[l.at], nil
-	}
-	if l.ended {
-		return nil, nil
-	}
-	if cap(l.rows) < n {
-		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
-	}
-	l.rows, l.at = l.rows[:0], 0
-	st := c.tx.stmt(cmp.Or(l.sql, sqlDueOfLane)).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
-		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n)).
-		Int(9, int64(rules.NewestSchema(c.req, l.state.Type))).Text(10, l.state.Group)
-	for st.Next() {
-		t := &l.tasks[len(l.rows)]
-		*t = task.Task{}
-		l.rows = append(l.rows, candidate{task: t})
-		scanCandidate(st.Row(), &l.rows[len(l.rows)-1])
-	}
-	if err := st.Done(); err != nil {
-		return nil, err
-	}
-	l.ended = len(l.rows) < n
-	if len(l.rows) == 0 {
-		return nil, nil
-	}
-	end := &l.rows[len(l.rows)-1]
-	l.seen, l.last, l.moved = end.due, end.id, true
-	return &l.rows[0], nil
-}
-
-// lastLen returns 0 for the initial position, which sorts before every row.
-func (l *laneCursor) lastLen() int {
-	if l.moved {
-		return len(l.last)
-	}
-	return 0
-}
-
 // place returns the position of a candidate in the claim order.
 func (d *candidate) place() store.ClaimPlace {
 	return store.ClaimPlace{Priority: int(d.lane.Priority), Due: sqlstmt.Instant(d.due), Task: d.id}
@@ -137,18 +79,6 @@ func (c *claim) scan() error {
 		lanes, classes = lanes[n:], classes[m:]
 	}
 	return nil
-}
-
-// cursor returns a cursor over the due rows of a lane.
-func (c *claim) cursor(s *lane.State) *laneCursor {
-	l := &laneCursor{state: *s, seen: s.Bound}
-	if c.leaves {
-		l.sql = sqlLeaveSent
-	}
-	if b := &c.req.Behind; int64(b.Priority) == s.Priority {
-		l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
-	}
-	return l
 }
 
 // scanPriority claims from the lanes of one priority. The plain ones are sorted by the time from
@@ -244,6 +174,9 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 	chunk := min(c.req.Limit-len(c.taken), maxChunk)
 	if n := len(*lanes); n > 1 {
 		chunk = chunk/n*2 + 1
+	}
+	if err := c.heads(*lanes, chunk); err != nil {
+		return nil, err
 	}
 	kept := (*lanes)[:0]
 	for _, l := range *lanes {

@@ -76,7 +76,7 @@ func (s *classSource) fill(c *claim) error {
 		turns := c.tx.db.Lanes().Turns(c.tx.ns, s.of, c.tx.mic, want, func(k *lane.Key) bool { return s.seen[k.Group] }, c.weight)
 		if len(turns) == 0 {
 			s.queue, s.again = s.again, nil
-			return nil
+			return s.read(c)
 		}
 		for i := range turns {
 			t := &turns[i]
@@ -92,7 +92,19 @@ func (s *classSource) fill(c *claim) error {
 			s.queue = append(s.queue, &turnCursor{*c.cursor(&t.State), t.Share, t.Most})
 		}
 	}
-	return nil
+	return s.read(c)
+}
+
+// read reads the next rows of all lanes of the round.
+func (s *classSource) read(c *claim) error {
+	lanes, most := make([]*laneCursor, len(s.queue)), 1
+	for i, t := range s.queue {
+		lanes[i], most = &t.laneCursor, max(most, t.most)
+	}
+	if len(lanes) == 0 {
+		return nil
+	}
+	return c.heads(lanes, min(max(most, (c.req.Limit-len(c.taken))/len(lanes)), maxChunk))
 }
 
 // lookAtClass is lookAt for the lanes of a class.

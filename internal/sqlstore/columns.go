@@ -98,6 +98,7 @@ type candidate struct {
 	task     *task.Task
 	payloads bool // weaver_payloads may have rows of it
 	open     bool // stored as claimable
+	newer    bool // of a newer schema than the worker reads
 }
 
 // A claim reads a chunk of dispatch rows with the needed columns of their tasks in one

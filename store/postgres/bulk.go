@@ -83,10 +83,19 @@ ON CONFLICT DO NOTHING`
 )
 
 var (
+	sqlDueOfLanes = dueOfLanes + sqlstore.HintedSelect + dueWhere + dueLimit
+
+	sqlLeaveSentOf = dueOfLanes + sqlstore.HintedSelect + dueWhere + `
+    AND (sent_until IS NULL OR sent_until <= ?8 OR attempts <> 1 OR last_error IS NOT NULL)` + dueLimit
+
 	sqlHintedAll = `
 SELECT ` + sqlstore.HintedSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
   SELECT * FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = u.id LIMIT 1 FOR UPDATE SKIP LOCKED) o, LATERAL (
   SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = o.task_id LIMIT 1) t`
+
+	sqlForgetRatesAll = `
+DELETE FROM weaver_rates WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM weaver_rates WHERE namespace = ?1 AND idle_at <= ?2 ORDER BY idle_at LIMIT CAST(?3 AS bigint)))`
 
 	sqlLockSentAll = `
 SELECT o.task_id, o.sent_until FROM unnest(CAST(?2 AS bytea[])) AS u(id), LATERAL (
@@ -109,6 +118,20 @@ SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LA
   SELECT * FROM weaver_steps WHERE namespace = ?1 AND task_id = u.id ORDER BY step_index, by_attempt, by_try, name OFFSET 0) s`
 )
 
+// The parts of sqlDueOfLane of sqlstore for many lanes.
+const (
+	dueOfLanes = `
+SELECT `
+	dueWhere = `, l.at FROM unnest(CAST(?2 AS text[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS text[]), CAST(?6 AS bigint[]), CAST(?7 AS bytea[]))
+  WITH ORDINALITY AS l(queue, task_type, priority, lane_group, after, last, at), LATERAL (
+  SELECT * FROM weaver_outbox_events
+  WHERE namespace = ?1 AND queue = l.queue AND task_type = l.task_type AND priority = l.priority AND lane_group = l.lane_group AND available_at <= ?8
+    AND (available_at, task_id) > (l.after, l.last)`
+	dueLimit = `
+  ORDER BY available_at, task_id LIMIT CAST(?9 AS bigint) FOR UPDATE SKIP LOCKED) o, LATERAL (
+  SELECT * FROM weaver_tasks WHERE namespace = ?1 AND task_id = o.task_id LIMIT 1) t`
+)
+
 // sentRows selects rows that the transaction has locked.
 const sentRows = `
 WHERE ctid = ANY(ARRAY(
@@ -125,9 +148,38 @@ func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.ClaimLease, version int,
 		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(version)).Int(11, int64(schema)).Int(12, s.Bound).Bool(13, leave).Text(14, s.Group)
 }
 
+// DueOfLanes implements sqlstore.Bulk.
+func (d database) DueOfLanes(t *sqlstore.Tx, lanes []sqlstore.DueLane, n int, leave bool) *sqlstmt.Stmt {
+	sql := sqlDueOfLanes
+	if leave {
+		sql = sqlLeaveSentOf
+	}
+	st, arrays := d.c.StmtArrays(sql)
+	if arrays == nil {
+		return st
+	}
+	queues, types, priorities, groups := arrays.Array(2), arrays.Array(3), arrays.Array(4), arrays.Array(5)
+	after, last := arrays.Array(6), arrays.Array(7)
+	for i := range lanes {
+		l := &lanes[i]
+		queues.Text(l.Queue)
+		types.Text(l.Type)
+		priorities.Int(l.Priority)
+		groups.Text(l.Group)
+		after.Int(l.After)
+		last.Bytes(l.Last)
+	}
+	return st.Text(1, t.Namespace()).Int(8, t.Now().UnixMicro()).Int(9, int64(n))
+}
+
 // Hinted implements sqlstore.Bulk.
 func (d database) Hinted(t *sqlstore.Tx, ids []task.ID) *sqlstmt.Stmt {
 	return d.ofTasks(sqlHintedAll, t, ids)
+}
+
+// ForgetRates implements sqlstore.Bulk.
+func (d database) ForgetRates(t *sqlstore.Tx, n int) error {
+	return d.c.Stmt(sqlForgetRatesAll).Text(1, t.Namespace()).Int(2, t.Now().UnixMicro()).Int(3, int64(n)).Run()
 }
 
 // LockSent implements sqlstore.Bulk.

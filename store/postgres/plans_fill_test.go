@@ -135,6 +135,7 @@ SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i
 	`INSERT INTO weaver_timers (namespace, due_at, task_id) SELECT ns, 9e15 + i, id FROM x`,
 	`INSERT INTO weaver_task_labels (namespace, key, value, task_id) SELECT ns, 'team', 'team ' || (i % 100), id FROM x`,
 	`INSERT INTO weaver_conc_keys (namespace, key, held, cap) SELECT ns, 'key ' || i, 1, 1 FROM x`,
+	`INSERT INTO weaver_rates (namespace, name, arrival, rest_until, idle_at) SELECT ns, 'rate:key ' || i, 9e15 + i, 0, 9e15 + i FROM x`,
 	`INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id, queue, task_type) SELECT ns, 'key ' || (i % 1000), i, id, 'q', 't' FROM x`,
 	`INSERT INTO weaver_blobs (namespace, blob_id, sha256, size_bytes, state, touched_at) SELECT ns, id, i::text, i, CASE WHEN i % 10 = 1 THEN 'pending' ELSE 'live' END, i FROM x`,
 	`INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason) SELECT ns, 1000000 + i, i, 'ann', 'cancel', 'task ' || (i % 10000), '' FROM x`,
@@ -143,10 +144,10 @@ SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i
 	`INSERT INTO weaver_drafts (namespace, task_id, first, children, awaited, drafts) SELECT ns, id, 1, 0, 0, '[]' FROM x`,
 }
 
-// small reports whether a table has one row for each worker, claim call, pause or setting: any plan
+// small reports whether a table has one row for each worker, claim call, pause, limit or setting: any plan
 // suits it.
 func small(table string) bool {
-	for _, name := range []string{"workers", "paused_queues", "paused_types", "store_meta", "chores", "schema_versions"} {
+	for _, name := range []string{"workers", "paused_queues", "paused_types", "limits", "limit_changes", "store_meta", "chores", "schema_versions"} {
 		if strings.TrimPrefix(table, "weaver_") == name {
 			return true
 		}

@@ -32,14 +32,14 @@ var goldenPlans = filepath.Join("testdata", "plans.txt")
 
 // hot are statements whose plans must appear.
 var hot = []string{
-	"sqlInsertStepsAll", "sqlInsertAlike", "sqlInsertNew", "sqlClaimLane", "sqlDueOfLane", "sqlSucceedAll", "sqlGuardAll", "sqlSucceedEach", "sqlTransitionAll", "sqlAttemptsAll", "sqlDecisionsAll", "sqlDispatchAll", "sqlRecordNow", "sqlRecordOneNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
+	"sqlInsertStepsAll", "sqlInsertAlike", "sqlInsertNew", "sqlClaimLane", "sqlDueOfLane", "sqlDueOfLanes", "sqlSucceedAll", "sqlGuardAll", "sqlSucceedEach", "sqlTransitionAll", "sqlAttemptsAll", "sqlDecisionsAll", "sqlDispatchAll", "sqlRecordNow", "sqlRecordOneNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
 	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlReadTaken", "sqlReadTakenSteps", "sqlClaimTasks", "sqlInsertAttempt", "sqlHintedAll", "sqlLockSentAll", "sqlMarkSentAll", "sqlSetSentAll", "sqlUnsentOfLane", "sqlLeaveSent",
 	"sqlTargets", "sqlBesideAny", "sqlBesideRetry", "sqlBesideDelete", "sqlUndispatchAll", "sqlCancelAll", "sqlReviveAll", "sqlUnblockAll", "sqlAuditAll",
 }
 
 // scanning are the statements over the due rows of lanes. They read all of them while the server
 // has no statistics of the namespace.
-var scanning = []string{"sqlClaimLane", "sqlFirstOfLane", "sqlFutureOfLane", "sqlUnsentOfLane", "sqlLanes", "sqlNextOfQueue"}
+var scanning = []string{"sqlClaimLane", "sqlDueOfLanes", "sqlFirstOfLane", "sqlFutureOfLane", "sqlUnsentOfLane", "sqlLanes", "sqlNextOfQueue"}
 
 // counting are counts of at most store.MaxCount + 1 rows, in reads for people.
 var counting = []string{"sqlCountBefore"}

@@ -137,6 +137,7 @@ func (w *planWork) run() {
 	}
 	w.publish()
 	w.plain()
+	w.limits()
 	w.jobs()
 	w.waits()
 	w.commands()
@@ -177,6 +178,19 @@ func (w *planWork) publish() {
 }
 
 // plain runs tasks without dependents, and tasks with a key.
+// limits claims tasks that take turns and have rates, in a queue with a limit.
+func (w *planWork) limits() {
+	w.operate(store.SetLimit{Name: "queue:" + workQueue, Limit: store.Limit{Running: 1000}})
+	for _, tenant := range []string{"a", "b", "c"} {
+		w.enqueue(20, func(n *task.New) {
+			n.FairBy, n.Labels = "tenant", map[string]string{"tenant": tenant}
+			n.RateLimit = task.Rate{Key: "rate " + tenant, Starts: 1000, Per: time.Second, Burst: 1000}
+		})
+	}
+	w.succeed(w.claimWork(60)...)
+	w.operate(store.SetLimit{Name: "queue:" + workQueue, Delete: true})
+}
+
 func (w *planWork) plain() {
 	w.succeed(w.claim(100, planType)...) // a lane with many tasks
 	w.enqueue(1)
