@@ -46,12 +46,14 @@ const (
 	OverviewWorkers
 	OverviewJob   // CanCountJobs; of OverviewRequest.Job
 	OverviewHints // for namespaces whose tasks are published
+	OverviewLine  // of OverviewRequest.Task
 )
 
 // OverviewRequest asks for parts of an overview.
 type OverviewRequest struct {
 	Parts OverviewParts
 	Job   task.ID // for OverviewJob
+	Task  task.ID // for OverviewLine
 }
 
 // Overview is a snapshot of a namespace. Parts that were not requested are empty.
@@ -62,6 +64,24 @@ type Overview struct {
 	Workers []WorkerStatus `json:"workers,omitempty"` // joined workers, by ID
 	Job     JobCounts      `json:"-"`                 // tasks of a job by derived state; empty for an unknown job
 	Hints   HintsOverview  `json:"-"`
+	Line    *Line          `json:"-"` // nil for a task that is not due
+}
+
+// Line is the place of a due task among the due tasks of its queue that are claimed before it: those
+// of a higher priority, of its priority and due earlier, and those of other groups of its type that
+// have their turns before it. Of a queue it sees at most 100 lanes of the task's type and 100 others.
+// Paused types do not count.
+type Line struct {
+	Ahead  Count       // of its type
+	Queue  Count       // of all types
+	Since  time.Time   // due time of the first of Ahead, or of the task itself
+	Limits []LimitLine // limits that restrict its start, open or closed
+}
+
+// LimitLine is a limit of a due task, with the number of tasks of the Line to which it applies too.
+type LimitLine struct {
+	LimitRow
+	Ahead Count
 }
 
 // HintsOverview describes the hints that publishers are to send: of the first due tasks of each lane that is not

@@ -137,28 +137,10 @@ type History struct {
 	Audit      []AuditEntry
 	Holders    []task.ID   // running tasks that hold its concurrency key, while it waits for the key
 	Limits     []LimitRow  // limits that do not let it start, while it is due
-	Line       *Line       // its place among the due tasks, while it is due
 	Ahead      task.ID     // first due task of its queue and type, while it waits for a concurrency key with free room
 	TaskPause  *AuditEntry // if it is paused individually
 	TypePause  *AuditEntry // while it has not ended and its type is paused
 	QueuePause *AuditEntry // while it has not ended and its queue is paused
-}
-
-// Line is the place of a due task among the due tasks of its queue that are claimed before it: those
-// of a higher priority, of its priority and due earlier, and those of other groups of its type that
-// have their turns before it. Of a queue it sees at most 100 lanes of the task's type and 100 others.
-// Paused types do not count.
-type Line struct {
-	Ahead  Count       // of its type
-	Queue  Count       // of all types
-	Since  time.Time   // due time of the first of Ahead, or of the task itself
-	Limits []LimitLine // limits that restrict its start, open or closed
-}
-
-// LimitLine is a limit of a due task, with the number of tasks of the Line to which it applies too.
-type LimitLine struct {
-	LimitRow
-	Ahead Count
 }
 
 // Need is one edge as seen from a task.

@@ -25,7 +25,8 @@ const PaceSpan = 5 * time.Minute
 
 // Pace describes the recent work at the lane and the queue of a due task.
 type Pace struct {
-	At      time.Time // the store's time
+	At      time.Time   // the store's time
+	Line    *store.Line // of the task; nil if it is not due any more
 	Workers []store.WorkerStatus
 	Lane    []PaceSlot  // attempts of its queue and type that ended in the last PaceSpan
 	Queue   []PaceSlot  // the same of all types of its queue
@@ -55,8 +56,8 @@ func StartOf(h *store.History, pace *Pace) *Start {
 	switch {
 	case t.State == task.Blocked:
 		return unknown("it is blocked and waits for a person")
-	case t.State == task.Ready && h.Line != nil && pace != nil:
-		e := &estimate{Pace: pace, t: t, line: h.Line}
+	case t.State == task.Ready && pace != nil && pace.Line != nil:
+		e := &estimate{Pace: pace, t: t}
 		return e.start()
 	case t.State != task.Pending:
 		return nil
@@ -77,8 +78,7 @@ func StartOf(h *store.History, pace *Pace) *Start {
 // estimate is the estimate of a due task. Spans are from Pace.At on.
 type estimate struct {
 	*Pace
-	t    *task.Task
-	line *store.Line
+	t *task.Task
 
 	slots, free int           // of the live workers that serve it
 	run         time.Duration // mean run time in its lane; 0: unknown
@@ -88,14 +88,14 @@ type estimate struct {
 }
 
 func (e *estimate) start() *Start {
-	e.said = &Start{Ahead: e.line.Ahead}
+	e.said = &Start{Ahead: e.Line.Ahead}
 	if !e.served() {
 		e.said.Reason = fmt.Sprintf("no live worker runs tasks of type %s in queue %q", e.t.Type, text.OneLine(e.t.Queue, MaxNote))
 		return e.said
 	}
 	_, e.run = sum(e.Lane, time.Time{})
 	e.high = -1
-	if !e.bySpeed(e.Lane, e.line.Ahead, e.startedSince()) && !e.bySpeed(e.Queue, e.line.Queue, 0) {
+	if !e.bySpeed(e.Lane, e.Line.Ahead, e.startedSince()) && !e.bySpeed(e.Queue, e.Line.Queue, 0) {
 		e.bySlots()
 	}
 	if e.high < 0 {
@@ -150,8 +150,8 @@ func sum(slots []PaceSlot, since time.Time) (ended int64, run time.Duration) {
 // window returns the start of the time in which the line has not been empty, at most PaceSpan ago.
 func (e *estimate) window() time.Time {
 	from := e.At.Add(-PaceSpan)
-	if e.line.Since.After(from) {
-		from = e.line.Since
+	if e.Line.Since.After(from) {
+		from = e.Line.Since
 	}
 	return store.SlotOf(from, store.StatsSlot)
 }
@@ -171,7 +171,7 @@ func (e *estimate) startedSince() (n int64) {
 // bySpeed estimates from the recent starts of a backlog. It reports false if there is none, or none has started.
 func (e *estimate) bySpeed(slots []PaceSlot, ahead store.Count, running int64) bool {
 	from := e.window()
-	if e.At.Sub(e.line.Since) < backlogged {
+	if e.At.Sub(e.Line.Since) < backlogged {
 		return false
 	}
 	ended, _ := sum(slots, from)
@@ -189,19 +189,19 @@ func (e *estimate) bySpeed(slots []PaceSlot, ahead store.Count, running int64) b
 
 // bySlots estimates from the slots of the workers and the run times of the lane: the backlog is young.
 func (e *estimate) bySlots() {
-	ahead := e.line.Ahead.N
-	waits := e.At.Sub(e.line.Since) >= backlogged
+	ahead := e.Line.Ahead.N
+	waits := e.At.Sub(e.Line.Since) >= backlogged
 	switch {
 	case waits: // and nothing starts
-	case e.free > e.line.Queue.N:
+	case e.free > e.Line.Queue.N:
 		e.high = startSlack
-		e.said.Reason = fmt.Sprintf("%s free and %s before it", counted(e.free, "slot is", "slots are"), tasksAre(e.line.Queue))
+		e.said.Reason = fmt.Sprintf("%s free and %s before it", counted(e.free, "slot is", "slots are"), tasksAre(e.Line.Queue))
 	case e.run > 0 && e.slots > 0:
 		each := float64(e.run) / float64(e.slots)
 		e.low = span(float64(max(0, ahead-e.free)) * each / 2)
-		e.high = span(float64(e.line.Queue.N+2)*each*2) + e.run + startSlack
+		e.high = span(float64(e.Line.Queue.N+2)*each*2) + e.run + startSlack
 		e.said.PerMinute = perMinute(each)
-		e.said.Reason = fmt.Sprintf("%s before it, and %s tasks that take about %s each", tasksAre(e.line.Ahead),
+		e.said.Reason = fmt.Sprintf("%s before it, and %s tasks that take about %s each", tasksAre(e.Line.Ahead),
 			counted(e.slots, "slot runs", "slots run"), text.Took(e.run))
 	}
 }
@@ -209,8 +209,8 @@ func (e *estimate) bySlots() {
 // limits applies the limits of the lane.
 func (e *estimate) limits() {
 	measured := e.high >= 0
-	for i := range e.line.Limits {
-		l := &e.line.Limits[i]
+	for i := range e.Line.Limits {
+		l := &e.Line.Limits[i]
 		from, ahead := e.At, l.Ahead.N
 		if l.RestUntil.After(from) {
 			from = l.RestUntil
@@ -241,7 +241,7 @@ func (e *estimate) limits() {
 				e.said.Reason += ", which a handler asked to rest"
 			}
 		}
-		if l.Running > 0 && e.At.Sub(e.line.Since) < backlogged && ahead >= l.Running-l.InUse {
+		if l.Running > 0 && e.At.Sub(e.Line.Since) < backlogged && ahead >= l.Running-l.InUse {
 			if e.run == 0 {
 				e.high = -1
 				e.said.Reason = fmt.Sprintf("the limit %s lets %d run at once, and how much time they take is unknown", name, l.Running)

@@ -10,12 +10,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// due returns the history of a due task with n tasks before it, the first of them due since waited.
-func due(n int, waited time.Duration, limits ...store.LimitLine) *store.History {
-	return &store.History{
-		Task: task.Task{ID: id(1), Type: charge, Queue: "default", State: task.Ready, ReadyAt: ago(waited)},
-		Line: &store.Line{Ahead: store.CountOf(n), Queue: store.CountOf(n), Since: ago(waited), Limits: limits},
-	}
+// due returns the line of a due task with n tasks before it, the first of them due since waited.
+func due(n int, waited time.Duration, limits ...store.LimitLine) *store.Line {
+	return &store.Line{Ahead: store.CountOf(n), Queue: store.CountOf(n), Since: ago(waited), Limits: limits}
+}
+
+// waitsIn returns the history of a due task, and gives the pace its line.
+func waitsIn(line *store.Line, p *explain.Pace) *store.History {
+	p.Line = line
+	return &store.History{Task: task.Task{ID: id(1), Type: charge, Queue: "default", State: task.Ready, ReadyAt: line.Since}}
 }
 
 // server returns a live worker with busy of its slots taken.
@@ -58,7 +61,7 @@ func TestStartOf(t *testing.T) {
 	long := pace(0, 0, server(30, 30))
 	long.Running = begun
 	for name, c := range map[string]struct {
-		h      *store.History
+		line   *store.Line
 		pace   *explain.Pace
 		within time.Duration // an instant from now in the range; < 0: the latest time is unknown
 		most   time.Duration // length of the range
@@ -85,7 +88,7 @@ func TestStartOf(t *testing.T) {
 		"a limit of running tasks and no history": {due(9, time.Second, limited(9, store.LimitRow{Name: "queue:default", Limit: store.Limit{Running: 2}, InUse: 2})), pace(0, 0, server(20, 2)), -1, 0, "how much time they take is unknown"},
 		"more than are counted":                   {due(20_000, time.Hour), pace(10, time.Second, server(4, 4)), -1, 0, "more than 10000 tasks are before it"},
 	} {
-		s := explain.StartOf(c.h, c.pace)
+		s := explain.StartOf(waitsIn(c.line, c.pace), c.pace)
 		if s == nil || !strings.Contains(s.Reason, c.reason) {
 			t.Errorf("%s: %+v, want the reason %q", name, s, c.reason)
 			continue
@@ -138,7 +141,7 @@ func TestStartOf_NotDue(t *testing.T) {
 func TestExplanation_Start(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		h    *store.History
+		line *store.Line
 		pace *explain.Pace
 		want string
 	}{
@@ -148,7 +151,7 @@ func TestExplanation_Start(t *testing.T) {
 		{due(3, time.Hour), pace(10, time.Second), "When it will start is unknown: no live worker runs"},
 	} {
 		e := explain.Explainer{Clock: clock, Command: func(args ...string) string { return strings.Join(args, " ") }, Depth: 1, Pace: c.pace}
-		x, _ := e.Task(c.h, explain.Running{}, explain.Known{})
+		x, _ := e.Task(waitsIn(c.line, c.pace), explain.Running{}, explain.Known{})
 		if !strings.HasPrefix(x.Notes[0], c.want) || x.Start == nil {
 			t.Errorf("%q, want %q", x.Notes[0], c.want)
 		}

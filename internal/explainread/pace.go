@@ -12,14 +12,14 @@ import (
 
 // pace reads the recent work at the lane and the queue of a due task.
 func (r Reader) pace(ctx context.Context, h *store.History, running []task.Task) (*explain.Pace, error) {
-	if h.Line == nil {
+	if h.Task.State != task.Ready {
 		return nil, nil
 	}
-	o, err := r.Overview(ctx, store.OverviewRequest{Parts: store.OverviewWorkers})
-	if err != nil {
+	o, err := r.Overview(ctx, store.OverviewRequest{Parts: store.OverviewLine | store.OverviewWorkers, Task: h.Task.ID})
+	if err != nil || o.Line == nil {
 		return nil, err
 	}
-	p := &explain.Pace{At: o.At, Workers: o.Workers, Running: running}
+	p := &explain.Pace{At: o.At, Line: o.Line, Workers: o.Workers, Running: running}
 	req := ops.StatsRequest{From: o.At.Add(-explain.PaceSpan), To: o.At.Add(store.StatsSlot), Step: store.StatsSlot, Queue: h.Task.Queue}
 	if p.Queue, err = r.paceSlots(ctx, req); err != nil || len(p.Queue) == 0 {
 		return p, err

@@ -108,11 +108,16 @@ func ClosedLimits(h *store.History, rows []store.LimitRow, now time.Time) {
 	}
 	for i := range rows {
 		l := &rows[i]
-		if !l.Set && l.Name == store.LimitRate+t.RateLimit.Key {
-			l.Starts, l.Per, l.Burst = t.RateLimit.Starts, t.RateLimit.Per, t.RateLimit.Burst
-		}
+		ownRate(l, t)
 		if l.Running > 0 && l.InUse >= l.Running || l.OpenAt().After(now) {
 			h.Limits = append(h.Limits, *l)
 		}
+	}
+}
+
+// ownRate sets the rate that a task brings along, unless the limit is set.
+func ownRate(l *store.LimitRow, t *task.Task) {
+	if !l.Set && l.Name == store.LimitRate+t.RateLimit.Key {
+		l.Starts, l.Per, l.Burst = t.RateLimit.Starts, t.RateLimit.Per, t.RateLimit.Burst
 	}
 }

@@ -42,9 +42,8 @@ type LaneAhead struct {
 	First       time.Time // due time of the first of them
 }
 
-// LineOf returns the line of a due task. limits are those of its lane, as ClosedLimits leaves them; cut
-// reports that lanes are missing.
-func LineOf(own *store.DispatchRow, lanes []LaneAhead, cut bool, limits []store.LimitRow, now time.Time) *store.Line {
+// LineOf returns the line of a due task. limits are all of its lane; cut reports that lanes are missing.
+func LineOf(t *task.Task, own *store.DispatchRow, lanes []LaneAhead, cut bool, limits []store.LimitRow, now time.Time) *store.Line {
 	line := &store.Line{Since: own.AvailableAt, Ahead: store.Count{More: cut}, Queue: store.Count{More: cut}}
 	for i := range lanes {
 		l := &lanes[i]
@@ -59,6 +58,7 @@ func LineOf(own *store.DispatchRow, lanes []LaneAhead, cut bool, limits []store.
 	}
 	for i := range limits {
 		l := &limits[i]
+		ownRate(l, t)
 		if l.Running == 0 && l.Starts == 0 && !l.RestUntil.After(now) {
 			continue
 		}

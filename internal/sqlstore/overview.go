@@ -42,6 +42,9 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 		if err == nil && req.Parts&store.OverviewWorkers != 0 {
 			got.Workers, err = s.workers(r)
 		}
+		if err == nil && req.Parts&store.OverviewLine != 0 {
+			got.Line, err = v.line(&req.Task, r.now)
+		}
 		return err
 	})
 	if err == nil {

@@ -89,18 +89,16 @@ func (v *View) history(h *store.History, now time.Time) (err error) {
 	return v.pauses(h)
 }
 
-// limitsOf reads the limits that do not let a due task start, and its line.
+// limitsOf reads the limits that do not let a due task start.
 func (v *View) limitsOf(h *store.History, now time.Time) error {
 	if h.Task.State != task.Ready {
 		return nil
 	}
 	names := store.LimitNames(h.Task.Queue, h.Task.Type, store.LaneGroup(h.Task.Options, h.Task.Labels))
 	page, err := v.limitPage(&store.LimitFilter{Names: names})
-	if err != nil {
-		return err
+	if err == nil {
+		rules.ClosedLimits(h, page.Limits, now)
 	}
-	rules.ClosedLimits(h, page.Limits, now)
-	h.Line, err = v.line(&h.Task.ID, page.Limits, now)
 	return err
 }
 

@@ -28,8 +28,12 @@ type lineReader struct {
 	cut   bool // there are more lanes
 }
 
-// line reads the line of a due task; nil if it has no dispatch row. limits are those of its lane.
-func (v *View) line(id *task.ID, limits []store.LimitRow, now time.Time) (*store.Line, error) {
+// line reads the line of a task; nil if it is not due.
+func (v *View) line(id *task.ID, now time.Time) (*store.Line, error) {
+	t, err := v.readTask(id, now)
+	if err != nil || t == nil || t.State != task.Ready {
+		return nil, err
+	}
 	r := &lineReader{View: v, now: now}
 	st := v.stmt(sqlPlaceOf).Text(1, v.ns).ID(2, id)
 	if st.One() {
@@ -38,6 +42,10 @@ func (v *View) line(id *task.ID, limits []store.LimitRow, now time.Time) (*store
 		}
 	}
 	if err := st.Done(); err != nil || r.own.Task.IsZero() {
+		return nil, err
+	}
+	limits, err := v.limitPage(&store.LimitFilter{Names: store.LimitNames(r.own.Queue, r.own.Type, r.own.Group)})
+	if err != nil {
 		return nil, err
 	}
 	_, paused, err := v.paused()
@@ -65,7 +73,7 @@ func (v *View) line(id *task.ID, limits []store.LimitRow, now time.Time) (*store
 			return nil, err
 		}
 	}
-	return rules.LineOf(&r.own, r.lanes, r.cut, limits, now), nil
+	return rules.LineOf(t, &r.own, r.lanes, r.cut, limits.Limits, now), nil
 }
 
 // walk counts the lanes of the task's queue from a type on, until of says that they end.

@@ -52,11 +52,7 @@ func (o *op) history(r *row) store.History {
 	if h.Task.Waiting == task.WaitConcurrency {
 		h.Holders, h.Ahead = o.holders(r.ConcurrencyKey), o.ahead(r)
 	}
-	limits := o.limitsOf(r)
-	rules.ClosedLimits(&h, limits, o.now)
-	if d, ok := o.dispatch[r.ID]; ok && h.Task.State == task.Ready {
-		h.Line = o.line(&d, limits)
-	}
+	rules.ClosedLimits(&h, o.limitsOf(r), o.now)
 	if e, ok := o.paused[r.Queue]; ok && !r.State.Terminal() {
 		h.QueuePause = &e
 	}
@@ -80,41 +76,4 @@ func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
 		}
 	}
 	return n
-}
-
-// line returns the line of a due task.
-func (o *op) line(own *store.DispatchRow, limits []store.LimitRow) *store.Line {
-	type key struct {
-		group, kind string
-		priority    int
-	}
-	rows := make(map[key][]store.DispatchRow)
-	for _, d := range o.dispatch {
-		if _, paused := o.pausedType[d.Type]; d.Queue == own.Queue && !paused {
-			k := key{d.Group, d.Type, d.Priority}
-			rows[k] = append(rows[k], d)
-		}
-	}
-	turns := 0
-	ahead := func(k key) rules.LaneAhead {
-		l := rules.LaneAhead{Type: k.kind, Group: k.group}
-		b := rules.BoundOf(own, &rows[k][0], turns, o.now)
-		for _, d := range rows[k] {
-			if at := d.AvailableAt.Compare(b.At); at > 0 || at == 0 && d.Task.Compare(b.ID) >= 0 {
-				continue
-			}
-			if l.N == 0 || d.AvailableAt.Before(l.First) {
-				l.First = d.AvailableAt
-			}
-			l.N++
-		}
-		l.N = min(l.N, b.Most)
-		return l
-	}
-	turns = ahead(key{own.Group, own.Type, own.Priority}).N
-	var lanes []rules.LaneAhead
-	for k := range rows {
-		lanes = append(lanes, ahead(k))
-	}
-	return rules.LineOf(own, lanes, false, limits, o.now)
 }

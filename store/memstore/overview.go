@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -28,6 +30,9 @@ func (s *Store) Overview(ctx context.Context, ns string, req store.OverviewReque
 		}
 		if req.Parts&store.OverviewHints != 0 {
 			out.Hints = o.hints()
+		}
+		if req.Parts&store.OverviewLine != 0 {
+			out.Line = o.line(req.Task)
 		}
 	})
 	return out, err
@@ -97,4 +102,46 @@ func (o *op) statuses() []store.WorkerStatus {
 		out = append(out, status)
 	}
 	return out
+}
+
+// line returns the line of a task; nil if it is not due.
+func (o *op) line(id task.ID) *store.Line {
+	r, found := o.tasks[id]
+	own, due := o.dispatch[id]
+	if !found || !due {
+		return nil
+	}
+	t := o.derived(r, o.now)
+	if t.State != task.Ready {
+		return nil
+	}
+	turns := 0
+	before := func(d *store.DispatchRow) (yes bool, most int) {
+		b := rules.BoundOf(&own, d, turns, o.now)
+		at := d.AvailableAt.Compare(b.At)
+		return at < 0 || at == 0 && d.Task.Compare(b.ID) < 0, b.Most
+	}
+	for _, d := range o.dispatch {
+		if keyOf(&d) == keyOf(&own) {
+			if yes, _ := before(&d); yes {
+				turns++
+			}
+		}
+	}
+	of := make(map[lane.Key]rules.LaneAhead)
+	for _, d := range o.dispatch {
+		if _, paused := o.pausedType[d.Type]; d.Queue != own.Queue || paused {
+			continue
+		}
+		l := of[keyOf(&d)]
+		yes, most := before(&d)
+		if !yes {
+			continue
+		}
+		if l.N == 0 || d.AvailableAt.Before(l.First) {
+			l.First = d.AvailableAt
+		}
+		of[keyOf(&d)] = rules.LaneAhead{Type: d.Type, Group: d.Group, N: min(l.N+1, most), First: l.First}
+	}
+	return rules.LineOf(&t, &own, slices.Collect(maps.Values(of)), false, o.limitsOf(r), o.now)
 }

@@ -328,6 +328,8 @@ func (w *planWork) reads() {
 	w.ok(err)
 	_, err = w.db.History(ctx, planNS, id)
 	w.ok(err)
+	_, err = w.db.Overview(ctx, planNS, store.OverviewRequest{Parts: store.OverviewLine, Task: id})
+	w.ok(err)
 	_, err = w.db.Needs(ctx, planNS, id)
 	w.ok(err)
 	for _, f := range []store.Filter{{}, {States: []task.State{task.Failed}}} {
