@@ -60,18 +60,24 @@ func child(at string) error {
 		stop()
 	}()
 	db, err := open(ctx, at)
+	for errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil { // too many processes for the machine
+		db, err = open(ctx, at)
+	}
 	if err != nil {
 		return err
 	}
 	eng, err := weaver.New(db, weaver.Config{
-		Concurrency: 16, Lease: 2 * time.Second, CrashBudget: -1, DrainTimeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Concurrency: 16, Lease: 10 * time.Second, CrashBudget: -1, DrainTimeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		Handlers: []weaver.Handler{call.Handler(handle), turn.Handler(handle)},
 	})
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
-	return errors.Join(eng.Run(ctx), db.Close())
+	if err := eng.Run(ctx); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	return db.Close()
 }
 
 var (
