@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -15,6 +16,7 @@ const (
 	sqlPutLimit  = `
 INSERT INTO weaver_limits (namespace, name, spec, revision, updated_at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)
 ON CONFLICT (namespace, name) DO UPDATE SET spec = excluded.spec, revision = excluded.revision, updated_at = excluded.updated_at, actor = excluded.actor, reason = excluded.reason`
+	sqlSetSpec   = `UPDATE weaver_limits SET spec = ?3, revision = ?4 WHERE namespace = ?1 AND name = ?2`
 	sqlDropLimit = `DELETE FROM weaver_limits WHERE namespace = ?1 AND name = ?2`
 
 	// sqlLimitsChange raises the revision above every earlier one, and orders the changes.
@@ -37,18 +39,23 @@ func (v *View) limitSpec(name string) (spec limitSpec, found bool, err error) {
 	return spec, found, err
 }
 
-// putLimit writes a limit, or deletes it if it limits nothing, and makes claims read the limits again.
-func (t *Tx) putLimit(name string, spec limitSpec, a store.Audit) error {
-	if err := t.stmt(sqlLimitsChange).Text(1, t.ns).Int(2, t.mic).Run(); err != nil {
-		return err
-	}
+// changeLimits makes claims read the limits again, and returns the spec as it is stored.
+func (t *Tx) changeLimits(spec limitSpec) ([]byte, error) {
 	t.fx.Notice.Due = true
-	if spec == (limitSpec{}) {
-		return t.stmt(sqlDropLimit).Text(1, t.ns).Text(2, name).Run()
+	if err := t.stmt(sqlLimitsChange).Text(1, t.ns).Int(2, t.mic).Run(); err != nil {
+		return nil, err
 	}
-	b, err := json.Marshal(spec)
+	return json.Marshal(spec)
+}
+
+// putLimit writes a limit, or deletes it if it limits nothing.
+func (t *Tx) putLimit(name string, spec limitSpec, a store.Audit) error {
+	b, err := t.changeLimits(spec)
 	if err != nil {
 		return err
+	}
+	if spec == (limitSpec{}) {
+		return t.stmt(sqlDropLimit).Text(1, t.ns).Text(2, name).Run()
 	}
 	return t.stmt(sqlPutLimit).Text(1, t.ns).Text(2, name).Text(3, string(b)).Int(4, t.mic).OrNull(5, a.By).OrNull(6, a.Reason).Run()
 }
@@ -118,12 +125,19 @@ func (o *operation) restLimit(cmd store.Rest, got *store.CommandResult) error {
 	if err := t.writeRate(cmd.Name, a); err != nil {
 		return err
 	}
-	spec, _, err := t.limitSpec(cmd.Name)
-	if err != nil || spec.Rests || strings.HasPrefix(cmd.Name, store.LimitRate) && spec == (limitSpec{}) {
-		return err // claims read the rest of this limit already
+	spec, found, err := t.limitSpec(cmd.Name)
+	if err != nil || spec.Rests || strings.HasPrefix(cmd.Name, store.LimitRate) {
+		return err // claims read the rest of this limit already: that of a key always
 	}
 	spec.Rests = true
-	return t.putLimit(cmd.Name, spec, store.Audit{})
+	if !found {
+		return t.putLimit(cmd.Name, spec, store.Audit{})
+	}
+	b, err := t.changeLimits(spec)
+	if err != nil {
+		return err
+	}
+	return t.stmt(sqlSetSpec).Text(1, t.ns).Text(2, cmd.Name).Text(3, string(b)).Int(4, t.mic).Run() // who set it, and when, stay
 }
 
 var limitColumns = sqlstmt.Columns[store.LimitRow]{
@@ -173,6 +187,9 @@ func (v *View) limitPage(f *store.LimitFilter) (page store.LimitPage, err error)
 		l := &page.Limits[i]
 		if err = v.rateOf(l); err != nil {
 			break
+		}
+		if !l.Set { // the row of a rest
+			l.UpdatedAt = time.Time{}
 		}
 		if l.Running > 0 {
 			if running == nil {

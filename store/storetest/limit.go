@@ -152,6 +152,24 @@ var limitCases = []testCase{
 		e.pass(5 * time.Second)
 		e.equal("claimed of the key", len(e.b.claim(limit(10)).Tasks), 3)
 	}},
+	{"a rest leaves who set the limit, and when", func(e *env) {
+		e.operate(store.SetLimit{Audit: admin, Name: "queue:q", Limit: store.Limit{Running: 2}})
+		set := e.now()
+		e.pass(time.Minute)
+		e.operate(store.Rest{Name: "queue:q", For: time.Second})
+		l := e.limits(store.LimitFilter{Names: []string{"queue:q"}})[0]
+		e.equal("who set it", []string{l.By, l.Reason}, []string{admin.By, admin.Reason})
+		e.near("when", l.UpdatedAt, set)
+	}},
+	{"tasks have their own rate again after a set one that rested is deleted", func(e *env) {
+		e.operate(store.SetLimit{Name: "rate:k", Limit: store.Limit{Starts: 100, Per: time.Second, Burst: 5}})
+		e.operate(store.Rest{Name: "rate:k", For: time.Second})
+		e.operate(store.SetLimit{Name: "rate:k", Delete: true})
+		e.many(10, rated("k", 1, time.Minute, 2))
+		e.equal("claimed while it rests", len(e.a.claim(limit(10)).Tasks), 0)
+		e.pass(time.Second)
+		e.equal("claimed", len(e.a.claim(limit(10)).Tasks), 2)
+	}},
 	{"a task over a concurrency key uses up no start of its rate", func(e *env) {
 		opts := []opt{rated("k", 1, time.Minute, 2), key("one", 1)}
 		ids := e.many(3, opts...)
