@@ -95,11 +95,11 @@ func (e *estimate) start() *Start {
 	}
 	_, e.run = sum(e.Lane, time.Time{})
 	e.high = -1
-	if !e.bySpeed(e.Lane, e.Line.Ahead, e.startedSince()) && !e.bySpeed(e.Queue, e.Line.Queue, 0) {
+	if !e.bySpeed(e.Lane, e.Line.Ahead, e.started(e.window())) && !e.bySpeed(e.Queue, e.Line.Queue, 0) {
 		e.bySlots()
 	}
 	if e.high < 0 {
-		e.said.Reason = fmt.Sprintf("nothing of its type has started in queue %q in the last %s", text.OneLine(e.t.Queue, MaxNote), text.Span(PaceSpan))
+		e.said.Reason = e.unknown()
 	}
 	e.limits()
 	if e.low > 0 || e.high >= 0 {
@@ -156,16 +156,28 @@ func (e *estimate) window() time.Time {
 	return store.SlotOf(from, store.StatsSlot)
 }
 
-// startedSince counts the running tasks of its lane that started in the window. Their attempts are not counted as
-// ended yet.
-func (e *estimate) startedSince() (n int64) {
-	from := e.window()
+// started counts the running tasks of its lane that started since an instant. Their attempts are not counted as ended yet.
+func (e *estimate) started(since time.Time) (n int64) {
 	for i := range e.Running {
-		if t := &e.Running[i]; t.Queue == e.t.Queue && !t.StartedAt.Before(from) {
+		if t := &e.Running[i]; t.Queue == e.t.Queue && !t.StartedAt.Before(since) {
 			n++
 		}
 	}
 	return n
+}
+
+// unknown says why nothing can be estimated.
+func (e *estimate) unknown() string {
+	queue, all := text.OneLine(e.t.Queue, MaxNote), text.Span(PaceSpan)
+	switch {
+	case e.run == 0 && e.started(e.At.Add(-PaceSpan)) == 0:
+		return fmt.Sprintf("nothing of its type has started in queue %q in the last %s", queue, all)
+	case e.slots == 0:
+		return "its workers do not say how many tasks they run at once"
+	case e.free > 0:
+		return fmt.Sprintf("%s free, and nothing of its type has started in queue %q in the last %s", counted(e.free, "slot is", "slots are"), queue, text.Span(e.At.Sub(e.window())))
+	}
+	return fmt.Sprintf("no slot is free, and no attempt of its type has ended in queue %q in the last %s", queue, all)
 }
 
 // bySpeed estimates from the recent starts of a backlog. It reports false if there is none, or none has started.
@@ -187,13 +199,14 @@ func (e *estimate) bySpeed(slots []PaceSlot, ahead store.Count, running int64) b
 	return true
 }
 
-// bySlots estimates from the slots of the workers and the run times of the lane: the backlog is young.
+// bySlots estimates from the slots of the workers and the run times of the lane.
 func (e *estimate) bySlots() {
 	ahead := e.Line.Ahead.N
-	waits := e.At.Sub(e.Line.Since) >= backlogged
 	switch {
-	case waits: // and nothing starts
 	case e.free > e.Line.Queue.N:
+		if e.At.Sub(e.Line.Since) >= backlogged {
+			return // something else keeps it from starting
+		}
 		e.high = startSlack
 		e.said.Reason = fmt.Sprintf("%s free and %s before it", counted(e.free, "slot is", "slots are"), tasksAre(e.Line.Queue))
 	case e.run > 0 && e.slots > 0:
@@ -241,7 +254,7 @@ func (e *estimate) limits() {
 				e.said.Reason += ", which a handler asked to rest"
 			}
 		}
-		if l.Running > 0 && e.At.Sub(e.Line.Since) < backlogged && ahead >= l.Running-l.InUse {
+		if l.Running > 0 && (!measured || e.At.Sub(e.Line.Since) < backlogged) && ahead >= l.Running-l.InUse {
 			if e.run == 0 {
 				e.high = -1
 				e.said.Reason = fmt.Sprintf("the limit %s lets %d run at once, and how much time they take is unknown", name, l.Running)

@@ -60,6 +60,8 @@ func TestStartOf(t *testing.T) {
 	}
 	long := pace(0, 0, server(30, 30))
 	long.Running = begun
+	stuck := pace(0, 0, server(30, 30))
+	stuck.Running = begun
 	for name, c := range map[string]struct {
 		line   *store.Line
 		pace   *explain.Pace
@@ -76,6 +78,9 @@ func TestStartOf(t *testing.T) {
 		"a young backlog":                         {due(100, time.Second), pace(1, 4*time.Second, server(4, 4)), 100 * time.Second, 4 * time.Minute, "100 tasks are before it, and 4 slots run tasks that take about 4s each"},
 		"a young backlog of an unknown type":      {due(100, time.Second), pace(0, 0, server(4, 4)), -1, 0, `nothing of its type has started in queue "default" in the last 5m`},
 		"nothing starts":                          {due(3, time.Hour), pace(0, 0, server(4, 4)), -1, 0, "nothing of its type has started"},
+		"long attempts that none has ended of":    {due(3, time.Second), stuck, -1, 0, "no slot is free, and no attempt of its type has ended"},
+		"long attempts that began before":         {due(3, time.Minute), &explain.Pace{At: now, Workers: []store.WorkerStatus{server(4, 4)}, Lane: []explain.PaceSlot{{From: ago(2 * time.Minute), Ended: 4, Run: 10 * time.Minute}}}, 10 * time.Minute, 40 * time.Minute, "4 slots run tasks that take about 10m each"},
+		"a free slot and nothing starts":          {due(0, time.Minute), &explain.Pace{At: now, Workers: []store.WorkerStatus{server(4, 0)}, Lane: []explain.PaceSlot{{From: ago(2 * time.Minute), Ended: 4, Run: time.Second}}}, -1, 0, `4 slots are free, and nothing of its type has started in queue "default" in the last 1m`},
 		"no worker":                               {due(3, time.Hour), pace(10, time.Second), -1, 0, "no live worker runs tasks of type " + charge},
 		"no live worker":                          {due(3, time.Hour), pace(10, time.Second, silent, elsewhere, troubled), -1, 0, "no live worker"},
 		"a rate with free slots":                  {due(49, time.Second, limited(49, partner)), pace(0, 0, server(60, 1)), 4950 * time.Millisecond, 8 * time.Second, "49 tasks are before it with the limit rate:partner, which lets 10 start in 1s"},
