@@ -95,7 +95,7 @@ func (e *estimate) start() *Start {
 	}
 	_, e.run = sum(e.Lane, time.Time{})
 	e.high = -1
-	if !e.bySpeed(e.Lane, e.Line.Ahead, e.started(e.window())) && !e.bySpeed(e.Queue, e.Line.Queue, 0) {
+	if !e.bySpeed(e.Lane, e.Line.Ahead) && !e.bySpeed(e.Queue, e.Line.Queue) {
 		e.bySlots()
 	}
 	if e.high < 0 {
@@ -156,7 +156,7 @@ func (e *estimate) window() time.Time {
 	return store.SlotOf(from, store.StatsSlot)
 }
 
-// started counts the running tasks of its lane that started since an instant. Their attempts are not counted as ended yet.
+// started counts the running tasks of its lane that started since an instant.
 func (e *estimate) started(since time.Time) (n int64) {
 	for i := range e.Running {
 		if t := &e.Running[i]; t.Queue == e.t.Queue && !t.StartedAt.Before(since) {
@@ -180,23 +180,45 @@ func (e *estimate) unknown() string {
 	return fmt.Sprintf("no slot is free, and no attempt of its type has ended in queue %q in the last %s", queue, all)
 }
 
-// bySpeed estimates from the recent starts of a backlog. It reports false if there is none, or none has started.
-func (e *estimate) bySpeed(slots []PaceSlot, ahead store.Count, running int64) bool {
+// bySpeed estimates from the attempts that ended since there is a backlog: each freed a slot. It reports false if there
+// is no backlog, or none has ended.
+func (e *estimate) bySpeed(slots []PaceSlot, ahead store.Count) bool {
 	from := e.window()
 	if e.At.Sub(e.Line.Since) < backlogged {
 		return false
 	}
-	ended, _ := sum(slots, from)
-	n := float64(max(ended, running)) // as many start as end, but for the first
+	for _, s := range slots { // a worker may have come later than the backlog
+		if s.Ended > 0 && !s.From.Before(from) {
+			from = s.From
+			break
+		}
+	}
+	each, n := e.speed(slots, from)
 	if n == 0 {
 		return false
 	}
-	each := float64(e.At.Sub(from)) / n
-	off := 1.25 + 1/math.Sqrt(n) // the fewer starts, the less they tell
-	e.low, e.high = span(float64(ahead.N)*each/off), span(float64(ahead.N+2)*each*off)+startSlack
+	off := 1.25 + 1/math.Sqrt(n) // the fewer attempts, the less they tell
+	fast, slow := each/off, each*off
+	switch took, last := e.At.Sub(from), store.SlotOf(e.At.Add(-time.Minute), store.StatsSlot); {
+	case took > 2*time.Minute: // workers may have come or gone in between
+		if each, n := e.speed(slots, last); n >= 10 {
+			off := 1.25 + 1/math.Sqrt(n)
+			fast, slow = min(fast, each/off), max(slow, each*off)
+		}
+	case took < time.Minute && e.run > 0 && e.slots > 0: // they may have come just now
+		fast = min(fast, float64(e.run)/float64(e.slots)/1.25)
+	}
+	e.low, e.high = span(float64(ahead.N)*fast), span(float64(ahead.N+2)*slow)+startSlack
 	e.said.Ahead, e.said.PerMinute = ahead, perMinute(each)
 	e.said.Reason = fmt.Sprintf("%s before it and about %s per minute", tasksAre(ahead), starts(e.said.PerMinute))
 	return true
+}
+
+// speed returns the time in which one attempt ended since an instant, and the number of them.
+func (e *estimate) speed(slots []PaceSlot, since time.Time) (each, n float64) {
+	ended, _ := sum(slots, since)
+	n = float64(ended)
+	return float64(e.At.Sub(since)) / max(n, 1), n
 }
 
 // bySlots estimates from the slots of the workers and the run times of the lane.

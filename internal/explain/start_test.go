@@ -58,8 +58,6 @@ func TestStartOf(t *testing.T) {
 	for range 30 {
 		begun = append(begun, task.Task{Type: charge, Queue: "default", State: task.Running, StartedAt: ago(time.Minute)})
 	}
-	long := pace(0, 0, server(30, 30))
-	long.Running = begun
 	stuck := pace(0, 0, server(30, 30))
 	stuck.Running = begun
 	for name, c := range map[string]struct {
@@ -72,7 +70,8 @@ func TestStartOf(t *testing.T) {
 		"a backlog that moves":                    {due(340, time.Hour), pace(10, time.Second, server(4, 4)), 340 * time.Second, 5 * time.Minute, "340 tasks are before it and about 60 start per minute"},
 		"the next of a backlog":                   {due(0, time.Hour), pace(10, time.Second, server(4, 4)), time.Second, 10 * time.Second, "no task is before it"},
 		"a slow backlog":                          {due(2, time.Hour), pace(1, time.Minute, server(4, 4)), 20 * time.Second, 2 * time.Minute, "about 6 start"},
-		"attempts that run for hours":             {due(30, time.Hour), long, 5 * time.Minute, 10 * time.Minute, "about 6 start"},
+		"a worker that came just now":             {due(140, time.Hour), &explain.Pace{At: now, Workers: []store.WorkerStatus{server(4, 4)}, Lane: []explain.PaceSlot{{From: ago(10 * time.Second), Ended: 8, Run: time.Second}}}, 35 * time.Second, 6 * time.Minute, "140 tasks are before it"},
+		"workers that have gone":                  {due(200, time.Hour), &explain.Pace{At: now, Workers: []store.WorkerStatus{server(1, 1)}, Lane: []explain.PaceSlot{{From: ago(4 * time.Minute), Ended: 1000, Run: 5 * time.Second}, {From: ago(time.Minute), Ended: 12, Run: 5 * time.Second}}}, 1000 * time.Second, 50 * time.Minute, "200 tasks are before it"},
 		"a lane without starts in a moving queue": {due(60, time.Hour), queueOnly, time.Minute, 2 * time.Minute, "about 60 start"},
 		"a free slot":                             {due(0, time.Second), pace(0, 0, server(4, 3)), time.Second, 10 * time.Second, "1 slot is free and no task is before it"},
 		"a young backlog":                         {due(100, time.Second), pace(1, 4*time.Second, server(4, 4)), 100 * time.Second, 4 * time.Minute, "100 tasks are before it, and 4 slots run tasks that take about 4s each"},

@@ -18,13 +18,14 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		slots, tasks int
-		run          time.Duration
+		late, run    time.Duration // late: the worker comes after the tasks
 		options      []weaver.EnqueueOption
 		reason       string
 	}{
-		"a rate":  {20, 50, 100 * time.Millisecond, []weaver.EnqueueOption{weaver.RateLimit("partner", 10, time.Second, 1)}, "lets 10 start in 1s"},
-		"a burst": {20, 200, 100 * time.Millisecond, []weaver.EnqueueOption{weaver.RateLimit("partner", 60, time.Minute, 30)}, "rate:partner"},
-		"a speed": {5, 300, 2 * time.Second, nil, "start per minute"},
+		"a rate":        {20, 50, 0, 100 * time.Millisecond, []weaver.EnqueueOption{weaver.RateLimit("partner", 10, time.Second, 1)}, "lets 10 start in 1s"},
+		"a burst":       {20, 200, 0, 100 * time.Millisecond, []weaver.EnqueueOption{weaver.RateLimit("partner", 60, time.Minute, 30)}, "rate:partner"},
+		"a speed":       {5, 300, 0, 2 * time.Second, nil, "start per minute"},
+		"a late worker": {5, 300, time.Minute, 2 * time.Second, nil, "start per minute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +68,7 @@ func TestStart(t *testing.T) {
 				if x := why(); !strings.Contains(x.Start.Reason, "no live worker") || !strings.HasPrefix(x.Notes[0], "When it will start is unknown: no live worker") {
 					t.Errorf("without a worker: %+v", x)
 				}
+				time.Sleep(c.late)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- e.Run(ctx) }()
