@@ -13,7 +13,7 @@ import (
 )
 
 // testCases lists all cases.
-var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases, undoCases, scheduleCases)
+var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases, undoCases, scheduleCases, limitCases)
 
 // The task types of the cases.
 var (
