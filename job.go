@@ -23,6 +23,7 @@ type Job struct {
 	bases    []JobID
 	nodes    []*Node
 	byName   map[string]*Node
+	parallel int // maximum number of its tasks that run at once; 0: any
 	problems []error
 }
 
@@ -87,6 +88,16 @@ func (j *Job) BasedOn(jobs ...JobID) {
 			j.bases = append(j.bases, id)
 		}
 	}
+}
+
+// MaxParallel lets at most n tasks of the job run at once, in all processes. It gives them a concurrency
+// key, and so do tasks that they start as children. A task that waits for its children or a timer does
+// not count. Submit refuses a task that has a ConcurrencyKey of its own.
+func (j *Job) MaxParallel(n int) {
+	if n < 1 {
+		j.problems = append(j.problems, fmt.Errorf("%w: MaxParallel(%d): at least one task must run", ErrInvalidOption, n))
+	}
+	j.parallel = n
 }
 
 // NodeOption is an option of Add.
@@ -185,6 +196,12 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		}
 		t.Node = n.name
 		j.budget.Tighten(&t)
+		if j.parallel > 0 {
+			if t.ConcurrencyKey != "" {
+				problems = append(problems, fmt.Errorf("%q has the ConcurrencyKey %q, and the job has MaxParallel, which is one: a task has one key", n.name, t.ConcurrencyKey))
+			}
+			t.ConcurrencyKey, t.ConcurrencyLimit = task.ParallelKey(sub.Job.ID), j.parallel
+		}
 		sub.Tasks[i] = t
 		byNode[n.name] = t.ID
 	}

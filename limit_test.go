@@ -297,3 +297,74 @@ func TestLimits_Problems(t *testing.T) {
 		}
 	}
 }
+
+var fanType = weaver.Define[int, int]("acme.test.fan.v1")
+
+// At most MaxParallel tasks of a job run at once, the children of its tasks included. A task that waits for children does not count.
+func TestMaxParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		var n starts
+		run := func() func() {
+			n.most.Store(max(n.most.Load(), n.running.Add(1)))
+			return func() { n.running.Add(-1) }
+		}
+		handle := func(context.Context, int) (int, error) {
+			defer run()()
+			time.Sleep(time.Second)
+			return 1, nil
+		}
+		fan := fanType.Handler(func(ctx context.Context, _ int) (int, error) {
+			defer run()()
+			got, err := weaver.CallAll(ctx, "parts", limitedType, []int{1, 2, 3})
+			return len(got), err
+		})
+		engine := func(c *weaver.Config) { c.Handlers = append(c.Handlers, fan) }
+		stopA, stopB := runEngine(t, limitEngine(t, db, handle, engine)), runEngine(t, limitEngine(t, db, handle, engine))
+		defer stopA()
+		defer stopB()
+		client, err := weaver.NewClient(db, weaver.ClientConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := weaver.NewJob("nightly")
+		job.MaxParallel(2)
+		for i := range 6 {
+			d := limitedType.With(i)
+			if i%2 == 0 {
+				d = fanType.With(i)
+			}
+			job.Add(fmt.Sprint("part-", i), d)
+		}
+		h, err := client.Submit(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := h.Wait(t.Context()); err != nil || r.State != "succeeded" {
+			t.Fatalf("the job is %s: %v", r.State, err)
+		}
+		if n.most.Load() != 2 {
+			t.Errorf("%d ran at once, want 2", n.most.Load())
+		}
+	})
+}
+
+func TestMaxParallel_Wrong(t *testing.T) {
+	t.Parallel()
+	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := weaver.NewJob("nightly")
+	job.MaxParallel(2)
+	job.Add("part", limitedType.With(1, weaver.ConcurrencyKey("disk", 1)))
+	none := weaver.NewJob("nightly")
+	none.MaxParallel(0)
+	none.Add("part", limitedType.With(1))
+	for want, j := range map[string]*weaver.Job{`"part" has the ConcurrencyKey "disk"`: job, "MaxParallel(0)": none} {
+		if _, err := client.Submit(t.Context(), j); !errors.Is(err, weaver.ErrInvalidJob) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Submit: %v, want %s", err, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
 )
 
 var tickType = weaver.Define[string, string]("acme.test.tick.v1")
@@ -295,6 +296,7 @@ func TestSchedule_Jobs(t *testing.T) {
 		k := newTicking(t)
 		k.start()
 		j := weaver.NewJob("report")
+		j.MaxParallel(1)
 		a := j.Add("a", tickType.With("a"))
 		j.Add("b", tickType.With("b"), weaver.Needs(a))
 		k.put(weaver.NewSchedule("s", j, weaver.Every(time.Hour)))
@@ -302,6 +304,14 @@ func TestSchedule_Jobs(t *testing.T) {
 		k.want("runs", k.ran(), "01 01:00:00", "01 01:00:00", "01 02:00:00", "01 02:00:00")
 		if last := k.info("s").Last; last == nil || last.State != "succeeded" {
 			t.Errorf("the last run is %+v", last)
+		}
+		tasks, _, err := k.client.List(t.Context(), weaver.Filter{})
+		keys := make(map[string]int) // each run has its own
+		for _, info := range tasks {
+			keys[info.ConcurrencyKey]++
+		}
+		if err != nil || len(keys) != 2 || keys[task.ParallelKey(tasks[0].JobID)] != 2 {
+			t.Errorf("the concurrency keys of the runs are %v, %v", keys, err)
 		}
 	})
 }

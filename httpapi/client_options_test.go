@@ -113,7 +113,17 @@ func TestNoOptionIsLostOverHTTP(t *testing.T) {
 				b := j.Add("b", plain.With(in), weaver.Needs(a), weaver.AllowFailure())
 				j.Add("c", plain.With(in), weaver.IfFailed(b), weaver.Needs(j.Nodes("a")...))
 				j.Add("d", plain.With(in), weaver.IfDone(a, b))
-				h, err := s.c.Submit(s.Context(), j, weaver.IdempotencyKey("monday"))
+				few := weaver.NewJob("few at once")
+				few.MaxParallel(3)
+				few.Add("a", plain.With(in))
+				h, err := s.c.Submit(s.Context(), few)
+				s.no(err)
+				first, err := s.client.JobTasks(s.Context(), h.ID())
+				s.no(err)
+				if first[0].ConcurrencyKey != task.ParallelKey(h.ID()) || first[0].ConcurrencyLimit != 3 {
+					t.Errorf("%s: a task of a job with MaxParallel has the key %q and the limit %d", kind, first[0].ConcurrencyKey, first[0].ConcurrencyLimit)
+				}
+				h, err = s.c.Submit(s.Context(), j, weaver.IdempotencyKey("monday"))
 				s.no(err)
 				tasks, err := s.client.JobTasks(s.Context(), h.ID())
 				s.no(err)

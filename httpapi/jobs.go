@@ -56,6 +56,9 @@ func (c *call) job(ctx context.Context, body *JobDraft, pointer string) (*weaver
 	for k, v := range body.Metadata {
 		j.Metadata(k, v)
 	}
+	if body.MaxParallel != 0 {
+		j.MaxParallel(body.MaxParallel)
+	}
 	needs := 0
 	for i := range body.Tasks {
 		n := &body.Tasks[i]

@@ -20,6 +20,9 @@ type NewJob struct {
 	IdempotencyKey string // unique per (namespace, name) while the job exists; optional
 }
 
+// ParallelKey returns the concurrency key that the tasks of a job have if it restricts how many of them run at once.
+func ParallelKey(job ID) string { return "job/" + job.String() }
+
 // JobState is the state of a job as a whole.
 type JobState string
 

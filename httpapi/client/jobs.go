@@ -46,6 +46,10 @@ func jobDraftOf(job *task.NewJob, tasks []task.New) wire.JobDraft {
 	}
 	for i := range tasks {
 		t := &tasks[i]
+		if t.ConcurrencyKey == task.ParallelKey(job.ID) {
+			d.MaxParallel = t.ConcurrencyLimit
+			t.ConcurrencyKey, t.ConcurrencyLimit = "", 0
+		}
 		n := wire.NodeDraft{Node: t.Node, Draft: draftOf(t), AllowFailure: t.AllowFailure}
 		for _, e := range t.Needs {
 			switch name := names[e.Needs]; e.Kind {

@@ -12,6 +12,7 @@ type JobDraft struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Budget         BudgetDraft       `json:"budget,omitzero"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
+	MaxParallel    int               `json:"max_parallel,omitempty"` // maximum number of its tasks that run at once
 	Tasks          []NodeDraft       `json:"tasks" max:"10000"`
 }
 

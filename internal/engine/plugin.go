@@ -53,7 +53,11 @@ func (a *Attempt) stored(ctx context.Context, tasks []task.New) {
 
 // injectInto completes tasks that the attempt is about to store: with the engine's mask patterns, and by plug-ins.
 func (a *Attempt) injectInto(ctx context.Context, tasks []task.New) {
+	key := a.task.ConcurrencyKey
 	for i := range tasks {
+		if key != "" && key == task.ParallelKey(a.task.JobID) && tasks[i].ConcurrencyKey == "" {
+			tasks[i].ConcurrencyKey, tasks[i].ConcurrencyLimit = key, a.task.ConcurrencyLimit
+		}
 		for _, p := range a.env.Redact {
 			if !slices.Contains(tasks[i].Redact, p) {
 				tasks[i].Redact = append(slices.Clip(tasks[i].Redact), p)

@@ -136,6 +136,9 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitSleep:
 		return fmt.Sprintf("sleeps%s and wakes %s", sleepStep(h), due)
 	case task.WaitConcurrency:
+		if t.ConcurrencyKey == task.ParallelKey(t.JobID) {
+			return fmt.Sprintf("is due and waits for its job, which lets %d of its tasks run at once", max(t.ConcurrencyLimit, 1))
+		}
 		return fmt.Sprintf("is due and waits for its concurrency key %q, which lets %d run at once", text.OneLine(t.ConcurrencyKey, MaxNote), max(t.ConcurrencyLimit, 1))
 	case task.WaitPaused:
 		said := "waits because " + whatIsPaused(t, "its ", MaxNote)

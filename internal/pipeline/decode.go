@@ -130,6 +130,8 @@ func (d *decoder) fields(root *node, of string, keys *level) (top topFields) {
 			d.p.Labels = d.labels(f)
 		case "schedule":
 			d.p.Schedule = d.schedule(f)
+		case "max_parallel":
+			d.p.Parallel = d.whole(f, 1, maxAttempts, "4")
 		case "on":
 			top.on = &f
 		case "tasks":

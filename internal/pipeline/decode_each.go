@@ -57,6 +57,14 @@ func (d *decoder) each(task entry, of string) (*each, bool) {
 			d.matrix(f, found)
 		}
 	}
+	if d.p.Parallel > 0 {
+		for _, key := range []string{"max_parallel", "concurrency"} {
+			if e, ok := task.value.get(key); ok {
+				d.r.add(e.at, fmt.Sprintf("%s has %q, and the pipeline has max_parallel", of, key), "keep one of them: a task counts for one limit")
+				return found, false
+			}
+		}
+	}
 	if e, ok := task.value.get("max_parallel"); ok {
 		d.maxParallel(field{e, of}, task, found)
 	}

@@ -173,6 +173,22 @@ func TestMaxParallel(t *testing.T) {
 	}
 }
 
+// max_parallel of a pipeline is one limit for all tasks of the job.
+func TestMaxParallel_OfJob(t *testing.T) {
+	t.Parallel()
+	const src = "name: media\nmax_parallel: 2\ntasks:\n  a: {run: [cat, a]}\n  b: {run: [cat, b], needs: a}\n"
+	got := submit(t, parse(t, src), pipeline.JobOptions{}).tasks
+	for _, name := range []string{"a", "b"} {
+		equal(t, "limit", got[name].ConcurrencyLimit, 2)
+	}
+	if key := got["a"].ConcurrencyKey; key == "" || key != got["b"].ConcurrencyKey {
+		t.Errorf("the keys are %q and %q", key, got["b"].ConcurrencyKey)
+	}
+	if parse(t, src).Digest() == parse(t, strings.Replace(src, "max_parallel: 2", "max_parallel: 3", 1)).Digest() {
+		t.Error("another limit has the same digest")
+	}
+}
+
 // A single reference in JSON keeps the type of the value.
 func TestValuesInJSON(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ var optionKeys = option.Keys(option.Pipeline)
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "params", "schedule", "tasks", "on"},
+		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "params", "schedule", "max_parallel", "tasks", "on"},
 		example: "KEY: …",
 		others:  pipelineOthers,
 	}
@@ -42,6 +42,7 @@ var (
 		"parameters": "params", "parameter": "params", "vars": "params", "variables": "params", "inputs": "params", "arguments": "params", "args": "params",
 		"includes": "include", "import": "include", "imports": "include", "extends": "include", "uses": "include",
 		"cron": "schedule", "schedules": "schedule", "when": "schedule", "every": "schedule",
+		"concurrency": "max_parallel", "parallel": "max_parallel", "parallelism": "max_parallel", "max-parallel": "max_parallel", "max_active_tasks": "max_parallel",
 	}
 	scheduleLevel = &level{
 		name:    "the schedule",

@@ -61,6 +61,9 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	for _, key := range slices.Sorted(maps.Keys(opts.Metadata)) {
 		job.Metadata(key, opts.Metadata[key])
 	}
+	if p.Parallel > 0 {
+		job.MaxParallel(p.Parallel)
+	}
 	kept := make(map[string]bool, len(opts.Kept))
 	for _, name := range opts.Kept {
 		kept[name] = true

@@ -28,7 +28,7 @@ func (p *Pipeline) Digest() string {
 	}
 	for key, n := range map[string]int{
 		"max_total_attempts": p.Budget.MaxTotalAttempts, "max_cost": p.Budget.MaxCost,
-		"max_repairs": p.Budget.MaxRepairs, "max_no_progress": p.Budget.MaxNoProgress,
+		"max_repairs": p.Budget.MaxRepairs, "max_no_progress": p.Budget.MaxNoProgress, "max_parallel": p.Parallel,
 	} {
 		if n != 0 { // keeps the digest of files without them
 			whole[key] = n

@@ -29,6 +29,7 @@ type Pipeline struct {
 	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
 	Schedule   *Schedule         // nil without one
+	Parallel   int               // max_parallel: how many tasks of the job run at once; 0: any
 	Params     []Param           // in the order of the file
 	Tasks      []Task            // in the order of the file; an expanded task as its nodes
 	Warnings   Warnings          // valid settings that are probably mistakes

@@ -42,6 +42,7 @@ func NewWork(sub *store.Submission) (Work, error) {
 	}
 	if sub.Job != nil {
 		job := *sub.Job
+		rekey(w.Tasks, job.ID, number(0))
 		job.ID = number(0)
 		w.Job = &job
 	}
@@ -65,6 +66,15 @@ func NewWork(sub *store.Submission) (Work, error) {
 	return w, nil
 }
 
+// rekey gives tasks that share the key of a job's limit (task.ParallelKey) that of another job.
+func rekey(tasks []task.New, from, to task.ID) {
+	for i := range tasks {
+		if n := &tasks[i]; n.ConcurrencyKey == task.ParallelKey(from) {
+			n.ConcurrencyKey = task.ParallelKey(to)
+		}
+	}
+}
+
 // number returns the ID that stands for a task of work.
 func number(i int) (id task.ID) {
 	binary.BigEndian.PutUint64(id[8:], uint64(i))
@@ -85,7 +95,9 @@ func (w *Work) Run(name string, at time.Time, ids *task.IDs) *store.Submission {
 	key := Key(name, at)
 	if w.Job != nil {
 		job := *w.Job
-		job.ID, job.IdempotencyKey, job.Meta = ids.New(), key, with(job.Meta, Label, name, Metadata, stamp(at))
+		id := ids.New()
+		rekey(sub.Tasks, job.ID, id)
+		job.ID, job.IdempotencyKey, job.Meta = id, key, with(job.Meta, Label, name, Metadata, stamp(at))
 		sub.Job = &job
 	}
 	fresh := make(map[task.ID]task.ID, len(sub.Tasks))
