@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -136,4 +137,24 @@ func (c *limitRmCmd) Run(ctx context.Context, s *session) error {
 		s.printf("Limit %s is deleted.\n", text.OneLine(c.Name, explain.MaxNote))
 		return nil
 	})
+}
+
+// parseRateLimit reads KEY=N/PERIOD[,BURST]; the key may contain anything. The client checks the numbers.
+func parseRateLimit(text string) (weaver.Option, error) {
+	i := strings.LastIndexByte(text, '=')
+	if i < 0 {
+		return nil, errors.New("want a key, an equals sign and a rate")
+	}
+	rate, size, some := strings.Cut(text[i+1:], ",")
+	n, per, err := parseRate(rate)
+	if err != nil {
+		return nil, err
+	}
+	burst := 1
+	if some {
+		if burst, err = strconv.Atoi(size); err != nil {
+			return nil, fmt.Errorf("the burst is %q: want a number", size)
+		}
+	}
+	return weaver.RateLimit(text[:i], n, per, burst), nil
 }

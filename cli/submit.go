@@ -38,6 +38,8 @@ type taskFlags struct {
 	MaxAttempts    *int           `placeholder:"N" group:"task" help:"Maximum number of attempts; default 5."`
 	Timeout        *time.Duration `placeholder:"DURATION" group:"task" help:"Time limit of one attempt; default: no limit."`
 	Label          []string       `sep:"none" placeholder:"KEY=VALUE" group:"task" help:"Label for filters; repeatable."`
+	FairBy         *string        `placeholder:"LABEL" group:"task" help:"Label by whose values tasks take turns."`
+	RateLimit      *string        `placeholder:"KEY=N/PERIOD[,BURST]" group:"task" help:"How many tasks with the key start in a period: partner=10/s,5."`
 }
 
 // submitted is the JSON output of submit.
@@ -150,7 +152,7 @@ func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) erro
 
 func (f *taskFlags) isZero() bool {
 	return len(f.Label) == 0 && f.IdempotencyKey == nil && f.ConcurrencyKey == nil && f.Queue == nil &&
-		f.Priority == nil && f.Delay == nil && f.MaxAttempts == nil && f.Timeout == nil
+		f.Priority == nil && f.Delay == nil && f.MaxAttempts == nil && f.Timeout == nil && f.FairBy == nil && f.RateLimit == nil
 }
 
 func (f *taskFlags) options() ([]weaver.EnqueueOption, error) {
@@ -175,6 +177,16 @@ func (f *taskFlags) options() ([]weaver.EnqueueOption, error) {
 	}
 	if f.Timeout != nil {
 		opts = append(opts, weaver.Timeout(*f.Timeout))
+	}
+	if f.FairBy != nil {
+		opts = append(opts, weaver.FairBy(*f.FairBy))
+	}
+	if f.RateLimit != nil {
+		limit, err := parseRateLimit(*f.RateLimit)
+		if err != nil {
+			return nil, badInput("For example --rate-limit partner=10/s or, with a burst, --rate-limit partner=600/1m,5.", "--rate-limit %q: %w", *f.RateLimit, err)
+		}
+		opts = append(opts, limit)
 	}
 	labels, err := parseLabels(f.Label)
 	for k, v := range labels {
