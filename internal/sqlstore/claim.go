@@ -70,6 +70,7 @@ type claim struct {
 	unread      []string            // gates whose state is not read yet
 	running     runningOf           // running tasks, and those taken; nil: not read
 	locked      bool                // no other claim counts for limits
+	refused     bool                // another claim counts for limits
 	closed      map[lane.Key]int64  // lanes whose limits are closed until an instant
 	remembers   bool                // the lanes are from an earlier claim, although external writes may have occurred
 }

@@ -112,6 +112,9 @@ func (c *claim) opens(k *lane.Key, t *task.Task) (at int64, full bool, err error
 	}
 	names := c.gates(k, t)
 	if len(names) == 0 {
+		if _, rate := store.SplitGroup(k.Group); rate != "" && c.refused {
+			return c.tx.mic + lockedFor.Microseconds(), false, nil
+		}
 		return 0, false, nil
 	}
 	if ok, err := c.lockGates(); err != nil || !ok {
@@ -135,9 +138,13 @@ const sqlRate = `SELECT arrival, rest_until FROM weaver_rates WHERE namespace = 
 // lockGates keeps other claims from counting for limits until the transaction ends, and reads the
 // state of the gates that are not read yet. It reports false if another claim holds that lock.
 func (c *claim) lockGates() (bool, error) {
+	if c.refused {
+		return false, nil
+	}
 	if !c.locked {
 		ok, err := c.tx.db.TryName(c.tx, "limits")
 		if err != nil || !ok {
+			c.refused = err == nil
 			return false, err
 		}
 		c.locked = true
