@@ -22,7 +22,9 @@ const (
 )
 
 func (r *report) fair(ctx context.Context) error {
-	return r.fairOn(ctx, "SQLite", func(ctx context.Context, f func(store.Store) error) error { return onStore(ctx, full, func(db *sqlite.DB) error { return f(db) }) })
+	return r.fairOn(ctx, "SQLite", func(ctx context.Context, f func(store.Store) error) error {
+		return onStore(ctx, full, func(db *sqlite.DB) error { return f(db) })
+	})
 }
 
 func (r *report) pgFair(ctx context.Context) error {
