@@ -57,6 +57,9 @@ func TestMigrateLayout_KeepsTable(t *testing.T) {
 		u.exec(sql)
 	}
 	for _, sql := range fillRows(200, planNS, fillAll) {
+		if strings.Contains(sql, "weaver_rates") {
+			continue // a later migration creates it
+		}
 		u.exec(strings.ReplaceAll(strings.Replace(sql, "state, end_state, waiting_reason", "state, waiting_reason", 1), endStateOfFill, ""))
 	}
 	// A distinct value in each column that accepts one.
