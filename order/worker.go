@@ -281,11 +281,9 @@ func (w *Worker) storeFailed(ctx context.Context, what string, err error) {
 
 func (w *Worker) startQueued(start func(*holding)) {
 	for {
-		if pause, _ := w.brk.wait(time.Now()); pause > 0 { // it opened during a claim
-			return
-		}
 		w.mu.Lock()
-		if w.busy >= w.cfg.Config.Concurrency || len(w.queue) == 0 {
+		// A send that pauses the adapter does so before its slot is free.
+		if pause, _ := w.brk.wait(time.Now()); pause > 0 || w.busy >= w.cfg.Config.Concurrency || len(w.queue) == 0 {
 			w.mu.Unlock()
 			return
 		}
