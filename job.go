@@ -95,7 +95,7 @@ func (j *Job) BasedOn(jobs ...JobID) {
 // not count. Submit refuses a task that has a ConcurrencyKey of its own.
 func (j *Job) MaxParallel(n int) {
 	if n < 1 {
-		j.problems = append(j.problems, fmt.Errorf("%w: MaxParallel(%d): at least one task must run", ErrInvalidOption, n))
+		j.problems = append(j.problems, fmt.Errorf("%w: MaxParallel(%d): pass 1 or more, or leave it out for no limit", ErrInvalidOption, n))
 	}
 	j.parallel = n
 }
@@ -198,7 +198,7 @@ func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set
 		j.budget.Tighten(&t)
 		if j.parallel > 0 {
 			if t.ConcurrencyKey != "" {
-				problems = append(problems, fmt.Errorf("%q has the ConcurrencyKey %q, and the job has MaxParallel, which is one: a task has one key", n.name, t.ConcurrencyKey))
+				problems = append(problems, fmt.Errorf("%q has the ConcurrencyKey %q, and the job has MaxParallel, which is one too: a task has one key. Leave one of them out", n.name, t.ConcurrencyKey))
 			}
 			t.ConcurrencyKey, t.ConcurrencyLimit = task.ParallelKey(sub.Job.ID), j.parallel
 		}

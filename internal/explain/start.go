@@ -41,8 +41,8 @@ type PaceSlot struct {
 }
 
 const (
-	// backlogged is the age of a backlog from which on its recent starts show how fast it moves. The starts before a
-	// younger one may have been as few as the tasks.
+	// backlogged is the age from which on a backlog's recent ends tell its speed. Before it there may have been no more
+	// starts than tasks.
 	backlogged = 30 * time.Second
 	// startSlack is added to latest times: the time in which workers look for work and write statistics.
 	startSlack = 5 * time.Second

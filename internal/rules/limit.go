@@ -12,8 +12,8 @@ import (
 // no task starts before Rest. Times are microseconds of the store's clock.
 type Arrival struct{ Next, Rest int64 }
 
-// ClaimLag is the time by which the state may be ahead of a claim: a claim reads the clock before it
-// has the lock under which starts are counted.
+// ClaimLag is the most that a claim's clock may be behind that of the claim that counted before it: a
+// claim reads the clock before it takes the lock under which starts are counted.
 const ClaimLag = 10 * time.Second
 
 // Fit returns the state for a rate that is set: an arrival further away than after a full burst comes

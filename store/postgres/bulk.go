@@ -83,9 +83,11 @@ ON CONFLICT DO NOTHING`
 )
 
 var (
-	sqlDueOfLanes = dueOfLanes + sqlstore.HintedSelect + dueWhere + dueLimit
+	sqlDueOfLanes = `
+SELECT ` + sqlstore.HintedSelect + dueOfLanes + dueLimit
 
-	sqlLeaveSentOf = dueOfLanes + sqlstore.HintedSelect + dueWhere + `
+	sqlLeaveSentOf = `
+SELECT ` + sqlstore.HintedSelect + dueOfLanes + `
     AND (sent_until IS NULL OR sent_until <= ?8 OR attempts <> 1 OR last_error IS NOT NULL)` + dueLimit
 
 	sqlHintedAll = `
@@ -120,9 +122,7 @@ SELECT ` + sqlstore.StepSelect + ` FROM unnest(CAST(?2 AS bytea[])) AS u(id), LA
 
 // The parts of sqlDueOfLane of sqlstore for many lanes.
 const (
-	dueOfLanes = `
-SELECT `
-	dueWhere = `, l.at FROM unnest(CAST(?2 AS text[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS text[]), CAST(?6 AS bigint[]), CAST(?7 AS bytea[]))
+	dueOfLanes = `, l.at FROM unnest(CAST(?2 AS text[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS text[]), CAST(?6 AS bigint[]), CAST(?7 AS bytea[]))
   WITH ORDINALITY AS l(queue, task_type, priority, lane_group, after, last, at), LATERAL (
   SELECT * FROM weaver_outbox_events
   WHERE namespace = ?1 AND queue = l.queue AND task_type = l.task_type AND priority = l.priority AND lane_group = l.lane_group AND available_at <= ?8

@@ -46,7 +46,7 @@ var limitNames = []string{
 	store.LimitLabel + "tenant=a", store.LimitLabel + "tenant=b", store.LimitRate + "slow", store.LimitRate + "fast",
 }
 
-// limited is a pair of stores with limits, and the account of what they may start.
+// limited is two stores with the same limits and tasks, and what the limits allow them to start.
 type limited struct {
 	*pair
 	stores [2]store.Store
@@ -54,7 +54,7 @@ type limited struct {
 	of     map[string]*account          // by the name of a limit
 }
 
-// account is what a limit has let start.
+// account records the starts under a limit.
 type account struct {
 	set    store.Limit
 	starts []time.Time // since its rate was set
