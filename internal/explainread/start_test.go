@@ -3,6 +3,7 @@ package explainread_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,11 +34,11 @@ func TestStart(t *testing.T) {
 				db := memstore.New()
 				job := weaver.Define[int, int]("acme.test.start.v1")
 				began := make(map[int]time.Time)
-				lock := make(chan struct{}, 1)
+				var mu sync.Mutex // of began
 				e, err := weaver.New(db, weaver.Config{Concurrency: c.slots, Handlers: []weaver.Handler{job.Handler(func(_ context.Context, n int) (int, error) {
-					lock <- struct{}{}
+					mu.Lock()
 					began[n] = time.Now()
-					<-lock
+					mu.Unlock()
 					time.Sleep(c.run)
 					return n, nil
 				})}})
@@ -79,13 +80,16 @@ func TestStart(t *testing.T) {
 					read = append(read, x)
 					time.Sleep(3 * time.Second)
 				}
+				synctest.Wait() // the last task is claimed; now its handler has begun too
+				mu.Lock()
+				at := began[c.tasks-1]
+				mu.Unlock()
 				for _, x := range read {
 					s := x.Start
 					if s.Latest.IsZero() {
 						continue
 					}
 					known++
-					at := began[c.tasks-1]
 					if at.Before(s.Earliest) || at.After(s.Latest) {
 						t.Errorf("it started at %s, and %s to %s was expected: %s", at, s.Earliest, s.Latest, s.Reason)
 					}
