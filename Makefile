@@ -204,7 +204,16 @@ bench: ## Run the benchmarks, each beside a peer (module bench)
 release: ## Check that VERSION (v0.1.0) can be released, and print the commands that tag it
 	@$(GO) run ./internal/release $(VERSION)
 
-CHECKS := fmt vet vet-platforms staticcheck errcheck errorlint ineffassign tidy
+# Needs Go alone, and writes the same bytes on every machine (docs/adr/0073-dashboard.md).
+.PHONY: ui
+ui: ## Build the dashboard's assets from dashboard/ui
+	@scripts/ui.sh build
+
+.PHONY: ui-vendor
+ui-vendor: ## Fetch the libraries of the dashboard anew (npm)
+	@scripts/ui.sh vendor
+
+CHECKS := fmt vet vet-platforms staticcheck errcheck errorlint ineffassign tidy ui-check
 # What is checked must not depend on whether there is a C compiler.
 $(CHECKS): export CGO_ENABLED := 0
 .PHONY: check $(CHECKS)
@@ -246,6 +255,12 @@ tidy:
 	@echo go mod tidy
 	$(call everywhere,$(GO) mod tidy -diff)
 	@cd tools && $(GO) mod tidy -diff
+
+# The committed assets are what dashboard/ui makes, and its types hold (TypeScript; npm fetches it).
+ui-check:
+	@echo 'dashboard: assets and types'
+	@scripts/ui.sh check
+	@scripts/ui.sh types
 
 .PHONY: fix
 fix: ## Format the code and tidy the modules

@@ -85,7 +85,6 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		if err := door.open(s, p.eng.Client, dev); err != nil {
 			return err
 		}
-		door.server.Handler = withPage(door.server.Handler)
 		keepEvents(ctx, p.eng.Client, nil, say)
 		is := "is"
 		if s.created {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/dashboard"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/group"
@@ -162,7 +163,7 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// open sets up the API of a client and the MCP tools next to it.
+// open sets up the dashboard and the API of a client, and the MCP tools next to them.
 func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	logger := warnings(errs)
 	logs, err := s.commandLogs()
@@ -193,7 +194,11 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	if err != nil {
 		return badInput("", "%w", err)
 	}
-	d.handle(beside(api, s.mcpHandler(api, client, &d.addresses, logger)), logger)
+	pages, err := dashboard.New(client, dashboard.Config{API: api})
+	if err != nil {
+		return badInput("", "%w", err)
+	}
+	d.handle(beside(pages, s.mcpHandler(api, client, &d.addresses, logger)), logger)
 	d.server.RegisterOnShutdown(api.Stop)
 	return nil
 }
@@ -239,15 +244,15 @@ func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser,
 	}, nil
 }
 
-// beside serves the tools at /mcp and the API everywhere else. A ServeMux would redirect unclean paths, which the API
-// refuses.
-func beside(api, tools http.Handler) http.Handler {
+// beside serves the tools at /mcp, and the dashboard with the API everywhere else. A ServeMux would redirect unclean
+// paths, which the API refuses.
+func beside(pages, tools http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.EscapedPath() == "/mcp" {
 			tools.ServeHTTP(w, r)
 			return
 		}
-		api.ServeHTTP(w, r)
+		pages.ServeHTTP(w, r)
 	})
 }
 

@@ -150,7 +150,7 @@ var importRules = map[string]rule{
 	"httpapi/wire":   {ours: library},
 	"builtin":        {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
 	"ordertask":      {ours: join(library, "internal/engine", "internal/orderrules", "internal/sealorder")},
-	"dashboard":      {ours: join(library, "schema", "httpapi")},
+	"dashboard":      {ours: join(library, "httpapi", "httpapi/wire")},
 	"cli":            {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/sealorder", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}, testLibs: []string{"github.com/goccy/go-yaml"}},
 	"cmd/...":        {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},

@@ -1,0 +1,5 @@
+import { PageHead } from "../parts/basic";
+
+export function Tasks() {
+  return <PageHead title="Tasks" />;
+}
