@@ -64,7 +64,7 @@ function show(): void {
       loaded: f.state.loaded,
       next: f.state.next,
       leftOut: f.state.leftOut,
-      problem: p ? new Problem(p.status, p.title, p.detail ?? "", p.type) : null,
+      problem: p ? new Problem(p.status, p.title, p.detail ?? "", p.type, p.errors) : null,
     };
   }
 }

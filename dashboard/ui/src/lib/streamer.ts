@@ -12,7 +12,16 @@ export interface TopicState {
   next?: string | undefined;
   leftOut: number;
   loaded: boolean;
-  problem?: { status: number; title: string; detail?: string; type?: string } | undefined;
+  problem?: WireProblem | undefined;
+}
+
+/** A problem as the API writes it. */
+export interface WireProblem {
+  status: number;
+  title: string;
+  detail?: string;
+  type?: string;
+  errors?: { parameter?: string; pointer?: string; column?: number; detail: string; meant?: string; words?: string[] }[];
 }
 
 /** How the data arrives. `since` is the time of the last change of the mode, by this machine's clock. */
@@ -33,7 +42,7 @@ interface Update {
   more?: boolean;
   left_out?: number;
   next?: string;
-  problem?: TopicState["problem"];
+  problem?: WireProblem;
 }
 
 /** A message to a page: changes of topics, or the state of the connection. */
@@ -47,6 +56,7 @@ const maxTopics = 20; // of a stream
 
 export class Streamer {
   private topics: string[] = [];
+  private bad = new Set<string>(); // topics that the API refuses, as a query with a mistake
   private state = new Map<string, TopicState>();
   private run = 0; // changes with each connection; older ones end
   private abort = new AbortController();
@@ -67,6 +77,7 @@ export class Streamer {
     if (next.length === this.topics.length && next.every((t, i) => t === this.topics[i])) return;
     this.topics = next;
     for (const t of this.state.keys()) if (!next.includes(t)) this.state.delete(t);
+    for (const t of this.bad) if (!next.includes(t)) this.bad.delete(t);
     clearTimeout(this.starting);
     this.starting = setTimeout(() => this.restart(), 20);
   }
@@ -93,7 +104,34 @@ export class Streamer {
     this.run++;
     this.abort.abort();
     this.wake?.();
-    if (this.topics.length > 0) void this.loop(this.run);
+    if (this.good().length > 0) void this.loop(this.run);
+  }
+
+  private good(): string[] {
+    return this.topics.filter((t) => !this.bad.has(t)).slice(0, maxTopics);
+  }
+
+  private url(topics: string[], once: boolean): URL {
+    const url = new URL("v1/watch", this.api);
+    for (const t of topics) url.searchParams.append("topic", t);
+    if (once) url.searchParams.set("once", "true");
+    return url;
+  }
+
+  /** Finds the topics for which the API refuses the whole request. It reports whether there are any. */
+  private async findBad(abort: AbortSignal): Promise<boolean> {
+    let found = false;
+    for (const topic of this.good()) {
+      const res = await fetch(this.url([topic], true), { signal: abort, credentials: "same-origin", cache: "no-store" });
+      if (res.status === 400 || res.status === 404) {
+        found = true;
+        this.bad.add(topic);
+        this.apply([{ topic, problem: (await res.json().catch(() => ({ status: res.status, title: "The server refuses this." }))) as WireProblem }]);
+      } else {
+        await res.body?.cancel();
+      }
+    }
+    return found;
   }
 
   private set(change: Partial<Connection>): void {
@@ -102,7 +140,7 @@ export class Streamer {
   }
 
   private async loop(run: number): Promise<void> {
-    while (run === this.run) {
+    while (run === this.run && this.good().length > 0) {
       const polling = Date.now() < this.pollUntil;
       const end = await this.connect(polling, run);
       if (run !== this.run) return;
@@ -162,12 +200,16 @@ export class Streamer {
       watchdog = setTimeout(() => abort.abort(), ms);
     };
     try {
-      const url = new URL("v1/watch", this.api);
-      for (const t of this.topics.slice(0, maxTopics)) url.searchParams.append("topic", t);
-      if (polling) url.searchParams.set("once", "true");
-      const res = await fetch(url, { signal: abort.signal, credentials: "same-origin", cache: "no-store", headers: { Accept: "text/event-stream" } });
+      const res = await fetch(this.url(this.good(), polling), { signal: abort.signal, credentials: "same-origin", cache: "no-store", headers: { Accept: "text/event-stream" } });
       if (!res.ok || !res.body || !(res.headers.get("Content-Type") ?? "").startsWith("text/event-stream")) {
         const p = (await res.json().catch(() => ({}))) as { detail?: string };
+        if (res.status === 400) {
+          alive(silentAfter);
+          if (await this.findBad(abort.signal)) {
+            if (run === this.run && this.good().length === 0) this.set({ mode: "live", at: Date.now(), status: 0, detail: "" });
+            return { kind: "ended" };
+          }
+        }
         return { kind: "refused", status: res.ok ? 502 : res.status, detail: p.detail ?? "" };
       }
       const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -209,7 +251,10 @@ export class Streamer {
     if (data === "" || (name !== "update" && name !== "error")) return;
     const frame = JSON.parse(data) as { at?: number; topics?: Update[]; status?: number; detail?: string };
     if (frame.at) this.connection.offset = frame.at - Date.now();
-    const updates = (frame.topics ?? []).filter((u) => this.topics.includes(u.topic));
+    this.apply((frame.topics ?? []).filter((u) => this.topics.includes(u.topic)));
+  }
+
+  private apply(updates: Update[]): void {
     for (const u of updates) {
       let st = this.state.get(u.topic);
       if (!st) this.state.set(u.topic, (st = { rows: new Map(), leftOut: 0, loaded: false }));

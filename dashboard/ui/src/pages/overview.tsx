@@ -3,11 +3,12 @@ import { get } from "../lib/api";
 import { count, number, plural, type Count } from "../lib/format";
 import { useTopic } from "../lib/live";
 import { useLoad } from "../lib/load";
+import { quoted } from "../lib/query";
 import { href, params, setParams } from "../lib/router";
 import { features } from "../lib/session";
-import { duration, nanos, now } from "../lib/time";
+import { nanos, now } from "../lib/time";
 import type { Queue, Stats, StatsRow, Task, Worker } from "../lib/types";
-import { Empty, Loading, PageHead, ProblemBox, Section, State, Text, Time, type Children } from "../parts/basic";
+import { Empty, Loading, PageHead, Age, ProblemBox, Section, State, Text, type Children } from "../parts/basic";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
 
@@ -21,7 +22,8 @@ const ranges: Record<string, { text: string; ms: number; step: string; stepMs: n
   "30d": { text: "30 d", ms: 30 * 86_400_000, step: "24h", stepMs: 86_400_000 },
 };
 
-const outcomeColours: Record<string, string> = { success: "--ok", failure: "--bad", blocked: "--wait", suspended: "--idle", cancelled: "--idle" };
+/** The colours of outcomes; all others are failures. */
+const outcomeColours: Record<string, string> = { success: "--ok", blocked: "--wait", suspended: "--idle", cancelled: "--idle" };
 
 function span(name: string, at: number): { from: string; to: string; times: number[]; stepMs: number; step: string } {
   const r = ranges[name] ?? { text: "", ms: 3_600_000, step: "1m", stepMs: 60_000 };
@@ -72,22 +74,22 @@ function Attention() {
   const oldest = inbox.rows[inbox.rows.length - 1];
   const living = workers.rows.filter((w) => !w.dead && !w.silent);
   for (const w of workers.rows.filter((w) => w.silent && !w.dead)) {
-    list.push({ key: "w" + w.worker_id, bad: true, href: href("workers"), text: <>Worker <Text>{w.name}</Text> is silent since <Time at={w.last_seen} />.</>, help: "Its tasks are taken over when their leases end." });
+    list.push({ key: "w" + w.worker_id, bad: true, href: href("workers"), text: <>Worker <Text>{w.name}</Text> has been silent for <Age at={w.last_seen} />.</>, help: "Its tasks are taken over when their leases end." });
   }
   for (const q of queues.rows) {
     const what = q.task_type ? <>The type <Text>{q.task_type}</Text></> : <>The queue <Text>{q.queue}</Text></>;
     if (q.paused) {
-      list.push({ key: "p" + q.queue + q.task_type, bad: false, href: href("queues"), text: <>{what} is paused{q.pause ? <> by <Text>{q.pause.actor}</Text> since <Time at={q.pause.at} /></> : null}.</>, help: q.pause?.reason || `${count(q.due)} due` });
+      list.push({ key: "p" + q.queue + q.task_type, bad: false, href: href("queues"), text: <>{what} has been paused{q.pause ? <> by <Text>{q.pause.actor}</Text> for <Age at={q.pause.at} /></> : null}.</>, help: q.pause?.reason || `${count(q.due)} due` });
     } else if (q.oldest_due && at - Date.parse(q.oldest_due) > 60_000) {
       const served = living.length > 0;
-      list.push({ key: "d" + q.queue, bad: !served, href: href("tasks", { q: `state:ready queue:${quoted(q.queue)}` }), text: <>{count(q.due)} due in {what}; the oldest waits since <Time at={q.oldest_due} />.</>, help: served ? "The workers have no free slots, or do not handle its types." : "There is no live worker." });
+      list.push({ key: "d" + q.queue, bad: !served, href: href("tasks", { q: `state:ready queue:${quoted(q.queue)}` }), text: <>{count(q.due)} due in {what}; the oldest has waited for <Age at={q.oldest_due} />.</>, help: served ? "The workers have no free slots, or do not handle its types." : "There is no live worker." });
     }
   }
   if (workers.loaded && living.length === 0 && queues.loaded && queues.rows.some((q) => q.due.n > 0)) {
     list.unshift({ key: "none", bad: true, href: href("workers"), text: "No worker is alive, and tasks are due.", help: "Start one: `weaver worker`, or your program." });
   }
   if (oldest) {
-    list.push({ key: "inbox", bad: false, href: href("inbox"), text: <>{plural(inbox.rows.length, "task")}{inbox.next ? " or more" : ""} {inbox.rows.length === 1 ? "waits" : "wait"} for a person; the oldest since <Time at={oldest.updated_at} />.</>, help: "Decide in the inbox." });
+    list.push({ key: "inbox", bad: false, href: href("inbox"), text: <>{plural(inbox.rows.length, "task")}{inbox.next ? " or more" : ""} {inbox.rows.length === 1 ? "waits" : "wait"} for a person; the oldest for <Age at={oldest.updated_at} />.</>, help: "Decide in the inbox." });
   }
   const failing = new Map<string, { n: number; kind: string }>();
   for (const r of failures.data?.rows ?? []) {
@@ -122,11 +124,6 @@ function Attention() {
       )}
     </Section>
   );
-}
-
-/** A value of a query, in quotes if it needs them. */
-export function quoted(s: string): string {
-  return /^[\w.@/-]+$/.test(s) ? s : `"${s.replace(/[\\"]/g, "\\$&")}"`;
 }
 
 const states = ["ready", "running", "blocked", "pending", "failed", "succeeded", "cancelled"];
@@ -280,7 +277,7 @@ function Queues() {
                   <td data-label="Due" class="num">
                     {count(q.due)}
                   </td>
-                  <td data-label="Oldest">{q.oldest_due ? duration(Math.max(0, now.value - Date.parse(q.oldest_due))) : "–"}</td>
+                  <td data-label="Oldest">{q.oldest_due ? <Age at={q.oldest_due} /> : "–"}</td>
                   <td data-label="Running" class="num">
                     {count(q.running)}
                   </td>

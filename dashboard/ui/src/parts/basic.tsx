@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Problem } from "../lib/api";
 import { copyText } from "../lib/clipboard";
 import { firstLine, visible } from "../lib/format";
-import { exact, now, relative, timeText } from "../lib/time";
+import { duration, exact, now, relative, timeText } from "../lib/time";
 import { timeForm } from "../lib/prefs";
 import { Icon, type IconName } from "./icons";
 
@@ -64,6 +64,17 @@ export function Time({ at }: { at: string | number | undefined | null }) {
   return (
     <time dateTime={new Date(ms).toISOString()} title={`${other}\n${exact(ms, "utc", true)}`}>
       {timeText(ms)}
+    </time>
+  );
+}
+
+/** The time that has passed since then, by the server's clock. Its title has the exact time. */
+export function Age({ at }: { at: string | undefined }) {
+  const ms = Date.parse(at ?? "");
+  if (Number.isNaN(ms)) return <>–</>;
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={exact(ms, "local") + "\n" + exact(ms, "utc")}>
+      {duration(Math.max(0, Math.round((now.value - ms) / 1000) * 1000))}
     </time>
   );
 }
