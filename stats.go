@@ -148,5 +148,5 @@ func readStats(ctx context.Context, r *ops.StatsRequest, keeper store.Observe, n
 }
 
 func statsTimes(h store.Histogram) ops.StatsTimes {
-	return ops.StatsTimes{P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), Mean: h.Mean()}
+	return ops.StatsTimes{P50: h.Quantile(0.5), P90: h.Quantile(0.9), P95: h.Quantile(0.95), P99: h.Quantile(0.99), Mean: h.Mean()}
 }

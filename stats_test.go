@@ -51,7 +51,7 @@ func TestStats(t *testing.T) {
 		equal(fx, "rows", fmt.Sprint(statTexts(got)), "[engine.stats.other.v1 mail failure handler_error 1 engine.stats.run.v1 default success  4]")
 		run := got.Rows[1].Run
 		for name, c := range map[string]struct{ got, want time.Duration }{
-			"p50": {run.P50, time.Second}, "p90": {run.P90, 8 * time.Second}, "p99": {run.P99, 8 * time.Second}, "mean": {run.Mean, 11 * time.Second / 4},
+			"p50": {run.P50, time.Second}, "p90": {run.P90, 8 * time.Second}, "p95": {run.P95, 8 * time.Second}, "p99": {run.P99, 8 * time.Second}, "mean": {run.Mean, 11 * time.Second / 4},
 		} {
 			if (c.got - c.want).Abs() > c.want/8 {
 				fx.Errorf("%s = %v, want %v", name, c.got, c.want)

@@ -50,6 +50,7 @@ type StatsRow struct {
 type StatsTimes struct {
 	P50  time.Duration `json:"p50_ns"`
 	P90  time.Duration `json:"p90_ns"`
+	P95  time.Duration `json:"p95_ns"`
 	P99  time.Duration `json:"p99_ns"`
 	Mean time.Duration `json:"mean_ns"`
 }

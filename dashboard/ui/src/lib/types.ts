@@ -126,6 +126,7 @@ export interface Worker {
 export interface Times {
   p50_ns: number;
   p90_ns: number;
+  p95_ns: number;
   p99_ns: number;
   mean_ns: number;
 }

@@ -169,7 +169,7 @@ function Charts({ range }: { range: string }) {
     return { name: o.replaceAll("_", " "), colour: outcomeColours[o] ?? "--bad", values };
   });
   const quantiles = (of: "run" | "wait") =>
-    ([["p50", "--q1"], ["p90", "--q2"], ["p99", "--q3"]] as const).map(([q, colour]) => {
+    ([["p50", "--q1"], ["p95", "--q2"], ["p99", "--q3"]] as const).map(([q, colour]) => {
       const values = new Array<number | null>(s.times.length).fill(null);
       for (const r of total.rows) {
         const i = index(r);

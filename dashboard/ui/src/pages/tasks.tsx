@@ -243,7 +243,7 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
       )}
       {!topic.loaded && !topic.problem ? (
         <Loading rows={8} />
-      ) : list.length === 0 && !topic.problem && !next ? (
+      ) : list.length === 0 && topic.problem ? null : list.length === 0 && !next ? (
         <div class="panel">
           <Empty title={q ? "No task matches." : "There are no tasks yet."}>
             {q ? (

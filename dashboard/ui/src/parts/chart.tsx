@@ -26,6 +26,18 @@ function stack(series: Series[], n: number): number[][] {
   return series.map((s) => s.values.map((v, i) => (sum[i] = (sum[i] ?? 0) + (v ?? 0))));
 }
 
+const two = (n: number) => String(n).padStart(2, "0");
+
+/** The text of a mark of the time axis: the hour, with the date where the day begins. */
+function tick(at: number, step: number, before: number | undefined, utc: boolean): string {
+  const [d, was] = [at, before ?? 0].map((s) => {
+    const t = new Date(s * 1000);
+    return utc ? { day: `${two(t.getUTCMonth() + 1)}-${two(t.getUTCDate())}`, time: `${two(t.getUTCHours())}:${two(t.getUTCMinutes())}` } : { day: `${two(t.getMonth() + 1)}-${two(t.getDate())}`, time: `${two(t.getHours())}:${two(t.getMinutes())}` };
+  });
+  if (step >= 86_400) return d?.day ?? "";
+  return before === undefined || d?.day !== was?.day ? `${d?.time}\n${d?.day}` : (d?.time ?? "");
+}
+
 export function Chart({ label, times, series, text, stacked, height = 150, choose }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -61,7 +73,7 @@ export function Chart({ label, times, series, text, stacked, height = 150, choos
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
         scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
-          { ...axis, space: 70 },
+          { ...axis, space: 64, values: (_u, ticks, _axis, _space, step) => ticks.map((t, i) => tick(t, step, ticks[i - 1], zone === "utc")) },
           { ...axis, size: 62, values: (_u, ticks) => ticks.map((v) => (v === 0 ? "0" : text(v))) },
         ],
         series: [
