@@ -2,5 +2,8 @@
 
 package httpapi_test
 
-// attackShare divides the requests of each attack of TestAttackBodies.
-const attackShare = 1
+// attackShare divides the requests of each attack of TestAttackBodies, attackHeap is the limit of the heap in bytes.
+const (
+	attackShare = 1
+	attackHeap  = 192 << 20
+)
