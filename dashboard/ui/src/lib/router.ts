@@ -64,7 +64,7 @@ export function startRouter(): void {
     const url = new URL(a.href);
     if (url.origin !== root.origin || !url.pathname.startsWith(root.pathname)) return;
     const below = url.pathname.slice(root.pathname.length);
-    if (below.startsWith("v1/") || below.startsWith("assets/") || below.includes(".")) return;
+    if (below.startsWith("v1/") || below.startsWith("assets/") || /^[^/]*\./.test(below)) return;
     if (url.pathname === location.pathname && url.search === location.search && url.hash) return;
     ev.preventDefault();
     go(url.pathname + url.search + url.hash);

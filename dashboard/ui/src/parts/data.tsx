@@ -1,0 +1,289 @@
+// Tables, filters, pages, strips of runs, and the dialog of a verb.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get } from "../lib/api";
+import { number, plural, visible } from "../lib/format";
+import { useLoad } from "../lib/load";
+import { go, href, params, setParams, taskHref } from "../lib/router";
+import { exact, now, relative } from "../lib/time";
+import type { Found, Task } from "../lib/types";
+import { Button, Text, type Children } from "./basic";
+import { closeOpened, Field, FormDialog, open, ReasonField, toast } from "./dialog";
+
+export interface Column<T> {
+  head: string;
+  cell: (row: T) => Children;
+  num?: boolean;
+  hidden?: boolean; // the heading is only read aloud
+}
+
+/** A table that becomes cards on narrow screens. The first column names the row. */
+export function Table<T>({ label, rows, id, columns, rowClass }: { label: string; rows: T[]; id: (row: T, i: number) => string; columns: (Column<T> | false)[]; rowClass?: (row: T) => string | undefined }) {
+  const list = columns.filter((c) => c !== false);
+  return (
+    <div class="scroll">
+      <table class="cards" aria-label={label}>
+        <thead>
+          <tr>
+            {list.map((c) => (
+              <th scope="col" key={c.head} class={c.num ? "num" : undefined}>
+                {c.hidden ? <span class="visually-hidden">{c.head}</span> : c.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            <tr key={id(row, i)} class={rowClass?.(row)}>
+              {list.map((c, at) =>
+                at === 0 ? (
+                  <th scope="row" key={c.head}>
+                    {c.cell(row)}
+                  </th>
+                ) : (
+                  <td key={c.head} data-label={c.hidden ? undefined : c.head} class={c.num ? "num" : undefined}>
+                    <div>{c.cell(row)}</div>
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The text of a name; its full text is in the title. */
+export const Name = ({ children, to }: { children: string; to: string }) => (
+  <a href={to} class="name" title={visible(children)}>
+    <Text>{children}</Text>
+  </a>
+);
+
+export interface Filter {
+  name: string; // of the URL's parameter
+  label: string;
+  placeholder?: string;
+  options?: (string | [string, string])[]; // a list to choose from
+  suggest?: string[];
+}
+
+/** Filters of a list. Their values are parameters of the URL; a change leads to the first page. */
+export function Filters({ filters, children }: { filters: Filter[]; children?: Children }) {
+  const p = params.value;
+  const any = filters.some((f) => p.get(f.name));
+  const set = (name: string, value: string) => setParams({ [name]: value.trim(), after: undefined });
+  return (
+    <search class="filters">
+      {filters.map((f) => (
+        <label key={f.name}>
+          <span>{f.label}</span>
+          {f.options ? (
+            <select value={p.get(f.name) ?? ""} onChange={(ev) => set(f.name, ev.currentTarget.value)}>
+              <option value="">all</option>
+              {f.options.map((o) => {
+                const [value, text] = typeof o === "string" ? [o, o] : o;
+                return (
+                  <option value={value} key={value}>
+                    {text}
+                  </option>
+                );
+              })}
+            </select>
+          ) : (
+            <input
+              type="search"
+              value={p.get(f.name) ?? ""}
+              placeholder={f.placeholder}
+              list={f.suggest ? "suggest-" + f.name : undefined}
+              spellcheck={false}
+              autoComplete="off"
+              onChange={(ev) => set(f.name, ev.currentTarget.value)}
+              onInput={(ev) => ev.currentTarget.value === "" && set(f.name, "")}
+              onKeyDown={(ev) => ev.key === "Enter" && set(f.name, ev.currentTarget.value)}
+            />
+          )}
+          {f.suggest && (
+            <datalist id={"suggest-" + f.name}>
+              {f.suggest.map((s) => (
+                <option value={s} key={s} />
+              ))}
+            </datalist>
+          )}
+        </label>
+      ))}
+      {any && (
+        <Button kind="plain" onClick={() => setParams({ ...Object.fromEntries(filters.map((f) => [f.name, undefined])), after: undefined })}>
+          Clear
+        </Button>
+      )}
+      {children}
+    </search>
+  );
+}
+
+/** The way through a list by cursors. The browser's Back leads to the page before. */
+export function Pager({ next, param = "after" }: { next: string | undefined; param?: string }) {
+  const later = params.value.has(param);
+  if (!next && !later) return null;
+  const to = (value: string | undefined) => setParams({ [param]: value }, { replace: false });
+  return (
+    <nav class="pager" aria-label="Pages of the list">
+      <Button small icon="left" disabled={!later} onClick={() => to(undefined)}>
+        First page
+      </Button>
+      <Button small icon="right" disabled={!next} onClick={() => to(next)}>
+        Next page
+      </Button>
+    </nav>
+  );
+}
+
+const markOf: Record<string, string> = { succeeded: "ok", success: "ok", failed: "bad", failure: "bad", blocked: "wait", cancelled: "idle" };
+
+export interface Mark {
+  id: string;
+  state: string;
+  text?: string;
+  to?: string;
+}
+
+/** Runs as small marks, oldest first: a failure is a full bar, a success half of one. A click opens the run. */
+export function Marks({ marks, what = "runs" }: { marks: Mark[]; what?: string }) {
+  const by = new Map<string, number>();
+  for (const m of marks) by.set(m.state, (by.get(m.state) ?? 0) + 1);
+  const words = [...by].map(([s, n]) => `${number(n)} ${s}`).join(", ");
+  if (marks.length === 0) return <span class="muted">none yet</span>;
+  const click = (ev: MouseEvent) => {
+    const to = (ev.target as HTMLElement).dataset["to"];
+    if (to) go(to);
+  };
+  return (
+    <span class="strip" role="img" aria-label={`The last ${marks.length} ${what}: ${words}`} onClick={click}>
+      {marks.map((m) => (
+        <i key={m.id} class={markOf[m.state] ?? "idle"} title={m.text ?? m.state} data-to={m.to} />
+      ))}
+    </span>
+  );
+}
+
+/** The marks of tasks, given newest first. */
+export function taskMarks(tasks: Task[]): Mark[] {
+  return tasks.map((t) => ({ id: t.id, state: t.state, to: taskHref(t.id), text: `${t.state}${t.error ? ": " + t.error.kind.replaceAll("_", " ") : ""}, ${t.finished_at ? relative(Date.parse(t.finished_at), now.peek()) + "\n" + exact(Date.parse(t.finished_at)) : ""}` })).reverse();
+}
+
+/** The last 50 ended tasks of a query as marks. They are loaded when they come into view, and again every 30 s. */
+export function Strip({ q }: { q: string }) {
+  const box = useRef<HTMLSpanElement>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const el = box.current;
+    if (!el) return;
+    const watch = new IntersectionObserver((list) => list.some((e) => e.isIntersecting) && setSeen(true));
+    watch.observe(el);
+    return () => watch.disconnect();
+  }, []);
+  return (
+    <span class="strip-box" ref={box}>
+      {seen && <Loaded q={q} />}
+    </span>
+  );
+}
+
+function Loaded({ q }: { q: string }) {
+  const runs = useLoad(q, (s) => get<Found>("v1/tasks", { q: `${q} state:succeeded,failed,cancelled`, limit: 50 }, s), 30_000);
+  if (runs.problem) return <span class="muted">not available</span>;
+  return runs.data ? <Marks marks={taskMarks(runs.data.items)} what="ended runs" /> : <span class="muted">…</span>;
+}
+
+/** A share of attempts that failed, in words. */
+export function rate(bad: number, all: number): string {
+  if (all === 0) return "–";
+  const percent = (bad / all) * 100;
+  return `${bad > 0 && percent < 1 ? "< 1" : Math.round(percent)} % of ${number(all)}`;
+}
+
+interface Verb {
+  title: string;
+  verb: string; // the button
+  keeps?: Children; // what it changes and keeps
+  danger?: boolean;
+  run: (reason: string) => Promise<unknown>;
+  done: string | ((result: unknown) => string);
+  after?: () => void;
+}
+
+/** Asks for the reason of a verb, and does it. */
+export function openVerb(v: Verb): void {
+  open(<VerbDialog {...v} />);
+}
+
+function VerbDialog(v: Verb) {
+  const [reason, setReason] = useState("");
+  return (
+    <FormDialog
+      title={v.title}
+      verb={v.verb}
+      danger={v.danger ?? false}
+      close={closeOpened}
+      submit={async () => {
+        const result = await v.run(reason.trim());
+        toast(typeof v.done === "string" ? v.done : v.done(result));
+        v.after?.();
+      }}
+    >
+      {v.keeps && <p class="dialog-text">{v.keeps}</p>}
+      <ReasonField value={reason} set={setReason} />
+    </FormDialog>
+  );
+}
+
+/** The body of a verb. */
+export const because = (reason: string): { reason?: string } => (reason ? { reason } : {});
+
+/** The counters of a job as one bar, and in words. */
+export function JobBar({ c, cancelled = 0 }: { c: { total: number; unfinished: number; failed: number; succeeded: number }; cancelled?: number }) {
+  const other = Math.max(cancelled, c.total - c.unfinished - c.failed - c.succeeded);
+  const words = [`${number(c.succeeded)} of ${plural(c.total, "task")} succeeded`, c.failed > 0 && `${number(c.failed)} failed`, other > 0 && `${number(other)} cancelled`, c.unfinished > 0 && `${number(c.unfinished)} not ended`].filter(Boolean).join(", ");
+  const part = (n: number, cls: string) => n > 0 && <i class={cls} style={{ width: `${(100 * n) / Math.max(c.total, 1)}%` }} />;
+  return (
+    <span class="job-bar">
+      <span class="bar" aria-hidden="true">
+        {part(c.succeeded, "ok")}
+        {part(c.failed, "bad")}
+        {part(other, "idle")}
+      </span>
+      <span>{words}</span>
+    </span>
+  );
+}
+
+/** A list of names and values as a small table, for labels and metadata. */
+export function Pairs({ map }: { map: Record<string, string> }) {
+  return (
+    <dl class="facts">
+      {Object.entries(map).map(([k, v]) => (
+        <div key={k}>
+          <dt>
+            <Text>{k}</Text>
+          </dt>
+          <dd>
+            <Text>{v}</Text>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A labelled text input, for the forms of dialogs. */
+export function TextField({ label, value, set, help, error, ...rest }: { label: string; value: string; set: (s: string) => void; help?: Children; error?: string | undefined; type?: string; required?: boolean; placeholder?: string; min?: number; list?: string; pattern?: string }) {
+  return (
+    <Field label={label} help={help} error={error}>
+      {(a) => <input {...a} type="text" autoComplete="off" spellcheck={false} {...rest} value={value} onInput={(ev) => set(ev.currentTarget.value)} />}
+    </Field>
+  );
+}
+
+/** A link to tasks by a query. */
+export const tasksHref = (q: string): string => href("tasks", { q });
