@@ -157,7 +157,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case reading && (at == "" || pages[first]):
 		d.headers(w)
-		d.shell(w, r, strings.Count(at, "/"))
+		d.shell(w, r, strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")) // %2F is no folder
 	case d.only && !reading && first == "v1":
 		d.headers(w)
 		d.refuse(w)
@@ -206,11 +206,34 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 </html>
 `))
 
+// moved returns the address of the page if the request has another one: a page ends without a slash, the
+// root with one. It is relative, so that it is right under every prefix; "" means that there is none.
+func moved(r *http.Request) string {
+	at := r.URL.EscapedPath()
+	trimmed := strings.TrimRight(at, "/")
+	to := ""
+	switch {
+	case at == "": // http.StripPrefix removed all of it
+		sent, _, _ := strings.Cut(r.RequestURI, "?")
+		if strings.HasSuffix(sent, "/") || sent == "" {
+			return ""
+		}
+		to = "./" + path.Base(sent) + "/"
+	case trimmed == "" || trimmed == at:
+		return ""
+	default:
+		to = strings.Repeat("../", len(at)-len(trimmed)) + path.Base(trimmed)
+	}
+	if r.URL.RawQuery != "" {
+		to += "?" + r.URL.RawQuery
+	}
+	return to
+}
+
 // shell writes the document for a path below so many folders.
 func (d *Dashboard) shell(w http.ResponseWriter, r *http.Request, depth int) {
-	if trimmed := strings.TrimRight(r.URL.EscapedPath(), "/"); trimmed != "" && trimmed != r.URL.EscapedPath() {
-		// Relative, so that it is right under every prefix.
-		w.Header().Set("Location", "../"+path.Base(trimmed))
+	if to := moved(r); to != "" {
+		w.Header().Set("Location", to)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
 	}

@@ -186,6 +186,18 @@ func (c *call) limit(most int) (int, error) {
 	return n, nil
 }
 
+// is parses a boolean.
+func (c *call) is(name string) (bool, error) {
+	switch text := c.get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, badParam(name, "%.40q: want true or false", text)
+	}
+}
+
 // span parses a duration.
 func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 	text := c.get(name)

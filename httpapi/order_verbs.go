@@ -129,12 +129,8 @@ func (d *orderDesk) list(c *call) error {
 		}
 		f.States = append(f.States, order.State(name))
 	}
-	switch held := c.get("held"); held {
-	case "", "false":
-	case "true":
-		f.Held = true
-	default:
-		return badParam("held", "%q: want true or false", held)
+	if f.Held, err = c.is("held"); err != nil {
+		return err
 	}
 	if f.Task, err = c.idParam("task"); err != nil {
 		return err

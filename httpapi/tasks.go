@@ -126,12 +126,11 @@ func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) er
 		return err
 	}
 	var opts []weaver.WaitOption
-	switch text := c.get("through_blocked"); text {
-	case "", "false":
-	case "true":
+	switch through, err := c.is("through_blocked"); {
+	case err != nil:
+		return err
+	case through:
 		opts = append(opts, weaver.WaitThroughBlocked())
-	default:
-		return badParam("through_blocked", "%q: want true or false", text)
 	}
 	if wait == 0 {
 		return nil

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -39,9 +40,13 @@ type Row struct {
 	Cut bool   `json:"cut,omitempty"` // too large for a frame: it has no values, or only its ID
 }
 
-// watch sends a stream of the changes of topics.
+// watch sends a stream of the changes of topics, or, with ?once=true, their present content.
 func (c *call) watch() error {
 	topics, err := c.topicsOf()
+	if err != nil {
+		return err
+	}
+	once, err := c.is("once")
 	if err != nil {
 		return err
 	}
@@ -69,8 +74,14 @@ func (c *call) watch() error {
 				if err := s.send(f); err != nil {
 					return nil // the client has disconnected
 				}
+				if once {
+					continue // the pauses are for changes
+				}
 				next = nil
 				pause.Reset(framePause)
+			}
+			if once && w.told() {
+				return nil
 			}
 			if err := await(s.ctx, next, pause); err != nil {
 				return nil // the client has disconnected, or the server stops
@@ -101,6 +112,11 @@ type watcher struct {
 	wake    chan struct{} // a topic has a new state
 	cursors []*cursor
 	turn    int // the first cursor of the next frame
+}
+
+// told reports whether frames had the whole content of each topic, or its problem.
+func (w *watcher) told() bool {
+	return !slices.ContainsFunc(w.cursors, func(c *cursor) bool { return c.done == nil && c.failed == nil })
 }
 
 // frame returns the next frame, or nil if there are no changes. Problems have frames of their own.

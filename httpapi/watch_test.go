@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -210,6 +211,54 @@ func TestWatchLargePage(t *testing.T) {
 	if f, err := w.frame(); f != nil || err != nil {
 		t.Errorf("there is more to tell: %s (%v)", f, err)
 	}
+}
+
+// TestWatchOnce: the present content comes in full, without pauses, and a missing task as its problem; the
+// answer ends although the content changes.
+func TestWatchOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := testAPI(t, nil, nil)
+		c := servePipes(t, a).client(t)
+		var topics []string
+		for range 10 {
+			topics = append(topics, "task:"+enqueueWatched(t, a, map[string]string{"text": strings.Repeat("x", 60<<10)})[0])
+		}
+		none := "task:01ARZ3NDEKTSV4RRFFQ69G5FAV"
+		topics = append(topics, none, "counts", "inbox")
+		w := &watching{T: t, shown: map[string]map[string]json.RawMessage{}, cut: map[string]bool{}}
+		w.stream = connect(t, c, watchPath(topics...)+"&once=true")
+		w.stream.next() // retry
+		begin, frames := time.Now(), 0
+		var failing []string
+		for {
+			event, got := w.next()
+			if event == "" {
+				break
+			}
+			frames++
+			for topic := range got {
+				if event == "error" {
+					failing = append(failing, topic)
+				}
+			}
+			enqueueWatched(t, a, map[string]string{"n": "1"})
+		}
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("%d frames and the end took %s", frames, d)
+		}
+		if !slices.Equal(failing, []string{none}) || len(w.shown) != len(topics)-1 || frames < 4 {
+			t.Errorf("%d frames showed %d topics, and problems of %s", frames, len(w.shown), failing)
+		}
+		for _, topic := range topics[:10] {
+			if row := w.shown[topic][strings.TrimPrefix(topic, "task:")]; len(row) < 60<<10 {
+				t.Errorf("%s has a row of %d bytes", topic, len(row))
+			}
+		}
+		synctest.Wait()
+		if a.hub.group != nil {
+			t.Error("the hub runs without watchers")
+		}
+	})
 }
 
 // TestWatchSlowReader: a client that does not read is cut, and delays no other.

@@ -69,6 +69,7 @@ func TestWrongInput(t *testing.T) {
 			{"GET", task + "?wait=1h", "", nil, 400, "bad-query", "wait", "at most 1m0s"},
 			{"GET", task + "?wait=-1s", "", nil, 400, "bad-query", "wait", ""},
 			{"GET", task + "?wait=soon", "", nil, 400, "bad-query", "wait", ""},
+			{"GET", "/v1/watch?topic=counts&once=1", "", nil, 400, "bad-query", "once", "want true or false"},
 			{"GET", "/v1/tasks", "{}", nil, 400, "bad-request", "", "takes no body"},
 			{"DELETE", task, `{"reason":"x"}`, nil, 400, "bad-request", "", "takes no body"},
 
