@@ -72,7 +72,7 @@ func New(client *weaver.Client, cfg Config) (*Dashboard, error) {
 	}
 	for i, l := range cfg.Links {
 		if l.Name == "" || !strings.HasPrefix(l.URL, "https://") && !strings.HasPrefix(l.URL, "http://") {
-			problems = append(problems, fmt.Errorf("Links[%d] is %q, %q: want a name and a URL that begins with https:// or http://", i, l.Name, l.URL))
+			problems = append(problems, fmt.Errorf("the link Links[%d] is %q, %q: want a name and a URL that begins with https:// or http://", i, l.Name, l.URL))
 		}
 	}
 	ancestors := "'none'"
@@ -80,14 +80,14 @@ func New(client *weaver.Client, cfg Config) (*Dashboard, error) {
 		ancestors = strings.Join(cfg.FrameAncestors, " ")
 	}
 	if strings.ContainsAny(ancestors, ";,\r\n") {
-		problems = append(problems, fmt.Errorf("FrameAncestors %q: want origins, as https://portal.example.com", cfg.FrameAncestors))
+		problems = append(problems, fmt.Errorf("the field FrameAncestors is %q: want origins, as https://portal.example.com", cfg.FrameAncestors))
 	}
 	if cfg.Assets == nil {
 		cfg.Assets = embedded()
 	}
 	files, err := loadAssets(cfg.Assets)
 	if err != nil {
-		problems = append(problems, fmt.Errorf("Assets: %w", err))
+		problems = append(problems, fmt.Errorf("the files of Assets: %w", err))
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))
