@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { spoken } from "./lib/announce";
 import { get, signedOut } from "./lib/api";
 import { config } from "./lib/config";
 import { startKeys } from "./lib/keys";
@@ -103,6 +104,9 @@ function App() {
       {signedOut.value ? <Login /> : loaded.value ? <Main /> : <NotStarted retry={() => void loadSession()} />}
       {opened.value}
       <Toasts />
+      <p class="visually-hidden" role="status">
+        {spoken.value}
+      </p>
     </>
   );
 }

@@ -6,7 +6,7 @@ interface Scope {
 }
 
 /** From a page. "alive" comes every few seconds: a page that is gone cannot say so. */
-export type Request = { kind: "follow"; topics: string[] } | { kind: "alive" } | { kind: "retry" } | { kind: "bye" };
+export type Request = { kind: "follow"; topics: string[] } | { kind: "alive" } | { kind: "retry" } | { kind: "reconnect" } | { kind: "bye" };
 
 const goneAfter = 150_000; // timers of hidden tabs run once a minute
 
@@ -59,6 +59,9 @@ function follow(): void {
         break;
       case "retry":
         streamer.retry();
+        break;
+      case "reconnect":
+        streamer.reconnect();
         break;
       case "bye":
         tabs.delete(tab);

@@ -104,12 +104,18 @@ function inPage(): void {
     if (r.kind === "follow") streamer.follow(r.topics);
     else if (r.kind === "bye") streamer.follow([]);
     else if (r.kind === "retry") streamer.retry();
+    else if (r.kind === "reconnect") streamer.reconnect();
   };
   follow();
 }
 
 export function retryNow(): void {
   toWorker?.({ kind: "retry" });
+}
+
+/** Connects anew, with the credentials that the browser has now. */
+export function reconnect(): void {
+  toWorker?.({ kind: "reconnect" });
 }
 
 /** Follows a topic while a component needs it. */

@@ -11,9 +11,6 @@ export const path = computed(() => current.value.path);
 export const segments = computed(() => current.value.path.split("/").filter(Boolean).map(decodeURIComponent));
 export const params = computed(() => new URLSearchParams(current.value.search));
 
-/** Whether the page must not be left without a question, as with an edited form. */
-export const unsaved = signal(false);
-
 /** The URL of a page: href("tasks", {state: "failed"}). */
 export function href(page: string, query: Record<string, string | undefined> = {}): string {
   const url = new URL(page, root);
@@ -44,12 +41,20 @@ export function setParams(changes: Record<string, string | undefined>, opts: { r
   go(location.pathname + (search ? "?" + search : ""), opts);
 }
 
+/** Moves the focus to the heading of the new page, as soon as there is one. */
 function arrive(): void {
-  requestAnimationFrame(() => {
-    window.scrollTo(0, 0);
+  const before = document.querySelector("main h1");
+  let frames = 0;
+  const look = () => {
     const title = document.querySelector<HTMLElement>("main h1");
+    if ((!title || title === before) && ++frames < 10) {
+      requestAnimationFrame(look);
+      return;
+    }
+    window.scrollTo(0, 0);
     title?.focus({ preventScroll: true });
-  });
+  };
+  requestAnimationFrame(look);
 }
 
 /** Makes links and the browser's buttons change the page without a reload. */

@@ -90,6 +90,13 @@ export class Streamer {
     this.restart();
   }
 
+  /** Connects anew, as after a login or logout. */
+  reconnect(): void {
+    this.failures = this.pollUntil = 0;
+    this.bad.clear();
+    this.restart();
+  }
+
   /** The present content of a topic as an update, for a page that begins to follow it. */
   snapshot(topic: string): Update | null {
     const st = this.state.get(topic);

@@ -1,5 +1,6 @@
 // The list of tasks: a query, live rows that do not move under the pointer, a selection and its verbs.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { announce } from "../lib/announce";
 import { get, Problem } from "../lib/api";
 import { firstLine, number, plural } from "../lib/format";
 import { useKeys } from "../lib/keys";
@@ -141,6 +142,10 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
     }
   };
 
+  useEffect(() => {
+    if (fresh.length > 0) announce(`${plural(fresh.length, "new task")}.`);
+  }, [fresh.length]);
+
   const showFresh = () => {
     setIDs(topic.rows.map((t) => t.id).concat(ids.filter((id) => !topic.ids.includes(id) && !gone.has(id))));
     setFresh([]);
@@ -193,7 +198,7 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
       {setQuery && <QueryBox q={q} set={setQuery} problem={topic.problem?.status === 400 ? topic.problem : null} labels={labels} />}
       {topic.problem && topic.problem.status !== 400 && <ProblemBox problem={topic.problem} />}
       <div class="list-head">
-        <p role="status">
+        <p>
           {topic.loaded && !topic.problem && (
             <>
               {plural(list.length, "task")}

@@ -1,15 +1,15 @@
 // What surrounds every page: navigation, banners, the login, settings.
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem, signedOut } from "../lib/api";
+import { announce } from "../lib/announce";
+import { post, Problem, signedOut } from "../lib/api";
 import { config } from "../lib/config";
 import { useKeys, listed } from "../lib/keys";
-import { connection, retryNow, useTopic } from "../lib/live";
+import { connection, reconnect, retryNow, useTopic } from "../lib/live";
 import { shortcuts, theme, timeForm, timeZone } from "../lib/prefs";
 import { href, segments } from "../lib/router";
 import { features, login, me, namespace, startProblem } from "../lib/session";
 import { duration, now, clockOffset } from "../lib/time";
-import { post } from "../lib/api";
 import { Button, ProblemBox, type Children } from "./basic";
 import { Dialog, Field, open, closeOpened } from "./dialog";
 import { Icon, type IconName } from "./icons";
@@ -111,6 +111,7 @@ export function Settings() {
     await post("logout", {}).catch(() => undefined);
     closeOpened();
     signedOut.value = true;
+    reconnect(); // the stream had the credentials of the login
   };
   return (
     <Dialog title="Settings of this browser" close={closeOpened}>
@@ -161,10 +162,16 @@ export function Shortcuts() {
 /** Bars above the page: a lost connection, another clock, a newer version. */
 export function Banners({ newer }: { newer: boolean }) {
   const c = connection.value;
+  const was = useRef(false);
   const here = now.value - clockOffset.value; // this machine's clock
   const lost = c.mode === "lost" || c.mode === "refused";
+  useEffect(() => {
+    if (lost) announce("The connection is lost.");
+    else if (c.mode === "live" && was.current) announce("The connection is back.");
+    was.current = lost;
+  }, [lost]);
   return (
-    <div class="banners" role="status" aria-live="polite">
+    <div class="banners">
       {lost && c.status !== 401 && (
         <p class="banner bad">
           <Icon name="warning" />
@@ -211,7 +218,7 @@ export function Login() {
     setProblem(null);
     try {
       await login(token.trim());
-      retryNow();
+      reconnect();
     } catch (err) {
       setProblem(err instanceof Problem && (err.status === 404 || err.status === 405) ? new Error("This server has no login with tokens: sign in where your service has you sign in, then reload the page.") : (err as Error));
     } finally {
