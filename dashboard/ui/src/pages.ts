@@ -1,6 +1,7 @@
 // The pages, in the order of the navigation.
 import { Inbox } from "./pages/inbox";
 import { Overview } from "./pages/overview";
+import { TaskPage } from "./pages/task";
 import { Tasks } from "./pages/tasks";
 import type { Page } from "./parts/shell";
 import { OneQueue, Queues } from "./pages/queues";
@@ -11,7 +12,7 @@ import { Limits } from "./pages/limits";
 export const pages: Page[] = [
   { name: "", title: "Overview", icon: "overview", key: "o", list: Overview, group: "work" },
   { name: "inbox", title: "Inbox", icon: "inbox", key: "i", list: Inbox, group: "work" },
-  { name: "tasks", title: "Tasks", icon: "tasks", key: "t", list: Tasks, group: "work" },
+  { name: "tasks", title: "Tasks", icon: "tasks", key: "t", list: Tasks, one: TaskPage, group: "work" },
   { name: "queues", title: "Queues", icon: "queues", key: "q", list: Queues, one: OneQueue, group: "work" },
   { name: "workers", title: "Workers", icon: "workers", key: "w", list: Workers, group: "system" },
   { name: "types", title: "Types", icon: "types", key: "y", list: Types, one: OneType, feature: "types", group: "system" },

@@ -41,3 +41,19 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   const stale = state.key !== key;
   return { data: stale ? undefined : state.data, problem: stale ? null : state.problem, loading: stale || state.loading, reload };
 }
+
+/** Loads again when version changes, at most once a second. */
+export function useReload(reload: () => void, version: string): void {
+  const last = useRef({ version, at: 0 });
+  useEffect(() => {
+    if (last.current.version === version) return;
+    const timer = setTimeout(
+      () => {
+        last.current = { version, at: Date.now() };
+        reload();
+      },
+      Math.max(0, last.current.at + 1000 - Date.now()),
+    );
+    return () => clearTimeout(timer);
+  }, [version, reload]);
+}

@@ -167,3 +167,163 @@ export interface Action {
   effect?: string;
   [name: string]: unknown;
 }
+
+// The records of a task.
+
+export interface ActionRequest {
+  method: string;
+  path: string;
+  body?: Record<string, unknown>;
+  input?: string; // the body's field for the value that a person enters
+}
+
+export interface WhyAction {
+  verb: string;
+  target: { kind: string; id: string };
+  needs_input?: boolean;
+  args?: Record<string, unknown>;
+  command: string;
+  effect: string;
+  request?: ActionRequest;
+}
+
+export interface Cause {
+  kind: string;
+  task_id?: string;
+  state?: string;
+  sentence: string;
+  because?: Cause[];
+}
+
+export interface Explanation {
+  title: string;
+  kind: string;
+  id: string;
+  job_id?: string;
+  name?: string;
+  task_type?: string;
+  state: string;
+  waiting_reason?: string;
+  summary: string;
+  root_cause?: string;
+  until?: string;
+  start?: { earliest?: string; latest?: string; per_minute?: number; ahead?: Count; reason?: string };
+  because?: Cause[];
+  past?: { at: string; sentence: string }[];
+  notes?: string[];
+  actions: WhyAction[];
+}
+
+export interface Attempt {
+  attempt_no: number;
+  lease_epoch: number;
+  worker: string;
+  code_version: number;
+  handler?: string;
+  handler_reason?: string;
+  started_at: string;
+  finished_at?: string;
+  outcome?: string;
+  error?: TaskError;
+  notes?: Record<string, unknown>;
+  steps_run?: string[];
+  steps_unreached?: string[];
+}
+
+export interface Decision {
+  attempt_no: number;
+  decided_at: string;
+  kind: string;
+  next_ready_at?: string;
+  child_task_ids?: string[];
+  reason: { policy: string; version: number; text: string; evidence?: Record<string, unknown>; change?: string };
+}
+
+export interface Step {
+  name: string;
+  index: number;
+  kind: string;
+  state: string;
+  try: number;
+  attempt_no: number;
+  round?: number;
+  undo?: string;
+  undo_no?: number;
+  signal?: string;
+  started_at?: string;
+  completed_at?: string;
+  wake_at?: string;
+  cost?: number;
+  error?: TaskError;
+  value?: unknown;
+  children?: number;
+  children_stored?: number;
+  children_left?: number;
+}
+
+export interface Signal {
+  seq: number;
+  name: string;
+  key: string;
+  payload?: unknown;
+  sent_at: string;
+  step?: string;
+  actor?: string;
+}
+
+export interface Artifact {
+  artifact_id: string;
+  task_id: string;
+  name: string;
+  content_type?: string;
+  attempt_no: number;
+  step?: string;
+  blob?: { size?: number; [name: string]: unknown };
+  link?: unknown;
+  created_at: string;
+  expires_at?: string;
+}
+
+export interface Need {
+  id: string;
+  node?: string;
+  kind: string;
+  state: string;
+  done: boolean;
+  allow_failure?: boolean;
+  error_kind?: string;
+  awaited?: number;
+  step?: string;
+  ended_state?: string;
+  ended_error?: TaskError;
+}
+
+export interface History {
+  task: Task;
+  attempts: Attempt[];
+  decisions: Decision[];
+  steps: Step[];
+  signals: Signal[];
+  checkpoints: { name: string; attempt_no: number; saved_at: string; value?: unknown }[];
+  artifacts: Artifact[];
+  needs: Need[];
+  dependents: Need[];
+  audit: AuditEntry[];
+  key_holders?: string[];
+  key_ahead?: string;
+  task_pause?: AuditEntry;
+  type_pause?: AuditEntry;
+  queue_pause?: AuditEntry;
+}
+
+export interface UndoEffect {
+  step: string;
+  kind: string;
+  undo: string;
+  effect: string;
+  at: string;
+  key?: string;
+  tries?: number;
+  round?: number;
+  error?: TaskError;
+}

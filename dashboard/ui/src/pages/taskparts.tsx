@@ -1,0 +1,395 @@
+// The tabs of a task's page.
+import { useEffect, useState } from "preact/hooks";
+import { apiURL, get, Problem, send } from "../lib/api";
+import { bytes, number } from "../lib/format";
+import { field, parse, type Json } from "../lib/json";
+import { useLoad, useReload } from "../lib/load";
+import { taskHref } from "../lib/router";
+import { mayReadValues } from "../lib/session";
+import { taskPath, undoFailed } from "../lib/task";
+import { nanos } from "../lib/time";
+import type { Artifact, AuditEntry, History, Need, Task, UndoEffect } from "../lib/types";
+import { Button, Empty, ID, Loading, ProblemBox, Section, State, Text, Time, type Children } from "../parts/basic";
+import { Icon, type IconName } from "../parts/icons";
+import { payloadOf, PayloadOf, PayloadOnDemand, Viewer } from "../parts/payload";
+import type { Records } from "./task";
+import { TaskList } from "./tasks";
+
+export function Values({ t, h, version }: { t: Task; h: History | undefined; version: string }) {
+  if (t.forgotten || t.values_dropped)
+    return (
+      <div class="panel">
+        <Empty title={t.forgotten ? "Its values were erased." : "A retention rule removed its values."} />
+      </div>
+    );
+  const one = (what: string, title: string, empty: string) => (
+    <Section title={title}>
+      <div class="panel-body">
+        <PayloadOf path={taskPath(t.id, "/payloads/" + what)} name={what} version={version} empty={empty} />
+      </div>
+    </Section>
+  );
+  const results = (h?.steps ?? []).filter((s) => s.state === "completed" && /^(step|ask|signal|start|race|each)$/.test(s.kind));
+  return (
+    <>
+      {one("input", "Input", "It has no input.")}
+      {t.state === "succeeded" && one("output", "Output", "It has no output.")}
+      {t.unblock_input !== undefined && one("unblock_input", "Answer of the unblock", "It was unblocked without a value.")}
+      {results.length > 0 && (
+        <Section title="Results of steps" aside={number(results.length)}>
+          <ul class="panel-body plain-list">
+            {results.slice(0, 200).map((s) => (
+              <li key={`${s.name} ${s.round ?? 0}`}>
+                <PayloadOnDemand path={taskPath(t.id, "/payloads/steps/" + encodeURIComponent(s.name))} name={s.name} title={s.name} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {(h?.artifacts.length ?? 0) > 0 && <Artifacts list={h?.artifacts ?? []} />}
+      {(h?.checkpoints.length ?? 0) > 0 && (
+        <Section title="Checkpoints" aside={number(h?.checkpoints.length ?? 0)}>
+          <ul class="panel-body plain-list">
+            {h?.checkpoints.map((c) => (
+              <li key={c.name}>
+                <Text>{c.name}</Text> <span class="muted">saved <Time at={c.saved_at} /> by attempt {c.attempt_no}</span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Artifacts({ list }: { list: Artifact[] }) {
+  return (
+    <Section title="Files" aside={number(list.length)}>
+      <div class="scroll">
+        <table class="cards">
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Type</th>
+              <th scope="col" class="num">Size</th>
+              <th scope="col">Attempt</th>
+              <th scope="col">Stored</th>
+              <th scope="col">Kept until</th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((a) => (
+              <tr key={a.artifact_id}>
+                <th scope="row">
+                  {a.blob?.size !== undefined && a.link === undefined ? (
+                    <a href={apiURL("v1/artifacts/" + encodeURIComponent(a.artifact_id), { task: a.task_id })} download>
+                      <Icon name="download" /> <Text>{a.name}</Text>
+                    </a>
+                  ) : (
+                    <>
+                      <Text>{a.name}</Text> <span class="muted"><Text most={200}>{typeof a.link === "string" ? a.link : JSON.stringify(a.link)}</Text></span>
+                    </>
+                  )}
+                </th>
+                <td data-label="Type"><Text>{a.content_type}</Text></td>
+                <td data-label="Size" class="num">{a.blob?.size === undefined ? "–" : bytes(a.blob.size)}</td>
+                <td data-label="Attempt">{a.attempt_no}{a.step && <> in <Text>{a.step}</Text></>}</td>
+                <td data-label="Stored"><Time at={a.created_at} /></td>
+                <td data-label="Kept until">{a.expires_at ? <Time at={a.expires_at} /> : "its task is deleted"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+const needWords: Record<string, string> = { success: "must succeed", failed: "must fail", done: "must end", ended: "must end" };
+
+function Needs({ title, list, empty }: { title: string; list: Need[]; empty: string }) {
+  return (
+    <Section title={title} aside={list.length ? number(list.length) : undefined}>
+      {list.length === 0 ? (
+        <p class="panel-body muted">{empty}</p>
+      ) : (
+        <div class="scroll">
+          <table class="cards">
+            <thead>
+              <tr>
+                <th scope="col">Task</th>
+                <th scope="col">State</th>
+                <th scope="col">Condition</th>
+                <th scope="col">Decided</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.slice(0, 500).map((n) => (
+                <tr key={n.id + n.kind}>
+                  <th scope="row">
+                    {n.node && (
+                      <a href={taskHref(n.id)}>
+                        <Text>{n.node}</Text>
+                      </a>
+                    )}{" "}
+                    <ID id={n.id} to={taskHref(n.id)} />
+                  </th>
+                  <td data-label="State">
+                    <State state={n.state} />
+                    {n.error_kind && <span class="tag bad">{n.error_kind.replaceAll("_", " ")}</span>}
+                  </td>
+                  <td data-label="Condition">
+                    {needWords[n.kind] ?? n.kind}
+                    {n.allow_failure && ", may fail"}
+                    {n.step && <> (<Text>{n.step}</Text>)</>}
+                  </td>
+                  <td data-label="Decided">{n.done ? "yes" : "not yet"}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {list.length > 500 && <p class="panel-body muted">The first 500 of {number(list.length)}.</p>}
+        </div>
+      )}
+    </Section>
+  );
+}
+
+export function Related({ t, h }: { t: Task; h: History }) {
+  const link = (id: string) => <ID id={id} to={taskHref(id)} />;
+  const up: [string, Children][] = [
+    ["Stored by", t.parent_task_id && link(t.parent_task_id)],
+    ["Repeats", t.rerun_of && link(t.rerun_of)],
+    ["Undoes", t.undo_of && link(t.undo_of)],
+  ];
+  return (
+    <>
+      {up.some(([, x]) => x) && (
+        <Section title="Comes from">
+          <dl class="facts">
+            {up.map(([k, v]) => v && (
+              <div key={k}>
+                <dt>{k}</dt>
+                <dd>{v}</dd>
+              </div>
+            ))}
+          </dl>
+        </Section>
+      )}
+      <Needs title="Needs" list={h.needs} empty="It needs no other task." />
+      <Needs title="Needed by" list={h.dependents} empty="No task needs it." />
+      <section aria-labelledby="children">
+        <h2 id="children" class="part-title">Children</h2>
+        <TaskList q={"parent:" + t.id} />
+      </section>
+    </>
+  );
+}
+
+const undoWords: Record<string, { icon: IconName; text: string; cls: string }> = {
+  declared: { icon: "undo", text: "will be undone", cls: "" },
+  none: { icon: "dot", text: "has no undo: it stays", cls: "" },
+  kept: { icon: "check", text: "stays", cls: "succeeded" },
+  undone: { icon: "undo", text: "undone", cls: "succeeded" },
+  failing: { icon: "undo", text: "undo fails, is tried again", cls: "undo-failed" },
+  given_up: { icon: "warning", text: "undo given up: the effect remains", cls: "undo-failed" },
+  skipped: { icon: "right", text: "undo skipped: the effect remains", cls: "blocked" },
+};
+
+export function UndoPlan({ t, version }: { t: Task; version: string }) {
+  const plan = useLoad("undo " + t.id, (s) => get<{ effects: UndoEffect[] }>(taskPath(t.id, "/undo"), {}, s));
+  useReload(plan.reload, version);
+  if (plan.problem) return <ProblemBox problem={plan.problem} retry={plan.reload} />;
+  if (!plan.data) return <Loading rows={4} />;
+  const running = !!t.undo;
+  return (
+    <Section title="Undo plan" aside={undoFailed(t) ? <span class="tag bad">the undo failed</span> : running ? <span class="tag wait">in progress, ends as {String(t.undo?.["ends_as"] ?? "")}</span> : undefined}>
+      <p class="panel-body muted">{running ? "In the order in which the effects are undone." : "What is undone, in this order, if the task ends without success."}</p>
+      {plan.data.effects.length === 0 ? (
+        <Empty title="No step has had an effect yet." />
+      ) : (
+        <div class="scroll">
+          <table class="cards">
+            <thead>
+              <tr>
+                <th scope="col">Step</th>
+                <th scope="col">Undo</th>
+                <th scope="col">Effect</th>
+                <th scope="col">Began</th>
+                <th scope="col" class="num">Failed tries</th>
+                <th scope="col">Last error</th>
+              </tr>
+            </thead>
+            <tbody>
+              {plan.data.effects.map((e) => {
+                const w = undoWords[e.undo] ?? { icon: "dot" as IconName, text: e.undo, cls: "" };
+                return (
+                  <tr key={`${e.step} ${e.round ?? 0}`}>
+                    <th scope="row">
+                      <Text>{e.step}</Text>
+                    </th>
+                    <td data-label="Undo">
+                      <span class={"state " + w.cls}>
+                        <Icon name={w.icon} />
+                        <span>{w.text}</span>
+                      </span>
+                    </td>
+                    <td data-label="Effect">{e.effect === "unknown" ? "unknown: it may exist" : e.effect}</td>
+                    <td data-label="Began"><Time at={e.at} /></td>
+                    <td data-label="Failed tries" class="num">{e.tries || "–"}</td>
+                    <td data-label="Last error">{e.error && <span class="error"><Text most={200}>{e.error.message}</Text></span>}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+export function Signals({ h }: { h: Records }) {
+  const waits = h.steps.filter((s) => s.kind === "signal" && s.state === "waiting");
+  const list = field(parse(h.text), "signals");
+  const payload = (i: number): Json | undefined => (list?.kind === "array" ? field(list.items[i], "payload") : undefined);
+  return (
+    <Section title="Signals">
+      {waits.map((s) => (
+        <p class="panel-body" key={s.name}>
+          <Icon name="hourglass" /> Step <Text>{s.name}</Text> waits for <strong><Text>{s.signal}</Text></strong>
+          {s.wake_at && <>, until <Time at={s.wake_at} /></>}.
+        </p>
+      ))}
+      {h.signals.length === 0 ? (
+        <Empty title="No signal was sent." />
+      ) : (
+        <ol class="panel-body plain-list">
+          {h.signals.map((s, i) => (
+            <li key={s.seq}>
+              <strong><Text>{s.name}</Text></strong> <Time at={s.sent_at} /> {s.actor && <>by <Text>{s.actor}</Text></>} <span class="muted">{s.step ? <>taken by <Text>{s.step}</Text></> : "not taken yet"}, key <Text>{s.key}</Text></span>
+              {mayReadValues.value && payload(i) && <Viewer of={payloadOf(payload(i))} name={"signal " + s.name} />}
+            </li>
+          ))}
+        </ol>
+      )}
+    </Section>
+  );
+}
+
+export function Audit({ list }: { list: AuditEntry[] }) {
+  return (
+    <Section title="Audit" aside={list.length ? number(list.length) : undefined}>
+      {list.length === 0 ? (
+        <Empty title="No person has changed this task." />
+      ) : (
+        <div class="scroll">
+          <table class="cards">
+            <thead>
+              <tr>
+                <th scope="col">Verb</th>
+                <th scope="col">Who</th>
+                <th scope="col">When</th>
+                <th scope="col">Reason</th>
+              </tr>
+            </thead>
+            <tbody>
+              {[...list].reverse().map((e, i) => (
+                <tr key={e.id ?? i}>
+                  <th scope="row">{e.verb.replaceAll("_", " ")}</th>
+                  <td data-label="Who"><Text>{e.actor}</Text></td>
+                  <td data-label="When"><Time at={e.at} /></td>
+                  <td data-label="Reason"><Text>{e.reason}</Text></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+interface TaskEvent {
+  event: string;
+  timestamp: string;
+  attempt_no?: number;
+  sequence?: number;
+  step?: string;
+  delay_ns?: number;
+  duration_ns?: number;
+  error?: { kind: string; message: string };
+  reason?: string;
+  actor?: string;
+  [name: string]: unknown;
+}
+
+/** The recorded events, oldest first; the last page is read again when the task changes. */
+export function Events({ t, version }: { t: Task; version: string }) {
+  const [pages, setPages] = useState<{ text: string; items: TaskEvent[]; next: string | undefined; at: string }[]>([]);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const load = async (after: string, kept: typeof pages) => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      const text = await (await send("GET", taskPath(t.id, "/events"), { params: { after, limit: 100 } })).text();
+      const page = JSON.parse(text) as { items: TaskEvent[]; next?: string };
+      setPages([...kept, { text, items: page.items, next: page.next, at: after }]);
+    } catch (err) {
+      if (!(err instanceof Problem)) console.error(err);
+      setProblem(err as Error);
+    }
+    setBusy(false);
+  };
+  useEffect(() => {
+    const last = pages.at(-1);
+    const timer = setTimeout(() => void load(last?.at ?? "", pages.slice(0, -1)), last ? 1000 : 0);
+    return () => clearTimeout(timer);
+  }, [version]);
+  const last = pages.at(-1);
+  return (
+    <Section title="Events">
+      {problem && <ProblemBox problem={problem} retry={() => void load(last?.next ?? "", pages)} />}
+      {pages.length === 0 && !problem ? (
+        <Loading rows={5} />
+      ) : pages.every((p) => p.items.length === 0) ? (
+        !problem && <Empty title="No events are kept of this task." />
+      ) : (
+        <ol class="event-list">
+          {pages.flatMap((p) => p.items.map((e, i) => (
+            <li key={`${e.sequence} ${e.event} ${i}`}>
+              <EventLine e={e} json={() => { const l = field(parse(p.text), "items"); return l?.kind === "array" ? l.items[i] : undefined; }} />
+            </li>
+          )))}
+        </ol>
+      )}
+      {last?.next && (
+        <div class="more">
+          <Button disabled={busy} onClick={() => void load(last.next ?? "", pages)}>
+            Later events
+          </Button>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function EventLine({ e, json }: { e: TaskEvent; json: () => Json | undefined }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(ev) => ev.target === ev.currentTarget && setOpen(ev.currentTarget.open)}>
+      <summary>
+        <strong>{e.event}</strong> <Time at={e.timestamp} />{" "}
+        <span class="muted">
+          {e.attempt_no ? `attempt ${e.attempt_no} ` : ""}
+          {e.step && <Text>{e.step}</Text>}
+          {e.duration_ns ? ` took ${nanos(e.duration_ns)}` : ""}
+          {e.delay_ns ? ` delay ${nanos(e.delay_ns)}` : ""} <Text>{e.reason}</Text> {e.actor && <>by <Text>{e.actor}</Text></>}
+        </span>{" "}
+        {e.error && <span class="error"><Text most={120}>{`${e.error.kind}: ${e.error.message}`}</Text></span>}
+      </summary>
+      {open && <Viewer of={payloadOf(json())} name={e.event} />}
+    </details>
+  );
+}
