@@ -4,6 +4,7 @@ import { Overview } from "./pages/overview";
 import { TaskPage } from "./pages/task";
 import { Tasks } from "./pages/tasks";
 import type { Page } from "./parts/shell";
+import { Jobs, OneJob } from "./pages/jobs";
 import { OneQueue, Queues } from "./pages/queues";
 import { Workers } from "./pages/workers";
 import { OneType, Types } from "./pages/types";
@@ -13,6 +14,7 @@ export const pages: Page[] = [
   { name: "", title: "Overview", icon: "overview", key: "o", list: Overview, group: "work" },
   { name: "inbox", title: "Inbox", icon: "inbox", key: "i", list: Inbox, group: "work" },
   { name: "tasks", title: "Tasks", icon: "tasks", key: "t", list: Tasks, one: TaskPage, group: "work" },
+  { name: "jobs", title: "Jobs", icon: "jobs", key: "j", list: Jobs, one: OneJob, group: "work" },
   { name: "queues", title: "Queues", icon: "queues", key: "q", list: Queues, one: OneQueue, group: "work" },
   { name: "workers", title: "Workers", icon: "workers", key: "w", list: Workers, group: "system" },
   { name: "types", title: "Types", icon: "types", key: "y", list: Types, one: OneType, feature: "types", group: "system" },

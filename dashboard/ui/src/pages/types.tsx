@@ -1,17 +1,20 @@
 // Task types: who serves them, their schemas and defaults, and a form that enqueues one.
 import { useState } from "preact/hooks";
-import { get, post, Problem, segment } from "../lib/api";
+import { get, post, Problem, segment, send } from "../lib/api";
 import { plural, type Count } from "../lib/format";
 import { useTopic } from "../lib/live";
+import { field, parse, write, type Json } from "../lib/json";
 import { useLoad } from "../lib/load";
 import { quoted } from "../lib/query";
 import { href, params, setParams, taskHref } from "../lib/router";
 import { features, may } from "../lib/session";
 import { nanos } from "../lib/time";
 import type { AuditEntry, List, Stats, Worker } from "../lib/types";
-import { Button, Copy, Empty, Facts, Loading, PageHead, ProblemBox, Section, Text, Time } from "../parts/basic";
+import { Button, Empty, Facts, Loading, PageHead, ProblemBox, Section, Text, Time } from "../parts/basic";
 import { Name, Pairs, rate, Strip, Table, tasksHref, TextField } from "../parts/data";
-import { Field, FormDialog, toast } from "../parts/dialog";
+import { FormDialog, toast } from "../parts/dialog";
+import { payloadOf, Viewer } from "../parts/payload";
+import { read, specOfSchema, ValueForm, type Errors, type Spec } from "../parts/schemaform";
 import { Paused, PauseButton, queueHref } from "./queues";
 
 interface TaskType {
@@ -19,8 +22,7 @@ interface TaskType {
   schema_version: number;
   code_version?: number;
   description?: string;
-  input_schema?: Schema;
-  output_schema?: Schema;
+  input_schema?: unknown;
   defaults?: { queue?: string; priority?: number; max_attempts?: number; max_repairs?: number; max_no_progress?: number; backoff_ns?: number; backoff_max_ns?: number; timeout_ns?: number; expire_after_ns?: number; fair_by?: string; labels?: Record<string, string>; rate_limit?: { key?: string; starts?: number; per?: string }; cleanup_when_cancelled?: boolean };
   redact?: string[];
   announced_at?: string;
@@ -28,17 +30,6 @@ interface TaskType {
   workers?: number;
   paused?: boolean;
   pause?: AuditEntry;
-}
-
-interface Schema {
-  type?: string | string[];
-  properties?: Record<string, Schema>;
-  required?: string[];
-  items?: Schema;
-  default?: unknown;
-  enum?: unknown[];
-  $ref?: string;
-  $defs?: Record<string, Schema>;
 }
 
 export const typeHref = (name: string, query: Record<string, string | undefined> = {}): string => href("types/" + encodeURIComponent(name), query);
@@ -96,23 +87,25 @@ export function Types() {
   );
 }
 
-const pretty = (v: unknown): string => JSON.stringify(v, null, 2);
+interface Announced extends TaskType {
+  schemas: { input: Json | undefined; output: Json | undefined }; // their numbers have all digits
+}
 
-function Json({ title, value }: { title: string; value: unknown }) {
-  return (
-    <Section title={title} aside={value === undefined ? undefined : <Copy text={() => pretty(value)} label={`Copy the ${title.toLowerCase()}`} />}>
-      {value === undefined ? <Empty title="It was announced without one." /> : <pre class="json" tabIndex={0}>{pretty(value)}</pre>}
-    </Section>
-  );
+async function load(id: string, signal: AbortSignal): Promise<Announced | null> {
+  // The list says whether it was announced: tasks may have types that were not.
+  const list = await get<List<TaskType>>("v1/types", {}, signal);
+  if (!list.items.some((t) => t.task_type === id)) return null;
+  const text = await (await send("GET", `v1/types/${segment(id)}`, { signal })).text();
+  const raw = parse(text);
+  return { ...(JSON.parse(text) as TaskType), schemas: { input: field(raw, "input_schema"), output: field(raw, "output_schema") } };
+}
+
+function SchemaPanel({ title, value, of }: { title: string; value: Json | undefined; of: string }) {
+  return <Section title={title}>{value ? <div class="panel-body"><Viewer of={payloadOf(value)} name={of} /></div> : <Empty title="It was announced without one." />}</Section>;
 }
 
 export function OneType({ id }: { id: string }) {
-  const type = useLoad(
-    "type " + id,
-    // The list says whether it was announced: tasks may have types that were not.
-    async (s) => ((await get<List<TaskType>>("v1/types", {}, s)).items.some((t) => t.task_type === id) ? get<TaskType>(`v1/types/${segment(id)}`, {}, s) : null),
-    15_000,
-  );
+  const type = useLoad("type " + id, (s) => load(id, s), 15_000);
   const workers = useTopic<Worker>("workers");
   const rates = useRates(id);
   const serving = workers.rows.filter((w) => !w.dead && w.task_types.includes(id));
@@ -189,8 +182,8 @@ export function OneType({ id }: { id: string }) {
       )}
       {t && (
         <div class="two">
-          <Json title="Input schema" value={t.input_schema} />
-          <Json title="Output schema" value={t.output_schema} />
+          <SchemaPanel title="Input schema" value={t.schemas.input} of={id + "-input-schema"} />
+          <SchemaPanel title="Output schema" value={t.schemas.output} of={id + "-output-schema"} />
         </div>
       )}
       {t && maySubmit && params.value.get("submit") && <Submit type={t} close={() => setParams({ submit: undefined })} />}
@@ -198,83 +191,35 @@ export function OneType({ id }: { id: string }) {
   );
 }
 
-/** A value that a schema's required fields allow, to begin with. */
-function sample(s: Schema | undefined, top: Schema | undefined = s, depth = 0): unknown {
-  if (!s || depth > 5) return null;
-  if (s.default !== undefined) return s.default;
-  if (s.enum?.length) return s.enum[0];
-  if (s.$ref) return sample(top?.$defs?.[s.$ref.split("/").pop() ?? ""], top, depth + 1);
-  const types = Array.isArray(s.type) ? s.type : [s.type];
-  if (types.includes("object") || s.properties) {
-    const names = s.required?.length ? s.required : depth === 0 ? Object.keys(s.properties ?? {}) : [];
-    return Object.fromEntries(names.map((n) => [n, sample(s.properties?.[n], top, depth + 1)]));
-  }
-  if (types.includes("array")) return [];
-  if (types.includes("string")) return types.includes("null") && depth > 0 ? null : "";
-  if (types.includes("integer") || types.includes("number")) return types.includes("null") ? null : 0;
-  if (types.includes("boolean")) return types.includes("null") ? null : false;
-  return null;
-}
-
-/** The place of a pointer's value in a JSON text, or -1. */
-export function find(text: string, pointer: string): number {
-  let i = 0;
-  const space = () => {
-    while (/\s/.test(text[i] ?? "")) i++;
-  };
-  const string = (): string => {
-    const from = i++;
-    while (i < text.length && text[i] !== '"') i += text[i] === "\\" ? 2 : 1;
-    i++;
-    return JSON.parse(text.slice(from, i)) as string;
-  };
-  const walk = (path: string[]): number => {
-    space();
-    if (path.length === 0) return i;
-    const [want, ...rest] = path;
-    const open = text[i];
-    if (open === '"') return string(), -1;
-    if (open !== "{" && open !== "[") {
-      while (i < text.length && !/[,\]}\s]/.test(text[i] ?? "")) i++;
-      return -1;
-    }
-    i++;
-    for (let n = 0; ; n++) {
-      space();
-      if (i >= text.length || text[i] === "}" || text[i] === "]") return i++, -1;
-      let key = String(n);
-      if (open === "{") {
-        key = string();
-        space();
-        i++; // the colon
-      }
-      // Other values are passed with a path that none has.
-      const found = walk(key === want ? rest : ["\0"]);
-      if (found >= 0) return found;
-      space();
-      if (text[i] === ",") i++;
-    }
-  };
-  try {
-    return walk(pointer.split("/").slice(1).map((p) => p.replaceAll("~1", "/").replaceAll("~0", "~")));
-  } catch {
-    return -1;
+/** An object with the required fields of a form. */
+function firstValue(spec: Spec): Json {
+  switch (spec.kind) {
+    case "object":
+      return { kind: "object", entries: (spec.fields ?? []).filter((f) => f.required).map((f) => [f.name, firstValue(f.spec)]) };
+    case "array":
+      return { kind: "array", items: [] };
+    case "enum":
+      return spec.values?.[0] ?? { kind: "literal", text: "null" };
+    case "string":
+      return { kind: "string", value: "" };
+    case "boolean":
+      return { kind: "literal", text: "false" };
+    case "any":
+      return { kind: "literal", text: "null" };
+    default:
+      return { kind: "number", text: "0" };
   }
 }
 
 function Submit({ type, close }: { type: TaskType; close: () => void }) {
-  const [input, setInput] = useState(() => pretty(sample(type.input_schema)));
+  const spec = type.input_schema ? specOfSchema(type.input_schema) : null;
+  const [input, setInput] = useState(() => (spec?.kind === "object" ? write(firstValue(spec)) : "null"));
   const [v, setV] = useState<Record<string, string>>({});
   const [labels, setLabels] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const error = (name: string) => problem?.errors.find((e) => e.pointer === "#/" + name)?.detail;
-  let wrong = "";
-  try {
-    JSON.parse(input);
-  } catch (err) {
-    wrong = "It is not JSON yet: " + (err as Error).message;
-  }
-  const inside = problem?.errors.filter((e) => e.pointer?.startsWith("#/input")) ?? [];
+  const errors: Errors = Object.fromEntries((problem?.errors ?? []).filter((e) => e.pointer?.startsWith("#/input")).map((e) => [e.pointer?.slice("#/input".length) ?? "", e.detail]));
+  const parsed = read(input);
   const submit = async () => {
     const body: Record<string, unknown> = { task_type: type.task_type };
     for (const k of ["queue", "delay", "idempotency_key"]) if (v[k]?.trim()) body[k] = v[k]?.trim();
@@ -301,41 +246,18 @@ function Submit({ type, close }: { type: TaskType; close: () => void }) {
     const { placeholder, ...rest } = more;
     return <TextField label={label} value={v[name] ?? ""} set={(s) => setV({ ...v, [name]: s })} error={error(name)} {...rest} {...(placeholder ? { placeholder } : {})} />;
   };
-  const show = (pointer: string) => {
-    const area = document.getElementById("submit-input") as HTMLTextAreaElement | null;
-    let p = pointer.slice("#/input".length);
-    let at = find(input, p);
-    while (at < 0 && p !== "") at = find(input, (p = p.slice(0, p.lastIndexOf("/"))));
-    area?.focus();
-    area?.setSelectionRange(Math.max(at, 0), Math.max(at, 0) + 1);
-  };
   return (
-    <FormDialog title={`Submit ${type.task_type}`} verb="Submit" wide close={close} submit={submit} ready={wrong === ""}>
-      <div class="two">
-        <Field label="Input" error={wrong || undefined} help="JSON, checked against the schema.">
-          {(a) => <textarea {...a} id="submit-input" aria-label="Input" rows={14} spellcheck={false} value={input} onInput={(ev) => setInput(ev.currentTarget.value)} />}
-        </Field>
-        <div class="field">
-          <p class="label">Schema</p>
-          <pre class="json short" tabIndex={0}>
-            {type.input_schema ? pretty(type.input_schema) : "It was announced without one: any JSON is accepted."}
-          </pre>
-        </div>
-      </div>
-      {inside.length > 0 && (
-        <ul class="pointers" aria-label="Places of the errors">
-          {inside.map((e, i) => (
-            <li key={i}>
-              <Button small onClick={() => show(e.pointer ?? "")}>
-                {e.pointer?.slice("#/input".length) || "/"}
-              </Button>{" "}
-              <span class="field-error">
-                <Text>{e.detail}</Text>
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
+    <FormDialog title={`Submit ${type.task_type}`} verb="Submit" wide close={close} submit={submit} ready={parsed.value !== undefined}>
+      <ValueForm
+        spec={spec}
+        text={input}
+        set={(s) => {
+          setInput(s);
+          setProblem(null);
+        }}
+        errors={errors}
+        label="Input"
+      />
       <div class="field-row">
         {text("queue", "Queue", { placeholder: type.defaults?.queue })}
         {text("priority", "Priority", { type: "number", min: 1, placeholder: String(type.defaults?.priority ?? 5), help: "1 first, 9 last." })}

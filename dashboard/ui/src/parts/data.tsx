@@ -208,7 +208,9 @@ interface Verb {
   verb: string; // the button
   keeps?: Children; // what it changes and keeps
   danger?: boolean;
-  run: (reason: string) => Promise<unknown>;
+  reason?: boolean; // false: the verb has none
+  check?: string; // the label of an option that run gets
+  run: (reason: string, checked: boolean) => Promise<unknown>;
   done: string | ((result: unknown) => string);
   after?: () => void;
 }
@@ -220,6 +222,7 @@ export function openVerb(v: Verb): void {
 
 function VerbDialog(v: Verb) {
   const [reason, setReason] = useState("");
+  const [checked, setChecked] = useState(false);
   return (
     <FormDialog
       title={v.title}
@@ -227,13 +230,18 @@ function VerbDialog(v: Verb) {
       danger={v.danger ?? false}
       close={closeOpened}
       submit={async () => {
-        const result = await v.run(reason.trim());
+        const result = await v.run(reason.trim(), checked);
         toast(typeof v.done === "string" ? v.done : v.done(result));
         v.after?.();
       }}
     >
       {v.keeps && <p class="dialog-text">{v.keeps}</p>}
-      <ReasonField value={reason} set={setReason} />
+      {v.check && (
+        <label class="check">
+          <input type="checkbox" checked={checked} onChange={(ev) => setChecked(ev.currentTarget.checked)} /> {v.check}
+        </label>
+      )}
+      {v.reason !== false && <ReasonField value={reason} set={setReason} />}
     </FormDialog>
   );
 }
@@ -241,17 +249,19 @@ function VerbDialog(v: Verb) {
 /** The body of a verb. */
 export const because = (reason: string): { reason?: string } => (reason ? { reason } : {});
 
-/** The counters of a job as one bar, and in words. */
-export function JobBar({ c, cancelled = 0 }: { c: { total: number; unfinished: number; failed: number; succeeded: number }; cancelled?: number }) {
-  const other = Math.max(cancelled, c.total - c.unfinished - c.failed - c.succeeded);
-  const words = [`${number(c.succeeded)} of ${plural(c.total, "task")} succeeded`, c.failed > 0 && `${number(c.failed)} failed`, other > 0 && `${number(other)} cancelled`, c.unfinished > 0 && `${number(c.unfinished)} not ended`].filter(Boolean).join(", ");
+/** The progress of a job as one bar, and in words. Without the states, ended tasks that did not succeed are counted as one. */
+export function JobBar({ c, states }: { c: { total: number; unfinished: number; succeeded: number }; states?: Record<string, number> | undefined }) {
+  const rest = Math.max(0, c.total - c.unfinished - c.succeeded);
+  const failed = states ? (states["failed"] ?? 0) : rest;
+  const cancelled = rest - failed;
+  const words = [`${number(c.succeeded)} of ${plural(c.total, "task")} succeeded`, failed > 0 && `${number(failed)} ${states ? "failed" : "failed or cancelled"}`, cancelled > 0 && `${number(cancelled)} cancelled`, c.unfinished > 0 && `${number(c.unfinished)} not ended`].filter(Boolean).join(", ");
   const part = (n: number, cls: string) => n > 0 && <i class={cls} style={{ width: `${(100 * n) / Math.max(c.total, 1)}%` }} />;
   return (
     <span class="job-bar">
       <span class="bar" aria-hidden="true">
         {part(c.succeeded, "ok")}
-        {part(c.failed, "bad")}
-        {part(other, "idle")}
+        {part(failed, "bad")}
+        {part(cancelled, "idle")}
       </span>
       <span>{words}</span>
     </span>
