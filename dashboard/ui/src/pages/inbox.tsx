@@ -4,10 +4,11 @@ import { plural } from "../lib/format";
 import { useKeys } from "../lib/keys";
 import { useTopic } from "../lib/live";
 import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
-import { mayOperate } from "../lib/session";
+import { may, mayOperate } from "../lib/session";
 import type { Task } from "../lib/types";
 import { Age, Button, Empty, ID, Loading, PageHead, ProblemBox, Section, Text, Time } from "../parts/basic";
 import { openBulk } from "../parts/bulk";
+import { openRepair, openUnblock } from "../parts/verbs";
 
 /** The causes of a block, in words. */
 function causeOf(t: Task): string {
@@ -130,7 +131,9 @@ export function Inbox() {
   );
 }
 
-/** Opens what decides about the task: the answer of a question, else the task's page with its verbs. */
+/** Opens what decides about the task: an answer, another input, or the page with all its verbs. */
 function decide(t: Task): void {
-  go(taskHref(t.id));
+  if (t.undo) go(taskHref(t.id));
+  else if (t.error?.kind === "decode_error" && may("submit")) openRepair(t);
+  else openUnblock(t);
 }
