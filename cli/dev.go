@@ -27,7 +27,7 @@ type devCmd struct {
 
 // Help is shown by dev --help.
 func (devCmd) Help() string {
-	return "One command for the machine of a developer. It creates a missing store, serves its HTTP API with a new token, runs the " +
+	return "One command for the machine of a developer. It creates a missing store, serves the dashboard and the HTTP API with a new token, runs the " +
 		"builtin task types, and runs your program and prints its output. Your program opens the store that WEAVER_STORE names " +
 		"(store/sqlite and store/postgres accept its value). When a .go file of its module changes, the program is built. If the build " +
 		"succeeds, the old process gets SIGTERM, its handlers end before their next step or after 2s, and the new process continues " +

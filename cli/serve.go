@@ -34,8 +34,8 @@ type serveCmd struct {
 
 // Help is shown by serve --help.
 func (serveCmd) Help() string {
-	return "Serves the HTTP API of the store, and the tools of `mcp` at /mcp, until interrupted; docs/http.md is the guide, /openapi.json " +
-		"the reference.\n\nWithout --token-file and --password-file every user of this machine has full access; the two files can be " +
+	return "Serves the dashboard and the HTTP API of the store, and the tools of `mcp` at /mcp, until interrupted; docs/dashboard.md and " +
+		"docs/http.md are the guides, /openapi.json the reference.\n\nWithout --token-file and --password-file every user of this machine has full access; the two files can be " +
 		"combined, and passwords use basic authentication. An --addr outside the loopback interface needs one of them; port 0 picks a " +
 		"free port. The key of --cookie-key-file has at least 32 bytes, and all servers behind one address use the same; by default it " +
 		"is random, so that a restart ends the logins of browsers. --allowed-host adds a value of the Host header that is accepted " +
