@@ -15,7 +15,6 @@ libraries=(
 	"preact@10.29.8 LICENSE package.json dist/preact.module.js src/index.d.ts src/index-5.d.ts src/jsx.d.ts src/dom.d.ts hooks/package.json hooks/dist/hooks.module.js hooks/src/index.d.ts jsx-runtime/package.json jsx-runtime/dist/jsxRuntime.module.js jsx-runtime/src/index.d.ts"
 	"@preact/signals@2.11.4 LICENSE package.json dist/signals.module.js dist/signals.d.ts"
 	"@preact/signals-core@1.14.5 LICENSE package.json dist/signals-core.module.js dist/signals-core.d.ts"
-	"uplot@1.6.32 LICENSE package.json dist/uPlot.esm.js dist/uPlot.d.ts dist/uPlot.min.css"
 )
 
 build() {
@@ -27,7 +26,7 @@ build() {
 		ui/src/app.tsx ui/src/theme.ts ui/src/stream.ts ui/src/style.css ui/src/icon.svg --loader:.svg=copy \
 		--bundle --minify --format=esm --target=es2022 --charset=utf8 --legal-comments=none --log-level=warning \
 		--jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --outdir="$out"
-	for library in preact @preact/signals @preact/signals-core uplot; do
+	for library in preact @preact/signals @preact/signals-core; do
 		printf '%s\n\n' "$library"
 		cat "ui/vendor/$library/LICENSE"
 		printf '\n\n'

@@ -23,7 +23,7 @@ const ranges: Record<string, { text: string; ms: number; step: string; stepMs: n
 };
 
 /** The colours of outcomes; all others are failures. */
-const outcomeColours: Record<string, string> = { success: "--ok", blocked: "--wait", suspended: "--idle", cancelled: "--idle" };
+const outcomeColours: Record<string, string> = { success: "ok", blocked: "wait", suspended: "idle", cancelled: "idle" };
 
 function span(name: string, at: number): { from: string; to: string; times: number[]; stepMs: number; step: string } {
   const r = ranges[name] ?? { text: "", ms: 3_600_000, step: "1m", stepMs: 60_000 };
@@ -166,10 +166,10 @@ function Charts({ range }: { range: string }) {
       const i = index(r);
       if (r.outcome === o && i >= 0) values[i] = (values[i] ?? 0) + r.count;
     }
-    return { name: o.replaceAll("_", " "), colour: outcomeColours[o] ?? "--bad", values };
+    return { name: o.replaceAll("_", " "), colour: outcomeColours[o] ?? "bad", values };
   });
   const quantiles = (of: "run" | "wait") =>
-    ([["p50", "--q1"], ["p95", "--q2"], ["p99", "--q3"]] as const).map(([q, colour]) => {
+    ([["p50", "q1"], ["p95", "q2"], ["p99", "q3"]] as const).map(([q, colour]) => {
       const values = new Array<number | null>(s.times.length).fill(null);
       for (const r of total.rows) {
         const i = index(r);

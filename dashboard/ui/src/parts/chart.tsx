@@ -1,121 +1,159 @@
-// Charts over time, drawn by uPlot, each with its numbers as a table for those who do not see it.
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import { theme, timeZone } from "../lib/prefs";
+// Charts over time in SVG, each with its numbers as a table for those who do not see it.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { timeZone } from "../lib/prefs";
 import { exact } from "../lib/time";
 
 export interface Series {
   name: string;
-  colour: string; // a custom property of the style, as --ok
+  colour: string; // a class of the style: ok, bad, wait, idle, q1, q2, q3
   values: (number | null)[];
 }
 
 interface Props {
   label: string;
-  times: number[]; // seconds since 1970
+  times: number[]; // seconds since 1970, at equal distances
   series: Series[];
   text: (v: number) => string;
-  stacked?: boolean;
+  stacked?: boolean; // bars on each other instead of lines
   height?: number;
-  choose?: (from: number, to: number) => void; // milliseconds of a chosen point's step
+  choose?: (from: number, to: number) => void; // milliseconds of the step that was clicked
 }
 
-/** Sums of the series up to each, for stacked bars. */
-function stack(series: Series[], n: number): number[][] {
-  const sum = new Array<number>(n).fill(0);
-  return series.map((s) => s.values.map((v, i) => (sum[i] = (sum[i] ?? 0) + (v ?? 0))));
+const left = 56; // of the plot, for the numbers
+const bottom = 30; // for the times
+const top = 6;
+
+/** Marks of an axis from 0 to at least most: at most four, at 1, 2 or 5 times a power of ten. */
+function marks(most: number): number[] {
+  const raw = most / 3;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? raw;
+  const list = [];
+  for (let v = 0; v <= most * 1.001; v += step) list.push(v);
+  return list;
 }
+
+const steps = [60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 432_000, 864_000];
 
 const two = (n: number) => String(n).padStart(2, "0");
 
-/** The text of a mark of the time axis: the hour, with the date where the day begins. */
-function tick(at: number, step: number, before: number | undefined, utc: boolean): string {
-  const [d, was] = [at, before ?? 0].map((s) => {
-    const t = new Date(s * 1000);
-    return utc ? { day: `${two(t.getUTCMonth() + 1)}-${two(t.getUTCDate())}`, time: `${two(t.getUTCHours())}:${two(t.getUTCMinutes())}` } : { day: `${two(t.getMonth() + 1)}-${two(t.getDate())}`, time: `${two(t.getHours())}:${two(t.getMinutes())}` };
-  });
-  if (step >= 86_400) return d?.day ?? "";
-  return before === undefined || d?.day !== was?.day ? `${d?.time}\n${d?.day}` : (d?.time ?? "");
+/** The text of a mark of the time axis: the hour, and the date of the first mark and where a day begins. */
+function timeMark(at: number, step: number, first: boolean, utc: boolean): [string, string] {
+  const d = new Date(at * 1000 - (utc ? 0 : new Date(at * 1000).getTimezoneOffset() * 60_000));
+  const day = `${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())}`;
+  const time = `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`;
+  if (step >= 86_400) return [day, ""];
+  return [time, first || time === "00:00" ? day : ""];
 }
 
-export function Chart({ label, times, series, text, stacked, height = 150, choose }: Props) {
+export function Chart({ label, times, series, text, stacked, height = 160, choose }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const last = useRef({ series, times, choose });
-  last.current = { series, times, choose };
-  const dark = theme.value;
-  const zone = timeZone.value;
-  const shape = series.map((s) => s.name).join();
-  const step = times.length > 1 ? (times[1] ?? 0) - (times[0] ?? 0) : 60;
-
-  const data = (): uPlot.AlignedData => {
-    const { series: list, times: at } = last.current;
-    if (!stacked) return [at, ...list.map((s) => s.values)] as uPlot.AlignedData;
-    return [at, ...stack(list, at.length).reverse()] as uPlot.AlignedData;
-  };
-
-  useEffect(() => {
+  const [width, setWidth] = useState(0);
+  const [at, setAt] = useState(-1);
+  useLayoutEffect(() => {
     const el = box.current;
     if (!el) return;
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name: string) => style.getPropertyValue(name).trim();
-    const grid = { stroke: colour("--line"), width: 1 };
-    const axis = { stroke: colour("--muted"), font: "11px system-ui, sans-serif", grid, ticks: { show: false } };
-    const drawn = stacked ? [...series].reverse() : series;
-    const bars = uPlot.paths.bars?.({ size: [0.8, 40], align: 1 });
-    const tz = zone === "utc" ? (s: number) => uPlot.tzDate(new Date(s * 1000), "UTC") : (s: number) => new Date(s * 1000);
-    plot.current = new uPlot(
-      {
-        width: Math.max(200, el.clientWidth),
-        height,
-        tzDate: tz,
-        legend: { show: false },
-        cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-        scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [
-          { ...axis, space: 64, values: (_u, ticks, _axis, _space, step) => ticks.map((t, i) => tick(t, step, ticks[i - 1], zone === "utc")) },
-          { ...axis, size: 62, values: (_u, ticks) => ticks.map((v) => (v === 0 ? "0" : text(v))) },
-        ],
-        series: [
-          {},
-          ...drawn.map((s) => ({
-            label: s.name,
-            stroke: colour(s.colour),
-            width: stacked ? 0 : 1.75,
-            ...(stacked ? { fill: colour(s.colour), paths: bars, points: { show: false } } : { points: { show: false }, spanGaps: true }),
-          })),
-        ] as uPlot.Series[],
-      },
-      data(),
-      el,
-    );
-    const over = el.querySelector<HTMLElement>(".u-over");
-    const click = () => {
-      const i = plot.current?.cursor.idx;
-      const at = i === null || i === undefined ? undefined : last.current.times[i];
-      if (at !== undefined) last.current.choose?.(at * 1000, (at + step) * 1000);
-    };
-    over?.addEventListener("click", click);
-    const resize = new ResizeObserver(() => plot.current?.setSize({ width: Math.max(200, el.clientWidth), height }));
+    setWidth(el.clientWidth);
+    const resize = new ResizeObserver(() => setWidth(el.clientWidth));
     resize.observe(el);
-    return () => {
-      resize.disconnect();
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, [shape, dark, zone, stacked, height, step]);
+    return () => resize.disconnect();
+  }, []);
 
-  useEffect(() => {
-    plot.current?.setData(data());
-  }, [series, times]);
+  const begin = times[0] ?? 0;
+  const step = (times[1] ?? begin + 60) - begin;
+  const span = Math.max(step, times.length * step);
+  const right = Math.max(left + 40, width);
+  const x = (t: number) => left + ((t - begin) / span) * (right - left);
+  const sums = times.map((_, i) => series.reduce((n, s) => n + (s.values[i] ?? 0), 0));
+  const most = Math.max(...(stacked ? sums : series.flatMap((s) => s.values.map((v) => v ?? 0))), 0) || 1;
+  const scale = marks(most);
+  const roof = Math.max(most, scale.at(-1) ?? 1) * 1.04;
+  const y = (v: number) => top + (1 - v / roof) * (height - top - bottom);
+  const utc = timeZone.value === "utc";
+  const apart = steps.find((s) => (s / span) * (right - left) >= 62) ?? 864_000;
+  const zone = utc ? 0 : new Date(begin * 1000).getTimezoneOffset() * 60;
+  const ticks: number[] = [];
+  for (let t = Math.ceil((begin - zone) / apart) * apart + zone; t < begin + span; t += apart) if (x(t) < right - 14) ticks.push(t);
+
+  const base = new Array<number>(times.length).fill(0);
+  const paths = series.map((s) => {
+    let d = "";
+    let gap = true;
+    s.values.forEach((v, i) => {
+      const t = times[i] ?? 0;
+      if (stacked) {
+        const from = base[i] ?? 0;
+        const to = from + (v ?? 0);
+        base[i] = to;
+        if (!v) return;
+        const w = Math.max(1, x(t + step) - x(t) - 1);
+        d += `M${x(t).toFixed(1)} ${y(from).toFixed(1)}h${w.toFixed(1)}V${y(to).toFixed(1)}h${(-w).toFixed(1)}z`;
+      } else if (v === null) {
+        gap = true;
+      } else {
+        d += `${gap ? "M" : "L"}${x(t + step / 2).toFixed(1)} ${y(v).toFixed(1)}`;
+        if (gap && (s.values[i + 1] ?? null) === null) d += "h0.1"; // a single value is a dot
+        gap = false;
+      }
+    });
+    return d;
+  });
+
+  const point = (ev: MouseEvent) => {
+    const px = ev.clientX - (box.current?.getBoundingClientRect().left ?? 0);
+    const i = Math.floor(((px - left) / (right - left)) * times.length);
+    setAt(i >= 0 && i < times.length ? i : -1);
+  };
+  const chosen = times[at];
 
   return (
     <figure class="chart" aria-label={label}>
-      <div ref={box} class={choose ? "plot chooses" : "plot"} aria-hidden="true" />
+      <div ref={box} class={choose ? "plot chooses" : "plot"} aria-hidden="true" onMouseMove={point} onMouseLeave={() => setAt(-1)} onClick={() => chosen !== undefined && choose?.(chosen * 1000, (chosen + step) * 1000)}>
+        <svg width={right} height={height}>
+          {scale.map((v) => (
+            <g key={v}>
+              <path class="grid" d={`M${left} ${y(v).toFixed(1)}H${right}`} />
+              <text x={left - 6} y={y(v) + 4} class="end">
+                {v === 0 ? "0" : text(v)}
+              </text>
+            </g>
+          ))}
+          {ticks.map((t, i) => {
+            const [time, day] = timeMark(t, apart, i === 0, utc);
+            return (
+              <g key={t}>
+                <path class="grid" d={`M${x(t).toFixed(1)} ${top}V${height - bottom}`} />
+                <text x={x(t)} y={height - bottom + 13} class="middle">
+                  {time}
+                </text>
+                {day && (
+                  <text x={x(t)} y={height - bottom + 26} class="middle">
+                    {day}
+                  </text>
+                )}
+              </g>
+            );
+          })}
+          {series.map((s, i) => (
+            <path key={s.name} class={(stacked ? "bars " : "line ") + s.colour} d={paths[i]} />
+          ))}
+          {chosen !== undefined && <path class="pointed" d={`M${x(chosen + step / 2).toFixed(1)} ${top}V${height - bottom}`} />}
+        </svg>
+        {chosen !== undefined && (
+          <p class={"tip" + (at > times.length / 2 ? " left" : "")}>
+            <span class="muted">{exact(chosen * 1000)}</span>
+            {series.map((s) => (
+              <span key={s.name}>
+                <i class={"swatch " + s.colour} /> {s.name} {s.values[at] === null || s.values[at] === undefined ? "–" : text(s.values[at])}
+              </span>
+            ))}
+          </p>
+        )}
+      </div>
       <figcaption>
         {series.map((s) => (
           <span key={s.name} class="legend">
-            <i class={"swatch " + s.colour.slice(2)} /> {s.name}
+            <i class={"swatch " + s.colour} /> {s.name}
           </span>
         ))}
         <details>
