@@ -9,11 +9,13 @@ import { storedText } from "../lib/prefs";
 import { quoted } from "../lib/query";
 import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { mayOperate } from "../lib/session";
+import { cli, curl } from "../lib/task";
 import { duration, now } from "../lib/time";
 import type { Found, Task } from "../lib/types";
-import { Button, Copy, Empty, Labels, Loading, PageHead, ProblemBox, State, Text, Time, type Children } from "../parts/basic";
+import { Button, Empty, Labels, Loading, PageHead, ProblemBox, State, Text, Time, type Children } from "../parts/basic";
 import { openBulk, type Verb } from "../parts/bulk";
 import { closeOpened, Dialog, open } from "../parts/dialog";
+import { CopyMenu } from "../parts/menu";
 import { QueryBox } from "../parts/querybox";
 
 interface Column {
@@ -58,9 +60,7 @@ export function Tasks() {
         <Button icon="columns" onClick={() => open(<Columns />)}>
           Columns
         </Button>
-        <Copy small={false} text={() => `weaver task ls --q '${q.replaceAll("'", "'\\''")}'`} label="Copy as command">
-          Command
-        </Copy>
+        <CopyMenu command={cli("task", "ls", "--q", q)} request={curl("GET", "v1/tasks?q=" + encodeURIComponent(q))} />
       </PageHead>
       <TaskList q={q} size={size} setQuery={(next) => setParams({ q: next }, { replace: false })} key={size} />
     </>

@@ -25,7 +25,7 @@ const top = 6;
 
 /** Marks of an axis from 0 to at least most: at most four, at 1, 2 or 5 times a power of ten. */
 function marks(most: number): number[] {
-  const raw = most / 3;
+  const raw = most / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? raw;
   const list = [];
@@ -92,7 +92,7 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
         gap = true;
       } else {
         d += `${gap ? "M" : "L"}${x(t + step / 2).toFixed(1)} ${y(v).toFixed(1)}`;
-        if (gap && (s.values[i + 1] ?? null) === null) d += "h0.1"; // a single value is a dot
+        if (gap && (s.values[i + 1] ?? null) === null) d += "m-2 0h4"; // a value alone
         gap = false;
       }
     });

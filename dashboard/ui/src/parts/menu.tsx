@@ -1,6 +1,8 @@
 // A button that opens a list of actions.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { copyText } from "../lib/clipboard";
 import { Button } from "./basic";
+import { toast } from "./dialog";
 import { Icon, type IconName } from "./icons";
 
 export interface MenuItem {
@@ -9,6 +11,18 @@ export interface MenuItem {
   danger?: boolean | undefined;
   href?: string | undefined; // a link to another place
   run?: (() => void) | undefined;
+}
+
+/** A menu that copies the page as a link, a command or a request. */
+export function CopyMenu({ command, request, more = [] }: { command: string; request: string; more?: MenuItem[] }) {
+  const copy = (text: string) => () => void copyText(text).then((ok) => toast(ok ? "Copied." : "The browser refuses to copy: select the text by hand."));
+  return (
+    <Menu
+      label="Copy and open"
+      icon="link"
+      items={[{ text: "Copy as link", icon: "link", run: copy(location.href) }, { text: "Copy as command", icon: "copy", run: copy(command) }, { text: "Copy as curl", icon: "copy", run: copy(request) }, ...more]}
+    />
+  );
 }
 
 export function Menu({ label, icon = "more", text, items }: { label: string; icon?: IconName; text?: string; items: MenuItem[] }) {
