@@ -1,9 +1,9 @@
 // One task: its state in words, what helps, and everything that is recorded about it.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { apiURL, Problem, send } from "../lib/api";
 import { copyText } from "../lib/clipboard";
 import { config } from "../lib/config";
-import { number } from "../lib/format";
+import { number, plural } from "../lib/format";
 import { useKeys } from "../lib/keys";
 import { useTopic } from "../lib/live";
 import { useLoad, useReload } from "../lib/load";
@@ -12,7 +12,7 @@ import { href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { features, mayReadValues } from "../lib/session";
 import { cli, curl, ended, nameOf, taskPath } from "../lib/task";
 import { nanos } from "../lib/time";
-import type { Explanation, History, Step, Task } from "../lib/types";
+import type { History, Step, Task } from "../lib/types";
 import { Button, Empty, Facts, ID, Labels, Loading, PageHead, ProblemBox, Section, State, Tabs, Text, Time, type Children, type Tab } from "../parts/basic";
 import { toast } from "../parts/dialog";
 import { Menu } from "../parts/menu";
@@ -34,27 +34,40 @@ async function history(id: string, signal: AbortSignal): Promise<Records> {
 
 export function TaskPage({ id }: { id: string }) {
   const topic = useTopic<Task>("task:" + id);
+  const [late, setLate] = useState(false);
+  const seen = useRef(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 1000);
+    return () => clearTimeout(timer);
+  }, []);
   const row = topic.rows[0];
+  if (row) seen.current = true;
+  const status = topic.problem?.status;
+  if (status === 404 || status === 400 || (topic.loaded && !topic.problem && !row)) return <Gone id={id} deleted={seen.current} />;
+  // Without a stream the records come alone.
+  if (row || late) return <Loaded id={id} row={row} />;
+  return <Before id={id} />;
+}
+
+function Before({ id, problem, retry }: { id: string; problem?: Error | null; retry?: () => void }) {
+  return (
+    <>
+      <PageHead title="Task" sub={<span class="mono">{id}</span>} />
+      {problem ? <ProblemBox problem={problem} retry={retry} /> : <Loading rows={8} />}
+    </>
+  );
+}
+
+function Loaded({ id, row }: { id: string; row: Task | undefined }) {
   const live = row?.task_type ? row : undefined; // a row that is too large for the stream has its id alone
   const version = row ? `${live?.lease_epoch} ${live?.updated_at} ${live?.state} ${live?.pause ?? ""}` : "";
   const records = useLoad(id, (s) => history(id, s));
   useReload(records.reload, version);
-  const waiting = !!live && !ended(live);
-  const why = useWhy(taskPath(id), version, waiting);
-  const seen = useRef(false);
   const t = live ?? records.data?.task;
-  if (t) seen.current = true;
-  const problem = topic.problem ?? (topic.loaded ? null : (records.problem as Problem | null));
-  const gone = (topic.loaded && !topic.problem && topic.rows.length === 0) || problem?.status === 404 || problem?.status === 400;
-  if (gone) return <Gone id={id} deleted={seen.current} />;
-  if (!t)
-    return (
-      <>
-        <PageHead title="Task" sub={<span class="mono">{id}</span>} />
-        {problem ? <ProblemBox problem={problem} retry={records.reload} /> : <Loading rows={8} />}
-      </>
-    );
-  return <Shown t={t} records={records.data} problem={records.problem} retry={records.reload} why={why} version={version} />;
+  const why = useWhy(taskPath(id), version, !!t && !ended(t));
+  if (t) return <Shown t={t} records={records.data} problem={records.problem} retry={records.reload} why={why} version={version} />;
+  if (records.problem instanceof Problem && records.problem.status === 404) return <Gone id={id} deleted={false} />;
+  return <Before id={id} problem={records.problem} retry={records.reload} />;
 }
 
 function Gone({ id, deleted }: { id: string; deleted: boolean }) {
@@ -133,13 +146,13 @@ function Shown({ t, records: h, problem, retry, why, version }: ShownProps) {
       </PageHead>
       <div class="task-grid">
         <div class="task-main">
-          <Why why={why as { data: Explanation | undefined } & typeof why} task={t} head={<Head t={t} />} />
+          <Why why={why} task={t} head={<Head t={t} />} />
           {problem && !h && <ProblemBox problem={problem} retry={retry} />}
           <Tabs label="Records of the task" tabs={tabs} chosen={tab} choose={choose}>
             {!h && (tab === "history" || tab === "related" || tab === "audit") ? (
               <Loading rows={5} />
             ) : tab === "history" && h ? (
-              <Section title="Attempts" aside={`${t.attempt_count} of ${t.max_attempts} count`}>
+              <Section title="Attempts" aside={`${t.attempt_count} of ${t.max_attempts} used`}>
                 <Strip t={t} h={h} />
                 <Attempts h={h} value={results} />
               </Section>
@@ -229,12 +242,12 @@ function TaskFacts({ t, h }: { t: Task; h: History | undefined }) {
           ["Type", query("type:" + quoted(t.task_type), t.task_type)],
           ["Queue", query("queue:" + quoted(t.queue), t.queue)],
           ["Priority", t.priority],
-          ["Attempts", `${t.attempt_count} of ${t.max_attempts} count${t.attempt_no !== t.attempt_count ? `, ${t.attempt_no} in all` : ""}`],
-          ["Completed steps", t.step_count || null],
+          ["Attempts", `${t.attempt_count} of ${t.max_attempts}${t.attempt_no !== t.attempt_count ? `; ${plural(t.attempt_no, "run")}` : ""}`],
+          ["Steps done", t.step_count || null],
           ["Created", time(t.created_at)],
           [t.state === "running" ? "Started" : "Last start", time(t.started_at)],
           ["Ended", time(t.finished_at)],
-          ["Last attempt took", lasted],
+          ["Took", lasted],
           ["Next start", t.state === "pending" && time(t.ready_at)],
           ["Deadline", time(t.deadline_at)],
           ["Changed", time(t.updated_at)],

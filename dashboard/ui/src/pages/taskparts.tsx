@@ -6,7 +6,7 @@ import { field, parse, type Json } from "../lib/json";
 import { useLoad, useReload } from "../lib/load";
 import { taskHref } from "../lib/router";
 import { mayReadValues } from "../lib/session";
-import { taskPath, undoFailed } from "../lib/task";
+import { ended, taskPath, undoFailed } from "../lib/task";
 import { nanos } from "../lib/time";
 import type { Artifact, AuditEntry, History, Need, Task, UndoEffect } from "../lib/types";
 import { Button, Empty, ID, Loading, ProblemBox, Section, State, Text, Time, type Children } from "../parts/basic";
@@ -203,8 +203,8 @@ export function UndoPlan({ t, version }: { t: Task; version: string }) {
   if (!plan.data) return <Loading rows={4} />;
   const running = !!t.undo;
   return (
-    <Section title="Undo plan" aside={undoFailed(t) ? <span class="tag bad">the undo failed</span> : running ? <span class="tag wait">in progress, ends as {String(t.undo?.["ends_as"] ?? "")}</span> : undefined}>
-      <p class="panel-body muted">{running ? "In the order in which the effects are undone." : "What is undone, in this order, if the task ends without success."}</p>
+    <Section title="Undo plan" aside={undoFailed(t) ? <span class="tag bad">the undo failed</span> : running && !ended(t) ? <span class="tag wait">in progress, ends as {String(t.undo?.["ends_as"] ?? "")}</span> : undefined}>
+      <p class="panel-body muted">{ended(t) ? "What became of the effects, the last one first." : running ? "In the order in which the effects are undone." : "What is undone, in this order, if the task ends without success."}</p>
       {plan.data.effects.length === 0 ? (
         <Empty title="No step has had an effect yet." />
       ) : (

@@ -43,7 +43,7 @@ function useValue(spec: Spec | null, first: string) {
       set(s);
     },
     errors: { ...own, ...server },
-    fine: !r.problem && Object.keys(own).length === 0,
+    fine: !r.problem, // what the form refuses is shown, and the server decides
     raw: r.value ? write(r.value, 0) : undefined,
     refused: (p: Problem, name: string) => setServer(errorsBelow(p, name)),
   };

@@ -170,6 +170,7 @@ function Control({ spec, value, set, required, attrs }: { spec: Spec; value: Jso
       return (
         <select {...attrs} value={chosen} onChange={(ev) => set(values.find((v) => write(v, 0) === ev.currentTarget.value))}>
           {(!required || nil) && <option value="">not set</option>}
+          {chosen && !values.some((v) => write(v, 0) === chosen) && <option value={chosen}>{chosen.slice(0, 60)}</option>}
           {values.map((v) => (
             <option key={write(v, 0)} value={write(v, 0)}>
               {v.kind === "string" ? v.value : spec.kind === "boolean" ? (write(v) === "true" ? "yes" : "no") : write(v, 0)}

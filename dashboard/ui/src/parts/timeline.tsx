@@ -69,27 +69,27 @@ export function Strip({ t, h }: { t: Task; h: History }) {
   const ready = t.state === "pending" ? ms(t.ready_at) : NaN;
   const last = Math.max(first + 1, ...times, live ? at : 0, ms(t.finished_at) || 0, ready - at < 3_600_000 ? ready : 0);
   const span = last - first;
-  const left = (x: number) => `${((Math.max(first, x) - first) / span) * 100}%`;
+  const left = (x: number, width = 0) => `min(${((Math.max(first, x) - first) / span) * 100}%, calc(100% - ${width}px))`;
   const marks: { at: number; title: string; icon: IconName }[] = [
     ...h.signals.map((s) => ({ at: ms(s.sent_at), title: `Signal ${s.name}`, icon: "events" as IconName })),
     ...h.audit.map((e) => ({ at: ms(e.at), title: `${said(e.verb)} by ${e.actor}`, icon: "hand" as IconName })),
   ].filter((m) => m.at >= first && m.at <= last);
   return (
-    <figure class="strip" aria-label={`Time axis: ${plural(h.attempts.length, "attempt")} in ${duration(span)}`}>
-      <div class="strip-axis" aria-hidden="true">
-        <span class="strip-label" />
-        <span class="strip-track">
+    <figure class="tl" aria-label={`Time axis: ${plural(h.attempts.length, "attempt")} in ${duration(span)}`}>
+      <div class="tl-axis" aria-hidden="true">
+        <span class="tl-label" />
+        <span class="tl-track">
           <span>{exact(first)}</span>
           <span>{duration(span / 2)}</span>
           <span>{live ? "now" : `after ${duration(span)}`}</span>
         </span>
       </div>
       {marks.length > 0 && (
-        <div class="strip-row">
-          <span class="strip-label muted">Signals, operators</span>
-          <span class="strip-track">
+        <div class="tl-row">
+          <span class="tl-label muted">Signals, operators</span>
+          <span class="tl-track">
             {marks.slice(0, 100).map((m, i) => (
-              <span key={i} class="strip-mark" title={`${m.title}\n${exact(m.at, undefined, true)}`} style={{ left: left(m.at) }}>
+              <span key={i} class="tl-mark" title={`${m.title}\n${exact(m.at, undefined, true)}`} style={{ left: left(m.at, 8) }}>
                 <Icon name={m.icon} />
                 <span class="visually-hidden">{m.title}</span>
               </span>
@@ -98,11 +98,11 @@ export function Strip({ t, h }: { t: Task; h: History }) {
         </div>
       )}
       {bars.map((b) => (
-        <div class={"strip-row" + (b.sub ? " sub" : "")} key={b.key}>
-          <span class="strip-label">{b.label}</span>
-          <span class="strip-track">
-            <span class={"strip-bar " + b.cls + (b.open ? " open" : "")} style={{ left: left(b.from), width: `${Math.max(0, ((b.to - b.from) / span) * 100)}%` }} title={`${b.title}, ${duration(b.to - b.from)}\n${exact(b.from, undefined, true)}`} />
-            <span class={"strip-text" + ((b.from - first) / span > 0.6 ? " before" : "")} style={(b.from - first) / span > 0.6 ? { right: `${100 - ((b.from - first) / span) * 100}%` } : { left: left(b.to) }}>
+        <div class={"tl-row" + (b.sub ? " sub" : "")} key={b.key}>
+          <span class="tl-label">{b.label}</span>
+          <span class="tl-track">
+            <span class={"tl-bar " + b.cls + (b.open ? " open" : "")} style={{ left: left(b.from, 4), width: `${Math.max(0, ((b.to - b.from) / span) * 100)}%` }} title={`${b.title}, ${duration(b.to - b.from)}\n${exact(b.from, undefined, true)}`} />
+            <span class={"tl-text" + ((b.from - first) / span > 0.6 ? " before" : "")} style={(b.from - first) / span > 0.6 ? { right: `${100 - ((b.from - first) / span) * 100}%` } : { left: left(b.to) }}>
               {b.title}, {b.open && b.sub ? "waiting " : ""}
               {duration(b.to - b.from)}
             </span>

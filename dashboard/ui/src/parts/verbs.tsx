@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { get, post, Problem, send } from "../lib/api";
 import { plural } from "../lib/format";
 import { useLoad } from "../lib/load";
-import { go, href, taskHref } from "../lib/router";
+import { go, href, path, taskHref } from "../lib/router";
 import { may } from "../lib/session";
 import { cli, ended, etag, nameOf, taskPath, undoFailed, undoing } from "../lib/task";
 import type { History, Task, UndoEffect, WhyAction } from "../lib/types";
@@ -84,7 +84,7 @@ export function VerbDialog({ task, title, verb, danger, request, command, keeps,
   const submit = async () => {
     try {
       const answer = await request(reason.trim(), unmatched ? {} : { "If-Match": etag(seen) });
-      if (typeof done === "string") toast(done, taskHref(task.id));
+      if (typeof done === "string") toast(done, path.peek() === "tasks/" + task.id ? undefined : taskHref(task.id));
       else done(answer);
     } catch (err) {
       if (err instanceof Problem && err.status === 412) {
