@@ -3,9 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../lib/api";
 import { number, plural, visible } from "../lib/format";
 import { useLoad } from "../lib/load";
-import { go, href, params, setParams, taskHref } from "../lib/router";
+import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { exact, now, relative } from "../lib/time";
-import type { Found, Task } from "../lib/types";
+import type { Found, Job, Page, Task } from "../lib/types";
 import { Button, Text, type Children } from "./basic";
 import { closeOpened, Field, FormDialog, open, ReasonField, toast } from "./dialog";
 
@@ -149,7 +149,7 @@ export interface Mark {
 }
 
 /** Runs as small marks, oldest first: a failure is a full bar, a success half of one. A click opens the run. */
-export function Marks({ marks, what = "runs" }: { marks: Mark[]; what?: string }) {
+export function Marks({ marks }: { marks: Mark[] }) {
   const by = new Map<string, number>();
   for (const m of marks) by.set(m.state, (by.get(m.state) ?? 0) + 1);
   const words = [...by].map(([s, n]) => `${number(n)} ${s}`).join(", ");
@@ -159,7 +159,7 @@ export function Marks({ marks, what = "runs" }: { marks: Mark[]; what?: string }
     if (to) go(to);
   };
   return (
-    <span class="strip" role="img" aria-label={`The last ${marks.length} ${what}: ${words}`} onClick={click}>
+    <span class="runs" role="img" aria-label={`The last ${plural(marks.length, "run")}: ${words}`} onClick={click}>
       {marks.map((m) => (
         <i key={m.id} class={markOf[m.state] ?? "idle"} title={m.text ?? m.state} data-to={m.to} />
       ))}
@@ -167,13 +167,14 @@ export function Marks({ marks, what = "runs" }: { marks: Mark[]; what?: string }
   );
 }
 
-/** The marks of tasks, given newest first. */
-export function taskMarks(tasks: Task[]): Mark[] {
-  return tasks.map((t) => ({ id: t.id, state: t.state, to: taskHref(t.id), text: `${t.state}${t.error ? ": " + t.error.kind.replaceAll("_", " ") : ""}, ${t.finished_at ? relative(Date.parse(t.finished_at), now.peek()) + "\n" + exact(Date.parse(t.finished_at)) : ""}` })).reverse();
+/** The marks of tasks or jobs, given newest first. */
+function marksOf(list: (Task | Job)[]): Mark[] {
+  const when = (at: string | undefined) => (at ? `, ${relative(Date.parse(at), now.peek())}\n${exact(Date.parse(at))}` : "");
+  return list.map((t) => ({ id: t.id, state: t.state, to: "counters" in t ? jobHref(t.id) : taskHref(t.id), text: t.state + ("error" in t && t.error ? ": " + (t.error as Task["error"])?.kind.replaceAll("_", " ") : "") + when(t.finished_at) })).reverse();
 }
 
-/** The last 50 ended tasks of a query as marks. They are loaded when they come into view, and again every 30 s. */
-export function Strip({ q }: { q: string }) {
+/** The last 50 ended tasks of a query, or jobs of a name, as marks. They are loaded when they come into view, and again every 30 s. */
+export function Strip({ q, job }: { q: string; job?: string | undefined }) {
   const box = useRef<HTMLSpanElement>(null);
   const [seen, setSeen] = useState(false);
   useEffect(() => {
@@ -184,16 +185,20 @@ export function Strip({ q }: { q: string }) {
     return () => watch.disconnect();
   }, []);
   return (
-    <span class="strip-box" ref={box}>
-      {seen && <Loaded q={q} />}
+    <span class="runs-box" ref={box}>
+      {seen && <Loaded q={q} job={job} />}
     </span>
   );
 }
 
-function Loaded({ q }: { q: string }) {
-  const runs = useLoad(q, (s) => get<Found>("v1/tasks", { q: `${q} state:succeeded,failed,cancelled`, limit: 50 }, s), 30_000);
+function Loaded({ q, job }: { q: string; job?: string | undefined }) {
+  const runs = useLoad(
+    q + job,
+    async (s) => marksOf((await (job === undefined ? get<Found>("v1/tasks", { q: `${q} state:succeeded,failed,cancelled`, limit: 50 }, s) : get<Page<Job>>("v1/jobs", { name: job, state: ["succeeded", "failed", "cancelled"], limit: 50 }, s))).items),
+    30_000,
+  );
   if (runs.problem) return <span class="muted">not available</span>;
-  return runs.data ? <Marks marks={taskMarks(runs.data.items)} what="ended runs" /> : <span class="muted">…</span>;
+  return runs.data ? <Marks marks={runs.data} /> : <span class="muted">…</span>;
 }
 
 /** A share of attempts that failed, in words. */
@@ -212,6 +217,7 @@ interface Verb {
   check?: string; // the label of an option that run gets
   run: (reason: string, checked: boolean) => Promise<unknown>;
   done: string | ((result: unknown) => string);
+  link?: (result: unknown) => string | undefined; // of the message
   after?: () => void;
 }
 
@@ -231,7 +237,7 @@ function VerbDialog(v: Verb) {
       close={closeOpened}
       submit={async () => {
         const result = await v.run(reason.trim(), checked);
-        toast(typeof v.done === "string" ? v.done : v.done(result));
+        toast(typeof v.done === "string" ? v.done : v.done(result), v.link?.(result));
         v.after?.();
       }}
     >
