@@ -52,7 +52,7 @@ const silentAfter = 40_000; // the server sends a comment every 15 s
 const bufferedAfter = 5_000; // the server sends the first line at once
 const pollEvery = 3_000;
 const retryStreamAfter = 60_000; // of polling
-const maxTopics = 20; // of a stream
+export const maxTopics = 20; // of a stream
 
 export class Streamer {
   private topics: string[] = [];
