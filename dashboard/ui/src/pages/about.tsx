@@ -66,7 +66,7 @@ export function About() {
       </div>
       <Section title="Licences">
         <p class="panel-body">
-          The pages contain Preact, Preact Signals and uPlot, all under the MIT licence: <a href={new URL("assets/licenses.txt", root).href}>their texts</a>.
+          The pages contain Preact and Preact Signals, both under the MIT licence: <a href={new URL("assets/licenses.txt", root).href}>their texts</a>.
         </p>
       </Section>
     </>
