@@ -194,7 +194,7 @@ function Rerun({ t, preset, spec, first, problem }: EditProps) {
   const v = useValue(spec, first);
   const h = useLoad("rerun " + t.id, (s) => get<History>(taskPath(t.id, "/history"), {}, s));
   const steps = [...new Set((h.data?.steps ?? []).filter((s) => s.kind !== "undo" && s.kind !== "cleanup").sort((a, b) => a.index - b.index).map((s) => s.name))];
-  const cleaned = h.data?.steps.some((s) => s.kind === "cleanup" || s.kind === "undo");
+  const cleaned = h.data?.steps.some((s) => s.kind === "cleanup");
   const before = from ? steps.slice(0, steps.indexOf(from)) : [];
   const changed = edit && v.raw !== undefined;
   return (

@@ -66,19 +66,22 @@ export function Viewer({ of, name }: { of: Payload; name: string }) {
   const [all, setAll] = useState(false);
   const [search, setSearch] = useState("");
   const large = of.text.length > previewSize;
-  const tree = form === "tree" && (of.json?.kind === "object" || of.json?.kind === "array");
+  const parts = of.json?.kind === "object" || of.json?.kind === "array";
+  const tree = form === "tree" && parts;
   return (
     <div class="payload">
       <div class="payload-head">
         <span class="muted">{bytes(of.size)}</span>
-        <div class="segmented" role="group" aria-label="Form">
-          <button type="button" aria-pressed={form === "tree"} onClick={() => setForm("tree")}>
-            Tree
-          </button>
-          <button type="button" aria-pressed={form === "text"} onClick={() => setForm("text")}>
-            Text
-          </button>
-        </div>
+        {parts && (
+          <div class="segmented" role="group" aria-label="Form">
+            <button type="button" aria-pressed={form === "tree"} onClick={() => setForm("tree")}>
+              Tree
+            </button>
+            <button type="button" aria-pressed={form === "text"} onClick={() => setForm("text")}>
+              Text
+            </button>
+          </div>
+        )}
         <input type="search" aria-label={`Search in ${name}`} placeholder="Search" value={search} onInput={(ev) => setSearch(ev.currentTarget.value)} />
         <Copy text={of.text} label={`Copy ${name}`} small={false} />
         <Button kind="plain" icon="download" label={`Download ${name}`} onClick={() => save(of.text, name + ".json")} />
@@ -94,7 +97,7 @@ export function Viewer({ of, name }: { of: Payload; name: string }) {
           {visible(large && !all ? of.text.slice(0, previewSize) : of.text)}
         </pre>
       )}
-      {large && !all && form === "text" && !search.trim() && (
+      {large && !all && !tree && !search.trim() && (
         <p class="note">
           The first 64 KiB of {bytes(of.text.length)} are shown. <Button small onClick={() => setAll(true)}>Show everything</Button>
         </p>

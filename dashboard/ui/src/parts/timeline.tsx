@@ -1,10 +1,11 @@
 // The attempts of a task on one time axis, with their decisions and steps.
+import { useState } from "preact/hooks";
 import { number, plural } from "../lib/format";
 import { duration, exact, now } from "../lib/time";
 import type { Attempt, Decision, History, Step, Task } from "../lib/types";
 import { taskHref } from "../lib/router";
 import { ended } from "../lib/task";
-import { Empty, Text, Time, type Children } from "./basic";
+import { Button, Empty, Text, Time, type Children } from "./basic";
 import { Icon, type IconName } from "./icons";
 
 interface Bar {
@@ -41,16 +42,23 @@ export function StepState({ s }: { s: Step }) {
 
 const stepWait = (s: Step) => s.kind === "sleep" || s.kind === "signal" || s.kind === "ask" || s.kind === "call" || s.kind === "race" || s.kind === "each";
 
+/** More rows of the time axis are folded at first. */
+const rowsShown = 24;
+
 export function Strip({ t, h }: { t: Task; h: History }) {
+  const [all, setAll] = useState(false);
   if (h.attempts.length === 0) return null;
   const live = !ended(t);
   const at = live ? now.value : 0;
   const bars: Bar[] = [];
-  for (const a of h.attempts.slice(-100)) {
+  const many = h.attempts.length + h.steps.length > rowsShown && !all;
+  const attempts = h.attempts.slice(many ? -20 : -500);
+  for (const a of attempts) {
     const end = ms(a.finished_at);
     const running = Number.isNaN(end);
-    bars.push({ key: "a" + a.attempt_no, label: `Attempt ${a.attempt_no}`, cls: outcomeClass[a.outcome ?? ""] ?? "bad", from: ms(a.started_at), to: running ? at : end, open: running, title: outcomeWord[a.outcome ?? ""] ?? said(a.outcome ?? "") });
-    for (const s of h.steps.filter((s) => s.attempt_no === a.attempt_no).slice(0, 200)) {
+    bars.push({ key: "a" + a.attempt_no, label: `Attempt ${a.attempt_no}`, cls: a.outcome === "undo_failed" ? "undo-bad" : a.outcome === "undone" ? "undone" : (outcomeClass[a.outcome ?? ""] ?? "bad"), from: ms(a.started_at), to: running ? at : end, open: running, title: outcomeWord[a.outcome ?? ""] ?? said(a.outcome ?? "") });
+    if (many && a.attempt_no < (h.attempts.at(-3)?.attempt_no ?? 0)) continue;
+    for (const s of h.steps.filter((s) => s.attempt_no === a.attempt_no).slice(0, many ? 15 : 200)) {
       const from = ms(s.started_at);
       const done = ms(s.completed_at);
       const wake = ms(s.wake_at);
@@ -109,7 +117,16 @@ export function Strip({ t, h }: { t: Task; h: History }) {
           </span>
         </div>
       ))}
-      {h.attempts.length > 100 && <figcaption class="muted">The last 100 of {number(h.attempts.length)} attempts.</figcaption>}
+      {(many || attempts.length < h.attempts.length) && (
+        <figcaption class="muted">
+          {plural(attempts.length, "attempt")} of {number(h.attempts.length)}, with the first steps of the last three.{" "}
+          {many && (
+            <Button small onClick={() => setAll(true)}>
+              Show everything
+            </Button>
+          )}
+        </figcaption>
+      )}
     </figure>
   );
 }

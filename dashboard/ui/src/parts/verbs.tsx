@@ -139,7 +139,7 @@ function Retry({ t, preset }: { t: Task; preset: Preset }) {
   const h = loaded.data;
   const kept = h?.steps.filter((s) => s.state === "completed" && s.kind !== "undo" && s.kind !== "cleanup" && s.undo !== "undone" && s.undo !== "skipped").map((s) => s.name) ?? [];
   const again = h?.steps.filter((s) => s.state === "failed" && s.kind !== "undo").map((s) => s.name) ?? [];
-  const cleaned = h?.steps.some((s) => s.kind === "cleanup" || s.kind === "undo") ?? false;
+  const cleaned = h?.steps.some((s) => s.kind === "cleanup") ?? false;
   const revived = h?.dependents.filter((d) => d.state === "cancelled") ?? [];
   const open_ = undo.data?.effects.filter((e) => e.undo === "declared" || e.undo === "failing" || e.undo === "given_up") ?? [];
   const body = cleanup ? { cleanup, skip: skip.length ? skip : undefined } : { keep_steps: keep, add_attempts: Number(more) || undefined, add_cost: preset.add_cost };
