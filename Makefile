@@ -56,12 +56,12 @@ versitygw: ## Build the S3 server of soak-s3 and fleet-test if it is missing: fo
 	@scripts/services.sh s3
 
 .PHONY: services
-services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer and Redis, if it is missing
+services: ## Install what the tests start for themselves, PostgreSQL, PgBouncer, Redis and Chromium, if it is missing
 	@scripts/services.sh
 
 # Left out of `make race`, because they have no goroutines that share anything:
-# pure functions over golden files and tables, the rules of archtest, and the
-# model, which calls the stores one operation at a time. Everything else runs
+# pure functions over golden files and tables, the rules of archtest, the
+# model, which calls the stores one operation at a time, and the browser, whose server runs what other tests run. Everything else runs
 # in its race size (size_race_test.go), so a new package is in by default.
 # Kill storms, whose processes run the code that the other tests run, are for soak-race.
 # ALONE are long tests in which one goroutine does everything.
@@ -75,7 +75,7 @@ ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestReques
 	TestARangeOfTimeIsOfIDs TestNewLanesAmongMany TestAnOldFileDoesNotShrink TestManyDependentsAreLeftToReapers \
 	TestVerbsBySets_AreThoseOneByOne TestVerbsBySets_OneAmongOthers TestManyAreCopied TestVeryManyAreCopied
 STORMS := internal/systemtest/limits internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
-NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task $(STORMS)
+NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/systemtest/web internal/text internal/typo task $(STORMS)
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
 	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=60m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))

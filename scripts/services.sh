@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Finds PostgreSQL, PgBouncer and Redis, which the tests start for themselves
-# (internal/pgtest and internal/redistest look at the same places). What is
+# Finds PostgreSQL, PgBouncer, Redis and Chromium, which the tests start for themselves
+# (internal/pgtest, internal/redistest and internal/systemtest/web look at the same places). What is
 # missing it installs where it may, and no server of the system comes with it;
 # otherwise it prints the command to run. It prints nothing when everything is there.
 # With "s3" it only builds versitygw, an S3 server, into the bin folder of GOPATH: four minutes of CPU.
@@ -50,10 +50,21 @@ find_redis() {
 	command -v redis-server >/dev/null
 }
 
+# A Chrome does as well.
+find_chromium() {
+	local name
+	for name in chromium chromium-browser google-chrome google-chrome-stable "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" \
+		/Applications/Chromium.app/Contents/MacOS/Chromium; do
+		command -v "$name" >/dev/null && return
+	done
+	return 1
+}
+
 missing=()
 find_postgres || missing+=(postgresql)
 find_pgbouncer || missing+=(pgbouncer)
 find_redis || missing+=(redis-server)
+find_chromium || missing+=(chromium)
 [ ${#missing[@]} != 0 ] || exit 0
 
 as_root=()
@@ -114,15 +125,15 @@ if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
 	echo "tests need ${missing[*]}: installing" >&2
 	install_missing
 	hash -r
-	find_postgres && find_pgbouncer && find_redis && exit
+	find_postgres && find_pgbouncer && find_redis && find_chromium && exit
 fi
 
 cat >&2 <<EOF
-The tests need ${missing[*]} (PostgreSQL $oldest or later, PgBouncer, Redis 7 or later), which they start for themselves. Install it:
+The tests need ${missing[*]} (PostgreSQL $oldest or later, PgBouncer, Redis 7 or later, Chromium or Chrome), which they start for themselves. Install it:
   Debian, Ubuntu:  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}
-  Fedora:          sudo dnf install postgresql-server pgbouncer redis
-  Alpine:          apk add postgresql pgbouncer redis
-  macOS:           brew install postgresql@17 pgbouncer redis
+  Fedora:          sudo dnf install postgresql-server pgbouncer redis chromium
+  Alpine:          apk add postgresql pgbouncer redis chromium
+  macOS:           brew install postgresql@17 pgbouncer redis && brew install --cask chromium
 Programs in another folder: WEAVER_POSTGRES_BIN=<folder of postgres and initdb>.
 EOF
 exit 1

@@ -109,7 +109,7 @@ var importRules = map[string]rule{
 	"internal/systemtest": {},
 	"internal/systemtest/...": {
 		ours:     join(all, "internal/..."),
-		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
+		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty", "github.com/modelcontextprotocol/go-sdk", pgx}},
 	"internal/pipeline": {
@@ -138,8 +138,6 @@ var importRules = map[string]rule{
 
 	"internal/storebench": {ours: join(library, "internal/group")},
 	"internal/attemptlog": {ours: []string{"internal/filelock", "internal/owned", "task"}},
-
-	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
 	"ops":            {ours: join(values, "store", "internal/query", "internal/redact")},
 	".":              {ours: join(ports, "ops", "internal/calendar", "internal/engine", "internal/group", "internal/jsonfields", "internal/option", "internal/preview", "internal/query", "internal/redact", "internal/schedule", "internal/seal"), libs: []string{ulid}},
@@ -229,8 +227,8 @@ func TestTestsUseTheStandardLibrary(t *testing.T) {
 		for imported := range p.testImports {
 			_, ours := relative(imported)
 			if !ours && !standard(imported) && !fromModule(join(r.libs, r.testLibs...), imported) {
-				t.Errorf("the tests of %s import %s: write them with package testing alone, or put them into internal/systemtest (rapid, porcupine, goleak), "+
-					"internal/clitest (testscript) or internal/webtest (chromedp)", name, imported)
+				t.Errorf("the tests of %s import %s: write them with package testing alone, or put them into internal/systemtest (rapid, porcupine, goleak, chromedp) "+
+					"or internal/clitest (testscript)", name, imported)
 			}
 		}
 	}
@@ -254,7 +252,7 @@ func TestAdaptersAreIndependent(t *testing.T) {
 
 func TestOnlyTheTopImportsAdapters(t *testing.T) {
 	t.Parallel()
-	top := []string{"cli", "cmd/...", "examples/...", "browser", "weavertest", "internal/systemtest/...", "internal/clitest", "internal/webtest"}
+	top := []string{"cli", "cmd/...", "examples/...", "browser", "weavertest", "internal/systemtest/...", "internal/clitest"}
 	all := packages(t)
 	for name := range all {
 		if allowed(top, name) || slices.Contains(adapters, name) {

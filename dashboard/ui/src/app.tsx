@@ -112,6 +112,9 @@ function App() {
 }
 
 async function start(): Promise<void> {
+  // Its address is resolved again when the path of the page changes.
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  if (icon) icon.href = icon.href;
   startRouter();
   startKeys();
   startClock();

@@ -50,7 +50,7 @@ export function Audit() {
             columns={[
               { head: "Verb", cell: (e) => e.verb.replaceAll("_", " ") },
               { head: "Target", cell: (e) => (/^[0-9A-Z]{26}$/.test(e.target ?? "") ? <ID id={e.target ?? ""} to={link(e)} /> : link(e) ? <Name to={link(e)}>{e.target ?? ""}</Name> : <Text>{e.target || "–"}</Text>) },
-              { head: "Actor", cell: (e) => <a href={href("audit", { actor: e.actor })}><Text>{e.actor}</Text></a> },
+              { head: "Actor", cell: (e) => (e.actor ? <a href={href("audit", { actor: e.actor })}><Text>{e.actor}</Text></a> : "–") },
               { head: "Reason", cell: (e) => <Text>{e.reason || "–"}</Text> },
               { head: "At", cell: (e) => <Time at={e.at} /> },
             ]}

@@ -1,0 +1,96 @@
+package web_test
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver/dashboard"
+)
+
+// axe finds errors of accessibility: axe-core 4.14.1, unmodified.
+//
+//go:embed testdata/axe.min.js
+var axe string
+
+// Every page loads, is accessible and fits, in both colours and on a narrow screen.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	root := w.serve(w.dashboard(dashboard.Config{Title: "production"}))
+	b := openTab(t)
+	b.visit(root)
+	b.ready()
+	pages := eval[[]string](b, `[...document.querySelectorAll("nav[aria-label=Pages] a")].map((a) => a.getAttribute("href").slice(1))`)
+	if len(pages) < 5 {
+		t.Fatalf("the navigation has only %q", pages)
+	}
+	for _, page := range []string{
+		"tasks/" + w.task["ok"].String(), "tasks/" + w.task["fail"].String(), "tasks/" + w.task["block"].String(), "tasks/" + w.task["paused"].String(),
+		"jobs/" + w.job.String(), "schedules/nightly-report", "queues/billing", "types/acme.mail.send.v1",
+		"tasks?q=state:failed+label.team=web", "tasks?q=stat:failed", "tasks?q=queue:none",
+	} {
+		list, _, below := strings.Cut(page, "/")
+		if testing.Short() && list != "tasks" {
+			continue
+		}
+		if !below || strings.Contains(strings.Join(pages, " "), list) {
+			pages = append(pages, page)
+		}
+	}
+	for _, page := range pages {
+		b.visit(root + page)
+		b.ready()
+		eval[bool](b, axe+"; true")
+		told := map[string]bool{}
+		for _, screen := range []struct {
+			width int64
+			dark  bool
+		}{{1280, false}, {1280, true}, {390, false}, {390, true}} {
+			if testing.Short() && screen.dark != (screen.width == 390) {
+				continue
+			}
+			b.screen(screen.width, screen.dark)
+			for _, defect := range defectsOf(b, page) {
+				if !told[defect] {
+					told[defect] = true
+					t.Errorf("/%s, %d px, dark %v: %s", page, screen.width, screen.dark, defect)
+				}
+			}
+		}
+		b.screen(1280, false)
+	}
+}
+
+// defectsOf returns what is wrong with a page.
+func defectsOf(b *tab, page string) (list []string) {
+	b.Helper()
+	shown := eval[struct {
+		Headings []string `json:"headings"`
+		Problems []string `json:"problems"`
+		Width    int      `json:"width"`
+		Room     int      `json:"room"`
+		Wide     string   `json:"wide"`
+	}](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+		const width = document.documentElement.scrollWidth, room = innerWidth;
+		const wide = [...document.querySelectorAll("main *")].find((e) => e.getBoundingClientRect().right > room + 1 && !e.closest(".scroll"));
+		done({
+			headings: [...document.querySelectorAll("h1")].map((e) => e.innerText),
+			problems: [...document.querySelectorAll(".problem")].map((e) => e.innerText),
+			width, room, wide: wide ? wide.outerHTML.slice(0, 300) : "",
+		});
+	})))`)
+	if len(shown.Headings) != 1 || strings.Contains(strings.Join(shown.Headings, ""), "no such page") {
+		list = append(list, fmt.Sprintf("the headings are %q", shown.Headings))
+	}
+	if len(shown.Problems) > 0 && !strings.Contains(page, "stat:failed") {
+		list = append(list, fmt.Sprintf("it shows problems: %q", shown.Problems))
+	}
+	if shown.Width > shown.Room {
+		list = append(list, fmt.Sprintf("it is %d px wide: %s", shown.Width, shown.Wide))
+	}
+	return append(list, eval[[]string](b, `axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}, resultTypes: ["violations"]})
+		.then((r) => r.violations.flatMap((v) => v.nodes.slice(0, 5).map((n) => v.id + ": " + n.failureSummary.replace(/\s+/g, " ") + " " + n.html.slice(0, 200))))`)...)
+}

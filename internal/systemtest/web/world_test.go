@@ -1,0 +1,170 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/dashboard"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// work says what a task does.
+type work struct {
+	Do   string `json:"do"`
+	Text string `json:"text,omitempty"`
+}
+
+var (
+	mail   = weaver.Define[work, string]("acme.mail.send.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Millisecond))
+	report = weaver.Define[work, string]("acme.report.build.v1", weaver.NoRetry())
+)
+
+// world is a store with an engine that works on it, and an API.
+type world struct {
+	*testing.T
+	client  *weaver.Client
+	api     *httpapi.API
+	started chan bool // a task runs
+	task    map[string]weaver.TaskID
+	job     weaver.JobID
+}
+
+// newWorld returns an empty world, whose API lets in everybody.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return worldWith(t, func(cfg *httpapi.Config) {
+		cfg.Authorize = httpapi.Open(httpapi.Principal{Name: "ann", Access: httpapi.Full})
+	})
+}
+
+func worldWith(t *testing.T, configure func(*httpapi.Config)) *world {
+	t.Helper()
+	w := &world{T: t, started: make(chan bool, 100), task: map[string]weaver.TaskID{}}
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.must(db.Close()) })
+	w.must(db.Migrate(t.Context()))
+	silent := slog.New(slog.DiscardHandler)
+	engine, err := weaver.New(db, weaver.Config{
+		Handlers: []weaver.Handler{mail.Handler(w.handle), report.Handler(w.handle)},
+		Plugins:  []weaver.Plugin{schema.Plugin()}, Logger: silent, Poll: 100 * time.Millisecond,
+	})
+	w.must(err)
+	w.client = engine.Client
+	w.must(w.client.KeepEvents(t.Context(), time.Hour))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- engine.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		engine.StopNow()
+		w.must(<-ended)
+	})
+	cfg := httpapi.Config{Client: w.client, Logger: silent}
+	configure(&cfg)
+	w.api, err = httpapi.New(cfg)
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) handle(ctx context.Context, in work) (string, error) {
+	if in.Text != "" {
+		if err := weaver.Do(ctx, "note", func(context.Context) error { return nil }); err != nil {
+			return "", err
+		}
+		slog.New(slog.NewTextHandler(io.Discard, nil)).InfoContext(ctx, in.Text)
+	}
+	switch in.Do {
+	case "fail":
+		return "", errors.New("the server said 550: " + in.Text)
+	case "block":
+		return "", weaver.Blocked("which address? " + in.Text)
+	case "run":
+		w.started <- true
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return "sent " + in.Text, nil
+}
+
+// enqueue enqueues a task and waits until it has ended, blocks or runs; a task with a delay only waits.
+func (w *world) enqueue(in work, opts ...weaver.EnqueueOption) weaver.TaskID {
+	w.Helper()
+	h, err := mail.Enqueue(w.Context(), w.client, in, opts...)
+	w.must(err)
+	switch in.Do {
+	case "wait":
+	case "run":
+		<-w.started
+	default:
+		_, _ = w.client.Wait(w.Context(), h.ID()) // its failure is an error
+		w.must(w.Context().Err())
+	}
+	return h.ID()
+}
+
+// fill makes one of everything.
+func (w *world) fill() {
+	w.Helper()
+	w.must(w.client.PauseQueue(w.Context(), "billing", weaver.Reason("migration of the ledger")))
+	w.must(w.client.SetLimit(w.Context(), "queue:default", weaver.Limit{Running: 50}, weaver.Reason("month end")))
+	for name, opts := range map[string][]weaver.EnqueueOption{
+		"ok": {weaver.Label("team", "mail")}, "fail": {weaver.Label("team", "web")}, "block": nil, "run": nil,
+	} {
+		w.task[name] = w.enqueue(work{Do: name}, opts...)
+	}
+	w.task["wait"] = w.enqueue(work{Do: "wait"}, weaver.Delay(time.Hour))
+	w.task["paused"] = w.enqueue(work{Do: "wait"}, weaver.Queue("billing"))
+	job := weaver.NewJob("nightly")
+	first := job.Add("fetch", report.With(work{Do: "ok"}))
+	second := job.Add("clean", report.With(work{Do: "fail"}), weaver.Needs(first))
+	job.Add("publish", report.With(work{Do: "ok"}), weaver.Needs(second))
+	job.Add("alarm", report.With(work{Do: "ok"}), weaver.IfFailed(second))
+	h, err := w.client.Submit(w.Context(), job)
+	w.must(err)
+	w.job = h.ID()
+	_, _ = w.client.WaitJob(w.Context(), w.job) // its failure is an error
+	_, err = w.client.PutSchedule(w.Context(), weaver.NewSchedule("nightly-report", report.With(work{Do: "ok"}), weaver.Cron("0 3 * * *", "Europe/Berlin")))
+	w.must(err)
+	_, err = w.client.TriggerSchedule(w.Context(), "nightly-report")
+	w.must(err)
+}
+
+// dashboard returns the dashboard of the world.
+func (w *world) dashboard(cfg dashboard.Config) *dashboard.Dashboard {
+	w.Helper()
+	cfg.API = w.api
+	d, err := dashboard.New(w.client, cfg)
+	w.must(err)
+	return d
+}
+
+// serve serves a handler, and returns its URL with a slash at the end.
+func (w *world) serve(h http.Handler) string {
+	w.Helper()
+	server := httptest.NewServer(h)
+	w.Cleanup(func() {
+		w.api.Stop()
+		server.Close()
+	})
+	return server.URL + "/"
+}
