@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +17,9 @@ import (
 	"github.com/goweaver/weaver/blob/zstd"
 	"github.com/goweaver/weaver/cli"
 	"github.com/goweaver/weaver/codec/aesgcm"
+	"github.com/goweaver/weaver/dashboard"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
@@ -358,6 +362,37 @@ func scheduled(db store.Store, in reportInput) (*weaver.Engine, error) {
 func TestSchedulesGuide(t *testing.T) {
 	if _, err := scheduled(memstore.New(), reportInput{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// dashboard.md
+
+func withDashboard(client *weaver.Client, authorize httpapi.Authorizer) (http.Handler, error) {
+	api, err := httpapi.New(httpapi.Config{Client: client, Authorize: authorize})
+	if err != nil {
+		return nil, err
+	}
+	dash, err := dashboard.New(client, dashboard.Config{API: api, Title: "production"})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/weaver/", http.StripPrefix("/weaver", dash))
+	return mux, nil
+}
+
+func TestDashboardGuide(t *testing.T) {
+	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := withDashboard(client, httpapi.Open(httpapi.Principal{Name: "ann", Access: httpapi.Full}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := httptest.NewRecorder()
+	if h.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/weaver/", http.NoBody)); page.Code != http.StatusOK {
+		t.Error(page.Code, page.Body)
 	}
 }
 
