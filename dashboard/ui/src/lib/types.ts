@@ -111,11 +111,11 @@ export interface Worker {
   worker_id: string;
   name: string;
   ttl_ns: number;
-  task_types: string[];
+  task_types: string[] | null; // null: it only sends orders
   host?: string;
   pid?: number;
   version?: string;
-  slots: number;
+  slots?: number; // missing: as above
   last_seen: string;
   running: Count;
   dead?: boolean;

@@ -14,6 +14,7 @@ const verbs = ["retry", "cancel", "delete", "unblock", "signal", "repair", "reru
 function link(e: AuditEntry): string {
   const target = e.target ?? "";
   if (target.startsWith("schedule/")) return href("schedules/" + encodeURIComponent(target.slice(9)));
+  if (target.startsWith("order/")) return href("orders/" + encodeURIComponent(target.slice(6)));
   if (target.startsWith("limit/")) return href("limits");
   if (/^[0-9A-HJKMNP-TV-Z]{26}$/.test(target)) return e.verb.includes("job") ? jobHref(target) : taskHref(target);
   if (e.verb.endsWith("_type")) return typeHref(target);

@@ -162,7 +162,7 @@ function Edit({ limit, after }: { limit: Limit | undefined; after: () => void })
   const [problem, setProblem] = useState<Problem | null>(null);
   const whole = limit?.name ?? `${kind}:${name}`;
   const number = (key: string, label: string, help: string) => (
-    <TextField label={label} help={help} type="number" min={1} value={v[key] ?? ""} set={(s) => setV({ ...v, [key]: s })} error={problem?.errors.find((e) => e.pointer === "#/" + key)?.detail} />
+    <TextField label={label} help={help} type="number" min={1} value={v[key] ?? ""} set={(s) => setV((v) => ({ ...v, [key]: s }))} error={problem?.errors.find((e) => e.pointer === "#/" + key)?.detail} />
   );
   const submit = async () => {
     const body: Record<string, unknown> = because(reason.trim());
@@ -201,7 +201,7 @@ function Edit({ limit, after }: { limit: Limit | undefined; after: () => void })
       {of === "queue" && number("pending", "Waiting", "A further enqueue is refused.")}
       <div class="field-row">
         {number("starts", "Starts", "How many start in each period.")}
-        <TextField label="Period" value={v["per"] ?? ""} set={(s) => setV({ ...v, per: s })} placeholder="1s" help="As 1s, 1m or 24h." error={problem?.errors.find((e) => e.pointer === "#/per")?.detail} />
+        <TextField label="Period" value={v["per"] ?? ""} set={(s) => setV((v) => ({ ...v, per: s }))} placeholder="1s" help="As 1s, 1m or 24h." error={problem?.errors.find((e) => e.pointer === "#/per")?.detail} />
         {number("burst", "Burst", "At once after a pause.")}
       </div>
       {of === "label" && number("weight", "Weight", "Tasks in each turn.")}

@@ -108,7 +108,7 @@ export function OneType({ id }: { id: string }) {
   const type = useLoad("type " + id, (s) => load(id, s), 15_000);
   const workers = useTopic<Worker>("workers");
   const rates = useRates(id);
-  const serving = workers.rows.filter((w) => !w.dead && w.task_types.includes(id));
+  const serving = workers.rows.filter((w) => !w.dead && w.task_types?.includes(id));
   const t = type.data;
   const d = t?.defaults;
   const q = `type:${quoted(id)}`;
@@ -244,7 +244,7 @@ function Submit({ type, close }: { type: TaskType; close: () => void }) {
   };
   const text = (name: string, label: string, more: { help?: string; placeholder?: string | undefined; type?: string; min?: number } = {}) => {
     const { placeholder, ...rest } = more;
-    return <TextField label={label} value={v[name] ?? ""} set={(s) => setV({ ...v, [name]: s })} error={error(name)} {...rest} {...(placeholder ? { placeholder } : {})} />;
+    return <TextField label={label} value={v[name] ?? ""} set={(s) => setV((v) => ({ ...v, [name]: s }))} error={error(name)} {...rest} {...(placeholder ? { placeholder } : {})} />;
   };
   return (
     <FormDialog title={`Submit ${type.task_type}`} verb="Submit" wide close={close} submit={submit} ready={parsed.value !== undefined}>

@@ -23,7 +23,7 @@ function Life({ w }: { w: Worker }) {
 export function Workers() {
   const topic = useTopic<Worker>("workers");
   const alive = topic.rows.filter((w) => !w.dead && !w.silent);
-  const slots = alive.reduce((n, w) => n + w.slots, 0);
+  const slots = alive.reduce((n, w) => n + (w.slots ?? 0), 0);
   const used = alive.reduce((n, w) => n + w.running.n, 0);
   const order = (w: Worker) => (w.silent && !w.dead ? 0 : w.dead ? 2 : 1);
   const rows = [...topic.rows].sort((a, b) => order(a) - order(b) || (a.name < b.name ? -1 : 1));
@@ -52,7 +52,7 @@ export function Workers() {
               { head: "Worker", cell: (w) => <><Text>{w.name}</Text>{w.host && <div class="small muted"><Text>{w.host}</Text>{w.pid ? `, process ${w.pid}` : ""}</div>}</> },
               { head: "State", cell: (w) => <Life w={w} /> },
               { head: "Last seen", cell: (w) => <><Age at={w.last_seen} /> ago{w.silent && !w.dead && <div class="small muted">Its tasks are taken over when their leases end.</div>}</> },
-              { head: "Slots used", cell: (w) => (w.dead ? "–" : <span class="meter-line"><meter max={Math.max(w.slots, 1)} value={w.running.n} aria-label={`${w.name}: used slots`} /> {number(w.running.n)} of {number(w.slots)}</span>) },
+              { head: "Slots used", cell: (w) => (w.dead || !w.slots ? "–" : <span class="meter-line"><meter max={Math.max(w.slots, 1)} value={w.running.n} aria-label={`${w.name}: used slots`} /> {number(w.running.n)} of {number(w.slots)}</span>) },
               { head: "Version", cell: (w) => <span class="small"><Text>{w.version || "–"}</Text>{typeof w["program"] === "string" && w["program"] && <div class="muted"><Text>{w["program"]}</Text></div>}</span> },
               { head: "Queues", cell: (w) => ((w["queues"] as string[] | undefined)?.length ? <Text>{(w["queues"] as string[]).join(", ")}</Text> : <span class="muted">all</span>) },
               { head: "Types", cell: (w) => <Types w={w} /> },
@@ -73,11 +73,13 @@ function Types({ w }: { w: Worker }) {
       </a>
     </li>
   );
+  const types = w.task_types ?? [];
+  if (types.length === 0) return <span class="muted">{w["sender"] ? <a href={href("orders")}>sends orders</a> : "none"}</span>;
   return (
     <>
       <details>
-        <summary>{plural(w.task_types.length, "type")}</summary>
-        <ul class="plain-list small">{w.task_types.map(link)}</ul>
+        <summary>{plural(types.length, "type")}</summary>
+        <ul class="plain-list small">{types.map(link)}</ul>
       </details>
       {troubles.map((t, i) => (
         <div key={i} class="small field-error">
