@@ -26,8 +26,8 @@ interface Event {
 
 interface Row {
   key: number;
-  cursor: string;
   gap?: boolean;
+  left?: number; // events of the same second that are not shown
   ev: Event;
 }
 
@@ -77,13 +77,15 @@ function useTail(filter: Record<string, string>, paused: boolean) {
     set({ rows: [], shown: 0, of: 0, live: false, problem: null, waiting: 0 });
     const timer = setInterval(() => {
       const [taken, all] = [buffer, count];
+      const left = all - taken.length;
+      if (left > 0) taken.unshift({ key: ++lastKey, ev: { event: "", timestamp: taken[0]?.ev.timestamp ?? "" }, left });
       buffer = [];
       count = 0;
       if (pausedNow.current) {
         if (all > 0) set((s) => ({ ...s, waiting: s.waiting + all }));
         return;
       }
-      set((s) => (all === 0 && s.of === 0 && s.waiting === 0 ? s : { ...s, rows: all ? [...taken.reverse(), ...s.rows].slice(0, kept) : s.rows, shown: taken.length, of: all, waiting: 0 }));
+      set((s) => (all === 0 && s.of === 0 && s.waiting === 0 ? s : { ...s, rows: all ? [...taken.reverse(), ...s.rows].slice(0, kept) : s.rows, shown: all - left, of: all, waiting: 0 }));
     }, 1000);
     const run = async () => {
       for (let failures = 0; !abort.signal.aborted; ) {
@@ -100,7 +102,7 @@ function useTail(filter: Record<string, string>, paused: boolean) {
             }
             count++;
             // The newest of the second are kept.
-            buffer.push({ key: ++lastKey, cursor: id, ev, gap: kind === "gap" });
+            buffer.push({ key: ++lastKey, ev, gap: kind === "gap" });
             if (buffer.length > shownEach) buffer.shift();
           });
           await opened;
@@ -187,8 +189,8 @@ export function Events() {
               rows={tail.rows}
               id={(r) => String(r.key)}
               columns={[
-                { head: "Time", cell: (r) => (r.gap ? "" : <time dateTime={r.ev.timestamp}>{exact(Date.parse(r.ev.timestamp), undefined, true)}</time>) },
-                { head: "Event", cell: (r) => (r.gap ? <span class="tag wait">gap: events before this are not kept</span> : <span class={"event-name" + (/fail|lost|crash|error/.test(r.ev.event) ? " error" : "")}>{r.ev.event}</span>) },
+                { head: "Time", cell: (r) => (r.gap || r.left ? "" : <time dateTime={r.ev.timestamp}>{exact(Date.parse(r.ev.timestamp), undefined, true)}</time>) },
+                { head: "Event", cell: (r) => (r.left ? <span class="tag">{number(r.left)} more in this second</span> : r.gap ? <span class="tag wait">gap: events before this are not kept</span> : <span class={"event-name" + (/fail|lost|crash|error/.test(r.ev.event) ? " error" : "")}>{r.ev.event}</span>) },
                 { head: "Task", cell: (r) => (r.ev.task_id ? <ID id={r.ev.task_id} to={taskHref(r.ev.task_id)} /> : r.ev.job_id ? <>job <ID id={r.ev.job_id} to={jobHref(r.ev.job_id)} /></> : "–") },
                 { head: "Type", cell: (r) => (r.ev.task_type ? <a href={typeHref(r.ev.task_type)}><Text>{r.ev.task_type}</Text></a> : r.ev.queue ? <a href={queueHref(r.ev.queue)}><Text>{r.ev.queue}</Text></a> : "–") },
                 { head: "Details", cell: (r) => <span class="small muted"><Text most={200}>{r.gap ? "" : rest(r.ev)}</Text></span> },

@@ -74,11 +74,12 @@ export function OneJob({ id }: { id: string }) {
   useReload(status.reload, version);
   const why = useWhy("v1/jobs/" + encodeURIComponent(id), version, !live || !ended(live.state));
   const j = status.data ? { ...status.data, ...live } : undefined;
-  if (topic.problem && !j)
+  const problem = topic.problem ?? status.problem;
+  if (problem && !j)
     return (
       <>
         <PageHead title="Job" sub={<a href={href("jobs")}>Jobs</a>} />
-        <ProblemBox problem={topic.problem} />
+        <ProblemBox problem={problem} retry={status.reload} />
       </>
     );
   const over = j ? ended(j.state) : false;
@@ -160,6 +161,7 @@ export function OneJob({ id }: { id: string }) {
         </a>
         {verbs}
       </PageHead>
+      {problem && j && <ProblemBox problem={problem} retry={status.reload} />}
       {!j && <Loading rows={5} />}
       {j && (
         <Why
