@@ -25,8 +25,9 @@ func TestScreens(t *testing.T) {
 	w := newWorld(t)
 	w.history(time.Hour)
 	w.fill()
+	var failed weaver.TaskID
 	for range 3 {
-		w.enqueue(work{Do: "fail", Text: "mailbox full"}, weaver.Label("team", "web"))
+		failed = w.enqueue(work{Do: "fail", Text: "the mailbox is full"}, weaver.Label("team", "web"))
 	}
 	url := w.serve(w.dashboard(dashboard.Config{}))
 	b := openTab(t)
@@ -36,7 +37,7 @@ func TestScreens(t *testing.T) {
 	}{
 		{"overview-light.png", "", "migration of the ledger", false},
 		{"overview-dark.png", "", "migration of the ledger", true},
-		{"task-why.png", "tasks/" + w.task["fail"].String(), "All its 2 attempts are used", false},
+		{"task-why.png", "tasks/" + failed.String(), "All its 2 attempts are used", false},
 	} {
 		b.screen(1280, s.dark)
 		b.visit(url + s.page)

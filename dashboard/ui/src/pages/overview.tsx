@@ -79,7 +79,7 @@ function Attention() {
   for (const q of queues.rows) {
     const what = q.task_type ? <>The type <Text>{q.task_type}</Text></> : <>The queue <Text>{q.queue}</Text></>;
     if (q.paused) {
-      list.push({ key: "p" + q.queue + q.task_type, bad: false, href: href("queues"), text: <>{what} has been paused{q.pause ? <> by <Text>{q.pause.actor}</Text> for <Age at={q.pause.at} /></> : null}.</>, help: q.pause?.reason || `${count(q.due)} due` });
+      list.push({ key: "p" + q.queue + q.task_type, bad: false, href: href("queues"), text: <>{what} has been paused{q.pause ? <>{q.pause.actor && <> by <Text>{q.pause.actor}</Text></>} for <Age at={q.pause.at} /></> : null}.</>, help: q.pause?.reason || `${count(q.due)} due` });
     } else if (q.oldest_due && at - Date.parse(q.oldest_due) > 60_000) {
       const served = living.length > 0;
       list.push({ key: "d" + q.queue, bad: !served, href: href("tasks", { q: `state:ready queue:${quoted(q.queue)}` }), text: <>{count(q.due)} due in {what}; the oldest has waited for <Age at={q.oldest_due} />.</>, help: served ? "The workers have no free slots, or do not handle its types." : "There is no live worker." });
