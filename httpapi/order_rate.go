@@ -14,7 +14,7 @@ const (
 	rateClients = 10_000 // that are counted at a time
 )
 
-// orderDesk is what the routes of orders share.
+// orderDesk holds the state shared by the routes of orders.
 type orderDesk struct {
 	store    order.Store
 	profiles []order.Profile

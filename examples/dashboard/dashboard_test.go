@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/store/memstore"
 )
 
-// The session decides what the API of the dashboard allows; without one a page leads to the sign-in.
+// The session's user limits the API of the dashboard; without a session a page leads to the sign-in.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	client, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})

@@ -31,7 +31,7 @@ import (
 // command, without them a worker.
 const childEnv = "WEAVER_FLEET_CHILD"
 
-// setup is what the processes share.
+// setup holds the resources shared by the processes.
 type setup struct {
 	Store, Redis, Bucket string // URLs
 	Ledger               string // path of a file that counts the executions of step functions

@@ -46,7 +46,7 @@ var limitNames = []string{
 	store.LimitLabel + "tenant=a", store.LimitLabel + "tenant=b", store.LimitRate + "slow", store.LimitRate + "fast",
 }
 
-// limited is two stores with the same limits and tasks, and what the limits allow them to start.
+// limited holds two stores with the same limits and tasks, and the starts that the limits allow.
 type limited struct {
 	*pair
 	stores [2]store.Store

@@ -177,7 +177,7 @@ func (p *process) end() {
 	p.check()
 }
 
-// check searches what the worker wrote for an end of its own and for contradictions.
+// check searches the worker's output for an end of its own and for contradictions.
 func (p *process) check() {
 	text, err := os.ReadFile(p.said)
 	if err != nil {

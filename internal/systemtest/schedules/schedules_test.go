@@ -120,7 +120,7 @@ func storm(t *testing.T, at string, kills int) {
 			workers[i] = start(t, at)
 		}
 	}
-	// What has to be decided now: the storm ends when it is, and has met what the rules differ in.
+	// These must be decided now: the storm ends when it is, and has met what the rules differ in.
 	until := time.Now()
 	for !s.decided(until) {
 		s.await(kill.C)

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/httpapi"
 )
 
-// Buttons that the server would refuse are not on any page, and no page shows what the user may not read.
+// No page has a button that the server would refuse, or a value that the user may not read.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	const verbs = `[...document.querySelectorAll("main button, main [role=menuitem]")].map((e) => (e.getAttribute("aria-label") ?? "") + e.textContent).filter((s) => /retry|\\bcancel\\b|rerun|pause|resume|delete|answer|unblock|repair|signal|submit|set a limit|change|trigger|run now|backfill|select/i.test(s)).join("; ")`
