@@ -37,7 +37,7 @@ func TestLogin(t *testing.T) {
 	eval[bool](b, axe+"; true")
 	send("wrong")
 	b.until(`document.querySelector(".problem")?.innerText.includes("no such token")`)
-	for _, defect := range defectsOf(b, "stat:failed") {
+	for _, defect := range defectsOf(b, "stat:failed", false) {
 		t.Error(defect)
 	}
 	send(token)

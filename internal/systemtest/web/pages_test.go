@@ -23,7 +23,7 @@ func TestPages(t *testing.T) {
 	b := openTab(t)
 	b.visit(root)
 	b.ready()
-	pages := eval[[]string](b, `[...document.querySelectorAll("nav[aria-label=Pages] a")].map((a) => a.getAttribute("href").slice(1))`)
+	pages := b.navigation()
 	if len(pages) < 5 {
 		t.Fatalf("the navigation has only %q", pages)
 	}
@@ -40,6 +40,32 @@ func TestPages(t *testing.T) {
 			pages = append(pages, page)
 		}
 	}
+	b.examine(root, pages, false)
+}
+
+// So do the pages of a store without a task.
+func TestEmptyPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
+	t.Parallel()
+	w := newWorld(t)
+	root := w.serve(w.dashboard(dashboard.Config{}))
+	b := openTab(t)
+	b.visit(root)
+	b.ready()
+	b.examine(root, b.navigation(), true)
+}
+
+// navigation returns the pages of the navigation, without the slash before them.
+func (b *tab) navigation() []string {
+	b.Helper()
+	return eval[[]string](b, `[...document.querySelectorAll("nav[aria-label=Pages] a")].map((a) => a.getAttribute("href").slice(1))`)
+}
+
+// examine loads pages, and reports their defects on each screen; on light screens only if told so.
+func (b *tab) examine(root string, pages []string, lightOnly bool) {
+	b.Helper()
 	for _, page := range pages {
 		b.visit(root + page)
 		b.ready()
@@ -49,14 +75,14 @@ func TestPages(t *testing.T) {
 			width int64
 			dark  bool
 		}{{1280, false}, {1280, true}, {390, false}, {390, true}} {
-			if testing.Short() && screen.dark != (screen.width == 390) {
+			if lightOnly && screen.dark || testing.Short() && screen.dark != (screen.width == 390) {
 				continue
 			}
 			b.screen(screen.width, screen.dark)
-			for _, defect := range defectsOf(b, page) {
+			for _, defect := range defectsOf(b, page, screen.dark) {
 				if !told[defect] {
 					told[defect] = true
-					t.Errorf("/%s, %d px, dark %v: %s", page, screen.width, screen.dark, defect)
+					b.Errorf("/%s, %d px, dark %v: %s", page, screen.width, screen.dark, defect)
 				}
 			}
 		}
@@ -65,7 +91,7 @@ func TestPages(t *testing.T) {
 }
 
 // defectsOf returns what is wrong with a page.
-func defectsOf(b *tab, page string) (list []string) {
+func defectsOf(b *tab, page string, dark bool) (list []string) {
 	b.Helper()
 	shown := eval[struct {
 		Headings []string `json:"headings"`
@@ -91,6 +117,10 @@ func defectsOf(b *tab, page string) (list []string) {
 	if shown.Width > shown.Room {
 		list = append(list, fmt.Sprintf("it is %d px wide: %s", shown.Width, shown.Wide))
 	}
-	return append(list, eval[[]string](b, `axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}, resultTypes: ["violations"]})
+	rules := `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}`
+	if dark { // what is not of colour is as in the light page
+		rules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
+	}
+	return append(list, eval[[]string](b, `axe.run(document, {runOnly: `+rules+`, resultTypes: ["violations"]})
 		.then((r) => r.violations.flatMap((v) => v.nodes.slice(0, 5).map((n) => v.id + ": " + n.failureSummary.replace(/\s+/g, " ") + " " + n.html.slice(0, 200))))`)...)
 }

@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 	b.visit(root)
 	b.ready()
 	pages = append(pages, "jobs/"+h.ID().String(), "tasks?q="+`%3Cscript%3Ealert(1)%3C/script%3E`)
-	pages = append(pages, eval[[]string](b, `[...document.querySelectorAll("nav[aria-label=Pages] a")].map((a) => a.getAttribute("href").slice(1))`)...)
+	pages = append(pages, b.navigation()...)
 	for _, page := range pages {
 		b.visit(root + page)
 		b.ready()
