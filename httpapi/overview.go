@@ -39,10 +39,15 @@ func (c *call) workers() error {
 	if err != nil {
 		return err
 	}
-	for i := range o.Workers { // encodes as [] instead of null
-		o.Workers[i].Types = listOf(o.Workers[i].Types).Items
-	}
+	typesAsLists(o.Workers)
 	return c.write(http.StatusOK, listOf(o.Workers))
+}
+
+// typesAsLists makes the types of workers that only send orders encode as [] instead of null.
+func typesAsLists(workers []store.WorkerStatus) {
+	for i := range workers {
+		workers[i].Types = listOf(workers[i].Types).Items
+	}
 }
 
 // TaskType is a task type that workers announced.

@@ -281,6 +281,7 @@ func readWorkers(ctx context.Context, c *weaver.Client, _ string) view {
 	if err != nil {
 		return view{err: err}
 	}
+	typesAsLists(list)
 	return view{rows: rowsOf(list, func(w *store.WorkerStatus) string { return string(w.ID) })}
 }
 

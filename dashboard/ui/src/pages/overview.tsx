@@ -72,7 +72,7 @@ function Attention() {
   const list: Trouble[] = [];
   const at = now.value;
   const oldest = inbox.rows[inbox.rows.length - 1];
-  const living = workers.rows.filter((w) => !w.dead && !w.silent);
+  const living = workers.rows.filter((w) => !w.dead && !w.silent && (w.task_types ?? []).length > 0); // others send orders
   for (const w of workers.rows.filter((w) => w.silent && !w.dead)) {
     list.push({ key: "w" + w.worker_id, bad: true, href: href("workers"), text: <>Worker <Text>{w.name}</Text> has been silent for <Age at={w.last_seen} />.</>, help: "Its tasks are taken over when their leases end." });
   }
