@@ -15,6 +15,7 @@ export const features = signal<Record<string, boolean>>({});
 export const namespace = signal("");
 export const startProblem = signal<Problem | null>(null);
 export const loaded = signal(false);
+export const linkRefused = signal(false); // the token of the page's address
 
 /** Reads the user and the features. After it either `loaded`, `signedOut` or `startProblem` is set. */
 export async function loadSession(): Promise<void> {
@@ -49,6 +50,7 @@ export async function loginFromURL(): Promise<void> {
   history.replaceState(history.state, "", location.pathname + location.search);
   await login(token).catch((err: unknown) => {
     if (!(err instanceof Problem)) throw err;
+    linkRefused.value = err.status === 401;
   });
 }
 

@@ -8,7 +8,7 @@ import { useKeys, listed } from "../lib/keys";
 import { connection, reconnect, retryNow, useTopic } from "../lib/live";
 import { shortcuts, theme, timeForm, timeZone } from "../lib/prefs";
 import { href, segments } from "../lib/router";
-import { features, login, me, namespace, startProblem } from "../lib/session";
+import { features, linkRefused, login, me, namespace, startProblem } from "../lib/session";
 import { duration, now, clockOffset } from "../lib/time";
 import { Button, ProblemBox, type Children } from "./basic";
 import { Dialog, Field, open, closeOpened } from "./dialog";
@@ -212,6 +212,11 @@ export function Login() {
   const [problem, setProblem] = useState<Error | null>(null);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.focus(), []);
+  const help = (
+    <>
+      <code>weaver token new NAME --access read</code> makes one. <code>weaver dev</code> prints a link with one.
+    </>
+  );
   const send = async (ev: Event) => {
     ev.preventDefault();
     setBusy(true);
@@ -230,9 +235,10 @@ export function Login() {
       <form onSubmit={(ev) => void send(ev)}>
         <Brand />
         <h1 tabIndex={-1}>Sign in</h1>
-        <Field label="Token" help="`weaver token new NAME --access read` makes one. `weaver dev` prints a link with one.">
+        <Field label="Token" help={help}>
           {(a) => <input {...a} ref={input} type="password" name="token" autoComplete="current-password" required value={token} onInput={(ev) => setToken(ev.currentTarget.value)} />}
         </Field>
+        {linkRefused.value && !problem && <ProblemBox problem={new Problem(401, "The link has an old token.", "weaver dev makes a new token each time it starts: open the link that it printed last.")} />}
         {problem && <ProblemBox problem={problem} />}
         <Button type="submit" kind="primary" disabled={busy || token.trim() === ""}>
           Sign in
