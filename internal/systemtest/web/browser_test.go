@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -54,6 +55,7 @@ func startBrowser() {
 		return
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.DisableGPU,
+		chromedp.WSURLReadTimeout(3*time.Minute), // of the start, on a loaded machine
 		// Names of other hosts have no address, so that not even a defect reaches one.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"))
 	if os.Geteuid() == 0 {
