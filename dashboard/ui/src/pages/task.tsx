@@ -105,7 +105,7 @@ function Shown({ t, records: h, problem, retry, why, version }: ShownProps) {
     { id: "related", title: <>Related {count(related)}</> },
     hasUndo && { id: "undo", title: <>Undo {count(t.undo_open)}</> },
     hasSignals && { id: "signals", title: <>Signals {count(h?.signals.length)}</> },
-    features.value["events"] !== false && { id: "events", title: "Events" },
+    !!features.value["recorded_events"] && { id: "events", title: "Events" },
     { id: "audit", title: <>Audit {count(h?.audit.length)}</> },
   ];
   const tabs = allTabs.filter((x): x is Tab => !!x);
@@ -114,7 +114,7 @@ function Shown({ t, records: h, problem, retry, why, version }: ShownProps) {
   const choose = (id: string) => setParams({ tab: id === "history" ? undefined : id });
   useKeys([
     ...verbs.map((v) => ({ keys: v.key, text: v.title, group: "verb", run: v.run })),
-    ...tabs.slice(0, 9).map((x, i) => ({ keys: String(i + 1), text: "Tab " + x.id, group: "tabs", run: () => choose(x.id) })),
+    ...tabs.slice(0, 9).map((x, i) => ({ keys: String(i + 1), text: "Show the tab " + x.id, group: "tabs", run: () => choose(x.id) })),
   ]);
   const results = (s: Step) => (mayReadValues.value && s.state === "completed" && /^(step|ask|signal|start|race|each)$/.test(s.kind) ? <PayloadOnDemand path={taskPath(t.id, "/payloads/steps/" + encodeURIComponent(s.name))} name={s.name} title="Result" /> : null);
   return (
@@ -158,6 +158,10 @@ function Shown({ t, records: h, problem, retry, why, version }: ShownProps) {
               </Section>
             ) : tab === "values" ? (
               <Values t={t} h={h} version={version} />
+            ) : tab === "logs" && h?.attempts.length === 0 ? (
+              <Section title="Output">
+                <Empty title="It has not started yet." />
+              </Section>
             ) : tab === "logs" ? (
               <Section title="Output">
                 <div class="panel-body">

@@ -7,11 +7,14 @@ import { Button, ProblemBox, type Children } from "./basic";
 /** A modal dialog. The browser keeps the focus in it and gives it back. */
 export function Dialog({ title, close, children, wide, class: cls }: { title: Children; close: () => void; children: Children; wide?: boolean; class?: string }) {
   const ref = useRef<HTMLDialogElement>(null);
+  const beside = useRef(false);
   const labelled = useId();
   useEffect(() => {
     const d = ref.current;
     const opener = document.activeElement as HTMLElement | null;
     d?.showModal();
+    // A form begins at its first field, not at the button that closes it.
+    d?.querySelector<HTMLElement>(".dialog-body :is(input, select, textarea):not(:disabled)")?.focus();
     return () => {
       if (d?.open) d.close();
       if (opener?.isConnected) opener.focus();
@@ -26,8 +29,12 @@ export function Dialog({ title, close, children, wide, class: cls }: { title: Ch
         ev.preventDefault();
         close();
       }}
+      // Beside the box; a selection of text that ends there does not count.
+      onPointerDown={(ev) => {
+        beside.current = ev.target === ref.current;
+      }}
       onClick={(ev) => {
-        if (ev.target === ref.current) close();
+        if (beside.current && ev.target === ref.current) close();
       }}
     >
       <div class="dialog-box">

@@ -93,6 +93,12 @@ export function VerbDialog({ task, title, verb, danger, request, command, keeps,
         throw new Problem(412, "The task has changed since it was read.", `It is ${fresh.state} now, after ${plural(fresh.attempt_no, "attempt")}. If this is still right, send it once more.`);
       }
       if (err instanceof Problem) refused?.(err);
+      // The first wrong value, or the message, may be out of sight in a long form.
+      setTimeout(() => {
+        const wrong = document.querySelector<HTMLElement>("dialog[open] [aria-invalid=true]");
+        if (wrong) wrong.focus();
+        else document.querySelector("dialog[open] .problem")?.scrollIntoView({ block: "nearest" });
+      }, 50);
       throw err;
     }
   };
