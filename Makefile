@@ -37,7 +37,7 @@ LONGEST := ./store/postgres ./internal/clitest ./store/sqlite ./store/postgres/i
 # While you work: go test -short ./... runs a part of it. It needs PostgreSQL: make services, once.
 .PHONY: test
 test: services ## Run all tests but those of `make e2e`
-	$(IN_TESTS) scripts/gotest.sh -shuffle=on -timeout=45m $(LONGEST) $(TESTED)
+	$(IN_TESTS) scripts/gotest.sh -shuffle=on -timeout=45m $(LONGEST) ./internal/systemtest/web $(TESTED)
 
 # Not a part of CI, which has no promtool; the Go tests of package cli check the names of the metrics there.
 .PHONY: alarms
