@@ -36,6 +36,7 @@ func (b *tab) tabTo(text string) {
 		b.press("\t")
 		at := eval[string](b, `(() => {
 			const e = document.activeElement;
+			if (e === document.body) return "";
 			const label = e.labels?.[0]?.textContent ?? "";
 			return [e.getAttribute("aria-label") ?? "", label, e.textContent.slice(0, 200)].join(" ").trim();
 		})()`)

@@ -1,6 +1,6 @@
 // Single-key shortcuts. They can be switched off (WCAG 2.1.4), and do nothing while a text is edited.
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { shortcuts } from "./prefs";
 
 export interface Shortcut {
@@ -56,7 +56,8 @@ export function useKeys(list: Shortcut[]): void {
   const latest = useRef(list);
   latest.current = list;
   const names = list.map((s) => s.keys + s.text).join();
-  useEffect(() => {
+  // As soon as the component is in the page, so that no key is lost.
+  useLayoutEffect(() => {
     const mine = latest.current.map((s, i) => ({ ...s, run: (ev: KeyboardEvent) => latest.current[i]?.run(ev) }));
     active.push(mine);
     publish();
