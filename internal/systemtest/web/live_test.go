@@ -18,7 +18,7 @@ type wire struct {
 
 	mu     sync.Mutex
 	change *sync.Cond
-	broken string                     // "", "503", "cut" or "buffering"
+	broken string                     // "", "401", "503", "cut", "buffering", or "upgraded": other pages than the open ones
 	open   map[int]context.CancelFunc // open streams
 	count  int                        // streams so far
 }
@@ -34,6 +34,10 @@ func (n *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	broken := n.broken
 	n.mu.Unlock()
 	switch {
+	case r.URL.Path == "/dashboard.json" && broken == "upgraded":
+		_, _ = w.Write([]byte(`{"build": "another"}`)) // the client has disconnected
+	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "401":
+		http.Error(w, "the session has ended", http.StatusUnauthorized)
 	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "503":
 		http.Error(w, "maintenance", http.StatusServiceUnavailable)
 	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "cut":

@@ -1,0 +1,48 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/goweaver/weaver/dashboard"
+)
+
+// A page says that its object is missing, that it was deleted, that the server has newer pages, and that the
+// login has ended.
+func TestWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := newWire(w.dashboard(dashboard.Config{}))
+	url := w.serve(n)
+	b := openTab(t)
+	b.allow("404") // of what is missing
+	shows := func(text string) {
+		t.Helper()
+		b.until("document.body.innerText.includes(`" + text + "`)")
+	}
+	for _, id := range []string{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "not-an-id"} {
+		b.allow("400")
+		b.visit(url + "tasks/" + id)
+		shows("There is no such task")
+	}
+	id := w.enqueue(work{Do: "ok"})
+	b.visit(url + "tasks/" + id.String())
+	b.ready()
+	w.must(w.client.Delete(t.Context(), id))
+	shows("The task was deleted")
+
+	b.visit(url)
+	b.ready()
+	n.set("upgraded")
+	shows("The server has a newer version of this page.")
+	n.set("")
+	b.click(".banner button", "Reload")
+	b.ready()
+	b.until(`!document.querySelector(".banner")`)
+
+	b.allow("401")
+	n.set("401")
+	shows("Sign in")
+	n.set("")
+	b.reload()
+	b.ready()
+}
