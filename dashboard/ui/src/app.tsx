@@ -21,11 +21,14 @@ const newer = signal(false);
 
 /** Looks after each reconnect whether the server has other pages now. */
 function watchVersion(): void {
-  let mode = "";
+  let opened = "";
+  let last = 0;
   connection.subscribe((c) => {
-    if (c.mode === mode) return;
-    mode = c.mode;
-    if (mode !== "live" && mode !== "polling") return;
+    const now = `${c.mode} ${c.opened}`;
+    if (now === opened || (c.mode !== "live" && c.mode !== "polling")) return;
+    opened = now;
+    if (c.mode === "polling" && Date.now() - last < 60_000) return;
+    last = Date.now();
     if (!loaded.peek() && !signedOut.peek()) void loadSession();
     get<{ build: string }>("dashboard.json").then(
       (d) => (newer.value = d.build !== config.build),

@@ -45,7 +45,7 @@ const worstFirst: Connection["mode"][] = ["refused", "lost", "connecting", "poll
 /** The connection of the streams together: the worst of them. */
 function connection(): Connection {
   const all = parts.filter((p) => p.topics.length > 0).map((p) => p.streamer.connection);
-  return all.sort((a, b) => worstFirst.indexOf(a.mode) - worstFirst.indexOf(b.mode))[0] ?? { mode: "connecting", status: 0, detail: "", at: 0, offset: 0, retryAt: 0 };
+  return all.sort((a, b) => worstFirst.indexOf(a.mode) - worstFirst.indexOf(b.mode))[0] ?? { mode: "connecting", status: 0, detail: "", at: 0, offset: 0, retryAt: 0, opened: 0 };
 }
 
 function follow(): void {

@@ -2,7 +2,7 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Request } from "../stream";
-import { Problem, signedOut } from "./api";
+import { get, Problem } from "./api";
 import { config, root } from "./config";
 import { applyUpdate, Streamer, type Connection, type Message, type TopicState } from "./streamer";
 import { clockOffset } from "./time";
@@ -16,7 +16,7 @@ export interface Topic<T> {
   problem: Problem | null;
 }
 
-export const connection = signal<Connection>({ mode: "connecting", status: 0, detail: "", at: Date.now(), offset: 0, retryAt: 0 });
+export const connection = signal<Connection>({ mode: "connecting", status: 0, detail: "", at: Date.now(), offset: 0, retryAt: 0, opened: 0 });
 
 interface Followed {
   users: number;
@@ -34,9 +34,11 @@ let toWorker: ((r: Request) => void) | null = null;
 
 function receive(m: Message): void {
   if (m.kind === "connection") {
+    const was = connection.peek().mode;
     connection.value = m.connection;
     if (Math.abs(m.connection.offset - clockOffset.peek()) > 250) clockOffset.value = m.connection.offset;
-    if (m.connection.mode === "refused" && m.connection.status === 401) signedOut.value = true;
+    // The refusal may be older than the present login. A second one shows the login page.
+    if (m.connection.mode === "refused" && m.connection.status === 401 && was !== "refused") get("v1/me").then(reconnect, () => undefined);
     return;
   }
   for (const u of m.updates) {

@@ -32,6 +32,7 @@ export interface Connection {
   at: number; // when the last data or heartbeat arrived, by this machine's clock
   offset: number; // milliseconds that the server's clock is ahead
   retryAt: number; // of the next try, while it is lost
+  opened: number; // streams and polls so far
 }
 
 interface Update {
@@ -64,7 +65,7 @@ export class Streamer {
   private pollUntil = 0;
   private wake: (() => void) | null = null;
   private starting: ReturnType<typeof setTimeout> | undefined;
-  connection: Connection = { mode: "connecting", status: 0, detail: "", at: 0, offset: 0, retryAt: 0 };
+  connection: Connection = { mode: "connecting", status: 0, detail: "", at: 0, offset: 0, retryAt: 0, opened: 0 };
 
   constructor(
     private readonly api: string, // the URL of the dashboard
@@ -230,7 +231,7 @@ export class Streamer {
         if (first || this.connection.mode !== (polling ? "polling" : "live")) {
           first = false;
           this.failures = 0;
-          this.set({ mode: polling ? "polling" : "live", at: Date.now(), status: 0, detail: "", retryAt: 0 });
+          this.set({ mode: polling ? "polling" : "live", at: Date.now(), status: 0, detail: "", retryAt: 0, opened: this.connection.opened + 1 });
         }
         this.connection.at = Date.now();
         text += value;

@@ -106,13 +106,8 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
     const oldest = live.at(-1)?.id ?? "";
     const whole = !topic.next; // the topic has all that match
     const lost = ids.filter((id) => !liveIDs.has(id) && (whole || id > oldest));
-    if (!loadedOlder.current) setNext(topic.next);
     if (ids.length === 0 || !held()) {
-      const rest = ids.filter((id) => !liveIDs.has(id) && !whole && id < oldest);
-      const merged = [...live.map((t) => t.id), ...(loadedOlder.current ? rest : [])];
-      if (merged.join() !== ids.join()) setIDs(merged);
-      setFresh([]);
-      setGone(new Set());
+      takeLive();
     } else {
       const known = new Set(ids);
       setFresh(live.map((t) => t.id).filter((id) => !known.has(id) && id > (ids[0] ?? "")));
@@ -120,10 +115,25 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
     }
   }, [topic]);
 
+  /** Shows the live rows, and older ones below them unless rows between the two are missing. */
+  const takeLive = () => {
+    const live = topic.ids;
+    const oldest = live.at(-1) ?? "";
+    const joined = loadedOlder.current && !!topic.next && (ids[0] ?? "") >= oldest;
+    const merged = joined ? [...live, ...ids.filter((id) => id < oldest)] : live;
+    if (!joined) {
+      loadedOlder.current = false;
+      setNext(topic.next);
+    }
+    if (merged.join() !== ids.join()) setIDs(merged);
+    setFresh([]);
+    setGone(new Set());
+  };
+
   // More rows than the live page has.
   useEffect(() => {
-    if (topic.loaded && next && ids.length < size && !older.busy && !older.problem && ids.length > 0 && !loadedOlder.current) void more(size - ids.length);
-  }, [topic.loaded, next, ids.length]);
+    if (next && next === topic.next && ids.length >= topic.ids.length && ids.length < size && !older.busy && !older.problem && !loadedOlder.current) void more(size - ids.length);
+  }, [next, ids.length, topic]);
 
   const more = async (limit = 50) => {
     if (!next) return;
@@ -147,9 +157,7 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
   }, [fresh.length]);
 
   const showFresh = () => {
-    setIDs(topic.rows.map((t) => t.id).concat(ids.filter((id) => !topic.ids.includes(id) && !gone.has(id))));
-    setFresh([]);
-    setGone(new Set());
+    takeLive();
     window.scrollTo(0, 0);
   };
 
