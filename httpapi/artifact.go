@@ -58,6 +58,7 @@ func (c *call) artifact() error {
 	defer func() { _ = r.Close() }() // its last Read reports errors
 	h := c.w.Header()
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(a.Name)}))
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox") // even if a browser shows it
 	h.Set("Content-Length", strconv.FormatInt(a.Blob.Size, 10))
 	if c.r.Method == http.MethodHead {
 		_, err := out.Write(nil)

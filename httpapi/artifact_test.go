@@ -62,7 +62,7 @@ func TestArtifact(t *testing.T) {
 	for name, want := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff", "Content-Length": "520000",
 		"Content-Disposition":     "attachment; filename*=utf-8''Gr%C3%BC%C3%9Fe%20%22a%22.html",
-		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
 	} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -139,11 +139,18 @@ func TestSweep(t *testing.T) {
 		}
 		t.Logf("%s at %s: shown %d times: %s", k.testCase, k.method, k.shown.Load(), k.why)
 	}
-	for _, kind := range storeKinds {
-		for _, m := range storeMethods() {
-			if !kind.file && !totals.methods[kind.name+" "+m] {
+	// A claim may come before every Publish of one store: only a full sweep has runs enough for each store.
+	for _, m := range storeMethods() {
+		called := false
+		for _, kind := range storeKinds {
+			here := totals.methods[kind.name+" "+m]
+			called = called || here
+			if full && !kind.file && !here {
 				t.Errorf("no case on %s calls %s", kind.name, m)
 			}
+		}
+		if !called {
+			t.Errorf("no case calls %s", m)
 		}
 	}
 	// A small sample says little about the share of missed calls: require only that most are reached.

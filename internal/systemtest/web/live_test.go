@@ -3,7 +3,10 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +21,7 @@ type wire struct {
 
 	mu     sync.Mutex
 	change *sync.Cond
-	broken string                     // "", "401", "503", "cut", "buffering", or "upgraded": other pages than the open ones
+	broken string                     // "", "401", "503", "cut", "buffering", "data": no answer about tasks, "clock": ahead by an hour, or "upgraded": newer pages
 	open   map[int]context.CancelFunc // open streams
 	count  int                        // streams so far
 }
@@ -36,6 +39,8 @@ func (n *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/dashboard.json" && broken == "upgraded":
 		_, _ = w.Write([]byte(`{"build": "another"}`)) // the client has disconnected
+	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "data" && r.URL.Path != "/v1/me" && r.URL.Path != "/v1/features":
+		http.Error(w, "out of order", http.StatusInternalServerError)
 	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "401":
 		http.Error(w, "the session has ended", http.StatusUnauthorized)
 	case strings.HasPrefix(r.URL.Path, "/v1/") && broken == "503":
@@ -53,6 +58,9 @@ func (n *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(all.status)
 		_, _ = w.Write(all.Bytes()) // the client has disconnected
 	default:
+		if broken == "clock" {
+			w = ahead{w}
+		}
 		ctx, cancel := context.WithCancel(r.Context())
 		n.mu.Lock()
 		n.count++
@@ -101,6 +109,21 @@ func (n *wire) await(t *testing.T, open int) {
 		n.change.Wait()
 	}
 }
+
+// ahead is an answer of a server whose clock is an hour ahead.
+type ahead struct{ http.ResponseWriter }
+
+var frameTime = regexp.MustCompile(`{"at":(\d+)`)
+
+func (a ahead) Write(p []byte) (int, error) {
+	_, err := a.ResponseWriter.Write(frameTime.ReplaceAllFunc(p, func(at []byte) []byte {
+		ms, _ := strconv.ParseInt(string(at[len(`{"at":`):]), 10, 64) // the expression has digits
+		return fmt.Appendf(nil, `{"at":%d`, ms+time.Hour.Milliseconds())
+	}))
+	return len(p), err
+}
+
+func (a ahead) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // buffer is a proxy that sends an answer when it has all of it.
 type buffer struct {

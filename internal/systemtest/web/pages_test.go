@@ -3,6 +3,7 @@ package web_test
 import (
 	_ "embed"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 //
 //go:embed testdata/axe.min.js
 var axe string
+
+// full examines both widths in both colours, in place of one of each.
+var full = os.Getenv("WEAVER_WEB") == "full"
 
 // Every page loads, is accessible and fits, in both colours and on a narrow screen.
 func TestPages(t *testing.T) {
@@ -57,6 +61,84 @@ func TestEmptyPages(t *testing.T) {
 	b.examine(root, b.navigation(), true)
 }
 
+// So do the pages of a server that answers every request of data with an error. Each says so.
+func TestErrorPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
+	t.Parallel()
+	w := newWorld(t)
+	n := newWire(w.dashboard(dashboard.Config{}))
+	root := w.serve(n)
+	b := openTab(t)
+	b.visit(root)
+	b.ready()
+	pages := append(b.navigation(), "tasks/"+w.enqueue(work{Do: "ok"}).String(), "types/acme.mail.send.v1")
+	b.allow("500")
+	n.set("data")
+	for _, page := range pages {
+		if page == "about" { // it has no data
+			continue
+		}
+		b.visit(root + page)
+		b.until(`document.querySelector("main h1") && document.querySelector("main .problem, .banner.bad") && document.querySelector(".banner.bad")`)
+		eval[bool](b, axe+"; true")
+		for _, width := range []int64{1280, 390} {
+			b.screen(width, false)
+			for _, defect := range defectsOf(b, page, false) {
+				if !strings.HasPrefix(defect, "it shows problems") {
+					t.Errorf("/%s, %d px: %s", page, width, defect)
+				}
+			}
+		}
+	}
+}
+
+// Tab reaches every control of a page in the order of the document, and leaves the last one.
+func TestTabOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	root := w.serve(w.dashboard(dashboard.Config{}))
+	b := openTab(t)
+	b.visit(root)
+	b.ready()
+	for _, page := range append(b.navigation(), "tasks/"+w.task["fail"].String(), "jobs/"+w.job.String()) {
+		if testing.Short() && page != "tasks" {
+			continue
+		}
+		b.visit(root + page)
+		b.ready()
+		// Rows of live pages may come meanwhile: controls are marked before the first Tab.
+		want := eval[int](b, `(() => {
+			const controls = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+				.filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility({visibilityProperty: true}));
+			controls.forEach((e, i) => e.dataset.order = i);
+			return controls.length;
+		})()`)
+		last := -1
+		for range want {
+			b.press("\t")
+			at := eval[struct {
+				Order   int    `json:"order"`
+				Outline string `json:"outline"`
+				HTML    string `json:"html"`
+			}](b, `(() => {
+				const e = document.activeElement, style = getComputedStyle(e);
+				return {order: Number(e.dataset.order ?? -1), outline: style.outlineStyle, html: e.outerHTML.slice(0, 150)};
+			})()`)
+			if at.Order != last+1 {
+				t.Errorf("/%s: after control %d of %d Tab goes to %d: %s", page, last, want, at.Order, at.HTML)
+				break
+			}
+			if at.Outline == "none" {
+				t.Errorf("/%s: the focus is invisible on %s", page, at.HTML)
+			}
+			last = at.Order
+		}
+	}
+}
+
 // navigation returns the pages of the navigation, without the slash before them.
 func (b *tab) navigation() []string {
 	b.Helper()
@@ -75,7 +157,7 @@ func (b *tab) examine(root string, pages []string, lightOnly bool) {
 			width int64
 			dark  bool
 		}{{1280, false}, {1280, true}, {390, false}, {390, true}} {
-			if lightOnly && screen.dark || testing.Short() && screen.dark != (screen.width == 390) {
+			if lightOnly && screen.dark || !full && screen.dark != (screen.width == 390) {
 				continue
 			}
 			b.screen(screen.width, screen.dark)

@@ -6,8 +6,8 @@ import (
 	"github.com/goweaver/weaver/dashboard"
 )
 
-// A page says that its object is missing, that it was deleted, that the server has newer pages, and that the
-// login has ended.
+// A page says that its object is missing, that it was deleted, that the server has newer pages, that the clocks
+// differ, and that the login has ended.
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -37,6 +37,11 @@ func TestWrong(t *testing.T) {
 	n.set("")
 	b.click(".banner button", "Reload")
 	b.ready()
+	b.until(`!document.querySelector(".banner")`)
+
+	n.set("clock")
+	shows("The clock of this machine is 1 h behind the server's.")
+	n.set("")
 	b.until(`!document.querySelector(".banner")`)
 
 	b.allow("401")
