@@ -163,7 +163,8 @@ export class Streamer {
           continue;
         case "refused":
           this.failures++;
-          if (end.status === 429 || end.status >= 500) this.pollUntil = Date.now() + retryStreamAfter;
+          // A server that is away answers no poll either; a proxy may refuse streams alone.
+          if (end.status === 429 || (end.status >= 500 && this.failures >= 4)) this.pollUntil = Date.now() + retryStreamAfter;
           this.set({ mode: end.status >= 500 || end.status === 429 ? "lost" : "refused", status: end.status, detail: end.detail });
           pause = this.backoff();
           break;
