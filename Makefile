@@ -259,7 +259,7 @@ tidy:
 	$(call everywhere,$(GO) mod tidy -diff)
 	@cd tools && $(GO) mod tidy -diff
 
-# The committed assets are what dashboard/ui makes, and its types hold (TypeScript; npm fetches it).
+# Compares the committed assets with a new build of dashboard/ui, and checks its types (TypeScript; npm fetches it).
 ui-check:
 	@echo 'dashboard: assets and types'
 	@scripts/ui.sh check

@@ -157,7 +157,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case reading && (at == "" || pages[first]):
 		d.headers(w)
-		d.shell(w, r, strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")) // %2F is no folder
+		d.shell(w, r, strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")) // %2F separates no folders
 	case d.only && !reading && first == "v1":
 		d.headers(w)
 		d.refuse(w)
@@ -181,7 +181,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusForbidden)
 	_ = json.NewEncoder(w).Encode(wire.Problem{ // the client has disconnected
-		Type: wire.ProblemBase + "forbidden", Title: "The access is not allowed.", Status: http.StatusForbidden,
+		Type: wire.ProblemBase + "forbidden", Title: "These credentials do not allow it.", Status: http.StatusForbidden,
 		Detail: "This dashboard is read-only: its configuration refuses changes. Use a server that allows them, or the command weaver.",
 	})
 }

@@ -166,7 +166,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What is no page goes to the API, also a page's path with another method.
+// The API gets every other request, also one for a page with another method.
 func TestAPI(t *testing.T) {
 	var seen []string
 	d := newDashboard(t, dashboard.Config{API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

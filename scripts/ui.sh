@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and checks the dashboard's assets. Only `vendor` and `types` need npm, nothing needs Node.
 #   ui.sh build [DIR]   bundle dashboard/ui into DIR, by default dashboard/assets
-#   ui.sh check         fail unless dashboard/assets are what build makes
+#   ui.sh check         fail if dashboard/assets differ from a new build
 #   ui.sh types         check the types of dashboard/ui with TypeScript
 #   ui.sh vendor        fetch the libraries of dashboard/ui/vendor anew
 set -euo pipefail

@@ -32,7 +32,7 @@ import (
 // Mail is a letter to send.
 type Mail struct {
 	To   string `json:"to"`
-	Text string `json:"text" weaver:"redact"` // nobody sees it in the dashboard
+	Text string `json:"text" weaver:"redact"` // hidden in the dashboard
 }
 
 // Send is the only task type of the service.

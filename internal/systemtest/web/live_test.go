@@ -15,7 +15,7 @@ import (
 	"github.com/goweaver/weaver/dashboard"
 )
 
-// wire is what lies between the browser and the server.
+// wire is a proxy between the browser and the server, which can fail.
 type wire struct {
 	http.Handler
 

@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// work says what a task does.
+// work is the input of a task: the action of its handler, and a text.
 type work struct {
 	Do   string `json:"do"`
 	Text string `json:"text,omitempty"`

@@ -14,7 +14,7 @@ func TestWrong(t *testing.T) {
 	n := newWire(w.dashboard(dashboard.Config{}))
 	url := w.serve(n)
 	b := openTab(t)
-	b.allow("404") // of what is missing
+	b.allow("404") // of missing objects
 	shows := func(text string) {
 		t.Helper()
 		b.until("document.body.innerText.includes(`" + text + "`)")

@@ -1,4 +1,4 @@
-// What screen readers say of changes that nobody asked for: the newest message, at most every five seconds.
+// Announces live changes to screen readers: the newest message, at most every five seconds.
 import { signal } from "@preact/signals";
 
 export const spoken = signal("");

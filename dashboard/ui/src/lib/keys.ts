@@ -5,7 +5,7 @@ import { shortcuts } from "./prefs";
 
 export interface Shortcut {
   keys: string; // "j", "g t", "/", "Enter"
-  text: string; // what it does, for the list of shortcuts
+  text: string; // the entry in the list of shortcuts
   run: (ev: KeyboardEvent) => void;
   group?: string;
 }

@@ -211,7 +211,7 @@ export function rate(bad: number, all: number): string {
 interface Verb {
   title: string;
   verb: string; // the button
-  keeps?: Children; // what it changes and keeps
+  keeps?: Children; // the effects of the verb
   danger?: boolean;
   reason?: boolean; // false: the verb has none
   check?: string; // the label of an option that run gets

@@ -11,7 +11,7 @@ const childrenShown = 100;
 const matchesShown = 200;
 
 export interface Payload {
-  json: Json | undefined; // undefined: there is no value
+  json: Json | undefined; // undefined: no value
   text: string; // with an indentation
   size: number; // of the value without white space, in bytes
 }

@@ -161,7 +161,7 @@ function Part({ spec, value, set, at, name, errors, required }: PartProps) {
 
 function Control({ spec, value, set, required, attrs }: { spec: Spec; value: Json | undefined; set: (v: Json | undefined) => void; required: boolean; attrs: { id: string } }) {
   const nil = value === undefined || (value.kind === "literal" && value.text === "null");
-  const [typed, setTyped] = useState<string | null>(null); // text that is no value yet
+  const [typed, setTyped] = useState<string | null>(null); // an incomplete value
   switch (spec.kind) {
     case "boolean":
     case "enum": {
@@ -218,7 +218,7 @@ function Control({ spec, value, set, required, attrs }: { spec: Spec; value: Jso
       const shown = value?.kind === "number" ? value.text : nil ? "" : write(value, 0);
       const input = (s: string) => {
         const r = read(s);
-        // A text that is no number yet, as "-", is kept as a text, at which the check points.
+        // An incomplete number, as "-", stays a text, which the check reports.
         set(s === "" ? undefined : r.value?.kind === "number" ? r.value : { kind: "string", value: s });
       };
       return <input {...attrs} type="text" inputMode={spec.kind === "integer" ? "numeric" : "decimal"} autoComplete="off" value={value?.kind === "string" ? value.value : shown} onInput={(ev) => input(ev.currentTarget.value)} />;
