@@ -34,14 +34,6 @@ var browser struct {
 	err  error
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if browser.stop != nil {
-		browser.stop()
-	}
-	os.Exit(code)
-}
-
 func startBrowser() {
 	program := ""
 	for _, name := range programs {
