@@ -96,7 +96,7 @@ func (c Clock) orderSummary(o *order.Order) string {
 		return fmt.Sprintf("It was given up %s; the partner did not execute it. It is answered with the status %d.", c.When(r.UpdatedAt), e.HTTPStatus)
 	}
 	if r.Held {
-		return "It is held after a restore and is not sent until it is released: the partner may have it already." + doubt
+		return "It is held, as after a restore, and is not sent until it is released: the partner may have it already." + doubt
 	}
 	switch {
 	case r.State == order.Sending && r.LeaseUntil.After(c.Now):

@@ -35,7 +35,7 @@ func TestClock_Order(t *testing.T) {
 		"stale": {func(r *order.Row, _ *order.Entry) {
 			r.MaxAge, r.StaleAt, r.SendNo = time.Minute, now.Add(-time.Second), 1
 		}, "It is older than 1m", "", ""},
-		"held":     {func(r *order.Row, _ *order.Entry) { r.Held = true }, "It is held after a restore", "", "order release k"},
+		"held":     {func(r *order.Row, _ *order.Entry) { r.Held = true }, "It is held, as after a restore,", "", "order release k"},
 		"conflict": {func(r *order.Row, e *order.Entry) { r.State, e.Digest = order.Aborted, "other" }, "the ledger holds another request", "", "order resubmit k"},
 		"unknown": {func(r *order.Row, e *order.Entry) {
 			r.State, e.State, e.Unknown = order.Aborted, order.LedgerFailed, true

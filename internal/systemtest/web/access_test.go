@@ -14,7 +14,7 @@ import (
 // No page has a button that the server would refuse, or a value that the user may not read.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	const verbs = `[...document.querySelectorAll("main button, main [role=menuitem]")].map((e) => (e.getAttribute("aria-label") ?? "") + e.textContent).filter((s) => /retry|\\bcancel\\b|rerun|pause|resume|delete|answer|unblock|repair|signal|submit|set a limit|change|trigger|run now|backfill|select/i.test(s)).join("; ")`
+	const verbs = `[...document.querySelectorAll("main button, main [role=menuitem]")].map((e) => (e.getAttribute("aria-label") ?? "") + e.textContent).filter((s) => /retry|\\bcancel\\b|rerun|pause|resume|delete|answer|unblock|repair|signal|submit|set a limit|change|trigger|run now|backfill|select|hold|release|unlock|settle|requeue|withdraw/i.test(s)).join("; ")`
 	for name, c := range map[string]struct {
 		access   httpapi.Access
 		readOnly bool
@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 			shown := 0
 			for _, page := range []string{
 				"", "inbox", "tasks", "tasks/" + w.task["fail"].String(), "tasks/" + w.task["block"].String(), "tasks/" + w.task["run"].String(), "jobs", "jobs/" + w.job.String(),
-				"queues", "workers", "schedules", "schedules/nightly-report", "types", "types/acme.mail.send.v1", "limits", "events", "audit", "about",
+				"queues", "workers", "schedules", "schedules/nightly-report", "types", "types/acme.mail.send.v1", "orders", "orders/order-refused", "orders/order-held", "limits", "events", "audit", "about",
 			} {
 				b.visit(url + page)
 				b.ready()

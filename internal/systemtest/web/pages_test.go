@@ -28,12 +28,13 @@ func TestPages(t *testing.T) {
 	b.visit(root)
 	b.ready()
 	pages := b.navigation()
-	if len(pages) < 5 {
-		t.Fatalf("the navigation has only %q", pages)
+	if len(pages) != 13 {
+		t.Fatalf("the navigation has %d pages, want 13: %q", len(pages), pages)
 	}
 	for _, page := range []string{
 		"tasks/" + w.task["ok"].String(), "tasks/" + w.task["fail"].String(), "tasks/" + w.task["block"].String(), "tasks/" + w.task["paused"].String(),
 		"jobs/" + w.job.String(), "schedules/nightly-report", "queues/billing", "types/acme.mail.send.v1",
+		"orders/order-filled", "orders/order-refused", "orders/order-lost", "orders/order-held",
 		"tasks?q=state:failed+label.team=web", "tasks?q=stat:failed", "tasks?q=queue:none",
 	} {
 		list, _, below := strings.Cut(page, "/")
@@ -103,7 +104,7 @@ func TestTabOrder(t *testing.T) {
 	b := openTab(t)
 	b.visit(root)
 	b.ready()
-	for _, page := range append(b.navigation(), "tasks/"+w.task["fail"].String(), "jobs/"+w.job.String()) {
+	for _, page := range append(b.navigation(), "tasks/"+w.task["fail"].String(), "jobs/"+w.job.String(), "orders/order-refused") {
 		if testing.Short() && page != "tasks" {
 			continue
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/dashboard"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/order"
+	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/sqlite"
 )
@@ -72,7 +74,7 @@ func worldWith(t *testing.T, configure func(*httpapi.Config)) *world {
 		engine.StopNow()
 		w.must(<-ended)
 	})
-	cfg := httpapi.Config{Client: w.client, Logger: silent}
+	cfg := httpapi.Config{Client: w.client, Logger: silent, Orders: &httpapi.OrderConfig{Orders: order.Orders{}}}
 	configure(&cfg)
 	w.api, err = httpapi.New(cfg)
 	w.must(err)
@@ -147,6 +149,47 @@ func (w *world) fill() {
 	w.must(err)
 	_, err = w.client.TriggerSchedule(w.Context(), "nightly-report")
 	w.must(err)
+	w.send("order-filled", "order-refused", "order-lost")
+	w.accept("order-held")
+	_, err = w.orders().Hold(w.Context(), order.Audit{By: "ann", Reason: "the partner is closed"})
+	w.must(err)
+}
+
+// orders returns the client of the orders.
+func (w *world) orders() *order.Client {
+	w.Helper()
+	st, ok := ordertask.Orders(w.client)
+	if !ok {
+		w.Fatal("the store keeps no orders")
+	}
+	c, err := order.NewClient(order.ClientConfig{Store: st})
+	w.must(err)
+	return c
+}
+
+// accept accepts orders with these keys; nobody sends them.
+func (w *world) accept(keys ...string) {
+	w.Helper()
+	for _, key := range keys {
+		_, err := w.orders().Send(w.Context(), order.OrderRequest{
+			OrderID: "of-" + key, Instrument: "BTC-JPY", Side: order.Buy, Qty: "0.5", TimeInForce: order.GoodTillCancelled, IdempotencyKey: key, RequestedAt: time.Now(),
+		})
+		w.must(err)
+	}
+}
+
+// send accepts orders and sends all that are due once. The partner refuses order-refused, and does not answer about
+// order-lost, which waits for another send.
+func (w *world) send(keys ...string) {
+	w.Helper()
+	w.accept(keys...)
+	st, _ := ordertask.Orders(w.client)
+	worker, err := order.NewWorker(order.WorkerConfig{
+		Store: st, Config: order.Config{Backoff: []time.Duration{time.Hour}},
+		Adapter: &order.Paper{Behave: func(out order.Outgoing) string { return map[string]string{"order-refused": "reject", "order-lost": "drop"}[out.Key] }},
+	})
+	w.must(err)
+	w.must(worker.RunUntilIdle(w.Context()))
 }
 
 // dashboard returns the dashboard of the world.
