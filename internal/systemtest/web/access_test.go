@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,10 +36,7 @@ func TestAccess(t *testing.T) {
 			url := w.serve(w.dashboard(dashboard.Config{ReadOnly: c.readOnly}))
 			b := openTab(t)
 			shown := 0
-			for _, page := range []string{
-				"", "inbox", "tasks", "tasks/" + w.task["fail"].String(), "tasks/" + w.task["block"].String(), "tasks/" + w.task["run"].String(), "jobs", "jobs/" + w.job.String(),
-				"queues", "workers", "schedules", "schedules/nightly-report", "types", "types/acme.mail.send.v1", "orders", "orders/order-refused", "orders/order-held", "limits", "events", "audit", "about",
-			} {
+			for _, page := range w.pages() {
 				b.visit(url + page)
 				b.ready()
 				switch got := eval[string](b, verbs); {
@@ -64,6 +62,50 @@ func TestAccess(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// pages returns the addresses of all pages of a filled world.
+func (w *world) pages() []string {
+	return []string{
+		"", "inbox", "tasks", "tasks/" + w.task["fail"].String(), "tasks/" + w.task["block"].String(), "tasks/" + w.task["run"].String(), "jobs", "jobs/" + w.job.String(),
+		"queues", "queues/billing", "workers", "schedules", "schedules/nightly-report", "types", "types/acme.mail.send.v1",
+		"orders", "orders/order-refused", "orders/order-held", "limits", "events", "audit", "about",
+	}
+}
+
+// Without a login each page asks for one and shows nothing else. After it the page of an object is the one that was opened.
+func TestAccess_NoLogin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
+	t.Parallel()
+	token, line := httpapi.NewToken("ann", httpapi.Full)
+	tokens, err := httpapi.ReadTokens(strings.NewReader(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := worldWith(t, func(cfg *httpapi.Config) { cfg.Authorize, cfg.Login = tokens.Authorize, tokens })
+	w.fill()
+	url := w.serve(w.dashboard(dashboard.Config{}))
+	b := openTab(t)
+	b.allow("401")
+	data := regexp.MustCompile(`(?i)pages:|acme|billing|nightly|order|\d`)
+	for _, page := range w.pages() {
+		b.visit(url + page)
+		b.until(`document.querySelector("input[name=token]")`)
+		if shown := eval[string](b, `(document.querySelector("nav, table") ? "pages: " : "") + document.body.innerText`); data.MatchString(shown) {
+			t.Errorf("/%s shows %q", page, shown)
+		}
+		if !strings.Contains(page, "/") {
+			continue
+		}
+		b.signIn(token)
+		b.ready()
+		if at := eval[string](b, "location.href"); at != url+page {
+			t.Errorf("after the login at /%s the address is %s", page, at)
+		}
+		eval[bool](b, `fetch("`+url+`logout", {method: "POST"}).then((r) => r.ok)`)
 	}
 }
 

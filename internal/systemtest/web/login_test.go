@@ -22,25 +22,14 @@ func TestLogin(t *testing.T) {
 	b := openTab(t)
 	b.allow("401")
 	b.visit(root + "tasks")
-	send := func(token string) {
-		t.Helper()
-		b.until(`document.querySelector("input[name=token]")`)
-		eval[bool](b, fmt.Sprintf(`(() => {
-			const input = document.querySelector("input[name=token]");
-			input.value = %q;
-			input.dispatchEvent(new Event("input", {bubbles: true}));
-			return true;
-		})()`, token))
-		b.until(`!document.querySelector("button[type=submit]").disabled`)
-		b.click("button[type=submit]", "Sign in")
-	}
+	b.until(`document.querySelector("input[name=token]")`)
 	eval[bool](b, axe+"; true")
-	send("wrong")
+	b.signIn("wrong")
 	b.until(`document.querySelector(".problem")?.innerText.includes("no such token")`)
 	for _, defect := range defectsOf(b, "stat:failed", false) {
 		t.Error(defect)
 	}
-	send(token)
+	b.signIn(token)
 	b.ready()
 	if !strings.HasSuffix(eval[string](b, "location.href"), "/tasks") {
 		t.Error("another page is open after the login")
@@ -61,4 +50,18 @@ func TestLogin(t *testing.T) {
 	eval[bool](other, `fetch("logout", {method: "POST"}).then((r) => r.ok)`)
 	other.reload()
 	other.until(`document.querySelector("input[name=token]")`)
+}
+
+// signIn fills in and sends the form for a token.
+func (b *tab) signIn(token string) {
+	b.Helper()
+	b.until(`document.querySelector("input[name=token]")`)
+	eval[bool](b, fmt.Sprintf(`(() => {
+		const input = document.querySelector("input[name=token]");
+		input.value = %q;
+		input.dispatchEvent(new Event("input", {bubbles: true}));
+		return true;
+	})()`, token))
+	b.until(`!document.querySelector("button[type=submit]").disabled`)
+	b.click("button[type=submit]", "Sign in")
 }

@@ -61,7 +61,7 @@ func worldWith(t *testing.T, configure func(*httpapi.Config)) *world {
 	silent := slog.New(slog.DiscardHandler)
 	engine, err := weaver.New(db, weaver.Config{
 		Handlers: []weaver.Handler{mail.Handler(w.handle), report.Handler(w.handle)},
-		Plugins:  []weaver.Plugin{schema.Plugin()}, Logger: silent, Poll: 100 * time.Millisecond,
+		Plugins:  []weaver.Plugin{schema.Plugin()}, Logger: silent, Poll: 100 * time.Millisecond, InlineLimit: 2 << 20,
 	})
 	w.must(err)
 	w.client = engine.Client
@@ -186,7 +186,9 @@ func (w *world) send(keys ...string) {
 	st, _ := ordertask.Orders(w.client)
 	worker, err := order.NewWorker(order.WorkerConfig{
 		Store: st, Config: order.Config{Backoff: []time.Duration{time.Hour}},
-		Adapter: &order.Paper{Behave: func(out order.Outgoing) string { return map[string]string{"order-refused": "reject", "order-lost": "drop"}[out.Key] }},
+		Adapter: &order.Paper{Behave: func(out order.Outgoing) string {
+			return map[string]string{"order-refused": "reject", "order-lost": "drop"}[out.Key]
+		}},
 	})
 	w.must(err)
 	w.must(worker.RunUntilIdle(w.Context()))

@@ -24,6 +24,13 @@ func TestWrong(t *testing.T) {
 		b.visit(url + "tasks/" + id)
 		shows("There is no such task")
 	}
+	for page, says := range map[string]string{
+		"jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV": "It does not exist.", "schedules/none": "It does not exist.", "orders/none": "It does not exist.",
+		"types/none": "No worker has announced this type.", "queues/none": "Nothing waits or runs in this queue.",
+	} {
+		b.visit(url + page)
+		shows(says)
+	}
 	id := w.enqueue(work{Do: "ok"})
 	b.visit(url + "tasks/" + id.String())
 	b.ready()
