@@ -150,6 +150,8 @@ type grammar struct {
 	Codec    codecCmd       `cmd:"" help:"Create encryption keys, and re-encrypt stored values."`
 	Forget   forgetCmd      `cmd:"" help:"Erase the recorded values of tasks, but keep the tasks."`
 	Backup   backupCmd      `cmd:"" help:"Copy the store into a new file while workers run."`
+	Export   exportCmd      `cmd:"" help:"Copy a task or job into a file for a report: a capsule."`
+	Replay   replayCmd      `cmd:"" help:"Check a capsule and show what it recorded."`
 	MCP      mcpCmd         `cmd:"" name:"mcp" help:"Serve the tools of the Model Context Protocol (MCP)."`
 	HelpOf   helpCmd        `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version  versionCmd     `cmd:"" help:"Show the version of this program."`

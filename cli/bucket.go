@@ -16,6 +16,7 @@ import (
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/blob/s3"
 	"github.com/goweaver/weaver/blob/zstd"
+	"github.com/goweaver/weaver/internal/capsule"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
@@ -160,7 +161,7 @@ func (r *remote) ready(ctx context.Context) error {
 // newClient returns a client of an open store, with the bucket and the keys. work is true if the caller stores or
 // runs tasks.
 func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
-	bucket, err := s.bucket(work)
+	bucket, err := s.bucketOf(st, work)
 	if err != nil {
 		return nil, err
 	}
@@ -181,4 +182,12 @@ func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 		return nil, badInput("", "--namespace: %w", err)
 	}
 	return c, nil
+}
+
+// bucketOf is bucket for an open store. A capsule has the bytes of its artifacts itself.
+func (s *session) bucketOf(st store.Store, work bool) (blob.Bucket, error) {
+	if c := capsuleOf(st); c != nil {
+		return capsule.Bucket(c), nil
+	}
+	return s.bucket(work)
 }

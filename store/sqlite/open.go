@@ -35,14 +35,15 @@ import (
 type DB struct {
 	verbs
 
-	path   string // as in messages; ":memory:" in memory
-	name   string // the name that connections open: a file name without symbolic links, or a URI
-	place  place  // identities of the open files
-	memory bool
-	opts   options
-	clock  storeClock
-	closed atomic.Bool
-	token  string // distinguishes our connections from those of other databases
+	path    string // as in messages; ":memory:" in memory
+	name    string // the name that connections open: a file name without symbolic links, or a URI
+	place   place  // identities of the open files
+	memory  bool
+	opts    options
+	clock   storeClock
+	closed  atomic.Bool
+	capsule []byte // of Capsule; set by open
+	token   string // distinguishes our connections from those of other databases
 
 	writer  *commit.Writer
 	lanes   lane.Cache
@@ -200,6 +201,9 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	db.clock.forget = db.lanes.Invalidate
 	err = db.prepareFile(ctx, c)
+	if err == nil && !db.memory {
+		db.loadCapsule(c)
+	}
 	if err == nil {
 		// From here on external commits are noticed: the first read of Notify's users may be
 		// older.
@@ -268,6 +272,9 @@ func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 // begun runs in each transaction of the group commit, before its operations.
 func (db *DB) begun(c *conn.Conn, external bool) error {
 	if err := db.checkPlace(); err != nil || db.memory {
+		return err
+	}
+	if err := db.refuseCapsule(); err != nil {
 		return err
 	}
 	db.clock.begun(c, external)
