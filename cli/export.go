@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/build"
@@ -110,4 +112,29 @@ func capsuleOf(st any) capsule.DB {
 	}
 	db, _ := st.(capsule.DB)
 	return db
+}
+
+// ofCapsule checks a capsule. Nothing can be stored in it, and the tasks and rows that others are checked with are not
+// in it.
+func (f *checkup) ofCapsule(ctx context.Context, s *session, client *weaver.Client) error {
+	f.Capsule = true
+	if err := f.examine(ctx, client.Store(), client.Namespace()); err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	if s.json() {
+		if err := s.writeJSON(f); err != nil {
+			return err
+		}
+	} else {
+		s.printCheckup(f)
+	}
+	if !f.Clean {
+		return silent(exitFailed)
+	}
+	return nil
+}
+
+// needsOthers reports whether an invariant is about leases in time, dispatch rows, keys, or other tasks.
+func needsOthers(invariant string) bool {
+	return slices.Contains([]string{overdueLease, "I7", "I9", "I11", "I12", "I13", "I15"}, invariant)
 }

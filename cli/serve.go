@@ -117,6 +117,10 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		health.orders = orders
 	}
 	return s.withWork(ctx, func(st store.Store) error {
+		asIs := capsuleOf(st) != nil && c.Roles == nil
+		if asIs { // nothing is to be done in it
+			roles = map[string]bool{roleAPI: true}
+		}
 		log := s.workLog()
 		p := process{say: log.say, door: door, health: health, drain: c.DrainTimeout}
 		defer logs.close()
@@ -140,7 +144,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			if err := door.open(s, client, s.errs); err != nil {
 				return err
 			}
-			keepEvents(ctx, client, c.KeepEvents, p.say)
+			if !asIs {
+				keepEvents(ctx, client, c.KeepEvents, p.say)
+			}
 		}
 		if err := health.openHealth(s, client); err != nil {
 			return err

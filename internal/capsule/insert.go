@@ -225,10 +225,25 @@ func (w *writer) steps(t *Task) {
 		}
 		taken[k] = true
 		row := []column{
-			{"task_id", t.Task.ID[:]}, {"name", s.Name}, {"attempt_no", k.attempt}, {"try", k.try}, {"by_attempt", s.AttemptNo}, {"by_try", s.Try}, {"step_index", s.Index},
-			{"kind", string(s.Kind)}, {"state", string(s.State)}, {"value", raw(s.Value)}, {"error_json", w.json(s.Error)}, {"wake_at", at(s.WakeAt)},
-			{"started_at", micros(s.StartedAt)}, {"completed_at", micros(s.CompletedAt)}, {"awaits", text(s.Signal)}, {"cost", s.Cost},
-			{"undo", slices.Index(task.UndoStates(), s.Undo) + 1}, {"undo_no", s.UndoNo}, {"round", s.Round},
+			{"task_id", t.Task.ID[:]},
+			{"name", s.Name},
+			{"attempt_no", k.attempt},
+			{"try", k.try},
+			{"by_attempt", s.AttemptNo},
+			{"by_try", s.Try},
+			{"step_index", s.Index},
+			{"kind", string(s.Kind)},
+			{"state", string(s.State)},
+			{"value", raw(s.Value)},
+			{"error_json", w.json(s.Error)},
+			{"wake_at", at(s.WakeAt)},
+			{"started_at", micros(s.StartedAt)},
+			{"completed_at", micros(s.CompletedAt)},
+			{"awaits", text(s.Signal)},
+			{"cost", s.Cost},
+			{"undo", slices.Index(task.UndoStates(), s.Undo) + 1},
+			{"undo_no", s.UndoNo},
+			{"round", s.Round},
 		}
 		if len(s.Redact) > 0 {
 			row = append(row, column{"redact", w.json(&s.Redact)})
