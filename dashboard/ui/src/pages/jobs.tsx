@@ -5,9 +5,12 @@ import { useTopic } from "../lib/live";
 import { useLoad, useReload } from "../lib/load";
 import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { mayOperate } from "../lib/session";
+import { cli, curl } from "../lib/task";
 import { duration, nanos, now } from "../lib/time";
 import type { Found, Job, Page, Task } from "../lib/types";
 import { Button, Empty, Facts, ID, Loading, PageHead, ProblemBox, Section, State, Text, Time } from "../parts/basic";
+import { CopyMenu } from "../parts/menu";
+import { outcomeClass, outcomeWord } from "../parts/timeline";
 import { Why, useWhy } from "../parts/why";
 import { because, Filters, JobBar, Name, openVerb, Pager, Pairs, Table, tasksHref } from "../parts/data";
 
@@ -160,12 +163,14 @@ export function OneJob({ id }: { id: string }) {
           As a list of tasks
         </a>
         {verbs}
+        <CopyMenu command={cli("job", "show", id)} request={curl("GET", "v1/jobs/" + id)} />
       </PageHead>
       {problem && j && <ProblemBox problem={problem} retry={status.reload} />}
       {!j && <Loading rows={5} />}
       {j && (
         <Why
           why={why}
+          above={mayOperate.value ? ["retry", "cancel", "delete"] : undefined}
           head={
             <div class="job-state">
               <State state={j.state} />
@@ -274,8 +279,6 @@ interface Bar {
   error_kind?: string;
 }
 
-const barClass: Record<string, string> = { success: "ok", blocked: "wait", suspended: "idle", cancelled: "idle" };
-
 /** The attempts of the tasks as bars on one time axis. */
 function Timeline({ id, version, live }: { id: string; version: string; live: boolean }) {
   const after = params.value.get("attempts") ?? "";
@@ -305,9 +308,9 @@ function Timeline({ id, version, live }: { id: string; version: string; live: bo
               </a>
               <span class="lane">
                 {bars.map((b) => {
-                  const words = `attempt ${b.attempt_no}: ${b.outcome ?? "running"}${b.error_kind ? ", " + b.error_kind.replaceAll("_", " ") : ""}, ${duration(end(b) - Date.parse(b.started_at))}`;
+                  const words = `attempt ${b.attempt_no}: ${outcomeWord[b.outcome ?? ""] ?? b.outcome}${b.error_kind ? ", " + b.error_kind.replaceAll("_", " ") : ""}, ${duration(end(b) - Date.parse(b.started_at))}`;
                   return (
-                    <i key={b.attempt_no} class={b.outcome ? (barClass[b.outcome] ?? "bad") : "run"} title={`${words}\nfrom ${duration(Date.parse(b.started_at) - from)} on${b.worker ? " by " + b.worker : ""}`} style={{ left: `${(100 * (Date.parse(b.started_at) - from)) / span}%`, width: `${(100 * (end(b) - Date.parse(b.started_at))) / span}%` }}>
+                    <i key={b.attempt_no} class={outcomeClass[b.outcome ?? ""] ?? "bad"} title={`${words}\nfrom ${duration(Date.parse(b.started_at) - from)} on${b.worker ? " by " + b.worker : ""}`} style={{ left: `${(100 * (Date.parse(b.started_at) - from)) / span}%`, width: `${(100 * (end(b) - Date.parse(b.started_at))) / span}%` }}>
                       <span class="visually-hidden">{words}</span>
                     </i>
                   );

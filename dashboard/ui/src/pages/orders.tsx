@@ -118,6 +118,7 @@ export function Orders() {
           </>
         )}
       </PageHead>
+      {!st && !stats.problem && <Loading rows={2} />}
       {st && (
         <ul class="counts" aria-label="Orders by state">
           {Object.entries(states).map(([s, [word, icon, cls]]) => (

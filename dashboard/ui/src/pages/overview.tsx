@@ -4,13 +4,15 @@ import { count, number, plural, type Count } from "../lib/format";
 import { useTopic } from "../lib/live";
 import { useLoad } from "../lib/load";
 import { quoted } from "../lib/query";
-import { href, params, setParams } from "../lib/router";
+import { go, href, params, setParams } from "../lib/router";
 import { features } from "../lib/session";
 import { nanos, now } from "../lib/time";
 import type { Queue, Stats, StatsRow, Task, Worker } from "../lib/types";
 import { Empty, Loading, PageHead, Age, ProblemBox, Section, State, Text, type Children } from "../parts/basic";
 import { Chart } from "../parts/chart";
+import { Name, Table, tasksHref } from "../parts/data";
 import { Icon } from "../parts/icons";
+import { outcomeClass, outcomeWord } from "../parts/timeline";
 
 /** The ranges to choose from, with the step of their charts. */
 const ranges: Record<string, { text: string; ms: number; step: string; stepMs: number }> = {
@@ -22,8 +24,10 @@ const ranges: Record<string, { text: string; ms: number; step: string; stepMs: n
   "30d": { text: "30 d", ms: 30 * 86_400_000, step: "24h", stepMs: 86_400_000 },
 };
 
-/** The colours of outcomes; all others are failures. */
-const outcomeColours: Record<string, string> = { success: "ok", blocked: "wait", suspended: "idle", cancelled: "idle" };
+const colourOf = (r: StatsRow): string => outcomeClass[r.outcome ?? ""] ?? "bad";
+
+/** The bars of the chart of outcomes. */
+const outcomes = [["ok", "succeeded"], ["bad", "failed"], ["wait", "blocked"], ["idle", "waits or cancelled"]] as const;
 
 function span(name: string, at: number): { from: string; to: string; times: number[]; stepMs: number; step: string } {
   const r = ranges[name] ?? { text: "", ms: 3_600_000, step: "1m", stepMs: 60_000 };
@@ -93,7 +97,7 @@ function Attention() {
   }
   const failing = new Map<string, { n: number; kind: string }>();
   for (const r of failures.data?.rows ?? []) {
-    if (r.outcome !== "failure") continue;
+    if (colourOf(r) !== "bad") continue;
     const key = r.task_type ?? "";
     const was = failing.get(key);
     failing.set(key, { n: (was?.n ?? 0) + r.count, kind: r.error_kind ?? was?.kind ?? "" });
@@ -150,7 +154,7 @@ function Charts({ range }: { range: string }) {
   const stepNow = Math.floor(now.value / 30_000);
   const s = span(range, stepNow * 30_000);
   const stats = useLoad(
-    `${range} ${s.from}`,
+    range,
     (sig) => Promise.all([get<Stats>("v1/stats", { from: s.from, to: s.to, step: s.step, by: "outcome" }, sig), get<Stats>("v1/stats", { from: s.from, to: s.to, step: s.step }, sig), get<Stats>("v1/stats", { from: s.from, to: s.to, by: ["type", "error_kind", "outcome"] }, sig)]),
     10_000,
   );
@@ -159,14 +163,13 @@ function Charts({ range }: { range: string }) {
   const [byOutcome, total, failures] = stats.data;
   const at = new Map(s.times.map((t, i) => [t, i]));
   const index = (r: StatsRow) => at.get(Math.floor(Date.parse(r.from) / s.stepMs) * (s.stepMs / 1000)) ?? -1;
-  const outcomes = [...new Set(byOutcome.rows.map((r) => r.outcome ?? ""))].sort((a, b) => (a === "success" ? -1 : b === "success" ? 1 : a < b ? -1 : 1));
-  const series = (outcomes.length ? outcomes : ["success"]).map((o) => {
+  const series = outcomes.map(([colour, name]) => {
     const values = new Array<number>(s.times.length).fill(0);
     for (const r of byOutcome.rows) {
       const i = index(r);
-      if (r.outcome === o && i >= 0) values[i] = (values[i] ?? 0) + r.count;
+      if (colourOf(r) === colour && i >= 0) values[i] = (values[i] ?? 0) + r.count;
     }
-    return { name: o.replaceAll("_", " "), colour: outcomeColours[o] ?? "bad", values };
+    return { name, colour, values };
   });
   const quantiles = (of: "run" | "wait") =>
     ([["p50", "q1"], ["p95", "q2"], ["p99", "q3"]] as const).map(([q, colour]) => {
@@ -178,9 +181,9 @@ function Charts({ range }: { range: string }) {
       return { name: q, colour, values };
     });
   const choose = (from: number, to: number) => {
-    location.assign(href("tasks", { q: `created>${new Date(from).toISOString()} created<${new Date(to).toISOString()}` }));
+    go(tasksHref(`created>${new Date(from).toISOString()} created<${new Date(to).toISOString()}`));
   };
-  const failed = failures.rows.filter((r) => r.outcome !== "success" && r.outcome !== "suspended").sort((a, b) => b.count - a.count);
+  const failed = failures.rows.filter((r) => /bad|wait/.test(colourOf(r)) || r.outcome === "cancelled").sort((a, b) => b.count - a.count);
   return (
     <>
       <div class="charts">
@@ -198,42 +201,18 @@ function Charts({ range }: { range: string }) {
         {failed.length === 0 ? (
           <Empty title={`Every attempt of the last ${ranges[range]?.text ?? ""} succeeded.`} />
         ) : (
-          <div class="scroll">
-            <table class="cards">
-              <thead>
-                <tr>
-                  <th scope="col">Type</th>
-                  <th scope="col">Outcome</th>
-                  <th scope="col">Error</th>
-                  <th scope="col" class="num">
-                    Attempts
-                  </th>
-                  <th scope="col" class="num">
-                    Run time p50
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {failed.slice(0, 12).map((r) => (
-                  <tr key={`${r.task_type} ${r.outcome} ${r.error_kind}`}>
-                    <th scope="row">
-                      <a href={href("tasks", { q: `type:${quoted(r.task_type ?? "")}${r.error_kind ? " error:" + r.error_kind : ""}` })}>
-                        <Text>{r.task_type}</Text>
-                      </a>
-                    </th>
-                    <td data-label="Outcome">{(r.outcome ?? "").replaceAll("_", " ")}</td>
-                    <td data-label="Error">{(r.error_kind ?? "").replaceAll("_", " ") || "–"}</td>
-                    <td data-label="Attempts" class="num">
-                      {number(r.count)}
-                    </td>
-                    <td data-label="Run time p50" class="num">
-                      {nanos(r.run.p50_ns)}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="Attempts without success"
+            rows={failed.slice(0, 12)}
+            id={(r) => `${r.task_type} ${r.outcome} ${r.error_kind}`}
+            columns={[
+              { head: "Type", cell: (r) => <Name to={tasksHref(`type:${quoted(r.task_type ?? "")}${r.error_kind ? " error:" + r.error_kind : ""}`)}>{r.task_type ?? ""}</Name> },
+              { head: "Outcome", cell: (r) => outcomeWord[r.outcome ?? ""] ?? (r.outcome ?? "").replaceAll("_", " ") },
+              { head: "Error", cell: (r) => (r.error_kind ?? "").replaceAll("_", " ") || "–" },
+              { head: "Attempts", num: true, cell: (r) => number(r.count) },
+              { head: "Run time p50", num: true, cell: (r) => nanos(r.run.p50_ns) },
+            ]}
+          />
         )}
       </Section>
     </>
@@ -248,47 +227,18 @@ function Queues() {
       {rows.length === 0 ? (
         <Empty title="No queue has waiting or running tasks." />
       ) : (
-        <div class="scroll">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Queue</th>
-                <th scope="col" class="num">
-                  Due
-                </th>
-                <th scope="col">Oldest</th>
-                <th scope="col" class="num">
-                  Running
-                </th>
-                <th scope="col" class="num">
-                  Later
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(0, 20).map((q) => (
-                <tr key={q.queue}>
-                  <th scope="row">
-                    <a href={href("tasks", { q: "queue:" + quoted(q.queue) })}>
-                      <Text>{q.queue}</Text>
-                    </a>
-                    {q.paused && <span class="tag">paused</span>}
-                  </th>
-                  <td data-label="Due" class="num">
-                    {count(q.due)}
-                  </td>
-                  <td data-label="Oldest">{q.oldest_due ? <Age at={q.oldest_due} /> : "–"}</td>
-                  <td data-label="Running" class="num">
-                    {count(q.running)}
-                  </td>
-                  <td data-label="Later" class="num">
-                    {count(q.later)}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Queues"
+          rows={rows.slice(0, 20)}
+          id={(q) => q.queue}
+          columns={[
+            { head: "Queue", cell: (q) => <><Name to={href("queues/" + encodeURIComponent(q.queue))}>{q.queue}</Name>{q.paused && <span class="tag wait">paused</span>}</> },
+            { head: "Due", num: true, cell: (q) => <a href={tasksHref(`state:ready queue:${quoted(q.queue)}`)}>{count(q.due)}</a> },
+            { head: "Oldest", cell: (q) => (q.oldest_due ? <Age at={q.oldest_due} /> : "–") },
+            { head: "Running", num: true, cell: (q) => <a href={tasksHref(`state:running queue:${quoted(q.queue)}`)}>{count(q.running)}</a> },
+            { head: "Later", num: true, cell: (q) => count(q.later) },
+          ]}
+        />
       )}
     </Section>
   );

@@ -43,8 +43,7 @@ export function Paused({ pause }: { pause: { actor: string; at: string; reason?:
       <Icon name="pause" /> paused
       {pause?.at && (
         <>
-          {" "}
-          by <Text>{pause.actor}</Text>, <Time at={pause.at} />
+          {pause.actor && <> by <Text>{pause.actor}</Text>,</>} <Time at={pause.at} />
         </>
       )}
       {pause?.reason && (

@@ -1,7 +1,6 @@
 // One task: its state in words, what helps, and everything that is recorded about it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiURL, Problem, send } from "../lib/api";
-import { copyText } from "../lib/clipboard";
 import { config } from "../lib/config";
 import { number, plural } from "../lib/format";
 import { useKeys } from "../lib/keys";
@@ -14,8 +13,7 @@ import { cli, curl, ended, nameOf, taskPath } from "../lib/task";
 import { nanos } from "../lib/time";
 import type { History, Step, Task } from "../lib/types";
 import { Button, Empty, Facts, ID, Labels, Loading, PageHead, ProblemBox, Section, State, Tabs, Text, Time, type Children, type Tab } from "../parts/basic";
-import { toast } from "../parts/dialog";
-import { Menu } from "../parts/menu";
+import { CopyMenu, Menu } from "../parts/menu";
 import { Logs, PayloadOnDemand } from "../parts/payload";
 import { Attempts, ErrorText, Strip } from "../parts/timeline";
 import { verbsOf, type TaskVerb } from "../parts/verbs";
@@ -142,7 +140,11 @@ function Shown({ t, records: h, problem, retry, why, version }: ShownProps) {
           </Button>
         ))}
         <Menu label="More actions" text="More" icon="down" items={verbs.filter((v) => !v.main).map((v: TaskVerb) => ({ text: v.title, icon: v.icon, danger: v.danger, run: v.run }))} />
-        <CopyMenu t={t} />
+        <CopyMenu
+          command={cli("task", "show", t.id)}
+          request={curl("GET", taskPath(t.id))}
+          more={[{ text: "Open as JSON", icon: "external", href: apiURL(taskPath(t.id, "/history")) }, ...config.links.map((l) => ({ text: l.name, icon: "external" as const, href: filled(l.url, t) }))]}
+        />
       </PageHead>
       <div class="task-grid">
         <div class="task-main">
@@ -198,30 +200,14 @@ function Head({ t }: { t: Task }) {
         <div class="task-progress">
           {p.total ? <progress max={p.total} value={Math.min(p.current, p.total)} aria-label="Progress" /> : null}
           <p>
-            {p.total ? `${number(p.current)} of ${number(p.total)} ` : p.current ? `${number(p.current)} ` : ""}
+            {p.total ? `${number(p.current)} of ${number(p.total)}` : p.current ? number(p.current) : ""}
+            {p.message && (p.total || p.current) ? ": " : ""}
             <Text>{p.message}</Text>
           </p>
         </div>
       )}
       {t.error && t.state === "failed" && (t.error.stack || t.error.message.includes("\n")) && <ErrorText e={t.error} />}
     </>
-  );
-}
-
-function CopyMenu({ t }: { t: Task }) {
-  const copy = (text: string) => () => void copyText(text).then((ok) => toast(ok ? "Copied." : "Copying is not allowed here."));
-  return (
-    <Menu
-      label="Copy as"
-      icon="link"
-      items={[
-        { text: "Copy as link", icon: "link", run: copy(new URL(taskHref(t.id), location.href).href) },
-        { text: "Copy as command", icon: "copy", run: copy(cli("task", "show", t.id)) },
-        { text: "Copy as curl", icon: "copy", run: copy(curl("GET", taskPath(t.id))) },
-        { text: "Open as JSON", icon: "external", href: apiURL(taskPath(t.id, "/history")) },
-        ...config.links.map((l) => ({ text: l.name, icon: "external" as const, href: filled(l.url, t) })),
-      ]}
-    />
   );
 }
 

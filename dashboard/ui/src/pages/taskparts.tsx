@@ -10,12 +10,19 @@ import { ended, taskPath, undoFailed } from "../lib/task";
 import { nanos } from "../lib/time";
 import type { Artifact, AuditEntry, History, Need, Task, UndoEffect } from "../lib/types";
 import { Button, Empty, ID, Loading, ProblemBox, Section, State, Text, Time, type Children } from "../parts/basic";
+import { Table } from "../parts/data";
 import { Icon, type IconName } from "../parts/icons";
 import { payloadOf, PayloadOf, PayloadOnDemand, Viewer } from "../parts/payload";
 import type { Records } from "./task";
 import { TaskList } from "./tasks";
 
-export function Values({ t, h, version }: { t: Task; h: History | undefined; version: string }) {
+/** A field of an entry of the records, with its numbers as they were stored. */
+function item(h: Records, list: "signals" | "checkpoints", i: number, name: string): Json | undefined {
+  const all = field(parse(h.text), list);
+  return all?.kind === "array" ? field(all.items[i], name) : undefined;
+}
+
+export function Values({ t, h, version }: { t: Task; h: Records | undefined; version: string }) {
   if (t.forgotten || t.values_dropped)
     return (
       <div class="panel">
@@ -50,9 +57,10 @@ export function Values({ t, h, version }: { t: Task; h: History | undefined; ver
       {(h?.checkpoints.length ?? 0) > 0 && (
         <Section title="Checkpoints" aside={number(h?.checkpoints.length ?? 0)}>
           <ul class="panel-body plain-list">
-            {h?.checkpoints.map((c) => (
+            {h?.checkpoints.map((c, i) => (
               <li key={c.name}>
                 <Text>{c.name}</Text> <span class="muted">saved <Time at={c.saved_at} /> by attempt {c.attempt_no}</span>
+                {h && <Viewer of={payloadOf(item(h, "checkpoints", i, "value"))} name={"checkpoint " + c.name} />}
               </li>
             ))}
           </ul>
@@ -65,42 +73,31 @@ export function Values({ t, h, version }: { t: Task; h: History | undefined; ver
 function Artifacts({ list }: { list: Artifact[] }) {
   return (
     <Section title="Files" aside={number(list.length)}>
-      <div class="scroll">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Type</th>
-              <th scope="col" class="num">Size</th>
-              <th scope="col">Attempt</th>
-              <th scope="col">Stored</th>
-              <th scope="col">Kept until</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((a) => (
-              <tr key={a.artifact_id}>
-                <th scope="row">
-                  {a.blob?.size !== undefined && a.link === undefined ? (
-                    <a href={apiURL("v1/artifacts/" + encodeURIComponent(a.artifact_id), { task: a.task_id })} download>
-                      <Icon name="download" /> <Text>{a.name}</Text>
-                    </a>
-                  ) : (
-                    <>
-                      <Text>{a.name}</Text> <span class="muted"><Text most={200}>{typeof a.link === "string" ? a.link : JSON.stringify(a.link)}</Text></span>
-                    </>
-                  )}
-                </th>
-                <td data-label="Type"><Text>{a.content_type}</Text></td>
-                <td data-label="Size" class="num">{a.blob?.size === undefined ? "–" : bytes(a.blob.size)}</td>
-                <td data-label="Attempt">{a.attempt_no}{a.step && <> in <Text>{a.step}</Text></>}</td>
-                <td data-label="Stored"><Time at={a.created_at} /></td>
-                <td data-label="Kept until">{a.expires_at ? <Time at={a.expires_at} /> : "its task is deleted"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Files"
+        rows={list}
+        id={(a) => a.artifact_id}
+        columns={[
+          {
+            head: "Name",
+            cell: (a) =>
+              a.blob?.size !== undefined && a.link === undefined ? (
+                <a href={apiURL("v1/artifacts/" + encodeURIComponent(a.artifact_id), { task: a.task_id })} download>
+                  <Icon name="download" /> <Text>{a.name}</Text>
+                </a>
+              ) : (
+                <>
+                  <Text>{a.name}</Text> <span class="muted"><Text most={200}>{typeof a.link === "string" ? a.link : JSON.stringify(a.link)}</Text></span>
+                </>
+              ),
+          },
+          { head: "Type", cell: (a) => <Text>{a.content_type}</Text> },
+          { head: "Size", num: true, cell: (a) => (a.blob?.size === undefined ? "–" : bytes(a.blob.size)) },
+          { head: "Attempt", cell: (a) => <>{a.attempt_no}{a.step && <> in <Text>{a.step}</Text></>}</> },
+          { head: "Stored", cell: (a) => <Time at={a.created_at} /> },
+          { head: "Kept until", cell: (a) => (a.expires_at ? <Time at={a.expires_at} /> : "its task is deleted") },
+        ]}
+      />
     </Section>
   );
 }
@@ -113,43 +110,20 @@ function Needs({ title, list, empty }: { title: string; list: Need[]; empty: str
       {list.length === 0 ? (
         <p class="panel-body muted">{empty}</p>
       ) : (
-        <div class="scroll">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Task</th>
-                <th scope="col">State</th>
-                <th scope="col">Condition</th>
-                <th scope="col">Decided</th>
-              </tr>
-            </thead>
-            <tbody>
-              {list.slice(0, 500).map((n) => (
-                <tr key={n.id + n.kind}>
-                  <th scope="row">
-                    {n.node && (
-                      <a href={taskHref(n.id)}>
-                        <Text>{n.node}</Text>
-                      </a>
-                    )}{" "}
-                    <ID id={n.id} to={taskHref(n.id)} />
-                  </th>
-                  <td data-label="State">
-                    <State state={n.state} />
-                    {n.error_kind && <span class="tag bad">{n.error_kind.replaceAll("_", " ")}</span>}
-                  </td>
-                  <td data-label="Condition">
-                    {needWords[n.kind] ?? n.kind}
-                    {n.allow_failure && ", may fail"}
-                    {n.step && <> (<Text>{n.step}</Text>)</>}
-                  </td>
-                  <td data-label="Decided">{n.done ? "yes" : "not yet"}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+        <>
+          <Table
+            label={title}
+            rows={list.slice(0, 500)}
+            id={(n) => n.id + n.kind}
+            columns={[
+              { head: "Task", cell: (n) => <>{n.node && <a href={taskHref(n.id)}><Text>{n.node}</Text></a>} <ID id={n.id} to={taskHref(n.id)} /></> },
+              { head: "State", cell: (n) => <><State state={n.state} />{n.error_kind && <span class="tag bad">{n.error_kind.replaceAll("_", " ")}</span>}</> },
+              { head: "Condition", cell: (n) => <>{needWords[n.kind] ?? n.kind}{n.allow_failure && ", may fail"}{n.step && <> (<Text>{n.step}</Text>)</>}</> },
+              { head: "Decided", cell: (n) => (n.done ? "yes" : "not yet") },
+            ]}
+          />
           {list.length > 500 && <p class="panel-body muted">The first 500 of {number(list.length)}.</p>}
-        </div>
+        </>
       )}
     </Section>
   );
@@ -196,6 +170,16 @@ const undoWords: Record<string, { icon: IconName; text: string; cls: string }> =
   skipped: { icon: "right", text: "undo skipped: the effect remains", cls: "blocked" },
 };
 
+function UndoState({ of }: { of: string }) {
+  const w = undoWords[of] ?? { icon: "dot", text: of, cls: "" };
+  return (
+    <span class={"state " + w.cls}>
+      <Icon name={w.icon} />
+      <span>{w.text}</span>
+    </span>
+  );
+}
+
 export function UndoPlan({ t, version }: { t: Task; version: string }) {
   const plan = useLoad("undo " + t.id, (s) => get<{ effects: UndoEffect[] }>(taskPath(t.id, "/undo"), {}, s));
   useReload(plan.reload, version);
@@ -208,42 +192,19 @@ export function UndoPlan({ t, version }: { t: Task; version: string }) {
       {plan.data.effects.length === 0 ? (
         <Empty title="No step has had an effect yet." />
       ) : (
-        <div class="scroll">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Step</th>
-                <th scope="col">Undo</th>
-                <th scope="col">Effect</th>
-                <th scope="col">Began</th>
-                <th scope="col" class="num">Failed tries</th>
-                <th scope="col">Last error</th>
-              </tr>
-            </thead>
-            <tbody>
-              {plan.data.effects.map((e) => {
-                const w = undoWords[e.undo] ?? { icon: "dot" as IconName, text: e.undo, cls: "" };
-                return (
-                  <tr key={`${e.step} ${e.round ?? 0}`}>
-                    <th scope="row">
-                      <Text>{e.step}</Text>
-                    </th>
-                    <td data-label="Undo">
-                      <span class={"state " + w.cls}>
-                        <Icon name={w.icon} />
-                        <span>{w.text}</span>
-                      </span>
-                    </td>
-                    <td data-label="Effect">{e.effect === "unknown" ? "unknown: it may exist" : e.effect}</td>
-                    <td data-label="Began"><Time at={e.at} /></td>
-                    <td data-label="Failed tries" class="num">{e.tries || "–"}</td>
-                    <td data-label="Last error">{e.error && <span class="error"><Text most={200}>{e.error.message}</Text></span>}</td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Undo plan"
+          rows={plan.data.effects}
+          id={(e) => `${e.step} ${e.round ?? 0}`}
+          columns={[
+            { head: "Step", cell: (e) => <Text>{e.step}</Text> },
+            { head: "Undo", cell: (e) => <UndoState of={e.undo} /> },
+            { head: "Effect", cell: (e) => (e.effect === "unknown" ? "unknown: it may exist" : e.effect) },
+            { head: "Began", cell: (e) => <Time at={e.at} /> },
+            { head: "Failed tries", num: true, cell: (e) => e.tries || "–" },
+            { head: "Last error", cell: (e) => e.error && <span class="error"><Text most={200}>{e.error.message}</Text></span> },
+          ]}
+        />
       )}
     </Section>
   );
@@ -251,8 +212,7 @@ export function UndoPlan({ t, version }: { t: Task; version: string }) {
 
 export function Signals({ h }: { h: Records }) {
   const waits = h.steps.filter((s) => s.kind === "signal" && s.state === "waiting");
-  const list = field(parse(h.text), "signals");
-  const payload = (i: number): Json | undefined => (list?.kind === "array" ? field(list.items[i], "payload") : undefined);
+  const payload = (i: number) => item(h, "signals", i, "payload");
   return (
     <Section title="Signals">
       {waits.map((s) => (
@@ -283,28 +243,17 @@ export function Audit({ list }: { list: AuditEntry[] }) {
       {list.length === 0 ? (
         <Empty title="No person has changed this task." />
       ) : (
-        <div class="scroll">
-          <table class="cards">
-            <thead>
-              <tr>
-                <th scope="col">Verb</th>
-                <th scope="col">Who</th>
-                <th scope="col">When</th>
-                <th scope="col">Reason</th>
-              </tr>
-            </thead>
-            <tbody>
-              {[...list].reverse().map((e, i) => (
-                <tr key={e.id ?? i}>
-                  <th scope="row">{e.verb.replaceAll("_", " ")}</th>
-                  <td data-label="Who"><Text>{e.actor}</Text></td>
-                  <td data-label="When"><Time at={e.at} /></td>
-                  <td data-label="Reason"><Text>{e.reason}</Text></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Audit"
+          rows={[...list].reverse()}
+          id={(e, i) => e.id ?? String(i)}
+          columns={[
+            { head: "Verb", cell: (e) => e.verb.replaceAll("_", " ") },
+            { head: "Who", cell: (e) => <Text>{e.actor}</Text> },
+            { head: "When", cell: (e) => <Time at={e.at} /> },
+            { head: "Reason", cell: (e) => <Text>{e.reason}</Text> },
+          ]}
+        />
       )}
     </Section>
   );

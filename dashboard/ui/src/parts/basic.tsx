@@ -118,10 +118,11 @@ export function ID({ id, to, whole }: { id: string; to?: string | undefined; who
   );
 }
 
-/** Text of users, whatever it contains. */
+/** Text of users, whatever it contains. A name breaks after its punctuation. */
 export function Text({ children, most }: { children: string | undefined; most?: number | undefined }) {
-  const s = children ?? "";
-  return <bdi class="user-text">{visible(most ? firstLine(s, most) : s)}</bdi>;
+  const s = visible(most ? firstLine(children ?? "", most) : (children ?? ""));
+  const parts = s.length > 12 && s.length < 200 && !/\s/.test(s) ? s.split(/(?<=[._/@:-])(?=\w)/) : [s];
+  return <bdi class="user-text">{parts.length > 1 ? parts.flatMap((p, i) => (i ? [<wbr key={i} />, p] : [p])) : s}</bdi>;
 }
 
 const stateIcons: Record<string, IconName> = {

@@ -1,7 +1,9 @@
 // Charts over time in SVG, each with its numbers as a table for those who do not see it.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useMarkKeys } from "../lib/marks";
 import { timeZone } from "../lib/prefs";
 import { exact } from "../lib/time";
+import { Spoken } from "./data";
 
 export interface Series {
   name: string;
@@ -49,7 +51,12 @@ function timeMark(at: number, step: number, first: boolean, utc: boolean): [stri
 export function Chart({ label, times, series, text, stacked, height = 160, choose }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
-  const [at, setAt] = useState(-1);
+  const [pointed, setAt] = useState(-1);
+  const begin = times[0] ?? 0;
+  const step = (times[1] ?? begin + 60) - begin;
+  const openStep = (i: number) => choose?.((times[i] ?? 0) * 1000, ((times[i] ?? 0) + step) * 1000);
+  const k = useMarkKeys(times.length, openStep);
+  const at = pointed < 0 ? k.at : pointed;
   useLayoutEffect(() => {
     const el = box.current;
     if (!el) return;
@@ -59,8 +66,6 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
     return () => resize.disconnect();
   }, []);
 
-  const begin = times[0] ?? 0;
-  const step = (times[1] ?? begin + 60) - begin;
   const span = Math.max(step, times.length * step);
   const right = Math.max(left + 40, width);
   const x = (t: number) => left + ((t - begin) / span) * (right - left);
@@ -105,11 +110,13 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
     setAt(i >= 0 && i < times.length ? i : -1);
   };
   const chosen = times[at];
+  const value = (s: Series, i: number) => (s.values[i] === null || s.values[i] === undefined ? "–" : text(s.values[i] as number));
+  const spoken = k.at < 0 ? times.length - 1 : k.at;
 
   return (
     <figure class="chart" aria-label={label}>
-      <div ref={box} class={choose ? "plot chooses" : "plot"} aria-hidden="true" onMouseMove={point} onMouseLeave={() => setAt(-1)} onClick={() => chosen !== undefined && choose?.(chosen * 1000, (chosen + step) * 1000)}>
-        <svg width={right} height={height}>
+      <div ref={box} class={choose ? "plot chooses" : "plot"} aria-label={label + ", points"} {...k.keys} onMouseMove={point} onMouseLeave={() => setAt(-1)} onClick={() => chosen !== undefined && openStep(at)}>
+        <svg width={right} height={height} aria-hidden="true">
           {scale.map((v) => (
             <g key={v}>
               <path class="grid" d={`M${left} ${y(v).toFixed(1)}H${right}`} />
@@ -140,14 +147,20 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
           {chosen !== undefined && <path class="pointed" d={`M${x(chosen + step / 2).toFixed(1)} ${top}V${height - bottom}`} />}
         </svg>
         {chosen !== undefined && (
-          <p class={"tip" + (at > times.length / 2 ? " left" : "")}>
+          <p class={"tip" + (at > times.length / 2 ? " left" : "")} aria-hidden="true">
             <span class="muted">{exact(chosen * 1000)}</span>
-            {series.map((s) => (
+            {stacked && !sums[at] && <span>none</span>}
+            {series.filter((s) => !stacked || s.values[at] || series.length === 1).map((s) => (
               <span key={s.name}>
-                <i class={"swatch " + s.colour} /> {s.name} {s.values[at] === null || s.values[at] === undefined ? "–" : text(s.values[at])}
+                <i class={"swatch " + s.colour} /> {s.name} {value(s, at)}
               </span>
             ))}
           </p>
+        )}
+        {times.length > 0 && (
+          <Spoken keys={k} count={times.length}>
+            {`${exact((times[spoken] ?? 0) * 1000)}: ${series.map((s) => `${s.name} ${value(s, spoken)}`).join(", ")}`}
+          </Spoken>
         )}
       </div>
       <figcaption>
@@ -176,7 +189,7 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
                     <th scope="row">{exact(t * 1000)}</th>
                     {series.map((s) => (
                       <td key={s.name} class="num">
-                        {s.values[i] === null || s.values[i] === undefined ? "–" : text(s.values[i])}
+                        {value(s, i)}
                       </td>
                     ))}
                   </tr>

@@ -1,8 +1,9 @@
 // Tables, filters, pages, strips of runs, and the dialog of a verb.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get } from "../lib/api";
 import { number, plural, visible } from "../lib/format";
 import { useLoad } from "../lib/load";
+import { useMarkKeys, type MarkKeys } from "../lib/marks";
 import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { exact, now, relative } from "../lib/time";
 import type { Found, Job, Page, Task } from "../lib/types";
@@ -17,11 +18,11 @@ export interface Column<T> {
 }
 
 /** A table that becomes cards on narrow screens. The first column names the row. */
-export function Table<T>({ label, rows, id, columns, rowClass }: { label: string; rows: T[]; id: (row: T, i: number) => string; columns: (Column<T> | false)[]; rowClass?: (row: T) => string | undefined }) {
+export function Table<T>({ label, rows, id, columns, rowClass, class: cls }: { label: string; class?: string; rows: T[]; id: (row: T, i: number) => string; columns: (Column<T> | false)[]; rowClass?: (row: T) => string | undefined }) {
   const list = columns.filter((c) => c !== false);
   return (
     <div class="scroll">
-      <table class="cards" aria-label={label}>
+      <table class={"cards" + (cls ? " " + cls : "")} aria-label={label}>
         <thead>
           <tr>
             {list.map((c) => (
@@ -148,21 +149,41 @@ export interface Mark {
   to?: string;
 }
 
-/** Runs as small marks, oldest first: a failure is a full bar, a success half of one. A click opens the run. */
+/** The mark that the keys have chosen, for screen readers. */
+export function Spoken({ keys, count, children }: { keys: MarkKeys; count: number; children: string }) {
+  const at = keys.at < 0 ? count - 1 : keys.at;
+  return (
+    <span role="option" class="visually-hidden" key={at} id={keys.id} aria-selected="true" aria-posinset={at + 1} aria-setsize={count}>
+      {children}
+    </span>
+  );
+}
+
+/** Runs as small marks, oldest first: a failure is a full bar, a success half of one. A click or Enter opens the run. */
 export function Marks({ marks }: { marks: Mark[] }) {
   const by = new Map<string, number>();
   for (const m of marks) by.set(m.state, (by.get(m.state) ?? 0) + 1);
   const words = [...by].map(([s, n]) => `${number(n)} ${s}`).join(", ");
+  const show = (m: Mark | undefined) => m?.to && go(m.to);
+  const k = useMarkKeys(marks.length, (at) => show(marks[at]));
   if (marks.length === 0) return <span class="muted">none yet</span>;
-  const click = (ev: MouseEvent) => {
-    const to = (ev.target as HTMLElement).dataset["to"];
-    if (to) go(to);
-  };
+  const chosen = marks[k.at];
+  const text = (m: Mark | undefined) => m?.text ?? m?.state ?? "";
   return (
-    <span class="runs" role="img" aria-label={`The last ${plural(marks.length, "run")}: ${words}`} onClick={click}>
-      {marks.map((m) => (
-        <i key={m.id} class={markOf[m.state] ?? "idle"} title={m.text ?? m.state} data-to={m.to} />
-      ))}
+    <span class="runs-keys" aria-label={`The last ${plural(marks.length, "run")}: ${words}`} {...k.keys}>
+      <span class="runs" aria-hidden="true" onClick={(ev) => show(marks[Number((ev.target as HTMLElement).dataset["at"] ?? NaN)])}>
+        {marks.map((m, i) => (
+          <i key={m.id} class={(markOf[m.state] ?? "idle") + (i === k.at ? " chosen" : "")} title={text(m)} data-at={i} />
+        ))}
+      </span>
+      {chosen && (
+        <span class="runs-tip" aria-hidden="true">
+          {text(chosen)}
+        </span>
+      )}
+      <Spoken keys={k} count={marks.length}>
+        {text(marks[k.at < 0 ? marks.length - 1 : k.at])}
+      </Spoken>
     </span>
   );
 }
@@ -177,9 +198,10 @@ function marksOf(list: (Task | Job)[]): Mark[] {
 export function Strip({ q, job }: { q: string; job?: string | undefined }) {
   const box = useRef<HTMLSpanElement>(null);
   const [seen, setSeen] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const el = box.current;
     if (!el) return;
+    if (el.getBoundingClientRect().top < innerHeight * 2) return setSeen(true);
     const watch = new IntersectionObserver((list) => list.some((e) => e.isIntersecting) && setSeen(true));
     watch.observe(el);
     return () => watch.disconnect();
@@ -198,7 +220,7 @@ function Loaded({ q, job }: { q: string; job?: string | undefined }) {
     30_000,
   );
   if (runs.problem) return <span class="muted">not available</span>;
-  return runs.data ? <Marks marks={runs.data} /> : <span class="muted">…</span>;
+  return runs.data ? <Marks marks={runs.data} /> : <span class="loading muted">…</span>;
 }
 
 /** A share of attempts that failed, in words. */

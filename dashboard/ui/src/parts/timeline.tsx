@@ -6,6 +6,7 @@ import type { Attempt, Decision, History, Step, Task } from "../lib/types";
 import { taskHref } from "../lib/router";
 import { ended } from "../lib/task";
 import { Button, Empty, Text, Time, type Children } from "./basic";
+import { Table } from "./data";
 import { Icon, type IconName } from "./icons";
 
 interface Bar {
@@ -19,7 +20,8 @@ interface Bar {
   title: string;
 }
 
-const outcomeClass: Record<string, string> = { success: "ok", undone: "ok", blocked: "wait", suspended: "idle", decompose: "idle", add_dependency: "idle", released: "idle", cancelled: "idle", "": "run" };
+/** The colours of outcomes; all others are failures. */
+export const outcomeClass: Record<string, string> = { success: "ok", undone: "ok", blocked: "wait", suspended: "idle", decompose: "idle", add_dependency: "idle", released: "idle", cancelled: "idle", "": "run" };
 const outcomeIcon: Record<string, IconName> = { success: "check", undone: "undo", undo_failed: "warning", blocked: "hand", suspended: "hourglass", decompose: "jobs", add_dependency: "jobs", released: "left", cancelled: "stop", "": "play", lease_lost: "warning" };
 export const outcomeWord: Record<string, string> = { "": "running", failure: "failed", success: "succeeded", suspended: "waits", undo_failed: "undo failed", add_dependency: "waits for tasks", decompose: "stored children", decode_failed: "could not read its input", lease_lost: "lost its lease", released: "given back" };
 
@@ -280,49 +282,51 @@ function Evidence({ of }: { of: Record<string, unknown> }) {
 
 export function Steps({ steps, value }: { steps: Step[]; value: (s: Step) => Children }) {
   return (
-    <div class="scroll">
-      <table class="cards steps">
-        <thead>
-          <tr>
-            <th scope="col">Step</th>
-            <th scope="col">State</th>
-            <th scope="col">Kind</th>
-            <th scope="col" class="num">Try</th>
-            <th scope="col" class="num">Took</th>
-            <th scope="col">Details</th>
-          </tr>
-        </thead>
-        <tbody>
-          {steps.slice(0, 500).map((s) => {
-            const took = ms(s.completed_at) - ms(s.started_at);
-            return (
-              <tr key={`${s.name} ${s.kind} ${s.round ?? 0} ${s.try} ${s.attempt_no}`}>
-                <th scope="row">
-                  <Text>{s.name}</Text>
-                </th>
-                <td data-label="State">
-                  <StepState s={s} />
-                  {s.undo && s.undo !== "open" && s.kind !== "undo" && <span class={"tag" + (s.undo === "skipped" ? " wait" : "")}>{s.undo === "kept" ? "kept" : s.undo === "undone" ? "undone since" : "undo skipped"}</span>}
-                  {s.undo === "open" && <span class="tag">has an undo</span>}
-                </td>
-                <td data-label="Kind">{said(s.kind)}</td>
-                <td data-label="Try" class="num">{s.try}</td>
-                <td data-label="Took" class="num">{Number.isNaN(took) ? "–" : duration(took)}</td>
-                <td data-label="Details">
-                  {s.signal && <>waits for signal <Text>{s.signal}</Text>. </>}
-                  {s.kind === "sleep" && s.wake_at && <>until <Time at={s.wake_at} />. </>}
-                  {s.kind !== "sleep" && ms(s.wake_at) > 0 && <>times out <Time at={s.wake_at} />. </>}
-                  {s.children ? `${number((s.children ?? 0) - (s.children_left ?? 0))} of ${plural(s.children, "child", "children")} ended. ` : ""}
-                  {s.cost ? `Cost ${number(s.cost)} µ. ` : ""}
-                  {s.error && <span class="error"><Text most={200}>{s.error.message}</Text></span>}
-                  {value(s)}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+    <>
+      <Table
+        label="Steps"
+        class="steps"
+        rows={steps.slice(0, 500)}
+        id={(s) => `${s.name} ${s.kind} ${s.round ?? 0} ${s.try} ${s.attempt_no}`}
+        columns={[
+          { head: "Step", cell: (s) => <Text>{s.name}</Text> },
+          {
+            head: "State",
+            cell: (s) => (
+              <>
+                <StepState s={s} />
+                {s.undo && s.undo !== "open" && s.kind !== "undo" && <span class={"tag" + (s.undo === "skipped" ? " wait" : "")}>{s.undo === "kept" ? "kept" : s.undo === "undone" ? "undone since" : "undo skipped"}</span>}
+                {s.undo === "open" && <span class="tag">has an undo</span>}
+              </>
+            ),
+          },
+          { head: "Kind", cell: (s) => said(s.kind) },
+          { head: "Try", num: true, cell: (s) => s.try },
+          {
+            head: "Took",
+            num: true,
+            cell: (s) => {
+              const took = ms(s.completed_at) - ms(s.started_at);
+              return Number.isNaN(took) ? "–" : duration(took);
+            },
+          },
+          {
+            head: "Details",
+            cell: (s) => (
+              <>
+                {s.signal && <>waits for signal <Text>{s.signal}</Text>. </>}
+                {s.kind === "sleep" && s.wake_at && <>until <Time at={s.wake_at} />. </>}
+                {s.kind !== "sleep" && ms(s.wake_at) > 0 && <>times out <Time at={s.wake_at} />. </>}
+                {s.children ? `${number((s.children ?? 0) - (s.children_left ?? 0))} of ${plural(s.children, "child", "children")} ended. ` : ""}
+                {s.cost ? `Cost ${number(s.cost)} µ. ` : ""}
+                {s.error && <span class="error"><Text most={200}>{s.error.message}</Text></span>}
+                {value(s)}
+              </>
+            ),
+          },
+        ]}
+      />
       {steps.length > 500 && <p class="muted">The first 500 of {number(steps.length)} steps.</p>}
-    </div>
+    </>
   );
 }

@@ -19,7 +19,7 @@ export function useWhy(path: string, version: string, waiting: boolean): Loaded<
 
 const stateIcons: Record<string, IconName> = { failed: "warning", blocked: "hand", pending: "hourglass", ready: "hourglass", running: "play", succeeded: "check", cancelled: "stop" };
 
-export function WhyPanel({ why, task, head }: { why: Explanation | undefined; task?: Task | undefined; head?: Children }) {
+export function WhyPanel({ why, task, head, above }: { why: Explanation | undefined; task?: Task | undefined; head?: Children; above?: string[] | undefined }) {
   if (!why)
     return (
       <Section title="Why">
@@ -49,7 +49,7 @@ export function WhyPanel({ why, task, head }: { why: Explanation | undefined; ta
           </p>
         ))}
         <Start why={why} />
-        <Actions list={why.actions} task={task} />
+        <Actions list={above ? why.actions.filter((a) => a.target.id !== why.id || !above.includes(a.verb)) : why.actions} task={task} />
         {why.past && why.past.length > 0 && (
           <details>
             <summary>What was tried</summary>
@@ -150,7 +150,7 @@ export function Actions({ list, task }: { list: WhyAction[]; task?: Task | undef
               Show the {a.target.kind}
             </a>
           ) : a.request && may("read", "operate") ? (
-            <Button small kind={i === 0 ? "primary" : undefined} onClick={() => void run(a)}>
+            <Button small kind={i === 0 && a.verb !== "cancel" ? "primary" : undefined} onClick={() => void run(a)}>
               {actionTitle(a)}
             </Button>
           ) : null}
@@ -167,8 +167,8 @@ export function Actions({ list, task }: { list: WhyAction[]; task?: Task | undef
   );
 }
 
-/** The panel, or the problem of its request. */
-export function Why({ why, task, head }: { why: Loaded<Explanation>; task?: Task | undefined; head?: Children }) {
+/** The panel, or the problem of its request. The verbs above have a button on the page already. */
+export function Why({ why, task, head, above }: { why: Loaded<Explanation>; task?: Task | undefined; head?: Children; above?: string[] | undefined }) {
   if (why.problem && !why.data) return <ProblemBox problem={why.problem} retry={why.reload} />;
-  return <WhyPanel why={why.data} task={task} head={head} />;
+  return <WhyPanel why={why.data} task={task} head={head} above={above} />;
 }
