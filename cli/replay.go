@@ -62,7 +62,7 @@ func (c *replayCmd) Run(ctx context.Context, s *session) (err error) {
 		s.printRecorded(&got.Recorded[i])
 	}
 	s.printLeftOut(&o.Info)
-	s.printf("\nTo run a handler against it:\n\n\tfunc TestReplay(t *testing.T) { weavertest.ReplayCapsule(t, %q, HANDLER) }\n", c.File)
+	s.printf("\nTo run a handler against it:\n\n\tfunc TestReplay(t *testing.T) { weavertest.ReplayCapsule(t, HANDLER, %q) }\n", c.File)
 	return nil
 }
 

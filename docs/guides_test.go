@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,13 @@ import (
 	"github.com/goweaver/weaver/dashboard"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/capsule"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/weavertest"
 )
@@ -144,6 +147,29 @@ func TestNightlyReport(t *testing.T) {
 }
 
 func report(context.Context, reportInput) (weaver.None, error) { return weaver.None{}, nil }
+
+// capsules.md
+
+func TestCapsule(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := weavertest.New(t, PlaceOrder.Handler(placeOrder))
+	h, err := PlaceOrder.Enqueue(t.Context(), e, Order{ID: "o-9", Cents: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weavertest.Continue(t, e, PlaceOrder, h.ID())
+	content, err := capsule.Collect(t.Context(), e.Client, h.ID(), capsule.Options{})
+	if err == nil {
+		err = os.Mkdir("testdata", 0o700)
+	}
+	if err == nil {
+		_, err = capsule.Write(t.Context(), func(ctx context.Context, path string) (capsule.DB, error) { return sqlite.Open(ctx, path) }, "testdata/run.capsule", false, content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	weavertest.ReplayCapsule(t, PlaceOrder.Handler(placeOrder), "testdata/run.capsule")
+}
 
 // waits.md
 

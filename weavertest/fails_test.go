@@ -24,6 +24,32 @@ var failing = map[string]struct {
 	play func(t *testing.T)
 	says []string
 }{
+	"capsule, a renamed step": {func(t *testing.T) {
+		weavertest.ReplayCapsule(t, shipType.Handler(func(ctx context.Context, in shipment) (string, error) {
+			return weaver.Step(ctx, "address", func(context.Context) (string, error) { return "ran outside", nil })
+		}), shipped(t))
+	}, []string{"the code goes another way", `it asks for the step "address", which is not recorded`, `it does not ask for the step "label" (0), which is recorded`}},
+	"capsule, another output": {func(t *testing.T) {
+		outside := 0
+		same := ship(&outside)
+		weavertest.ReplayCapsule(t, shipType.Handler(func(ctx context.Context, in shipment) (string, error) {
+			out, err := same(ctx, in)
+			return strings.ToUpper(out), err
+		}), shipped(t))
+	}, []string{"the code goes another way", `its output is "LABEL OF LAMP, PACKED LAMP, AT HOME, SLIP", recorded is "label of lamp, packed lamp, at home, slip"`}},
+	"capsule, another error": {func(t *testing.T) {
+		outside := 0
+		same := ship(&outside)
+		weavertest.ReplayCapsule(t, shipType.Handler(func(ctx context.Context, in shipment) (string, error) {
+			if _, err := same(ctx, in); err != nil {
+				return "", err
+			}
+			return "", errors.New("new trouble")
+		}), shipped(t))
+	}, []string{"it ends with failure (new trouble), recorded is success"}},
+	"capsule of another type": {func(t *testing.T) {
+		weavertest.ReplayCapsule(t, charge.Handler(func(context.Context, int) (string, error) { return "", nil }), shipped(t))
+	}, []string{"has no task of the type weavertest", "weavertest.shop.ship.v1"}},
 	"step names that change": {func(t *testing.T) {
 		attempts := 0
 		e := weavertest.New(t, charge.Handler(func(ctx context.Context, _ int) (string, error) {

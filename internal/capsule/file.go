@@ -82,7 +82,19 @@ func write(ctx context.Context, open Open, path, made string, c *Content) (err e
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	_, err = db.DB().ExecContext(ctx, "VACUUM INTO ?", made)
+	return vacuum(ctx, db.DB(), made)
+}
+
+// vacuum copies a database. Small pages make the many empty tables small.
+func vacuum(ctx context.Context, db *sql.DB, into string) (err error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if _, err = c.ExecContext(ctx, "PRAGMA page_size=1024"); err == nil {
+		_, err = c.ExecContext(ctx, "VACUUM INTO ?", into)
+	}
 	return err
 }
 
@@ -180,10 +192,11 @@ func (o *Opened) open(ctx context.Context, open Open, path string) error {
 	if err := copyFile(made, path); err != nil {
 		return err
 	}
-	var err error
-	if o.DB, err = open(ctx, made); err != nil {
+	db, err := open(ctx, made)
+	if err != nil {
 		return err
 	}
+	o.DB = db
 	if o.Info, err = ParseInfo(o.Capsule()); err != nil {
 		return err
 	}
@@ -208,8 +221,37 @@ func (o *Opened) open(ctx context.Context, open Open, path string) error {
 	if err != nil {
 		return err
 	}
-	o.Content, err = Read(ctx, client, o.Info)
-	return err
+	if o.Content, err = Read(ctx, client, o.Info); err != nil {
+		return err
+	}
+	return o.readBlobs(ctx)
+}
+
+// readBlobs reads the bytes of the artifacts.
+func (o *Opened) readBlobs(ctx context.Context) error {
+	b := Bucket(o.DB)
+	seen := map[task.ID]bool{}
+	for i := range o.Content.Tasks {
+		for _, a := range o.Content.Tasks[i].Artifacts {
+			if seen[a.Blob.ID] || len(a.LinkValue) > 0 {
+				continue
+			}
+			seen[a.Blob.ID] = true
+			r, err := b.Get(ctx, blob.Key(Namespace, a.Blob.SHA256, a.Blob.ID.String()))
+			if errors.Is(err, blob.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			data, err := io.ReadAll(r)
+			if err := errors.Join(err, r.Close()); err != nil {
+				return err
+			}
+			o.Content.Blobs = append(o.Content.Blobs, Blob{a.Blob, data})
+		}
+	}
+	return nil
 }
 
 // header begins every file of SQLite.
