@@ -101,7 +101,7 @@ func (p *partner) count(kind string) {
 	p.said[kind]++
 }
 
-// state returns copies of what it executed and answered.
+// state returns copies of the executed and answered requests.
 func (p *partner) state() (executed map[string]bool, said string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -115,7 +115,7 @@ func readmeModule(t *testing.T, change ...string) (dir string) {
 	return dir
 }
 
-// dev starts `weaver dev` for the program of a folder, and returns what it prints. It ends with the test.
+// dev starts `weaver dev` for the program of a folder, and returns its lines. It ends with the test.
 func dev(t *testing.T, dir string) <-chan string {
 	t.Helper()
 	program, err := os.Executable()

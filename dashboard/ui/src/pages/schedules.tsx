@@ -291,10 +291,10 @@ export function OneSchedule({ id }: { id: string }) {
   );
 }
 
-/** The text of a local or UTC time for an input. */
+/** The text of a local or UTC time for an input, whose step is a minute: the browser refuses to send others. */
 function inputTime(ms: number): string {
   const shift = timeZone.peek() === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
-  return new Date(ms - shift).toISOString().slice(0, 19);
+  return new Date(ms - shift).toISOString().slice(0, 16);
 }
 
 function Backfill({ s, after }: { s: Schedule; after: () => void }) {
