@@ -6,7 +6,7 @@ import { useLoad } from "../lib/load";
 import { timeZone } from "../lib/prefs";
 import { quoted } from "../lib/query";
 import { go, href, jobHref, params, taskHref } from "../lib/router";
-import { mayOperate } from "../lib/session";
+import { may, mayOperate } from "../lib/session";
 import { now } from "../lib/time";
 import type { Page } from "../lib/types";
 import { Button, Empty, Facts, ID, Loading, PageHead, ProblemBox, Section, State, Text, Time } from "../parts/basic";
@@ -14,6 +14,7 @@ import { because, Name, openVerb, Pager, Strip, Table, tasksHref, TextField } fr
 import { closeOpened, FormDialog, open, ReasonField, toast } from "../parts/dialog";
 import { Icon } from "../parts/icons";
 import { Paused, queueHref } from "./queues";
+import { NewSchedule } from "./scheduleform";
 import { typeHref } from "./types";
 
 interface Run {
@@ -100,14 +101,20 @@ function LastRun({ r }: { r: Run | undefined }) {
   );
 }
 
-const Runs = ({ s }: { s: Schedule }) => <Strip q={`label.weaver.schedule=${quoted(s.name)}`} job={s.task_type ? undefined : (s.job_name ?? "")} />;
+const Runs = ({ s }: { s: Schedule }) => <Strip q={`label.weaver.schedule=${quoted(s.name)}`} job={s.task_type ? undefined : (s.job_name ?? "")} version={`${s.last?.at} ${s.last?.state}`} />;
 
 export function Schedules() {
   const after = params.value.get("after") ?? "";
   const list = useLoad("schedules " + after, (s) => get<Page<Schedule>>("v1/schedules", { after, limit: 100 }, s), 5_000);
   return (
     <>
-      <PageHead title="Schedules" sub="What is enqueued at which times." />
+      <PageHead title="Schedules" sub="What is enqueued at which times.">
+        {may("read", "operate", "submit") && (
+          <Button icon="schedules" onClick={() => open(<NewSchedule after={list.reload} />)}>
+            New schedule
+          </Button>
+        )}
+      </PageHead>
       {list.problem && <ProblemBox problem={list.problem} retry={list.reload} />}
       <Section title="Schedules" aside={list.data ? plural(list.data.items.length, "schedule") : undefined}>
         {!list.data ? (

@@ -1,5 +1,5 @@
 // The list of tasks: a query, live rows that do not move under the pointer, a selection and its verbs.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { announce } from "../lib/announce";
 import { get, Problem } from "../lib/api";
 import { firstLine, number, plural } from "../lib/format";
@@ -98,7 +98,8 @@ export function TaskList({ q, size = 50, setQuery }: { q: string; size?: number;
     if (all) setAll(false);
   }
 
-  useEffect(() => {
+  // Before the page is painted: it never says that there are no tasks when there are.
+  useLayoutEffect(() => {
     if (!topic.loaded) return;
     const live = topic.rows;
     for (const t of live) rows.current.set(t.id, t);

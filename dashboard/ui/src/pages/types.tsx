@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { get, post, Problem, segment, send } from "../lib/api";
 import { plural, type Count } from "../lib/format";
 import { useTopic } from "../lib/live";
-import { field, parse, write, type Json } from "../lib/json";
+import { field, parse, type Json } from "../lib/json";
 import { useLoad } from "../lib/load";
 import { quoted } from "../lib/query";
 import { href, params, setParams, taskHref } from "../lib/router";
@@ -14,7 +14,8 @@ import { Button, Empty, Facts, Loading, PageHead, ProblemBox, Section, Text, Tim
 import { Name, Pairs, rate, Strip, Table, tasksHref, TextField } from "../parts/data";
 import { FormDialog, toast } from "../parts/dialog";
 import { payloadOf, Viewer } from "../parts/payload";
-import { read, specOfSchema, ValueForm, type Errors, type Spec } from "../parts/schemaform";
+import { errorsBelow, read, specOfSchema, startOf, ValueForm } from "../parts/schemaform";
+import { outcomeClass } from "../parts/timeline";
 import { Paused, PauseButton, queueHref } from "./queues";
 
 interface TaskType {
@@ -39,9 +40,10 @@ function useRates(type?: string): Map<string, { bad: number; all: number }> {
   const stats = useLoad("rates " + (type ?? ""), (s) => (features.value["stats"] ? get<Stats>("v1/stats", { by: ["type", "outcome"], type }, s) : Promise.resolve(null)), 15_000);
   const map = new Map<string, { bad: number; all: number }>();
   for (const r of stats.data?.rows ?? []) {
-    if (r.outcome === "suspended") continue;
+    const colour = outcomeClass[r.outcome ?? ""] ?? "bad";
+    if (colour === "idle" && r.outcome !== "cancelled") continue;
     const was = map.get(r.task_type ?? "") ?? { bad: 0, all: 0 };
-    map.set(r.task_type ?? "", { bad: was.bad + (r.outcome === "success" || r.outcome === "blocked" || r.outcome === "cancelled" ? 0 : r.count), all: was.all + r.count });
+    map.set(r.task_type ?? "", { bad: was.bad + (colour === "bad" ? r.count : 0), all: was.all + r.count });
   }
   return map;
 }
@@ -191,34 +193,13 @@ export function OneType({ id }: { id: string }) {
   );
 }
 
-/** An object with the required fields of a form. */
-function firstValue(spec: Spec): Json {
-  switch (spec.kind) {
-    case "object":
-      return { kind: "object", entries: (spec.fields ?? []).filter((f) => f.required).map((f) => [f.name, firstValue(f.spec)]) };
-    case "array":
-      return { kind: "array", items: [] };
-    case "enum":
-      return spec.values?.[0] ?? { kind: "literal", text: "null" };
-    case "string":
-      return { kind: "string", value: "" };
-    case "boolean":
-      return { kind: "literal", text: "false" };
-    case "any":
-      return { kind: "literal", text: "null" };
-    default:
-      return { kind: "number", text: "0" };
-  }
-}
-
 function Submit({ type, close }: { type: TaskType; close: () => void }) {
   const spec = type.input_schema ? specOfSchema(type.input_schema) : null;
-  const [input, setInput] = useState(() => (spec?.kind === "object" ? write(firstValue(spec)) : "null"));
+  const [input, setInput] = useState(() => startOf(spec));
   const [v, setV] = useState<Record<string, string>>({});
   const [labels, setLabels] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const error = (name: string) => problem?.errors.find((e) => e.pointer === "#/" + name)?.detail;
-  const errors: Errors = Object.fromEntries((problem?.errors ?? []).filter((e) => e.pointer?.startsWith("#/input")).map((e) => [e.pointer?.slice("#/input".length) ?? "", e.detail]));
   const parsed = read(input);
   const submit = async () => {
     const body: Record<string, unknown> = { task_type: type.task_type };
@@ -255,7 +236,7 @@ function Submit({ type, close }: { type: TaskType; close: () => void }) {
           setInput(s);
           setProblem(null);
         }}
-        errors={errors}
+        errors={problem ? errorsBelow(problem, "input") : {}}
         label="Input"
       />
       <div class="field-row">

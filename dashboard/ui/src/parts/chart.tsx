@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useMarkKeys } from "../lib/marks";
 import { timeZone } from "../lib/prefs";
-import { exact } from "../lib/time";
+import { exact, nanos } from "../lib/time";
 import { Spoken } from "./data";
 
 export interface Series {
@@ -25,11 +25,12 @@ const left = 56; // of the plot, for the numbers
 const bottom = 30; // for the times
 const top = 6;
 
-/** Marks of an axis from 0 to at least most: at most four, at 1, 2 or 5 times a power of ten. */
-function marks(most: number): number[] {
+/** Marks of an axis from 0 to at least most: at most four, at 1, 2 or 5 times a power of ten, or at whole minutes. */
+function marks(most: number, times: boolean): number[] {
   const raw = most / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? raw;
+  const nice = times && raw > 20e9 ? steps.map((s) => s * 1e9) : [1, 2, 5, 10].map((m) => m * power);
+  const step = nice.find((s) => s >= raw) ?? raw;
   const list = [];
   for (let v = 0; v <= most * 1.001; v += step) list.push(v);
   return list;
@@ -71,7 +72,7 @@ export function Chart({ label, times, series, text, stacked, height = 160, choos
   const x = (t: number) => left + ((t - begin) / span) * (right - left);
   const sums = times.map((_, i) => series.reduce((n, s) => n + (s.values[i] ?? 0), 0));
   const most = Math.max(...(stacked ? sums : series.flatMap((s) => s.values.map((v) => v ?? 0))), 0) || 1;
-  const scale = marks(most);
+  const scale = marks(most, text === nanos);
   const roof = Math.max(most, scale.at(-1) ?? 1) * 1.04;
   const y = (v: number) => top + (1 - v / roof) * (height - top - bottom);
   const utc = timeZone.value === "utc";

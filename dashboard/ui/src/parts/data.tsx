@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get } from "../lib/api";
 import { number, plural, visible } from "../lib/format";
-import { useLoad } from "../lib/load";
+import { useLoad, useReload } from "../lib/load";
 import { useMarkKeys, type MarkKeys } from "../lib/marks";
 import { go, href, jobHref, params, setParams, taskHref } from "../lib/router";
 import { exact, now, relative } from "../lib/time";
@@ -194,8 +194,8 @@ function marksOf(list: (Task | Job)[]): Mark[] {
   return list.map((t) => ({ id: t.id, state: t.state, to: "counters" in t ? jobHref(t.id) : taskHref(t.id), text: t.state + ("error" in t && t.error ? ": " + (t.error as Task["error"])?.kind.replaceAll("_", " ") : "") + when(t.finished_at) })).reverse();
 }
 
-/** The last 50 ended tasks of a query, or jobs of a name, as marks. They are loaded when they come into view, and again every 30 s. */
-export function Strip({ q, job }: { q: string; job?: string | undefined }) {
+/** The last 50 ended tasks of a query, or jobs of a name, as marks. They are loaded when they come into view, again every 30 s, and when version changes. */
+export function Strip({ q, job, version = "" }: { q: string; job?: string | undefined; version?: string }) {
   const box = useRef<HTMLSpanElement>(null);
   const [seen, setSeen] = useState(false);
   useLayoutEffect(() => {
@@ -208,17 +208,18 @@ export function Strip({ q, job }: { q: string; job?: string | undefined }) {
   }, []);
   return (
     <span class="runs-box" ref={box}>
-      {seen && <Loaded q={q} job={job} />}
+      {seen && <Loaded q={q} job={job} version={version} />}
     </span>
   );
 }
 
-function Loaded({ q, job }: { q: string; job?: string | undefined }) {
+function Loaded({ q, job, version }: { q: string; job?: string | undefined; version: string }) {
   const runs = useLoad(
     q + job,
     async (s) => marksOf((await (job === undefined ? get<Found>("v1/tasks", { q: `${q} state:succeeded,failed,cancelled`, limit: 50 }, s) : get<Page<Job>>("v1/jobs", { name: job, state: ["succeeded", "failed", "cancelled"], limit: 50 }, s))).items),
     30_000,
   );
+  useReload(runs.reload, version);
   if (runs.problem) return <span class="muted">not available</span>;
   return runs.data ? <Marks marks={runs.data} /> : <span class="loading muted">…</span>;
 }

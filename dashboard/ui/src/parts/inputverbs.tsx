@@ -10,18 +10,8 @@ import { cli, taskPath } from "../lib/task";
 import type { History, Task } from "../lib/types";
 import { Loading, ProblemBox, Text } from "./basic";
 import { Field, open, toast } from "./dialog";
-import { check, read, specOfSchema, specOfShape, ValueForm, type Errors, type Spec } from "./schemaform";
+import { check, errorsBelow, read, specOfSchema, specOfShape, ValueForm, type Errors, type Spec } from "./schemaform";
 import { bodyText, Check, VerbDialog, type Preset } from "./verbs";
-
-/** The errors of a problem whose pointers are below a field of the body: "#/input/a" is "/a". */
-function errorsBelow(p: Problem, name: string): Errors {
-  const out: Errors = {};
-  for (const e of p.errors) {
-    const at = (e.pointer ?? "").replace(/^#/, "");
-    if (at === "/" + name || at.startsWith(`/${name}/`)) out[at.slice(name.length + 1)] = e.detail + (e.meant ? `; did you mean ${e.meant}?` : "");
-  }
-  return out;
-}
 
 /** The text of a value as the API has it, with its numbers as they are. */
 export async function valueText(path: string, signal?: AbortSignal): Promise<string> {

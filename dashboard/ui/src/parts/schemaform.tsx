@@ -1,5 +1,6 @@
 // A form for a JSON value, made from a JSON Schema or the shape of a question, with the JSON beside it.
 import { useState } from "preact/hooks";
+import type { Problem } from "../lib/api";
 import { field, parse, pointerPart, withField, write, type Json } from "../lib/json";
 import { Field } from "./dialog";
 
@@ -76,6 +77,39 @@ export function specOfShape(shape: string | undefined): Spec | null {
 
 /** Errors of values by JSON pointer: "/order/id". */
 export type Errors = Record<string, string>;
+
+/** The errors of a problem whose pointers are below a field of the body: "#/input/a" is "/a". */
+export function errorsBelow(p: Problem, name: string): Errors {
+  const out: Errors = {};
+  for (const e of p.errors) {
+    const at = (e.pointer ?? "").replace(/^#/, "");
+    if (at === "/" + name || at.startsWith(`/${name}/`)) out[at.slice(name.length + 1)] = e.detail + (e.meant ? `; did you mean ${e.meant}?` : "");
+  }
+  return out;
+}
+
+/** An object with the required fields of a form. */
+function firstValue(spec: Spec): Json {
+  switch (spec.kind) {
+    case "object":
+      return { kind: "object", entries: (spec.fields ?? []).filter((f) => f.required).map((f) => [f.name, firstValue(f.spec)]) };
+    case "array":
+      return { kind: "array", items: [] };
+    case "enum":
+      return spec.values?.[0] ?? { kind: "literal", text: "null" };
+    case "string":
+      return { kind: "string", value: "" };
+    case "boolean":
+      return { kind: "literal", text: "false" };
+    case "any":
+      return { kind: "literal", text: "null" };
+    default:
+      return { kind: "number", text: "0" };
+  }
+}
+
+/** The text that a form begins with. */
+export const startOf = (spec: Spec | null): string => (spec?.kind === "object" ? write(firstValue(spec)) : "null");
 
 /** What the spec refuses in a value. */
 export function check(v: Json | undefined, spec: Spec, at = "", required = false): Errors {
