@@ -22,7 +22,7 @@ export const pages: Page[] = [
   { name: "jobs", title: "Jobs", icon: "jobs", key: "j", list: Jobs, one: OneJob, group: "work" },
   { name: "queues", title: "Queues", icon: "queues", key: "q", list: Queues, one: OneQueue, group: "work" },
   { name: "schedules", title: "Schedules", icon: "schedules", key: "s", list: Schedules, one: OneSchedule, feature: "schedules", group: "work" },
-  { name: "orders", title: "Orders", icon: "orders", list: Orders, one: OneOrder, feature: "orders", group: "work" },
+  { name: "orders", title: "Orders", icon: "orders", key: "r", list: Orders, one: OneOrder, feature: "orders", group: "work" },
   { name: "workers", title: "Workers", icon: "workers", key: "w", list: Workers, group: "system" },
   { name: "types", title: "Types", icon: "types", key: "y", list: Types, one: OneType, feature: "types", group: "system" },
   { name: "limits", title: "Limits", icon: "limits", key: "l", list: Limits, feature: "limits", group: "system" },

@@ -4,6 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../lib/api";
 import { listed } from "../lib/keys";
 import { go, href, jobHref, taskHref } from "../lib/router";
+import { mayOperate } from "../lib/session";
+import { pauseTarget, resumeTarget } from "../pages/queues";
 import { Dialog } from "./dialog";
 import { Icon, type IconName } from "./icons";
 import type { Page } from "./shell";
@@ -85,6 +87,11 @@ function Open({ pages }: { pages: Page[] }) {
   all.push(...listed.value.filter((s) => s.group === "verb").map((s) => ({ text: s.text, kind: "on this page", icon: "play" as IconName, run: () => (close(), s.run(new KeyboardEvent("keydown"))) })));
   all.push(...names.value.types.map((t) => ({ text: t, kind: "type", icon: "types" as IconName, run: to(href("tasks", { q: "type:" + t })) })));
   all.push(...names.value.queues.map((q) => ({ text: q, kind: "queue", icon: "queues" as IconName, run: to(href("tasks", { q: "queue:" + q })) })));
+  if (mayOperate.value && /^(pau|res)/.test(want)) {
+    const verb = want.startsWith("p") ? "Pause" : "Resume";
+    const each = (what: "queue" | "type", list: string[]) => list.map((n): Entry => ({ text: `${verb} ${n}`, kind: what, icon: verb === "Pause" ? "pause" : "play", run: () => (close(), (verb === "Pause" ? pauseTarget : resumeTarget)(what, n)) }));
+    all.push(...each("queue", names.value.queues), ...each("type", names.value.types));
+  }
   const found = all.filter((e) => want === "" || looksLikeID.test(want) || (e.text + " " + e.kind).toLowerCase().includes(want)).slice(0, 12);
   if (want !== "" && !looksLikeID.test(want)) found.push({ text: text.trim(), kind: "search tasks", icon: "search", run: to(href("tasks", { q: text.trim() })) });
   const chosen = Math.min(at, found.length - 1);
