@@ -143,3 +143,77 @@ func TestReplayCapsule_Waiting(t *testing.T) {
 	file := exported(t, e.Client, h.ID())
 	weavertest.ReplayCapsule(t, shipType.Handler(nap), file)
 }
+
+// A failed task fails in the same way, also with what earlier attempts recorded; a fixed handler does not.
+func TestReplayCapsule_Failed(t *testing.T) {
+	retried := weaver.Define[int, int]("weavertest.shop.retried.v1", weaver.MaxAttempts(2))
+	handler := func(broken bool) weaver.Handler {
+		return retried.Handler(func(ctx context.Context, n int) (int, error) {
+			a, err := weaver.Step(ctx, "a", func(context.Context) (int, error) { return n + 1, nil })
+			if err != nil {
+				return 0, err
+			}
+			if broken {
+				return 0, fmt.Errorf("no route for %d", a)
+			}
+			return weaver.Step(ctx, "b", func(context.Context) (int, error) { return 9, nil })
+		})
+	}
+	e := weavertest.New(t, handler(true))
+	h, err := retried.Enqueue(t.Context(), e, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := weavertest.ContinueErr(t, e, retried, h.ID()); err == nil {
+		t.Fatal("the task succeeded")
+	}
+	file := exported(t, e.Client, h.ID())
+	weavertest.ReplayCapsule(t, handler(true), file)
+
+	o, err := capsule.OpenCopy(t.Context(), func(ctx context.Context, path string) (capsule.DB, error) { return sqlite.Open(ctx, path) }, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = o.Close() }()
+	r, err := capsule.NewReplay(o.Content, h.ID())
+	if err != nil || r.Attempt.No != 2 || r.Open {
+		t.Errorf("replay: %+v, %v", r, err)
+	}
+}
+
+// The record of a task that was exported while it ran ends in the middle: a replay goes as far.
+func TestReplayCapsule_Running(t *testing.T) {
+	work := weaver.Define[int, int]("weavertest.shop.running.v1")
+	var file string
+	var e *weavertest.Env
+	steps := func(ctx context.Context, between func() error) (int, error) {
+		if _, err := weaver.Step(ctx, "one", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			return 0, err
+		}
+		if err := between(); err != nil {
+			return 0, err
+		}
+		return weaver.Step(ctx, "two", func(context.Context) (int, error) { return 2, nil })
+	}
+	var id weaver.TaskID
+	e = weavertest.New(t, work.Handler(func(ctx context.Context, _ int) (int, error) {
+		return steps(ctx, func() error {
+			content, err := capsule.Collect(ctx, e.Client, id, capsule.Options{})
+			file = filepath.Join(t.TempDir(), "run.capsule")
+			if err == nil {
+				open := func(ctx context.Context, path string) (capsule.DB, error) { return sqlite.Open(ctx, path) }
+				_, err = capsule.Write(ctx, open, file, false, content)
+			}
+			return err
+		})
+	}))
+	h, err := work.Enqueue(t.Context(), e, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = h.ID()
+	weavertest.Continue(t, e, work, id)
+	weavertest.ReplayCapsule(t, work.Handler(func(ctx context.Context, _ int) (int, error) {
+		return steps(ctx, func() error { return nil })
+	}), file)
+}

@@ -193,6 +193,9 @@ func (o *Opened) open(ctx context.Context, open Open, path string) error {
 		return err
 	}
 	db, err := open(ctx, made)
+	if errors.Is(err, store.ErrNotDatabase) {
+		return fmt.Errorf("the file is damaged or cut off: get it again: %w", err)
+	}
 	if err != nil {
 		return err
 	}
