@@ -56,6 +56,9 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "task or job", id, err)
 		}
+		if n := s.commandsOf(got); n > 0 {
+			got.LeftOut = append(got.LeftOut, capsule.LeftOut{What: "the output of " + text.Plural(n, "command"), Why: "it is in files beside the store; its end is in errors and outputs"})
+		}
 		to := c.To
 		if to == "" {
 			to = id.String() + ".capsule"
@@ -77,6 +80,22 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 		s.printLeftOut(&got.Info)
 		return nil
 	})
+}
+
+// commandsOf returns the number of tasks whose last attempt left the output of a command on this machine.
+func (s *session) commandsOf(c *capsule.Content) (n int) {
+	dir := s.logFolder()
+	if dir == "" || !isFolder(dir) {
+		return 0
+	}
+	k := keptLogs{folder: s.logsIn(dir, func(error) {})}
+	defer k.close()
+	for i := range c.Tasks {
+		if k.has(&c.Tasks[i].Task) {
+			n++
+		}
+	}
+	return n
 }
 
 // openCapsule opens a database file for package capsule.
