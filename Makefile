@@ -151,7 +151,8 @@ soak-saga: services ## Orders that partners charge and ship, through 600 kills, 
 soak-schedules: services ## Schedules that fire five times per second in eight processes, 600 kills, on SQLite and on PostgreSQL
 	WEAVER_SCHEDULES=full $(GO) test -C internal/systemtest ./schedules -v -timeout=2h
 
-soak-web: services ## The pages of the dashboard on both widths in both colours
+soak-web: ## The pages of the dashboard on both widths in both colours, and in Firefox
+	@scripts/services.sh firefox
 	WEAVER_WEB=full $(GO) test -C internal/systemtest ./web -v -timeout=30m
 
 soak-limits: services ## 100 keys with rates and a queue with a limit in sixteen processes, 300 kills, on SQLite and on PostgreSQL

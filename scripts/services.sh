@@ -3,6 +3,7 @@
 # (internal/pgtest, internal/redistest and internal/systemtest/web look at the same places). What is
 # missing it installs where it may, and no server of the system comes with it;
 # otherwise it prints the command to run. It prints nothing when everything is there.
+# With "firefox" it looks for Firefox, too, which only `make soak-web` needs.
 # With "s3" it only builds versitygw, an S3 server, into the bin folder of GOPATH: four minutes of CPU.
 set -euo pipefail
 
@@ -60,11 +61,17 @@ find_chromium() {
 	return 1
 }
 
+find_firefox() {
+	command -v firefox-esr >/dev/null || command -v firefox >/dev/null
+}
+
+wanted="${1:-}"
 missing=()
 find_postgres || missing+=(postgresql)
 find_pgbouncer || missing+=(pgbouncer)
 find_redis || missing+=(redis-server)
 find_chromium || missing+=(chromium)
+[ "$wanted" != firefox ] || find_firefox || missing+=(firefox-esr)
 [ ${#missing[@]} != 0 ] || exit 0
 
 as_root=()
@@ -125,7 +132,7 @@ if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
 	echo "tests need ${missing[*]}: installing" >&2
 	install_missing
 	hash -r
-	find_postgres && find_pgbouncer && find_redis && find_chromium && exit
+	find_postgres && find_pgbouncer && find_redis && find_chromium && { [ "$wanted" != firefox ] || find_firefox; } && exit
 fi
 
 cat >&2 <<EOF

@@ -217,12 +217,20 @@ func eval[T any](b *tab, expression string) T {
 // until waits for a condition of the page.
 func (b *tab) until(condition string) {
 	b.Helper()
-	never := eval[string](b, `new Promise((done) => {
+	never := eval[string](b, waiting(condition))
+	if never != "" {
+		b.Fatalf("%s: %s", condition, never)
+	}
+}
+
+// waiting is a promise of "" when a condition holds, or of the page's text after a long time.
+func waiting(condition string) string {
+	return `new Promise((done) => {
 		const end = Date.now() + 90_000;
 		const look = () => {
 			let error = "";
 			try {
-				if (`+condition+`) return done("");
+				if (` + condition + `) return done("");
 			} catch (err) {
 				error = String(err);
 			}
@@ -230,16 +238,16 @@ func (b *tab) until(condition string) {
 			setTimeout(look, 30);
 		};
 		look();
-	})`)
-	if never != "" {
-		b.Fatalf("%s: %s", condition, never)
-	}
+	})`
 }
+
+// shown is true when the page shows its content, live.
+const shown = `document.querySelector("main h1") && document.querySelector(".link-state.live") && !document.querySelector("main .loading")`
 
 // ready waits until the page shows its content, live.
 func (b *tab) ready() {
 	b.Helper()
-	b.until(`document.querySelector("main h1") && document.querySelector(".link-state.live") && !document.querySelector("main .loading")`)
+	b.until(shown)
 }
 
 // click clicks the first element that a selector and a text select.

@@ -15,7 +15,7 @@ import (
 //go:embed testdata/axe.min.js
 var axe string
 
-// full examines both widths in both colours, in place of one of each.
+// full examines both widths in both colours, in place of one of each, and each page in Firefox.
 var full = os.Getenv("WEAVER_WEB") == "full"
 
 // Every page loads, is accessible and fits, in both colours and on a narrow screen.
@@ -46,6 +46,9 @@ func TestPages(t *testing.T) {
 		}
 	}
 	b.examine(root, pages, false)
+	if full {
+		startFirefox(t).examine(root, pages)
+	}
 }
 
 // So do the pages of a store without a task.
