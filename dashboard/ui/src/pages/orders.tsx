@@ -234,10 +234,10 @@ export function OneOrder({ id }: { id: string }) {
       {r && mayOperate.value && (
         <>
           {r.status === "aborted" && verb("requeue", "Requeue", "It is sent again with the same key. If its outcome is unknown, the partner is asked first, if the adapter can.", r.unknown || o.ledger.outcome_unknown ? { check: "The partner does not have the order, or may get it again" } : {})}
-          {r.held && verb("release", "Release", "It is sent. Settle it instead if the partner has it.")}
+          {open_ && r.held && verb("release", "Release", "It is sent. Settle it instead if the partner has it.")}
           {r.status === "sending" && verb("unlock", "Unlock", "If its lease has expired, it is due again for another worker.")}
           {open_ && r.send_no === 0 && verb("withdraw", "Withdraw", "It is given up without being sent.", { danger: true })}
-          {r.status !== "succeeded" && <Button onClick={() => open(<Settle id={id} after={reload} />)}>Settle by hand</Button>}
+          {r.status !== "succeeded" && <Button onClick={() => open(<Settle o={o} request={request} after={reload} />)}>Settle by hand</Button>}
           {r.status === "aborted" && <Button onClick={() => open(<Resubmit id={id} request={request} />)}>Resubmit</Button>}
         </>
       )}
@@ -324,10 +324,22 @@ function useRefusal() {
   };
 }
 
-function Settle({ id, after }: { id: string; after: () => void }) {
+/** The result that a form begins with: what the request says, and the price of its fill to enter. */
+function resultOf(profile: string, request: Json | undefined): string {
+  if (profile !== "order" || !request) return JSON.stringify({ status: "ok" });
+  const of = (name: string): string => {
+    const v = field(request, name);
+    return v?.kind === "string" ? v.value : "";
+  };
+  const [order_id, instrument, side, qty] = ["order_id", "instrument", "side", "qty"].map(of);
+  return JSON.stringify({ status: "ok", order_id, instrument, side, executed_qty: qty, fills: [{ px: "", qty }] }, null, 2);
+}
+
+function Settle({ o, request, after }: { o: Order; request: Json | undefined; after: () => void }) {
+  const id = o.outbox.idempotency_key;
   const [failed, setFailed] = useState("");
   const [message, setMessage] = useState("");
-  const [result, setResult] = useState("");
+  const [result, setResult] = useState(() => resultOf(o.outbox.profile, request));
   const [reason, setReason] = useState("");
   const refusal = useRefusal();
   const parsed = read(result);
