@@ -130,6 +130,7 @@ type grammar struct {
 	Worker   workerCmd      `cmd:"" help:"Run the tasks of a store, or list its workers."`
 	Serve    serveCmd       `cmd:"" help:"Serve the store over HTTP until interrupted."`
 	Dev      devCmd         `cmd:"" help:"Serve a store and run your program; restart it on changes."`
+	Browser  browserCmd     `cmd:"" help:"Programs that run in a tab of a browser."`
 	Health   healthcheckCmd `cmd:"" name:"healthcheck" help:"Ask a server or worker whether it is well."`
 	Token    tokenCmd       `cmd:"" help:"Create tokens and passwords for serve."`
 	Task     taskCmd        `cmd:"" help:"List, show and operate tasks."`

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
@@ -186,26 +185,6 @@ func (d *Dashboard) refuse(w http.ResponseWriter) {
 	})
 }
 
-// page is the only document. Its URLs are relative to the path of the request.
-var page = template.Must(template.New("page").Parse(`<!doctype html>
-<html lang="en" data-config="{{.Config}}" data-root="{{.Root}}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{{with .Title}}{{.}} · {{end}}Weaver</title>
-<script src="{{.Root}}assets/{{.Theme}}"></script>
-<link rel="stylesheet" href="{{.Root}}assets/{{.Style}}">
-<link rel="icon" href="{{.Root}}assets/{{.Icon}}">
-<script type="module" src="{{.Root}}assets/{{.App}}"></script>
-</head>
-<body>
-<noscript>Weaver's dashboard needs JavaScript. The command "weaver" shows the same in a terminal.</noscript>
-<div id="app"></div>
-</body>
-</html>
-`))
-
 // moved returns the address of the page if the request has another one: a page ends without a slash, the
 // root with one. It is relative, so that it is right under every prefix; "" means that there is none.
 func moved(r *http.Request) string {
@@ -237,24 +216,11 @@ func (d *Dashboard) shell(w http.ResponseWriter, r *http.Request, depth int) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
 	}
-	config, err := json.Marshal(d.config)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	root := strings.Repeat("../", depth)
-	if root == "" {
-		root = "./"
-	}
-	var doc strings.Builder
-	err = page.Execute(&doc, map[string]any{
-		"Config": string(config), "Root": root, "Title": d.config.Title,
-		"Theme": d.assets.named("theme", ".js"), "Style": d.assets.named("style", ".css"), "App": d.assets.named("app", ".js"), "Icon": d.assets.named("icon", ".svg"),
-	})
+	doc, err := document(d.config, d.assets, depth, nil)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache")
-	serve(w, r, "text/html; charset=utf-8", newContent([]byte(doc.String())))
+	serve(w, r, "text/html; charset=utf-8", newContent(doc))
 }

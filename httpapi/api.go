@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -75,7 +73,7 @@ type Config struct {
 
 	// Metrics gathers the response of GET /metrics: for example a registry with NewStoreMetrics,
 	// NewMetrics and the collectors of the process. Default: NewStoreMetrics alone.
-	Metrics prometheus.Gatherer
+	Metrics Gatherer
 
 	// ReadyChecks are additional conditions of GET /readyz, which always checks the store. Default: empty.
 	ReadyChecks []ReadyCheck

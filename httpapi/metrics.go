@@ -1,3 +1,5 @@
+//go:build !js
+
 package httpapi
 
 import (
@@ -249,7 +251,7 @@ func (m *Metrics) leaseLost(h event.Header, end *event.Ending) {
 }
 
 // storeMetrics returns the default source of GET /metrics.
-func storeMetrics(cfg *Config) prometheus.Gatherer {
+func storeMetrics(cfg *Config) Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewStoreMetrics(cfg.Client, cfg.Logger))
 	return r
@@ -266,5 +268,8 @@ func (c *call) metrics() error {
 	promhttp.HandlerFor(prometheus.GathererFunc(given(got)), promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(c.w, r)
 	return nil
 }
+
+// Gatherer gathers metrics, as a registry of Prometheus does.
+type Gatherer = prometheus.Gatherer
 
 func given[T any](v T) func() (T, error) { return func() (T, error) { return v, nil } }

@@ -23,7 +23,7 @@ var (
 	helpers    = []string{"internal/filelock", "internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/owned", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
 	library    = join(ports, "ops", ".")
 	extensions = join(library, "schema", "httpapi", "httpapi/client", "builtin", "ordertask")
-	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
+	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "browser", "browser/page", "cli")
 )
 
 // Libraries, each with its reason in docs/adr/0009-dependencies.md.
@@ -57,7 +57,7 @@ var importRules = map[string]rule{
 
 	"store/memstore":              {ours: join(values, "store", "order", "internal/jsonnumber", "internal/lane", "internal/rules", "internal/orderrules", "internal/notify", "internal/clock")},
 	"store/sqlite":                {ours: join(join(values, helpers...), "store", "order", "internal/filelock", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
-	"store/sqlite/internal/...":   {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...":   {ours: join(join(values, helpers...), "store", "internal/promise", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/postgres":              {ours: join(join(values, helpers...), "store", "order", "store/postgres/internal/..."), libs: []string{pgx}},
 	"store/postgres/internal/...": {ours: join(join(values, helpers...), "store", "store/postgres/internal/..."), libs: []string{pgx}},
 	"delivery/redis":              {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
@@ -133,6 +133,7 @@ var importRules = map[string]rule{
 	"internal/privatefile":       {ours: []string{"internal/filelock"}},
 	"internal/jsonnumber":        {},
 	"internal/owned":             {},
+	"internal/promise":           {},
 	"internal/jsonfields":        {ours: []string{"internal/typo"}},
 
 	"internal/vet": {},
@@ -150,9 +151,10 @@ var importRules = map[string]rule{
 	"builtin":        {ours: join(library, "internal/engine", "internal/group", "internal/jsonnumber", "internal/plainfile", "internal/procgroup", "internal/pipeline/template", "internal/text", "internal/pipeline/value")},
 	"ordertask":      {ours: join(library, "internal/engine", "internal/orderrules", "internal/sealorder")},
 	"dashboard":      {ours: join(library, "httpapi", "httpapi/wire")},
-	"cli":            {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/build", "internal/capsule", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/sealorder", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang"}, testLibs: []string{"github.com/goccy/go-yaml"}},
+	"cli":            {ours: join(join(extensions, adapters...), "dashboard", "browser/page", "internal/attemptlog", "internal/build", "internal/capsule", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/sealorder", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang", "github.com/andybalholm/brotli"}, testLibs: []string{"github.com/goccy/go-yaml"}},
 	"cmd/...":        {ours: join(library, "cli", "builtin", "ordertask")},
-	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
+	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "browser/page", "internal/group", "internal/promise")},
+	"browser/page":   {},
 	"examples/...":   {ours: all},
 	"docs":           {ours: all},
 }

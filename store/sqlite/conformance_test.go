@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestConformanceFile(t *testing.T) {
 	h.Second = func(t *testing.T, first store.Store) store.Store {
 		return openFile(t, first.(*sqlite.DB).Path())
 	}
+	h.Alone = runtime.GOOS == "js"
 	h.Kill = func(_ *testing.T, s store.Store, w store.WorkerID) {
 		s.(*sqlite.DB).Kill("acme-test", w)
 	}

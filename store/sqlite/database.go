@@ -78,6 +78,9 @@ func (d database) Stalled() (until time.Time, waited time.Duration) { return d.d
 
 // Dead implements sqlstore.Database. A worker's free lock proves that its process is dead.
 func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
+	if d.db.alone != nil {
+		return d.db.deadAlone(ctx, ns)
+	}
 	return d.db.deadWorkers(ctx, ns)
 }
 
@@ -85,6 +88,7 @@ func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 // shows other processes that this process lives. Crash after it: a lock file without a row,
 // which a later Join removes.
 func (d database) Joining(ctx context.Context, ns string, w *store.WorkerInfo) (written func(*sqlstore.Tx) error, err error) {
+	d.db.alone.join(d.db, ns, w.ID)
 	return nil, d.db.locks.Hold(ctx, ns, w.ID)
 }
 
@@ -92,7 +96,10 @@ func (d database) Joining(ctx context.Context, ns string, w *store.WorkerInfo) (
 func (d database) Joined(ctx context.Context) { d.db.sweepLocks(ctx) }
 
 // Left implements sqlstore.Database. Without its row no process asks whether the worker lives.
-func (d database) Left(ns string, id store.WorkerID) { d.db.locks.Release(ns, id) }
+func (d database) Left(ns string, id store.WorkerID) {
+	d.db.locks.Release(ns, id)
+	d.db.alone.leave(ns, id)
+}
 
 // Claim implements store.Core.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {

@@ -20,7 +20,10 @@ const SyncOff = off
 var VersionColumns = versionColumns.List()
 
 // Kill drops the lock of a worker, as the end of its process would.
-func (db *DB) Kill(ns string, id store.WorkerID) { db.locks.Drop(ns, id) }
+func (db *DB) Kill(ns string, id store.WorkerID) {
+	db.locks.Drop(ns, id)
+	db.alone.leave(ns, id)
+}
 
 // BeforeLock calls fn between the opening of a lock file and its locking; nil removes it.
 func (db *DB) BeforeLock(fn func()) { db.locks.BeforeLock(fn) }

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
-	"github.com/goweaver/weaver/internal/filelock"
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstore"
@@ -50,6 +48,7 @@ type DB struct {
 	readers *conn.Pool
 	reads   openReads
 	locks   *workerlock.Folder // nil in memory, and on systems without such locks
+	alone   *alone             // the workers of a file that only this process can open, or nil
 
 	userOnce sync.Once
 	user     *sql.DB
@@ -91,43 +90,13 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if strings.ContainsRune(path, 0) { // SQLite would open the file named by the part before it
 		return nil, fmt.Errorf("open sqlite: %q: %w: the name contains a NUL byte", path, store.ErrUnavailable)
 	}
-	abs, err := filepath.Abs(path) // a later chdir must not lead new connections to another file
+	db := &DB{path: path, opts: defaults()}
+	done, err := db.find(path)
 	if err != nil {
-		return nil, fmt.Errorf("open sqlite %q: %w", path, err)
+		return nil, fmt.Errorf("open sqlite: %s: %w", path, err)
 	}
-	if dir := filepath.Dir(abs); !isDir(dir) {
-		return nil, fmt.Errorf("open sqlite: %s: %w: the folder %s does not exist: create it first", path, store.ErrUnavailable, dir)
-	}
-	info, err := os.Stat(abs)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("open sqlite: %s: %w: check the permissions of its folder: %w", path, store.ErrUnavailable, err)
-	}
-	if err == nil && info.IsDir() {
-		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open sqlite: %s: %w: it is a device, a pipe or a socket: name a file", path, store.ErrNotDatabase)
-	}
-	name, err := resolve(abs)
-	if err == nil {
-		err = filelock.CheckLinks(abs)
-	}
-	if err == nil {
-		err = checkLinks(name)
-	}
-	if err == nil {
-		err = checkOwners(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
-	}
-	db := &DB{path: path, name: name, opts: defaults(), locks: workerlock.Beside(name, name+".workers")}
+	defer done()
 	return db.open(ctx, opts)
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // OpenMemory opens an empty database in memory, which ends with Close. Every DB has its own
@@ -255,8 +224,7 @@ func syncFolder(dir string) {
 func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 	cfg := conn.Config{Name: db.name, URI: true, Busy: db.opts.busy, Synchronous: db.opts.sync.pragma(), ReadOnly: readOnly}
 	if !db.memory {
-		u := db.uri()
-		cfg.Name = u.String()
+		cfg.Name = db.address()
 	}
 	c, err := conn.Open(cfg)
 	if err != nil {
@@ -336,6 +304,7 @@ func (db *DB) Close() error {
 		user = db.DB().Close() // opened only now, it is closed for all later callers
 		db.readers.Close()
 		db.locks.Close()
+		db.alone.close(db)
 		if db.memory {
 			mvcc.Delete(db.name)
 		}

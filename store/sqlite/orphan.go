@@ -11,7 +11,7 @@ import (
 // Orphans implements store.Observe. A worker's free lock proves that its process is dead,
 // as for a reaper. The check writes nothing (workerlock.Folder.LooksDead).
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
-	if db.locks == nil {
+	if db.locks == nil && db.alone == nil {
 		return nil, nil
 	}
 	return sqlstore.Orphans(ctx, database{db: db}, ns, asked)
@@ -20,11 +20,11 @@ func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.
 // LooksDead implements sqlstore.Database.
 func (d database) LooksDead(_ context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
 	dead := make(map[store.WorkerID]bool)
-	if d.db.locks == nil {
+	if d.db.locks == nil && d.db.alone == nil {
 		return dead, nil
 	}
 	for _, id := range workers {
-		if d.db.locks.LooksDead(ns, id) {
+		if d.db.locks.LooksDead(ns, id) || d.db.alone != nil && d.db.alone.dead(ns, id) {
 			dead[id] = true
 		}
 	}

@@ -80,6 +80,11 @@ func (db *DB) rewrite(ctx context.Context) error {
 	if err := c.Script("PRAGMA temp_store=FILE; PRAGMA secure_delete=ON"); err != nil {
 		return err
 	}
+	if db.alone != nil { // the journal, which has old pages, is emptied too
+		if err := c.Script("PRAGMA journal_mode=DELETE"); err != nil {
+			return err
+		}
+	}
 	qerr := db.writer.Exclusive(ctx, func(*conn.Conn) {
 		undo := c.Interruptible(ctx)
 		err = c.Script("VACUUM")

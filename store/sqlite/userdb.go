@@ -54,6 +54,12 @@ func (db *DB) uri() url.URL {
 	return u
 }
 
+// address returns the URI as text.
+func (db *DB) address() string {
+	u := db.uri()
+	return u.String()
+}
+
 // dsn returns the URI of the user's connections.
 func (db *DB) dsn() string {
 	u := db.uri()
@@ -61,6 +67,9 @@ func (db *DB) dsn() string {
 	q.Set("_txlock", "immediate")
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", db.opts.busy.Milliseconds()))
 	q.Add("_pragma", "synchronous("+db.opts.sync.pragma()+")")
+	if db.alone != nil {
+		q.Add("_pragma", "journal_mode(persist)")
+	}
 	u.RawQuery = q.Encode()
 	return u.String()
 }

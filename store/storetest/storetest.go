@@ -61,6 +61,9 @@ type Harness struct {
 	// death only by an expired lease.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
 
+	// Alone: only one process can open the store, as in a browser, so it knows all workers that live.
+	Alone bool
+
 	// ShiftClock makes the machine's clock jump by d for this handle; negative d moves it back. Nil: this kind of
 	// store does not read this machine's clock.
 	ShiftClock func(t *testing.T, s store.Store, d time.Duration)

@@ -15,13 +15,31 @@ const (
 	sqlUseWAL      = "PRAGMA journal_mode=WAL"
 )
 
+// keptJournal is the size in bytes to which a rollback journal is truncated after a transaction.
+const keptJournal = 4 << 20
+
+// LeaveWAL gives a file with a write-ahead log, such as one that comes from a server, a rollback
+// journal. It is for systems without shared memory, where the file could not be opened
+// otherwise.
+func LeaveWAL(uri string) error {
+	c, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
+	if err != nil {
+		return err
+	}
+	// The first statement reads nothing, so that the second one opens the log alone.
+	err = c.Exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST")
+	return errors.Join(err, c.Close())
+}
+
 // UseWAL switches the connection's file to write-ahead logging, once in the file's life.
 // SQLite does not wait for the lock that the switch needs, which another process opening the
 // same new file may hold for a moment. UseWAL retries for up to busy. limit is the size in
 // bytes to which the log file is truncated when it starts over.
 func (c *Conn) UseWAL(ctx context.Context, busy time.Duration, limit int) error {
 	if !vfs.SupportsSharedMemory {
-		return nil // one process, one journal: slower, and equally safe
+		// A rollback journal, which is kept: in a browser deleting or truncating it takes longer
+		// than all else.
+		return c.Script(fmt.Sprintf("PRAGMA journal_mode=PERSIST; PRAGMA journal_size_limit=%d", keptJournal))
 	}
 	deadline := time.Now().Add(busy)
 	for {

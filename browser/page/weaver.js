@@ -1,0 +1,376 @@
+// The module by which a page speaks to a program of Weaver: one that runs in a tab of this browser, or one on a
+// server. Without dependencies; weaver.d.ts has the types.
+
+/** @typedef {import("./weaver").State} State */
+
+const known = new Map(); // connections of this page, by URL
+
+/** Connects to the program whose files lie beside this module, or below `base`. */
+export function connect(options = {}) {
+  const base = new URL(options.base ?? ".", options.base ? location.href : import.meta.url).href;
+  let w = known.get(base);
+  if (!w) known.set(base, (w = new Weaver(base)));
+  return w;
+}
+
+const unsupported = [
+  [() => globalThis.isSecureContext, "This page is not in a secure context, where browsers give no files to pages: open it over https, or at localhost."],
+  [() => navigator.locks && globalThis.BroadcastChannel && globalThis.Worker, "This browser is too old: it has no Web Locks."],
+  [() => navigator.storage?.getDirectory, "This browser has no private file system (OPFS) for pages. A private window may be the reason; else use a newer browser."],
+  [() => globalThis.WebAssembly, "WebAssembly is switched off in this browser."],
+];
+
+class Weaver extends EventTarget {
+  #base;
+  #config; // promise of weaver.json
+  #client = random();
+  #calls = new Map(); // by id
+  #next = 1;
+  #all = null; // the channel of all pages
+  #session = ""; // of the worker that answers
+  #worker = null;
+  #stop = null; // ends the worker and releases the lock
+  #asleep = false;
+  #state = { kind: "starting", here: false, text: "" };
+  #output = [];
+
+  constructor(base) {
+    super();
+    this.#base = base;
+    this.#config = fetch(new URL("weaver.json", base), { cache: "no-cache" }).then(async (res) => {
+      if (!res.ok) throw new Error(`${res.url}: the server answered ${res.status}; \`weaver browser build\` writes this file`);
+      return res.json();
+    });
+    this.#config.then(
+      (c) => (c.server ? this.#set({ kind: "running", here: false, text: "" }) : this.#begin(c)),
+      (err) => this.#set({ kind: "failed", here: false, text: String(err.message ?? err) }),
+    );
+  }
+
+  /** @returns {State} */
+  get state() {
+    return this.#state;
+  }
+
+  /** What the program printed, as far as it runs in this tab. */
+  get output() {
+    return this.#output.join("");
+  }
+
+  #set(state) {
+    this.#state = state;
+    if (state.kind === "failed") {
+      for (const [id, call] of this.#calls) {
+        this.#calls.delete(id);
+        call.fail(new TypeError(state.text));
+      }
+    }
+    this.dispatchEvent(new CustomEvent("state", { detail: state }));
+  }
+
+  #begin(config) {
+    for (const [ok, text] of unsupported) {
+      if (!ok()) return this.#set({ kind: "failed", here: false, text });
+    }
+    const name = "weaver:" + config.name;
+    this.#all = new BroadcastChannel(name);
+    this.#all.onmessage = (ev) => this.#heard(ev.data);
+    const mine = new BroadcastChannel(name + ":" + this.#client);
+    mine.onmessage = (ev) => this.#answer(ev.data);
+    addEventListener("pagehide", () => {
+      this.#all.postMessage({ kind: "bye", client: this.#client });
+      this.#sleep();
+    });
+    addEventListener("pageshow", (ev) => {
+      if (ev.persisted) this.#wake(config);
+    });
+    // A frozen page answers nobody. Its worker ends, as in a crash, so that another tab goes on at once.
+    document.addEventListener("freeze", () => this.#sleep());
+    document.addEventListener("resume", () => this.#wake(config));
+    this.#all.postMessage({ kind: "hello" });
+    this.#queue(config);
+  }
+
+  #sleep() {
+    this.#asleep = true;
+    this.#stop?.();
+  }
+
+  #wake(config) {
+    if (!this.#asleep) return;
+    this.#asleep = false;
+    this.#all.postMessage({ kind: "hello" });
+    this.#queue(config);
+  }
+
+  /** Waits for the lock of the program, which the page that runs it holds. */
+  #queue(config) {
+    const abort = new AbortController();
+    const stop = () => abort.abort();
+    this.#stop = stop;
+    navigator.locks
+      .request("weaver:" + config.name, { signal: abort.signal }, () => this.#run(config))
+      .catch((err) => {
+        if (err.name !== "AbortError") this.#set({ kind: "failed", here: false, text: String(err.message ?? err) });
+      });
+  }
+
+  /** Runs the program in this tab until it fails or the page sleeps. The lock is held. */
+  async #run(config) {
+    let pause = 500;
+    while (!this.#asleep) {
+      this.#set({ kind: "starting", here: true, text: "" });
+      const began = Date.now();
+      const end = await this.#start(config);
+      if (this.#asleep) return;
+      if (!end.ready) {
+        this.#all.postMessage({ kind: "failed", text: end.text });
+        return this.#set({ kind: "failed", here: true, text: end.text });
+      }
+      // It crashed. Its tasks go on in the next one.
+      console.warn(`Weaver's program ended and is started again: ${end.text}`);
+      if (Date.now() - began > 60_000) pause = 500;
+      this.#set({ kind: "starting", here: true, text: end.text });
+      await new Promise((done) => setTimeout(done, pause));
+      pause = Math.min(30_000, pause * 2);
+    }
+  }
+
+  /** Starts the worker. The promise is that of its end. */
+  #start(config) {
+    return new Promise((resolve) => {
+      let ready = false;
+      const lines = [];
+      const worker = (this.#worker = new Worker(new URL(config.worker ?? "worker.js", this.#base)));
+      const end = (text) => {
+        worker.terminate();
+        this.#worker = null;
+        resolve({ ready, text });
+      };
+      this.#stop = () => end("the page sleeps");
+      worker.onerror = (ev) => {
+        ev.preventDefault();
+        end(ev.message || `${new URL(config.worker ?? "worker.js", this.#base)} cannot be loaded`);
+      };
+      worker.onmessage = (ev) => {
+        const m = ev.data;
+        if (m.kind === "output") {
+          lines.push(...m.text.split("\n").filter((l) => l !== ""));
+          lines.splice(0, lines.length - 20);
+          this.#output.push(m.text);
+          this.#output.splice(0, this.#output.length - 1000);
+          this.dispatchEvent(new CustomEvent("output", { detail: m.text }));
+        } else if (m.kind === "ready") {
+          ready = true;
+          this.#set({ kind: "running", here: true, text: "" });
+        } else if (m.kind === "failed") {
+          end(m.text);
+        } else if (m.kind === "ended") {
+          end(lines.findLast((l) => l.startsWith("error: "))?.slice(7) ?? (lines.join("\n") || `the program ended with code ${m.code}`));
+        }
+      };
+      const at = (file) => new URL(file, this.#base).href;
+      const env = { ...config.env, WEAVER_TAB: config.name, WEAVER_SESSION: random() };
+      worker.postMessage({ kind: "start", exec: at(config.exec), wasm: at(config.wasm), args: [config.name], env });
+    });
+  }
+
+  /** A message to all pages. */
+  #heard(m) {
+    if (m.kind === "failed" && !this.#state.here) this.#set({ kind: "failed", here: false, text: m.text });
+    if (m.kind !== "ready") return;
+    if (m.session !== this.#session) {
+      this.#session = m.session;
+      for (const [id, call] of this.#calls) {
+        if (call.sent && (call.body || !call.again)) {
+          this.#calls.delete(id);
+          call.fail(new TypeError("The tab that ran the program has gone, and the answer with it."));
+        } else {
+          this.#send(call);
+        }
+      }
+    }
+    if (!this.#state.here) this.#set({ kind: "running", here: false, text: "" });
+    else if (this.#state.kind !== "running") this.#set({ kind: "running", here: true, text: "" });
+  }
+
+  #send(call) {
+    call.sent = true;
+    this.#all.postMessage(call.message);
+  }
+
+  /** A message to this page. */
+  #answer(m) {
+    const call = this.#calls.get(m.id);
+    if (!call) return;
+    if (m.kind === "head") {
+      call.head(m);
+    } else if (m.kind === "part") {
+      call.body?.enqueue(m.bytes);
+    } else if (m.kind === "end") {
+      this.#calls.delete(m.id);
+      if (m.broken || !call.body) call.fail(new TypeError("The program failed in the middle of the answer."));
+      else call.body.close();
+    }
+  }
+
+  /**
+   * Sends a request to the program, as the browser's fetch. `path` is relative, such as "v1/tasks".
+   * It waits until the program runs, and fails with a TypeError if it cannot.
+   */
+  async fetch(path, init = {}) {
+    const config = await this.#config.catch((err) => {
+      throw new TypeError(String(err.message ?? err));
+    });
+    const url = new URL(path, this.#base);
+    if (config.server) return fetch(url, init);
+    if (this.#state.kind === "failed") throw new TypeError(this.#state.text);
+    const req = new Request(url, { ...init, signal: undefined });
+    const body = init.body === undefined || init.body === null ? null : new Uint8Array(await req.arrayBuffer());
+    const root = new URL(this.#base).pathname;
+    const signal = init.signal;
+    signal?.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const id = String(this.#next++);
+      const cancel = () => {
+        this.#calls.delete(id);
+        this.#all.postMessage({ kind: "cancel", client: this.#client, id });
+      };
+      const call = {
+        sent: false,
+        again: req.method === "GET" || req.method === "HEAD" || req.headers.has("Idempotency-Key"),
+        body: null,
+        message: {
+          kind: "request", client: this.#client, id, method: req.method, path: "/" + url.pathname.slice(root.length) + url.search, headers: [...req.headers], body,
+        },
+        fail: (err) => {
+          reject(err);
+          call.body?.error(err);
+        },
+        head: (m) => {
+          const stream = new ReadableStream(
+            {
+              start: (controller) => {
+                call.body = controller;
+              },
+              pull: () => undefined,
+              cancel,
+            },
+            { highWaterMark: 0 },
+          ).pipeThrough(
+            new TransformStream({
+              transform: (bytes, to) => {
+                this.#all.postMessage({ kind: "read", client: this.#client, id, bytes: bytes.length });
+                to.enqueue(bytes);
+              },
+            }),
+          );
+          const empty = m.status === 204 || m.status === 205 || m.status === 304;
+          resolve(new Response(empty ? null : stream, { status: m.status, headers: m.headers }));
+        },
+      };
+      signal?.addEventListener("abort", () => {
+        if (!this.#calls.has(id)) return;
+        cancel();
+        call.fail(signal.reason);
+      });
+      this.#calls.set(id, call);
+      if (this.#session !== "") this.#send(call);
+      else this.#all?.postMessage({ kind: "hello" });
+    });
+  }
+
+  async #json(method, path, body, headers = {}) {
+    const init = { method, headers: { ...headers } };
+    if (body !== undefined) {
+      init.headers["Content-Type"] = "application/json";
+      init.body = JSON.stringify(body);
+    }
+    const res = await this.fetch(path, init);
+    const text = await res.text();
+    const got = text === "" ? undefined : JSON.parse(text);
+    if (!res.ok) throw Object.assign(new Error(got?.detail ?? got?.title ?? `the answer was ${res.status}`), { status: res.status, problem: got });
+    return got;
+  }
+
+  /** Enqueues a task. Options are further fields of POST /v1/tasks. The task is stored when the promise resolves. */
+  enqueue(type, input, options = {}) {
+    return this.#json("POST", "v1/tasks", { task_type: type, input, ...options }, { "Idempotency-Key": random() });
+  }
+
+  /** Reads a task. */
+  task(id) {
+    return this.#json("GET", `v1/tasks/${encodeURIComponent(id)}`);
+  }
+
+  /** Sends a signal to a task. It arrives once, also if the answer is lost and the call repeated with the same key. */
+  signal(id, name, payload = null, key = random()) {
+    return this.#json("POST", `v1/tasks/${encodeURIComponent(id)}/signal`, { name, key, payload });
+  }
+
+  /** Sends any other request with JSON. An answer without success is an Error with status and problem. */
+  json(method, path, body) {
+    return this.#json(method, path, body);
+  }
+
+  /**
+   * Follows topics of /v1/watch, such as "task:ID" or "tasks:state:failed", and calls `each` with the rows of a topic
+   * after every change. It goes on after interruptions. The result stops it.
+   */
+  watch(topics, each) {
+    const stop = new AbortController();
+    const rows = new Map(topics.map((t) => [t, new Map()]));
+    const follow = async () => {
+      const query = topics.map((t) => "topic=" + encodeURIComponent(t)).join("&");
+      const res = await this.fetch("v1/watch?" + query, { signal: stop.signal, headers: { Accept: "text/event-stream" } });
+      if (!res.ok) throw Object.assign(new Error(`the answer was ${res.status}: ${await res.text()}`), { refused: res.status < 500 });
+      const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        text += value;
+        for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+          const data = text.slice(0, end).split("\n").filter((l) => l.startsWith("data: ")).map((l) => l.slice(6)).join("");
+          text = text.slice(end + 2);
+          for (const u of (data && JSON.parse(data).topics) || []) {
+            const of = rows.get(u.topic);
+            if (!of) continue;
+            if (u.snapshot) of.clear();
+            for (const id of u.removed ?? []) of.delete(id);
+            for (const row of u.rows ?? []) of.set(row.id, row.row ?? row);
+            if (!u.more) each([...of.values()], u.topic);
+          }
+        }
+      }
+    };
+    (async () => {
+      while (!stop.signal.aborted) {
+        try {
+          await follow();
+        } catch (err) {
+          if (stop.signal.aborted) return;
+          if (err.refused) {
+            this.dispatchEvent(new CustomEvent("refused", { detail: err.message }));
+            return;
+          }
+          await new Promise((done) => setTimeout(done, 500));
+        }
+      }
+    })();
+    return () => stop.abort();
+  }
+
+  /**
+   * Asks the browser to keep the files when space gets short. Some browsers ask the user, so call it when the user has
+   * begun something. The result is the browser's answer.
+   */
+  async persist() {
+    if ((await this.#config).server) return true;
+    return (await navigator.storage.persisted()) || navigator.storage.persist();
+  }
+}
+
+function random() {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
+}
