@@ -14,7 +14,7 @@
 // browser's private file system (OPFS), and answers the requests that pages of the same origin send by weaver.js. One
 // tab at a time runs the program; when it is closed, frozen or killed, another one goes on.
 //
-// See docs/browser.md for what a tab can and cannot do.
+// docs/browser.md has the limits of a tab.
 package browser
 
 import (

@@ -54,7 +54,7 @@ func serve(ctx context.Context, cfg Config, eng *weaver.Engine, h *http.ServeMux
 		streams()
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_ = server.Shutdown(end) // what is left is cut
+		_ = server.Shutdown(end) // open connections are cut
 	})
 	if err := server.Serve(listen); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)

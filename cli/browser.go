@@ -46,7 +46,7 @@ func (browserBuildCmd) Help() string {
 		"Files whose names have a hash never change: let browsers keep them. Browsers give files only to pages of https:// and of localhost. See docs/browser.md."
 }
 
-// site is weaver.json, which tells weaver.js what to run.
+// site is weaver.json: the files that weaver.js starts.
 type site struct {
 	Name   string `json:"name"`
 	Wasm   string `json:"wasm"`

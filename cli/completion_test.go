@@ -11,7 +11,7 @@ func TestCompleteWords(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ line, want string }{
 		{"ta", "task"},
-		{"re", "retry"},
+		{"re", "retry replay"},
 		{"task re", "retry rerun repair reschedule resume"},
 		{"--namespace x job ", "ls show retry cancel delete"},
 		{"task ls --st", "--store --state"},

@@ -60,7 +60,7 @@ var (
 
 const mostSteps = 500
 
-// checked is what the first step finds out.
+// checked is the result of the first step.
 type checked struct {
 	Payments int `json:"payments"`
 	PerStep  int `json:"per_step"`
@@ -130,7 +130,7 @@ type payment struct {
 	cents int64
 }
 
-// read returns the payments of a table, or what is wrong in which line.
+// read returns the payments of a table, or its first mistake with the line.
 func read(table string) (rows []payment, err error) {
 	lines := csv.NewReader(strings.NewReader(table))
 	lines.FieldsPerRecord = 3

@@ -28,7 +28,7 @@ func Is(err error, names ...string) bool {
 	return false
 }
 
-// Of returns the error for what JavaScript threw or rejected a promise with.
+// Of returns the error for a thrown value, or for the reason of a rejected promise.
 func Of(v js.Value) error {
 	if v.Type() == js.TypeObject && v.Get("message").Type() == js.TypeString {
 		return &Error{Name: v.Get("name").String(), Message: v.Get("message").String()}

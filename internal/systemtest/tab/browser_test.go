@@ -21,7 +21,7 @@ import (
 
 const install = "install it with: sudo apt-get install -y --no-install-recommends chromium (or: make services)"
 
-// limit is the maximum wait for what a page should show, on a loaded machine.
+// limit is the maximum wait for a page on a loaded machine.
 const limit = 10 * time.Minute
 
 // browser is a Chromium with a profile of its own, which a killed browser leaves to the next one.

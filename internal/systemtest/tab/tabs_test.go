@@ -67,7 +67,7 @@ func TestE2ETabs(t *testing.T) {
 		t.Errorf("while a tab is frozen the program runs in %d others, want 1", len(l))
 	}
 	frozen.lifecycle(page.SetWebLifecycleStateStateActive)
-	frozen.done(id) // it shows what the others did
+	frozen.done(id) // it shows the work of the others
 	awake[1].ended(id)
 }
 

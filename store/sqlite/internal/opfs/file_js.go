@@ -44,7 +44,7 @@ func (n *node) close() {
 		return
 	}
 	n.open = false
-	_, _ = promise.Try(func() js.Value { return n.handle.Call("close") }) // what was written was flushed before
+	_, _ = promise.Try(func() js.Value { return n.handle.Call("close") }) // all writes were flushed before
 }
 
 func (n *node) size() (int64, error) {
