@@ -105,6 +105,7 @@ func TestE2EImport(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
+	t.Parallel()
 	url := serve(t)
 	b := start(t, t.TempDir())
 	p := b.open(url)
@@ -129,6 +130,7 @@ func TestE2EBrowserKilled(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
+	t.Parallel()
 	url := serve(t)
 	profile := t.TempDir()
 	rounds := 5

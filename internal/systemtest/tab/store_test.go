@@ -21,9 +21,10 @@ func TestE2EStore(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
-	args := []string{"-test.run=^TestConformanceFile$", "-test.v", "-test.short"}
+	t.Parallel()
+	args := []string{"-test.run=^TestConformanceFile$/^(Claim|ConcurrentWaits|Finish|Record|ReapCrash|UndoPhase)$", "-test.v", "-test.short"}
 	if os.Getenv("WEAVER_TAB") == "full" {
-		args = args[:2]
+		args = []string{"-test.run=^TestConformanceFile$", "-test.v"}
 	}
 	inTab(t, "github.com/goweaver/weaver/store/sqlite", args...)
 }

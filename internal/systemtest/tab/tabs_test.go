@@ -31,6 +31,7 @@ func TestE2ETabs(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
+	t.Parallel()
 	url := serve(t)
 	b := start(t, t.TempDir())
 	tabs := []*tabPage{b.open(url)}
@@ -86,6 +87,7 @@ func TestE2ENoFiles(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
+	t.Parallel()
 	url := serve(t)
 	p := start(t, t.TempDir()).open(strings.Replace(url, "127.0.0.1", "insecure.test", 1))
 	p.until("the reason", `document.getElementById("state").textContent.includes("secure context")`)
