@@ -204,6 +204,10 @@ BENCH ?=
 bench: ## Run the benchmarks, each beside a peer (module bench)
 	@cc="$$(scripts/cc.sh)"; set -x; cd bench && CC="$$cc" CGO_ENABLED=1 $(GO) run -ldflags '-X github.com/ncruces/go-sqlite3/driver.driverName=' . $(BENCH)
 
+.PHONY: bench-web
+bench-web: services ## Measure the pages of the dashboard in Chromium
+	$(IN_TESTS) $(GO) test -C internal/systemtest ./web -run '^$$' -bench 'Pages|Storm' -benchtime 20x -timeout=30m
+
 .PHONY: release
 release: ## Check that VERSION (v0.1.0) can be released, and print the commands that tag it
 	@$(GO) run ./internal/release $(VERSION)

@@ -131,7 +131,10 @@ class Weaver extends EventTarget {
       console.warn(`Weaver's program ended and is started again: ${end.text}`);
       if (Date.now() - began > 60_000) pause = 500;
       this.#set({ kind: "starting", here: true, text: end.text });
-      await new Promise((done) => setTimeout(done, pause));
+      await new Promise((done) => {
+        this.#stop = done; // a page that freezes now gives the lock up
+        setTimeout(done, pause);
+      });
       pause = Math.min(30_000, pause * 2);
     }
   }

@@ -2,7 +2,7 @@
 // is durable: reload the page, close the tab or kill the program in its middle, and it goes on where it was.
 //
 //	go run ./examples/browser                                  # a file on this machine, pages at http://127.0.0.1:8080/
-//	weaver browser build ./examples/browser -o /tmp/site       # a folder for any web server
+//	weaver browser build ./examples/browser --out /tmp/site    # a folder for any web server
 //	weaver browser serve /tmp/site
 package main
 

@@ -67,7 +67,7 @@ func startBrowser() {
 
 // tab is one tab of the browser. Its test fails if the tab reports a defect.
 type tab struct {
-	*testing.T
+	testing.TB
 	ctx   context.Context
 	close func()
 
@@ -78,7 +78,7 @@ type tab struct {
 }
 
 // openTab opens a tab with storage, cookies and shared workers of its own. It closes at the end of the test.
-func openTab(t *testing.T) *tab {
+func openTab(t testing.TB) *tab {
 	t.Helper()
 	browser.Do(startBrowser)
 	if browser.err != nil {
@@ -90,12 +90,12 @@ func openTab(t *testing.T) *tab {
 // beside opens a tab that shares the storage, cookies and shared workers of b, and ends before it.
 func (b *tab) beside() *tab {
 	b.Helper()
-	return newTab(b.T, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+	return newTab(b.TB, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
 }
 
-func newTab(t *testing.T, opts ...chromedp.ContextOption) *tab {
+func newTab(t testing.TB, opts ...chromedp.ContextOption) *tab {
 	t.Helper()
-	b := &tab{T: t}
+	b := &tab{TB: t}
 	b.ctx, b.close = chromedp.NewContext(browser.ctx, append(opts, chromedp.WithListener(b.listen))...)
 	if err := chromedp.Do(b.ctx); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ var (
 
 // world is a store with an engine that works on it, and an API.
 type world struct {
-	*testing.T
+	testing.TB
 	client  *weaver.Client
 	api     *httpapi.API
 	started chan bool // a task runs
@@ -42,16 +42,16 @@ type world struct {
 }
 
 // newWorld returns an empty world, whose API lets in everybody.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return worldWith(t, func(cfg *httpapi.Config) {
 		cfg.Authorize = httpapi.Open(httpapi.Principal{Name: "ann", Access: httpapi.Full})
 	})
 }
 
-func worldWith(t *testing.T, configure func(*httpapi.Config)) *world {
+func worldWith(t testing.TB, configure func(*httpapi.Config)) *world {
 	t.Helper()
-	w := &world{T: t, started: make(chan bool, 100), task: map[string]weaver.TaskID{}}
+	w := &world{TB: t, started: make(chan bool, 100), task: map[string]weaver.TaskID{}}
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"))
 	if err != nil {
 		t.Fatal(err)
