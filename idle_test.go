@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/faults/storehook"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -117,5 +120,36 @@ func TestRunUntilIdleTwice(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		fx.must(eng.RunUntilIdle(fx.Context())) // the next night
 		equal(fx, "tasks that ran in both nights", len(ran), 6)
+	})
+}
+
+// RunUntilIdle looks twice: a claim skips a task whose row another process has locked for a moment.
+func TestRunUntilIdle_LockedRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locked := true
+		hooks := storehook.Hooks{Hide: store.CanNotify, Claim: func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			if locked {
+				locked = false
+				return store.ClaimResult{Now: time.Now(), Next: -1}, nil
+			}
+			return next()
+		}}
+		eng, err := weaver.New(storehook.New(memstore.New(), &hooks), weaver.Config{
+			Handlers: []weaver.Handler{hintedType.Handler(func(_ context.Context, n int) (int, error) { return n, nil })},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := hintedType.Enqueue(t.Context(), eng, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := eng.RunUntilIdle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := h.Get(t.Context()); err != nil || got.State != weaver.StateSucceeded || locked {
+			t.Errorf("the task is %v, %v", got.State, err)
+		}
 	})
 }

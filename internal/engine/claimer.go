@@ -31,6 +31,9 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 	return &claimer{env: e, types: types, untilIdle: untilIdle, wake: wake, executor: executor, heartbeater: heartbeater, reaper: reaper, reader: reader}
 }
 
+// lookAgain is the time after which RunUntilIdle asks a shared store once more whether a task is due.
+const lookAgain = 100 * time.Millisecond
+
 // run keeps the slots full until ctx ends. With untilIdle it also returns once a claim finds no due task, provided
 // that the worker was idle before the claim: no attempt was running, no expired lease was waiting for this worker's
 // warm-up, and no chores were left. It returns an error when the store was closed.
@@ -41,6 +44,7 @@ func (c *claimer) run(ctx context.Context) error {
 	var drain drainForAlone
 	var asked ask
 	var skewed time.Time // when compareClocks has logged
+	looked := false      // the last claim found nothing, and the worker was idle
 	for ctx.Err() == nil {
 		asked = c.troubles.next(c.types, asked.probe)
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: asked.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
@@ -102,6 +106,7 @@ func (c *claimer) run(ctx context.Context) error {
 		}
 		switch {
 		case len(res.Tasks) > 0:
+			looked = false
 			c.heartbeater.leased()
 			c.reaper.leased()
 			if res.Next == 0 || asked.probe != "" { // ask for the other types too
@@ -123,7 +128,13 @@ func (c *claimer) run(ctx context.Context) error {
 			wait(ctx, asked.sooner(c.Poll), c.wake)
 			continue
 		case c.untilIdle && idle && c.troubles.leaves():
-			return nil
+			if c.complete || looked {
+				return nil
+			}
+			// A claim skips a row that another process, such as a publisher, has locked for a moment.
+			looked = true
+			wait(ctx, lookAgain, c.wake)
+			continue
 		}
 		wait(ctx, asked.sooner(c.pollAfter(res.Next)), c.wake)
 	}

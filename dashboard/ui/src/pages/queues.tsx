@@ -94,7 +94,7 @@ export function Queues() {
               { head: "Running", num: true, cell: (q) => <a href={tasksHref(`state:running queue:${quoted(q.queue)}`)}>{count(q.running)}</a> },
               { head: "Later", num: true, cell: (q) => count(q.later) },
               { head: "All kept", num: true, cell: (q) => <a href={tasksHref(`queue:${quoted(q.queue)}`)}>{total(q.queue) ? count(total(q.queue)) : "–"}</a> },
-              { head: "Last 50 runs", cell: (q) => <Strip q={`queue:${quoted(q.queue)}`} /> },
+              { head: "Last 50 runs", cell: (q) => <Strip q={`queue:${quoted(q.queue)}`} version={`${JSON.stringify(q.running)} ${JSON.stringify(total(q.queue))}`} /> },
               mayOperate.value && { head: "Actions", hidden: true, num: true, cell: (q) => <PauseButton what="queue" name={q.queue} paused={q.paused} /> },
             ]}
           />
