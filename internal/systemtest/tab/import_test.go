@@ -133,7 +133,7 @@ func TestE2EBrowserKilled(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	profile := t.TempDir()
-	rounds := 5
+	rounds := 3
 	if os.Getenv("WEAVER_TAB") == "full" {
 		rounds = 50
 	}
