@@ -42,7 +42,7 @@ func serve(ctx context.Context, cfg Config, eng *weaver.Engine, h *http.ServeMux
 		return fmt.Errorf("listen on %s: %w: set Addr to a free address", addr, err)
 	}
 	if at, ok := listen.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		_ = listen.Close() // it served nobody
+		_ = listen.Close() // it has accepted no connection
 		return fmt.Errorf("%w: Addr is %s, which other machines reach, and no login is asked for: want an address such as 127.0.0.1:8080; a server for others is `weaver serve`, or a program with httpapi.New", weaver.ErrConfig, addr)
 	}
 	// A page of another site cannot send changes; the API checks the Host as well.

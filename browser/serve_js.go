@@ -24,7 +24,7 @@ const window = 4 << 20
 // Pages send {kind: "request", client, id, method, path, headers, body}, {kind: "read", client, id, bytes} for parts
 // that they have read, and {kind: "cancel", client, id} on the channel weaver:NAME. The answers go to the channel
 // weaver:NAME:CLIENT: {kind: "head", id, status, headers}, {kind: "part", id, bytes}, {kind: "end", id}. What is sent
-// on the first channel is heard by all pages: {kind: "ready", session} by which they learn of a new worker.
+// on the first channel reaches all pages: {kind: "ready", session} announces a new worker.
 func serve(ctx context.Context, _ Config, _ *weaver.Engine, h *http.ServeMux, streams func()) error {
 	name := os.Getenv("WEAVER_TAB")
 	if name == "" {

@@ -258,7 +258,7 @@ func compressed(b []byte, compress func(io.Writer) io.WriteCloser) ([]byte, erro
 	return out.Bytes(), err
 }
 
-// compressedSize says how much browsers load.
+// compressedSize returns the size of the download as text.
 func compressedSize(n any) string {
 	if n, ok := n.(int); ok {
 		return fmt.Sprintf(" (%.1f MB compressed)", float64(n)/1e6)

@@ -1,6 +1,6 @@
 package httpapi
 
-// Gatherer is of no use in a browser, where nobody reads the metrics.
+// Gatherer is empty in a browser, which has no endpoint for metrics.
 type Gatherer interface{ gather() }
 
 func storeMetrics(*Config) Gatherer { return nil }

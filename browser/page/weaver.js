@@ -1,5 +1,4 @@
-// The module by which a page speaks to a program of Weaver: one that runs in a tab of this browser, or one on a
-// server. Without dependencies; weaver.d.ts has the types.
+// Connects a page to a program of Weaver that runs in a tab of this browser or on a server. Without dependencies; weaver.d.ts has the types.
 
 /** @typedef {import("./weaver").State} State */
 
@@ -84,7 +83,7 @@ class Weaver extends EventTarget {
     addEventListener("pageshow", (ev) => {
       if (ev.persisted) this.#wake(config);
     });
-    // A frozen page answers nobody. Its worker ends, as in a crash, so that another tab goes on at once.
+    // The worker of a frozen page ends, as in a crash, so that another tab continues at once.
     document.addEventListener("freeze", () => this.#sleep());
     document.addEventListener("resume", () => this.#wake(config));
     this.#all.postMessage({ kind: "hello" });

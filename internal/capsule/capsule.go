@@ -38,7 +38,7 @@ type Info struct {
 	Format     int       `json:"format"`
 	Weaver     string    `json:"weaver_version"` // of the program that made it
 	ExportedAt time.Time `json:"exported_at"`
-	Namespace  string    `json:"namespace"` // from which the tasks were copied; in the capsule it is "default"
+	Namespace  string    `json:"namespace"` // of the source; the tasks of the capsule are in "default"
 	Task       task.ID   `json:"task_id,omitzero"`
 	Job        task.ID   `json:"job_id,omitzero"` // instead of a task
 	Payloads   bool      `json:"payloads"`        // it has inputs, outputs and the like

@@ -180,8 +180,8 @@ func (r *reader) tasks(ctx context.Context, ids []task.ID) error {
 	return nil
 }
 
-// task reads one task. The events are read before the rows: they may lack the newest, and never tell of what the rows
-// do not have yet.
+// task reads one task. The events are read before the rows: the newest may be missing, and none is
+// newer than the rows.
 func (r *reader) task(ctx context.Context, id task.ID) (t Task, err error) {
 	for !r.opts.NoPayloads {
 		var after int64
@@ -223,7 +223,7 @@ func (r *reader) task(ctx context.Context, id task.ID) (t Task, err error) {
 	return t, nil
 }
 
-// leftOut is the value in the place of one that was left out.
+// leftOut replaces a value that was left out.
 var leftOut = json.RawMessage(`"[left out]"`)
 
 // value returns a value that may be encrypted or in the bucket, or leftOut.

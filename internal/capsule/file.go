@@ -18,7 +18,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// DB is what a capsule needs of a sqlite.DB.
+// DB is the part of sqlite.DB that capsules need.
 type DB interface {
 	store.Store
 	DB() *sql.DB

@@ -18,9 +18,8 @@ import (
 // sqlCreateBlobs creates the table with the bytes of artifacts, which only a capsule has.
 const sqlCreateBlobs = `CREATE TABLE weaver_capsule_blobs (blob_id BLOB PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID`
 
-// Insert writes the content into an empty, migrated database of store/sqlite. It writes no row by which a task could be
-// claimed, reaped or collected: no dispatch rows, claims, timers and expiries. Unfinished tasks have the state that
-// readers saw.
+// Insert writes the content into an empty, migrated database of store/sqlite. No task in it can be claimed, reaped
+// or collected: it has no dispatch rows, claims, timers and expiries. Unfinished tasks keep their state.
 func Insert(ctx context.Context, tx *sql.Tx, c *Content) error {
 	w := writer{ctx: ctx, tx: tx, cache: sqlstmt.NewCache(), known: make(map[task.ID]bool, len(c.Tasks)), audited: map[int64]bool{}}
 	for i := range c.Tasks {

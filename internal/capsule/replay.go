@@ -32,7 +32,7 @@ type Replay struct {
 	steps   map[string]bool // recorded names
 }
 
-// NewReplay prepares the replay of a task. The error says what the capsule lacks.
+// NewReplay prepares the replay of a task. The error names the missing records.
 func NewReplay(c *Content, id task.ID) (*Replay, error) {
 	of := c.Task(id)
 	r := &Replay{Task: of, Failed: map[string]*task.Error{}, steps: map[string]bool{}}

@@ -167,7 +167,7 @@ func (w *world) orders() *order.Client {
 	return c
 }
 
-// accept accepts orders with these keys; nobody sends them.
+// accept accepts orders with these keys; no worker sends them.
 func (w *world) accept(keys ...string) {
 	w.Helper()
 	for _, key := range keys {

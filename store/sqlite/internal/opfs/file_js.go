@@ -28,7 +28,7 @@ type node struct {
 	name   string
 	refs   int // of l.mu, like the two below
 	open   bool
-	absent bool // it did not exist when it was asked for last, and nobody else can create it
+	absent bool // the last lookup did not find it, and no other process can create it
 	handle js.Value
 
 	mu       sync.Mutex

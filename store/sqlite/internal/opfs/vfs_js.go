@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/internal/promise"
 )
 
-// Name is the name by which SQLite knows the file layer.
+// Name is the registered name of the file layer.
 const Name = "opfs"
 
 // layer is the only file layer of the worker.
