@@ -13,9 +13,10 @@ want="$($go test -list '^TestE2E' $packages | grep '^TestE2E' | sort)"
 output="$(mktemp)"
 trap 'rm -f "$output"' EXIT
 # The programs that they build are no inputs that the test cache knows of.
-# The workspace is of these packages, not of the go commands that tests run.
+# The workspace is of these packages, not of the go commands that tests run. One package at a time: each builds
+# programs on all cores, and a browser beside it gets too little of them.
 # shellcheck disable=SC2086
-WEAVER_E2E=1 $go test -exec='env -u GOWORK' -count=1 -v -run '^TestE2E' -timeout=20m $packages | tee "$output"
+WEAVER_E2E=1 $go test -p=1 -exec='env -u GOWORK' -count=1 -v -run '^TestE2E' -timeout=20m $packages | tee "$output"
 
 passed="$(sed -nE 's/^--- PASS: (TestE2E[^ ]*) .*/\1/p' "$output" | sort)"
 if [ "$passed" != "$want" ]; then

@@ -26,7 +26,7 @@ func TestLogin(t *testing.T) {
 	eval[bool](b, axe+"; true")
 	b.signIn("wrong")
 	b.until(`document.querySelector(".problem")?.innerText.includes("no such token")`)
-	for _, defect := range defectsOf(b, "stat:failed", false) {
+	for _, defect := range defectsOf(b, "stat:failed") {
 		t.Error(defect)
 	}
 	b.signIn(token)

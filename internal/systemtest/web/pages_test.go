@@ -15,7 +15,7 @@ import (
 //go:embed testdata/axe.min.js
 var axe string
 
-// full examines both widths in both colours, in place of one of each, and each page in Firefox.
+// full examines each page on all screens, in place of one, and in Firefox.
 var full = os.Getenv("WEAVER_WEB") == "full"
 
 // Every page loads, is accessible and fits, in both colours and on a narrow screen.
@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 			pages = append(pages, page)
 		}
 	}
-	b.examine(root, pages, false)
+	b.examine(root, pages)
 	if full {
 		startFirefox(t).examine(root, pages)
 	}
@@ -62,7 +62,7 @@ func TestEmptyPages(t *testing.T) {
 	b := openTab(t)
 	b.visit(root)
 	b.ready()
-	b.examine(root, b.navigation(), true)
+	b.examine(root, b.navigation())
 }
 
 // So do the pages of a server that answers every request of data with an error. Each says so.
@@ -80,19 +80,18 @@ func TestErrorPages(t *testing.T) {
 	pages := append(b.navigation(), "tasks/"+w.enqueue(work{Do: "ok"}).String(), "types/acme.mail.send.v1")
 	b.allow("500")
 	n.set("data")
-	for _, page := range pages {
+	for i, page := range pages {
 		if page == "about" { // it has no data
 			continue
 		}
 		b.visit(root + page)
 		b.until(`document.querySelector("main h1") && document.querySelector("main .problem, .banner.bad") && document.querySelector(".banner.bad")`)
 		eval[bool](b, axe+"; true")
-		for _, width := range []int64{1280, 390} {
-			b.screen(width, false)
-			for _, defect := range defectsOf(b, page, false) {
-				if !strings.HasPrefix(defect, "it shows problems") {
-					t.Errorf("/%s, %d px: %s", page, width, defect)
-				}
+		width := []int64{1280, 390}[i%2]
+		b.screen(width, false)
+		for _, defect := range defectsOf(b, page) {
+			if !strings.HasPrefix(defect, "it shows problems") {
+				t.Errorf("/%s, %d px: %s", page, width, defect)
 			}
 		}
 	}
@@ -149,10 +148,10 @@ func (b *tab) navigation() []string {
 	return eval[[]string](b, `[...document.querySelectorAll("nav[aria-label=Pages] a")].map((a) => a.getAttribute("href").slice(1))`)
 }
 
-// examine loads pages, and reports their defects on each screen; on light screens only if told so.
-func (b *tab) examine(root string, pages []string, lightOnly bool) {
+// examine loads pages, and reports their defects on a wide light screen or on a narrow dark one, by turns.
+func (b *tab) examine(root string, pages []string) {
 	b.Helper()
-	for _, page := range pages {
+	for i, page := range pages {
 		b.visit(root + page)
 		b.ready()
 		eval[bool](b, axe+"; true")
@@ -160,12 +159,13 @@ func (b *tab) examine(root string, pages []string, lightOnly bool) {
 		for _, screen := range []struct {
 			width int64
 			dark  bool
-		}{{1280, false}, {1280, true}, {390, false}, {390, true}} {
-			if lightOnly && screen.dark || !full && screen.dark != (screen.width == 390) {
+			turn  int
+		}{{1280, false, 0}, {1280, true, -1}, {390, false, -1}, {390, true, 1}} {
+			if !full && screen.turn != i%2 {
 				continue
 			}
 			b.screen(screen.width, screen.dark)
-			for _, defect := range defectsOf(b, page, screen.dark) {
+			for _, defect := range defectsOf(b, page) {
 				if !told[defect] {
 					told[defect] = true
 					b.Errorf("/%s, %d px, dark %v: %s", page, screen.width, screen.dark, defect)
@@ -177,7 +177,7 @@ func (b *tab) examine(root string, pages []string, lightOnly bool) {
 }
 
 // defectsOf returns what is wrong with a page.
-func defectsOf(b *tab, page string, dark bool) (list []string) {
+func defectsOf(b *tab, page string) (list []string) {
 	b.Helper()
 	shown := eval[struct {
 		Headings []string `json:"headings"`
@@ -203,10 +203,6 @@ func defectsOf(b *tab, page string, dark bool) (list []string) {
 	if shown.Width > shown.Room {
 		list = append(list, fmt.Sprintf("it is %d px wide: %s", shown.Width, shown.Wide))
 	}
-	rules := `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}`
-	if dark { // what is not of colour is as in the light page
-		rules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
-	}
-	return append(list, eval[[]string](b, `axe.run(document, {runOnly: `+rules+`, resultTypes: ["violations"]})
+	return append(list, eval[[]string](b, `axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}, resultTypes: ["violations"]})
 		.then((r) => r.violations.flatMap((v) => v.nodes.slice(0, 5).map((n) => v.id + ": " + n.failureSummary.replace(/\s+/g, " ") + " " + n.html.slice(0, 200))))`)...)
 }
