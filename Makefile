@@ -102,7 +102,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@$(IN_TESTS) scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-schedules soak-limits soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-web soak-model-postgres soak-conformance soak-crossing soak-s3
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-saga soak-schedules soak-limits soak-orders soak-death soak-plans soak-long soak-race soak-guards soak-web soak-tab soak-model-postgres soak-conformance soak-crossing soak-s3
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -154,6 +154,10 @@ soak-schedules: services ## Schedules that fire five times per second in eight p
 soak-web: ## The pages of the dashboard on both widths in both colours, and in Firefox
 	@scripts/services.sh firefox
 	WEAVER_WEB=full $(GO) test -C internal/systemtest ./web -v -timeout=30m
+
+soak-tab: ## The whole conformance suite in a tab of Chromium and of Firefox, and a browser killed 50 times
+	@scripts/services.sh firefox
+	WEAVER_E2E=1 WEAVER_TAB=full $(GO) test -C internal/systemtest ./tab -v -count=1 -timeout=2h
 
 soak-limits: services ## 100 keys with rates and a queue with a limit in sixteen processes, 300 kills, on SQLite and on PostgreSQL
 	WEAVER_LIMITS=full $(GO) test -C internal/systemtest ./limits -v -timeout=2h

@@ -3,7 +3,7 @@
 # (internal/pgtest, internal/redistest and internal/systemtest/web look at the same places). What is
 # missing it installs where it may, and no server of the system comes with it;
 # otherwise it prints the command to run. It prints nothing when everything is there.
-# With "firefox" it looks for Firefox, too, which only `make soak-web` needs.
+# With "firefox" it looks for Firefox, too, which only `make soak-web` and `make soak-tab` need.
 # With "s3" it only builds versitygw, an S3 server, into the bin folder of GOPATH: four minutes of CPU.
 set -euo pipefail
 

@@ -59,21 +59,22 @@ func startsGoroutine(n ast.Node) bool {
 }
 
 // A test that is skipped because the machine lacks something proves nothing: make installs everything a test needs.
-// There are two exceptions, which a stage of CI covers. A long test checks [testing.Short], and `make test` runs it.
-// A test named TestE2E… checks WEAVER_E2E, and `make e2e` runs all of these.
+// There are three exceptions. A long test checks [testing.Short], and `make test` runs it. A test named TestE2E… checks
+// WEAVER_E2E, and `make e2e` runs all of these. A test of what no browser has checks runtime.GOOS, and runs elsewhere.
 func TestNothingIsSkipped(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {
 		for _, decl := range f.ast.Decls {
 			var allowed []ast.Node
 			ast.Inspect(decl, func(n ast.Node) bool {
-				if block, ok := n.(*ast.IfStmt); ok && (isShort(block.Cond) || isE2E(decl, block.Cond)) {
+				if block, ok := n.(*ast.IfStmt); ok && (isShort(block.Cond) || isE2E(decl, block.Cond) || isJS(block.Cond)) {
 					allowed = append(allowed, block.Body)
 				}
 				inside := func(block ast.Node) bool { return block.Pos() <= n.Pos() && n.End() <= block.End() }
 				if skips(n) && !slices.ContainsFunc(allowed, inside) {
 					t.Errorf("%s skips a test: make the test run everywhere, or let make install what it needs. A long test may be skipped "+
-						"where testing.Short() is true, one named TestE2E… where os.Getenv(\"WEAVER_E2E\") is empty", f.at(n))
+						"where testing.Short() is true, one named TestE2E… where os.Getenv(\"WEAVER_E2E\") is empty, one of what no browser has where "+
+						"runtime.GOOS == \"js\"", f.at(n))
 				}
 				return true
 			})
@@ -96,6 +97,16 @@ func skips(n ast.Node) bool {
 func isShort(cond ast.Expr) bool {
 	call, ok := cond.(*ast.CallExpr)
 	return ok && selects(call.Fun, "testing", "Short")
+}
+
+// isJS reports whether a condition is runtime.GOOS == "js".
+func isJS(cond ast.Expr) bool {
+	equal, ok := cond.(*ast.BinaryExpr)
+	if !ok || equal.Op != token.EQL || !selects(equal.X, "runtime", "GOOS") {
+		return false
+	}
+	name, ok := equal.Y.(*ast.BasicLit)
+	return ok && name.Value == `"js"`
 }
 
 // isE2E reports whether a condition of a function named TestE2E… is

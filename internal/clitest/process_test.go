@@ -67,11 +67,11 @@ func startWith(t *testing.T, attr *syscall.SysProcAttr, dir, name string, args .
 		t.Fatal(err)
 	}
 	// A test that hangs ends with a stack dump of the program. The builds of the tests of `make e2e` take minutes.
-	limit := 4 * time.Minute
+	dump := func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }
+	tooLong := time.AfterFunc(4*time.Minute, dump)
 	if os.Getenv("WEAVER_E2E") != "" {
-		limit = 15 * time.Minute
+		tooLong.Reset(15 * time.Minute)
 	}
-	tooLong := time.AfterFunc(limit, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
 		tooLong.Stop()
 		if p.cmd.ProcessState == nil {

@@ -12,12 +12,13 @@
 //   - events checks that readers see every event while processes are killed.
 //   - fleet kills and restarts an API, workers, publishers, PostgreSQL, Redis and S3.
 //   - web drives the dashboard in a browser.
+//   - tab runs test binaries and programs in tabs of browsers.
 //   - leak checks that a drained engine leaves no goroutine behind.
 //
 // A failing run prints its seed, which repeats it. Time is the fake clock of testing/synctest wherever a clock
 // matters. A short size runs with every `go test`; a flag or an environment variable selects the long one
 // (docs/reliability.md).
 //
-// The packages contain only tests and are the only ones that import rapid, porcupine, goleak and chromedp. A defect found here
-// is first reproduced in the suite of the package that has it.
+// The packages contain only tests, but firefox, which drives that browser for them. They are the only ones that import
+// rapid, porcupine, goleak and chromedp. A defect found here is first reproduced in the suite of the package that has it.
 package systemtest

@@ -134,7 +134,7 @@ func TestE2EBrowserKilled(t *testing.T) {
 	url := serve(t)
 	profile := t.TempDir()
 	rounds := 3
-	if os.Getenv("WEAVER_TAB") == "full" {
+	if full() {
 		rounds = 50
 	}
 	var ids []string

@@ -47,7 +47,7 @@ func TestPages(t *testing.T) {
 	}
 	b.examine(root, pages)
 	if full {
-		startFirefox(t).examine(root, pages)
+		examineInFirefox(t, root, pages)
 	}
 }
 
