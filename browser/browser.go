@@ -32,6 +32,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/capsule"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -60,41 +61,80 @@ func Main(cfg Config) {
 }
 
 // Run runs a program until ctx ends. It migrates the file. Errors: of sqlite.Open (store.ErrBusy: another tab, or
-// store.ErrUnavailable: this page has no file system), weaver.ErrConfig, and of the address.
-func Run(ctx context.Context, cfg Config) (err error) {
+// store.ErrUnavailable: this page has no file system), store.ErrNewerSchema, weaver.ErrConfig, and of the address.
+func Run(ctx context.Context, cfg Config) error {
 	if cfg.File == "" {
 		cfg.File = "weaver.db"
 	}
+	cfg.Engine.Plugins = append(slices.Clone(cfg.Engine.Plugins), schema.Plugin())
+	for {
+		restored, err := run(ctx, cfg)
+		if !restored {
+			return err
+		}
+	}
+}
+
+// run runs a program until ctx ends, or until another database was uploaded (restored), which the next run opens.
+func run(ctx context.Context, cfg Config) (restored bool, err error) {
+	files := &files{path: strings.TrimPrefix(cfg.File, "sqlite:")}
+	if cfg.Engine.Bucket == nil {
+		files.blobs = files.path + ".blobs"
+		cfg.Engine.Bucket = blob.Dir(files.blobs)
+	}
+	opened := capsuleFile()
+	if opened != "" {
+		cfg.File = opened
+	} else if err := files.settle(); err != nil {
+		return false, fmt.Errorf("put the restored files of %s in place: %w", files.path, err)
+	}
 	db, err := sqlite.Open(ctx, cfg.File)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.Migrate(ctx); err != nil {
-		return err
+		return false, err
 	}
-	if cfg.Engine.Bucket == nil {
-		cfg.Engine.Bucket = blob.Dir(strings.TrimPrefix(cfg.File, "sqlite:") + ".blobs")
+	if opened != "" {
+		if db.Capsule() == nil {
+			return false, errors.New("this file is a database, but no capsule: make one with `weaver export`")
+		}
+		cfg.Engine.Bucket = capsule.Bucket(db)
 	}
-	cfg.Engine.Plugins = append(slices.Clone(cfg.Engine.Plugins), schema.Plugin())
 	eng, err := weaver.New(db, cfg.Engine)
 	if err != nil {
-		return err
+		return false, err
 	}
 	api, err := httpapi.New(httpapi.Config{Client: eng.Client, Authorize: httpapi.Open(httpapi.Principal{Name: "local", Access: httpapi.Full})})
 	if err != nil {
-		return err
+		return false, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.Handle("/openapi.json", api)
-	if cfg.Routes != nil {
-		for pattern, h := range cfg.Routes(eng) {
-			mux.Handle(pattern, h)
+	ctx, again := context.WithCancelCause(ctx)
+	defer again(nil)
+	g := group.New(ctx)
+	if opened == "" { // nothing is to be done in a capsule
+		files.routes(mux, db, eng, func() { again(errRestored) })
+		if cfg.Routes != nil {
+			for pattern, h := range cfg.Routes(eng) {
+				mux.Handle(pattern, h)
+			}
+		}
+		g.Go("work", eng.Run) // it returns when running tasks have finished
+		if inTab {
+			g.Go("files", func(ctx context.Context) error { return files.watch(ctx, db) })
 		}
 	}
-	g := group.New(ctx)
 	g.Go("serve", func(ctx context.Context) error { return serve(ctx, cfg, eng, mux, api.Stop) })
-	g.Go("work", eng.Run) // it returns when running tasks have finished
-	return g.Wait()
+	err = g.Wait()
+	return errors.Is(context.Cause(ctx), errRestored), err
 }
+
+// ErrGone means that a user cleared the site's data while the program ran in a tab. The program has ended, and its
+// tasks are lost.
+var ErrGone = errors.New("the files of this program were deleted while it ran, and its tasks with them")
+
+var errRestored = errors.New("another database is opened")

@@ -15,6 +15,11 @@ import (
 	"github.com/goweaver/weaver/dashboard"
 )
 
+const inTab = false
+
+// capsuleFile returns "": `weaver serve` shows capsules on a machine.
+func capsuleFile() string { return "" }
+
 // serve serves the pages, the dashboard and h on the address until ctx ends. streams ends the streams of h.
 func serve(ctx context.Context, cfg Config, eng *weaver.Engine, h *http.ServeMux, streams func()) error {
 	dash, err := dashboard.New(eng.Client, dashboard.Config{API: h})

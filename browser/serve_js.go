@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,14 @@ import (
 // window is the number of bytes of an answer that a page may have in its queue before the handler waits.
 const window = 4 << 20
 
+const inTab = true
+
+// capsuleFile returns the capsule to open instead of the program's file, or "".
+func capsuleFile() string { return os.Getenv("WEAVER_CAPSULE") }
+
+// runs counts the calls of serve: each is a session of its own for the pages, which repeat the requests without an answer.
+var runs int
+
 // serve answers the requests of the pages until ctx ends.
 //
 // Pages send {kind: "request", client, id, method, path, headers, body}, {kind: "read", client, id, bytes} for parts
@@ -30,7 +39,8 @@ func serve(ctx context.Context, _ Config, _ *weaver.Engine, h *http.ServeMux, st
 	if name == "" {
 		return fmt.Errorf("%w: WEAVER_TAB is not set: start the program by weaver.js", weaver.ErrConfig)
 	}
-	s := &pages{ctx: ctx, h: h, name: "weaver:" + name, session: os.Getenv("WEAVER_SESSION"), calls: make(map[string]*call), clients: make(map[string]js.Value)}
+	runs++
+	s := &pages{ctx: ctx, h: h, name: "weaver:" + name, session: fmt.Sprint(os.Getenv("WEAVER_SESSION"), "-", runs), calls: make(map[string]*call), clients: make(map[string]js.Value)}
 	s.all = js.Global().Get("BroadcastChannel").New(s.name)
 	s.group = group.New(ctx)
 	heard := js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -42,6 +52,9 @@ func serve(ctx context.Context, _ Config, _ *weaver.Engine, h *http.ServeMux, st
 	s.ready()
 	js.Global().Call("postMessage", map[string]any{"kind": "ready"})
 	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), ErrGone) {
+		js.Global().Call("postMessage", map[string]any{"kind": "gone", "text": ErrGone.Error() + ": load this page again to begin anew"})
+	}
 	streams()
 	s.all.Call("close")
 	return s.group.Wait()

@@ -116,7 +116,7 @@ func (c *browserBuildCmd) Run(ctx context.Context, s *session) error {
 			sizes[strings.TrimPrefix(ending, ".")] = len(small)
 		}
 	}
-	for _, file := range []string{"weaver.js", "dashboard.js"} {
+	for _, file := range []string{"weaver.js", "weaver.d.ts", "dashboard.js"} {
 		b, err := fs.ReadFile(page.Files, file)
 		if err != nil {
 			return err

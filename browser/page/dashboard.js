@@ -4,7 +4,10 @@
 
 (() => {
   const root = new URL(document.documentElement.dataset.root, location.href).href; // of the dashboard
-  const program = import(new URL("./weaver.js", document.currentScript.src).href).then((m) => m.connect());
+  const shown = "weaver:capsule"; // in the storage of this tab: the name and the file name of the capsule that it shows
+  const capsule = JSON.parse(sessionStorage.getItem(shown) ?? "null");
+  const module = import(new URL("./weaver.js", document.currentScript.src).href);
+  const program = module.then((m) => m.connect({ capsule: capsule?.name }));
   const network = globalThis.fetch.bind(globalThis);
   const toProgram = (url) => url.startsWith(root + "v1/") || url === root + "openapi.json";
 
@@ -16,6 +19,42 @@
 
   // A shared worker has a fetch of its own; without it the page streams by itself.
   Object.defineProperty(globalThis, "SharedWorker", { value: undefined, configurable: true });
+
+  const banner = (text, bad) => {
+    const line = Object.assign(document.createElement("p"), { className: bad ? "banner bad" : "banner", textContent: text });
+    line.setAttribute("role", bad ? "alert" : "status");
+    document.body.prepend(line);
+    return line;
+  };
+
+  // A capsule that is dropped on a page is shown in this tab until it is closed.
+  addEventListener("dragover", (ev) => ev.preventDefault());
+  addEventListener("drop", async (ev) => {
+    ev.preventDefault();
+    const file = ev.dataTransfer.files[0];
+    if (!file) return;
+    try {
+      sessionStorage.setItem(shown, JSON.stringify({ name: await (await module).openCapsule(file), file: file.name }));
+      location.assign(root);
+    } catch (err) {
+      banner(err.message, true);
+    }
+  });
+  if (capsule) {
+    addEventListener("DOMContentLoaded", async () => {
+      const line = banner(`${capsule.file} is a capsule, a copy of tasks: nothing runs or changes in it. `);
+      const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close the capsule" });
+      close.onclick = () => {
+        sessionStorage.removeItem(shown);
+        location.assign(root);
+      };
+      line.append(close);
+      const weaver = await program;
+      const told = () => weaver.state.kind === "failed" && banner(`${capsule.file}: ${weaver.state.text}`, true);
+      weaver.addEventListener("state", told);
+      told();
+    });
+  }
 
   // Files are downloaded by links.
   document.addEventListener(

@@ -4,7 +4,7 @@ package page
 
 import "embed"
 
-// Files are the files, which `weaver browser build` copies beside the program.
+// Files are the files and the types of the module, which `weaver browser build` copies beside the program.
 //
-//go:embed *.js
+//go:embed *.js weaver.d.ts
 var Files embed.FS

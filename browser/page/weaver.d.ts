@@ -10,6 +10,8 @@ export interface State {
 export interface Options {
   /** The folder of the program's files; default: the folder of this module. Relative to the page. */
   base?: string;
+  /** A capsule to show instead of the program's own tasks: what openCapsule returned. */
+  capsule?: string;
 }
 
 /** A task as the API describes it (GET /openapi.json). */
@@ -36,6 +38,9 @@ export interface Weaver extends EventTarget {
   signal(id: string, name: string, payload?: unknown, key?: string): Promise<Task>;
   watch<T = unknown>(topics: string[], each: (rows: T[], topic: string) => void): () => void;
   persist(): Promise<boolean>;
+  backup(): Promise<File>;
+  restore(file: Blob, options?: { replace?: boolean }): Promise<void>;
+  check(): Promise<{ tasks: number; violations: string[] }>;
   addEventListener(type: "state", listener: (ev: CustomEvent<State>) => void): void;
   addEventListener(type: "output", listener: (ev: CustomEvent<string>) => void): void;
   addEventListener(type: "refused", listener: (ev: CustomEvent<string>) => void): void;
@@ -43,3 +48,9 @@ export interface Weaver extends EventTarget {
 
 /** Connects to the program whose files lie beside this module. A page has one connection per program. */
 export function connect(options?: Options): Weaver;
+
+/** Stores a capsule (`weaver export`) in the private files of the browser, and returns its name for connect. */
+export function openCapsule(file: File): Promise<string>;
+
+/** Deletes a capsule that no tab shows. */
+export function closeCapsule(name: string): Promise<void>;

@@ -4,12 +4,43 @@
 
 const known = new Map(); // connections of this page, by URL
 
-/** Connects to the program whose files lie beside this module, or below `base`. */
+/**
+ * Connects to the program whose files lie beside this module, or below `base`; or to a copy of it that shows the
+ * capsule that openCapsule returned.
+ */
 export function connect(options = {}) {
   const base = new URL(options.base ?? ".", options.base ? location.href : import.meta.url).href;
-  let w = known.get(base);
-  if (!w) known.set(base, (w = new Weaver(base)));
+  const key = base + " " + (options.capsule ?? "");
+  let w = known.get(key);
+  if (!w) known.set(key, (w = new Weaver(base, options.capsule)));
   return w;
+}
+
+const folder = "capsules"; // of the private files
+
+/** Stores a capsule (`weaver export`) in the private files, and returns its name for connect. Nothing runs in it. */
+export async function openCapsule(file) {
+  const head = new TextDecoder().decode(await file.slice(0, 15).arrayBuffer());
+  if (head !== "SQLite format 3") throw new TypeError(`${file.name} is no capsule: make one with \`weaver export ID --to FILE\``);
+  for (const [ok, text] of unsupported) {
+    if (!ok()) throw new TypeError(text);
+  }
+  const bytes = await file.arrayBuffer();
+  const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const name = [...sum.slice(0, 8)].map((b) => b.toString(16).padStart(2, "0")).join("");
+  const dir = await (await navigator.storage.getDirectory()).getDirectoryHandle(folder, { create: true });
+  const there = await dir.getFileHandle(name).catch(() => null);
+  if (there && (await there.getFile()).size > 0) return name;
+  const out = await (await dir.getFileHandle(name, { create: true })).createWritable();
+  await out.write(bytes);
+  await out.close();
+  return name;
+}
+
+/** Deletes a capsule that no tab shows. */
+export async function closeCapsule(name) {
+  const dir = await (await navigator.storage.getDirectory()).getDirectoryHandle(folder);
+  for (const file of [name, name + "-journal"]) await dir.removeEntry(file).catch(() => {});
 }
 
 const unsupported = [
@@ -33,13 +64,25 @@ class Weaver extends EventTarget {
   #state = { kind: "starting", here: false, text: "" };
   #output = [];
 
-  constructor(base) {
+  constructor(base, capsule) {
     super();
     this.#base = base;
-    this.#config = fetch(new URL("weaver.json", base), { cache: "no-cache" }).then(async (res) => {
-      if (!res.ok) throw new Error(`${res.url}: the server answered ${res.status}; \`weaver browser build\` writes this file`);
-      return res.json();
-    });
+    const at = new URL("weaver.json", base);
+    this.#config = fetch(at, { cache: "no-cache" }).then(
+      async (res) => {
+        if (!res.ok) throw new Error(`${res.url}: the server answered ${res.status}; \`weaver browser build\` writes this file`);
+        const config = await res.json();
+        if (!config.server && at.origin !== location.origin) {
+          throw new Error(`${at.origin} is another origin than this page's (${location.origin}), and a browser keeps the files of each to itself: put the program's files beside the page`);
+        }
+        if (!capsule) return config;
+        if (config.server) throw new Error("The program runs on a server: a capsule is shown there by `weaver serve --store sqlite:FILE`.");
+        return { ...config, name: `${config.name}:${capsule}`, env: { ...config.env, WEAVER_CAPSULE: `${folder}/${capsule}` } };
+      },
+      (err) => {
+        throw new Error(`${at} cannot be loaded (${err.message}): ${at.origin === location.origin ? "the server does not answer" : "it is another origin, whose files a page cannot use; put them beside the page"}`);
+      },
+    );
     this.#config.then(
       (c) => (c.server ? this.#set({ kind: "running", here: false, text: "" }) : this.#begin(c)),
       (err) => this.#set({ kind: "failed", here: false, text: String(err.message ?? err) }),
@@ -122,8 +165,8 @@ class Weaver extends EventTarget {
       const began = Date.now();
       const end = await this.#start(config);
       if (this.#asleep) return;
-      if (!end.ready) {
-        this.#all.postMessage({ kind: "failed", text: end.text });
+      if (!end.ready || end.gone) {
+        this.#all.postMessage({ kind: "failed", text: end.text, gone: end.gone });
         return this.#set({ kind: "failed", here: true, text: end.text });
       }
       // It crashed. Its tasks go on in the next one.
@@ -144,10 +187,10 @@ class Weaver extends EventTarget {
       let ready = false;
       const lines = [];
       const worker = (this.#worker = new Worker(new URL(config.worker ?? "worker.js", this.#base)));
-      const end = (text) => {
+      const end = (text, gone = false) => {
         worker.terminate();
         this.#worker = null;
-        resolve({ ready, text });
+        resolve({ ready, text, gone });
       };
       this.#stop = () => end("the page sleeps");
       worker.onerror = (ev) => {
@@ -165,8 +208,8 @@ class Weaver extends EventTarget {
         } else if (m.kind === "ready") {
           ready = true;
           this.#set({ kind: "running", here: true, text: "" });
-        } else if (m.kind === "failed") {
-          end(m.text);
+        } else if (m.kind === "failed" || m.kind === "gone") {
+          end(m.text, m.kind === "gone");
         } else if (m.kind === "ended") {
           end(lines.findLast((l) => l.startsWith("error: "))?.slice(7) ?? (lines.join("\n") || `the program ended with code ${m.code}`));
         }
@@ -179,6 +222,7 @@ class Weaver extends EventTarget {
 
   /** A message to all pages. */
   #heard(m) {
+    if (m.kind === "failed" && m.gone) this.#stop?.(); // nobody begins anew before somebody was told
     if (m.kind === "failed" && !this.#state.here) this.#set({ kind: "failed", here: false, text: m.text });
     if (m.kind !== "ready") return;
     if (m.session !== this.#session) {
@@ -288,11 +332,8 @@ class Weaver extends EventTarget {
       init.headers["Content-Type"] = "application/json";
       init.body = JSON.stringify(body);
     }
-    const res = await this.fetch(path, init);
-    const text = await res.text();
-    const got = text === "" ? undefined : JSON.parse(text);
-    if (!res.ok) throw Object.assign(new Error(got?.detail ?? got?.title ?? `the answer was ${res.status}`), { status: res.status, problem: got });
-    return got;
+    const text = await (await this.#ok(await this.fetch(path, init))).text();
+    return text === "" ? undefined : JSON.parse(text);
   }
 
   /** Enqueues a task. Options are further fields of POST /v1/tasks. The task is stored when the promise resolves. */
@@ -361,6 +402,36 @@ class Weaver extends EventTarget {
       }
     })();
     return () => stop.abort();
+  }
+
+  /**
+   * Returns a ZIP file with a copy of the database at one instant and its artifacts. It can be restored here, or be
+   * unpacked beside a program on a machine.
+   */
+  async backup() {
+    const res = await this.#ok(await this.fetch("browser/backup"));
+    const name = /filename="([^"]+)"/.exec(res.headers.get("Content-Disposition"))?.[1] ?? "weaver.zip";
+    return new File([await res.blob()], name, { type: "application/zip" });
+  }
+
+  /**
+   * Replaces the program's files by those of a backup, or by a database. Without `replace`, a program with tasks
+   * refuses it. All tabs go on with the new files.
+   */
+  async restore(file, { replace = false } = {}) {
+    await this.#ok(await this.fetch(`browser/restore?replace=${replace}`, { method: "POST", body: file }));
+  }
+
+  /** Checks the invariants of the store, as `weaver doctor` does. */
+  async check() {
+    return (await this.#ok(await this.fetch("browser/check"))).json();
+  }
+
+  async #ok(res) {
+    if (res.ok) return res;
+    const text = await res.text();
+    const problem = res.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : { detail: text };
+    throw Object.assign(new Error(problem.detail ?? problem.title ?? `the answer was ${res.status}`), { status: res.status, problem });
   }
 
   /**

@@ -302,18 +302,30 @@
   onmessage = async (ev) => {
     if (ev.data?.kind !== "start") return; // Go takes the messages from its start on
     const { exec, wasm, args, env } = ev.data;
+    const loading = (file, err) =>
+      new Error(`${file} cannot be loaded (${err.message}). It was cut short on the way, or changed: load the page again; if that does not help, upload the folder of \`weaver browser build\` again.`);
     try {
-      importScripts(exec);
-      root = await navigator.storage.getDirectory();
+      try {
+        importScripts(exec);
+      } catch (err) {
+        throw loading(exec, err);
+      }
+      root = await navigator.storage.getDirectory().catch((err) => {
+        throw new Error(`The browser gives this page no files (${err.message}). A private window, or a setting against cookies and site data, may be the reason.`);
+      });
       env.TMPDIR ??= "/tmp";
       await root.getDirectoryHandle("tmp", { create: true });
       const go = new Go();
       go.argv = args;
       go.env = env;
       go.exit = (code) => tell({ kind: "ended", code });
-      const res = await fetch(wasm);
+      const res = await fetch(wasm).catch((err) => {
+        throw loading(wasm, err);
+      });
       if (!res.ok) throw new Error(`${wasm}: the server answered ${res.status}`);
-      const program = await WebAssembly.instantiateStreaming(res, go.importObject);
+      const program = await WebAssembly.instantiateStreaming(res, go.importObject).catch((err) => {
+        throw loading(wasm, err);
+      });
       tell({ kind: "started" });
       await go.run(program.instance);
       tell({ kind: "ended", code: 0 });

@@ -3,6 +3,7 @@ package clitest_test
 import (
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -179,5 +180,49 @@ func TestDevAddress(t *testing.T) {
 		if strings.Contains(p.stdout.String(), warning) != want {
 			t.Errorf("--addr %s: the warning is wanted (%t):\n%s", addr, want, p.stdout.String())
 		}
+	}
+}
+
+// `weaver browser init` writes a program that runs on this machine, and serves its page.
+func TestE2EBrowserInit(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	dir := devModule(t)
+	if err := os.Remove(filepath.Join(dir, "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, dir, "browser", "init", ".")
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, p.stderr.String())
+	}
+	main := filepath.Join(dir, "main.go")
+	write(t, main, strings.Replace(read(t, main), "browser.Config{", `browser.Config{Addr: "127.0.0.1:0", `, 1))
+	app := filepath.Join(dir, "app")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", dir, "-o", app, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p = startProgram(t, dir, app)
+	url, _, _ := strings.Cut(p.await("http://"), " ")
+	if status, body := request(t, url, ""); status != http.StatusOK || !strings.Contains(body, "app.js") {
+		t.Errorf("the page: %d %s", status, body)
+	}
+	_, script := request(t, url+"app.js", "")
+	name := regexp.MustCompile(`enqueue\("([^"]+)"`).FindStringSubmatch(script)
+	if name == nil {
+		t.Fatalf("app.js enqueues nothing:\n%s", script)
+	}
+	status, body := request(t, url+"v1/tasks", "", `{"task_type": "`+name[1]+`", "input": 1}`)
+	if status != http.StatusCreated && status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	for !strings.Contains(body, `"state":"succeeded"`) {
+		apart()
+		_, body = request(t, url+"v1/tasks", "")
+	}
+	p.signal(syscall.SIGINT)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.stderr.String())
 	}
 }

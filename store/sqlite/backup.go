@@ -53,18 +53,26 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
+	partial := file.Name()
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // the first error has the cause
+			_ = os.Remove(partial) // the first error has the cause
 		}
 	}()
 	if sameOwner(filepath.Dir(path), db.name) {
 		owned.As{Path: db.name}.Give(file)
 	}
-	err = db.copyInto(ctx, file.Name())
-	if err == nil {
-		err = file.Chmod(info.Mode().Perm())
+	// A file of a browser is open once: it is closed while SQLite writes into it.
+	if err := file.Close(); err != nil {
+		return 0, err
 	}
+	if err := db.copyInto(ctx, partial); err != nil {
+		return 0, err
+	}
+	if file, err = os.OpenFile(partial, os.O_RDWR, 0); err != nil {
+		return 0, err
+	}
+	err = file.Chmod(info.Mode().Perm())
 	if err == nil {
 		err = file.Sync()
 	}
@@ -79,7 +87,7 @@ func (db *DB) Backup(ctx context.Context, path string) (size int64, err error) {
 		return 0, fmt.Errorf("%s: %w", path, ErrExists)
 	}
 	// Crash here: the copy is complete, but its name still says partial.
-	if err := os.Rename(file.Name(), path); err != nil {
+	if err := os.Rename(partial, path); err != nil {
 		return 0, err
 	}
 	db.opts.syncFolder(filepath.Dir(path))

@@ -1,4 +1,4 @@
-import { connect } from "./weaver.js";
+import { connect, openCapsule } from "./weaver.js";
 
 const weaver = connect();
 const $ = (id) => document.getElementById(id);
@@ -12,14 +12,11 @@ function show() {
 weaver.addEventListener("state", show);
 show();
 
-async function start(name, csv) {
-  try {
+const start = (name, csv) =>
+  attempt(async () => {
     await weaver.enqueue(type, { name, csv });
     weaver.persist();
-  } catch (err) {
-    $("state").textContent = err.message;
-  }
-}
+  });
 
 $("file").onchange = async (ev) => {
   for (const f of ev.target.files) await start(f.name, await f.text());
@@ -34,6 +31,35 @@ $("sample").onclick = () => {
   for (let i = 1; i <= 2000; i++) lines.push(`2026-11-${String((i % 28) + 1).padStart(2, "0")},Payee ${i % 40},${(i % 97) + 0.25}`);
   start("sample.csv", lines.join("\n"));
 };
+
+$("backup").onclick = () =>
+  attempt(async () => {
+    const file = await weaver.backup();
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: file.name });
+    link.click();
+  });
+$("restore").onchange = (ev) =>
+  attempt(async () => {
+    const replace = confirm("Replace everything here by this backup?");
+    if (replace) await weaver.restore(ev.target.files[0], { replace });
+    ev.target.value = "";
+  });
+$("capsule").onchange = (ev) =>
+  attempt(async () => {
+    const file = ev.target.files[0];
+    sessionStorage.setItem("weaver:capsule", JSON.stringify({ name: await openCapsule(file), file: file.name }));
+    location.assign("dashboard/");
+  });
+
+/** Does something, and says why if it fails. */
+async function attempt(what) {
+  try {
+    await what();
+  } catch (err) {
+    $("state").textContent = err.message;
+    $("state").className = "failed";
+  }
+}
 
 /** One line for each import: its state in words, its progress, and a button where it waits for one. */
 weaver.watch([`tasks:type:${type}`], (tasks) => {

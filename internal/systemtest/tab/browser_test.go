@@ -134,10 +134,15 @@ func (p *tabPage) until(what, expression string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((done) => {
+	_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((done) => {
 		const look = () => { try { if (%s) return done(true); } catch {} setTimeout(look, 50); };
 		look();
-	})`, expression), chromedp.EvalAwaitPromise)); err != nil {
+	})`, expression), chromedp.EvalAwaitPromise))
+	if err != nil && strings.Contains(err.Error(), "navigated") && ctx.Err() == nil { // the document was replaced
+		p.until(what, expression)
+		return
+	}
+	if err != nil {
 		text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		p.Fatalf("waiting for %s: %v\n%s", what, err, text)
 	}
@@ -147,6 +152,11 @@ func (p *tabPage) until(what, expression string) {
 func (p *tabPage) api(method, path, expression string) string {
 	p.Helper()
 	return eval[string](p, fmt.Sprintf(`import(new URL("weaver.js", location.origin + "/").href).then((m) => m.connect().json(%q, %q)).then((a) => JSON.stringify(%s))`, method, path, expression))
+}
+
+// bytesIn returns an expression of JavaScript for bytes.
+func bytesIn(b []byte) string {
+	return fmt.Sprintf("Uint8Array.from(atob(%q), (c) => c.charCodeAt(0))", base64.StdEncoding.EncodeToString(b))
 }
 
 // file returns the content of a file of the program.
@@ -174,8 +184,14 @@ var site struct {
 	err error
 }
 
-// serve builds the example and serves it. It returns the address.
+// serve serves the example. It returns the address.
 func serve(t *testing.T) string {
+	t.Helper()
+	return serveFolder(t, built(t))
+}
+
+// built returns the folder of the example.
+func built(t *testing.T) string {
 	t.Helper()
 	site.Do(func() {
 		dir, err := os.MkdirTemp("", "weaver-tab-")
@@ -192,6 +208,18 @@ func serve(t *testing.T) string {
 	if site.err != nil {
 		t.Fatal(site.err)
 	}
+	return site.dir
+}
+
+// serveFolder serves a folder until the end of the test, or until it is stopped.
+func serveFolder(t *testing.T, dir string) string {
+	t.Helper()
+	url, _ := serveUntil(t, dir)
+	return url
+}
+
+func serveUntil(t *testing.T, dir string) (url string, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -199,17 +227,18 @@ func serve(t *testing.T) string {
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
-		_ = cli.Run(ctx, cli.App{}, []string{"browser", "serve", site.dir, "--addr", "127.0.0.1:0"}, nil, w, w)
+		_ = cli.Run(ctx, cli.App{}, []string{"browser", "serve", dir, "--addr", "127.0.0.1:0"}, nil, w, w)
 		_ = w.Close()
 	})
-	t.Cleanup(func() { cancel(); done.Wait() })
+	stop = sync.OnceFunc(func() { cancel(); done.Wait() })
+	t.Cleanup(stop)
 	line := make([]byte, 4096)
 	n, err := r.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, _, _ := strings.Cut(string(line[:n]), " ")
-	return strings.TrimSpace(url)
+	url, _, _ = strings.Cut(string(line[:n]), " ")
+	return strings.TrimSpace(url), stop
 }
 
 func TestMain(m *testing.M) {

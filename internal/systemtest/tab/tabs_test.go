@@ -1,15 +1,11 @@
 package tab_test
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
 )
 
 // here reports whether the program runs in a tab.
@@ -74,21 +70,5 @@ func TestE2ETabs(t *testing.T) {
 
 func (p *tabPage) lifecycle(state page.SetWebLifecycleStateState) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: state})
-		return err
-	})); err != nil {
-		p.Fatal(err)
-	}
-}
-
-// A page without files says so in a sentence.
-func TestE2ENoFiles(t *testing.T) {
-	if os.Getenv("WEAVER_E2E") == "" {
-		t.Skip("make e2e runs this")
-	}
-	t.Parallel()
-	url := serve(t)
-	p := start(t, t.TempDir()).open(strings.Replace(url, "127.0.0.1", "insecure.test", 1))
-	p.until("the reason", `document.getElementById("state").textContent.includes("secure context")`)
+	send(p, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: state})
 }

@@ -7,11 +7,11 @@ weaver.addEventListener("state", show);
 show();
 
 document.getElementById("start").onclick = async () => {
-  const task = await weaver.enqueue("example.count.v1", 30).catch((err) => (state.textContent = err.message));
+  const task = await weaver.enqueue("example.numbers.count.v1", 30).catch((err) => (state.textContent = err.message));
   if (task.id) weaver.persist();
 };
 
-weaver.watch(["tasks:type:example.count.v1"], (tasks) => {
+weaver.watch(["tasks:type:example.numbers.count.v1"], (tasks) => {
   const list = document.getElementById("tasks");
   list.replaceChildren(
     ...tasks.map((t) => Object.assign(document.createElement("li"), { textContent: `${t.id}: ${t.state} ${t.progress?.current ?? 0} of ${t.progress?.total ?? "?"}` })),

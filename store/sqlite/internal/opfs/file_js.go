@@ -153,6 +153,9 @@ func (f *file) Truncate(size int64) error { return f.truncate(size) }
 func (f *file) Sync(vfs.SyncFlag) error {
 	err := f.flush()
 	giveTurn()
+	if err == nil && IsGone(f.name) {
+		return sqlite3.IOERR_FSYNC
+	}
 	return err
 }
 

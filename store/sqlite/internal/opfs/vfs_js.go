@@ -39,6 +39,8 @@ const patience = 10 * time.Second
 type files struct {
 	mu    sync.Mutex // held while a file is opened, so that two connections open it once
 	nodes map[string]*node
+
+	open, gone sync.Map // the open files: places by name, and the names that were deleted
 }
 
 // root returns the directory of the origin.
@@ -80,11 +82,17 @@ func folder(name string, create bool) (dir js.Value, base string, err error) {
 
 // handle opens a file for synchronous access. It waits for up to wait for another worker to close it. Errors: of
 // promise (NotFoundError), ErrMissing, ErrElsewhere.
-func handle(name string, create bool, wait time.Duration) (js.Value, error) {
+func handle(name string, create bool, wait time.Duration) (h js.Value, err error) {
 	dir, base, err := folder(name, create)
 	if err != nil {
 		return js.Value{}, err
 	}
+	defer func() {
+		if err == nil {
+			layer.gone.Delete(name)
+			layer.open.Store(name, place{dir, base})
+		}
+	}()
 	file, err := promise.Await(func() js.Value {
 		return dir.Call("getFileHandle", base, map[string]any{"create": create})
 	})
@@ -111,7 +119,7 @@ func handle(name string, create bool, wait time.Duration) (js.Value, error) {
 func Warm(name string) (closer func(), err error) {
 	layer.mu.Lock()
 	defer layer.mu.Unlock()
-	n, err := layer.open(name, true)
+	n, err := layer.node(name, true)
 	if err != nil {
 		return nil, code(err, sqlite3.ExtendedErrorCode(sqlite3.CANTOPEN))
 	}
@@ -130,15 +138,15 @@ func (l *files) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, e
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, err := l.open(name, flags&vfs.OPEN_CREATE != 0)
+	n, err := l.node(name, flags&vfs.OPEN_CREATE != 0)
 	if err != nil {
 		return nil, flags, code(err, sqlite3.ExtendedErrorCode(sqlite3.CANTOPEN))
 	}
 	return &file{node: n, readOnly: flags&vfs.OPEN_READONLY != 0}, flags, nil
 }
 
-// open returns the node of a file with one more reference. l.mu is held.
-func (l *files) open(name string, create bool) (*node, error) {
+// node returns the node of a file with one more reference. l.mu is held.
+func (l *files) node(name string, create bool) (*node, error) {
 	n := l.nodes[name]
 	if n == nil {
 		n = &node{layer: l, name: name, changed: make(chan struct{})}
@@ -179,6 +187,8 @@ func (l *files) release(n *node) {
 func (l *files) used(name string) bool { return l.nodes[name] != nil && l.nodes[name].refs > 0 }
 
 func (l *files) drop(n *node) {
+	l.open.Delete(n.name)
+	l.gone.Delete(n.name)
 	n.close()
 	delete(l.nodes, n.name)
 }
@@ -194,7 +204,7 @@ func (l *files) Delete(name string, _ bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if beside(name) {
-		n, err := l.open(name, false)
+		n, err := l.node(name, false)
 		if err != nil {
 			return sqlite3.IOERR_DELETE_NOENT
 		}
@@ -219,7 +229,7 @@ func (l *files) Access(name string, _ vfs.AccessFlag) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// SQLite asks for the journal in every transaction: the node knows whether it is there.
-	n, err := l.open(name, false)
+	n, err := l.node(name, false)
 	if promise.Is(err, "NotFoundError") {
 		return false, nil
 	}

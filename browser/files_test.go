@@ -1,0 +1,174 @@
+package browser
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+var note = weaver.Define[string, string]("example.notes.keep.v1")
+
+// program opens the files of a program, as Run does.
+func program(t *testing.T, path string) (*files, *sqlite.DB, *weaver.Engine) {
+	t.Helper()
+	f := &files{path: path, blobs: path + ".blobs"}
+	if err := f.settle(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eng, err := weaver.New(db, weaver.Config{
+		Handlers: []weaver.Handler{note.Handler(func(_ context.Context, s string) (string, error) { return s, nil })},
+		Bucket:   blob.Dir(f.blobs), Plugins: []weaver.Plugin{schema.Plugin()}, InlineLimit: 1 << 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, db, eng
+}
+
+// run1 runs a task with a large value, which is in the bucket.
+func run1(t *testing.T, eng *weaver.Engine) weaver.TaskID {
+	t.Helper()
+	h, err := note.Enqueue(t.Context(), eng.Client, strings.Repeat("x", 100_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h.ID()
+}
+
+// A restore that is killed after any of its writes is complete after the next start, or has changed nothing.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	f, db, eng := program(t, filepath.Join(t.TempDir(), "a.db"))
+	id := run1(t, eng)
+	mux := http.NewServeMux()
+	f.routes(mux, db, eng, nil)
+	got := httptest.NewRecorder()
+	mux.ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/browser/backup", nil))
+	if got.Code != http.StatusOK {
+		t.Fatal(got.Code, got.Body)
+	}
+	backup := got.Body.Bytes()
+	refused := httptest.NewRecorder()
+	mux.ServeHTTP(refused, httptest.NewRequest(http.MethodPost, "/browser/restore", nil))
+	if refused.Code != http.StatusConflict || !strings.Contains(refused.Body.String(), "stop it") {
+		t.Errorf("a restore on a machine: %d %s", refused.Code, refused.Body)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(t.TempDir(), "b.db")
+	f, db, eng = program(t, path)
+	if err := f.stage(httptest.NewRequest(http.MethodPost, "/browser/restore", bytes.NewReader(backup)), eng); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string // of what is put in place
+	err := filepath.WalkDir(f.staged(""), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil || len(names) < 3 {
+		t.Fatal(names, err)
+	}
+	whole := os.DirFS(filepath.Dir(path))
+	for kept := range len(names) + 1 {
+		dir := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(dir, whole); err != nil {
+			t.Fatal(err)
+		}
+		f := &files{path: filepath.Join(dir, "b.db"), blobs: filepath.Join(dir, "b.db.blobs")}
+		f.killed = func() error { // a kill after so many moves
+			if kept--; kept < 0 {
+				return errKilled
+			}
+			return nil
+		}
+		if err := f.settle(); err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		_, db, eng := program(t, f.path)
+		out, err := eng.Client.Get(t.Context(), id)
+		if err != nil || len(out.Output) < 100_000 {
+			t.Errorf("the restored task has %d bytes: %v", len(out.Output), err)
+		}
+		if _, err := os.Stat(f.staged("")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the upload is left: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var errKilled = errors.New("killed")
+
+// Only a backup replaces the files.
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	f, db, eng := program(t, filepath.Join(t.TempDir(), "a.db"))
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	packed := func(names ...string) []byte {
+		var out bytes.Buffer
+		z := zip.NewWriter(&out)
+		for _, name := range names {
+			if _, err := z.Create(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for says, upload := range map[string][]byte{
+		"want the ZIP file":     []byte("hello"),
+		"has no database":       packed("folder/a.db"),
+		`has "a.db" and "b.db"`: packed("a.db", "b.db"),
+		"a.db.blobs/../../evil": packed("a.db", "a.db.blobs/../../evil"),
+		"cannot be restored":    append([]byte("SQLite format 3\x00"), make([]byte, 4096)...),
+	} {
+		err := f.stage(httptest.NewRequest(http.MethodPost, "/browser/restore", bytes.NewReader(upload)), eng)
+		if !errors.As(err, new(badFile)) || !strings.Contains(err.Error(), says) {
+			t.Errorf("an upload: %v, want %q", err, says)
+		}
+		if exists(f.staged("")) {
+			t.Errorf("%s: the upload is left", says)
+		}
+	}
+	run1(t, eng)
+	if err := f.stage(httptest.NewRequest(http.MethodPost, "/browser/restore", strings.NewReader("hello")), eng); !errors.Is(err, errHasTasks) {
+		t.Errorf("a program with tasks: %v", err)
+	}
+}
