@@ -63,15 +63,21 @@ func start(t *testing.T, profile string) *browser {
 // kill ends the browser and all its processes at once.
 func (b *browser) kill() {
 	b.Helper()
+	b.signal("-9")
+	b.stop()
+}
+
+// signal sends a signal to all processes of the browser.
+func (b *browser) signal(name string) {
+	b.Helper()
 	p := chromedp.FromContext(b.ctx).Browser.Process()
 	out, err := exec.Command("pgrep", "-f", "--", "--user-data-dir="+b.profile).Output()
 	if err != nil {
 		b.Fatalf("pgrep: %v", err)
 	}
 	for _, pid := range append(strings.Fields(string(out)), fmt.Sprint(p.Pid)) {
-		_ = exec.Command("kill", "-9", pid).Run() // a child may have ended with its parent
+		_ = exec.Command("kill", name, pid).Run() // a child may have ended with its parent
 	}
-	b.stop()
 }
 
 // tabPage is a page in a tab.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/goweaver/weaver/store"
 )
 
 // here reports whether the program runs in a tab.
@@ -71,4 +74,64 @@ func TestE2ETabs(t *testing.T) {
 func (p *tabPage) lifecycle(state page.SetWebLifecycleStateState) {
 	p.Helper()
 	send(p, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: state})
+}
+
+// A machine that slept for longer than a lease goes on: the attempt whose lease ended is made again, and no step twice.
+func TestE2EAsleep(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	b := start(t, t.TempDir())
+	p := b.open(serve(t))
+	id := p.sample()
+	p.confirm(id)
+	p.parts(id, 20)
+	b.signal("-STOP")
+	<-time.After(store.DefaultLease + 5*time.Second)
+	b.signal("-CONT")
+	p.done(id)
+	p.ended(id)
+	p.sound()
+}
+
+// A hidden tab's timers are late. Retries and sleeps are late with them, and the work is complete.
+func TestE2ELateTimers(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	late := serveFolder(t, variant(t, "worker-*.js", func(js []byte) []byte {
+		return append([]byte("const inTime = setTimeout; globalThis.setTimeout = (f, ms) => inTime(f, ms > 100 ? ms + 15_000 : ms);\n"), js...)
+	}))
+	p := start(t, t.TempDir()).open(late)
+	id := p.sample()
+	p.confirm(id)
+	p.done(id)
+	p.ended(id)
+}
+
+// Pages that are loaded do not need the server: another tab starts the program, and the dashboard shows its work.
+func TestE2EOffline(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	url, stop := serveUntil(t, built(t))
+	b := start(t, t.TempDir())
+	first := b.open(url)
+	first.until("the program", here)
+	second := b.open(url)
+	second.until("an answer", `document.getElementById("state").textContent === "Ready."`)
+	d := b.open(url + "dashboard/")
+	d.until("the dashboard", `document.querySelector("main h1")`)
+	stop()
+	id := second.sample()
+	second.confirm(id)
+	second.parts(id, 20)
+	first.close()
+	second.done(id)
+	second.ended(id)
+	eval[bool](d, `([...document.querySelectorAll("nav a")].find((e) => e.textContent.includes("Tasks")).click(), true)`)
+	d.until("the task", `document.querySelector("main").innerText.includes("example.payments.import.v1") && document.querySelector("main").innerText.includes("succeeded")`)
 }
