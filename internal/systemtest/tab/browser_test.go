@@ -47,6 +47,10 @@ func start(t *testing.T, profile string) *browser {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.WSURLReadTimeout(limit),
 		chromedp.Flag("host-resolver-rules", "MAP insecure.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"))
+	if !full() {
+		// The browser's second compiler takes the processors for longer than a short test takes.
+		opts = append(opts, chromedp.Flag("js-flags", "--liftoff-only"))
+	}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
