@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/internal/systemtest/firefox"
 )
 
 const install = "install it with: sudo apt-get install -y --no-install-recommends chromium (or: make services)"
@@ -87,8 +88,9 @@ func (b *browser) signal(name string) {
 // tabPage is a page in a tab.
 type tabPage struct {
 	*testing.T
-	ctx   context.Context
-	close func()
+	ctx     context.Context
+	close   func()
+	firefox *firefox.Browser // nil in Chromium
 
 	mu  sync.Mutex
 	log []string
@@ -123,6 +125,14 @@ func (b *browser) open(url string) *tabPage {
 	return p
 }
 
+// openFirefox opens a page in a Firefox of its own.
+func openFirefox(t *testing.T, url string) *tabPage {
+	t.Helper()
+	f := firefox.Start(t)
+	f.Open(url)
+	return &tabPage{T: t, firefox: f}
+}
+
 func (p *tabPage) note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,6 +142,11 @@ func (p *tabPage) note(text string) {
 // eval returns the value of an expression, or of its promise.
 func eval[T any](p *tabPage, expression string) T {
 	p.Helper()
+	if p.firefox != nil {
+		var v T
+		p.firefox.Eval(expression, &v)
+		return v
+	}
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		p.Fatalf("%s: %v", expression, err)
@@ -142,12 +157,17 @@ func eval[T any](p *tabPage, expression string) T {
 // until waits until an expression is true.
 func (p *tabPage) until(what, expression string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, limit)
-	defer cancel()
-	_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((done) => {
+	looks := fmt.Sprintf(`new Promise((done) => {
 		const look = () => { try { if (%s) return done(true); } catch {} setTimeout(look, 50); };
 		look();
-	})`, expression), chromedp.EvalAwaitPromise))
+	})`, expression)
+	if p.firefox != nil {
+		p.firefox.Eval(looks, nil)
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, limit)
+	defer cancel()
+	_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](looks, chromedp.EvalAwaitPromise))
 	if err != nil && strings.Contains(err.Error(), "navigated") && ctx.Err() == nil { // the document was replaced
 		p.until(what, expression)
 		return

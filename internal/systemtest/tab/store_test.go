@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	files "github.com/goweaver/weaver/browser/page"
-	"github.com/goweaver/weaver/internal/systemtest/firefox"
 )
 
 const module = "github.com/goweaver/weaver"
@@ -54,7 +53,7 @@ func inBrowsers(t *testing.T, pkg string, want []string, args ...string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the tests of %s: %v\n%s", pkg, err, out)
 	}
-	url := serveTests(t, program, append(args, "-test.v"))
+	url := serveTests(t, program, append(args, "-test.v", "-test.timeout=45m"))
 	browsers := map[string]func(t *testing.T) func() string{
 		"Chromium": func(t *testing.T) func() string {
 			p := start(t, t.TempDir()).open(url)
@@ -63,9 +62,8 @@ func inBrowsers(t *testing.T, pkg string, want []string, args ...string) {
 	}
 	if full() {
 		browsers["Firefox"] = func(t *testing.T) func() string {
-			f := firefox.Start(t)
-			f.Open(url)
-			return func() (text string) { f.Eval("take()", &text); return text }
+			p := openFirefox(t, url)
+			return func() string { return eval[string](p, "take()") }
 		}
 	}
 	for name, open := range browsers {
