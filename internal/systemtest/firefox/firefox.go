@@ -33,8 +33,8 @@ type Browser struct {
 	id   int
 }
 
-// Start starts a browser with an empty profile. It ends with the test.
-func Start(t *testing.T) *Browser {
+// Start starts a browser with an empty profile, in which some preferences are true. It ends with the test.
+func Start(t *testing.T, preferences ...string) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("firefox-esr")
 	if err != nil {
@@ -44,7 +44,11 @@ func Start(t *testing.T) *Browser {
 		t.Fatalf("there is no Firefox: %s", install)
 	}
 	profile := t.TempDir()
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(`user_pref("marionette.port", 0);`), 0o600); err != nil {
+	js := `user_pref("marionette.port", 0);`
+	for _, name := range preferences {
+		js += fmt.Sprintf("\nuser_pref(%q, true);", name)
+	}
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(js), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "--headless", "--marionette", "--profile", profile)

@@ -125,10 +125,10 @@ func (b *browser) open(url string) *tabPage {
 	return p
 }
 
-// openFirefox opens a page in a Firefox of its own.
-func openFirefox(t *testing.T, url string) *tabPage {
+// openFirefox opens a page in a Firefox of its own, in which some preferences are true.
+func openFirefox(t *testing.T, url string, preferences ...string) *tabPage {
 	t.Helper()
-	f := firefox.Start(t)
+	f := firefox.Start(t, preferences...)
 	f.Open(url)
 	return &tabPage{T: t, firefox: f}
 }

@@ -130,6 +130,9 @@ func TestE2ECannotRun(t *testing.T) {
 		return append([]byte("navigator.storage.getDirectory = () => Promise.reject(new DOMException('refused', 'SecurityError'));\n"), js...)
 	}))
 	b.open(refused).says("gives this page no files (refused). A private window")
+	if full() {
+		openFirefox(t, url, "browser.privatebrowsing.autostart").says("gives this page no files")
+	}
 
 	// A program of another origin.
 	p := b.open(cut)
