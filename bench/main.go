@@ -6,7 +6,7 @@
 // program, too, in a separate database of the same new PostgreSQL server, and asynq on Redis servers. Other peers that need a server are quoted
 // with figures measured on a similar machine (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,orders,fair,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs,pgorders,pgfair,redis,hints,fleet] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,usual,enqueue,claim,pipeline,liveness,waits,events,otel,codec,stats,views,watch,orders,fair,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim,pgusual,pgviews,pgverbs,pgorders,pgfair,redis,hints,fleet,browser] [-durably] [-cpuprofile FILE]'
 //
 // A manual build needs the linker flag of the Makefile. Both SQLite drivers in this program register themselves as
 // "sqlite3"; the flag removes the name of Weaver's driver, which does not need it.
@@ -45,7 +45,7 @@ func main() {
 	}
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs per benchmark; reports median and range")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, orders, fair, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs, pgorders, pgfair, redis, hints, fleet; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, usual, enqueue, submit, claim, pipeline, liveness, waits, events, otel, codec, stats, views, watch, orders, fair, pgnoop, pgenqueue, pgsubmit, pgidle, pgsteps, pgclaim, pgusual, pgviews, pgverbs, pgorders, pgfair, redis, hints, fleet, browser; default all but browser")
 	npm := flag.Bool("durably", false, "also run @coji/durably from npm (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -136,6 +136,7 @@ var benchmarks = []struct {
 	{"redis", (*report).redis},
 	{"hints", (*report).hints},
 	{"fleet", (*report).fleet},
+	{"browser", (*report).browser},
 }
 
 func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {
@@ -155,6 +156,9 @@ func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {
 	}()
 	r.row("benchmark", "Weaver", "peer", "ratio")
 	for _, b := range benchmarks {
+		if only == "" && b.name == "browser" { // it needs chromium, node and npm
+			continue
+		}
 		if only != "" && !slices.Contains(strings.Split(only, ","), b.name) {
 			continue
 		}

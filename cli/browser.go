@@ -46,6 +46,10 @@ func (browserBuildCmd) Help() string {
 		"Files whose names have a hash never change: let browsers keep them. Browsers give files only to pages of https:// and of localhost. See docs/browser.md."
 }
 
+// small are the flags of the go command for a small download: functions are not copied into their callers, and the
+// SQLite that was translated from C does without checks of bounds, as it does in C. See docs/adr/0076-size.md.
+var small = []string{"-ldflags=-s -w", "-gcflags=all=-l", "-gcflags=github.com/ncruces/go-sqlite3-wasm/...=-B"}
+
 // site is weaver.json: the files that weaver.js starts.
 type site struct {
 	Name   string `json:"name"`
@@ -68,7 +72,7 @@ func (c *browserBuildCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	program := filepath.Join(c.Out, "program.wasm")
-	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", program}
+	args := append([]string{"build", "-trimpath", "-o", program}, small...)
 	if c.Tags != "" {
 		args = append(args, "-tags", c.Tags)
 	}

@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -305,6 +306,31 @@ func TestRootIsLight(t *testing.T) {
 	for _, dep := range strings.Fields(string(out)) {
 		if _, ours := relative(dep); !ours && !standard(dep) && !fromModule([]string{ulid}, dep) {
 			t.Errorf("package weaver links %s: only %s and the standard library may come with it; move the code that needs it into an adapter or above", dep, ulid)
+		}
+	}
+}
+
+// A program in a tab downloads all that it links.
+func TestTabLinksNoServer(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "list", "-deps", "./examples/browser")
+	cmd.Dir = repoRoot
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	libs := []string{
+		ulid, ncruces, ncruces + "-wasm", "github.com/ncruces/julianday", "github.com/ncruces/wbt", "github.com/rivo/uniseg",
+		"github.com/gowebpki/jcs", "github.com/shopspring/decimal", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text",
+	}
+	never := []string{"builtin", "cli", "dashboard", "delivery/...", "store/memstore", "store/postgres", "weavertest"}
+	for _, dep := range strings.Fields(string(out)) {
+		name, ours := relative(dep)
+		switch {
+		case ours && allowed(never, name), !ours && !standard(dep) && !fromModule(libs, dep), dep == "os/exec", dep == "text/template":
+			t.Errorf("a program in a browser links %s: leave it out with a build constraint, or name it here with the bytes that it adds to the download", dep)
 		}
 	}
 }
