@@ -45,6 +45,7 @@ var mayTakeTime = map[string]string{
 	"internal/systemtest/soak/producer.acknowledged":            "dies after a random time",
 	"internal/systemtest/soak/soak.every":                       "loads at intervals",
 	"internal/systemtest/soak/soak.sample":                      "plays for a time, and until it has enough samples",
+	"internal/systemtest/tab/TestE2EAsleep":                     "the machine sleeps for longer than a lease",
 	"internal/systemtest/soak/soak.sampleNow":                   "a sample has its time",
 	"internal/systemtest/soak/storm.await":                      "kills after a random time, if nothing happens before",
 	"internal/systemtest/soak/storm.carryOut":                   "kills after a random time",
