@@ -28,6 +28,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
@@ -35,7 +36,9 @@ import (
 	"github.com/goweaver/weaver/internal/capsule"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // Config configures a program.
@@ -123,6 +126,9 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 				mux.Handle(pattern, h)
 			}
 		}
+		if err := keepEvents(ctx, eng.Client); err != nil {
+			return false, err
+		}
 		g.Go("work", eng.Run) // it returns when running tasks have finished
 		if inTab {
 			g.Go("files", func(ctx context.Context) error { return files.watch(ctx, db) })
@@ -131,6 +137,17 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 	g.Go("serve", func(ctx context.Context) error { return serve(ctx, cfg, eng, mux, api.Stop) })
 	err = g.Wait()
 	return errors.Is(context.Cause(ctx), errRestored), err
+}
+
+// eventsKept is the time for which the dashboard can show an event, as with `weaver serve`.
+const eventsKept = 7 * 24 * time.Hour
+
+func keepEvents(ctx context.Context, client *weaver.Client) error {
+	_, err := client.EventPage(ctx, event.FeedRequest{Limit: 1})
+	if errors.Is(err, store.ErrNoFeed) {
+		return client.KeepEvents(ctx, eventsKept)
+	}
+	return err
 }
 
 // ErrGone means that a user cleared the site's data while the program ran in a tab. The program has ended, and its

@@ -37,7 +37,7 @@ func TestE2EFiles(t *testing.T) {
 	b := start(t, t.TempDir())
 	p := b.open(url)
 	id := p.small()
-	if found := eval[string](p, `import("./weaver.js").then((m) => m.connect().check()).then((c) => JSON.stringify(c))`); found != `{"tasks":1,"violations":[]}` {
+	if found := p.check(); found != `{"tasks":1,"violations":[]}` {
 		t.Errorf("the check in the tab: %s", found)
 	}
 	backup, err := base64.StdEncoding.DecodeString(eval[string](p, `import("./weaver.js").then((m) => m.connect().backup()).then((f) => new Promise((done) => {

@@ -140,7 +140,8 @@ func TestE2EImport(t *testing.T) {
 	p.until("the task in the dashboard", task)
 }
 
-// Each acknowledged import ends, and no step of it runs twice, though the browser is killed in the middle.
+// Each acknowledged import ends, and no step of it runs twice, though the page is reloaded, the tab closed and the
+// browser killed in the middle of its steps.
 func TestE2EBrowserKilled(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -148,7 +149,7 @@ func TestE2EBrowserKilled(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	profile := t.TempDir()
-	rounds := 3
+	rounds := 5
 	if full() {
 		rounds = 50
 	}
@@ -159,7 +160,12 @@ func TestE2EBrowserKilled(t *testing.T) {
 		id := p.sample()
 		ids = append(ids, id)
 		p.confirm(id)
-		p.parts(id, 1+i*37%400)
+		p.parts(id, 1+i*37%120)
+		eval[bool](p, `(location.reload(), true)`)
+		p.parts(id, 130+i*53%120)
+		p.close()
+		p = b.open(url)
+		p.parts(id, 260+i*71%200)
 		b.kill()
 	}
 	p := start(t, profile).open(url)
@@ -169,5 +175,14 @@ func TestE2EBrowserKilled(t *testing.T) {
 	for _, id := range ids {
 		p.ended(id)
 	}
+	if found := p.check(); found != fmt.Sprintf(`{"tasks":%d,"violations":[]}`, rounds) {
+		t.Errorf("the check in the tab: %s", found)
+	}
 	p.sound()
+}
+
+// check returns what `weaver doctor` would find in the tab.
+func (p *tabPage) check() string {
+	p.Helper()
+	return eval[string](p, `import("./weaver.js").then((m) => m.connect().check()).then((c) => JSON.stringify(c))`)
 }

@@ -53,6 +53,9 @@ func startBrowser() {
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
+	if os.Getenv("WEAVER_E2E") != "" { // with programs in tabs, whose second compilation takes the cores
+		opts = append(opts, chromedp.Flag("js-flags", "--liftoff-only"))
+	}
 	alloc, end := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
 	browser.ctx = ctx

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/dashboard"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -64,89 +64,95 @@ func onScreens(t *testing.T, run func(*tab, *world, string)) {
 // From a failure on the overview to why, and to a rerun with another input, by keyboard alone.
 func TestPath_FailureToRerun(t *testing.T) {
 	t.Parallel()
-	onScreens(t, func(b *tab, w *world, url string) {
-		id := w.enqueue(work{Do: "fail", Text: "first"})
-		b.visit(url)
-		b.ready()
-		b.until(`document.querySelector(".troubles")?.innerText.includes("failed attempt")`)
-		b.tabTo("failed attempt")
-		b.press("\r")
-		b.until(`document.querySelector("tr[data-id]")`)
-		b.press("j\r")
-		b.until(`location.pathname.endsWith("/tasks/` + id.String() + `")`)
-		b.until(`document.querySelector("main").innerText.includes("the server said 550: first")`)
-		b.press("e")
-		b.until(`document.querySelector("dialog[open]")?.innerText.includes("All its steps run again")`)
-		b.tabTo("With another input")
-		b.press(" ")
-		b.tabTo("As JSON")
-		b.fill(`{"do": "ok", "text": "second"}`)
-		b.until(`document.querySelector("dialog .diff")?.innerText.includes("second")`)
-		b.tabTo("Rerun with this input")
-		b.press("\r")
-		b.until(`document.querySelector(".toast a")`)
-		b.tabTo("Show")
-		b.press("\r")
-		b.until(`document.querySelector("main h1 ~ *, main .task-sub")?.innerText.includes("succeeded")`)
-		again := taskOf(b)
-		if again == id {
-			b.Fatal("the page still shows the first task")
-		}
-		got, err := w.client.Get(b.Context(), again)
-		w.must(err)
-		if got.RerunOf != id || !strings.Contains(string(got.Output), "sent second") {
-			b.Errorf("the new task repeats %s with the output %s, want %s and \"sent second\"", got.RerunOf, got.Output, id)
-		}
-	})
+	onScreens(t, failureToRerun)
+}
+
+func failureToRerun(b *tab, w *world, url string) {
+	id := w.enqueue(work{Do: "fail", Text: "first"})
+	b.visit(url)
+	b.ready()
+	b.until(`document.querySelector(".troubles")?.innerText.includes("failed attempt")`)
+	b.tabTo("failed attempt")
+	b.press("\r")
+	b.until(`document.querySelector("tr[data-id]")`)
+	b.press("j\r")
+	b.until(`location.pathname.endsWith("/tasks/` + id.String() + `")`)
+	b.until(`document.querySelector("main").innerText.includes("the server said 550: first")`)
+	b.press("e")
+	b.until(`document.querySelector("dialog[open]")?.innerText.includes("All its steps run again")`)
+	b.tabTo("With another input")
+	b.press(" ")
+	b.tabTo("As JSON")
+	b.fill(`{"do": "ok", "text": "second"}`)
+	b.until(`document.querySelector("dialog .diff")?.innerText.includes("second")`)
+	b.tabTo("Rerun with this input")
+	b.press("\r")
+	b.until(`document.querySelector(".toast a")`)
+	b.tabTo("Show")
+	b.press("\r")
+	b.until(`document.querySelector("main h1 ~ *, main .task-sub")?.innerText.includes("succeeded")`)
+	again := taskOf(b)
+	if again == id {
+		b.Fatal("the page still shows the first task")
+	}
+	got, err := w.tasks.Get(b.Context(), again)
+	w.must(err)
+	if got.RerunOf != id || !strings.Contains(string(got.Output), "sent second") {
+		b.Errorf("the new task repeats %s with the output %s, want %s and \"sent second\"", got.RerunOf, got.Output, id)
+	}
 }
 
 // From the inbox to an answer, first a wrong one.
 func TestPath_InboxToAnswer(t *testing.T) {
 	t.Parallel()
-	onScreens(t, func(b *tab, w *world, url string) {
-		id := w.enqueue(work{Do: "block"})
-		b.visit(url)
-		b.ready()
-		b.press("gi")
-		b.until(`document.querySelector(".inbox li")`)
-		b.press("ju")
-		b.until(`document.querySelector("dialog[open] textarea")`)
-		b.tabTo("Answer")
-		b.fill(`{"do": `)
-		b.until(`document.querySelector("dialog .field-error") || document.querySelector("dialog [type=submit]").disabled`)
-		b.fill(`{"do": "ok", "text": "answered"}`)
-		b.tabTo("Unblock")
-		b.press("\r")
-		b.until(`!document.querySelector("dialog[open]") && document.querySelector(".toast")`)
-		info, err := w.client.Get(b.Context(), id)
-		w.must(err)
-		if info.UnblockInput == nil {
-			b.Errorf("the task has no answer: %s", info.State)
-		}
-	})
+	onScreens(t, inboxToAnswer)
+}
+
+func inboxToAnswer(b *tab, w *world, url string) {
+	id := w.enqueue(work{Do: "block"})
+	b.visit(url)
+	b.ready()
+	b.press("gi")
+	b.until(`document.querySelector(".inbox li")`)
+	b.press("ju")
+	b.until(`document.querySelector("dialog[open] textarea")`)
+	b.tabTo("Answer")
+	b.fill(`{"do": `)
+	b.until(`document.querySelector("dialog .field-error") || document.querySelector("dialog [type=submit]").disabled`)
+	b.fill(`{"do": "ok", "text": "answered"}`)
+	b.tabTo("Unblock")
+	b.press("\r")
+	b.until(`!document.querySelector("dialog[open]") && document.querySelector(".toast")`)
+	info, err := w.tasks.Get(b.Context(), id)
+	w.must(err)
+	if info.UnblockInput == nil {
+		b.Errorf("the task has no answer: %s", info.State)
+	}
 }
 
 // A queue is paused with a reason, and the explanation of its waiting task names both.
 func TestPath_PauseToWhy(t *testing.T) {
 	t.Parallel()
-	onScreens(t, func(b *tab, w *world, url string) {
-		id := w.enqueue(work{Do: "wait"}, weaver.Delay(time.Hour), weaver.Queue("billing"))
-		b.visit(url + "queues")
-		b.ready()
-		b.until(`document.querySelector("main").innerText.includes("billing")`)
-		b.tabTo("Pause a queue")
-		b.press("\r")
-		b.until(`document.querySelector("dialog[open]")`)
-		b.tabTo("Queue")
-		b.fill("billing")
-		b.tabTo("Reason")
-		b.fill("the ledger moves")
-		b.tabTo("Pause")
-		b.press("\r")
-		b.until(`document.querySelector("main").innerText.includes("the ledger moves")`)
-		b.visit(url + "tasks/" + id.String())
-		b.until(`document.querySelector("main").innerText.includes("the ledger moves")`)
-	})
+	onScreens(t, pauseToWhy)
+}
+
+func pauseToWhy(b *tab, w *world, url string) {
+	id := w.enqueue(work{Do: "wait"}, weaver.Delay(time.Hour), weaver.Queue("billing"))
+	b.visit(url + "queues")
+	b.ready()
+	b.until(`document.querySelector("main").innerText.includes("billing")`)
+	b.tabTo("Pause a queue")
+	b.press("\r")
+	b.until(`document.querySelector("dialog[open]")`)
+	b.tabTo("Queue")
+	b.fill("billing")
+	b.tabTo("Reason")
+	b.fill("the ledger moves")
+	b.tabTo("Pause")
+	b.press("\r")
+	b.until(`document.querySelector("main").innerText.includes("the ledger moves")`)
+	b.visit(url + "tasks/" + id.String())
+	b.until(`document.querySelector("main").innerText.includes("the ledger moves")`)
 }
 
 // 12,000 tasks are cancelled after a dry run; the work is stopped and continued.
@@ -155,37 +161,40 @@ func TestPath_BulkStoppedAndContinued(t *testing.T) {
 		t.Skip("make test runs this")
 	}
 	t.Parallel()
-	onScreens(t, func(b *tab, w *world, url string) {
-		const n = 12_000
-		inputs := make([]work, n)
-		_, err := mail.EnqueueMany(b.Context(), w.client, inputs, weaver.Delay(time.Hour))
+	onScreens(t, bulkStoppedAndContinued)
+}
+
+func bulkStoppedAndContinued(b *tab, w *world, url string) {
+	const n = 12_000
+	for inputs := range slices.Chunk(make([]work, n), 1000) {
+		_, err := mail.EnqueueMany(b.Context(), w.tasks, inputs, weaver.Delay(time.Hour))
 		w.must(err)
-		b.visit(url + "tasks?q=state:pending")
-		b.ready()
-		b.tabTo("Select all shown")
-		b.press(" ")
-		b.tabTo("Select all that match")
-		b.press("\r")
-		b.tabTo("Cancel")
-		b.press("\r")
-		b.until(`document.querySelector("dialog[open]")?.innerText.includes("12,000 tasks will be cancelled.")`)
-		b.tabTo("Type 12,000 to confirm")
-		b.press("12000")
-		b.tabTo("Cancel 12,000 tasks")
-		b.press("\r")
-		b.tabTo("Stop")
-		b.press("\r")
-		b.until(`document.querySelector("dialog[open]")?.innerText.includes("Stopped")`)
-		if w.count(task.Pending) == 0 || w.count(task.Cancelled) == 0 {
-			b.Errorf("after the stop %d tasks are pending and %d cancelled", w.count(task.Pending), w.count(task.Cancelled))
-		}
-		b.tabTo("Continue")
-		b.press("\r")
-		b.until(`document.querySelector("dialog[open]")?.innerText.includes("Done.")`)
-		if left := w.count(task.Pending); left != 0 {
-			b.Errorf("after the end %d tasks are pending", left)
-		}
-	})
+	}
+	b.visit(url + "tasks?q=state:pending")
+	b.ready()
+	b.tabTo("Select all shown")
+	b.press(" ")
+	b.tabTo("Select all that match")
+	b.press("\r")
+	b.tabTo("Cancel")
+	b.press("\r")
+	b.until(`document.querySelector("dialog[open]")?.innerText.includes("12,000 tasks will be cancelled.")`)
+	b.tabTo("Type 12,000 to confirm")
+	b.press("12000")
+	b.tabTo("Cancel 12,000 tasks")
+	b.press("\r")
+	b.tabTo("Stop")
+	b.press("\r")
+	b.until(`document.querySelector("dialog[open]")?.innerText.includes("Stopped")`)
+	if w.count(task.Pending) == 0 || w.count(task.Cancelled) == 0 {
+		b.Errorf("after the stop %d tasks are pending and %d cancelled", w.count(task.Pending), w.count(task.Cancelled))
+	}
+	b.tabTo("Continue")
+	b.press("\r")
+	b.until(`document.querySelector("dialog[open]")?.innerText.includes("Done.")`)
+	if left := w.count(task.Pending); left != 0 {
+		b.Errorf("after the end %d tasks are pending", left)
+	}
 }
 
 // fill replaces the text of the field with the focus.
@@ -213,7 +222,5 @@ func taskOf(b *tab) weaver.TaskID {
 // count returns the number of tasks in a state, at most store.MaxCount.
 func (w *world) count(state task.State) int {
 	w.Helper()
-	o, err := w.client.Overview(w.Context(), store.OverviewRequest{Parts: store.OverviewCounts})
-	w.must(err)
-	return o.Counts.States[state].N
+	return w.states()[state].N
 }

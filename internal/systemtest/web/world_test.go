@@ -2,8 +2,6 @@ package web_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,26 +12,31 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/dashboard"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/systemtest/webtasks"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/ordertask"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
-// work is the input of a task: the action of its handler, and a text.
-type work struct {
-	Do   string `json:"do"`
-	Text string `json:"text,omitempty"`
+type work = webtasks.Work
+
+var mail, report = webtasks.Mail, webtasks.Report
+
+// tasks is a client of a world, which may be in a tab.
+type tasks interface {
+	weaver.Enqueuer
+	Get(context.Context, weaver.TaskID) (weaver.TaskInfo, error)
+	Wait(context.Context, weaver.TaskID, ...weaver.WaitOption) (weaver.TaskInfo, error)
 }
 
-var (
-	mail   = weaver.Define[work, string]("acme.mail.send.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Millisecond))
-	report = weaver.Define[work, string]("acme.report.build.v1", weaver.NoRetry())
-)
-
-// world is a store with an engine that works on it, and an API.
+// world is a store with an engine that works on it, and an API. In a tab it has tasks and states only.
 type world struct {
 	testing.TB
+	tasks   tasks
+	states  func() map[task.State]store.Count
 	client  *weaver.Client
 	api     *httpapi.API
 	started chan bool // a task runs
@@ -64,7 +67,12 @@ func worldWith(t testing.TB, configure func(*httpapi.Config)) *world {
 		Plugins:  []weaver.Plugin{schema.Plugin()}, Logger: silent, Poll: 100 * time.Millisecond, InlineLimit: 2 << 20,
 	})
 	w.must(err)
-	w.client = engine.Client
+	w.client, w.tasks = engine.Client, engine.Client
+	w.states = func() map[task.State]store.Count {
+		o, err := w.client.Overview(w.Context(), store.OverviewRequest{Parts: store.OverviewCounts})
+		w.must(err)
+		return o.Counts.States
+	}
 	w.must(w.client.KeepEvents(t.Context(), time.Hour))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -89,36 +97,25 @@ func (w *world) must(err error) {
 }
 
 func (w *world) handle(ctx context.Context, in work) (string, error) {
-	if in.Text != "" {
-		if err := weaver.Do(ctx, "note", func(context.Context) error { return nil }); err != nil {
-			return "", err
-		}
-		slog.New(slog.NewTextHandler(io.Discard, nil)).InfoContext(ctx, in.Text)
-	}
-	switch in.Do {
-	case "fail":
-		return "", errors.New("the server said 550: " + in.Text)
-	case "block":
-		return "", weaver.Blocked("which address? " + in.Text)
-	case "run":
+	if in.Do == "run" {
 		w.started <- true
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	return "sent " + in.Text, nil
+	return webtasks.Handle(ctx, in)
 }
 
 // enqueue enqueues a task and waits until it has ended, blocks or runs; a task with a delay only waits.
 func (w *world) enqueue(in work, opts ...weaver.EnqueueOption) weaver.TaskID {
 	w.Helper()
-	h, err := mail.Enqueue(w.Context(), w.client, in, opts...)
+	h, err := mail.Enqueue(w.Context(), w.tasks, in, opts...)
 	w.must(err)
 	switch in.Do {
 	case "wait":
 	case "run":
 		<-w.started
 	default:
-		_, _ = w.client.Wait(w.Context(), h.ID()) // its failure is an error
+		_, _ = w.tasks.Wait(w.Context(), h.ID()) // its failure is an error
 		w.must(w.Context().Err())
 	}
 	return h.ID()

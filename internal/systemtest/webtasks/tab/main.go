@@ -1,0 +1,14 @@
+// Command tab is the program with which the dashboard is tested in a tab.
+package main
+
+import (
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/browser"
+	"github.com/goweaver/weaver/internal/systemtest/webtasks"
+)
+
+func main() {
+	browser.Main(browser.Config{Engine: weaver.Config{Handlers: []weaver.Handler{
+		webtasks.Mail.Handler(webtasks.Handle), webtasks.Report.Handler(webtasks.Handle),
+	}}})
+}
