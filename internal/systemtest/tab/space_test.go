@@ -15,6 +15,27 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
+// mostBytes is a little more than the example has. Its download is a sixth of them (docs/adr/0076-size.md).
+const mostBytes = 34_000_000
+
+// The example stays as small as it is.
+func TestE2ESize(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	names, err := filepath.Glob(filepath.Join(built(t), "program-*.wasm"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	info, err := os.Stat(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > mostBytes {
+		t.Errorf("the example has %d bytes, want at most %d: find the new packages with `go list -deps`", info.Size(), mostBytes)
+	}
+}
+
 // send sends a command of the DevTools protocol to a page.
 func send[P, R any](p *tabPage, call cdp.Command[P, R], params P) {
 	p.Helper()
