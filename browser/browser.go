@@ -120,6 +120,9 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 	defer again(nil)
 	g := group.New(ctx)
 	if opened == "" { // nothing is to be done in a capsule
+		if err := announce(ctx, eng); err != nil {
+			return false, err
+		}
 		files.routes(mux, db, eng, func() { again(errRestored) })
 		if cfg.Routes != nil {
 			for pattern, h := range cfg.Routes(eng) {
