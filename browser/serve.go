@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -50,8 +51,8 @@ func serve(ctx context.Context, cfg Config, eng *weaver.Engine, h *http.ServeMux
 		_ = listen.Close() // it has accepted no connection
 		return fmt.Errorf("%w: Addr is %s, which other machines reach, and no login is asked for: want an address such as 127.0.0.1:8080; a server for others is `weaver serve`, or a program with httpapi.New", weaver.ErrConfig, addr)
 	}
-	// A page of another site cannot send changes; the API checks the Host as well.
-	server := &http.Server{Handler: http.NewCrossOriginProtection().Handler(h), ReadHeaderTimeout: 10 * time.Second}
+	// A page of another site cannot send changes, nor read anything by a name that it moves to this machine.
+	server := &http.Server{Handler: local(http.NewCrossOriginProtection().Handler(h)), ReadHeaderTimeout: 10 * time.Second}
 	fmt.Printf("http://%s/ (dashboard: http://%[1]s/dashboard/)\n", listen.Addr())
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -66,4 +67,19 @@ func serve(ctx context.Context, cfg Config, eng *weaver.Engine, h *http.ServeMux
 	}
 	<-stopped
 	return nil
+}
+
+// local refuses requests with the name of another host.
+func local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, fmt.Sprintf("the host %q is not served: no login is asked for here; use localhost", r.Host), http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
