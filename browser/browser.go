@@ -118,9 +118,11 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 	mux.Handle("/openapi.json", api)
 	ctx, again := context.WithCancelCause(ctx)
 	defer again(nil)
-	g := group.New(ctx)
 	if opened == "" { // nothing is to be done in a capsule
 		if err := announce(ctx, eng); err != nil {
+			return false, err
+		}
+		if err := keepEvents(ctx, eng.Client); err != nil {
 			return false, err
 		}
 		files.routes(mux, db, eng, func() { again(errRestored) })
@@ -129,9 +131,9 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 				mux.Handle(pattern, h)
 			}
 		}
-		if err := keepEvents(ctx, eng.Client); err != nil {
-			return false, err
-		}
+	}
+	g := group.New(ctx)
+	if opened == "" {
 		g.Go("work", eng.Run) // it returns when running tasks have finished
 		if inTab {
 			g.Go("files", func(ctx context.Context) error { return files.watch(ctx, db) })

@@ -5,6 +5,7 @@
 (() => {
   const root = new URL(document.documentElement.dataset.root, location.href).href; // of the dashboard
   const shown = "weaver:capsule"; // in the storage of this tab: the name and the file name of the capsule that it shows
+  const closed = "weaver:closed"; // the name of a capsule that is not shown any more
   const capsule = JSON.parse(sessionStorage.getItem(shown) ?? "null");
   const module = import(new URL("./weaver.js", document.currentScript.src).href);
   const program = module.then((m) => m.connect({ capsule: capsule?.name }));
@@ -40,12 +41,18 @@
       banner(err.message, true);
     }
   });
+  const old = sessionStorage.getItem(closed);
+  if (old && old !== capsule?.name) {
+    sessionStorage.removeItem(closed);
+    setTimeout(async () => (await module).closeCapsule(old), 5000); // its worker has ended by then; another tab that shows it keeps it
+  }
   if (capsule) {
     addEventListener("DOMContentLoaded", async () => {
       const line = banner(`${capsule.file} is a capsule, a copy of tasks: nothing runs or changes in it. `);
       const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close the capsule" });
       close.onclick = () => {
         sessionStorage.removeItem(shown);
+        sessionStorage.setItem(closed, capsule.name);
         location.assign(root);
       };
       line.append(close);

@@ -129,6 +129,12 @@ func TestE2EFiles(t *testing.T) {
 	d.until("its task", `document.body.innerText.includes("run.capsule is a capsule") && document.body.innerText.includes("part 2")`)
 	eval[bool](d, `([...document.querySelectorAll("button")].find((e) => e.textContent === "Close the capsule").click(), true)`)
 	d.until("the program's own tasks", `!document.body.innerText.includes("is a capsule") && document.querySelector("main h1")`)
+	d.until("the capsule to be deleted", `(globalThis.names ??= [], navigator.storage.getDirectory().then((r) => r.getDirectoryHandle("capsules")).then(async (c) => {
+		const all = [];
+		for await (const name of c.keys()) all.push(name);
+		globalThis.names = all;
+		globalThis.listed = true;
+	}), globalThis.listed && globalThis.names.length === 0)`)
 }
 
 // small imports two payments, and returns the ID of the task.
