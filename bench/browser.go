@@ -138,7 +138,7 @@ func (t *tabs) open(ctx context.Context, profile, side, what string, n int) (v f
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		<-ended
+		_ = <-ended // by the signal
 	}()
 	select {
 	case got := <-t.results:
