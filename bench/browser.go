@@ -102,7 +102,7 @@ func (t *tabs) handler(site string) http.Handler {
 		}
 		select {
 		case t.results <- got:
-		default: // nobody waits for it
+		default: // no measurement is running
 		}
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func (t *tabs) profile() string {
 	return filepath.Join(t.dir, "profile"+strconv.Itoa(t.profiles))
 }
 
-// open opens a page in a new browser, and returns what it measures.
+// open opens a page in a new browser, and returns its measurement.
 func (t *tabs) open(ctx context.Context, profile, side, what string, n int) (v float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, browserMost)
 	defer cancel()
@@ -138,7 +138,7 @@ func (t *tabs) open(ctx context.Context, profile, side, what string, n int) (v f
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		_ = <-ended // by the signal
+		_ = <-ended                          // by the signal
 	}()
 	select {
 	case got := <-t.results:

@@ -119,7 +119,7 @@ func run(ctx context.Context, cfg Config) (restored bool, err error) {
 	ctx, again := context.WithCancelCause(ctx)
 	defer again(nil)
 	if opened == "" { // nothing is to be done in a capsule
-		if err := announce(ctx, eng); err != nil {
+		if err := schema.AnnounceHandled(ctx, eng); err != nil { // before a page asks for them
 			return false, err
 		}
 		if err := keepEvents(ctx, eng.Client); err != nil {

@@ -88,7 +88,7 @@ func TestRestore(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var names []string // of what is put in place
+	var names []string // of the staged files
 	err := filepath.WalkDir(f.staged(""), func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			names = append(names, path)

@@ -73,15 +73,7 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 
 // announce publishes the types of an engine before it runs, so that readers see them at once. If a write fails here,
 // the engine writes the types when it runs.
-func announce(ctx context.Context, eng *weaver.Engine) {
-	var types []weaver.AnyType
-	for _, h := range eng.Handlers() {
-		if h.Variant() == "" { // for a variant another handler of its type may be the main one
-			types = append(types, h.Type())
-		}
-	}
-	_ = schema.Announce(ctx, eng, types...)
-}
+func announce(ctx context.Context, eng *weaver.Engine) { _ = schema.AnnounceHandled(ctx, eng) }
 
 // warnings returns a logger for problems while a verb runs.
 func warnings(w io.Writer) *slog.Logger {

@@ -24,11 +24,17 @@ func Announce(ctx context.Context, to Announcer, types ...weaver.AnyType) error 
 	return to.AnnounceTypes(ctx, infos...)
 }
 
+// AnnounceHandled describes the types of an engine's handlers, as [Plugin] does when the engine starts. A program that
+// answers requests before calls it first.
+func AnnounceHandled(ctx context.Context, e *weaver.Engine) error {
+	return Announce(ctx, e, handled(e.Handlers())...)
+}
+
 // Plugin makes an engine announce the types of its handlers when it starts. If the store cannot take them, tasks
 // still run, and the announcement is retried.
 func Plugin() weaver.Plugin {
 	return weaver.PluginFunc(func(s *weaver.Setup) error {
-		s.OnStart(func(ctx context.Context, e *weaver.Engine) error { return Announce(ctx, e, handled(e.Handlers())...) })
+		s.OnStart(AnnounceHandled)
 		return nil
 	})
 }

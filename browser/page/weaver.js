@@ -222,7 +222,7 @@ class Weaver extends EventTarget {
 
   /** A message to all pages. */
   #heard(m) {
-    if (m.kind === "failed" && m.gone) this.#stop?.(); // nobody begins anew before somebody was told
+    if (m.kind === "failed" && m.gone) this.#stop?.(); // no other tab starts an empty program before its user has read the reason
     if (m.kind === "failed" && !this.#state.here) this.#set({ kind: "failed", here: false, text: m.text });
     if (m.kind !== "ready") return;
     if (m.session !== this.#session) {

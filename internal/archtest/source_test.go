@@ -60,7 +60,7 @@ func startsGoroutine(n ast.Node) bool {
 
 // A test that is skipped because the machine lacks something proves nothing: make installs everything a test needs.
 // There are three exceptions. A long test checks [testing.Short], and `make test` runs it. A test named TestE2E… checks
-// WEAVER_E2E, and `make e2e` runs all of these. A test of what no browser has checks runtime.GOOS, and runs elsewhere.
+// WEAVER_E2E, and `make e2e` runs all of these. A test that needs more than a browser has checks runtime.GOOS, and runs elsewhere.
 func TestNothingIsSkipped(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {

@@ -21,6 +21,15 @@ func (p *tabPage) sample() string {
 	return eval[string](p, added+".id")
 }
 
+// begun starts an import, and returns its ID when 20 of its 500 parts are done.
+func (p *tabPage) begun() string {
+	p.Helper()
+	id := p.sample()
+	p.confirm(id)
+	p.parts(id, 20)
+	return id
+}
+
 // confirm presses the button of an import.
 func (p *tabPage) confirm(id string) {
 	p.Helper()
@@ -109,9 +118,7 @@ func TestE2EImport(t *testing.T) {
 	url := serve(t)
 	b := start(t, t.TempDir())
 	p := b.open(url)
-	id := p.sample()
-	p.confirm(id)
-	p.parts(id, 20)
+	id := p.begun()
 	eval[bool](p, `(location.reload(), true)`)
 	p.until("the page after the reload", `document.getElementById("state").textContent.startsWith("Ready")`)
 	p.parts(id, 60)
@@ -129,9 +136,7 @@ func TestE2EImport(t *testing.T) {
 		return
 	}
 	p = openFirefox(t, url)
-	id = p.sample()
-	p.confirm(id)
-	p.parts(id, 20)
+	id = p.begun()
 	p.firefox.Open(url) // anew
 	p.done(id)
 	p.ended(id)

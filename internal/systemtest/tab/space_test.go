@@ -54,9 +54,7 @@ func TestE2EFull(t *testing.T) {
 	}
 	t.Parallel()
 	p := start(t, t.TempDir()).open(serve(t))
-	id := p.sample()
-	p.confirm(id)
-	p.parts(id, 20)
+	id := p.begun()
 	origin := eval[string](p, "location.origin")
 	limit := eval[float64](p, "navigator.storage.estimate().then((e) => e.usage)") + 200_000
 	send(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: origin, QuotaSize: &limit})
@@ -87,9 +85,7 @@ func TestE2ECleared(t *testing.T) {
 	url := serve(t)
 	b := start(t, t.TempDir())
 	p := b.open(url)
-	id := p.sample()
-	p.confirm(id)
-	p.parts(id, 20)
+	p.begun()
 	other := b.open(url)
 	other.until("an answer", `document.getElementById("state").textContent === "Ready."`)
 	send(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: strings.TrimSuffix(url, "/"), StorageTypes: "all"})

@@ -1,4 +1,4 @@
-// Package webtasks has the task types with which the dashboard is tested, on a server and in a tab.
+// Package webtasks has task types for the tests of the dashboard, on a server and in a tab.
 package webtasks
 
 import (

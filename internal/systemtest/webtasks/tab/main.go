@@ -1,4 +1,4 @@
-// Command tab is the program with which the dashboard is tested in a tab.
+// Command tab runs the task types of webtasks in a tab, for the tests of the dashboard.
 package main
 
 import (
