@@ -134,11 +134,14 @@ func (t *tabs) open(ctx context.Context, profile, side, what string, n int) (v f
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it is ended by the signal
+	}()
 	defer func() {
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		_ = <-ended                          // by the signal
+		<-ended
 	}()
 	select {
 	case got := <-t.results:
