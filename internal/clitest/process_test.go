@@ -143,6 +143,18 @@ func (p *process) says(texts ...string) {
 	}
 }
 
+// saysOne fails unless the process has written one of the texts.
+func (p *process) saysOne(texts ...string) {
+	p.Helper()
+	all := p.stdout.String() + p.stderr.String()
+	for _, text := range texts {
+		if strings.Contains(all, text) {
+			return
+		}
+	}
+	p.Errorf("it says none of %q:\n%s", texts, all)
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
