@@ -74,11 +74,16 @@ ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestReques
 	TestCollectInSets TestCollectInSetsLeavesDrafts TestCollectInSetsSeesAll TestCollectIsBounded TestBitesDoNotGrow \
 	TestARangeOfTimeIsOfIDs TestNewLanesAmongMany TestAnOldFileDoesNotShrink TestManyDependentsAreLeftToReapers \
 	TestVerbsBySets_AreThoseOneByOne TestVerbsBySets_OneAmongOthers TestManyAreCopied TestVeryManyAreCopied
+# PROGRAMS are tests of the command that play an example or a document, or kill it: one program after another. soak-race runs them.
+PROGRAMS := TestDocumentedCommands TestExample\w+ TestPages TestReadmePipeline TestPipelineBlocks TestS3 TestS3_Wrong \
+	TestWhyAfterKill TestRunIsKilled\w* TestUndoIsKilled TestPostgresWorkerIsKilled
+# CASES are cases of the conformance suite that call a store 1,000 times, one call after another.
+CASES := TestConformance/.*/Verbs/I3_every_verb TestConformanceFile/Verbs/I3_every_verb
 STORMS := internal/systemtest/limits internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/systemtest/web internal/text internal/typo task $(STORMS)
 .PHONY: race
 race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
-	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=60m -skip='^($(subst $() ,|,$(ALONE)))$$'  $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 scripts/gotest.sh -race -vet=off -shuffle=on -timeout=60m -skip='^($(subst $() ,|,$(ALONE) $(PROGRAMS)))$$|$(subst $() ,|,$(CASES))' $(LONGEST) $(call but,$(NO_RACE),$(TESTED))
 
 # Each failure is a defect of the product or of the test. N is the number of
 # runs of a package, P how many run at once; RACE=1 uses the race detector.
@@ -178,9 +183,9 @@ soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test -C internal/systemtest ./soak -run '^TestLongRun$$' -v -timeout=1h
 
 SOAK ?= 20
-soak-race: services ## The tests of stores, engine and root package SOAK times (20) under the race detector, and the kill storms once
+soak-race: services ## The tests of stores, engine and root package SOAK times (20) under the race detector, the kill storms and the tests of the command once
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/... .
-	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -count=1 -timeout=1h $(addprefix ./,$(STORMS))
+	@cc="$$(scripts/cc.sh)"; export $(IN_TESTS); set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -count=1 -timeout=1h $(addprefix ./,$(STORMS)) ./internal/clitest
 
 soak-guards: guards ## The same as make guards
 

@@ -14,8 +14,6 @@ trap 'rm -f "$events"' EXIT
 
 # The workspace is of these packages, not of the go commands that tests run.
 [ -z "${GOWORK:-}" ] || set -- "-exec=env -u GOWORK" "$@"
-# Tests that wait for processes leave a core idle: run one package more than there are cores.
-set -- "-p=$(($(getconf _NPROCESSORS_ONLN) + 1))" "$@"
 
 status=0
 "$gotestsum" --format=pkgname --format-hide-empty-pkg --format-icons=text --hide-summary=skipped \

@@ -326,7 +326,6 @@
       const program = await WebAssembly.instantiateStreaming(res, go.importObject).catch((err) => {
         throw loading(wasm, err);
       });
-      tell({ kind: "started" });
       await go.run(program.instance);
       tell({ kind: "ended", code: 0 });
     } catch (err) {
