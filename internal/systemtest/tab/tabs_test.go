@@ -1,12 +1,16 @@
 package tab_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -24,8 +28,21 @@ func leaders(tabs []*tabPage) (list []int) {
 	return list
 }
 
-// Of ten tabs one runs the program, and all show the same. When it is closed or frozen, another one goes on with the
-// import, whose steps run once.
+// leader waits until the program runs in one of the tabs, and returns it and the others.
+func leader(t *testing.T, tabs []*tabPage) (p *tabPage, others []*tabPage) {
+	t.Helper()
+	l := leaders(tabs)
+	for end := time.Now().Add(limit); len(l) == 0 && time.Now().Before(end); l = leaders(tabs) {
+		eval[bool](tabs[0], `new Promise((done) => setTimeout(() => done(true), 100))`)
+	}
+	if len(l) != 1 {
+		t.Fatalf("the program runs in %d of %d tabs, want 1", len(l), len(tabs))
+	}
+	return tabs[l[0]], slices.Delete(slices.Clone(tabs), l[0], l[0]+1)
+}
+
+// Of ten tabs one runs the program, and all show the same. When it is closed, killed or frozen, another one goes on with
+// the import, whose steps run once.
 func TestE2ETabs(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -48,20 +65,12 @@ func TestE2ETabs(t *testing.T) {
 	}
 
 	tabs[0].close()
-	tabs[9].parts(id, 60)
-	left := tabs[1:]
-	l := leaders(left)
-	if len(l) != 1 {
-		t.Fatalf("after the first tab was closed the program runs in %d tabs, want 1", len(l))
-	}
-	frozen := left[l[0]]
+	killed, left := leader(t, tabs[1:])
+	left[0].parts(id, 60)
+	killed.crash()
+	frozen, awake := leader(t, left)
+	awake[0].parts(id, 120)
 	frozen.lifecycle(page.SetWebLifecycleStateStateFrozen)
-	var awake []*tabPage
-	for _, p := range left {
-		if p != frozen {
-			awake = append(awake, p)
-		}
-	}
 	awake[0].done(id)
 	if l := leaders(awake); len(l) != 1 {
 		t.Errorf("while a tab is frozen the program runs in %d others, want 1", len(l))
@@ -69,6 +78,13 @@ func TestE2ETabs(t *testing.T) {
 	frozen.lifecycle(page.SetWebLifecycleStateStateActive)
 	frozen.done(id) // it shows the work of the others
 	awake[1].ended(id)
+}
+
+// crash kills the process of the tab.
+func (p *tabPage) crash() {
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second) // a killed tab does not answer
+	defer cancel()
+	_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{})
 }
 
 func (p *tabPage) lifecycle(state page.SetWebLifecycleStateState) {
