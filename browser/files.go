@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -142,7 +143,7 @@ func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, errHasTasks), errors.Is(err, errOnMachine):
 		status = http.StatusConflict
-	case errors.Is(err, store.ErrFull):
+	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
 		status = http.StatusInsufficientStorage
 	case errors.As(err, new(badFile)):
 		status = http.StatusUnprocessableEntity

@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -99,12 +101,15 @@ func TestRestore(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	whole := os.DirFS(filepath.Dir(path))
-	for kept := range len(names) + 1 {
+	copied := func() *files {
 		dir := filepath.Join(t.TempDir(), "copy")
 		if err := os.CopyFS(dir, whole); err != nil {
 			t.Fatal(err)
 		}
-		f := &files{path: filepath.Join(dir, "b.db"), blobs: filepath.Join(dir, "b.db.blobs")}
+		return &files{path: filepath.Join(dir, "b.db"), blobs: filepath.Join(dir, "b.db.blobs")}
+	}
+	for kept := range len(names) + 1 {
+		f := copied()
 		f.killed = func() error { // a kill after so many moves
 			if kept--; kept < 0 {
 				return errKilled
@@ -125,6 +130,21 @@ func TestRestore(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+
+	f = copied()
+	if err := os.Remove(f.staged(complete)); err != nil { // killed while it was uploaded
+		t.Fatal(err)
+	}
+	_, db, eng = program(t, f.path)
+	if got, err := eng.Client.Get(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after half of an upload the task is %v, %v", got, err)
+	}
+	if exists(f.staged("")) {
+		t.Error("half of an upload is left")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -166,6 +186,11 @@ func TestRestoreRefuses(t *testing.T) {
 		if exists(f.staged("")) {
 			t.Errorf("%s: the upload is left", says)
 		}
+	}
+	full := httptest.NewRecorder()
+	refuse(full, &fs.PathError{Op: "write", Path: "a.db.restore/upload.zip", Err: syscall.ENOSPC})
+	if full.Code != http.StatusInsufficientStorage || !strings.Contains(full.Body.String(), "no space left") {
+		t.Errorf("no space for an upload: %d %s", full.Code, full.Body)
 	}
 	run1(t, eng)
 	if err := f.stage(httptest.NewRequest(http.MethodPost, "/browser/restore", strings.NewReader("hello")), eng); !errors.Is(err, errHasTasks) {
