@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
@@ -331,8 +332,8 @@ func save(path string, from io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// accept checks a database before it replaces another, migrates it, and ends the leases of the workers that it was
-// copied from.
+// accept checks a database before it replaces another, migrates it, ends the leases of the workers that it was copied
+// from, and holds the orders that it shows as unsent: their partners may have them.
 func accept(ctx context.Context, path, namespace string) (err error) {
 	db, err := sqlite.Open(ctx, path)
 	if err != nil {
@@ -352,7 +353,23 @@ func accept(ctx context.Context, path, namespace string) (err error) {
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
-	_, err = db.Operate(ctx, namespace, store.Restored{EndLeases: true, Audit: store.Audit{By: "local", Reason: "restored from a backup"}})
+	by, reason := "local", "restored from a backup"
+	res, err := db.Operate(ctx, namespace, store.Restored{EndLeases: true, Audit: store.Audit{By: by, Reason: reason}})
+	if err == nil {
+		err = res[0].Err
+	}
+	if err != nil {
+		return err
+	}
+	orders, ok := order.Of(db)
+	if !ok {
+		return nil
+	}
+	stats, err := orders.OrderStats(ctx, namespace)
+	if err != nil || stats.OldestAt.IsZero() {
+		return err // none is to be sent
+	}
+	_, err = orders.OperateOrder(ctx, namespace, order.Hold{Audit: order.Audit{By: by, Reason: reason}})
 	return err
 }
 

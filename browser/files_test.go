@@ -13,9 +13,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -65,6 +67,14 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	f, db, eng := program(t, filepath.Join(t.TempDir(), "a.db"))
 	id := run1(t, eng)
+	orders, _ := order.Of(db)
+	want, err := order.Orders{}.Parse([]byte(`{"order_id":"o","instrument":"BTC-JPY","side":"BUY","qty":"1","time_in_force":"GTC","idempotency_key":"k","requested_at":"2026-01-02T03:04:05Z"}`), time.Now())
+	if err == nil {
+		_, err = orders.AcceptOrders(t.Context(), eng.Client.Namespace(), nil, want.New(order.Orders{}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	mux := http.NewServeMux()
 	f.routes(mux, db, eng, nil)
 	got := httptest.NewRecorder()
@@ -91,7 +101,7 @@ func TestRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string // of the staged files
-	err := filepath.WalkDir(f.staged(""), func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(f.staged(""), func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			names = append(names, path)
 		}
@@ -123,6 +133,10 @@ func TestRestore(t *testing.T) {
 		out, err := eng.Client.Get(t.Context(), id)
 		if err != nil || len(out.Output) < 100_000 {
 			t.Errorf("the restored task has %d bytes: %v", len(out.Output), err)
+		}
+		orders, _ := order.Of(db)
+		if o, err := orders.GetOrder(t.Context(), eng.Client.Namespace(), "k"); err != nil || !o.Row.Held {
+			t.Errorf("the unsent order of a backup is held %v, %v", o.Row.Held, err)
 		}
 		if _, err := os.Stat(f.staged("")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the upload is left: %v", err)
