@@ -110,7 +110,7 @@ func TestUpgradingProcess(t *testing.T) {
 		cancel()
 	}()
 	eng, err := weaver.New(db, weaver.Config{
-		Namespace: space, Handlers: []weaver.Handler{upgraded.Handler(p.work)}, Concurrency: 10, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Namespace: space, Handlers: []weaver.Handler{upgraded.Handler(p.work)}, Concurrency: 10, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
