@@ -77,7 +77,7 @@ ALONE := TestNoOptionIsLostOverHTTP TestLongLists TestDocumentIsValid TestReques
 # PROGRAMS are tests of the command that play an example or a document, or kill it: one program after another. soak-race runs them.
 PROGRAMS := TestDocumentedCommands TestExample\w+ TestPages TestReadmePipeline TestPipelineBlocks TestS3 TestS3_Wrong \
 	TestWhyAfterKill TestRunIsKilled\w* TestUndoIsKilled TestPostgresWorkerIsKilled
-# CASES are cases of the conformance suite that call a store 1,000 times, one call after another.
+# CASES are cases of the conformance suite that try every verb in every situation, one call after another.
 CASES := TestConformance/.*/Verbs/I3_every_verb TestConformanceFile/Verbs/I3_every_verb
 STORMS := internal/systemtest/limits internal/systemtest/orders internal/systemtest/saga internal/systemtest/schedules
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/systemtest/web internal/text internal/typo task $(STORMS)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/sealorder"
 	"github.com/goweaver/weaver/order"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -144,8 +145,10 @@ func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, errHasTasks), errors.Is(err, errOnMachine):
 		status = http.StatusConflict
-	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, store.ErrFull):
 		status = http.StatusInsufficientStorage
+	case errors.Is(err, syscall.ENOSPC):
+		status, err = http.StatusInsufficientStorage, fmt.Errorf("%w: free space on the disk, or prune tasks that have ended, and try again", err)
 	case errors.As(err, new(badFile)):
 		status = http.StatusUnprocessableEntity
 	}
@@ -333,7 +336,7 @@ func save(path string, from io.Reader) error {
 }
 
 // accept checks a database before it replaces another, migrates it, ends the leases of the workers that it was copied
-// from, and holds the orders that it shows as unsent: their partners may have them.
+// from, and holds its unsettled orders.
 func accept(ctx context.Context, path, namespace string) (err error) {
 	db, err := sqlite.Open(ctx, path)
 	if err != nil {
@@ -361,15 +364,7 @@ func accept(ctx context.Context, path, namespace string) (err error) {
 	if err != nil {
 		return err
 	}
-	orders, ok := order.Of(db)
-	if !ok {
-		return nil
-	}
-	stats, err := orders.OrderStats(ctx, namespace)
-	if err != nil || stats.OldestAt.IsZero() {
-		return err // none is to be sent
-	}
-	_, err = orders.OperateOrder(ctx, namespace, order.Hold{Audit: order.Audit{By: by, Reason: reason}})
+	_, err = sealorder.Hold(ctx, db, namespace, order.Audit{By: by, Reason: reason})
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/goweaver/weaver/internal/sealorder"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/order"
 )
 
 // ordersLate is the age from which an unsettled order is worth a warning.
@@ -16,23 +15,11 @@ const ordersLate = 10 * time.Minute
 
 // holdOrders keeps the orders of a restored store from being sent: the partner may have them.
 func (c *doctorCmd) holdOrders(ctx context.Context, client *weaver.Client) (int, error) {
-	st, ok := sealorder.Of(client.OpenStore())
-	if !ok {
-		return 0, nil
-	}
-	stats, err := st.OrderStats(ctx, client.Namespace())
-	if err != nil || stats.OldestAt.IsZero() {
-		return 0, err // nothing is unsettled
-	}
 	audit := c.audited()
 	if audit.Reason == "" {
 		audit.Reason = "the store was restored"
 	}
-	ack, err := st.OperateOrder(ctx, client.Namespace(), order.Hold{Audit: audit})
-	if err != nil {
-		return 0, fmt.Errorf("hold the orders: %w", err)
-	}
-	return ack.Changed, nil
+	return sealorder.Hold(ctx, client.OpenStore(), client.Namespace(), audit)
 }
 
 // examineOrders warns of orders that need a person.

@@ -154,7 +154,7 @@ var importRules = map[string]rule{
 	"dashboard":      {ours: join(library, "httpapi", "httpapi/wire")},
 	"cli":            {ours: join(join(extensions, adapters...), "dashboard", "browser/page", "internal/attemptlog", "internal/build", "internal/capsule", "internal/devrun", "internal/group", "internal/explain", "internal/explainread", "internal/mcpserver", "internal/option", "internal/pipeline", "internal/pipeline/dag", "internal/pipeline/view", "internal/plainfile", "internal/preview", "internal/privatefile", "internal/redact", "internal/seal", "internal/sealorder", "internal/storebench", "internal/text", "internal/typo", "internal/pipeline/value", "internal/vet"), libs: []string{kong, "github.com/prometheus/client_golang", "github.com/andybalholm/brotli"}, testLibs: []string{"github.com/goccy/go-yaml"}},
 	"cmd/...":        {ours: join(library, "cli", "builtin", "ordertask")},
-	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "browser/page", "internal/capsule", "internal/group", "internal/promise")},
+	"browser":        {ours: join(join(extensions, adapters...), "dashboard", "browser/page", "internal/capsule", "internal/group", "internal/promise", "internal/sealorder")},
 	"browser/page":   {},
 	"examples/...":   {ours: all},
 	"docs":           {ours: all},

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,10 +148,8 @@ func (p *process) says(texts ...string) {
 func (p *process) saysOne(texts ...string) {
 	p.Helper()
 	all := p.stdout.String() + p.stderr.String()
-	for _, text := range texts {
-		if strings.Contains(all, text) {
-			return
-		}
+	if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(all, text) }) {
+		return
 	}
 	p.Errorf("it says none of %q:\n%s", texts, all)
 }

@@ -5,6 +5,7 @@ package sealorder
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/seal"
@@ -24,6 +25,24 @@ func Of(tasks store.Store) (order.Store, bool) {
 		return nil, false
 	}
 	return &sealedOrders{orders, s}, true
+}
+
+// Hold holds the unsettled orders of a store of tasks that was restored, and returns their number: their partners may
+// have them. A store without any gets no entry in its audit log.
+func Hold(ctx context.Context, tasks store.Store, ns string, audit order.Audit) (int, error) {
+	st, ok := Of(tasks)
+	if !ok {
+		return 0, nil
+	}
+	stats, err := st.OrderStats(ctx, ns)
+	if err != nil || stats.OldestAt.IsZero() {
+		return 0, err
+	}
+	ack, err := st.OperateOrder(ctx, ns, order.Hold{Audit: audit})
+	if err != nil {
+		return 0, fmt.Errorf("hold the orders: %w", err)
+	}
+	return ack.Changed, nil
 }
 
 // sealedOrders seals requests and results. Digests are those of the plain values, so that a
